@@ -1,0 +1,48 @@
+"""Draw the integration's icons: a window on a conversation, the older lines of which fade out of it.
+
+Run with the demo's Python, which has Pillow: .venv/demo/bin/python scripts/draw_icon.py
+"""
+
+from pathlib import Path
+
+from PIL import Image, ImageDraw
+
+BRAND = Path(__file__).parent.parent / "custom_components" / "windowed_conversation" / "brand"
+
+BLUE = (24, 188, 242, 255)
+DARK = (17, 94, 130, 255)
+WHITE = (255, 255, 255, 255)
+
+# Drawn large and scaled down, which smooths the edges.
+CANVAS = 2048
+
+# Speech bubbles from the oldest to the newest: left edge, top, right edge, and how visible they are (0 to 255).
+BUBBLES = ((520, 250, 1180, 60), (860, 600, 1530, 130), (520, 960, 1300, 210), (740, 1320, 1530, 255))
+BUBBLE_HEIGHT = 240
+FRAME = (330, 510, 1718, 1690)
+
+
+def draw() -> Image.Image:
+    """Return the icon, as large as the canvas."""
+    image = Image.new("RGBA", (CANVAS, CANVAS), (0, 0, 0, 0))
+    pen = ImageDraw.Draw(image)
+    pen.rounded_rectangle((64, 64, CANVAS - 64, CANVAS - 64), radius=420, fill=BLUE)
+    for index, (left, top, right, opacity) in enumerate(BUBBLES):
+        layer = Image.new("RGBA", image.size, (0, 0, 0, 0))
+        colour = (*(WHITE if index % 2 else DARK)[:3], opacity)
+        ImageDraw.Draw(layer).rounded_rectangle((left, top, right, top + BUBBLE_HEIGHT), radius=110, fill=colour)
+        image.alpha_composite(layer)
+    ImageDraw.Draw(image).rounded_rectangle(FRAME, radius=120, outline=WHITE, width=72)
+    return image
+
+
+def main() -> None:
+    """Write both sizes that Home Assistant asks for."""
+    BRAND.mkdir(exist_ok=True)
+    image = draw()
+    for name, size in (("icon.png", 256), ("icon@2x.png", 512)):
+        image.resize((size, size), Image.Resampling.LANCZOS).save(BRAND / name, optimize=True)
+
+
+if __name__ == "__main__":
+    main()
