@@ -1,0 +1,78 @@
+"""`python -m demo.model_server`: prints the base URL as one line, and serves until it is interrupted or terminated."""
+
+import argparse
+import asyncio
+import errno
+import signal
+import sys
+
+from .faults import FAULTS
+from .phrases import WHAT_TO_TRY
+from .server import ModelServer
+from .settings import DEFAULT_MODEL
+from .shapes import SHAPES
+
+
+def _table(entries: dict[str, str]) -> str:
+    width = max(map(len, entries))
+    return "\n".join(f"  {name:<{width}}  {about}" for name, about in entries.items())
+
+
+def _parser() -> argparse.ArgumentParser:
+    tables = {
+        "what to say": _table({f'"{phrase}"': shows for phrase, shows in WHAT_TO_TRY}),
+        "shapes": _table(SHAPES),
+        "faults": _table({name: fault.about for name, fault in FAULTS.items()}),
+        "a model id names shapes and a fault": f"  {DEFAULT_MODEL}+ollama+think_tags+429",
+    }
+    parser = argparse.ArgumentParser(
+        prog="python -m demo.model_server",
+        description="A scripted model that speaks Chat Completions.",
+        epilog="\n\n".join(f"{title}:\n{table}" for title, table in tables.items()),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, default=0, help="0: any free port (default)")
+    parser.add_argument("--key", help="answer 401 to any other key")
+    parser.add_argument("--delay", type=float, default=0.0, help="seconds before each word (default 0)")
+    parser.add_argument("--strict", action="store_true", help="answer 400 to a request that breaks an ordering rule")
+    parser.add_argument("--shape", dest="shapes", metavar="SHAPE", action="append", default=[], help="may be repeated")
+    parser.add_argument(
+        "--model", dest="models", metavar="MODEL", action="append", default=[], help="offered ids; may be repeated"
+    )
+    parser.add_argument("--context-size", type=int, metavar="TOKENS", help="tokens; a longer request is answered 400")
+    return parser
+
+
+async def _serve(server: ModelServer) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    async with server:
+        print(server.url, flush=True)
+        await stop.wait()
+
+
+def main() -> int:
+    """Run the server; returns the exit code."""
+    parser = _parser()
+    options = vars(parser.parse_args())
+    options["shapes"] = tuple(options["shapes"])
+    options["models"] = tuple(options["models"]) or (DEFAULT_MODEL,)
+    try:
+        server = ModelServer(**options)
+    except ValueError as error:
+        parser.error(str(error))
+    try:
+        asyncio.run(_serve(server))
+    except (OSError, OverflowError) as error:
+        in_use = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
+        reason = "is in use: choose another with --port" if in_use else f"cannot be used: {str(error).rstrip('.')}"
+        print(f"Port {options['port']} on {options['host']} {reason}.", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

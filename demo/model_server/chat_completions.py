@@ -1,0 +1,202 @@
+"""Chat Completions: requests read, answers and errors written, as OpenAI and compatible servers do.
+
+What is answered is the skills' business, how tool calls are cut up is `shapes`, what is valid is `validation`.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+import json
+import time
+from typing import Any
+from uuid import uuid4
+
+from .conversation import Answer, Call, Conversation, Finish, Turn
+from .faults import Refusal, RefusedError
+from .shapes import call_deltas, pieces, whole_calls
+from .usage import Usage, prompt_bytes, to_bytes
+from .validation import Violation, chat_violations
+from .wire import Frame, FrameKind, Prompt, Reply
+
+DONE = b"data: [DONE]\n\n"
+
+
+class ChatCompletions:
+    """The format of `POST /v1/chat/completions`."""
+
+    def violations(self, body: Any) -> list[Violation]:
+        """Return the ordering rules that the request breaks."""
+        return chat_violations(body)
+
+    def read(self, body: Any) -> Prompt:
+        """Return the request; raises RefusedError when it is no object with a list of message objects."""
+        messages = body.get("messages") if isinstance(body, dict) else None
+        if not isinstance(messages, list) or not all(isinstance(each, dict) for each in messages):
+            message = "'messages' must be a list of objects."
+            raise RefusedError(Refusal(400, "invalid_request_error", None, message))
+        tools = _dicts(body.get("tools"))
+        options = body.get("stream_options")
+        return Prompt(
+            model=body.get("model"),
+            conversation=Conversation(
+                tuple(_turn(message) for message in messages),
+                () if body.get("tool_choice") == "none" else tuple(_tool_names(tools)),
+            ),
+            cached_form=prompt_bytes(tools, messages),
+            stream=body.get("stream") is True,
+            stream_usage=isinstance(options, dict) and options.get("include_usage") is True,
+        )
+
+    def frames(self, reply: Reply) -> Iterator[Frame]:
+        """Yield the answer: server-sent events where it is streamed, else the two halves of one document."""
+        if "think_tags" in reply.shapes:
+            reply = replace(reply, answer=_with_think_tags(reply.answer))
+        if reply.stream:
+            yield from _events(reply)
+            return
+        whole = to_bytes(_document(reply))
+        half = len(whole) // 2
+        yield Frame(FrameKind.TEXT, whole[:half])
+        yield Frame(FrameKind.TERMINAL, whole[half:])
+
+    def error_body(self, refusal: Refusal) -> dict[str, Any]:
+        """Return the document that says the refusal."""
+        error = {"message": refusal.message, "type": refusal.kind, "param": None, "code": refusal.code}
+        return {"error": error | refusal.extra}
+
+    def error_event(self, refusal: Refusal) -> bytes:
+        """Return the event that says the refusal inside a stream."""
+        return _event(self.error_body(refusal))
+
+    def malformed_event(self) -> bytes:
+        """Return an event that is no JSON."""
+        return b'data: {"id": "chatcmpl-broken", "choices": [{"delta": {"content": "half an ev\n\n'
+
+
+def models_body(models: list[str]) -> dict[str, Any]:
+    """Return the list of models."""
+    return {
+        "object": "list",
+        "data": [{"id": model, "object": "model", "created": 0, "owned_by": "demo"} for model in models],
+    }
+
+
+def _dicts(value: object) -> list[dict[str, Any]]:
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
+def _tool_names(tools: list[dict[str, Any]]) -> Iterator[str]:
+    for tool in tools:
+        function = tool.get("function")
+        if isinstance(function, dict) and isinstance(function.get("name"), str):
+            yield function["name"]
+
+
+def _turn(message: dict[str, Any]) -> Turn:
+    return Turn(
+        role=str(message.get("role")),
+        text=_text(message.get("content")),
+        calls=tuple(_call(call) for call in _dicts(message.get("tool_calls"))),
+        call_id=str(message.get("tool_call_id", "")),
+    )
+
+
+def _text(content: object) -> str:
+    parts = [{"text": content}] if isinstance(content, str) else _dicts(content)
+    return "\n".join(str(part["text"]) for part in parts if part.get("text"))
+
+
+def _call(call: dict[str, Any]) -> Call:
+    function = call.get("function")
+    function = function if isinstance(function, dict) else {}
+    try:
+        arguments = json.loads(function.get("arguments") or "{}")
+    except TypeError, ValueError:
+        arguments = {}
+    return Call(str(function.get("name")), arguments if isinstance(arguments, dict) else {}, str(call.get("id", "")))
+
+
+def _with_think_tags(answer: Answer) -> Answer:
+    if not answer.reasoning:
+        return answer
+    return replace(answer, text=f"<think>{answer.reasoning}</think>\n\n{answer.text}", reasoning="")
+
+
+def _finish_reason(reply: Reply) -> str:
+    if reply.answer.calls and reply.answer.finish is Finish.STOP and "finish_stop" not in reply.shapes:
+        return "tool_calls"
+    return reply.answer.finish.value
+
+
+def _usage(usage: Usage) -> dict[str, Any]:
+    return {
+        "prompt_tokens": usage.prompt,
+        "completion_tokens": usage.completion,
+        "total_tokens": usage.prompt + usage.completion,
+        "prompt_tokens_details": {"cached_tokens": usage.cached, "audio_tokens": 0},
+        "completion_tokens_details": {"reasoning_tokens": usage.reasoning, "audio_tokens": 0},
+    }
+
+
+def _reasoning_key(shapes: tuple[str, ...]) -> str:
+    return "reasoning" if "reasoning_key" in shapes else "reasoning_content"
+
+
+def _document(reply: Reply) -> dict[str, Any]:
+    answer = reply.answer
+    message: dict[str, Any] = {
+        "role": "assistant",
+        "content": answer.text or (None if answer.calls or answer.refusal else ""),
+        "refusal": answer.refusal or None,
+    }
+    if answer.reasoning:
+        message[_reasoning_key(reply.shapes)] = answer.reasoning
+    if answer.calls:
+        message["tool_calls"] = whole_calls(answer.calls, reply.shapes)
+    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _finish_reason(reply)}
+    document = {**_head("chat.completion", reply.model), "choices": [choice]}
+    return document if "no_usage" in reply.shapes else document | {"usage": _usage(reply.usage)}
+
+
+def _head(kind: str, model: str) -> dict[str, Any]:
+    return {"id": f"chatcmpl-{uuid4().hex}", "object": kind, "created": int(time.time()), "model": model}
+
+
+def _event(value: dict[str, Any]) -> bytes:
+    return b"data: " + to_bytes(value) + b"\n\n"
+
+
+def _events(reply: Reply) -> Iterator[Frame]:
+    head = _head("chat.completion.chunk", reply.model)
+    reports = reply.stream_usage and "no_usage" not in reply.shapes
+    # OpenAI writes `usage: null` into every chunk before the one that has it.
+    tail: dict[str, Any] = {"usage": None} if reports else {}
+
+    def frame(kind: FrameKind, delta: dict[str, Any], finish: str | None = None) -> Frame:
+        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
+        return Frame(kind, _event({**head, "choices": [choice], **tail}))
+
+    if "azure" in reply.shapes:
+        filtered = {"choices": [], "prompt_filter_results": [{"prompt_index": 0, "content_filter_results": {}}]}
+        yield Frame(FrameKind.OPENING, _event({**head, **filtered}))
+    yield frame(FrameKind.OPENING, {"role": "assistant", "content": None if reply.answer.calls else ""})
+    for kind, delta in _deltas(reply):
+        yield frame(kind, delta)
+    at_finish = reports and "usage_at_finish" in reply.shapes
+    usage = {"usage": _usage(reply.usage)}
+    tail = usage if at_finish else tail
+    yield frame(FrameKind.TERMINAL, {}, _finish_reason(reply))
+    if reports and not at_finish:
+        yield Frame(FrameKind.TERMINAL, _event({**head, "choices": [], **usage}))
+    yield Frame(FrameKind.TERMINAL, DONE)
+
+
+def _deltas(reply: Reply) -> Iterator[tuple[FrameKind, dict[str, Any]]]:
+    answer, shapes = reply.answer, reply.shapes
+    for piece in pieces(answer.reasoning, shapes):
+        yield FrameKind.REASONING, {_reasoning_key(shapes): piece}
+    for piece in pieces(answer.text, shapes):
+        yield FrameKind.TEXT, {"content": piece}
+    for piece in pieces(answer.refusal, shapes):
+        yield FrameKind.TEXT, {"refusal": piece}
+    for calls in call_deltas(answer.calls, shapes):
+        yield FrameKind.CALL, {"tool_calls": calls}

@@ -1,0 +1,111 @@
+"""What a request says and what is answered, in words that no wire format owns.
+
+The skills read a `Conversation` and return an `Answer`. How either looks on the wire is its format's business.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+import re
+from typing import Any
+
+_CONTEXT = re.compile(r"\A\[CONTEXT:(?P<facts>.*?)\]\s*?\n\s*?\n(?P<said>.*)\Z", re.DOTALL)
+
+
+class Finish(StrEnum):
+    """Why an answer ended, beside the calls in it."""
+
+    STOP = "stop"
+    LENGTH = "length"
+    CONTENT_FILTER = "content_filter"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A tool call."""
+
+    name: str
+    arguments: Mapping[str, Any]
+    id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One message of the request. `role` is system, user, assistant or tool."""
+
+    role: str
+    text: str
+    calls: tuple[Call, ...] = ()
+    call_id: str = ""
+
+    @property
+    def said(self) -> str:
+        """The text without the context line before it, white space collapsed."""
+        found = _CONTEXT.match(self.text)
+        return " ".join((found["said"] if found else self.text).split())
+
+    @property
+    def context(self) -> dict[str, str]:
+        """What the context line says, by lower-case key: `[CONTEXT: time: Monday 2026-11-23 08:00; area: Attic]`."""
+        found = _CONTEXT.match(self.text)
+        pairs = (fact.partition(":") for fact in found["facts"].split(";")) if found else ()
+        return {key.strip().lower(): value.strip() for key, _, value in pairs}
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A call and the text that came back for it."""
+
+    call: Call
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """All that a model knows: the messages it was sent and the names of the tools it may call."""
+
+    turns: tuple[Turn, ...]
+    tools: tuple[str, ...] = ()
+
+    @property
+    def newest(self) -> Turn:
+        """The newest user message, an empty one where there is none."""
+        return next((turn for turn in reversed(self.turns) if turn.role == "user"), Turn("user", ""))
+
+    @property
+    def earlier(self) -> tuple[Turn, ...]:
+        """The messages before the newest user message."""
+        at = max((at for at, turn in enumerate(self.turns) if turn.role == "user"), default=0)
+        return self.turns[:at]
+
+    @property
+    def question(self) -> str:
+        """What the assistant said last before the newest user message."""
+        spoken = (turn.text for turn in reversed(self.earlier) if turn.role == "assistant" and turn.text)
+        return next(spoken, "")
+
+    @property
+    def rounds(self) -> list[list[Result]]:
+        """The tool results since the newest user message: one list for each answer that called tools."""
+        since = self.turns[len(self.earlier) + 1 :]
+        results = {turn.call_id: turn.text for turn in since if turn.role == "tool"}
+        return [[Result(call, results.get(call.id, "")) for call in turn.calls] for turn in since if turn.calls]
+
+    def told(self) -> Iterator[str]:
+        """Yield what the user said, newest first, the newest message included."""
+        yield from (turn.said for turn in reversed(self.turns) if turn.role == "user")
+
+    def tool(self, suffix: str) -> str | None:
+        """Return the offered tool with this name, whatever namespace (`intent__`) is before it."""
+        return next((name for name in self.tools if name.split("__")[-1] == suffix), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What the model answers with."""
+
+    text: str = ""
+    reasoning: str = ""
+    calls: tuple[Call, ...] = field(default=())
+    finish: Finish = Finish.STOP
+    refusal: str = ""

@@ -1,0 +1,97 @@
+"""Writes an answer to a connection, and breaks it on request: silence, a cut, bytes that are no event.
+
+What is written comes from the wire format; which fault is due, and when, from the armed fault.
+"""
+
+import asyncio
+from collections.abc import Iterator
+import socket
+import struct
+
+from aiohttp import web
+
+from .faults import ArmedFault, Break
+from .request_log import Outcome, Record
+from .wire import Frame, FrameKind, WireFormat
+
+_LINGER_OFF = struct.pack("ii", 1, 0)
+
+
+class Delivery:
+    """One answer on one connection. `delay` is seconds before each piece of it."""
+
+    def __init__(self, http: web.Request, record: Record, delay: float, armed: ArmedFault | None) -> None:
+        self._http = http
+        self._record = record
+        self._delay = delay
+        self._armed = armed
+        self._words = 0
+
+    async def before_headers(self) -> None:
+        """Stay silent or hang up where the fault says so; does not return then."""
+        match self._armed.fault.breaks if self._armed else None:
+            case Break.SILENT_BEFORE_HEADERS:
+                await _until_client_leaves()
+            case Break.CUT_BEFORE_HEADERS:
+                await self._cut()
+
+    async def send(self, frames: Iterator[Frame], content_type: str, wire: WireFormat) -> web.StreamResponse:
+        """Write the frames, up to where the fault breaks in."""
+        response = web.StreamResponse(headers={"Content-Type": content_type, "Cache-Control": "no-cache"})
+        self._record.status = response.status
+        await response.prepare(self._http)
+        for frame in frames:
+            if self._due(frame):
+                ends = await self._break(response, frame, wire)
+                self._armed = None
+                if ends:
+                    break
+            if frame.kind not in (FrameKind.OPENING, FrameKind.TERMINAL):
+                await asyncio.sleep(self._delay)
+            text = frame.kind is FrameKind.TEXT
+            self._words += text
+            self._record.written(text=text)
+            await response.write(frame.data)
+        await response.write_eof()
+        return response
+
+    def _due(self, frame: Frame) -> bool:
+        if self._armed is None or self._armed.fault.breaks is None:
+            return False
+        after = self._armed.fault.after_words
+        return frame.kind is FrameKind.TERMINAL or (after is not None and self._words >= after)
+
+    async def _break(self, response: web.StreamResponse, frame: Frame, wire: WireFormat) -> bool:
+        """Do what the fault does; returns whether that ends the answer."""
+        assert self._armed
+        match self._armed.fault.breaks:
+            case Break.SILENT:
+                await _until_client_leaves()
+            case Break.CUT:
+                await self._cut()
+            case Break.CUT_IN_EVENT:
+                await response.write(frame.data[: len(frame.data) // 2])
+                await self._cut()
+            case Break.RESET:
+                await self._cut(reset=True)
+            case Break.MALFORMED:
+                await response.write(wire.malformed_event())
+                return False
+            case Break.ERROR_EVENT:
+                await response.write(wire.error_event(self._armed.error_in_stream))
+        return True
+
+    async def _cut(self, *, reset: bool = False) -> None:
+        """Close the connection, or reset it; does not return: losing the connection cancels the handler."""
+        self._record.end(Outcome.CUT)
+        transport = self._http.transport
+        if transport is not None:
+            if reset:
+                transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_OFF)
+            transport.abort()
+        await _until_client_leaves()
+
+
+async def _until_client_leaves() -> None:
+    """Wait for ever: the server cancels the handler when the connection is gone."""
+    await asyncio.Event().wait()

@@ -1,0 +1,211 @@
+"""What can go wrong on request, one table: answers that refuse, answers that are bent, streams that break.
+
+How an error looks in a wire format, and how a stream is written, is not in here.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from enum import StrEnum, auto
+import re
+from typing import Any
+
+from .conversation import Answer, Call, Conversation, Finish
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An HTTP answer instead of a model's. `extra` goes into the error object."""
+
+    status: int
+    kind: str
+    code: str | None
+    message: str
+    retry_after: float | None = None
+    extra: dict[str, Any] = field(default_factory=dict)
+    html: bool = False
+
+
+class RefusedError(Exception):
+    """The request is answered with a refusal."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(refusal.message)
+        self.refusal = refusal
+
+
+class Break(StrEnum):
+    """How a connection misbehaves."""
+
+    SILENT_BEFORE_HEADERS = auto()
+    CUT_BEFORE_HEADERS = auto()
+    SILENT = auto()
+    CUT = auto()
+    CUT_IN_EVENT = auto()
+    RESET = auto()
+    MALFORMED = auto()
+    ERROR_EVENT = auto()
+    NO_TERMINAL = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Exactly one of `refusal`, `breaks` and `bend` is set. `after_words` None: where the answer ends."""
+
+    about: str
+    refusal: Refusal | None = None
+    breaks: Break | None = None
+    bend: Callable[[Answer, Conversation], Answer] | None = None
+    after_words: int | None = 3
+
+    @property
+    def before_answer(self) -> bool:
+        """Whether no answer is begun: such a fault also hits the list of models."""
+        return self.refusal is not None or self.breaks in {
+            Break.SILENT_BEFORE_HEADERS,
+            Break.CUT_BEFORE_HEADERS,
+        }
+
+
+def _half(text: str) -> str:
+    words = text.split(" ")
+    return " ".join(words[: max(1, len(words) // 2)])
+
+
+def _same_call(answer: Answer, conversation: Conversation) -> Answer:
+    preferred = conversation.tool("GetLiveContext") or conversation.tool("GetDateTime")
+    name = preferred or next(iter(conversation.tools), None)
+    return Answer(calls=(Call(name, {}),)) if name else answer
+
+
+WRONG_KEY = Refusal(401, "invalid_request_error", "invalid_api_key", "Incorrect API key provided.")
+NO_SUCH_MODEL = Refusal(404, "invalid_request_error", "model_not_found", "The model does not exist.")
+_SERVER_ERROR = Refusal(500, "server_error", None, "The server had an error while processing your request.")
+_TOO_LONG = "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens."
+
+FAULTS: dict[str, Fault] = {
+    "400": Fault(
+        "400, a request the server does not accept",
+        Refusal(400, "invalid_request_error", None, "Unrecognized request argument supplied."),
+    ),
+    "401": Fault("401, the key is wrong", WRONG_KEY),
+    "403": Fault(
+        "403, the key may not do this",
+        Refusal(403, "invalid_request_error", "unsupported_country_region_territory", "Not allowed."),
+    ),
+    "404": Fault("404, no such model", NO_SUCH_MODEL),
+    "413": Fault("413, too large", Refusal(413, "invalid_request_error", None, "Request entity too large.")),
+    "422": Fault(
+        "422, as pydantic-style servers say it", Refusal(422, "invalid_request_error", None, "Unprocessable.")
+    ),
+    "429": Fault(
+        "429 with Retry-After",
+        Refusal(429, "requests", "rate_limit_exceeded", "Rate limit reached.", retry_after=2),
+    ),
+    "quota": Fault(
+        "429, no credit left",
+        Refusal(429, "insufficient_quota", "insufficient_quota", "You exceeded your current quota."),
+    ),
+    "500": Fault("500", _SERVER_ERROR),
+    "503": Fault("503, overloaded", Refusal(503, "server_error", None, "The engine is currently overloaded.")),
+    "context_overflow": Fault(
+        "400, the request is longer than the model can read, as OpenAI says it",
+        Refusal(400, "invalid_request_error", "context_length_exceeded", _TOO_LONG),
+    ),
+    "context_overflow_llama": Fault(
+        "400, the same as llama.cpp says it",
+        Refusal(
+            400,
+            "exceed_context_size_error",
+            None,
+            "the request exceeds the available context size",
+            extra={"code": 400, "n_prompt_tokens": 9000, "n_ctx": 8192},
+        ),
+    ),
+    "azure_filter": Fault(
+        "400, Azure's filter refused the prompt",
+        Refusal(400, "invalid_request_error", "content_filter", "The response was filtered."),
+    ),
+    "html": Fault("502 with an HTML page", Refusal(502, "", None, "Bad gateway", html=True)),
+    "json_200": Fault("HTTP 200 with an error body", replace(_SERVER_ERROR, status=200)),
+    "no_answer": Fault("accepts the request, sends nothing", breaks=Break.SILENT_BEFORE_HEADERS),
+    "cut_before_headers": Fault("closes the connection, sends nothing", breaks=Break.CUT_BEFORE_HEADERS),
+    "silence_after_headers": Fault("headers, then silence", breaks=Break.SILENT, after_words=0),
+    "silence_mid_stream": Fault("some words, then silence", breaks=Break.SILENT),
+    "cut_mid_stream": Fault("some words, then the connection is closed", breaks=Break.CUT),
+    "cut_mid_event": Fault("some words and half an event, then the connection is closed", breaks=Break.CUT_IN_EVENT),
+    "reset_mid_stream": Fault("some words, then the connection is reset", breaks=Break.RESET),
+    "malformed_event": Fault("an event in the middle is no JSON, the rest is as usual", breaks=Break.MALFORMED),
+    "error_in_stream": Fault("some words, then an error object", breaks=Break.ERROR_EVENT),
+    "no_terminal": Fault("the whole text, then the end without a marker", breaks=Break.NO_TERMINAL, after_words=None),
+    "empty_answer": Fault("ends well without a word", bend=lambda *_: Answer()),
+    "length": Fault(
+        "half of the text, cut off at the length limit",
+        bend=lambda answer, _: replace(answer, text=_half(answer.text), calls=(), finish=Finish.LENGTH),
+    ),
+    "content_filter": Fault(
+        "half of the text, cut off by a filter",
+        bend=lambda answer, _: replace(answer, text=_half(answer.text), calls=(), finish=Finish.CONTENT_FILTER),
+    ),
+    "refusal": Fault("the model declines", bend=lambda *_: Answer(refusal="I'm sorry, I can't help with that.")),
+    "same_call": Fault("the same tool call for ever, while a tool is offered", bend=_same_call),
+}
+
+_FAIL = re.compile(r"(?:please )?fail with (?:an? )?(?P<name>.+?)[.!]*", re.IGNORECASE)
+
+
+def fault_asked_for(said: str) -> str | None:
+    """Return the fault that "fail with silence mid stream" names, None where it is no fault's name."""
+    found = _FAIL.fullmatch(said)
+    name = re.sub(r"\W+", "_", found["name"].lower()) if found else ""
+    return name if name in FAULTS else None
+
+
+@dataclass(frozen=True, slots=True)
+class ArmedFault:
+    """A fault with what the caller set. `times` None: until it is cleared. `code` is for an error in the stream."""
+
+    name: str
+    times: int | None = None
+    retry_after: float | None = None
+    after_words: int | None = None
+    code: str | None = None
+
+    def __post_init__(self) -> None:
+        """Check the values; raises ValueError that says which is impossible."""
+        if self.name not in FAULTS:
+            raise ValueError(f"no such fault: {self.name!r}; there are {', '.join(FAULTS)}")
+        for label in ("times", "retry_after", "after_words"):
+            value = getattr(self, label)
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or value < 0):
+                raise ValueError(f"{label} must be a number that is not negative")
+
+    @property
+    def fault(self) -> Fault:
+        """The table's entry, with what the caller set."""
+        fault = FAULTS[self.name]
+        if fault.after_words is not None and self.after_words is not None:
+            fault = replace(fault, after_words=self.after_words)
+        if fault.refusal and self.retry_after is not None:
+            fault = replace(fault, refusal=replace(fault.refusal, retry_after=self.retry_after))
+        return fault
+
+    @property
+    def error_in_stream(self) -> Refusal:
+        """What an error object inside the stream says."""
+        return replace(_SERVER_ERROR, code=self.code, kind=self.code or "server_error")
+
+
+class FaultSwitch:
+    """The fault that the next requests get, set from outside."""
+
+    def __init__(self) -> None:
+        self.armed: ArmedFault | None = None
+
+    def take(self, *, whole_answer: bool) -> ArmedFault | None:
+        """Return the armed fault and count it; one that only an answer can have is left for the next answer."""
+        armed = self.armed
+        if armed is None or not (whole_answer or armed.fault.before_answer):
+            return None
+        if armed.times is not None:
+            self.armed = replace(armed, times=armed.times - 1) if armed.times > 1 else None
+        return armed if armed.times != 0 else None

@@ -1,0 +1,37 @@
+"""What to say to the scripted model, and what each phrase shows; in an order that makes a conversation.
+
+Home Assistant's local intents leave every one of these to the model. They take "please switch on the kitchen light"
+themselves; the model understands it all the same, for agents that never ask them.
+"""
+
+WHAT_TO_TRY: tuple[tuple[str, str], ...] = (
+    ("my name is Ada", "a fact for the window"),
+    ("what is my name?", "answered from the window, as long as it still holds the name"),
+    ("remember that the wifi password is swordfish", "another fact for the window"),
+    ("what is the wifi password?", "answered from the window"),
+    ("I would like the kitchen light switched on", "calls a tool"),
+    ("switch on the kitchen light and the bedroom light", "two calls at once"),
+    ("is the kitchen light on? if not, switch it on", "reads a state and then acts on it"),
+    ("make sure the kitchen light is on", "the same, in other words"),
+    ("check the coffee machine and switch it off if it is on", "the same, the other way round"),
+    ("tell me whether the kitchen light is on", "reads a state"),
+    ("which devices are on?", "reads the whole home"),
+    ("look at the clock", "a tool call without arguments"),
+    ("quietly switch on the bedroom light", "a tool call and no word after it"),
+    ("say one moment, then switch on the bedroom light", "speaks before the tool call"),
+    ("think first, then switch on the bedroom light", "thinks before the tool call"),
+    ("order pizza", "asks back"),
+    ("a large one", "goes to the model, because it answers the model's own question"),
+    ("tell me a story about the sea", "a long answer, spoken while it is still being written"),
+    ("tell me a story in 1000 words", "a very long answer"),
+    ("think about the weather", "thinking apart from the text, never spoken"),
+    ("think out loud about pizza", "thinking between <think> tags in the text, never spoken"),
+    ("what time is it where I am?", "answered from the context of the message"),
+    ("which room am I in?", "answered from the context of the message"),
+    ("who am I?", "answered from the window or the context"),
+    ("repeat my message", "echoes the context too, which is not spoken"),
+    ("how many messages do you see?", "how much of the conversation is still sent"),
+    ("what did I say first?", "the oldest exchange that is still sent"),
+    ("fail with 429", "an error, spoken kindly; there are thirty kinds"),
+    ("what can you do?", "this list"),
+)

@@ -1,0 +1,97 @@
+"""What the server received and what became of it, for tests and benchmarks. Keys are never kept.
+
+Times are `time.monotonic_ns()`: CLOCK_MONOTONIC, the same for every process of the machine.
+"""
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum, auto
+import time
+from typing import Any
+
+from .validation import Violation
+
+_KEPT_RECORDS = 1000
+_KEY_HEADERS = frozenset({"authorization", "api-key", "x-api-key", "x-goog-api-key", "cookie"})
+
+
+class Outcome(StrEnum):
+    """How a request ended."""
+
+    OPEN = auto()
+    ANSWERED = auto()
+    REFUSED = auto()
+    CLIENT_LEFT = auto()
+    CUT = auto()
+    STOPPED = auto()
+
+
+@dataclass(slots=True)
+class Record:
+    """One request. Times are nanoseconds, None where it did not come to that; `size` is bytes of the body.
+
+    `first_event_ns` is when the first bytes of the answer were about to be written, `first_content_ns` the same for
+    the first text; `text_events` counts the events with text that were written.
+    """
+
+    number: int
+    method: str
+    path: str
+    headers: dict[str, str]
+    arrived_ns: int
+    size: int = 0
+    body: Any = None
+    violations: list[Violation] = field(default_factory=list)
+    fault: str | None = None
+    status: int | None = None
+    usage: dict[str, int] | None = None
+    first_event_ns: int | None = None
+    first_content_ns: int | None = None
+    text_events: int = 0
+    ended_ns: int | None = None
+    outcome: Outcome = Outcome.OPEN
+
+    @property
+    def client_left(self) -> bool:
+        """Whether the client hung up before the answer was complete."""
+        return self.outcome is Outcome.CLIENT_LEFT
+
+    def written(self, *, text: bool) -> None:
+        """Note that bytes of the answer are about to be written."""
+        now = time.monotonic_ns()
+        self.first_event_ns = self.first_event_ns or now
+        if text:
+            self.text_events += 1
+            self.first_content_ns = self.first_content_ns or now
+
+    def end(self, outcome: Outcome) -> None:
+        """Note how it ended; the first reason counts."""
+        if self.outcome is Outcome.OPEN:
+            self.outcome = outcome
+            self.ended_ns = time.monotonic_ns()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the record for the control API."""
+        return {**asdict(self), "client_left": self.client_left}
+
+
+class RequestLog:
+    """The newest requests, oldest first, and how many there were."""
+
+    def __init__(self) -> None:
+        self.records: deque[Record] = deque(maxlen=_KEPT_RECORDS)
+        self.received = 0
+
+    def open(self, method: str, path: str, headers: Mapping[str, str]) -> Record:
+        """Start the record of a request that has arrived just now."""
+        arrived = time.monotonic_ns()
+        kept = {name.lower(): value for name, value in headers.items() if name.lower() not in _KEY_HEADERS}
+        self.received += 1
+        record = Record(self.received, method, path, kept, arrived)
+        self.records.append(record)
+        return record
+
+    def clear(self) -> None:
+        """Forget the requests, not how many there were."""
+        self.records.clear()

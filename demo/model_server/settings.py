@@ -1,0 +1,64 @@
+"""How the server behaves as long as nobody asks for a fault, and what a model id adds to that.
+
+A model id is one of the offered ids, then any shapes and at most one fault: `scripted+ollama+think_tags+429`.
+"""
+
+from dataclasses import dataclass
+
+from .faults import FAULTS
+from .shapes import SHAPES
+
+DEFAULT_MODEL = "scripted"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Start options. `delay` is seconds before each piece of an answer, `context_size` tokens (None: no limit).
+
+    With `key`, a request with another key is answered 401. With `strict`, an invalid one is answered 400.
+    Raises ValueError that says which value is impossible.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 0
+    key: str | None = None
+    delay: float = 0.0
+    strict: bool = False
+    shapes: tuple[str, ...] = ()
+    models: tuple[str, ...] = (DEFAULT_MODEL,)
+    context_size: int | None = None
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        if not (self.key is None or isinstance(self.key, str)) or not isinstance(self.strict, bool):
+            raise ValueError("key must be text, strict true or false")
+        if isinstance(self.delay, bool) or not isinstance(self.delay, int | float) or not 0 <= self.delay <= 3600:
+            raise ValueError("delay must be a number of seconds from 0 to 3600")
+        if unknown := [shape for shape in self.shapes if shape not in SHAPES]:
+            raise ValueError(f"no such shape: {', '.join(map(str, unknown))}; there are {', '.join(SHAPES)}")
+        if not self.models or not all(isinstance(model, str) for model in self.models):
+            raise ValueError("at least one model must be offered, by name")
+        if self.context_size is not None and not (isinstance(self.context_size, int) and self.context_size > 0):
+            raise ValueError("context_size must be a number of tokens above 0")
+
+    def listed_models(self) -> list[str]:
+        """Return the ids for the list of models: the plain ones and one for each shape, not the faults."""
+        return sorted([*self.models, *(f"{self.models[0]}+{shape}" for shape in SHAPES)])
+
+    def choice(self, model: object) -> ModelChoice | None:
+        """Return what the model id asks for, None where there is no such model."""
+        base, *words = model.split("+") if isinstance(model, str) else ("",)
+        faults = [word for word in words if word in FAULTS]
+        known = base in self.models and all(word in SHAPES or word in FAULTS for word in words)
+        if not known or len(faults) > 1:
+            return None
+        asked = tuple(word for word in words if word in SHAPES)
+        return ModelChoice((*asked, *self.shapes), faults[0] if faults else None)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelChoice:
+    """The shapes of the answer, those of the model id first, and the fault that the id names."""
+
+    shapes: tuple[str, ...]
+    fault: str | None

@@ -1,0 +1,104 @@
+"""The shapes that compatible servers write an answer in: tool calls above all.
+
+The words are the ones of a model id and of `--shape`. Chat Completions only; a format may ignore a shape.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import zip_longest
+import json
+import re
+from typing import Any
+from uuid import uuid4
+
+from .conversation import Call
+
+_CALL_SHAPES: dict[str, str] = {
+    "openai": "index, id and name first, then the arguments in fragments (the default)",
+    "one_chunk": "all parallel calls whole in one chunk",
+    "interleaved": "the fragments of parallel calls take turns",
+    "ollama": "each call whole in a chunk of its own, every index 0, each id new",
+    "no_index": "each call whole, the index missing",
+    "dict_arguments": "each call whole, the arguments an object instead of a string",
+    "no_id": "each call whole, the id missing",
+    "empty_id": "each call whole, the id an empty string",
+}
+SHAPES: dict[str, str] = _CALL_SHAPES | {
+    "empty_arguments": "a call without arguments has '' instead of '{}'",
+    "broken_arguments": "the arguments are cut off: no JSON",
+    "finish_stop": "finish_reason 'stop' with tool calls",
+    "reasoning_key": "thinking in `reasoning` instead of `reasoning_content`",
+    "think_tags": "thinking in the text, between <think> and </think>",
+    "azure": "a first chunk with no choices",
+    "tiny_chunks": "text and arguments one character at a time",
+    "no_usage": "usage is never reported",
+    "usage_at_finish": "usage in the chunk with the finish_reason",
+}
+
+_FRAGMENT_CHARACTERS = 8
+_WORDS = re.compile(r"\s*\S+\s*|\s+")
+
+
+def pieces(text: str, shapes: Sequence[str]) -> list[str]:
+    """Return the text in the pieces that are streamed: words, with the white space after them."""
+    return list(text) if "tiny_chunks" in shapes else _WORDS.findall(text)
+
+
+def whole_calls(calls: Iterable[Call], shapes: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the calls as they stand in an answer that is not streamed."""
+    return [_without_index(_whole(call, at, shapes)) for at, call in enumerate(calls)]
+
+
+def call_deltas(calls: Sequence[Call], shapes: Sequence[str]) -> Iterator[list[dict[str, Any]]]:
+    """Yield what is in `delta.tool_calls` of each chunk."""
+    shape = next((shape for shape in shapes if shape in _CALL_SHAPES), "openai")
+    match shape:
+        case "openai":
+            for at, call in enumerate(calls):
+                yield from ([part] for part in _fragments(call, at, shapes))
+        case "interleaved":
+            rows = zip_longest(*(_fragments(call, at, shapes) for at, call in enumerate(calls)))
+            yield from ([part] for row in rows for part in row if part)
+        case "one_chunk":
+            yield [_whole(call, at, shapes) for at, call in enumerate(calls)]
+        case "ollama":
+            yield from ([_whole(call, 0, shapes)] for call in calls)
+        case "no_index":
+            yield from ([_without_index(_whole(call, at, shapes))] for at, call in enumerate(calls))
+        case _:
+            yield from ([_whole(call, at, shapes)] for at, call in enumerate(calls))
+
+
+def _fragments(call: Call, index: int, shapes: Sequence[str]) -> Iterator[dict[str, Any]]:
+    whole = _whole(call, index, shapes)
+    arguments = whole["function"]["arguments"]
+    if not isinstance(arguments, str):
+        yield whole
+        return
+    step = 1 if "tiny_chunks" in shapes else _FRAGMENT_CHARACTERS
+    yield {**whole, "function": {"name": call.name, "arguments": ""}}
+    for at in range(0, len(arguments), step):
+        yield {"index": index, "function": {"arguments": arguments[at : at + step]}}
+
+
+def _whole(call: Call, index: int, shapes: Sequence[str]) -> dict[str, Any]:
+    function = {"name": call.name, "arguments": _arguments(call, shapes)}
+    whole = {"index": index, "id": f"call_{uuid4().hex[:24]}", "type": "function", "function": function}
+    if "no_id" in shapes:
+        del whole["id"]
+    if "empty_id" in shapes:
+        whole["id"] = ""
+    return whole
+
+
+def _without_index(call: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in call.items() if key != "index"}
+
+
+def _arguments(call: Call, shapes: Sequence[str]) -> str | dict[str, Any]:
+    arguments = dict(call.arguments)
+    if "dict_arguments" in shapes:
+        return arguments
+    if "empty_arguments" in shapes and not arguments:
+        return ""
+    written = json.dumps(arguments, ensure_ascii=False)
+    return written[:-1] if "broken_arguments" in shapes else written

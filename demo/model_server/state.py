@@ -1,0 +1,60 @@
+"""What can be asked of a running server and changed in it, from Python and from the control API alike."""
+
+from dataclasses import replace
+from typing import Any
+
+from .faults import ArmedFault, FaultSwitch
+from .request_log import Record, RequestLog
+from .settings import Settings
+from .usage import PromptCache
+
+
+class State:
+    """Settings, the armed fault, the log and the prompt cache. Options are the fields of `Settings`."""
+
+    def __init__(self, **options: Any) -> None:
+        self.settings = Settings(**options)
+        self.faults = FaultSwitch()
+        self.log = RequestLog()
+        self.cache = PromptCache()
+        self._started_with = self.settings
+
+    @property
+    def requests(self) -> list[Record]:
+        """The requests for answers, oldest first; those for the list of models are only in `log.records`."""
+        return [record for record in self.log.records if record.method == "POST"]
+
+    @property
+    def open_streams(self) -> int:
+        """How many requests are being answered now."""
+        raise NotImplementedError
+
+    @property
+    def open_connections(self) -> int:
+        """How many connections are open, idle ones included, those to the control API not."""
+        raise NotImplementedError
+
+    def fault(
+        self,
+        name: str,
+        times: int | None = None,
+        *,
+        retry_after: float | None = None,
+        after_words: int | None = None,
+        code: str | None = None,
+    ) -> None:
+        """Answer the next `times` requests (None: all) with this fault; raises ValueError on a wrong value."""
+        self.faults.armed = ArmedFault(name, times, retry_after, after_words, code)
+
+    def change(self, **options: Any) -> None:
+        """Change fields of `Settings` but `host` and `port`; raises ValueError on a wrong value."""
+        if fixed := {"host", "port"} & options.keys():
+            raise ValueError(f"{' and '.join(sorted(fixed))} cannot be changed while the server runs")
+        self.settings = replace(self.settings, **options)
+
+    def reset(self) -> None:
+        """Go back to the start options, with no fault, no requests in the log and an empty prompt cache."""
+        self.settings = self._started_with
+        self.faults.armed = None
+        self.log.clear()
+        self.cache.clear()

@@ -1,0 +1,32 @@
+"""The server in a thread of its own, for tests that have no event loop or keep theirs busy."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Thread
+from typing import Any
+
+from .server import ModelServer
+
+
+@contextmanager
+def serve_in_thread(**options: Any) -> Iterator[ModelServer]:
+    """Run a server, options as for `ModelServer`; use its `url` and `control_url`, or only read its attributes.
+
+    Raises what starting the server raises.
+    """
+    loop = asyncio.new_event_loop()
+    server = ModelServer(**options)
+    try:
+        loop.run_until_complete(server.start())
+        thread = Thread(target=loop.run_forever, name="model-server")
+        thread.start()
+        try:
+            yield server
+        finally:
+            asyncio.run_coroutine_threadsafe(server.stop(), loop).result()
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join()
+    finally:
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.close()

@@ -1,0 +1,188 @@
+"""Which requests a provider would accept: the ordering rules of each format as pure functions over a parsed body.
+
+Written from the formats' documentation, not from any client: this is the independent check of what a client sends.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+import json
+import re
+from typing import Any
+
+from .usage import common_prefix, prompt_bytes
+
+_TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_ROLES = ("system", "user", "assistant", "tool")
+# What OpenAI, Azure, llama.cpp, Ollama, LM Studio and vLLM all take.
+_KNOWN_KEYS = frozenset(
+    {
+        "model", "messages", "tools", "tool_choice", "parallel_tool_calls", "stream", "stream_options",
+        "temperature", "top_p", "max_tokens", "max_completion_tokens", "response_format", "reasoning_effort",
+        "stop", "seed", "user",
+    }
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A broken rule. `where` is a path into the body; `text` never quotes what people said."""
+
+    rule: str
+    where: str
+    text: str
+
+
+def shared_prefix(one: Any, other: Any) -> int:
+    """Return how many bytes the messages of two requests have in common from the start."""
+    return common_prefix(message_bytes(one), message_bytes(other))
+
+
+def message_bytes(body: Any, *, without_newest: int = 0) -> bytes:
+    """Return the messages of a request, one a line, less the newest few: a prefix of messages is a prefix of bytes."""
+    messages = body["messages"]
+    return prompt_bytes((), messages[: len(messages) - without_newest])
+
+
+def chat_violations(body: Any) -> list[Violation]:
+    """Return every rule of Chat Completions that the body breaks, an empty list for a valid request."""
+    if not isinstance(body, dict):
+        return [Violation("not_an_object", "", "the body is no JSON object")]
+    messages = body.get("messages")
+    if not isinstance(messages, list) or not messages or not all(isinstance(each, dict) for each in messages):
+        return [Violation("no_messages", "messages", "not a list of at least one object")]
+    checks = (_top_level(body), _tools(body), _order(messages), _pairs(messages))
+    contents = (found for at, message in enumerate(messages) for found in _message(message, f"messages[{at}]"))
+    return [found for check in (*checks, contents) for found in check]
+
+
+def _top_level(body: dict[str, Any]) -> Iterator[Violation]:
+    for key in body.keys() - _KNOWN_KEYS:
+        yield Violation("unknown_key", key, "not every compatible server knows this")
+    if not isinstance(body.get("model"), str) or not body["model"]:
+        yield Violation("no_model", "model", "not a name")
+    if "stream_options" in body and body.get("stream") is not True:
+        yield Violation("stream_options_without_stream", "stream_options", "only allowed with stream")
+    if "tool_choice" in body and "tools" not in body:
+        yield Violation("tool_choice_without_tools", "tool_choice", "only allowed with tools")
+
+
+def _tools(body: dict[str, Any]) -> Iterator[Violation]:
+    if "tools" not in body:
+        return
+    tools = body["tools"]
+    if not isinstance(tools, list) or not tools:
+        yield Violation("tools_empty", "tools", "not a list of at least one tool")
+        return
+    functions = [tool.get("function") if isinstance(tool, dict) else None for tool in tools]
+    for at, function in enumerate(functions):
+        yield from _tool(function, f"tools[{at}]")
+    names = [str(function.get("name")) for function in functions if isinstance(function, dict)]
+    if len(set(names)) != len(names):
+        yield Violation("tools_unique", "tools", "two tools have one name")
+    if names != sorted(names):
+        yield Violation("tools_sorted", "tools", "an order of their own for each request misses the cache")
+
+
+def _tool(function: object, where: str) -> Iterator[Violation]:
+    if not isinstance(function, dict):
+        yield Violation("tool_shape", where, "no function object")
+        return
+    name, parameters = function.get("name"), function.get("parameters")
+    if not isinstance(name, str) or not _TOOL_NAME.fullmatch(name):
+        yield Violation("tool_name", where, "does not match ^[a-zA-Z0-9_-]{1,64}$")
+    if not isinstance(parameters, dict) or parameters.get("type") != "object":
+        yield Violation("tool_parameters", where, "no JSON schema of type object")
+
+
+def _order(messages: list[dict[str, Any]]) -> Iterator[Violation]:
+    roles = [message.get("role") for message in messages]
+    for at, role in enumerate(roles):
+        if role not in _ROLES:
+            yield Violation("role", f"messages[{at}]", "no role of this format")
+        if (role == "system") != (at == 0):
+            yield Violation("system_first", f"messages[{at}]", "a system message is first and only there")
+    if len(roles) < 2 or roles[1] != "user":
+        yield Violation("user_second", "messages[1]", "the first message after the system message is no user's")
+    if roles[-1] not in ("user", "tool"):
+        yield Violation("ends_with_user_or_tool", f"messages[{len(roles) - 1}]", "nothing to answer")
+    for at, (before, role) in enumerate(pairwise(roles), 1):
+        if before == role and role in ("user", "assistant"):
+            yield Violation("same_role_twice", f"messages[{at}]", "some chat templates reject it")
+
+
+def _call_ids(message: dict[str, Any]) -> list[object]:
+    calls = message.get("tool_calls")
+    return [call.get("id") if isinstance(call, dict) else None for call in calls] if isinstance(calls, list) else []
+
+
+def _pairs(messages: list[dict[str, Any]]) -> Iterator[Violation]:
+    every_id = Counter(str(call_id) for message in messages for call_id in _call_ids(message))
+    if any(count > 1 for count in every_id.values()):
+        yield Violation("call_id_unique", "messages", "two calls have one id")
+    # The calls of the last assistant message that wait for a result, and those that have one.
+    waiting: list[object] = []
+    answered: list[object] = []
+    for at, message in enumerate(messages):
+        where = f"messages[{at}]"
+        if message.get("role") == "tool":
+            yield from _result(message.get("tool_call_id"), waiting, answered, where)
+            continue
+        if waiting:
+            yield Violation("result_missing", where, f"{len(waiting)} calls have no result before it")
+        waiting, answered = _call_ids(message), []
+    if waiting:
+        yield Violation("result_missing", f"messages[{len(messages)}]", f"{len(waiting)} calls have no result")
+
+
+def _result(call_id: object, waiting: list[object], answered: list[object], where: str) -> Iterator[Violation]:
+    if call_id in waiting:
+        waiting.remove(call_id)
+        answered.append(call_id)
+    elif call_id in answered:
+        yield Violation("result_duplicate", where, "the call has a result already")
+    else:
+        yield Violation("result_orphan", where, "no call with this id directly before it")
+
+
+def _message(message: dict[str, Any], where: str) -> Iterator[Violation]:
+    calls = message.get("tool_calls")
+    if calls is not None and (message.get("role") != "assistant" or not isinstance(calls, list) or not calls):
+        yield Violation("call_shape", where, "tool_calls is not a list of at least one call of an assistant")
+        return
+    for call in calls or ():
+        yield from _call(call, where)
+    content = message.get("content")
+    if content is None and not calls:
+        yield Violation("content_missing", where, "only an answer with tool calls has no content")
+    if content is not None and not (calls and content == "") and not _says_something(content):
+        yield Violation("content_empty", where, "neither text nor a part with something in it")
+
+
+def _says_something(content: object) -> bool:
+    if isinstance(content, str):
+        return bool(content.strip())
+    if not isinstance(content, list) or not content:
+        return False
+    return all(
+        isinstance(part, dict) and (part.get("type") != "text" or _says_something(part.get("text"))) for part in content
+    )
+
+
+def _call(call: object, where: str) -> Iterator[Violation]:
+    function = call.get("function") if isinstance(call, dict) else None
+    if not isinstance(call, dict) or call.get("type") != "function" or not isinstance(function, dict):
+        yield Violation("call_shape", where, "a call is no function call")
+        return
+    if not isinstance(call.get("id"), str) or not call["id"]:
+        yield Violation("call_id_empty", where, "a call has no id")
+    if not isinstance(function.get("name"), str) or not _TOOL_NAME.fullmatch(function["name"]):
+        yield Violation("tool_name", where, "a call names no tool")
+    written = function.get("arguments")
+    try:
+        arguments = json.loads(written) if isinstance(written, str) else None
+    except ValueError:
+        arguments = None
+    if not isinstance(arguments, dict):
+        yield Violation("call_arguments", where, "the arguments are not the text of a JSON object")

@@ -1,0 +1,299 @@
+"""What the scripted model says and calls, asked over real HTTP with the real SDK."""
+
+import json
+
+from model_talk import TOOLS, assistant, called, result, user
+import pytest
+
+from demo.model_server import WHAT_TO_TRY
+
+LIVE_CONTEXT = (
+    "Live Context: An overview of the areas and the devices in this smart home:\n"
+    "- names: Kitchen light, Big light\n  domain: light\n  state: '{}'\n  areas: Kitchen\n"
+    "  attributes:\n    brightness: '128'\n"
+)
+
+
+def light(state):
+    return {"result": LIVE_CONTEXT.format(state)}
+
+
+def wanted(heard):
+    """Return the calls of an answer in which each is in fragments, as name and arguments."""
+    names = [call.function.name for call in heard.calls if call.function.name]
+    fragments = [""] * len(names)
+    for call in heard.calls:
+        fragments[call.index] += call.function.arguments or ""
+    return [(name, json.loads(text)) for name, text in zip(names, fragments, strict=True)]
+
+
+async def test_a_name_told_in_the_request_is_known(ask):
+    heard = await ask("my name is Ada", assistant("Nice to meet you, Ada."), "what is my name?")
+    assert heard.text == "Your name is Ada."
+
+
+async def test_a_name_told_in_another_request_is_unknown(ask):
+    await ask("my name is Ada")
+    heard = await ask("what is my name?")
+    assert heard.text == "I do not know your name."
+
+
+async def test_the_newest_name_counts(ask):
+    heard = await ask("my name is Ada", assistant("Hi."), "my name is Bea", assistant("Hi."), "what's my name")
+    assert heard.text == "Your name is Bea."
+
+
+async def test_a_name_that_only_the_assistant_said_is_unknown(ask):
+    heard = await ask("hello", assistant("my name is Ada"), "what is my name?")
+    assert heard.text == "I do not know your name."
+
+
+async def test_the_context_line_is_not_part_of_what_was_said(ask):
+    context = "[CONTEXT: time: Monday 2026-11-23 08:00; speaker: Eve; area: Attic]\n\n"
+    heard = await ask(context + "my name is Ada", assistant("Hi."), context + "what is my name?")
+    assert heard.text == "Your name is Ada."
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("what time is it where I am?", "It is Monday 2026-11-23 08:00."),
+        ("which room am I in?", "You are in the Attic."),
+        ("who am I?", "You are Eve."),
+        (
+            "repeat my message",
+            "You wrote: [CONTEXT: time: Monday 2026-11-23 08:00; speaker: Eve; area: Attic]\n\nrepeat my message",
+        ),
+    ],
+)
+async def test_the_context_line_answers_questions_about_it(ask, question, answer):
+    heard = await ask(f"[CONTEXT: time: Monday 2026-11-23 08:00; speaker: Eve; area: Attic]\n\n{question}")
+    assert heard.text == answer
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("what time is it?", "I was not told the time."),
+        ("which room am I in?", "I was not told which room you are in."),
+        ("who am I?", "I do not know who you are."),
+        ("what is the wifi password?", "I do not know what the wifi password is."),
+    ],
+)
+async def test_what_it_was_not_told_it_does_not_know(ask, question, answer):
+    assert (await ask(question)).text == answer
+
+
+async def test_a_fact_is_remembered(ask):
+    told = "Remember that the wifi password is swordfish."
+    heard = await ask(told, assistant("Yes."), "what is the WiFi password?")
+    assert heard.text == "The WiFi password is swordfish."
+
+
+@pytest.mark.parametrize(
+    ("said", "calls"),
+    [
+        ("please switch on the kitchen light", [("intent__HassTurnOn", {"name": "kitchen light"})]),
+        ("I would like the Reading lamp switched off", [("intent__HassTurnOff", {"name": "Reading lamp"})]),
+        ("would you mind switching the lamp on?", [("intent__HassTurnOn", {"name": "lamp"})]),
+        (
+            "switch on the kitchen light, the reading lamp and the fan",
+            [("intent__HassTurnOn", {"name": name}) for name in ("kitchen light", "reading lamp", "fan")],
+        ),
+        (
+            "is the kitchen light on? if not, switch it on",
+            [("homeassistant__GetLiveContext", {"name": "kitchen light"})],
+        ),
+        (
+            "check the kitchen light and switch it off if it is on",
+            [("homeassistant__GetLiveContext", {"name": "kitchen light"})],
+        ),
+        ("make sure the kitchen light is on", [("homeassistant__GetLiveContext", {"name": "kitchen light"})]),
+        ("which devices are on?", [("homeassistant__GetLiveContext", {})]),
+        ("look at the clock", [("llm__GetDateTime", {})]),
+    ],
+)
+async def test_a_wish_becomes_calls_of_the_offered_tools(ask, said, calls):
+    heard = await ask(said)
+    assert wanted(heard) == calls
+    assert heard.finish_reasons == ["tool_calls"]
+    assert heard.text == ""
+
+
+async def test_a_tool_that_is_not_offered_is_not_called(ask, client):
+    answer = await client.chat.completions.create(model="scripted", messages=[user("switch on the kitchen light")])
+    assert answer.choices[0].message.content == "I have no tool for that."
+
+
+async def test_a_tool_choice_of_none_offers_no_tool(client):
+    answer = await client.chat.completions.create(
+        model="scripted", messages=[user("switch on the kitchen light")], tools=TOOLS, tool_choice="none"
+    )
+    assert answer.choices[0].message.content == "I have no tool for that."
+
+
+DONE = {"response_type": "action_done", "speech": {}, "data": {"success": [{"name": "x"}], "failed": []}}
+NOT_FOUND = {"error": "MatchFailedError", "error_text": "No entities matched the name"}
+CHECK = "is the kitchen light on? if not, switch it on"
+LOOKED = called("a", "homeassistant__GetLiveContext", name="kitchen light")
+
+
+@pytest.mark.parametrize(
+    ("results", "answer"),
+    [
+        ([DONE], "Done, the kitchen light is on."),
+        ([{"data": DONE, "error": False}], "Done, the kitchen light is on."),
+        ([NOT_FOUND], "I could not switch on the kitchen light: No entities matched the name."),
+        (
+            [{"data": NOT_FOUND, "error": True}],
+            "I could not switch on the kitchen light: No entities matched the name.",
+        ),
+        ([DONE, DONE], "Done, the kitchen light and the kitchen light are on."),
+        (
+            [DONE, NOT_FOUND],
+            "Done, the kitchen light is on. I could not switch on the kitchen light: No entities matched the name.",
+        ),
+    ],
+)
+async def test_results_of_tools_are_told(ask, results, answer):
+    call = called("a", "intent__HassTurnOn", name="kitchen light")
+    calls = [{**call["tool_calls"][0], "id": str(at)} for at in range(len(results))]
+    told = [result(str(at), each) for at, each in enumerate(results)]
+    heard = await ask("switch on the kitchen light", {**call, "tool_calls": calls}, *told)
+    assert heard.text == answer
+    assert heard.finish_reasons == ["stop"]
+
+
+async def test_a_light_that_is_off_is_switched_on_after_a_look(ask):
+    heard = await ask(CHECK, LOOKED, result("a", light("off")))
+    assert wanted(heard) == [("intent__HassTurnOn", {"name": "kitchen light"})]
+
+
+async def test_a_light_that_is_on_is_left_on_after_a_look(ask):
+    heard = await ask(CHECK, LOOKED, result("a", light("on")))
+    assert heard.text == "The kitchen light is already on."
+
+
+async def test_a_look_that_fails_is_told(ask):
+    heard = await ask(CHECK, LOOKED, result("a", {"error": "No exposed entities matched"}))
+    assert heard.text == "I could not look: No exposed entities matched."
+
+
+async def test_the_second_round_of_results_is_told(ask):
+    switched = called("b", "intent__HassTurnOn", name="kitchen light")
+    heard = await ask(CHECK, LOOKED, result("a", light("off")), switched, result("b", DONE))
+    assert heard.text == "Done, the kitchen light is on."
+
+
+async def test_results_of_an_earlier_exchange_do_not_answer_the_newest(ask):
+    heard = await ask(CHECK, LOOKED, result("a", light("on")), assistant("It is on."), CHECK)
+    assert wanted(heard) == [("homeassistant__GetLiveContext", {"name": "kitchen light"})]
+
+
+@pytest.mark.parametrize(
+    ("said", "tool", "value", "answer"),
+    [
+        (
+            "tell me whether the kitchen light is on",
+            "homeassistant__GetLiveContext",
+            light("on"),
+            "The kitchen light is on.",
+        ),
+        ("which devices are on?", "homeassistant__GetLiveContext", light("on"), "These are on: Kitchen light."),
+        ("which devices are on?", "homeassistant__GetLiveContext", light("off"), "Nothing is on."),
+        ("look at the clock", "llm__GetDateTime", {"time": "13:58:04"}, "The clock says 13:58."),
+    ],
+)
+async def test_what_a_tool_read_is_told(ask, said, tool, value, answer):
+    heard = await ask(said, called("a", tool), result("a", value))
+    assert heard.text == answer
+
+
+async def test_quietly_says_nothing_after_the_tools(ask):
+    call = called("a", "intent__HassTurnOn", name="lamp")
+    heard = await ask("quietly switch on the lamp", call, result("a", DONE))
+    assert heard.text == ""
+    assert heard.calls == []
+    assert heard.finish_reasons == ["stop"]
+
+
+async def test_one_moment_is_said_before_the_call(ask):
+    heard = await ask("say one moment, then switch on the lamp")
+    assert heard.text == "One moment. "
+    assert wanted(heard) == [("intent__HassTurnOn", {"name": "lamp"})]
+
+
+async def test_thinking_first_comes_before_the_call(ask):
+    heard = await ask("think first, then switch on the lamp")
+    assert heard.extra("reasoning_content").startswith("The user wants me to think first.")
+    assert wanted(heard) == [("intent__HassTurnOn", {"name": "lamp"})]
+
+
+async def test_ordering_pizza_asks_back(ask):
+    assert (await ask("order pizza")).text == "Gladly. Which size would you like?"
+
+
+async def test_the_answer_to_its_question_is_used(ask):
+    heard = await ask("order pizza", assistant("Gladly. Which size would you like?"), "a Large one, please")
+    assert heard.text == "Your large pizza is on its way."
+
+
+async def test_a_size_without_a_question_is_just_a_word(ask):
+    assert (await ask("a large one")).text.startswith("I am a scripted model")
+
+
+@pytest.mark.parametrize(("said", "words"), [("tell me a story", 300), ("tell me a story about tea in 77 words", 77)])
+async def test_a_story_is_long_and_comes_word_by_word(ask, said, words):
+    heard = await ask(said)
+    assert len(heard.text.split()) == words
+    assert sum(bool(delta.content) for delta in heard.deltas) == words
+
+
+async def test_thinking_is_apart_from_the_text(ask):
+    heard = await ask("think about pizza")
+    assert "what I know about pizza" in heard.extra("reasoning_content")
+    assert heard.text == "I have thought about pizza, and there is much to like."
+
+
+async def test_thinking_out_loud_is_in_the_text(ask):
+    heard = await ask("think out loud about pizza")
+    assert heard.text.startswith("<think>The user wants")
+    assert heard.text.endswith("</think>\n\nI have thought about pizza out loud.")
+
+
+async def test_it_counts_the_messages_that_it_was_sent(ask):
+    heard = await ask("hello", assistant("Hello."), "how many messages do you see?")
+    assert heard.text == "I was sent 4 messages, 2 of them yours."
+
+
+async def test_it_tells_the_oldest_message_that_it_was_sent(ask):
+    heard = await ask("hello there", assistant("Hello."), "what did I say first?")
+    assert heard.text == "The oldest thing I can see is: hello there"
+
+
+@pytest.mark.parametrize("said", ["", "  ", "Wie spät ist es?", "\U0001f40c", "a" * 100_000])
+async def test_anything_else_gets_a_friendly_answer(ask, said):
+    assert (await ask(said)).text.startswith("I am a scripted model")
+
+
+async def test_what_can_you_do_lists_the_phrases(ask):
+    assert '"my name is Ada"' in (await ask("what can you do?")).text
+
+
+async def test_text_parts_are_read(ask):
+    heard = await ask({"role": "user", "content": [{"type": "text", "text": "my name is Ada"}]})
+    assert heard.text == "Nice to meet you, Ada."
+
+
+async def test_an_answer_that_is_not_streamed_is_the_same(client):
+    answer = await client.chat.completions.create(model="scripted", messages=[user("switch on the lamp")], tools=TOOLS)
+    call = answer.choices[0].message.tool_calls[0]
+    assert (call.function.name, json.loads(call.function.arguments)) == ("intent__HassTurnOn", {"name": "lamp"})
+    assert answer.choices[0].finish_reason == "tool_calls"
+    assert answer.usage.completion_tokens > 0
+
+
+@pytest.mark.parametrize("phrase", [phrase for phrase, _ in WHAT_TO_TRY if not phrase.startswith("fail")])
+async def test_every_phrase_of_the_table_is_understood(ask, phrase):
+    heard = await ask("order pizza", assistant("Gladly. Which size would you like?"), phrase)
+    assert heard.calls or not heard.text.startswith("I am a scripted model and know only")

@@ -1,0 +1,161 @@
+"""Every rule of the validator, each with a request that breaks it and nothing else."""
+
+from copy import deepcopy
+
+from hypothesis import given, strategies as st
+from model_talk import SYSTEM, TOOLS, assistant, called, result, user
+import pytest
+
+from demo.model_server import chat_violations, message_bytes, shared_prefix
+from demo.model_server.chat_completions import ChatCompletions
+
+CALL = called("a", "intent__HassTurnOn", name="lamp")
+TWO_CALLS = {**CALL, "tool_calls": [CALL["tool_calls"][0], {**CALL["tool_calls"][0], "id": "b"}]}
+HISTORY = [SYSTEM, user("hi"), TWO_CALLS, result("b", {}), result("a", {}), assistant("Done."), user("thanks")]
+
+
+def request(*messages, **fields):
+    return {"model": "scripted", "messages": [SYSTEM, *messages], **fields}
+
+
+def rules(body):
+    return {violation.rule for violation in chat_violations(body)}
+
+
+def tool(name, parameters=None):
+    function = {"name": name, "parameters": parameters or {"type": "object"}}
+    return {"type": "function", "function": function}
+
+
+def call_with(**fields):
+    return {**CALL, "tool_calls": [{**CALL["tool_calls"][0], **fields}]}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        request(user("hi")),
+        request(*HISTORY[1:], tools=TOOLS, tool_choice="auto", stream=True, stream_options={"include_usage": True}),
+        request(user("hi"), CALL, result("a", {})),
+        request(user("hi"), {**CALL, "content": "One moment."}, result("a", {})),
+        request(user("hi"), {**CALL, "content": ""}, result("a", {})),
+        request(user("hi"), CALL, result("a", {}), user("and?")),
+        request({"role": "user", "content": [{"type": "text", "text": "what is this?"}, {"type": "image_url"}]}),
+        request(user("hi"), temperature=0.5, top_p=0.9, max_tokens=100, max_completion_tokens=100),
+    ],
+)
+def test_a_valid_request_breaks_no_rule(body):
+    assert chat_violations(body) == []
+
+
+@pytest.mark.parametrize(
+    ("rule", "messages"),
+    [
+        ("system_first", [user("hi"), user("hi")]),
+        ("system_first", [SYSTEM, user("hi"), SYSTEM, user("hi")]),
+        ("user_second", [SYSTEM, assistant("hi"), user("hi")]),
+        ("user_second", [SYSTEM]),
+        ("user_second", [SYSTEM, CALL, result("a", {})]),
+        ("ends_with_user_or_tool", [SYSTEM, user("hi"), assistant("hi")]),
+        ("role", [SYSTEM, user("hi"), {"role": "developer", "content": "hi"}, user("hi")]),
+        ("same_role_twice", [SYSTEM, user("hi"), user("hi")]),
+        ("same_role_twice", [SYSTEM, user("hi"), assistant("hi"), assistant("hi"), user("hi")]),
+        ("result_missing", [SYSTEM, user("hi"), CALL, user("hi")]),
+        ("result_missing", [SYSTEM, user("hi"), TWO_CALLS, result("a", {})]),
+        ("result_missing", [SYSTEM, user("hi"), TWO_CALLS, result("a", {}), user("hi"), result("b", {})]),
+        ("result_orphan", [SYSTEM, user("hi"), result("a", {})]),
+        ("result_orphan", [SYSTEM, user("hi"), CALL, result("a", {}), assistant("hi"), result("a", {})]),
+        ("result_orphan", [SYSTEM, user("hi"), CALL, result("a", {}), result("c", {})]),
+        ("result_duplicate", [SYSTEM, user("hi"), CALL, result("a", {}), result("a", {})]),
+        ("call_id_unique", [SYSTEM, user("hi"), CALL, result("a", {}), CALL, result("a", {})]),
+        ("call_id_empty", [SYSTEM, user("hi"), call_with(id=""), result("", {})]),
+        ("call_shape", [SYSTEM, user("hi"), call_with(type="tool"), result("a", {})]),
+        ("call_shape", [SYSTEM, user("hi"), {**assistant("hi"), "tool_calls": []}, user("hi")]),
+        ("call_shape", [SYSTEM, {**user("hi"), "tool_calls": CALL["tool_calls"]}]),
+        ("call_arguments", [SYSTEM, user("hi"), call_with(function={"name": "x", "arguments": ""}), result("a", {})]),
+        ("call_arguments", [SYSTEM, user("hi"), call_with(function={"name": "x", "arguments": {}}), result("a", {})]),
+        ("call_arguments", [SYSTEM, user("hi"), call_with(function={"name": "x", "arguments": "[]"}), result("a", {})]),
+        ("tool_name", [SYSTEM, user("hi"), call_with(function={"name": "a b", "arguments": "{}"}), result("a", {})]),
+        ("content_missing", [SYSTEM, {"role": "user"}]),
+        ("content_missing", [SYSTEM, user("hi"), {"role": "assistant", "content": None}, user("hi")]),
+        ("content_empty", [SYSTEM, user("")]),
+        ("content_empty", [SYSTEM, user(" \n")]),
+        ("content_empty", [SYSTEM, user("hi"), assistant(""), user("hi")]),
+        ("content_empty", [SYSTEM, {"role": "user", "content": []}]),
+        ("content_empty", [SYSTEM, {"role": "user", "content": [{"type": "text", "text": ""}]}]),
+        ("no_messages", []),
+        ("no_messages", ["hi"]),
+    ],
+)
+def test_messages_that_break_a_rule_are_found(rule, messages):
+    assert rule in rules({"model": "scripted", "messages": messages})
+
+
+@pytest.mark.parametrize(
+    ("rule", "fields"),
+    [
+        ("unknown_key", {"store": True}),
+        ("no_model", {"model": ""}),
+        ("stream_options_without_stream", {"stream_options": {"include_usage": True}}),
+        ("tool_choice_without_tools", {"tool_choice": "auto"}),
+        ("tools_empty", {"tools": []}),
+        ("tools_unique", {"tools": [tool("a"), tool("a")]}),
+        ("tools_sorted", {"tools": [tool("b"), tool("a")]}),
+        ("tool_shape", {"tools": [{"type": "function", "name": "a"}]}),
+        ("tool_name", {"tools": [tool("light.turn_on")]}),
+        ("tool_name", {"tools": [tool("a" * 65)]}),
+        ("tool_name", {"tools": [tool("a\n")]}),
+        ("tool_name", {"tools": [tool("")]}),
+        ("tool_parameters", {"tools": [tool("a", {"type": "string"})]}),
+        ("tool_parameters", {"tools": [tool("a", {"properties": {}})]}),
+    ],
+)
+def test_fields_that_break_a_rule_are_found_alone(rule, fields):
+    assert rules({**request(user("hi")), **fields}) == {rule}
+
+
+@pytest.mark.parametrize("body", [None, [], "text", 5])
+def test_a_body_that_is_no_object_is_found(body):
+    assert rules(body) == {"not_an_object"}
+
+
+def test_a_violation_does_not_quote_what_was_said():
+    body = request(user("hi"), assistant("my secret"), assistant("my secret"), result("a", {"secret": 1}))
+    assert "secret" not in repr(chat_violations(body))
+
+
+@pytest.mark.parametrize("at", [0, 1, 2, 3, 4, 6])
+def test_a_history_without_one_of_its_messages_is_invalid(at):
+    messages = deepcopy(HISTORY)
+    del messages[at]
+    assert chat_violations({"model": "scripted", "messages": messages})
+
+
+KEYS = st.sampled_from(["role", "content", "type", "text", "tool_calls", "id", "function", "name", "arguments"])
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text() | st.sampled_from(["function", "text", "{}"]),
+    lambda each: st.lists(each) | st.dictionaries(KEYS, each),
+)
+
+
+@given(content=JSON, calls=JSON, tools=JSON, role=JSON)
+def test_nothing_that_json_can_hold_breaks_the_server(content, calls, tools, role):
+    message = {"role": role, "content": content, "tool_calls": calls, "tool_call_id": content}
+    body = {"model": content, "messages": [message, message], "tools": tools, "stream_options": calls}
+    assert chat_violations(body)
+    assert len(ChatCompletions().read(body).conversation.turns) == 2
+
+
+def test_messages_that_are_added_leave_the_bytes_before_them():
+    before, after = request(*HISTORY[1:]), request(*HISTORY[1:], assistant("Bye."))
+    assert shared_prefix(before, after) == len(message_bytes(before))
+
+
+def test_a_changed_message_ends_the_shared_prefix():
+    one, other = request(user("hi there"), assistant("a")), request(user("hi Ada"), assistant("a"))
+    assert shared_prefix(one, other) == len(message_bytes(request())) + len('{"role":"user","content":"hi ')
+
+
+def test_the_newest_messages_can_be_left_out():
+    body = request(user("hi"), assistant("Hi."), user("thanks"))
+    assert message_bytes(body, without_newest=1) == message_bytes(request(user("hi"), assistant("Hi.")))
