@@ -1,0 +1,207 @@
+"""`python -m demo`: a home, a model and an agent together, until Ctrl-C or until everything was said.
+
+scripts/demo calls this when the environment is there. The parts are in the modules beside this one.
+"""
+
+import argparse
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+import fcntl
+import json
+import os
+from pathlib import Path
+import shutil
+import signal
+import sys
+import time
+
+import aiohttp
+
+from demo.client import Client, Json, RefusedError, enter
+from demo.errors import DemoError
+from demo.home import furnish
+from demo.home_assistant import REPOSITORY, RESTART, HomeAssistant, require_free_port
+from demo.model_server import WHAT_TO_TRY, ModelServer
+from demo.say import say_all
+from demo.setup_agent import Account, Model, change_options, create_account, find_account, prefer_agent
+from demo.small_model import MODEL as SMALL_MODEL, SmallModel
+
+USER = "demo"
+PASSWORD = "demo"
+
+_STATE = REPOSITORY / ".demo"
+# Below the state's folder, and named so that --fresh can hardly remove anything but a demo's home.
+_HOME = "demo-home"
+_SET_UP = "agent.json"
+_PORT = 8124
+_MODEL_PORT = 8125
+# Seconds between the words of the scripted model: slow enough to see them come.
+_DELAY = 0.03
+_SCRIPTED = "scripted"
+# What core's own integration takes by default.
+_OPENAI_MODEL = "gpt-4o-mini"
+_OPENAI_URL = "https://api.openai.com/v1"
+_INTERRUPTED = 130
+_BEGAN = time.monotonic()
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="scripts/demo",
+        description="Start Home Assistant with a demo home and an agent to talk to. Ctrl-C ends it.",
+        epilog="With OPENAI_API_KEY set (and OPENAI_BASE_URL, OPENAI_MODEL if wanted), that server answers instead.",
+    )
+    parser.add_argument(
+        "--say", metavar="TEXT", action="append", default=[], help="say this without a browser; repeatable"
+    )
+    parser.add_argument("--model", choices=("scripted", "smollm2"), help="who answers (default: scripted)")
+    parser.add_argument("--window", metavar="TOKENS", type=int, help="the size of the window")
+    parser.add_argument("--fresh", action="store_true", help="forget the home and start over")
+    parser.add_argument("--port", type=int, default=_PORT, help=f"of Home Assistant (default: {_PORT})")
+    parser.add_argument("--model-port", type=int, default=_MODEL_PORT, help=f"of the model (default: {_MODEL_PORT})")
+    parser.add_argument(
+        "--state",
+        metavar="FOLDER",
+        type=Path,
+        default=_STATE,
+        help="where the home is kept, from the checkout (default: .demo)",
+    )
+    arguments = parser.parse_args()
+    arguments.state = arguments.state.resolve()
+    if any(not 1 <= port <= 65535 for port in (arguments.port, arguments.model_port)):
+        parser.error("a port is a number from 1 to 65535")
+    if arguments.window is not None and not 100 <= arguments.window <= 2_000_000:
+        parser.error("--window takes 100 to 2000000 tokens")
+    return arguments
+
+
+@asynccontextmanager
+async def _model(arguments: argparse.Namespace) -> AsyncIterator[Model]:
+    """Start who answers, and tell how it is reached. Raises DemoError."""
+    key = os.environ.get("OPENAI_API_KEY")
+    if key and arguments.model is None:
+        url, model = os.environ.get("OPENAI_BASE_URL"), os.environ.get("OPENAI_MODEL")
+        yield Model(url=url or _OPENAI_URL, model=model or _OPENAI_MODEL, api_key=key)
+        return
+    require_free_port(arguments.model_port, "--model-port")
+    if arguments.model == "smollm2":
+        async with SmallModel(arguments.model_port) as small:
+            # the prompt is read at 140 tokens a second, and the tools alone have a thousand
+            yield Model(url=small.url, model=SMALL_MODEL, controls_home=False, timeouts=(120, 300), window=1500)
+        return
+    async with ModelServer(port=arguments.model_port, delay=_DELAY) as scripted:
+        yield Model(url=scripted.url, model=_SCRIPTED)
+
+
+async def _prepare(client: Client, model: Model, arguments: argparse.Namespace) -> Account:
+    """Furnish the home and set the agent up, as far as no earlier run did. Raises DemoError."""
+    done = arguments.state / _SET_UP
+    same = done.exists() and json.loads(done.read_text()) == model.fingerprint()
+    account = await find_account(client) if same else None
+    if account is None:
+        await furnish(client)
+        account = await create_account(client, model)
+        done.write_text(json.dumps(model.fingerprint()))
+    await prefer_agent(client, account.agent_id)
+    if arguments.window:
+        await change_options(client, account, {"history_tokens": arguments.window})
+    return account
+
+
+async def _enter(url: str) -> Json:
+    try:
+        return await enter(url, USER, PASSWORD)
+    except RefusedError as error:
+        raise DemoError(f"the demo home no longer lets {USER} in: start over with --fresh.") from error
+
+
+async def _run(arguments: argparse.Namespace) -> int:
+    home_assistant = HomeAssistant(arguments.state / _HOME, arguments.port)
+    require_free_port(arguments.port, "--port")
+    async with _model(arguments) as model:
+        while True:
+            _tell("starting Home Assistant")
+            async with home_assistant, Client(home_assistant.url, await _enter(home_assistant.url)) as client:
+                await client.wait_until_running()
+                account = await _prepare(client, model, arguments)
+                _tell(f"ready: {model.model} answers what Home Assistant does not understand by itself")
+                if arguments.say:
+                    return 0 if await say_all(client, arguments.say) else 1
+                _welcome(home_assistant.url, account, model)
+                code = await home_assistant.wait()
+            if code != RESTART:
+                raise DemoError(f"Home Assistant ended by itself ({code}); its log is {home_assistant.output}.")
+
+
+def _welcome(url: str, account: Account, model: Model) -> None:
+    print(f"\nOpen      {url}")
+    print(f"Log in    {USER}, password {PASSWORD}")
+    print('Talk      press "a", or the Assist icon at the top right')
+    print(f"Watch     {url}/config/devices/device/{account.device_id}")
+    if model.model == _SCRIPTED:
+        print("\nWhat to say, beside what Home Assistant understands by itself:")
+        width = max(len(phrase) for phrase, _ in WHAT_TO_TRY)
+        for phrase, shows in WHAT_TO_TRY:
+            print(f"  {phrase:<{width}}  {shows}")
+    print("\nCtrl-C ends it. The home is kept; --fresh starts over.", flush=True)
+
+
+def _tell(text: str) -> None:
+    print(f"[{time.monotonic() - _BEGAN:4.1f} s] {text}", flush=True)
+
+
+@contextmanager
+def _only_demo(state: Path) -> Iterator[None]:
+    """Keep the state to one demo at a time. Raises DemoError."""
+    state.mkdir(parents=True, exist_ok=True)
+    with (state / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise DemoError("a demo with this home is running already: end that one first.") from error
+        yield
+
+
+async def _until_signal(arguments: argparse.Namespace) -> int:
+    """Run until the end or a signal, in which case everything is stopped in order all the same."""
+    task = asyncio.ensure_future(_run(arguments))
+    interrupted = False
+
+    def interrupt() -> None:
+        nonlocal interrupted
+        if not interrupted:
+            print()
+            _tell("stopping")
+            task.cancel()
+        interrupted = True
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(number, interrupt)
+    try:
+        return await task
+    except asyncio.CancelledError:
+        return _INTERRUPTED if arguments.say else 0
+
+
+def main() -> int:
+    """Run the demo; returns the exit code."""
+    arguments = _arguments()
+    try:
+        with _only_demo(arguments.state):
+            if arguments.fresh:
+                shutil.rmtree(arguments.state / _HOME, ignore_errors=True)
+                (arguments.state / _SET_UP).unlink(missing_ok=True)
+            return asyncio.run(_until_signal(arguments))
+    except DemoError as error:
+        print(f"scripts/demo: {error}", file=sys.stderr)
+    except BrokenPipeError:
+        # nobody reads any more; Python would complain once again when it flushes at the end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (RefusedError, aiohttp.ClientError, TimeoutError) as error:
+        print(f"scripts/demo: Home Assistant did not do as it should: {error or 'no answer'}", file=sys.stderr)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,200 @@
+"""Home Assistant's REST and websocket interfaces, as a person's browser uses them.
+
+What is done with them, areas, agents or turns, is in the modules that call this one.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from http import HTTPStatus
+from itertools import count
+from types import TracebackType
+from typing import Any, Self
+
+import aiohttp
+
+Json = dict[str, Any]
+
+# Seconds. Far above what anything takes here, so that a wait that never ends is an error and no hang.
+ANSWER_TIMEOUT = 60.0
+START_TIMEOUT = 120.0
+
+
+class RefusedError(Exception):
+    """Home Assistant answered with an error: an HTTP status above 299, or a command that failed."""
+
+
+class Client:
+    """One logged-in connection to the Home Assistant at `url`; leave the context to close it.
+
+    `tokens` is the answer of /auth/token, as `log_in` and `onboard` return it.
+    """
+
+    def __init__(self, url: str, tokens: Mapping[str, Any]) -> None:
+        """Keep the address and the login; entering the context connects."""
+        self.url = url
+        self.tokens = tokens
+        self._ids = count(1)
+        self._inboxes: dict[int, asyncio.Queue[Json | None]] = {}
+
+    async def __aenter__(self) -> Self:
+        """Open the websocket and authenticate."""
+        self._session = aiohttp.ClientSession(headers={"Authorization": f"Bearer {self.tokens['access_token']}"})
+        try:
+            self._socket = await self._session.ws_connect(f"{self.url}/api/websocket", max_msg_size=0)
+            await self._authenticate()
+        except BaseException:
+            await self._session.close()
+            raise
+        self._reader = asyncio.create_task(self._read())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the websocket and the session."""
+        await self._socket.close()
+        await self._reader
+        await self._session.close()
+
+    async def get(self, path: str) -> Any:
+        """Return the JSON at `path`. Raises RefusedError."""
+        return await self._request("GET", path)
+
+    async def post(self, path: str, body: Json | None = None) -> Any:
+        """Return the JSON answer to `body`. Raises RefusedError."""
+        return await self._request("POST", path, body or {})
+
+    async def delete(self, path: str) -> Any:
+        """Return the JSON answer. Raises RefusedError."""
+        return await self._request("DELETE", path)
+
+    async def call(self, action: str, entity_id: str, **data: Any) -> None:
+        """Perform `action`, such as light.turn_on, on an entity. Raises RefusedError."""
+        await self.post(f"/api/services/{action.replace('.', '/')}", {"entity_id": entity_id, **data})
+
+    async def states(self) -> dict[str, Json]:
+        """Return every state by entity id."""
+        return {state["entity_id"]: state for state in await self.get("/api/states")}
+
+    async def command(self, kind: str, **fields: Any) -> Any:
+        """Send one websocket command and return its result. Raises RefusedError."""
+        at, inbox = await self._send(kind, fields)
+        try:
+            return _result(kind, await self._receive(inbox))
+        finally:
+            del self._inboxes[at]
+
+    async def events(self, kind: str, **fields: Any) -> AsyncGenerator[Json]:
+        """Send a websocket command and yield its events until the consumer closes this. Raises RefusedError."""
+        at, inbox = await self._send(kind, fields)
+        subscribed = False
+        try:
+            _result(kind, await self._receive(inbox))
+            subscribed = True
+            while True:
+                yield (await self._receive(inbox))["event"]
+        finally:
+            del self._inboxes[at]
+            if subscribed and not self._socket.closed:
+                await self.command("unsubscribe_events", subscription=at)
+
+    async def wait_until_running(self) -> None:
+        """Return when Home Assistant has started everything, not only its HTTP. Raises TimeoutError."""
+        for _ in range(int(START_TIMEOUT * 10)):
+            if (await self.get("/api/config"))["state"] == "RUNNING":
+                return
+            await asyncio.sleep(0.1)
+        raise TimeoutError("it did not start everything in time")
+
+    async def _authenticate(self) -> None:
+        await self._socket.receive_json(timeout=ANSWER_TIMEOUT)
+        await self._socket.send_json({"type": "auth", "access_token": self.tokens["access_token"]})
+        answer = await self._socket.receive_json(timeout=ANSWER_TIMEOUT)
+        if answer["type"] != "auth_ok":
+            raise RefusedError(f"websocket: {answer.get('message')}")
+
+    async def _request(self, method: str, path: str, body: Json | None = None) -> Any:
+        timeout = aiohttp.ClientTimeout(total=ANSWER_TIMEOUT)
+        async with self._session.request(method, self.url + path, json=body, timeout=timeout) as answer:
+            return await _json(answer, path)
+
+    async def _send(self, kind: str, fields: Json) -> tuple[int, asyncio.Queue[Json | None]]:
+        at, inbox = next(self._ids), asyncio.Queue[Json | None]()
+        self._inboxes[at] = inbox
+        await self._socket.send_json({"id": at, "type": kind, **fields})
+        return at, inbox
+
+    async def _receive(self, inbox: asyncio.Queue[Json | None]) -> Json:
+        async with asyncio.timeout(ANSWER_TIMEOUT):
+            message = await inbox.get()
+        if message is None:
+            raise RefusedError("Home Assistant closed the websocket")
+        return message
+
+    async def _read(self) -> None:
+        async for message in self._socket:
+            content = message.json()
+            for one in content if isinstance(content, list) else [content]:
+                if inbox := self._inboxes.get(one.get("id")):
+                    inbox.put_nowait(one)
+        for inbox in self._inboxes.values():
+            inbox.put_nowait(None)
+
+
+def _result(kind: str, message: Json) -> Any:
+    if not message["success"]:
+        raise RefusedError(f"{kind}: {message['error']['message']}")
+    return message["result"]
+
+
+async def _json(answer: aiohttp.ClientResponse, path: str) -> Any:
+    if answer.status >= 300:
+        raise RefusedError(f"{path}: {answer.status} {(await answer.text())[:300]}")
+    return await answer.json()
+
+
+@asynccontextmanager
+async def _anonymous(url: str) -> AsyncIterator[aiohttp.ClientSession]:
+    timeout = aiohttp.ClientTimeout(total=ANSWER_TIMEOUT)
+    async with aiohttp.ClientSession(base_url=url, timeout=timeout) as session:
+        yield session
+
+
+async def enter(url: str, username: str, password: str) -> Json:
+    """Return the tokens of the user, who is created as the owner of a home that has none yet. Raises RefusedError."""
+    async with _anonymous(url) as session:
+        async with session.get("/auth/providers") as answer:
+            has_owner = answer.status == HTTPStatus.OK
+        enter_as = _log_in if has_owner else _onboard
+        code = await enter_as(session, url, username, password)
+        form = {"grant_type": "authorization_code", "code": code, "client_id": f"{url}/"}
+        async with session.post("/auth/token", data=form) as answer:
+            tokens: Json = await _json(answer, "/auth/token")
+        return tokens
+
+
+async def _onboard(session: aiohttp.ClientSession, url: str, username: str, password: str) -> str:
+    owner = {
+        "name": username.capitalize(),
+        "username": username,
+        "password": password,
+        "client_id": f"{url}/",
+        "language": "en",
+    }
+    async with session.post("/api/onboarding/users", json=owner) as answer:
+        code: str = (await _json(answer, "/api/onboarding/users"))["auth_code"]
+    return code
+
+
+async def _log_in(session: aiohttp.ClientSession, url: str, username: str, password: str) -> str:
+    start = {"client_id": f"{url}/", "handler": ["homeassistant", None], "redirect_uri": f"{url}/"}
+    async with session.post("/auth/login_flow", json=start) as answer:
+        flow = await _json(answer, "/auth/login_flow")
+    login = {"client_id": f"{url}/", "username": username, "password": password}
+    async with session.post(f"/auth/login_flow/{flow['flow_id']}", json=login) as answer:
+        done = await _json(answer, "/auth/login_flow")
+    if done["type"] != "create_entry":
+        raise RefusedError(f"/auth/login_flow: {done.get('errors')}")
+    code: str = done["result"]
+    return code

@@ -1,0 +1,5 @@
+"""What the demo tells a person when it cannot go on. Nothing else."""
+
+
+class DemoError(Exception):
+    """One sentence for a person: what is wrong and what to do about it."""

@@ -1,0 +1,211 @@
+"""A real Home Assistant as a child process: its configuration folder, its start and its end.
+
+What is in the home is in home.py and configuration.yaml.
+"""
+
+import asyncio
+from datetime import UTC, datetime
+import json
+import os
+from pathlib import Path
+import shutil
+import signal
+import socket
+import sys
+from types import TracebackType
+from typing import Any, Self
+
+import aiohttp
+
+from demo.client import START_TIMEOUT
+from demo.errors import DemoError
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+CONFIGURATION = Path(__file__).with_name("configuration.yaml")
+INTEGRATION = REPOSITORY / "custom_components" / "windowed_conversation"
+
+# Home Assistant's exit code for "start me again", after a restart from the browser.
+RESTART = 100
+
+# What Home Assistant always sets up and what asks the internet. A demo needs none of it, and works without a network.
+_CALLING_OUT = ("analytics", "marketplace")
+
+# Seconds that Home Assistant has to write its state and end.
+STOP_TIMEOUT = 30.0
+
+
+def require_free_port(port: int, option: str) -> None:
+    """Raise DemoError where something on this machine listens on `port` already, or may not."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as error:
+            reason = error.strerror or str(error)
+            message = f"port {port} cannot be used ({reason}): choose another one with {option}."
+            raise DemoError(message) from error
+
+
+def free_port() -> int:
+    """Return a port on loopback that nothing uses now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    return port
+
+
+class HomeAssistant:
+    """Home Assistant on 127.0.0.1 with the folder `config`; entering the context starts it, leaving it ends it."""
+
+    def __init__(self, config: Path, port: int) -> None:
+        """Keep where it lives; nothing is written yet."""
+        self.config = config
+        self.port = port
+        self.url = f"http://127.0.0.1:{port}"
+        self.output = config / "hass.out"
+        self._process: asyncio.subprocess.Process | None = None
+
+    async def __aenter__(self) -> Self:
+        """Start, and return when the browser could open the first page. Raises DemoError."""
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop."""
+        await self.stop()
+
+    async def start(self) -> None:
+        """Write the configuration and start; HTTP answers at return, the rest may still load. Raises DemoError."""
+        require_free_port(self.port, "--port")
+        seed(self.config, self.port)
+        command = (sys.executable, "-m", "homeassistant", "--config", str(self.config), "--ignore-os-check")
+        with self.output.open("wb") as output:
+            # a session of its own, or Ctrl-C would reach it before the demo could say goodbye
+            self._process = await asyncio.create_subprocess_exec(
+                *command,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=output,
+                stderr=asyncio.subprocess.STDOUT,
+                cwd=self.config,
+                env=_environment(),
+                start_new_session=True,
+            )
+        try:
+            await self._wait_for_http()
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def wait(self) -> int:
+        """Return the exit code when it ends by itself."""
+        assert self._process
+        return await self._process.wait()
+
+    async def stop(self) -> None:
+        """Have it write its state and end; one that does not within STOP_TIMEOUT is killed."""
+        process, self._process = self._process, None
+        if process is None or process.returncode is not None:
+            return
+        process.send_signal(signal.SIGTERM)
+        try:
+            async with asyncio.timeout(STOP_TIMEOUT):
+                await process.wait()
+        except TimeoutError:
+            process.kill()
+            await process.wait()
+
+    async def _wait_for_http(self) -> None:
+        assert self._process
+        log = f"its log is {self.output}"
+        async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=5)) as session:
+            for _ in range(int(START_TIMEOUT * 10)):
+                if self._process.returncode is not None:
+                    raise DemoError(f"Home Assistant ended while it started; {log}.")
+                if await _answers(session, f"{self.url}/manifest.json"):
+                    return
+                await asyncio.sleep(0.1)
+        raise DemoError(f"Home Assistant did not start within {START_TIMEOUT:.0f} seconds; {log}.")
+
+
+async def _answers(session: aiohttp.ClientSession, url: str) -> bool:
+    try:
+        async with session.get(url) as answer:
+            return answer.status == 200
+    except aiohttp.ClientError, TimeoutError:
+        return False
+
+
+def _environment() -> dict[str, str]:
+    # a key reaches Home Assistant through the account form, as a person's would
+    return {name: value for name, value in os.environ.items() if not name.startswith(("OPENAI_", "PYTHON"))}
+
+
+def seed(config: Path, port: int) -> None:
+    """Write what must be there before the start: configuration, integration, port, and what is switched off.
+
+    What Home Assistant has written since is kept, except for the port.
+    """
+    storage = config / ".storage"
+    storage.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(CONFIGURATION, config / "configuration.yaml")
+    link = config / "custom_components" / INTEGRATION.name
+    link.parent.mkdir(exist_ok=True)
+    link.unlink(missing_ok=True)
+    link.symlink_to(INTEGRATION, target_is_directory=True)
+    _seed_http(storage / "http", port)
+    if not (storage / "onboarding").exists():
+        # the other steps would set up integrations that need the internet; only the user is left to create
+        _store(storage / "onboarding", (4, 1), {"done": ["core_config", "analytics", "integration"]})
+    if not (storage / "core.config_entries").exists():
+        _store(storage / "core.config_entries", (1, 5), {"entries": [_switched_off(each) for each in _CALLING_OUT]})
+
+
+def _seed_http(path: Path, port: int) -> None:
+    if path.exists():
+        kept = json.loads(path.read_text())
+        kept["data"] |= {"stable": kept["data"]["stable"] | {"server_port": port}, "pending": None}
+        path.write_text(json.dumps(kept))
+        return
+    # the stable slot: a port from YAML would be a trial that ends after five minutes
+    stable = {
+        "server_host": ["127.0.0.1"],
+        "server_port": port,
+        "cors_allowed_origins": [],
+        "login_attempts_threshold": -1,
+        "ip_ban_enabled": True,
+        "ssl_profile": "modern",
+        "use_x_frame_options": True,
+        "created_at": datetime.now(UTC).isoformat(),
+        "error": None,
+        "error_message": None,
+    }
+    _store(path, (2, 2), {"stable": stable, "pending": None, "yaml_migration_done": True})
+
+
+def _switched_off(domain: str) -> dict[str, Any]:
+    now = datetime.now(UTC).isoformat()
+    return {
+        "created_at": now,
+        "modified_at": now,
+        "data": {},
+        "options": {},
+        "disabled_by": "user",
+        "discovery_keys": {},
+        "domain": domain,
+        "entry_id": f"demo_{domain}",
+        "version": 1,
+        "minor_version": 1,
+        "pref_disable_new_entities": False,
+        "pref_disable_polling": False,
+        "source": "system",
+        "subentries": [],
+        "title": domain.capitalize(),
+        "unique_id": None,
+    }
+
+
+def _store(path: Path, version: tuple[int, int], data: dict[str, Any]) -> None:
+    major, minor = version
+    path.write_text(json.dumps({"version": major, "minor_version": minor, "key": path.name, "data": data}))

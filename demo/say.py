@@ -1,0 +1,141 @@
+"""`scripts/demo --say`: the turns of one conversation, printed for a person as they happen.
+
+How a turn is taken is in turns.py.
+"""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+import re
+import textwrap
+from typing import Any
+
+from demo import turns
+from demo.client import Client, Json
+from demo.home import EXPOSED
+from demo.setup_agent import AGENT_NAME, sensors
+from demo.turns import ToolCall, Turn
+
+_WIDTH = 90
+_INDENT = " " * 9
+_LONGEST_INPUT = 500
+_PARTS = re.compile(r"\n|[^\S\n]+|\S+")
+
+SENSOR_KEYS = (
+    "window_messages",
+    "window_exchanges",
+    "window_tokens",
+    "window_size",
+    "window_utilization",
+    "evicted_messages",
+    "active_conversations",
+    "last_route",
+    "turns_local",
+    "turns_model",
+    "input_tokens",
+    "cached_input_tokens",
+    "output_tokens",
+    "time_to_first_token",
+    "turn_duration",
+)
+
+
+async def say_all(client: Client, inputs: Iterable[str]) -> bool:
+    """Say the inputs in one conversation and print what comes of each; returns whether every turn went well."""
+    known = await sensors(client)
+    conversation_id = None
+    failed = 0
+    for text in inputs:
+        turn = await _say(client, text, conversation_id, known)
+        conversation_id = turn.conversation_id
+        failed += bool(turn.error)
+    _print_table(await client.states(), known)
+    return not failed
+
+
+async def _say(client: Client, text: str, conversation_id: str | None, known: dict[str, str]) -> Turn:
+    print(f"\nYou      {text[:_LONGEST_INPUT]}{' ...' if len(text) > _LONGEST_INPUT else ''}")
+    before = await client.states()
+    began = datetime.now(UTC)
+    lines = _Lines()
+    turn = await turns.take_turn(client, text, conversation_id=conversation_id, watch=lines.watch)
+    lines.end(turn)
+    after = await turns.settled_states(client, known.get("turn_duration", ""), began)
+    route = after.get(known.get("last_route", ""), {}).get("state", "unknown")
+    words = f", first word after {turn.first_word:.2f} s" if turn.first_word is not None else ""
+    print(f"Route    {route}{words}, complete after {turn.duration:.2f} s")
+    if turn.error and turn.error != turn.speech:
+        print(f"Error    {turn.error}")
+    for entity_id in EXPOSED:
+        _print_difference(before[entity_id], after[entity_id], is_target=entity_id in turn.targets)
+    return turn
+
+
+def _print_difference(before: Json, after: Json, *, is_target: bool) -> None:
+    name, old, new = after["attributes"]["friendly_name"], turns.shown(before), turns.shown(after)
+    if old != new:
+        print(f"Home     {name}: {old} -> {new}")
+    elif is_target:
+        print(f"Home     {name}: {new}, as before")
+
+
+class _Lines:
+    """Prints what is said and done while it comes."""
+
+    def __init__(self) -> None:
+        self._column = 0
+
+    def watch(self, kind: str, value: Any) -> None:
+        """Print one event of a turn."""
+        if kind == "text":
+            self._print_text(value)
+            return
+        self._end_line()
+        call: ToolCall = value
+        if kind == "call":
+            arguments = ", ".join(f"{name}={argument!r}" for name, argument in call.arguments.items())
+            print(textwrap.shorten(f"{call.name}({arguments})", _WIDTH, initial_indent="Tool     ", placeholder=" ..."))
+        else:
+            print(f"{_INDENT}{call.name} {'failed' if call.failed else 'is done'}")
+
+    def end(self, turn: Turn) -> None:
+        """Print what did not come in pieces, and end the line."""
+        if not turn.pieces and turn.speech:
+            self._print_text(turn.speech)
+        self._end_line()
+
+    def _print_text(self, text: str) -> None:
+        if not self._column:
+            self._write("Agent    ")
+        for part in _PARTS.findall(text):
+            if part == "\n" or (part.isspace() and self._column > _WIDTH):
+                self._end_line()
+                self._write(_INDENT)
+            else:
+                self._write(part)
+
+    def _write(self, text: str) -> None:
+        print(text, end="", flush=True)
+        self._column += len(text)
+
+    def _end_line(self) -> None:
+        if self._column:
+            print()
+        self._column = 0
+
+
+def _print_table(states: dict[str, Json], known: dict[str, str]) -> None:
+    rows = [_row(states[known[key]]) for key in SENSOR_KEYS if known.get(key) in states]
+    print("\nThe window, as its sensors tell it")
+    width = max((len(name) for name, _ in rows), default=0)
+    for name, value in rows:
+        print(f"  {name:<{width}}  {value}")
+
+
+def _row(state: Json) -> tuple[str, str]:
+    attributes, value = state["attributes"], state["state"]
+    name = attributes["friendly_name"].removeprefix(f"{AGENT_NAME} ")
+    if value in {"unknown", "unavailable"}:
+        return name, value
+    if attributes.get("device_class") == "duration":
+        value = f"{float(value):.2f}"
+    return name, f"{value} {attributes.get('unit_of_measurement', '')}".rstrip()

@@ -1,0 +1,176 @@
+"""The agent in the demo home: account, agent, window and Assist pipeline, entered through the forms a person sees.
+
+Which server answers is for the caller to choose; how a turn goes is in turns.py.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+import hashlib
+from typing import Any
+
+from demo.client import Client, Json
+from demo.errors import DemoError
+
+DOMAIN = "windowed_conversation"
+AGENT_NAME = "Window demo"
+PIPELINE_NAME = "Window demo"
+
+_FLOWS = "/api/config/config_entries"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """Where the model is reached and how patient one must be with it: timeouts are seconds, None the defaults.
+
+    `controls_home` offers it the tools of Assist. `window` is the size of the window in tokens for a new account.
+    """
+
+    url: str
+    model: str
+    api_key: str | None = None
+    controls_home: bool = True
+    timeouts: tuple[int, int] | None = None
+    window: int | None = None
+
+    def fingerprint(self) -> str:
+        """Return what tells this choice from another one, without saying the key."""
+        return hashlib.sha256(repr(self).encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """The account of the demo as Home Assistant knows it."""
+
+    entry_id: str
+    subentry_id: str
+    agent_id: str
+    device_id: str
+
+
+async def create_account(client: Client, model: Model) -> Account:
+    """Add the account with one agent, and remove any other of this integration. Raises DemoError."""
+    for entry in await _entries(client):
+        await client.delete(f"{_FLOWS}/entry/{entry['entry_id']}")
+    form = await client.post(f"{_FLOWS}/flow", {"handler": DOMAIN})
+    form = await _submit(client, form, {"next_step_id": "server"})
+    server = {"url": model.url} | ({"api_key": model.api_key} if model.api_key else {})
+    try:
+        form = await _submit(client, form, server)
+    except DemoError as error:
+        raise DemoError(f"the model's server {model.url} cannot be used: {error}") from error
+    done = await _submit(client, form, {"name": AGENT_NAME, "model": model.model})
+    if done["type"] != "create_entry":
+        raise DemoError(f"the account form asks for more than the demo knows ({done.get('step_id')}).")
+    account = await find_account(client)
+    if account is None:
+        raise DemoError("Home Assistant did not keep the account: its log says why.")
+    if not model.controls_home or model.timeouts:
+        await change_agent(client, account, _changes(model))
+    if model.window:
+        await change_options(client, account, {"history_tokens": model.window})
+    return account
+
+
+async def find_account(client: Client) -> Account | None:
+    """Return the account and its first agent, None where there is none or it never got as far as to have one."""
+    for entity in await client.command("config/entity_registry/list"):
+        if entity["platform"] == DOMAIN and entity["entity_id"].startswith("conversation."):
+            return Account(
+                entry_id=entity["config_entry_id"],
+                subentry_id=entity["config_subentry_id"],
+                agent_id=entity["entity_id"],
+                device_id=entity["device_id"],
+            )
+    return None
+
+
+async def change_agent(client: Client, account: Account, changes: Mapping[str, Any]) -> None:
+    """Submit the agent's form with these fields changed, those of a section by its name. Raises DemoError."""
+    handler = [account.entry_id, "conversation"]
+    form = await client.post(f"{_FLOWS}/subentries/flow", {"handler": handler, "subentry_id": account.subentry_id})
+    await _submit(client, form, filled_in(form, changes))
+
+
+async def change_options(client: Client, account: Account, changes: Mapping[str, Any]) -> None:
+    """Submit the account's options form with these fields changed. Raises DemoError."""
+    form = await client.post(f"{_FLOWS}/options/flow", {"handler": account.entry_id})
+    await _submit(client, form, filled_in(form, changes), kind="options/flow")
+
+
+async def prefer_agent(client: Client, agent_id: str) -> str:
+    """Return the id of the pipeline that asks the agent and is preferred; it never answers before the agent does."""
+    found = await client.command("assist_pipeline/pipeline/list")
+    fields = {
+        "name": PIPELINE_NAME,
+        "language": "en",
+        "conversation_engine": agent_id,
+        "conversation_language": "*",
+        "stt_engine": None,
+        "stt_language": None,
+        "tts_engine": None,
+        "tts_language": None,
+        "tts_voice": None,
+        "wake_word_entity": None,
+        "wake_word_id": None,
+        "prefer_local_intents": False,
+    }
+    known = next((each["id"] for each in found["pipelines"] if each["name"] == PIPELINE_NAME), None)
+    if known:
+        await client.command("assist_pipeline/pipeline/update", pipeline_id=known, **fields)
+    else:
+        known = (await client.command("assist_pipeline/pipeline/create", **fields))["id"]
+    await client.command("assist_pipeline/pipeline/set_preferred", pipeline_id=known)
+    pipeline_id: str = known
+    return pipeline_id
+
+
+async def sensors(client: Client) -> dict[str, str]:
+    """Return the entity ids of the agent's sensors by their key, such as window_tokens."""
+    entities = await client.command("config/entity_registry/list")
+    return {
+        entity["translation_key"]: entity["entity_id"]
+        for entity in entities
+        if entity["platform"] == DOMAIN and entity["entity_id"].startswith("sensor.")
+    }
+
+
+def filled_in(form: Json, changes: Mapping[str, Any]) -> Json:
+    """Return what the form would submit if a person changed only these fields."""
+    return _values(form["data_schema"], changes)
+
+
+def _values(fields: list[Json], changes: Mapping[str, Any]) -> Json:
+    values: Json = {}
+    for field in fields:
+        name = field["name"]
+        if "schema" in field:
+            values[name] = _values(field["schema"], changes.get(name, {}))
+        elif name in changes:
+            values[name] = changes[name]
+        elif (value := (field.get("description") or {}).get("suggested_value", field.get("default"))) is not None:
+            values[name] = value
+    return values
+
+
+def _changes(model: Model) -> Json:
+    changes: Json = {} if model.controls_home else {"llm_hass_api": []}
+    if model.timeouts:
+        first_word, turn = model.timeouts
+        changes["limits"] = {"first_word_timeout": first_word, "turn_timeout": turn}
+    return changes
+
+
+async def _entries(client: Client) -> list[Json]:
+    entries: list[Json] = await client.command("config_entries/get", domain=DOMAIN)
+    return entries
+
+
+async def _submit(client: Client, form: Json, answers: Json, kind: str = "") -> Json:
+    """Return the next form, or the end. Raises DemoError when Home Assistant does not take the answers."""
+    kind = kind or ("subentries/flow" if isinstance(form["handler"], list) else "flow")
+    answer: Json = await client.post(f"{_FLOWS}/{kind}/{form['flow_id']}", answers)
+    if answer.get("errors"):
+        raise DemoError(f'the form "{answer["step_id"]}" was not accepted: {", ".join(answer["errors"].values())}.')
+    if answer["type"] == "abort" and not answer["reason"].endswith("successful"):
+        raise DemoError(f"the form ended early: {answer['reason']}.")
+    return answer

