@@ -1,0 +1,90 @@
+"""Exchanges: a user message and everything up to the next one, the atom of eviction.
+
+What makes one valid is decided here; which of them are still sent is the window's business.
+"""
+
+from dataclasses import dataclass
+
+from .errors import DuplicateToolCall, InvalidMessage, UnansweredToolCalls, UnknownToolCall
+from .messages import Message, Role, ToolCall
+from .tags import NO_TAGS
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A closed exchange; `tags` are its own and those of its messages, `tokens` is the sum over its messages."""
+
+    messages: tuple[Message, ...]
+    tags: frozenset[str]
+    tokens: int
+
+
+class OpenExchange:
+    """The exchange that is still being written: each call gets its result before the assistant speaks again.
+
+    `check` comes before anything is changed; `append` trusts that it has been asked.
+    """
+
+    __slots__ = ("_call_ids", "_unanswered", "messages", "tags", "tokens")
+
+    def __init__(self) -> None:
+        self.messages: list[Message] = []
+        self.tags = NO_TAGS
+        self.tokens = 0
+        self._call_ids: frozenset[str] = frozenset()
+        self._unanswered: frozenset[str] = frozenset()
+
+    def check(self, message: Message) -> None:
+        """Raise `InvalidMessage` when the message cannot come next."""
+        if message.role == Role.TOOL:
+            self._check_result(message)
+            return
+        if message.role != (Role.ASSISTANT if self.messages else Role.USER):
+            raise InvalidMessage(
+                f"a message of role {message.role} cannot stand here: an exchange is a user message, "
+                "then the assistant's messages and its tool results"
+            )
+        self.check_answered()
+        if message.tool_calls:
+            self._check_calls(message)
+
+    def check_answered(self) -> None:
+        """Raise `UnansweredToolCalls` while a call has no result."""
+        if self._unanswered:
+            raise UnansweredToolCalls(f"no result yet for the calls {sorted(self._unanswered)}")
+
+    def append(self, message: Message) -> None:
+        """Take in a message that is counted."""
+        self.messages.append(message)
+        self.tokens += message.tokens or 0
+        if message.tool_calls:
+            self._unanswered = frozenset(call.id for call in message.tool_calls)
+            self._call_ids |= self._unanswered
+        elif message.role == Role.TOOL:
+            self._unanswered -= {message.tool_call_id}
+
+    def closed(self) -> Exchange:
+        """Return the whole exchange; raises `UnansweredToolCalls`."""
+        self.check_answered()
+        return Exchange(tuple(self.messages), self.tags, self.tokens)
+
+    def _check_result(self, message: Message) -> None:
+        if message.tool_calls:
+            raise InvalidMessage("a tool result calls no tools")
+        if message.tool_call_id not in self._unanswered:
+            raise UnknownToolCall(f"no call without a result has the id {message.tool_call_id!r}")
+
+    def _check_calls(self, message: Message) -> None:
+        if message.role != Role.ASSISTANT:
+            raise InvalidMessage(f"a message of role {message.role} calls no tools")
+        known = set(self._call_ids)
+        for call in message.tool_calls:
+            self._check_call(call, known)
+            known.add(call.id)
+
+    @staticmethod
+    def _check_call(call: ToolCall, known: set[str]) -> None:
+        if not call.id:
+            raise InvalidMessage("a tool call without an id")
+        if call.id in known:
+            raise DuplicateToolCall(f"the call id {call.id!r} came before in this exchange")

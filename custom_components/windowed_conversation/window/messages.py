@@ -1,0 +1,76 @@
+"""What a conversation is made of: messages and the tool calls inside them.
+
+Values only. Which of them are still sent is the window's business, how a provider writes them is the provider's.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any
+
+
+class Role(StrEnum):
+    """Who speaks. A provider's own words for these exist only in its module."""
+
+    SYSTEM = "system"
+    USER = "user"
+    ASSISTANT = "assistant"
+    TOOL = "tool"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call that the model asked for; `arguments` is a JSON object."""
+
+    id: str
+    name: str
+    arguments: Mapping[str, Any]
+
+    def __post_init__(self) -> None:
+        """Detach the arguments from the caller's dictionary."""
+        object.__setattr__(self, "arguments", MappingProxyType(dict(self.arguments)))
+
+
+@dataclass(frozen=True, slots=True)
+class Native:
+    """A provider's own residue (signatures, encrypted reasoning), only of use to the same provider and model."""
+
+    provider: str
+    model: str
+    value: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One message. `created` is in seconds since the epoch; a window sets it, and `tokens`, when it takes one in."""
+
+    role: Role
+    content: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str | None = None
+    name: str | None = None
+    tags: frozenset[str] = frozenset()
+    created: float | None = None
+    tokens: int | None = None
+    native: Native | None = None
+
+    @classmethod
+    def system(cls, content: str, **fields: Any) -> Message:
+        """Return a system message."""
+        return cls(role=Role.SYSTEM, content=content, **fields)
+
+    @classmethod
+    def user(cls, content: str, **fields: Any) -> Message:
+        """Return a user message."""
+        return cls(role=Role.USER, content=content, **fields)
+
+    @classmethod
+    def assistant(cls, content: str = "", *, tool_calls: tuple[ToolCall, ...] = (), **fields: Any) -> Message:
+        """Return an assistant message: text, tool calls, or both."""
+        return cls(role=Role.ASSISTANT, content=content, tool_calls=tool_calls, **fields)
+
+    @classmethod
+    def tool(cls, tool_call_id: str, name: str, content: str, **fields: Any) -> Message:
+        """Return the result of one tool call."""
+        return cls(role=Role.TOOL, content=content, tool_call_id=tool_call_id, name=name, **fields)

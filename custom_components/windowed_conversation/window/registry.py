@@ -1,0 +1,168 @@
+"""The windows that exist: by key, at most so many, each for one turn at a time.
+
+What a key stands for, and what is in a window, is decided elsewhere. For one event loop.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Hashable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextvars import ContextVar
+import time
+
+from .errors import WindowBusy
+from .policy import WindowPolicy
+from .window import Window
+
+# The turns that the current task is part of: a turn that leads to itself would wait for ever. A task that outlives
+# its turn still inherits the mark, which by then belongs to no window.
+_turns_above: ContextVar[frozenset[object]] = ContextVar("turns_above", default=frozenset())
+
+
+class _Slot:
+    """A window and who is at it: `turn` marks the turn that has it, `users` counts that one and those that wait."""
+
+    __slots__ = ("last_used", "lock", "turn", "users", "window")
+
+    def __init__(self, window: Window) -> None:
+        self.window = window
+        self.lock = asyncio.Lock()
+        self.turn: object = None
+        self.users = 0
+        self.last_used = 0.0
+
+
+class WindowRegistry[K: Hashable = str]:
+    """Windows by key: beyond `max_windows` the least recently used go, and those idle for `idle_seconds`.
+
+    A window in use, or waited for, always stays. `create` makes the window of a new key; `clock` is in seconds and
+    never goes back.
+    """
+
+    def __init__(
+        self,
+        create: Callable[[K], Window],
+        *,
+        max_windows: int = 100,
+        idle_seconds: float = 24 * 60 * 60,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Begin empty; raises `ValueError` like `set_limits`."""
+        self._create = create
+        self._clock = clock
+        self._policy: WindowPolicy | None = None
+        # In the order of their last use: what goes first stands first.
+        self._slots: dict[K, _Slot] = {}
+        self._max_windows = max_windows
+        self._idle_seconds = idle_seconds
+        self.set_limits(max_windows=max_windows, idle_seconds=idle_seconds)
+
+    def __len__(self) -> int:
+        return len(self._slots)
+
+    def turn(self, key: K, timeout: float | None = None) -> AbstractAsyncContextManager[Window]:
+        """Return a context in which the caller alone has the window of the key, made when there is none.
+
+        Callers enter in the order in which they came. Entering raises `WindowBusy` after `timeout` seconds (None
+        waits for ever), and at once inside a turn that has the same window. An exchange that is still open at the
+        end is aborted.
+        """
+        return self._turn(key, timeout)
+
+    def peek(self, key: K) -> Window | None:
+        """Return the window of a key, or None; this is no use of it."""
+        slot = self._slots.get(key)
+        return slot.window if slot else None
+
+    def newest_first(self) -> list[Window]:
+        """Return the windows, the most recently used one first."""
+        return [slot.window for slot in reversed(self._slots.values())]
+
+    def expire(self) -> int:
+        """Drop the windows that have been idle for too long; returns their number."""
+        now = self._clock()
+        idle = [
+            key for key, slot in self._slots.items() if not slot.users and now - slot.last_used >= self._idle_seconds
+        ]
+        for key in idle:
+            del self._slots[key]
+        return len(idle)
+
+    def drop(self, key: K) -> bool:
+        """Forget the window of a key; returns whether there was one. Raises `WindowBusy` while it is in use."""
+        slot = self._slots.get(key)
+        if slot is None:
+            return False
+        if slot.users:
+            raise WindowBusy("a turn has the window")
+        del self._slots[key]
+        return True
+
+    def set_policy(self, policy: WindowPolicy) -> None:
+        """Change the policy of every window, also of those that are made later; they are trimmed at once."""
+        self._policy = policy
+        for slot in self._slots.values():
+            slot.window.set_policy(policy)
+
+    def set_limits(self, *, max_windows: int | None = None, idle_seconds: float | None = None) -> None:
+        """Change what is not None, at once; `inf` seconds are for ever. Raises `ValueError` unless above 0."""
+        if max_windows is not None:
+            if max_windows < 1:
+                raise ValueError(f"max_windows must be at least 1, not {max_windows!r}")
+            self._max_windows = max_windows
+        if idle_seconds is not None:
+            if not idle_seconds > 0:
+                raise ValueError(f"idle_seconds must be above 0, not {idle_seconds!r}")
+            self._idle_seconds = idle_seconds
+        self.expire()
+        self._evict()
+
+    @asynccontextmanager
+    async def _turn(self, key: K, seconds: float | None) -> AsyncIterator[Window]:
+        slot = self._claim(key)
+        try:
+            await self._wait(slot, seconds)
+            slot.turn = object()
+            _turns_above.set(_turns_above.get() | {slot.turn})
+            try:
+                yield slot.window
+            finally:
+                # Not reset by token: a generator may be closed in another context than it was entered in.
+                _turns_above.set(_turns_above.get() - {slot.turn})
+                slot.turn = None
+                if slot.window.is_open:
+                    slot.window.abort()
+                slot.lock.release()
+        finally:
+            slot.users -= 1
+            slot.last_used = self._clock()
+            self._slots[key] = self._slots.pop(key)
+            self._evict()
+
+    @staticmethod
+    async def _wait(slot: _Slot, seconds: float | None) -> None:
+        if slot.turn in _turns_above.get():
+            raise WindowBusy("the turn that has the window waits for this one")
+        try:
+            async with asyncio.timeout(seconds):
+                await slot.lock.acquire()
+        except TimeoutError as err:
+            raise WindowBusy(f"another turn has had the window for {seconds:g} seconds") from err
+
+    def _claim(self, key: K) -> _Slot:
+        self.expire()
+        slot = self._slots.pop(key, None)
+        if slot is None:
+            slot = _Slot(self._create(key))
+            if self._policy is not None:
+                slot.window.set_policy(self._policy)
+        self._slots[key] = slot
+        slot.users += 1
+        self._evict()
+        return slot
+
+    def _evict(self) -> None:
+        surplus = len(self._slots) - self._max_windows
+        if surplus > 0:
+            unused = [key for key, slot in self._slots.items() if not slot.users]
+            for key in unused[:surplus]:
+                del self._slots[key]

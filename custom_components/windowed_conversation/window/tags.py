@@ -1,0 +1,36 @@
+"""The tags that messages carry: which are automatic, and what a tag may be. What tags do is the window's business."""
+
+from collections.abc import Iterable
+
+from .errors import InvalidTag
+from .messages import Message, Role
+
+MAX_TAG_LENGTH = 100
+
+NO_TAGS = frozenset[str]()
+INPUT = frozenset({"input"})
+_OUTPUT_AND_CALL = frozenset({"output", "tool_call"})
+_BY_ROLE = {
+    Role.SYSTEM: NO_TAGS,
+    Role.USER: INPUT,
+    Role.ASSISTANT: frozenset({"output"}),
+    Role.TOOL: frozenset({"tool_call"}),
+}
+
+
+def automatic_tags(message: Message) -> frozenset[str]:
+    """Return the tags that a message has by itself: `input`, `output`, `tool_call`."""
+    return _OUTPUT_AND_CALL if message.tool_calls else _BY_ROLE[message.role]
+
+
+def checked_tags(tags: Iterable[str]) -> frozenset[str]:
+    """Return the tags as a set; raises `InvalidTag` for one that is no text, blank, or over 100 characters."""
+    if isinstance(tags, str):
+        raise InvalidTag("tags are given as a collection, not as one text")
+    checked = frozenset(tags)
+    for tag in checked:
+        if not isinstance(tag, str) or not tag.strip():
+            raise InvalidTag("a tag is a text that is not blank")
+        if len(tag) > MAX_TAG_LENGTH:
+            raise InvalidTag(f"a tag has at most {MAX_TAG_LENGTH} characters, not {len(tag)}")
+    return checked

@@ -1,0 +1,97 @@
+"""Counting tokens: what a counter is, the estimate that needs no vocabulary, and what one message costs.
+
+When something is counted is the window's business: once, on entry.
+"""
+
+import json
+from typing import Protocol
+
+from .messages import Message, ToolCall
+
+# A message in OpenAI's chat formats is framed by four tokens: start, role, message, end.
+MESSAGE_OVERHEAD = 4
+# To the model a tool call is a message of its own, which names its recipient, its channel and its format.
+CALL_OVERHEAD = 8
+
+_encode_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str).encode
+
+
+class TokenCounter(Protocol):
+    """What counts the tokens of a text."""
+
+    def count(self, text: str) -> int:
+        """Return the number of tokens, 0 for an empty text."""
+        ...
+
+
+def message_tokens(message: Message, counter: TokenCounter) -> int:
+    """Return what a message costs in a request, in tokens; the counter is asked once.
+
+    Counted are the content, the name, and each call's name and arguments as JSON; not the ids, which no model reads,
+    and not `native`, which only its provider can weigh.
+    """
+    calls = message.tool_calls
+    if not calls and message.name is None:
+        return MESSAGE_OVERHEAD + counter.count(message.content)
+    parts = (message.name, message.content, *map(_call_text, calls))
+    return MESSAGE_OVERHEAD + CALL_OVERHEAD * len(calls) + counter.count("\n".join(filter(None, parts)))
+
+
+def _call_text(call: ToolCall) -> str:
+    return f"{call.name}\n{_encode_json(dict(call.arguments))}"
+
+
+_FURTHER, _SPACE, _LOWER, _LETTER, _DENSE, _IDEOGRAPH, _MARK, _EMOJI, _STRUCTURE = (bytes([n]) for n in b"- aA0C.!{")
+
+# Characters by the first of their bytes in UTF-8; what is not named here is structure: brackets, colons, dashes ...
+_MEMBERS = {
+    _FURTHER: bytes(range(0x80, 0xC0)),  # no character begins with these
+    _SPACE: b" ",
+    _LOWER: bytes(range(0x61, 0x7B)),
+    _LETTER: bytes(range(0x41, 0x5B)) + bytes(range(0xCE, 0xE2)),  # capitals, and alphabets other than Latin
+    _DENSE: b"0123456789\xe3" + bytes(range(0xEA, 0xEF)),  # digits, kana, hangul
+    _IDEOGRAPH: bytes(range(0xE4, 0xEA)),
+    _MARK: b"\t\n\r.,;!?'\xe2\xef" + bytes(range(0xC0, 0xCE)),  # also Latin letters with accents
+    _EMOJI: bytes(range(0xF0, 0x100)),
+}
+
+
+def _class_table() -> bytes:
+    table = bytearray(_STRUCTURE * 256)
+    for symbol, members in _MEMBERS.items():
+        for member in members:
+            table[member] = ord(symbol)
+    return bytes(table)
+
+
+_CLASSES = _class_table()
+_SPACE_THEN_STRUCTURE = _SPACE + _STRUCTURE
+
+
+class EstimatedCounter:
+    """An estimate by classes of characters, without a vocabulary.
+
+    The weights are tokens per character, fitted against o200k_base (non-negative least squares on relative errors, then
+    rounded) on Home Assistant's own texts in 21 languages, conversations in six, states as JSON, YAML and CSV, tool
+    calls and tool schemas. On other texts of the same kinds the sums came out within 14 % for English, German, Italian,
+    Ukrainian, Chinese and Japanese, within 6 % for states. A single sentence may be off by 30 %, everyday Italian is
+    17 % short, and Russian is over by 40 to 48 %: it looks like Ukrainian and needs fewer tokens.
+    """
+
+    def count(self, text: str) -> int:
+        """Return the estimated number of tokens, at least 1 unless the text is empty."""
+        if not text:
+            return 0
+        encoded = text.encode("utf-8", "replace")
+        count = encoded.translate(_CLASSES).count
+        tokens = (
+            0.24 * count(_LOWER)
+            + 0.38 * count(_LETTER)
+            + 0.68 * count(_DENSE)
+            + 0.84 * count(_IDEOGRAPH)
+            + 0.90 * count(_MARK)
+            + 2.00 * count(_EMOJI)
+            + 0.19 * count(_STRUCTURE)
+            + 0.75 * (count(_SPACE_THEN_STRUCTURE) + encoded.count(b"\n "))
+        )
+        return round(tokens) or 1

@@ -1,0 +1,248 @@
+"""The window on one conversation: the exchanges that are still sent, inside a token budget.
+
+What may stand in an exchange is decided in `exchange`, what a message costs in `tokens`. No input or output, no locks.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable
+import time
+from types import MappingProxyType
+from typing import NamedTuple
+
+from .entry import entered, question
+from .errors import ExchangeStillOpen, InvalidMessage, NoOpenExchange
+from .exchange import Exchange, OpenExchange
+from .messages import Message
+from .policy import WindowPolicy
+from .stats import Evicted, WindowStats
+from .tags import NO_TAGS, checked_tags
+from .tokens import TokenCounter
+
+
+class _Checkpoint(NamedTuple):
+    """What `abort` goes back to: the window at `open`, and the exchanges it has evicted since, oldest first."""
+
+    system: Message | None
+    evicted: Evicted
+    set_aside: list[Exchange]
+
+
+class Window:
+    """The exchanges of one conversation that are still sent.
+
+    Every method that raises `WindowError` has left the window unchanged. Each message is counted once, on entry;
+    appending and trimming are constant per message, and `messages` copies one list. Not for several threads.
+    """
+
+    def __init__(
+        self,
+        conversation_id: str,
+        policy: WindowPolicy,
+        counter: TokenCounter,
+        *,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """Begin empty; `clock` returns seconds since the epoch, for the messages' `created`."""
+        self._conversation_id = conversation_id
+        self._policy = policy
+        self._counter = counter
+        self._clock = clock
+        self._system: Message | None = None
+        self._closed: deque[Exchange] = deque()
+        self._open: OpenExchange | None = None
+        self._checkpoint = _Checkpoint(None, Evicted(), [])
+        # Everything that is sent, in order: rendering is one copy of it.
+        self._sent: list[Message] = []
+        self._tokens = 0
+        self._tags: dict[str, int] = {}
+        self._evicted = Evicted()
+
+    @property
+    def conversation_id(self) -> str:
+        """The id that the window was made with."""
+        return self._conversation_id
+
+    @property
+    def policy(self) -> WindowPolicy:
+        """The policy in force."""
+        return self._policy
+
+    @property
+    def is_open(self) -> bool:
+        """Whether an exchange is open."""
+        return self._open is not None
+
+    def messages(self) -> tuple[Message, ...]:
+        """Return what to send: the system message, then whole exchanges, oldest first, the open one last."""
+        return tuple(self._sent)
+
+    def stats(self) -> WindowStats:
+        """Return the figures of this moment."""
+        budget = self._policy.history_tokens
+        return WindowStats(
+            message_count=len(self._sent) - self._first,
+            exchange_count=len(self._closed) + self.is_open,
+            current_tokens=self._tokens,
+            max_tokens=budget,
+            utilization=100 * self._tokens / budget,
+            prefix_tokens=(self._system and self._system.tokens) or 0,
+            over_budget=self._tokens > budget,
+            tag_distribution=MappingProxyType(dict(self._tags)),
+            evicted_exchanges=self._evicted.exchanges,
+            evicted_messages=self._evicted.messages,
+            evicted_tokens=self._evicted.tokens,
+            trims=self._evicted.trims,
+        )
+
+    def set_system(self, prompt: str) -> None:
+        """Set the system prompt, or take it away when empty; the same text again changes nothing."""
+        if prompt != (self._system.content if self._system else ""):
+            self._put_system(self._entered(Message.system(prompt)) if prompt else None)
+
+    def set_policy(self, policy: WindowPolicy) -> None:
+        """Change the policy and trim to it at once."""
+        self._policy = policy
+        self._enforce()
+
+    def open(self, text: str, tags: Iterable[str] = ()) -> None:
+        """Begin the newest exchange with what the user said; raises `ExchangeStillOpen` and `InvalidTag`."""
+        self._expect_none_open()
+        entry = question(text, checked_tags(tags) if tags else NO_TAGS, self._counter, self._clock())
+        self._begin(OpenExchange(), entry)
+
+    def add(self, message: Message) -> None:
+        """Add to the open exchange what the assistant said, or the result of a call.
+
+        Between a call and its result the window is no valid request. Raises `NoOpenExchange`, `InvalidTag`, and
+        `InvalidMessage` (`UnknownToolCall`, `DuplicateToolCall`, `UnansweredToolCalls`) for one that cannot come next.
+        """
+        exchange = self._opened()
+        exchange.check(message)
+        self._put(exchange, self._entered(message))
+
+    def tag(self, *tags: str) -> None:
+        """Tag the open exchange; raises `NoOpenExchange` and `InvalidTag`."""
+        self._put_tags(self._opened(), checked_tags(tags))
+
+    def close(self) -> None:
+        """Make the open exchange history; raises `NoOpenExchange` and `UnansweredToolCalls`."""
+        self._closed.append(self._opened().closed())
+        self._open = None
+        self._checkpoint.set_aside.clear()
+
+    def abort(self) -> None:
+        """Make the window what it was before `open`; raises `NoOpenExchange`.
+
+        A policy that was set in between stays, and what it has no room for does not come back.
+        """
+        exchange = self._opened()
+        self._open = None
+        del self._sent[len(self._sent) - len(exchange.messages) :]
+        self._forget(exchange)
+        self._bring_back(self._checkpoint.set_aside)
+        self._evicted = self._checkpoint.evicted
+        self._put_system(self._checkpoint.system)
+        self._enforce()
+
+    def record(self, messages: Iterable[Message], tags: Iterable[str] = ()) -> None:
+        """Take in an exchange that happened elsewhere, the user's message first: all of it or, on an error, nothing.
+
+        Raises what `open`, `add` and `close` raise.
+        """
+        messages = tuple(messages)
+        if not messages:
+            raise InvalidMessage("an exchange has at least the user's message")
+        self._expect_none_open()
+        exchange = OpenExchange()
+        exchange.check(messages[0])
+        self._begin(exchange, self._entered(messages[0]))
+        try:
+            self._put_tags(exchange, checked_tags(tags))
+            for message in messages[1:]:
+                self.add(message)
+            self.close()
+        except BaseException:
+            self.abort()
+            raise
+
+    @property
+    def _first(self) -> int:
+        """Where the exchanges begin in what is sent."""
+        return 0 if self._system is None else 1
+
+    def _opened(self) -> OpenExchange:
+        if self._open is None:
+            raise NoOpenExchange("no exchange is open")
+        return self._open
+
+    def _expect_none_open(self) -> None:
+        if self._open is not None:
+            raise ExchangeStillOpen("the last exchange is neither closed nor aborted")
+
+    def _begin(self, exchange: OpenExchange, entry: Message) -> None:
+        self._open = exchange
+        self._checkpoint = _Checkpoint(self._system, self._evicted, [])
+        self._put(exchange, entry)
+
+    def _entered(self, message: Message) -> Message:
+        return entered(message, self._counter, self._clock())
+
+    def _put(self, exchange: OpenExchange, entry: Message) -> None:
+        exchange.append(entry)
+        self._sent.append(entry)
+        self._tokens += entry.tokens or 0
+        self._put_tags(exchange, entry.tags)
+        self._enforce()
+
+    def _put_tags(self, exchange: OpenExchange, tags: frozenset[str]) -> None:
+        if tags <= exchange.tags:
+            return
+        self._count_tags(tags - exchange.tags)
+        exchange.tags |= tags
+
+    def _count_tags(self, tags: frozenset[str]) -> None:
+        for tag in tags:
+            self._tags[tag] = self._tags.get(tag, 0) + 1
+
+    def _put_system(self, system: Message | None) -> None:
+        self._sent[: self._first] = () if system is None else (system,)
+        self._system = system
+
+    def _enforce(self) -> None:
+        if self._tokens > self._policy.history_tokens:
+            self._trim()
+
+    def _trim(self) -> None:
+        """Let the oldest exchanges go, down to the low-water mark; the newest one stays."""
+        low_water = self._policy.low_water
+        kept = 0 if self.is_open else 1
+        gone: list[Exchange] = []
+        while self._tokens > low_water and len(self._closed) > kept:
+            exchange = self._closed.popleft()
+            self._forget(exchange)
+            gone.append(exchange)
+        if not gone:
+            return
+        messages = sum(len(exchange.messages) for exchange in gone)
+        del self._sent[self._first : self._first + messages]
+        self._evicted = self._evicted.and_a_trim(len(gone), messages, sum(exchange.tokens for exchange in gone))
+        if self.is_open:
+            self._checkpoint.set_aside.extend(gone)
+
+    def _forget(self, exchange: Exchange | OpenExchange) -> None:
+        """Take an exchange out of the sums."""
+        self._tokens -= exchange.tokens
+        for tag in exchange.tags:
+            left = self._tags[tag] - 1
+            if left:
+                self._tags[tag] = left
+            else:
+                del self._tags[tag]
+
+    def _bring_back(self, exchanges: list[Exchange]) -> None:
+        """Put exchanges that were evicted, oldest first, back where they were."""
+        self._closed.extendleft(reversed(exchanges))
+        self._sent[self._first : self._first] = [message for exchange in exchanges for message in exchange.messages]
+        for exchange in exchanges:
+            self._tokens += exchange.tokens
+            self._count_tags(exchange.tags)

@@ -1,0 +1,139 @@
+"""Random conversations for the tests of the window, and what makes a request valid, written a second time."""
+
+from collections.abc import Iterator
+from itertools import count
+
+from hypothesis import strategies as st
+
+from custom_components.windowed_conversation.window import Message, Role, ToolCall, Window, WindowPolicy
+
+
+class LengthCounter:
+    """One token per character, so that a test can add up by hand; remembers how often it was asked."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def count(self, text: str) -> int:
+        self.asked += 1
+        return len(text)
+
+
+type Exchange = tuple[Message, ...]
+
+_ids = count()
+
+texts = st.integers(0, 60).map("x".__mul__)
+policies = st.builds(WindowPolicy, st.integers(1, 400), st.floats(0, 0.9))
+tags = st.frozensets(st.sampled_from(["important", "ephemeral", "route:llm", "context:lights", "input"]))
+
+
+def calls(amount: int) -> tuple[ToolCall, ...]:
+    """Return calls with ids that were never used before."""
+    return tuple(ToolCall(f"call-{next(_ids)}", "turn_on", {"area": "kitchen"}) for _ in range(amount))
+
+
+def results(called: tuple[ToolCall, ...], text: str) -> tuple[Message, ...]:
+    """Return a result for each call."""
+    return tuple(Message.tool(call.id, call.name, text) for call in called)
+
+
+@st.composite
+def exchanges(draw: st.DrawFn) -> Exchange:
+    """An exchange: a question, rounds of calls and their results in any order, and an answer."""
+    messages = [Message.user(draw(texts))]
+    for amount in draw(st.lists(st.integers(1, 3), max_size=2)):
+        called = calls(amount)
+        messages.append(Message.assistant(draw(texts), tool_calls=called))
+        messages.extend(draw(st.permutations(results(called, draw(texts)))))
+    messages.append(Message.assistant(draw(texts)))
+    return tuple(messages)
+
+
+histories = st.lists(exchanges(), min_size=1, max_size=12)
+
+
+def new_window(policy: WindowPolicy, system: str = "") -> Window:
+    """Return an empty window that counts characters and whose clock stands still."""
+    window = Window("conversation", policy, LengthCounter(), clock=lambda: 1_000.0)
+    window.set_system(system)
+    return window
+
+
+def steps(window: Window, history: list[Exchange]) -> Iterator[None]:
+    """Play a history, stopping wherever a request could be sent: no call is without its result."""
+    for question, *others in history:
+        window.open(question.content)
+        yield
+        unanswered = 0
+        for message in others:
+            window.add(message)
+            unanswered += len(message.tool_calls) - (message.role == Role.TOOL)
+            yield from (() if unanswered else (None,))
+        window.close()
+        yield
+
+
+def play(window: Window, history: list[Exchange]) -> None:
+    """Play a history from start to end."""
+    for _ in steps(window, history):
+        pass
+
+
+def cost(messages: tuple[Message, ...]) -> int:
+    """Return what messages cost by the counter above, counted again from their parts."""
+    return sum(
+        4
+        + len(
+            "\n".join(
+                part
+                for part in (
+                    message.name or "",
+                    message.content,
+                    *(f'{call.name}\n{{"area":"kitchen"}}' for call in message.tool_calls),
+                )
+                if part
+            )
+        )
+        + 8 * len(message.tool_calls)
+        for message in messages
+    )
+
+
+def without_system(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Return the history in a request."""
+    return tuple(message for message in messages if message.role != Role.SYSTEM)
+
+
+def said(messages: tuple[Message, ...]) -> list[tuple[object, ...]]:
+    """Return what goes over the wire, without what a window notes down about it."""
+    return [(m.role, m.content, m.tool_calls, m.tool_call_id, m.name) for m in messages]
+
+
+def by_exchange(messages: tuple[Message, ...]) -> list[list[Message]]:
+    """Return the history in a request, split where the user speaks."""
+    split: list[list[Message]] = []
+    for message in without_system(messages):
+        if message.role == Role.USER or not split:
+            split.append([])
+        split[-1].append(message)
+    return split
+
+
+def defects(messages: tuple[Message, ...]) -> list[str]:
+    """Return why a provider would refuse these messages."""
+    found = [f"system at {place}" for place, message in enumerate(messages) if place and message.role == Role.SYSTEM]
+    history = without_system(messages)
+    if history and history[0].role != Role.USER:
+        found.append(f"begins with {history[0].role}")
+    unanswered: set[str] = set()
+    for message in history:
+        if message.role == Role.TOOL:
+            if message.tool_call_id not in unanswered:
+                found.append(f"result without its call: {message.tool_call_id}")
+            unanswered.discard(str(message.tool_call_id))
+        elif unanswered:
+            found.append(f"calls without their results: {unanswered}")
+            unanswered.clear()
+        unanswered.update(call.id for call in message.tool_calls)
+    return found + [f"calls without their results: {unanswered}"] * bool(unanswered)

@@ -1,0 +1,213 @@
+"""The window against a plain one, over anything that can happen to it, in any order."""
+
+from hypothesis import settings, strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+import pytest
+
+from custom_components.windowed_conversation.window import (
+    DuplicateToolCall,
+    ExchangeStillOpen,
+    InvalidMessage,
+    InvalidTag,
+    Message,
+    NoOpenExchange,
+    ToolCall,
+    UnansweredToolCalls,
+    UnknownToolCall,
+    WindowPolicy,
+    WindowStats,
+)
+
+from .histories import Exchange, calls, cost, defects, exchanges, new_window, policies, said, tags, texts
+from .plain_window import PlainWindow
+
+
+def is_open(machine: WindowMachine) -> bool:
+    return machine.plain.before is not None
+
+
+def may_go_on(machine: WindowMachine) -> bool:
+    return is_open(machine) and not machine.unanswered
+
+
+def waits_for_results(machine: WindowMachine) -> bool:
+    return bool(machine.unanswered)
+
+
+def is_closed(machine: WindowMachine) -> bool:
+    return not is_open(machine)
+
+
+class WindowMachine(RuleBasedStateMachine):
+    """Whatever a turn, an option or a fault can do to a window."""
+
+    @initialize(policy=policies)
+    def begin(self, policy: WindowPolicy) -> None:
+        self.window = new_window(policy)
+        self.plain = PlainWindow(policy)
+        self.unanswered: list[ToolCall] = []
+        self.answered: list[ToolCall] = []
+        self.sent: tuple[Message, ...] = ()
+        self.trims = 0
+
+    @precondition(is_closed)
+    @rule(text=texts, tagged=tags)
+    def open(self, text: str, tagged: frozenset[str]) -> None:
+        self.window.open(text, tagged)
+        self.plain.open(Message.user(text), tagged)
+
+    @precondition(may_go_on)
+    @rule(text=texts)
+    def speak(self, text: str) -> None:
+        self._add(Message.assistant(text))
+
+    @precondition(may_go_on)
+    @rule(text=texts, amount=st.integers(1, 3))
+    def call(self, text: str, amount: int) -> None:
+        called = calls(amount)
+        self._add(Message.assistant(text, tool_calls=called))
+        self.unanswered.extend(called)
+
+    @precondition(waits_for_results)
+    @rule(text=texts, data=st.data())
+    def answer(self, text: str, data: st.DataObject) -> None:
+        call = self.unanswered.pop(data.draw(st.integers(0, len(self.unanswered) - 1)))
+        self.answered.append(call)
+        self._add(Message.tool(call.id, call.name, text))
+
+    def _add(self, message: Message) -> None:
+        self.window.add(message)
+        self.plain.add(message)
+
+    @precondition(is_open)
+    @rule(tagged=tags)
+    def tag(self, tagged: frozenset[str]) -> None:
+        self.window.tag(*tagged)
+        self.plain.tag(tagged)
+
+    @precondition(may_go_on)
+    @rule()
+    def close(self) -> None:
+        self.window.close()
+        self.plain.close()
+        self.answered.clear()
+
+    @precondition(is_open)
+    @rule()
+    def abort(self) -> None:
+        self.window.abort()
+        self.plain.abort()
+        self.unanswered.clear()
+        self.answered.clear()
+        self.sent = ()
+
+    @precondition(is_closed)
+    @rule(exchange=exchanges(), tagged=tags)
+    def record(self, exchange: Exchange, tagged: frozenset[str]) -> None:
+        self.window.record(exchange, tagged)
+        self.plain.open(exchange[0], tagged)
+        for message in exchange[1:]:
+            self.plain.add(message)
+        self.plain.close()
+
+    @rule(prompt=texts)
+    def set_system(self, prompt: str) -> None:
+        self.window.set_system(prompt)
+        self.plain.system = prompt
+        self.sent = ()
+
+    @rule(policy=policies)
+    def set_policy(self, policy: WindowPolicy) -> None:
+        self.window.set_policy(policy)
+        self.plain.set_policy(policy)
+
+    @precondition(is_open)
+    @rule(exchange=exchanges())
+    def fail_to_begin_another(self, exchange: Exchange) -> None:
+        with pytest.raises(ExchangeStillOpen):
+            self.window.open("again")
+        with pytest.raises(ExchangeStillOpen):
+            self.window.record(exchange)
+
+    @precondition(is_closed)
+    @rule()
+    def fail_without_an_exchange(self) -> None:
+        with pytest.raises(NoOpenExchange):
+            self.window.add(Message.assistant("hello"))
+        with pytest.raises(NoOpenExchange):
+            self.window.tag("important")
+        with pytest.raises(NoOpenExchange):
+            self.window.close()
+        with pytest.raises(NoOpenExchange):
+            self.window.abort()
+
+    @precondition(is_open)
+    @rule(role=st.sampled_from([Message.user("and?"), Message.system("obey")]))
+    def fail_to_add_what_has_no_place(self, role: Message) -> None:
+        with pytest.raises(InvalidMessage):
+            self.window.add(role)
+
+    @precondition(is_open)
+    @rule(data=st.data())
+    def fail_to_answer_what_was_not_asked(self, data: st.DataObject) -> None:
+        known = data.draw(st.sampled_from([*self.answered, *calls(1)]))
+        with pytest.raises(UnknownToolCall):
+            self.window.add(Message.tool(known.id, known.name, "done"))
+
+    @precondition(may_go_on)
+    @rule(data=st.data())
+    def fail_to_call_twice_by_one_id(self, data: st.DataObject) -> None:
+        (new,) = calls(1)
+        twice = data.draw(st.sampled_from([(new, new), *((new, call) for call in self.answered)]))
+        with pytest.raises(DuplicateToolCall):
+            self.window.add(Message.assistant(tool_calls=twice))
+
+    @precondition(waits_for_results)
+    @rule()
+    def fail_to_go_on_without_the_results(self) -> None:
+        with pytest.raises(UnansweredToolCalls):
+            self.window.close()
+        with pytest.raises(UnansweredToolCalls):
+            self.window.add(Message.assistant("done"))
+
+    @precondition(is_closed)
+    @rule(exchange=exchanges(), broken=st.sampled_from([Message.user("and?"), Message.tool("no", "no", "no")]))
+    def fail_to_record_what_is_broken(self, exchange: Exchange, broken: Message) -> None:
+        with pytest.raises(InvalidMessage):
+            self.window.record((*exchange, broken))
+        with pytest.raises(InvalidTag):
+            self.window.record(exchange, {" "})
+        with pytest.raises(InvalidTag):
+            self.window.record((*exchange, Message.assistant("done", tags=frozenset({""}))))
+
+    @invariant()
+    def window_is_what_the_rules_say(self) -> None:
+        assert said(self.window.messages()) == said(self.plain.messages())
+        history = [message for exchange in self.plain.exchanges for message in exchange]
+        tokens, budget = cost(tuple(history)), self.plain.policy.history_tokens
+        assert self.window.stats() == WindowStats(
+            len(history),
+            len(self.plain.exchanges),
+            tokens,
+            budget,
+            100 * tokens / budget,
+            cost((Message.system(self.plain.system),)) if self.plain.system else 0,
+            tokens > budget,
+            self.plain.tag_distribution(),
+            *self.plain.evicted,
+        )
+
+    @invariant()
+    def request_is_valid_once_every_call_has_its_result(self) -> None:
+        assert bool(defects(self.window.messages())) == bool(self.unanswered)
+
+    @invariant()
+    def nothing_but_a_trim_changes_what_was_sent(self) -> None:
+        sent, self.sent = self.sent, self.window.messages()
+        trimmed = self.window.stats().trims > self.trims
+        self.trims = self.window.stats().trims
+        assert trimmed or self.sent[: len(sent)] == sent
+
+
+TestRandomHistories = pytest.mark.timeout(60)(WindowMachine.TestCase)
+WindowMachine.TestCase.settings = settings(deadline=None, max_examples=250, stateful_step_count=60)

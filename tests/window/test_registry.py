@@ -1,0 +1,410 @@
+"""The windows that exist: who goes first, who has to wait, and what becomes of those that nobody uses."""
+
+import asyncio
+from collections.abc import Coroutine
+from contextlib import suppress
+from contextvars import Context, copy_context
+from math import inf, nan
+from typing import Any
+
+import pytest
+
+from custom_components.windowed_conversation.window import (
+    EstimatedCounter,
+    Message,
+    Window,
+    WindowBusy,
+    WindowPolicy,
+    WindowRegistry,
+)
+
+
+class Clock:
+    """Seconds that a test moves on by hand."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def create(key: str) -> Window:
+    return Window(key, WindowPolicy(), EstimatedCounter())
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def registry(clock: Clock) -> WindowRegistry:
+    return WindowRegistry(create, max_windows=3, idle_seconds=60, clock=clock)
+
+
+def elsewhere(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    """Run something as a task that is no part of the turn that the test is in."""
+    return asyncio.create_task(work, context=Context())
+
+
+async def use(registry: WindowRegistry, key: str, within: float | None = None) -> None:
+    async with registry.turn(key, timeout=within) as window:
+        window.record((Message.user("hello"),))
+
+
+async def use_all(registry: WindowRegistry, *keys: str) -> None:
+    for key in keys:
+        await use(registry, key)
+
+
+async def settle() -> None:
+    """Let every task go on as far as it can."""
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+def ids(registry: WindowRegistry) -> list[str]:
+    return [window.conversation_id for window in registry.newest_first()]
+
+
+async def test_window_is_made_for_a_new_key_and_found_again(registry: WindowRegistry) -> None:
+    async with registry.turn("a") as first:
+        pass
+    async with registry.turn("a") as second:
+        assert second is first
+
+
+async def test_turns_have_a_window_in_the_order_in_which_they_came(registry: WindowRegistry) -> None:
+    order: list[int] = []
+
+    async def turn(number: int) -> None:
+        async with registry.turn("a"):
+            await asyncio.sleep(0)
+            order.append(number)
+
+    await asyncio.gather(*(turn(number) for number in range(20)))
+    assert order == list(range(20))
+
+
+async def test_only_one_turn_has_a_window_at_a_time(registry: WindowRegistry) -> None:
+    inside: list[int] = []
+    most: list[int] = []
+
+    async def turn(number: int) -> None:
+        async with registry.turn("a"):
+            inside.append(number)
+            most.append(len(inside))
+            await asyncio.sleep(0)
+            inside.remove(number)
+
+    await asyncio.gather(*(turn(number) for number in range(20)))
+    assert most == [1] * 20
+
+
+async def test_turns_with_different_windows_do_not_wait_for_each_other(registry: WindowRegistry) -> None:
+    async with registry.turn("a"):
+        await elsewhere(use(registry, "b", within=0))
+    assert ids(registry) == ["a", "b"]
+
+
+async def test_100_turns_at_once_on_10_windows_lose_nothing_and_do_not_mix(clock: Clock) -> None:
+    registry = WindowRegistry(create, clock=clock)
+
+    async def turn(number: int) -> None:
+        async with registry.turn(str(number % 10)) as window:
+            window.open(f"question {number}")
+            await asyncio.sleep(0)
+            window.add(Message.assistant(f"answer {number}"))
+            await asyncio.sleep(0)
+            window.close()
+
+    await asyncio.gather(*(turn(number) for number in range(100)))
+    heard = {w.conversation_id: [m.content for m in w.messages()] for w in registry.newest_first()}
+    assert heard == {
+        str(key): [f"{kind} {number}" for number in range(key, 100, 10) for kind in ("question", "answer")]
+        for key in range(10)
+    }
+
+
+async def test_turn_that_waits_too_long_hears_that_the_window_is_busy(registry: WindowRegistry) -> None:
+    async with registry.turn("a"):
+        with pytest.raises(WindowBusy):
+            await elsewhere(use(registry, "a", within=0.01))
+
+
+async def test_free_window_is_had_without_any_time_to_wait(registry: WindowRegistry) -> None:
+    await use(registry, "a", within=0)
+    assert ids(registry) == ["a"]
+
+
+async def test_window_can_be_had_after_another_turn_gave_up_waiting(registry: WindowRegistry) -> None:
+    async with registry.turn("a"):
+        with suppress(WindowBusy):
+            await elsewhere(use(registry, "a", within=0.01))
+    await use(registry, "a", within=0)
+    assert registry.drop("a")
+
+
+async def test_turn_that_is_cancelled_while_it_waits_lets_the_next_one_in(registry: WindowRegistry) -> None:
+    async with registry.turn("a"):
+        cancelled, waiting = elsewhere(use(registry, "a")), elsewhere(use(registry, "a"))
+        await settle()
+        cancelled.cancel()
+        await settle()
+    await asyncio.wait_for(waiting, 1)
+    assert cancelled.cancelled()
+    assert registry.drop("a")
+
+
+async def test_turn_that_is_cancelled_just_as_its_wait_ends_lets_the_next_one_in(registry: WindowRegistry) -> None:
+    async with registry.turn("a"):
+        cancelled, waiting = elsewhere(use(registry, "a")), elsewhere(use(registry, "a"))
+        await settle()
+    cancelled.cancel()
+    await asyncio.wait_for(waiting, 1)
+    assert registry.drop("a")
+
+
+async def test_turn_that_is_cancelled_at_work_frees_the_window(registry: WindowRegistry) -> None:
+    async def turn() -> None:
+        async with registry.turn("a"):
+            await asyncio.sleep(60)
+
+    working = elsewhere(turn())
+    await settle()
+    working.cancel()
+    await use(registry, "a", within=1)
+    assert registry.drop("a")
+
+
+async def test_exchange_that_a_failed_turn_left_open_is_aborted(registry: WindowRegistry) -> None:
+    async def turn() -> None:
+        async with registry.turn("a") as window:
+            window.open("what is 1 / 0?")
+            window.add(Message.assistant(str(1 // 0)))
+
+    with pytest.raises(ZeroDivisionError):
+        await turn()
+    async with registry.turn("a") as window:
+        assert window.messages() == ()
+
+
+async def test_turn_that_leads_to_its_own_window_is_refused_at_once(registry: WindowRegistry) -> None:
+    async with registry.turn("a"):
+        with pytest.raises(WindowBusy):
+            await use(registry, "a")
+
+
+async def test_turn_that_leads_to_its_own_window_through_a_task_is_refused_at_once(registry: WindowRegistry) -> None:
+    async with registry.turn("a"):
+        with pytest.raises(WindowBusy):
+            await asyncio.create_task(use(registry, "a"))
+
+
+async def test_turn_that_leads_to_its_own_window_through_another_is_refused_at_once(
+    registry: WindowRegistry,
+) -> None:
+    async with registry.turn("a"), registry.turn("b"):
+        with pytest.raises(WindowBusy):
+            await use(registry, "a")
+
+
+async def test_refused_turn_leaves_the_window_to_the_one_that_has_it(registry: WindowRegistry) -> None:
+    async with registry.turn("a") as window:
+        with suppress(WindowBusy):
+            await use(registry, "a")
+        window.record((Message.user("still here"),))
+    await use(registry, "a", within=0)
+    assert [message.content for message in window.messages()] == ["still here", "hello"]
+
+
+async def test_turn_may_use_another_window_on_the_way(registry: WindowRegistry) -> None:
+    async with registry.turn("a"):
+        await use(registry, "b", within=0)
+    assert len(registry) == 2
+
+
+async def test_same_key_in_another_registry_is_another_window(registry: WindowRegistry) -> None:
+    async with registry.turn("a"):
+        await use(WindowRegistry(create), "a", within=0)
+
+
+async def test_task_that_outlives_its_turn_may_have_the_window_afterwards(registry: WindowRegistry) -> None:
+    ended = asyncio.Event()
+
+    async def summarise() -> None:
+        await ended.wait()
+        await use(registry, "a", within=1)
+
+    async with registry.turn("a"):
+        task = asyncio.create_task(summarise())
+    ended.set()
+    await task
+    assert ids(registry) == ["a"]
+
+
+async def test_task_that_outlives_its_turn_waits_for_the_next_one(registry: WindowRegistry) -> None:
+    ended = asyncio.Event()
+
+    async def summarise() -> None:
+        await ended.wait()
+        await use(registry, "a", within=60)
+
+    async with registry.turn("a"):
+        task = asyncio.create_task(summarise())
+    async with registry.turn("a"):
+        ended.set()
+        await settle()
+        assert not task.done()
+    await task
+
+
+async def test_turns_leave_nothing_behind_in_the_task_that_takes_them(registry: WindowRegistry) -> None:
+    await use(registry, "a")
+    before = dict(copy_context())
+    await use(registry, "a")
+    assert dict(copy_context()) == before
+
+
+async def test_least_recently_used_window_goes_first(registry: WindowRegistry) -> None:
+    await use_all(registry, "a", "b", "c", "a", "d")
+    assert ids(registry) == ["d", "a", "c"]
+
+
+async def test_looking_at_a_window_is_no_use_of_it(registry: WindowRegistry) -> None:
+    await use_all(registry, "a", "b", "c")
+    registry.peek("a")
+    await use(registry, "d")
+    assert registry.peek("a") is None
+
+
+async def test_use_counts_from_its_end(registry: WindowRegistry) -> None:
+    async with registry.turn("a"):
+        await use(registry, "b")
+    assert ids(registry) == ["a", "b"]
+
+
+async def test_windows_in_use_stay_beyond_the_limit_until_they_are_free(registry: WindowRegistry) -> None:
+    registry.set_limits(max_windows=1)
+    async with registry.turn("a"), registry.turn("b"):
+        assert ids(registry) == ["b", "a"]
+    assert ids(registry) == ["a"]
+
+
+async def test_window_that_a_turn_waits_for_stays(registry: WindowRegistry) -> None:
+    registry.set_limits(max_windows=1)
+    async with registry.turn("a") as window:
+        waiting = elsewhere(use(registry, "a"))
+        await settle()
+    await use(registry, "b")
+    await waiting
+    assert len(window.messages()) == 1
+
+
+async def test_20000_keys_leave_no_more_windows_than_the_limit(registry: WindowRegistry) -> None:
+    await use_all(registry, *map(str, range(20_000)))
+    assert ids(registry) == ["19999", "19998", "19997"]
+
+
+async def test_idle_windows_expire(registry: WindowRegistry, clock: Clock) -> None:
+    await use(registry, "a")
+    clock.now += 30
+    await use(registry, "b")
+    clock.now += 30
+    assert (registry.expire(), ids(registry)) == (1, ["b"])
+
+
+async def test_window_is_not_idle_before_its_time(registry: WindowRegistry, clock: Clock) -> None:
+    await use(registry, "a")
+    clock.now += 59.9
+    assert registry.expire() == 0
+
+
+async def test_window_in_use_does_not_expire(registry: WindowRegistry, clock: Clock) -> None:
+    async with registry.turn("a"):
+        clock.now += 600
+        assert registry.expire() == 0
+
+
+async def test_time_to_expiry_counts_from_the_end_of_a_turn(registry: WindowRegistry, clock: Clock) -> None:
+    async with registry.turn("a"):
+        clock.now += 600
+    clock.now += 59
+    assert registry.expire() == 0
+
+
+async def test_expired_window_is_not_found_again(registry: WindowRegistry, clock: Clock) -> None:
+    await use(registry, "a")
+    clock.now += 60
+    async with registry.turn("a") as window:
+        assert window.messages() == ()
+
+
+async def test_windows_never_expire_when_idle_for_ever_is_allowed(registry: WindowRegistry, clock: Clock) -> None:
+    registry.set_limits(idle_seconds=inf)
+    await use(registry, "a")
+    clock.now += 1e9
+    assert registry.expire() == 0
+
+
+async def test_shorter_idle_time_counts_at_once(registry: WindowRegistry, clock: Clock) -> None:
+    await use(registry, "a")
+    clock.now += 30
+    registry.set_limits(idle_seconds=30)
+    assert len(registry) == 0
+
+
+async def test_smaller_number_of_windows_counts_at_once(registry: WindowRegistry) -> None:
+    await use_all(registry, "a", "b", "c")
+    registry.set_limits(max_windows=2)
+    assert ids(registry) == ["c", "b"]
+
+
+@pytest.mark.parametrize("limits", [{"max_windows": 0}, {"idle_seconds": 0}, {"idle_seconds": nan}])
+def test_impossible_limits_are_refused_by_name(registry: WindowRegistry, limits: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=next(iter(limits))):
+        registry.set_limits(**limits)
+
+
+def test_impossible_limits_are_refused_from_the_start() -> None:
+    with pytest.raises(ValueError, match="max_windows"):
+        WindowRegistry(create, max_windows=0)
+
+
+async def test_dropped_window_is_forgotten(registry: WindowRegistry) -> None:
+    await use(registry, "a")
+    assert (registry.drop("a"), registry.peek("a")) == (True, None)
+
+
+def test_unknown_window_cannot_be_dropped(registry: WindowRegistry) -> None:
+    assert not registry.drop("a")
+
+
+async def test_window_in_use_cannot_be_dropped(registry: WindowRegistry) -> None:
+    async with registry.turn("a") as window:
+        with pytest.raises(WindowBusy):
+            registry.drop("a")
+        assert registry.peek("a") is window
+
+
+async def test_changed_policy_reaches_every_window(registry: WindowRegistry) -> None:
+    await use_all(registry, "a", "b")
+    registry.set_policy(WindowPolicy(500))
+    assert [window.policy.history_tokens for window in registry.newest_first()] == [500, 500]
+
+
+async def test_changed_policy_reaches_windows_that_are_made_later(registry: WindowRegistry) -> None:
+    registry.set_policy(WindowPolicy(500))
+    await use(registry, "a")
+    assert registry.newest_first()[0].policy == WindowPolicy(500)
+
+
+async def test_window_that_cannot_be_made_leaves_nothing_behind() -> None:
+    def fail(key: str) -> Window:
+        raise LookupError(key)
+
+    registry = WindowRegistry(fail)
+    with pytest.raises(LookupError):
+        await use(registry, "a")
+    assert len(registry) == 0

@@ -1,0 +1,217 @@
+"""The rules of the window over random histories; the numbers are those of the design."""
+
+from itertools import pairwise
+
+from hypothesis import given, settings, strategies as st
+
+from custom_components.windowed_conversation.window import Message, WindowPolicy
+
+from .histories import (
+    Exchange,
+    LengthCounter,
+    by_exchange,
+    cost,
+    defects,
+    exchanges,
+    histories,
+    new_window,
+    play,
+    policies,
+    said,
+    steps,
+    tags,
+    texts,
+    without_system,
+)
+from .plain_window import after_trim
+
+by_rule = settings(deadline=None, max_examples=150)
+
+
+@by_rule
+@given(histories, policies, texts)
+def test_rule_1_every_request_is_one_that_a_provider_accepts(
+    history: list[Exchange], policy: WindowPolicy, system: str
+) -> None:
+    window = new_window(policy, system)
+    found = [defects(window.messages()) for _ in steps(window, history)]
+    assert not any(found)
+
+
+@by_rule
+@given(histories, policies, texts)
+def test_rule_1_the_system_message_comes_first_when_there_is_one(
+    history: list[Exchange], policy: WindowPolicy, system: str
+) -> None:
+    window = new_window(policy, system)
+    play(window, history)
+    assert said(window.messages())[: bool(system)] == said((Message.system(system),))[: bool(system)]
+
+
+@by_rule
+@given(histories, policies)
+def test_rule_2_the_newest_exchange_is_sent_whole(history: list[Exchange], policy: WindowPolicy) -> None:
+    window = new_window(policy)
+    for exchange in history:
+        window.record(exchange)
+        assert said(window.messages())[-len(exchange) :] == said(exchange)
+
+
+@by_rule
+@given(histories, policies)
+def test_rule_2_an_open_exchange_is_sent_whole_from_its_first_message_on(
+    history: list[Exchange], policy: WindowPolicy
+) -> None:
+    window = new_window(policy)
+    play(window, history[:-1])
+    first, *others = history[-1]
+    window.open(first.content)
+    for written, message in enumerate(others, start=2):
+        window.add(message)
+        assert said(window.messages())[-written:] == said(history[-1][:written])
+
+
+@by_rule
+@given(histories, policies)
+def test_rule_2_the_window_says_when_the_newest_exchange_is_over_the_budget(
+    history: list[Exchange], policy: WindowPolicy
+) -> None:
+    window = new_window(policy)
+    for _ in steps(window, history):
+        newest = by_exchange(window.messages())[-1]
+        assert window.stats().over_budget == (cost(tuple(newest)) > policy.history_tokens)
+
+
+@by_rule
+@given(histories, policies, texts)
+def test_rule_3_history_fits_the_budget_or_is_the_newest_exchange_alone(
+    history: list[Exchange], policy: WindowPolicy, system: str
+) -> None:
+    window = new_window(policy, system)
+    for _ in steps(window, history):
+        kept = without_system(window.messages())
+        assert cost(kept) <= policy.history_tokens or len(by_exchange(kept)) == 1
+
+
+@by_rule
+@given(histories, policies, texts)
+def test_rule_3_the_sums_are_those_of_the_messages_that_are_sent(
+    history: list[Exchange], policy: WindowPolicy, system: str
+) -> None:
+    window = new_window(policy, system)
+    for _ in steps(window, history):
+        stats, kept = window.stats(), without_system(window.messages())
+        assert (stats.current_tokens, stats.message_count, stats.exchange_count, stats.prefix_tokens) == (
+            cost(kept),
+            len(kept),
+            len(by_exchange(kept)),
+            cost((Message.system(system),)) * bool(system),
+        )
+
+
+@by_rule
+@given(histories, policies)
+def test_rule_4_the_oldest_exchanges_go_first_and_whole(history: list[Exchange], policy: WindowPolicy) -> None:
+    window = new_window(policy)
+    play(window, history)
+    everything = [message for exchange in history for message in exchange]
+    evicted = window.stats().evicted_exchanges
+    assert said(window.messages()) == said(tuple(everything[sum(len(exchange) for exchange in history[:evicted]) :]))
+
+
+@by_rule
+@given(histories, policies, texts)
+def test_rule_4_between_trims_a_request_begins_with_the_one_before(
+    history: list[Exchange], policy: WindowPolicy, system: str
+) -> None:
+    window = new_window(policy, system)
+    seen = [(window.stats().trims, window.messages()) for _ in steps(window, history)]
+    assert [
+        (before, after)
+        for (trims_before, before), (trims_after, after) in pairwise(seen)
+        if trims_after == trims_before and after[: len(before)] != before
+    ] == []
+
+
+@by_rule
+@given(histories, policies)
+def test_rule_4_nothing_goes_until_the_budget_is_exceeded(history: list[Exchange], policy: WindowPolicy) -> None:
+    window = new_window(policy)
+    for exchange in history:
+        before, trims = window.messages(), window.stats().trims
+        window.record(exchange)
+        assert (window.stats().trims > trims) == (
+            bool(before) and cost(before) + cost(exchange) > policy.history_tokens
+        )
+
+
+@by_rule
+@given(histories, exchanges(), policies)
+def test_rule_4_a_trim_goes_down_to_the_low_water_mark_and_no_further(
+    history: list[Exchange], newest: Exchange, policy: WindowPolicy
+) -> None:
+    window = new_window(WindowPolicy(1_000_000))
+    play(window, [*history, newest])
+    window.set_policy(policy)
+    expected = after_trim([list(exchange) for exchange in [*history, newest]], policy)
+    assert window.stats().exchange_count == len(expected)
+
+
+@by_rule
+@given(histories, policies)
+def test_rule_4_what_was_evicted_is_counted(history: list[Exchange], policy: WindowPolicy) -> None:
+    window = new_window(policy)
+    play(window, history)
+    stats = window.stats()
+    everything = tuple(message for exchange in history for message in exchange)
+    assert (stats.evicted_exchanges, stats.evicted_messages, stats.evicted_tokens) == (
+        len(history) - stats.exchange_count,
+        len(everything) - stats.message_count,
+        cost(everything) - stats.current_tokens,
+    )
+
+
+@by_rule
+@given(histories, exchanges(), policies, tags, st.data())
+def test_rule_8_abort_leaves_the_window_as_it_was_before_open(
+    history: list[Exchange], newest: Exchange, policy: WindowPolicy, tagged: frozenset[str], data: st.DataObject
+) -> None:
+    window = new_window(policy, "You are a helpful home.")
+    play(window, history)
+    before = window.messages(), window.stats()
+    window.open(newest[0].content, tagged)
+    for message in newest[1 : data.draw(st.integers(1, len(newest)))]:
+        window.add(message)
+    window.set_system("Another prompt.")
+    window.abort()
+    assert (window.messages(), window.stats()) == before
+
+
+@by_rule
+@given(histories, exchanges(), policies, policies)
+def test_rule_8_abort_after_a_change_of_policy_is_the_change_alone(
+    history: list[Exchange], newest: Exchange, policy: WindowPolicy, changed: WindowPolicy
+) -> None:
+    window, other = new_window(policy), new_window(policy)
+    play(window, history)
+    play(other, history)
+    other.set_policy(changed)
+    window.open(newest[0].content)
+    window.set_policy(changed)
+    window.add(newest[-1])
+    window.abort()
+    assert (window.messages(), window.stats()) == (other.messages(), other.stats())
+
+
+@by_rule
+@given(histories, policies, texts)
+def test_rule_7_each_message_is_counted_once(history: list[Exchange], policy: WindowPolicy, system: str) -> None:
+    window = new_window(policy)
+    counter = window._counter
+    assert isinstance(counter, LengthCounter)
+    window.set_system(system)
+    for _ in steps(window, history):
+        window.set_system(system)
+        window.messages()
+        window.stats()
+    assert counter.asked == sum(len(exchange) for exchange in history) + bool(system)

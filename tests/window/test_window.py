@@ -1,0 +1,458 @@
+"""The window by example: what it sends, what it says about itself, and what it does not accept."""
+
+from collections.abc import Callable
+from dataclasses import replace
+import gc
+
+import pytest
+
+from custom_components.windowed_conversation.window import (
+    DuplicateToolCall,
+    EstimatedCounter,
+    ExchangeStillOpen,
+    InvalidMessage,
+    InvalidTag,
+    Message,
+    Native,
+    NoOpenExchange,
+    Role,
+    ToolCall,
+    UnansweredToolCalls,
+    UnknownToolCall,
+    Window,
+    WindowError,
+    WindowPolicy,
+    WindowStats,
+    message_tokens,
+)
+
+from .histories import LengthCounter, new_window, said
+
+CALL = ToolCall("call-1", "turn_on", {"area": "kitchen"})
+RESULT = Message.tool("call-1", "turn_on", "done")
+
+
+@pytest.fixture
+def window() -> Window:
+    return new_window(WindowPolicy(1000), "You are a helpful home.")
+
+
+@pytest.fixture
+def called(window: Window) -> Window:
+    """A window in which a call waits for its result."""
+    window.open("turn on the kitchen light")
+    window.add(Message.assistant(tool_calls=(CALL,)))
+    return window
+
+
+def fill(window: Window, exchanges: int) -> None:
+    """Let the window take in exchanges of 100 characters each, with what they cost besides."""
+    for number in range(exchanges):
+        window.record((Message.user(f"{number:46}"), Message.assistant(f"{number:46}")))
+
+
+def test_request_is_the_system_message_then_the_exchanges_oldest_first(window: Window) -> None:
+    window.record((Message.user("one"), Message.assistant("1")))
+    window.open("two")
+    assert said(window.messages()) == said(
+        (
+            Message.system("You are a helpful home."),
+            Message.user("one"),
+            Message.assistant("1"),
+            Message.user("two"),
+        )
+    )
+
+
+def test_request_without_a_prompt_begins_with_the_user() -> None:
+    window = new_window(WindowPolicy(1000))
+    window.open("hello")
+    assert said(window.messages()) == said((Message.user("hello"),))
+
+
+def test_changed_prompt_takes_the_place_of_the_old_one(window: Window) -> None:
+    window.open("hello")
+    window.set_system("Be brief.")
+    assert said(window.messages()) == said((Message.system("Be brief."), Message.user("hello")))
+
+
+def test_empty_prompt_takes_the_system_message_away(window: Window) -> None:
+    window.set_system("")
+    assert window.messages() == ()
+
+
+def test_prompt_is_not_part_of_the_history_budget(window: Window) -> None:
+    window.set_system("x" * 5000)
+    assert (window.stats().prefix_tokens, window.stats().current_tokens) == (5004, 0)
+
+
+def test_statistics_of_a_window_in_use(window: Window) -> None:
+    fill(window, 12)
+    window.open("x" * 46)
+    window.tag("route:llm")
+    assert window.stats() == WindowStats(
+        message_count=19,
+        exchange_count=10,
+        current_tokens=950,
+        max_tokens=1000,
+        utilization=95.0,
+        prefix_tokens=27,
+        over_budget=False,
+        tag_distribution={"input": 10, "output": 9, "route:llm": 1},
+        evicted_exchanges=3,
+        evicted_messages=6,
+        evicted_tokens=300,
+        trims=1,
+    )
+
+
+def test_statistics_do_not_change_with_the_window(window: Window) -> None:
+    stats = window.stats()
+    fill(window, 1)
+    assert stats.tag_distribution == {}
+
+
+def test_returned_messages_do_not_change_with_the_window(window: Window) -> None:
+    before = window.messages()
+    fill(window, 1)
+    assert len(before) == 1
+
+
+def test_budget_may_be_filled_to_the_last_token(window: Window) -> None:
+    fill(window, 10)
+    assert (window.stats().current_tokens, window.stats().trims) == (1000, 0)
+
+
+def test_one_token_over_the_budget_trims_to_the_low_water_mark(window: Window) -> None:
+    fill(window, 10)
+    window.open("")
+    assert window.stats().current_tokens == 704
+
+
+def test_trim_stops_as_soon_as_the_low_water_mark_is_reached() -> None:
+    window = new_window(WindowPolicy(1000, trim_share=0.2))
+    fill(window, 10)
+    window.set_policy(WindowPolicy(999, trim_share=1 - 800 / 999))
+    assert window.stats().current_tokens == 800
+
+
+def test_question_larger_than_the_budget_is_sent_alone(window: Window) -> None:
+    fill(window, 3)
+    window.open("x" * 2000)
+    assert (len(window.messages()), window.stats().over_budget) == (2, True)
+
+
+def test_last_exchange_stays_when_it_is_closed_and_over_the_budget(window: Window) -> None:
+    window.record((Message.user("x" * 2000), Message.assistant("y")))
+    window.set_policy(WindowPolicy(10))
+    assert (window.stats().exchange_count, window.stats().utilization) == (1, 20090.0)
+
+
+def test_smaller_budget_trims_at_once(window: Window) -> None:
+    fill(window, 10)
+    window.set_policy(WindowPolicy(400))
+    assert (window.stats().current_tokens, window.policy.history_tokens) == (300, 400)
+
+
+def test_larger_budget_keeps_what_is_there(window: Window) -> None:
+    fill(window, 10)
+    window.set_policy(WindowPolicy(5000))
+    assert (window.stats().current_tokens, window.stats().max_tokens) == (1000, 5000)
+
+
+def test_tool_loop_stays_in_budget_before_each_of_its_requests(window: Window) -> None:
+    fill(window, 9)
+    window.open("look at all the rooms")
+    window.add(Message.assistant(tool_calls=(CALL,)))
+    window.add(replace(RESULT, content="x" * 300))
+    assert window.stats().current_tokens <= 750
+
+
+def test_abort_brings_back_what_the_aborted_exchange_had_pushed_out(window: Window) -> None:
+    fill(window, 10)
+    before = window.messages(), window.stats()
+    window.open("x" * 900)
+    window.abort()
+    assert (window.messages(), window.stats()) == before
+
+
+def test_what_was_pushed_out_is_gone_once_the_exchange_is_closed(window: Window) -> None:
+    fill(window, 10)
+    window.open("x" * 900)
+    window.close()
+    window.open("hello")
+    window.abort()
+    assert window.stats().exchange_count == 1
+
+
+def test_what_was_pushed_out_is_not_held_once_the_exchange_is_closed(window: Window) -> None:
+    window.record((Message.user("this goes"),))
+    window.open("x" * 2000)
+    window.close()
+    held = [thing for thing in gc.get_objects() if type(thing) is Message and thing.content == "this goes"]
+    assert held == []
+
+
+def test_abort_does_not_bring_back_what_a_smaller_budget_has_no_room_for(window: Window) -> None:
+    fill(window, 10)
+    window.open("hello")
+    window.set_policy(WindowPolicy(500))
+    window.abort()
+    assert (window.stats().current_tokens, window.stats().evicted_exchanges) == (300, 7)
+
+
+def test_recorded_exchange_is_the_same_as_one_that_was_opened_and_closed() -> None:
+    recorded, written = new_window(WindowPolicy(1000)), new_window(WindowPolicy(1000))
+    recorded.record((Message.user("hello"), Message.assistant("hi")), tags={"route:local"})
+    written.open("hello")
+    written.tag("route:local")
+    written.add(Message.assistant("hi"))
+    written.close()
+    assert (recorded.messages(), recorded.stats()) == (written.messages(), written.stats())
+
+
+def test_window_knows_whether_an_exchange_is_open(window: Window) -> None:
+    states = [window.is_open]
+    for change in (lambda: window.open("hello"), window.close, lambda: window.open("hello"), window.abort):
+        change()
+        states.append(window.is_open)
+    assert states == [False, True, False, True, False]
+
+
+def test_window_knows_its_conversation() -> None:
+    assert Window("01ABC", WindowPolicy(), EstimatedCounter()).conversation_id == "01ABC"
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        (Message.assistant("hi"), {"output"}),
+        (Message.assistant(tool_calls=(ToolCall("call-2", "turn_on", {}),)), {"output", "tool_call"}),
+        (Message.assistant("hi", tags=frozenset({"mine"})), {"output", "mine"}),
+    ],
+)
+def test_messages_are_tagged_by_what_they_are(window: Window, message: Message, expected: set[str]) -> None:
+    window.open("hello")
+    window.add(message)
+    assert window.messages()[-1].tags == expected
+
+
+def test_tool_result_is_tagged_as_part_of_a_call(called: Window) -> None:
+    called.add(RESULT)
+    assert called.messages()[-1].tags == {"tool_call"}
+
+
+def test_question_carries_the_tags_that_it_was_opened_with(window: Window) -> None:
+    window.open("hello", tags={"input", "context:kitchen"})
+    assert window.messages()[-1].tags == {"input", "context:kitchen"}
+
+
+def test_tag_counts_once_for_an_exchange_however_often_it_occurs(called: Window) -> None:
+    called.add(RESULT)
+    called.tag("route:llm", "route:llm")
+    called.tag("route:llm")
+    assert called.stats().tag_distribution == {"input": 1, "output": 1, "tool_call": 1, "route:llm": 1}
+
+
+def test_tags_of_evicted_exchanges_are_no_longer_counted(window: Window) -> None:
+    window.record((Message.user("hello"),), tags={"old"})
+    window.record((Message.user("x" * 2000),))
+    assert window.stats().tag_distribution == {"input": 1}
+
+
+def test_message_is_kept_with_all_that_it_had() -> None:
+    window = Window("conversation", WindowPolicy(), LengthCounter(), clock=lambda: 5.0)
+    full = Message(
+        role=Role.ASSISTANT,
+        content="hello",
+        tool_calls=(CALL,),
+        tool_call_id="odd",
+        name="ada",
+        tags=frozenset({"mine"}),
+        created=3.0,
+        native=Native("openai", "gpt", {"id": "rs_1"}),
+    )
+    window.open("hello")
+    window.add(full)
+    assert window.messages()[-1] == replace(
+        full,
+        tags=frozenset({"mine", "output", "tool_call"}),
+        tokens=message_tokens(full, LengthCounter()),
+    )
+
+
+def test_kept_message_is_as_frozen_as_any(window: Window) -> None:
+    window.open("hello")
+    with pytest.raises(AttributeError):
+        window.messages()[-1].content = "goodbye"
+
+
+def test_given_message_is_left_as_it_was(window: Window) -> None:
+    message = Message.assistant("hi")
+    window.open("hello")
+    window.add(message)
+    assert message == Message.assistant("hi")
+
+
+def test_message_without_a_date_gets_the_date_of_its_entry(window: Window) -> None:
+    window.open("hello")
+    assert window.messages()[-1].created == 1_000.0
+
+
+def refuses(window: Window, error: type[WindowError], act: Callable[[], None]) -> bool:
+    """Return whether the act raises this error and leaves the window as it was."""
+    before = window.messages(), window.stats(), window.is_open
+    with pytest.raises(error) as raised:
+        act()
+    return type(raised.value) is error and (window.messages(), window.stats(), window.is_open) == before
+
+
+def test_exchange_cannot_be_opened_while_one_is_open(called: Window) -> None:
+    assert refuses(called, ExchangeStillOpen, lambda: called.open("again"))
+
+
+def test_exchange_cannot_be_recorded_while_one_is_open(called: Window) -> None:
+    assert refuses(called, ExchangeStillOpen, lambda: called.record((Message.user("again"),)))
+
+
+def test_nothing_can_be_added_when_no_exchange_is_open(window: Window) -> None:
+    assert refuses(window, NoOpenExchange, lambda: window.add(Message.assistant("hi")))
+
+
+def test_nothing_can_be_tagged_when_no_exchange_is_open(window: Window) -> None:
+    assert refuses(window, NoOpenExchange, lambda: window.tag("important"))
+
+
+def test_exchange_cannot_be_closed_twice(window: Window) -> None:
+    window.open("hello")
+    window.close()
+    assert refuses(window, NoOpenExchange, window.close)
+
+
+def test_closed_exchange_cannot_be_aborted(window: Window) -> None:
+    window.open("hello")
+    window.close()
+    assert refuses(window, NoOpenExchange, window.abort)
+
+
+def test_exchange_cannot_be_closed_before_its_calls_have_results(called: Window) -> None:
+    assert refuses(called, UnansweredToolCalls, called.close)
+
+
+def test_assistant_cannot_speak_before_its_calls_have_results(called: Window) -> None:
+    assert refuses(called, UnansweredToolCalls, lambda: called.add(Message.assistant("done")))
+
+
+def test_result_needs_a_call(window: Window) -> None:
+    window.open("hello")
+    assert refuses(window, UnknownToolCall, lambda: window.add(RESULT))
+
+
+def test_call_gets_one_result(called: Window) -> None:
+    called.add(RESULT)
+    assert refuses(called, UnknownToolCall, lambda: called.add(RESULT))
+
+
+def test_call_of_an_earlier_exchange_gets_no_result(called: Window) -> None:
+    called.add(RESULT)
+    called.close()
+    called.open("and now?")
+    assert refuses(called, UnknownToolCall, lambda: called.add(RESULT))
+
+
+def test_call_id_is_used_once_in_a_message(window: Window) -> None:
+    window.open("hello")
+    assert refuses(window, DuplicateToolCall, lambda: window.add(Message.assistant(tool_calls=(CALL, CALL))))
+
+
+def test_call_id_is_used_once_in_an_exchange(called: Window) -> None:
+    called.add(RESULT)
+    assert refuses(called, DuplicateToolCall, lambda: called.add(Message.assistant(tool_calls=(CALL,))))
+
+
+def test_call_id_is_used_once_in_an_exchange_with_other_calls_since(called: Window) -> None:
+    called.add(RESULT)
+    called.add(Message.assistant(tool_calls=(ToolCall("call-2", "turn_on", {}),)))
+    called.add(Message.tool("call-2", "turn_on", "done"))
+    assert refuses(called, DuplicateToolCall, lambda: called.add(Message.assistant(tool_calls=(CALL,))))
+
+
+def test_call_id_may_come_again_in_a_later_exchange(called: Window) -> None:
+    called.add(RESULT)
+    called.close()
+    called.open("once more")
+    called.add(Message.assistant(tool_calls=(CALL,)))
+    called.add(RESULT)
+    assert called.stats().tag_distribution["tool_call"] == 2
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        Message.user("and?"),
+        Message.system("obey"),
+        Message.assistant(tool_calls=(ToolCall("", "turn_on", {}),)),
+    ],
+)
+def test_message_needs_its_place_in_the_exchange(window: Window, message: Message) -> None:
+    window.open("hello")
+    assert refuses(window, InvalidMessage, lambda: window.add(message))
+
+
+def test_call_is_not_its_own_result(window: Window) -> None:
+    window.open("hello")
+    window.add(Message.assistant(tool_calls=(CALL,), tool_call_id=CALL.id))
+    assert refuses(window, UnansweredToolCalls, window.close)
+
+
+def test_tool_result_calls_no_tools(called: Window) -> None:
+    odd = replace(RESULT, tool_calls=(ToolCall("call-2", "turn_on", {}),))
+    assert refuses(called, InvalidMessage, lambda: called.add(odd))
+
+
+@pytest.mark.parametrize(
+    "exchange",
+    [
+        (),
+        (Message.assistant("hi"),),
+        (Message.user("hello", tool_calls=(CALL,)),),
+        (Message.user("hello"), Message.user("hello?")),
+    ],
+    ids=["nothing", "no question", "a question that calls", "two questions"],
+)
+def test_recorded_exchange_begins_with_one_question(window: Window, exchange: tuple[Message, ...]) -> None:
+    assert refuses(window, InvalidMessage, lambda: window.record(exchange))
+
+
+def test_recorded_exchange_that_breaks_off_leaves_nothing(window: Window) -> None:
+    fill(window, 10)
+    broken = (Message.user("x" * 500), Message.assistant(tool_calls=(CALL,)))
+    assert refuses(window, UnansweredToolCalls, lambda: window.record(broken))
+
+
+@pytest.mark.parametrize("tag", ["", "  ", "x" * 10_000, 5])
+def test_tag_is_a_short_text(called: Window, tag: str) -> None:
+    assert refuses(called, InvalidTag, lambda: called.tag(tag))
+
+
+def test_tags_are_not_spelled_out_of_one_text(window: Window) -> None:
+    assert refuses(window, InvalidTag, lambda: window.open("hello", tags="input"))
+
+
+def test_bad_tag_on_a_message_is_refused(window: Window) -> None:
+    window.open("hello")
+    assert refuses(window, InvalidTag, lambda: window.add(Message.assistant("hi", tags=frozenset({""}))))
+
+
+class CounterThatFails(LengthCounter):
+    """Counts until a text says that it cannot."""
+
+    def count(self, text: str) -> int:
+        return len(text) // (text != "fail")
+
+
+def test_counter_that_fails_leaves_the_window_as_it_was() -> None:
+    window = Window("conversation", WindowPolicy(), CounterThatFails())
+    with pytest.raises(ZeroDivisionError):
+        window.record((Message.user("hello"), Message.assistant("fail")))
+    assert (window.messages(), window.is_open) == ((), False)

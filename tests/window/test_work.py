@@ -1,0 +1,85 @@
+"""Rule 7: what a turn costs does not grow, in instructions of the window's own code and not in time."""
+
+from pathlib import Path
+import sys
+from types import CodeType
+
+import pytest
+
+from custom_components.windowed_conversation import window as package
+from custom_components.windowed_conversation.window import Message, ToolCall, Window, WindowPolicy
+
+from .histories import LengthCounter, new_window
+
+_TOOL = 3
+_OURS = str(Path(str(package.__file__)).parent)
+
+# With a share of a quarter a window of 40 of these trims on every 11th, one of 400 on every 101st.
+_EXCHANGE_TOKENS = 100
+_WHOLE_PERIODS = 11 * 101
+
+
+def take_turns(window: Window, turns: int) -> None:
+    """Let the window go through turns with a tool call, each of them of 100 tokens."""
+    call = ToolCall("call-1", "on", {})
+    for _ in range(turns):
+        window.open("x" * 20)
+        window.add(Message.assistant(tool_calls=(call,)))
+        window.add(Message.tool("call-1", "on", "x" * 20))
+        window.tag("route:llm")
+        window.add(Message.assistant("x" * 28))
+        window.close()
+        window.messages()
+        window.stats()
+
+
+def instructions(window: Window, turns: int) -> int:
+    """Return how many instructions of the window's code these turns execute."""
+    executed = 0
+
+    def on_instruction(code: CodeType, _: int) -> object:
+        nonlocal executed
+        ours = code.co_filename.startswith(_OURS)
+        executed += ours
+        return None if ours else sys.monitoring.DISABLE
+
+    sys.monitoring.use_tool_id(_TOOL, "instructions")
+    sys.monitoring.register_callback(_TOOL, sys.monitoring.events.INSTRUCTION, on_instruction)
+    sys.monitoring.set_events(_TOOL, sys.monitoring.events.INSTRUCTION)
+    try:
+        take_turns(window, turns)
+    finally:
+        sys.monitoring.set_events(_TOOL, 0)
+        sys.monitoring.free_tool_id(_TOOL)
+    return executed
+
+
+@pytest.fixture
+def window() -> Window:
+    return new_window(WindowPolicy(40 * _EXCHANGE_TOKENS), "You are a helpful home.")
+
+
+def test_exchanges_here_cost_what_the_periods_are_made_for(window: Window) -> None:
+    take_turns(window, 41)
+    assert (window.stats().current_tokens, window.stats().trims) == (30 * _EXCHANGE_TOKENS, 1)
+
+
+def test_exchange_10000_costs_what_exchange_1000_cost(window: Window) -> None:
+    take_turns(window, 1000)
+    early = instructions(window, _WHOLE_PERIODS)
+    take_turns(window, 10_000 - 1000 - 2 * _WHOLE_PERIODS)
+    assert instructions(window, _WHOLE_PERIODS) == early
+
+
+def test_exchange_in_a_large_window_costs_no_more_than_in_a_small_one(window: Window) -> None:
+    large = new_window(WindowPolicy(400 * _EXCHANGE_TOKENS), "You are a helpful home.")
+    take_turns(window, 1000)
+    take_turns(large, 1000)
+    assert instructions(large, _WHOLE_PERIODS) <= instructions(window, _WHOLE_PERIODS)
+
+
+def test_messages_and_the_prompt_are_counted_once_over_10000_exchanges(window: Window) -> None:
+    take_turns(window, 10_000)
+    counter = window._counter
+    assert isinstance(counter, LengthCounter)
+    assert counter.asked == 40_000 + 1
