@@ -1,0 +1,65 @@
+"""Everything that can go wrong between us and a model, in one tree.
+
+    ProviderError
+    +-- AuthError            the key is wrong or may not do this
+    +-- QuotaError           no credit left
+    +-- RateLimited          too many requests: `retry_after` in seconds, where the server says
+    +-- ContextOverflow      the request is longer than the model can read
+    +-- Refused              the model or a filter declined
+    +-- Incomplete           the answer was cut off at a length limit
+    +-- Unavailable          no connection, or the server is in trouble
+    +-- DeadlineExceeded     nothing came in time
+    +-- BadRequest           the server does not accept what it was sent (a wrong model, a wrong address)
+    +-- BadStream            the answer could not be read, or ended without its terminal marker
+
+Messages are for the log: they never hold what people said, nor a key. What a person is told is a translation.
+"""
+
+
+class ProviderError(Exception):
+    """A request to a model failed."""
+
+
+class AuthError(ProviderError):
+    """The key is wrong or may not do this."""
+
+
+class QuotaError(ProviderError):
+    """No credit left."""
+
+
+class RateLimited(ProviderError):
+    """Too many requests; `retry_after` is in seconds, None where the server does not say."""
+
+    def __init__(self, message: str, retry_after: float | None = None) -> None:
+        """Keep the delay that the server asked for."""
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class ContextOverflow(ProviderError):
+    """The request is longer than the model can read."""
+
+
+class Refused(ProviderError):
+    """The model or a filter declined."""
+
+
+class Incomplete(ProviderError):
+    """The answer was cut off at a length limit."""
+
+
+class Unavailable(ProviderError):
+    """No connection, or the server is in trouble."""
+
+
+class DeadlineExceeded(ProviderError):
+    """Nothing came in time."""
+
+
+class BadRequest(ProviderError):
+    """The server does not accept what it was sent."""
+
+
+class BadStream(ProviderError):
+    """The answer could not be read, or ended without its terminal marker."""

@@ -1,0 +1,111 @@
+"""A server that replies with the very bytes that a test gives it: where the scripted model behaves too well."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+import json
+from typing import Any, Self
+
+from aiohttp import web
+
+_EVENT_STREAM = {"Content-Type": "text/event-stream"}
+
+DONE = b"data: [DONE]\n\n"
+
+
+def event(value: Any) -> bytes:
+    """Return a server-sent event with this value as JSON."""
+    return b"data: " + json.dumps(value).encode() + b"\n\n"
+
+
+def chunk(delta: Any, finish: Any = None, **fields: Any) -> bytes:
+    """Return the event of a chunk with one choice; `fields` are those of the chunk itself."""
+    choices = [{"index": 0, "delta": delta, "finish_reason": finish}]
+    return event({"id": "chatcmpl-1", "object": "chat.completion.chunk", "choices": choices, **fields})
+
+
+def text(content: str) -> bytes:
+    """Return the event of a piece of text."""
+    return chunk({"content": content})
+
+
+def fragment(arguments: Any, name: Any = None, **fields: Any) -> bytes:
+    """Return the event of a fragment of a tool call; `fields` are `index` and `id`, left out where not given."""
+    function = {"arguments": arguments} if name is None else {"name": name, "arguments": arguments}
+    return chunk({"tool_calls": [{**fields, "type": "function", "function": function}]})
+
+
+def usage(**figures: Any) -> bytes:
+    """Return the event that reports the usage."""
+    return event({"id": "chatcmpl-1", "object": "chat.completion.chunk", "choices": [], "usage": figures})
+
+
+STOP = chunk({}, "stop")
+CALLS = chunk({}, "tool_calls")
+
+
+@dataclass
+class _Reply:
+    pieces: tuple[bytes | asyncio.Event, ...] = ()
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=lambda: _EVENT_STREAM)
+    cut: bool = False
+
+
+class ByteServer:
+    """Replies to each request with the next of the given replies, and with the last one from then on."""
+
+    def __init__(self) -> None:
+        self.requests: list[Any] = []
+        self._replies: list[_Reply] = [_Reply()]
+        self._runner: web.AppRunner | None = None
+
+    def reply(
+        self,
+        *pieces: bytes | asyncio.Event,
+        status: int = 200,
+        headers: Mapping[str, str] = _EVENT_STREAM,
+        cut: bool = False,
+    ) -> None:
+        """Reply with these pieces, each written by itself, waiting where a piece is an event; `cut` breaks off then."""
+        self._replies = [_Reply(pieces, status, headers, cut)]
+
+    def then_reply(self, *pieces: bytes | asyncio.Event) -> None:
+        """Reply with these pieces after the replies that were given before."""
+        self._replies.append(_Reply(pieces))
+
+    @property
+    def url(self) -> str:
+        """The base URL for a client."""
+        assert self._runner
+        host, port = self._runner.addresses[0][:2]
+        return f"http://{host}:{port}/v1"
+
+    async def __aenter__(self) -> Self:
+        app = web.Application()
+        app.router.add_route("*", "/v1/{path:.*}", self._handle)
+        self._runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=1)
+        await self._runner.setup()
+        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        assert self._runner
+        await self._runner.cleanup()
+
+    async def _handle(self, request: web.Request) -> web.StreamResponse:
+        body = await request.read()
+        self.requests.append(json.loads(body) if body else None)
+        reply = self._replies.pop(0) if len(self._replies) > 1 else self._replies[0]
+        response = web.StreamResponse(status=reply.status, headers=reply.headers)
+        await response.prepare(request)
+        for piece in reply.pieces:
+            if isinstance(piece, asyncio.Event):
+                await piece.wait()
+            else:
+                await response.write(piece)
+        if reply.cut and request.transport:
+            request.transport.abort()
+            await asyncio.Event().wait()
+        await response.write_eof()
+        return response

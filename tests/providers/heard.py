@@ -1,0 +1,61 @@
+"""What a provider's stream yielded, gathered."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from custom_components.windowed_conversation.providers.events import (
+    Event,
+    Finished,
+    ReasoningDelta,
+    TextDelta,
+    ToolCallDone,
+    Usage,
+)
+from custom_components.windowed_conversation.window import ToolCall
+
+
+@dataclass
+class Heard:
+    """Events in the order that they came in."""
+
+    events: list[Event] = field(default_factory=list)
+
+    async def listen(self, stream: AsyncIterator[Event]) -> Heard:
+        """Take in a stream up to where it ends or fails."""
+        async for event in stream:
+            self.events.append(event)
+        return self
+
+    @property
+    def texts(self) -> list[str]:
+        return [event.text for event in self.events if isinstance(event, TextDelta)]
+
+    @property
+    def text(self) -> str:
+        return "".join(self.texts)
+
+    @property
+    def reasoning(self) -> str:
+        return "".join(event.text for event in self.events if isinstance(event, ReasoningDelta))
+
+    @property
+    def calls(self) -> list[ToolCall]:
+        return [event.call for event in self.events if isinstance(event, ToolCallDone)]
+
+    @property
+    def called(self) -> list[tuple[str, dict[str, Any]]]:
+        """The calls without their ids."""
+        return [(call.name, dict(call.arguments)) for call in self.calls]
+
+    @property
+    def ids(self) -> list[str]:
+        return [call.id for call in self.calls]
+
+    @property
+    def usages(self) -> list[Usage]:
+        return [event for event in self.events if isinstance(event, Usage)]
+
+    @property
+    def finished(self) -> list[Finished]:
+        return [event for event in self.events if isinstance(event, Finished)]

@@ -1,0 +1,272 @@
+"""Answers in bytes that no well-behaved server sends: cut anywhere, bent, doubled, broken off."""
+
+import json
+from typing import Any
+
+import pytest
+
+from custom_components.windowed_conversation.providers.errors import BadStream, Incomplete, Unavailable
+from custom_components.windowed_conversation.providers.events import Finished, FinishReason, Usage
+
+from .byte_server import CALLS, DONE, STOP, ByteServer, chunk, event, fragment, text, usage
+from .conftest import Ask, over_either_client
+from .heard import Heard
+
+STOPPED = Finished(FinishReason.STOP, "stop")
+
+
+def in_pieces(data: bytes, size: int) -> list[bytes]:
+    return [data[at : at + size] for at in range(0, len(data), size)]
+
+
+def unescaped(value: Any) -> bytes:
+    """Return an event in UTF-8, not in JSON's escapes."""
+    return f"data: {json.dumps(value, ensure_ascii=False)}\n\n".encode()
+
+
+@over_either_client
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 7])
+async def test_stream_may_be_cut_inside_of_a_character(size: int, ask_bytes: Ask, byte_server: ByteServer) -> None:
+    words = ["Grüße ", "aus 東京 ", "\N{GRINNING FACE}", "\N{WOMAN}\N{ZERO WIDTH JOINER}\N{PERSONAL COMPUTER}"]
+    stream = b"".join(unescaped({"choices": [{"index": 0, "delta": {"content": word}}]}) for word in words)
+    byte_server.reply(*in_pieces(stream + STOP + DONE, size))
+
+    heard = await Heard().listen(ask_bytes())
+
+    assert heard.texts == words
+
+
+async def test_arguments_may_be_cut_at_every_character(ask_bytes: Ask, byte_server: ByteServer) -> None:
+    arguments = {"name": 'the "}{" lamp', "nested": {"levels": [1, {"é": "\\"}], "照": None}}
+    written = json.dumps(arguments, ensure_ascii=False)
+    byte_server.reply(
+        fragment("", "act", index=0, id="call_1"),
+        *(fragment(character, index=0) for character in written),
+        CALLS,
+        DONE,
+    )
+
+    heard = await Heard().listen(ask_bytes())
+
+    assert heard.called == [("act", arguments)]
+
+
+async def test_ten_thousand_tiny_chunks_are_whole(ask_bytes: Ask, byte_server: ByteServer) -> None:
+    byte_server.reply(*(text(str(n % 10)) for n in range(10_000)), STOP, DONE)
+
+    heard = await Heard().listen(ask_bytes())
+
+    assert heard.text == "0123456789" * 1000
+
+
+@over_either_client
+async def test_one_huge_chunk_is_whole(ask_bytes: Ask, byte_server: ByteServer) -> None:
+    byte_server.reply(text("word " * 200_000) + STOP + DONE)
+
+    heard = await Heard().listen(ask_bytes())
+
+    assert heard.text == "word " * 200_000
+
+
+@pytest.mark.parametrize("line_end", [b"\r\n", b"\r"])
+async def test_lines_may_end_otherwise(line_end: bytes, ask_bytes: Ask, byte_server: ByteServer) -> None:
+    byte_server.reply((text("hello") + STOP + DONE).replace(b"\n", line_end))
+
+    heard = await Heard().listen(ask_bytes())
+
+    assert heard.text == "hello"
+
+
+async def test_unknown_fields_and_events_are_passed_over(ask_bytes: Ask, byte_server: ByteServer) -> None:
+    byte_server.reply(
+        b": keep-alive\n\n",
+        b"event: ping\ndata: {}\n\n",
+        event({"choices": None}),
+        event({"choices": [], "prompt_filter_results": [{"prompt_index": 0}]}),
+        event({"choices": [{"index": 0, "content_filter_offsets": {"check_offset": 44}}]}),
+        event({"choices": [{"index": 0, "delta": None}]}),
+        chunk({"role": "assistant", "content": None, "tool_calls": None, "annotations": []}, timings={"cache_n": 1}),
+        chunk({"content": "hello", "audio": {"id": 1}}),
+        STOP,
+        DONE,
+    )
+
+    heard = await Heard().listen(ask_bytes())
+
+    assert heard.events == [*heard.events[:1], STOPPED]
+    assert heard.text == "hello"
+
+
+async def test_thought_that_is_sent_in_two_fields_is_passed_on_once(ask_bytes: Ask, byte_server: ByteServer) -> None:
+    byte_server.reply(chunk({"reasoning_content": "hm", "reasoning": "hm"}), text("hello"), STOP, DONE)
+
+    heard = await Heard().listen(ask_bytes())
+
+    assert heard.reasoning == "hm"
+
+
+@pytest.mark.parametrize(
+    "bent",
+    [
+        event(5),
+        event([]),
+        event("a text"),
+        event(None),
+        event({"choices": 5}),
+        event({"choices": [5]}),
+        event({"choices": "ab"}),
+        event({"choices": {"a": 1}}),
+        chunk(5),
+        chunk("a text"),
+        chunk({"content": 5}),
+        chunk({"content": [{"type": "text", "text": "a part"}]}),
+        chunk({"tool_calls": 5}),
+        chunk({"tool_calls": ["a text"]}),
+        chunk({"tool_calls": [{"index": 0, "function": "a text"}]}),
+        fragment(["a", "list"], "act", index=0, id="call_1"),
+        fragment("{}", 5, index=0, id="call_1"),
+        fragment("{}", "act", index=0, id=5),
+        chunk({}, 5),
+        b"data: {\n\n",
+        b"data: \xff\xfe\n\n",
+        b"data: " + b"[" * 200_000 + b"\n\n",
+    ],
+)
+async def test_event_of_another_form_is_an_error(bent: bytes, ask_bytes: Ask, byte_server: ByteServer) -> None:
+    byte_server.reply(text("hello"), bent, STOP, DONE)
+    heard = Heard()
+
+    with pytest.raises(BadStream):
+        await heard.listen(ask_bytes())
+
+    assert heard.text == "hello"
+
+
+@pytest.mark.parametrize(
+    ("events", "reported"),
+    [
+        ([], []),
+        ([usage(prompt_tokens=7, completion_tokens=2)], [Usage(7, 0, 2)]),
+        ([usage(prompt_tokens=7, completion_tokens=2, prompt_tokens_details=None)], [Usage(7, 0, 2)]),
+        ([usage(prompt_tokens=7, completion_tokens=2, prompt_tokens_details={})], [Usage(7, 0, 2)]),
+        (
+            [usage(prompt_tokens=7, completion_tokens=2, prompt_tokens_details={"cached_tokens": None})],
+            [Usage(7, 0, 2)],
+        ),
+        ([usage(prompt_tokens=7, completion_tokens=2, prompt_tokens_details={"cached_tokens": 5})], [Usage(7, 5, 2)]),
+        ([usage(prompt_tokens=None, completion_tokens=None)], [Usage(0, 0, 0)]),
+        ([usage(total_tokens=9)], [Usage(0, 0, 0)]),
+        ([usage(prompt_tokens="7", completion_tokens=[], prompt_tokens_details="none")], [Usage(0, 0, 0)]),
+        ([event({"choices": [], "usage": "a text"})], [Usage(0, 0, 0)]),
+        ([event({"choices": [], "usage": None})], []),
+        ([usage(prompt_tokens=7, completion_tokens=1), usage(prompt_tokens=7, completion_tokens=2)], [Usage(7, 0, 2)]),
+    ],
+)
+async def test_usage_never_costs_the_answer(
+    events: list[bytes], reported: list[Usage], ask_bytes: Ask, byte_server: ByteServer
+) -> None:
+    byte_server.reply(text("hello"), STOP, *events, DONE)
+
+    heard = await Heard().listen(ask_bytes())
+
+    assert heard.usages == reported
+    assert heard.finished == [STOPPED]
+
+
+async def test_usage_with_every_chunk_counts_once(ask_bytes: Ask, byte_server: ByteServer) -> None:
+    running = [{"prompt_tokens": 7, "completion_tokens": n} for n in range(3)]
+    byte_server.reply(*(chunk({"content": "a"}, usage=each) for each in running), STOP, DONE)
+
+    heard = await Heard().listen(ask_bytes())
+
+    assert heard.usages == [Usage(7, 0, 2)]
+
+
+@pytest.mark.parametrize("end", [b"", b"data: [DONE]", b"data: [DONE] and so on\n\n", b"data: \n\n"])
+async def test_finish_reason_is_the_terminal_marker(end: bytes, ask_bytes: Ask, byte_server: ByteServer) -> None:
+    byte_server.reply(text("hello"), STOP, end)
+
+    heard = await Heard().listen(ask_bytes())
+
+    assert heard.finished == [STOPPED]
+
+
+@over_either_client
+async def test_connection_that_breaks_after_the_answer_costs_the_usage_only(
+    ask_bytes: Ask, byte_server: ByteServer
+) -> None:
+    byte_server.reply(text("hello"), STOP, cut=True)
+
+    heard = await Heard().listen(ask_bytes())
+
+    assert heard.text == "hello"
+    assert heard.events[1:] == [STOPPED]
+
+
+@over_either_client
+async def test_connection_that_breaks_before_the_finish_reason_is_an_error(
+    ask_bytes: Ask, byte_server: ByteServer
+) -> None:
+    byte_server.reply(text("hello"), cut=True)
+
+    with pytest.raises(Unavailable):
+        await Heard().listen(ask_bytes())
+
+
+@pytest.mark.parametrize("stream", [[], [DONE], [text("hello"), DONE], [text("hello"), chunk({}, ""), DONE]])
+async def test_stream_without_a_finish_reason_is_an_error(
+    stream: list[bytes], ask_bytes: Ask, byte_server: ByteServer
+) -> None:
+    byte_server.reply(*stream)
+
+    with pytest.raises(BadStream):
+        await Heard().listen(ask_bytes())
+
+
+async def test_call_that_is_cut_off_at_the_length_limit_is_no_call(ask_bytes: Ask, byte_server: ByteServer) -> None:
+    byte_server.reply(fragment('{"name": "kit', "act", index=0, id="call_1"), chunk({}, "length"), DONE)
+    heard = Heard()
+
+    with pytest.raises(Incomplete):
+        await heard.listen(ask_bytes())
+
+    assert heard.calls == []
+
+
+async def test_halves_of_a_character_in_two_chunks_are_joined(ask_bytes: Ask, byte_server: ByteServer) -> None:
+    byte_server.reply(text("hi \ud83d"), text("\ude00 there"), STOP, DONE)
+
+    heard = await Heard().listen(ask_bytes())
+
+    assert heard.text == "hi \N{GRINNING FACE} there"
+
+
+@pytest.mark.parametrize("halves", ["\ud83d|!", "|\ude00!", "\ud83d|\ud83d|\ude00!", "!|\ud83d"])
+async def test_half_of_a_character_is_never_passed_on(halves: str, ask_bytes: Ask, byte_server: ByteServer) -> None:
+    pieces = halves.split("|")
+    byte_server.reply(*(chunk({"reasoning": piece, "content": piece}) for piece in pieces), STOP, DONE)
+
+    heard = await Heard().listen(ask_bytes())
+
+    assert "!" in heard.text
+    assert f"{heard.text}{heard.reasoning}".encode()
+
+
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [
+        ('{"name": "\\ud83d\\ude00 lamp"}', "\N{GRINNING FACE} lamp"),
+        ('{"name": "\\ud83d lamp"}', "\N{REPLACEMENT CHARACTER} lamp"),
+        ('{"name": "\ud83d|\ude00 lamp"}', "\N{GRINNING FACE} lamp"),
+        ('{"name": "\ud83d| lamp"}', "\N{REPLACEMENT CHARACTER} lamp"),
+    ],
+)
+async def test_arguments_have_whole_characters_only(
+    written: str, name: str, ask_bytes: Ask, byte_server: ByteServer
+) -> None:
+    first, *rest = written.split("|")
+    byte_server.reply(fragment(first, "act", index=0), *(fragment(each, index=0) for each in rest), CALLS, DONE)
+
+    heard = await Heard().listen(ask_bytes())
+
+    assert heard.called == [("act", {"name": name})]

@@ -1,0 +1,253 @@
+"""Every way to fail, and the error that it becomes. The table is the documentation."""
+
+import pytest
+
+from custom_components.windowed_conversation.providers.errors import (
+    AuthError,
+    BadRequest,
+    BadStream,
+    ContextOverflow,
+    DeadlineExceeded,
+    Incomplete,
+    ProviderError,
+    QuotaError,
+    RateLimited,
+    Refused,
+    Unavailable,
+)
+from demo.model_server import FAULTS, ModelServer
+
+from .byte_server import ByteServer, chunk, event, text
+from .conftest import KEY, Ask, over_either_client
+from .heard import Heard
+
+ERRORS: dict[str, type[ProviderError]] = {
+    "400": BadRequest,
+    "401": AuthError,
+    "403": AuthError,
+    "404": BadRequest,
+    "413": ContextOverflow,
+    "422": BadRequest,
+    "429": RateLimited,
+    "quota": QuotaError,
+    "500": Unavailable,
+    "503": Unavailable,
+    "context_overflow": ContextOverflow,
+    "context_overflow_llama": ContextOverflow,
+    "azure_filter": Refused,
+    "html": Unavailable,
+    "json_200": BadStream,
+    "cut_before_headers": Unavailable,
+    "cut_mid_stream": Unavailable,
+    "cut_mid_event": Unavailable,
+    "reset_mid_stream": Unavailable,
+    "malformed_event": BadStream,
+    "error_in_stream": Unavailable,
+    "no_terminal": BadStream,
+    "length": Incomplete,
+    "content_filter": Refused,
+    "refusal": Refused,
+}
+SILENCES = {"no_answer", "silence_after_headers", "silence_mid_stream"}
+# The stream is as it should be: what the answer is worth is the turn's business.
+WELL_FORMED = {"empty_answer", "same_call"}
+
+ERROR_CODES: dict[str, type[ProviderError]] = {
+    "rate_limit_exceeded": RateLimited,
+    "insufficient_quota": QuotaError,
+    "context_length_exceeded": ContextOverflow,
+    "invalid_api_key": AuthError,
+    "content_filter": Refused,
+    "server_error": Unavailable,
+    "a_code_of_next_year": Unavailable,
+}
+
+SECRET = "the pelican is my secret word"
+
+
+def test_every_fault_of_the_server_is_in_a_table() -> None:
+    assert ERRORS.keys() | SILENCES | WELL_FORMED == FAULTS.keys()
+
+
+def test_every_error_of_the_tree_has_a_fault() -> None:
+    assert {*ERRORS.values(), DeadlineExceeded} == set(ProviderError.__subclasses__())
+
+
+@over_either_client
+@pytest.mark.parametrize(("fault", "error"), ERRORS.items())
+async def test_fault_becomes_an_error_of_ours(
+    fault: str, error: type[ProviderError], ask: Ask, model_server: ModelServer
+) -> None:
+    model_server.fault(fault)
+
+    with pytest.raises(ProviderError) as caught:
+        await Heard().listen(ask("tell me a story about the sea"))
+
+    assert type(caught.value) is error
+
+
+@over_either_client
+@pytest.mark.parametrize("fault", sorted(SILENCES))
+async def test_silence_that_the_client_notices_is_a_deadline(fault: str, ask: Ask, model_server: ModelServer) -> None:
+    model_server.fault(fault)
+
+    with pytest.raises(DeadlineExceeded):
+        await Heard().listen(ask("tell me a story about the sea", timeout=0.2))
+
+
+@pytest.mark.parametrize("fault", sorted(WELL_FORMED))
+async def test_stream_that_is_well_formed_is_no_error(fault: str, ask: Ask, model_server: ModelServer) -> None:
+    model_server.fault(fault)
+
+    heard = await Heard().listen(ask("hello"))
+
+    assert len(heard.finished) == 1
+
+
+@pytest.mark.parametrize(("code", "error"), ERROR_CODES.items())
+async def test_error_in_the_stream_goes_by_its_code(
+    code: str, error: type[ProviderError], ask: Ask, model_server: ModelServer
+) -> None:
+    model_server.fault("error_in_stream", code=code)
+
+    with pytest.raises(ProviderError) as caught:
+        await Heard().listen(ask("tell me a story about the sea"))
+
+    assert type(caught.value) is error
+
+
+@pytest.mark.parametrize("fault", ["cut_mid_stream", "malformed_event", "error_in_stream", "no_terminal", "length"])
+async def test_what_came_before_the_error_was_passed_on(fault: str, ask: Ask, model_server: ModelServer) -> None:
+    model_server.fault(fault)
+    heard = Heard()
+
+    with pytest.raises(ProviderError):
+        await heard.listen(ask("tell me a story about the sea"))
+
+    assert heard.text.startswith("Once upon a")
+    assert heard.finished == []
+
+
+@pytest.mark.parametrize("fault", ["length", "content_filter", "refusal"])
+async def test_usage_of_an_answer_that_failed_is_reported(fault: str, ask: Ask, model_server: ModelServer) -> None:
+    model_server.fault(fault)
+    heard = Heard()
+
+    with pytest.raises(ProviderError):
+        await heard.listen(ask("tell me a story about the sea"))
+
+    assert heard.usages[0].output == model_server.requests[-1].usage["completion"]
+
+
+@pytest.mark.parametrize("finish", ["stop", "content_filter"])
+async def test_refusal_is_not_spoken(finish: str, ask_bytes: Ask, byte_server: ByteServer) -> None:
+    byte_server.reply(chunk({"refusal": "I cannot"}), chunk({"refusal": " do that."}), chunk({}, finish))
+    heard = Heard()
+
+    with pytest.raises(Refused):
+        await heard.listen(ask_bytes())
+
+    assert heard.texts == []
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [
+        ("7", 7.0),
+        ("0.5", 0.5),
+        ("0", 0.0),
+        ("-3", 0.0),
+        ("Wed, 21 Oct 2026 07:28:00 GMT", None),
+        ("soon", None),
+        ("inf", None),
+        ("nan", None),
+        ("1e999", None),
+    ],
+)
+async def test_seconds_to_wait_are_the_servers(
+    header: str, seconds: float | None, ask_bytes: Ask, byte_server: ByteServer
+) -> None:
+    byte_server.reply(b"{}", status=429, headers={"Content-Type": "application/json", "Retry-After": header})
+
+    with pytest.raises(RateLimited) as caught:
+        await Heard().listen(ask_bytes())
+
+    assert caught.value.retry_after == seconds
+
+
+async def test_seconds_to_wait_are_unknown_where_the_server_does_not_say(
+    ask_bytes: Ask, byte_server: ByteServer
+) -> None:
+    byte_server.reply(b"{}", status=429, headers={"Content-Type": "application/json"})
+
+    with pytest.raises(RateLimited) as caught:
+        await Heard().listen(ask_bytes())
+
+    assert caught.value.retry_after is None
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "error"),
+    [
+        (301, b"", BadRequest),
+        (402, b"{}", QuotaError),
+        (404, b"<html>not here</html>", BadRequest),
+        (408, b"{}", DeadlineExceeded),
+        (429, b"not json", RateLimited),
+        (400, b'{"error": "a text"}', BadRequest),
+        (400, b'{"error": {"code": 400, "type": "exceed_context_size_error"}}', ContextOverflow),
+        (400, b'{"error": {"code": ["odd"], "type": {}}}', BadRequest),
+        (400, b"[]", BadRequest),
+        (599, b"", Unavailable),
+    ],
+)
+async def test_status_decides_where_the_body_says_nothing(
+    status: int, body: bytes, error: type[ProviderError], ask_bytes: Ask, byte_server: ByteServer
+) -> None:
+    byte_server.reply(body, status=status, headers={"Content-Type": "application/json"})
+
+    with pytest.raises(ProviderError) as caught:
+        await Heard().listen(ask_bytes())
+
+    assert type(caught.value) is error
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 413, 422, 429, 500, 503])
+async def test_refused_request_is_told_without_text_or_key(
+    status: int, ask_bytes: Ask, byte_server: ByteServer
+) -> None:
+    said = f"{SECRET} {KEY}"
+    body = event({"error": {"message": said, "code": said, "type": said, "param": said}}).removeprefix(b"data: ")
+    byte_server.reply(body, status=status, headers={"Content-Type": "application/json", "Retry-After": said})
+
+    with pytest.raises(ProviderError) as caught:
+        await Heard().listen(ask_bytes(SECRET))
+
+    assert "pelican" not in repr(caught.value)
+    assert KEY not in repr(caught.value)
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        event({"error": {"message": SECRET, "code": SECRET, "type": SECRET}}),
+        event({"error": SECRET}),
+        event(SECRET),
+        event({"choices": SECRET}),
+        chunk({"content": [SECRET]}),
+        chunk({}, {"pelican": SECRET}),
+        chunk({"tool_calls": [{"index": 0, "id": SECRET, "function": {"name": SECRET, "arguments": SECRET}}]}, "stop"),
+        f"data: {{{SECRET}\n\n".encode(),
+        f"data: {SECRET}".encode() + b"\xff\n\n",
+        text(SECRET),
+        text(SECRET) + chunk({}, "length"),
+        text(SECRET) + chunk({"refusal": SECRET}, "content_filter"),
+    ],
+)
+async def test_broken_stream_is_told_without_text(piece: bytes, ask_bytes: Ask, byte_server: ByteServer) -> None:
+    byte_server.reply(piece)
+
+    with pytest.raises(ProviderError) as caught:
+        await Heard().listen(ask_bytes(SECRET))
+
+    assert "pelican" not in repr(caught.value)
