@@ -1,0 +1,45 @@
+"""What can go wrong in a turn besides the provider.
+
+    TurnError
+    +-- NothingSaid          the input holds nothing to answer
+    +-- EmptyAnswer          the model answered with nothing
+    +-- RepeatedToolCall     the model asked for the same tool call again and again, or would not stop calling tools
+    +-- PromptFailed         the instructions could not be rendered
+    +-- ToolsUnavailable     a set of tools that the agent is to offer does not exist or may not be used
+    +-- LocalAnswerFailed    Home Assistant understood the input and could not do it: it says why itself
+    +-- Busy                 another turn of the conversation did not end in time
+
+Messages are for the log: they never hold what people said. What a person is told is a translation.
+"""
+
+
+class TurnError(Exception):
+    """A turn could not be brought to an answer."""
+
+
+class NothingSaid(TurnError):
+    """The input holds nothing to answer."""
+
+
+class EmptyAnswer(TurnError):
+    """The model answered with nothing."""
+
+
+class RepeatedToolCall(TurnError):
+    """The model asked for the same tool call again and again, or would not stop calling tools."""
+
+
+class PromptFailed(TurnError):
+    """The instructions could not be rendered."""
+
+
+class ToolsUnavailable(TurnError):
+    """A set of tools that the agent is to offer does not exist or may not be used."""
+
+
+class LocalAnswerFailed(TurnError):
+    """Home Assistant understood the input and could not do it: it says why itself."""
+
+
+class Busy(TurnError):
+    """Another turn of the conversation did not end in time."""

@@ -1,0 +1,139 @@
+"""The model's part of a turn: ask, pass the answer on, run the tool loop, until there is an answer.
+
+The window is open when this begins and still open when it ends: closing it, or aborting, is the caller's, as is the
+deadline of the whole turn.
+"""
+
+from collections import Counter
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from itertools import count
+import json
+import time
+
+from ..providers.errors import ProviderError
+from ..providers.events import (
+    Event,
+    ReasoningDelta,
+    Request,
+    TextDelta,
+    ToolCallDone,
+    Usage,
+)
+from ..window import ToolCall, Window
+from .deadlines import Limits, without_silence
+from .errors import EmptyAnswer, RepeatedToolCall
+from .ports import Question, Reply, Spoken
+from .speech_filter import SpeechFilter
+
+# A call that is asked for this often with the same arguments will not come out differently.
+_SAME_CALL_LIMIT = 3
+
+
+@dataclass(slots=True)
+class Progress:
+    """What happened so far, readable also when the turn fails. Times are in seconds on the monotonic clock."""
+
+    usage: Usage = field(default_factory=Usage)
+    requests: int = 0
+    tool_calls: int = 0
+    spoken: str = ""
+    first_word: float | None = None
+
+    def on_text(self, text: str, *, new_message: bool) -> None:
+        """Take note of text that the user gets to hear."""
+        if self.first_word is None:
+            self.first_word = time.monotonic()
+        apart = new_message and self.spoken and not self.spoken[-1].isspace()
+        self.spoken += f" {text}" if apart else text
+
+
+async def ask_model(window: Window, question: Question, limits: Limits, reply: Reply, progress: Progress) -> None:
+    """Bring the open exchange to an answer; raises `ProviderError` and `TurnError`."""
+    seen: Counter[str] = Counter()
+    for iteration in count():
+        tools = question.tools if iteration < limits.tool_iterations else ()
+        answer = _Answer(question.done, progress, tools_offered=bool(tools))
+        request = Request(question.model, tuple(window.messages()), tools)
+        progress.requests += 1
+        async with aclosing(question.provider.stream(request)) as events:
+            deltas = answer.deltas(without_silence(events, limits.silence))
+            async for message in reply.add(deltas):
+                window.add(message)
+        answer.raise_error()
+        if not answer.calls:
+            return
+        _stop_repetition(seen, answer.calls)
+
+
+def _stop_repetition(seen: Counter[str], calls: list[ToolCall]) -> None:
+    """Raise when a call comes again and again with the same arguments."""
+    seen.update({f"{call.name} {json.dumps(dict(call.arguments), sort_keys=True)}" for call in calls})
+    if max(seen.values()) >= _SAME_CALL_LIMIT:
+        raise RepeatedToolCall(f"the same tool call {_SAME_CALL_LIMIT} times")
+
+
+class _Answer:
+    """One answer of the model on its way to the user.
+
+    An error does not break the reply off in the middle: what was said stands, and the error is raised after it.
+    """
+
+    def __init__(self, done: str, progress: Progress, *, tools_offered: bool) -> None:
+        self.calls: list[ToolCall] = []
+        self._done = done
+        self._progress = progress
+        self._tools_offered = tools_offered
+        self._text = False
+        self._error: Exception | None = None
+
+    async def deltas(self, events: AsyncIterator[Event]) -> AsyncGenerator[Spoken]:
+        speech = SpeechFilter()
+        try:
+            async for event in events:
+                for delta in self._on_event(event, speech):
+                    yield delta
+            for held in speech.flush():
+                yield self._passed(held)
+            for ending in self._ending():
+                yield ending
+        except (ProviderError, EmptyAnswer, RepeatedToolCall) as err:
+            self._error = err
+
+    def raise_error(self) -> None:
+        if self._error:
+            raise self._error
+
+    def _on_event(self, event: Event, speech: SpeechFilter) -> list[Spoken]:
+        match event:
+            case TextDelta(text):
+                return [self._passed(delta) for delta in speech.feed(text)]
+            case ReasoningDelta():
+                return [event]
+            case ToolCallDone(call):
+                self._on_call(call)
+                return [event]
+            case Usage():
+                self._progress.usage += event
+        return []
+
+    def _passed(self, delta: TextDelta | ReasoningDelta) -> Spoken:
+        if isinstance(delta, TextDelta):
+            self._progress.on_text(delta.text, new_message=not self._text)
+            self._text = True
+        return delta
+
+    def _on_call(self, call: ToolCall) -> None:
+        if not self._tools_offered:
+            raise RepeatedToolCall("a tool call where no tool was offered")
+        self.calls.append(call)
+        self._progress.tool_calls += 1
+
+    def _ending(self) -> list[Spoken]:
+        """Return what is left to say at the end: a model that acted and found no words has succeeded."""
+        if self._text or self.calls:
+            return []
+        if not self._progress.tool_calls:
+            raise EmptyAnswer("no text and no tool call")
+        return [self._passed(TextDelta(self._done))]

@@ -1,0 +1,94 @@
+"""One input from start to end: route it, answer it, and leave the window whole.
+
+A turn that fails leaves the window as it was before. Waiting for earlier turns of the conversation is the caller's.
+"""
+
+import asyncio
+from dataclasses import dataclass, field
+import time
+
+from ..providers.errors import DeadlineExceeded, ProviderError
+from ..providers.events import Usage
+from ..window import Message, Window
+from .deadlines import Limits
+from .errors import LocalAnswerFailed, NothingSaid, TurnError
+from .model_turn import Progress, ask_model
+from .ports import LocalAnswers, ModelAccess, Reply
+from .routing import Decision, Route, Routing, after_local_miss, asks_back, first_choice
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a turn went. Times are in seconds from its start, `usage` is in tokens over all of its requests."""
+
+    decision: Decision
+    duration: float
+    spoken: str = ""
+    first_word: float | None = None
+    requests: int = 0
+    tool_calls: int = 0
+    usage: Usage = field(default_factory=Usage)
+    error: ProviderError | TurnError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """What may answer an input, and where the answer goes."""
+
+    local: LocalAnswers
+    model: ModelAccess
+    reply: Reply
+
+
+async def run_turn(window: Window, text: str, routing: Routing, ways: Ways, limits: Limits) -> Outcome:
+    """Answer one input; what fails in a known way is in the outcome's `error`."""
+    started = time.monotonic()
+    progress = Progress()
+    last = next(reversed(window.messages()), None)
+    decision = first_choice(routing, text, answers_question=asks_back(last, time.time()))
+    error: ProviderError | TurnError | None = None
+    try:
+        if not text:
+            raise NothingSaid("the input is blank")
+        if decision.route is Route.LOCAL and not await _answer_locally(window, text, ways.local):
+            if routing is Routing.LOCAL_ONLY:
+                raise LocalAnswerFailed("nothing local understood it")
+            decision = after_local_miss()
+        if decision.route is Route.LLM:
+            await _answer_by_model(window, text, ways, limits, progress)
+    except (ProviderError, TurnError) as err:
+        error = err
+    return Outcome(
+        decision=decision,
+        duration=time.monotonic() - started,
+        spoken=progress.spoken,
+        first_word=progress.first_word and progress.first_word - started,
+        requests=progress.requests,
+        tool_calls=progress.tool_calls,
+        usage=progress.usage,
+        error=error,
+    )
+
+
+async def _answer_locally(window: Window, text: str, local: LocalAnswers) -> bool:
+    answer = await local.answer()
+    if answer is None:
+        return False
+    window.record((Message.user(text), *answer), tags={f"route:{Route.LOCAL}"})
+    return True
+
+
+async def _answer_by_model(window: Window, text: str, ways: Ways, limits: Limits, progress: Progress) -> None:
+    try:
+        async with asyncio.timeout(limits.turn):
+            question = await ways.model.question()
+            window.open(question.prefix + text)
+            window.set_system(question.system)
+            window.tag(f"route:{Route.LLM}")
+            await ask_model(window, question, limits, ways.reply, progress)
+            window.close()
+    except TimeoutError as err:
+        raise DeadlineExceeded(f"no whole answer in {limits.turn:g} seconds") from err
+    finally:
+        if window.is_open:
+            window.abort()

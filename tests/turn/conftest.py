@@ -1,0 +1,109 @@
+"""A whole turn but for Home Assistant: a window, a provider, a scripted model behind HTTP, a home and an ear."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
+from typing import Any
+
+import httpx2
+from openai import AsyncOpenAI
+import pytest
+
+from custom_components.windowed_conversation.providers.openai_chat import ChatCompletions
+from custom_components.windowed_conversation.turn.deadlines import Limits
+from custom_components.windowed_conversation.turn.ports import Question
+from custom_components.windowed_conversation.turn.routing import Routing
+from custom_components.windowed_conversation.turn.turn import Outcome, Ways, run_turn
+from custom_components.windowed_conversation.window import EstimatedCounter, Window, WindowPolicy
+from demo.model_server import ModelServer
+from tests.providers.byte_server import ByteServer
+
+from .world import TOOLS, Ear, Home, Local, Model
+
+PREFIX = "[CONTEXT: time: Monday 2026-11-23 08:00; area: Attic]\n\n"
+
+type Take = Callable[..., Awaitable[Outcome]]
+
+
+@pytest.fixture(autouse=True)
+async def _generators_end() -> AsyncIterator[None]:
+    """Give the event loop, at the very end, the rounds in which it closes what the SDK leaves to its hook for that."""
+    yield
+    for _ in range(50):
+        await asyncio.sleep(0)
+
+
+@pytest.fixture
+async def model_server(socket_enabled: None) -> AsyncIterator[ModelServer]:
+    """Return a scripted model that refuses requests which break the format's rules."""
+    async with ModelServer(strict=True) as server:
+        yield server
+
+
+@pytest.fixture
+async def byte_server(socket_enabled: None) -> AsyncIterator[ByteServer]:
+    async with ByteServer() as server:
+        yield server
+
+
+@pytest.fixture
+async def http_client() -> AsyncIterator[Any]:
+    async with httpx2.AsyncClient(verify=False) as client:
+        yield client
+
+
+@pytest.fixture
+def window() -> Window:
+    return Window("conversation", WindowPolicy(), EstimatedCounter())
+
+
+@pytest.fixture
+def home() -> Home:
+    return Home({"kitchen light": "off", "bedroom light": "off"})
+
+
+@pytest.fixture
+def ear(home: Home) -> Ear:
+    return Ear(home.tools)
+
+
+@pytest.fixture
+def question(http_client: Any, model_server: ModelServer) -> Question:
+    """Return what the scripted model is asked."""
+    return Question(
+        provider=provider(http_client, model_server.url),
+        model="scripted",
+        system="You are a voice assistant.",
+        prefix=PREFIX,
+        tools=TOOLS,
+        done="Done.",
+    )
+
+
+def provider(http_client: Any, url: str) -> ChatCompletions:
+    sdk = AsyncOpenAI(api_key="made-up", base_url=url, http_client=http_client, max_retries=0)
+    return ChatCompletions(sdk)
+
+
+@pytest.fixture
+def byte_question(http_client: Any, byte_server: ByteServer, question: Question) -> Question:
+    """Return what the server of given bytes is asked."""
+    return replace(question, provider=provider(http_client, byte_server.url))
+
+
+@pytest.fixture
+def take(window: Window, ear: Ear, question: Question) -> Take:
+    """Take a turn; the arguments after the text change how it is routed, who is asked, and the limits in seconds."""
+
+    async def take(
+        text: str,
+        *,
+        asked: Question | Exception | None = None,
+        routing: Routing = Routing.LLM_ONLY,
+        local: Local | None = None,
+        **limits: Any,
+    ) -> Outcome:
+        ways = Ways(local or Local(), Model(asked or question), ear)
+        return await run_turn(window, text, routing, ways, Limits(**limits))
+
+    return take

@@ -1,0 +1,292 @@
+"""The model's part of a turn: the tool loop and its limits, and what is said when."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from custom_components.windowed_conversation.providers.errors import BadStream, Unavailable
+from custom_components.windowed_conversation.providers.events import Usage
+from custom_components.windowed_conversation.turn.errors import EmptyAnswer, RepeatedToolCall
+from custom_components.windowed_conversation.turn.ports import Question
+from custom_components.windowed_conversation.window import Role, Window
+from demo.model_server import ModelServer
+from tests.providers.byte_server import CALLS, DONE, STOP, ByteServer, chunk, fragment, text
+
+from .conftest import Take
+from .world import Ear, Home
+
+TURN_ON, LOOK = "intent__HassTurnOn", "homeassistant__GetLiveContext"
+
+
+def calls(*arguments: Any, name: str = TURN_ON) -> bytes:
+    """Return an answer that calls one tool once for each of the arguments."""
+    whole = [fragment(json.dumps(each), name, index=at, id=f"call_{at}") for at, each in enumerate(arguments)]
+    return b"".join((*whole, CALLS, DONE))
+
+
+def said(words: str) -> bytes:
+    """Return an answer in words."""
+    return text(words) + STOP + DONE
+
+
+def roles(window: Window) -> list[Role]:
+    return [message.role for message in window.messages()]
+
+
+@pytest.mark.parametrize("shape", ["openai", "one_chunk", "ollama", "no_id", "dict_arguments", "finish_stop"])
+async def test_calls_of_every_shape_are_run_and_answered(
+    shape: str, take: Take, model_server: ModelServer, home: Home
+) -> None:
+    model_server.change(shapes=(shape,))
+
+    outcome = await take("switch on the kitchen light and the bedroom light")
+
+    assert outcome.error is None
+    assert outcome.spoken == "Done, the kitchen light and the bedroom light are on."
+    assert home.things == {"kitchen light": "on", "bedroom light": "on"}
+
+
+async def test_model_looks_and_then_acts(take: Take, home: Home, window: Window) -> None:
+    outcome = await take("is the kitchen light on? if not, switch it on")
+
+    assert outcome.spoken == "Done, the kitchen light is on."
+    assert home.ran == ["look", "on kitchen light"]
+    assert (outcome.requests, outcome.tool_calls) == (3, 2)
+    assert roles(window) == ["system", "user", "assistant", "tool", "assistant", "tool", "assistant"]
+
+
+async def test_model_that_acts_and_says_nothing_has_succeeded(take: Take, home: Home, window: Window) -> None:
+    outcome = await take("quietly switch on the bedroom light")
+
+    assert outcome.error is None
+    assert outcome.spoken == "Done."
+    assert home.things["bedroom light"] == "on"
+    assert window.messages()[-1].content == "Done."
+
+
+async def test_model_that_does_nothing_and_says_nothing_has_failed(take: Take, model_server: ModelServer) -> None:
+    model_server.fault("empty_answer")
+
+    outcome = await take("hello")
+
+    assert isinstance(outcome.error, EmptyAnswer)
+    assert outcome.spoken == ""
+
+
+@pytest.mark.parametrize("answer", ["<think>hm</think>", "  \n", "[CONTEXT: area: Attic]", "<|im_end|>"])
+async def test_answer_of_which_nothing_is_spoken_is_empty(
+    answer: str, take: Take, byte_question: Question, byte_server: ByteServer
+) -> None:
+    byte_server.reply(said(answer))
+
+    outcome = await take("hello", asked=byte_question)
+
+    assert isinstance(outcome.error, EmptyAnswer)
+
+
+async def test_words_before_a_call_and_after_it_are_both_spoken(take: Take, ear: Ear) -> None:
+    outcome = await take("say one moment, then switch on the bedroom light")
+
+    assert outcome.spoken == ear.text == "One moment. Done, the bedroom light is on."
+
+
+async def test_words_of_two_messages_are_kept_apart(
+    take: Take, byte_question: Question, byte_server: ByteServer
+) -> None:
+    byte_server.reply(text("One moment.") + calls({"name": "lamp"}))
+    byte_server.then_reply(said("It is on."))
+
+    outcome = await take("hello", asked=byte_question)
+
+    assert outcome.spoken == "One moment. It is on."
+
+
+async def test_answer_that_ends_like_the_beginning_of_a_mark_is_spoken_whole(
+    take: Take, byte_question: Question, byte_server: ByteServer, ear: Ear
+) -> None:
+    byte_server.reply(said("Type <th"))
+
+    outcome = await take("hello", asked=byte_question)
+
+    assert outcome.spoken == ear.text == "Type <th"
+
+
+@pytest.mark.parametrize("request_text", ["think about the weather", "think out loud about the weather"])
+async def test_thoughts_are_not_spoken(request_text: str, take: Take, ear: Ear, window: Window) -> None:
+    outcome = await take(request_text)
+
+    assert outcome.spoken.startswith("I have thought about the weather")
+    assert ear.thoughts.startswith("The user wants me to think about the weather.")
+    assert window.messages()[-1].content == outcome.spoken == ear.text
+
+
+@pytest.mark.parametrize("shape", ["openai", "tiny_chunks"])
+async def test_echo_of_the_context_is_not_spoken(shape: str, take: Take, model_server: ModelServer, ear: Ear) -> None:
+    model_server.change(shapes=(shape,))
+
+    outcome = await take("repeat my message")
+
+    assert outcome.spoken == "You wrote: repeat my message"
+    assert ear.text == outcome.spoken
+
+
+async def test_first_word_is_passed_on_before_the_answer_is_complete(
+    take: Take, byte_question: Question, byte_server: ByteServer, ear: Ear
+) -> None:
+    rest = asyncio.Event()
+    byte_server.reply(text("Hello"), rest, text(" there."), STOP, DONE)
+    turn = asyncio.create_task(take("hello", asked=byte_question))
+    await ear.spoke.wait()
+
+    assert ear.text == "Hello"
+    rest.set()
+    outcome = await turn
+
+    assert outcome.spoken == "Hello there."
+    assert 0 < outcome.first_word < outcome.duration
+
+
+async def test_call_is_run_before_the_answer_is_complete(
+    take: Take, byte_question: Question, byte_server: ByteServer, home: Home, ear: Ear
+) -> None:
+    rest = asyncio.Event()
+    byte_server.reply(fragment('{"name": "lamp"}', TURN_ON, index=0), text("On it."), rest, CALLS, DONE)
+    byte_server.then_reply(said("It is on."))
+    turn = asyncio.create_task(take("hello", asked=byte_question))
+    await ear.spoke.wait()
+    await asyncio.sleep(0)
+
+    assert home.ran == ["on lamp"]
+    rest.set()
+    await turn
+
+
+async def test_same_call_three_times_stops_the_turn_and_leaves_the_window_as_before(
+    take: Take, model_server: ModelServer, window: Window, home: Home
+) -> None:
+    await take("my name is Ada")
+    before = window.messages(), window.stats()
+    model_server.fault("same_call")
+
+    outcome = await take("hello")
+
+    assert isinstance(outcome.error, RepeatedToolCall)
+    assert home.ran == ["look"] * 3
+    assert (window.messages(), window.stats()) == before
+
+
+async def test_same_call_with_its_arguments_in_another_order_is_the_same(
+    take: Take, byte_question: Question, byte_server: ByteServer
+) -> None:
+    byte_server.reply(calls({"a": 1, "b": 2}, name="other"))
+    byte_server.then_reply(calls({"b": 2, "a": 1}, name="other"))
+
+    outcome = await take("hello", asked=byte_question)
+
+    assert isinstance(outcome.error, RepeatedToolCall)
+    assert outcome.requests == 3
+
+
+async def test_same_call_three_times_in_one_answer_counts_once(
+    take: Take, byte_question: Question, byte_server: ByteServer
+) -> None:
+    byte_server.reply(calls({"name": "lamp"}, {"name": "lamp"}, {"name": "lamp"}))
+    byte_server.then_reply(said("It is on."))
+
+    outcome = await take("hello", asked=byte_question)
+
+    assert outcome.spoken == "It is on."
+
+
+async def test_last_request_offers_no_tools(take: Take, model_server: ModelServer) -> None:
+    model_server.fault("same_call")
+
+    outcome = await take("my name is Ada", tool_iterations=2)
+
+    assert ["tools" in request.body for request in model_server.requests] == [True, True, False]
+    assert outcome.spoken == "Nice to meet you, Ada."
+
+
+async def test_model_that_calls_a_tool_it_was_not_offered_is_stopped(
+    take: Take, byte_question: Question, byte_server: ByteServer, home: Home
+) -> None:
+    byte_server.reply(calls({"name": "one"}))
+    byte_server.then_reply(calls({"name": "two"}))
+
+    outcome = await take("hello", asked=byte_question, tool_iterations=1)
+
+    assert isinstance(outcome.error, RepeatedToolCall)
+    assert home.ran == ["on one"]
+
+
+async def test_tool_that_does_not_exist_is_told_to_the_model(
+    take: Take, byte_question: Question, byte_server: ByteServer
+) -> None:
+    byte_server.reply(calls({}, name="no_such_tool"))
+    byte_server.then_reply(said("I cannot do that."))
+
+    outcome = await take("hello", asked=byte_question)
+
+    assert outcome.spoken == "I cannot do that."
+    assert byte_server.requests[-1]["messages"][-1]["content"] == '{"error": "no such tool"}'
+
+
+async def test_ids_that_a_server_uses_in_every_answer_are_told_apart(
+    take: Take, byte_question: Question, byte_server: ByteServer, window: Window
+) -> None:
+    byte_server.reply(calls({"name": "one"}))
+    byte_server.then_reply(calls({"name": "two"}, {"name": "three"}))
+    byte_server.then_reply(said("All are on."))
+
+    outcome = await take("hello", asked=byte_question)
+
+    ids = [call.id for message in window.messages() for call in message.tool_calls]
+    assert outcome.error is None
+    assert len(set(ids)) == 3
+
+
+async def test_what_was_said_before_a_break_is_in_the_outcome(take: Take, model_server: ModelServer, ear: Ear) -> None:
+    model_server.fault("cut_mid_stream", after_words=3)
+
+    outcome = await take("tell me a story about the sea")
+
+    assert isinstance(outcome.error, Unavailable)
+    assert outcome.spoken == ear.text == "Once upon a "
+
+
+async def test_call_that_began_before_a_break_has_its_result(
+    take: Take, byte_question: Question, byte_server: ByteServer, home: Home, window: Window
+) -> None:
+    byte_server.reply(fragment('{"name": "lamp"}', TURN_ON, index=0), chunk(5), CALLS, DONE)
+
+    outcome = await take("hello", asked=byte_question)
+
+    assert isinstance(outcome.error, BadStream)
+    assert home.ran == ["on lamp"]
+    assert window.messages() == ()
+
+
+async def test_half_a_character_does_not_spoil_the_conversation(
+    take: Take, byte_question: Question, byte_server: ByteServer
+) -> None:
+    byte_server.reply(fragment('{"name": "\\ud83d"}', TURN_ON, index=0), CALLS, DONE)
+    byte_server.then_reply(said("It is \ud83d on."))
+    await take("hello", asked=byte_question)
+
+    outcome = await take("hello again", asked=byte_question)
+
+    assert outcome.error is None
+
+
+async def test_usage_is_the_sum_over_the_requests(take: Take, model_server: ModelServer) -> None:
+    outcome = await take("is the kitchen light on? if not, switch it on")
+
+    counted = [request.usage for request in model_server.requests]
+    assert len(counted) == 3
+    assert outcome.usage == Usage(
+        input=sum(each["prompt"] for each in counted),
+        cached=sum(each["cached"] for each in counted),
+        output=sum(each["completion"] for each in counted),
+    )

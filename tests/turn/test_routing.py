@@ -1,0 +1,67 @@
+"""Which way an input goes. The tables are the documentation."""
+
+import pytest
+
+from custom_components.windowed_conversation.turn.routing import (
+    LONGEST_COMMAND,
+    Decision,
+    Reason,
+    Route,
+    Routing,
+    after_local_miss,
+    asks_back,
+    first_choice,
+)
+from custom_components.windowed_conversation.window import Message, ToolCall
+
+COMMAND = "turn on the light"
+LETTER = "x" * (LONGEST_COMMAND + 1)
+
+NOW = 1_800_000_000.0
+
+
+@pytest.mark.parametrize(
+    ("routing", "text", "answers_question", "route", "reason"),
+    [
+        (Routing.LOCAL_FIRST, COMMAND, False, Route.LOCAL, Reason.LOCAL_MATCH),
+        (Routing.LOCAL_FIRST, COMMAND, True, Route.LLM, Reason.ANSWERS_QUESTION),
+        (Routing.LOCAL_FIRST, LETTER[1:], False, Route.LOCAL, Reason.LOCAL_MATCH),
+        (Routing.LOCAL_FIRST, LETTER, False, Route.LLM, Reason.TOO_LONG),
+        (Routing.LOCAL_FIRST, LETTER, True, Route.LLM, Reason.ANSWERS_QUESTION),
+        (Routing.LLM_ONLY, COMMAND, False, Route.LLM, Reason.LLM_ONLY),
+        (Routing.LLM_ONLY, COMMAND, True, Route.LLM, Reason.LLM_ONLY),
+        (Routing.LLM_ONLY, LETTER, False, Route.LLM, Reason.LLM_ONLY),
+        (Routing.LOCAL_ONLY, COMMAND, False, Route.LOCAL, Reason.LOCAL_ONLY),
+        (Routing.LOCAL_ONLY, COMMAND, True, Route.LOCAL, Reason.LOCAL_ONLY),
+        (Routing.LOCAL_ONLY, LETTER, False, Route.LOCAL, Reason.LOCAL_ONLY),
+    ],
+)
+def test_first_choice(routing: Routing, text: str, answers_question: bool, route: Route, reason: Reason) -> None:
+    assert first_choice(routing, text, answers_question=answers_question) == Decision(route, reason)
+
+
+def test_what_nothing_local_understood_goes_to_the_model() -> None:
+    assert after_local_miss() == Decision(Route.LLM, Reason.NO_LOCAL_MATCH)
+
+
+@pytest.mark.parametrize(
+    ("last", "asks"),
+    [
+        (Message.assistant("Which size would you like?", created=NOW - 5), True),
+        (Message.assistant("Which size?  \n", created=NOW - 5), True),
+        (Message.assistant("Ποιο μέγεθος;", created=NOW - 5), True),
+        (Message.assistant("什么尺寸？", created=NOW - 5), True),
+        (Message.assistant("Which size?", created=NOW - 300), True),
+        (Message.assistant("Which size?", created=NOW - 301), False),
+        (Message.assistant("Which size?"), False),
+        (Message.assistant("Large? Done.", created=NOW - 5), False),
+        (Message.assistant("", created=NOW - 5), False),
+        (Message.assistant(tool_calls=(ToolCall("call_1", "a", {}),), created=NOW - 5), False),
+        (Message.user("Which size?", created=NOW - 5), False),
+        (Message.system("Which size?", created=NOW - 5), False),
+        (Message.tool("call_1", "a", "Which size?", created=NOW - 5), False),
+        (None, False),
+    ],
+)
+def test_agent_waits_for_an_answer_to_its_own_question(last: Message | None, asks: bool) -> None:
+    assert asks_back(last, NOW) is asks

@@ -1,0 +1,262 @@
+"""One input from start to end: who answers it, what is left in the window, what is known of it afterwards."""
+
+import asyncio
+
+import pytest
+
+from custom_components.windowed_conversation.providers.errors import DeadlineExceeded, ProviderError, Unavailable
+from custom_components.windowed_conversation.turn.errors import LocalAnswerFailed, NothingSaid, PromptFailed, TurnError
+from custom_components.windowed_conversation.turn.routing import LONGEST_COMMAND, Decision, Reason, Route, Routing
+from custom_components.windowed_conversation.window import Message, ToolCall, Window
+from demo.model_server import FAULTS, ModelServer
+
+from .conftest import PREFIX, Take
+from .world import Ear, Home, Local
+
+LIGHT_IS_ON = (
+    Message.assistant(tool_calls=(ToolCall("call_1", "HassTurnOn", {"name": "kitchen light"}),)),
+    Message.tool("call_1", "HassTurnOn", "{}"),
+    Message.assistant("Turned on the light"),
+)
+SHORT = 0.3
+
+
+async def test_answer_is_kept_with_its_question(take: Take, window: Window) -> None:
+    outcome = await take("my name is Ada")
+
+    assert outcome.error is None
+    assert [(message.role, message.content) for message in window.messages()] == [
+        ("system", "You are a voice assistant."),
+        ("user", f"{PREFIX}my name is Ada"),
+        ("assistant", "Nice to meet you, Ada."),
+    ]
+    assert not window.is_open
+
+
+async def test_model_knows_what_was_said_before(take: Take) -> None:
+    await take("my name is Ada")
+    await take("order pizza")
+
+    assert (await take("what is my name?")).spoken == "Your name is Ada."
+
+
+async def test_every_request_is_valid(take: Take, model_server: ModelServer) -> None:
+    await take("turn on the kitchen light", routing=Routing.LOCAL_FIRST, local=Local(LIGHT_IS_ON))
+    await take("switch on the kitchen light and the bedroom light")
+    await take("say one moment, then switch off the bedroom light")
+    model_server.fault("cut_mid_stream", 1)
+    await take("tell me a story about the sea")
+    model_server.fault("same_call", 3)
+    await take("hello")
+    await take("quietly switch on the bedroom light")
+    await take("think first, then tell me whether the kitchen light is on")
+    await take("what is my name?")
+
+    assert [request.violations for request in model_server.requests] == [[]] * 13
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_failed_turn_leaves_the_window_as_it_was(
+    fault: str, take: Take, model_server: ModelServer, window: Window
+) -> None:
+    await take("my name is Ada")
+    before = window.messages(), window.stats()
+    model_server.fault(fault)
+
+    outcome = await take("tell me a story about the sea", silence=SHORT)
+
+    assert isinstance(outcome.error, ProviderError | TurnError)
+    assert (window.messages(), window.stats()) == before
+
+
+async def test_failed_first_turn_leaves_the_window_empty(take: Take, model_server: ModelServer, window: Window) -> None:
+    before = window.stats()
+    model_server.fault("500")
+
+    await take("hello")
+
+    assert window.messages() == ()
+    assert window.stats() == before
+
+
+async def test_conversation_goes_on_after_a_failed_turn(take: Take, model_server: ModelServer) -> None:
+    await take("my name is Ada")
+    model_server.fault("cut_mid_stream", 1)
+    await take("tell me a story about a pelican")
+
+    assert (await take("what is my name?")).spoken == "Your name is Ada."
+    assert "pelican" not in str(model_server.requests[-1].body)
+
+
+async def test_cancelled_turn_leaves_the_window_as_it_was(
+    take: Take, model_server: ModelServer, window: Window, ear: Ear
+) -> None:
+    await take("my name is Ada")
+    before = window.messages(), window.stats()
+    ear.spoke.clear()
+    model_server.change(delay=0.05)
+    turn = asyncio.create_task(take("tell me a story about the sea"))
+    await ear.spoke.wait()
+
+    turn.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await turn
+
+    assert (window.messages(), window.stats()) == before
+
+
+async def test_turn_that_is_cancelled_while_a_tool_runs_leaves_the_window_as_it_was(
+    take: Take, window: Window, home: Home, ear: Ear
+) -> None:
+    began = asyncio.Event()
+
+    async def never_ends(**_: object) -> None:
+        began.set()
+        await asyncio.Event().wait()
+
+    ear.tools = {**home.tools, "intent__HassTurnOn": never_ends}
+    turn = asyncio.create_task(take("switch on the kitchen light and the bedroom light"))
+    await began.wait()
+
+    turn.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await turn
+
+    assert window.messages() == ()
+
+
+@pytest.mark.parametrize("fault", ["no_answer", "silence_after_headers", "silence_mid_stream"])
+async def test_silent_model_is_given_up(fault: str, take: Take, model_server: ModelServer) -> None:
+    model_server.fault(fault)
+
+    outcome = await take("tell me a story about the sea", silence=0.1)
+
+    assert isinstance(outcome.error, DeadlineExceeded)
+
+
+async def test_turn_that_takes_too_long_is_given_up(take: Take, model_server: ModelServer, window: Window) -> None:
+    model_server.change(delay=0.02)
+
+    outcome = await take("tell me a story about the sea", turn=0.3)
+
+    assert isinstance(outcome.error, DeadlineExceeded)
+    assert window.messages() == ()
+
+
+async def test_tool_that_takes_too_long_is_given_up(take: Take, window: Window, home: Home, ear: Ear) -> None:
+    async def never_ends(**_: object) -> None:
+        await asyncio.Event().wait()
+
+    ear.tools = {**home.tools, "intent__HassTurnOn": never_ends}
+
+    outcome = await take("switch on the kitchen light and the bedroom light", turn=0.3)
+
+    assert isinstance(outcome.error, DeadlineExceeded)
+    assert window.messages() == ()
+
+
+async def test_bug_of_ours_leaves_the_window_as_it_was(take: Take, window: Window, ear: Ear) -> None:
+    async def breaks(**_: object) -> None:
+        raise ZeroDivisionError
+
+    ear.tools = {"homeassistant__GetLiveContext": breaks}
+
+    with pytest.raises(ZeroDivisionError):
+        await take("which devices are on?")
+
+    assert window.messages() == ()
+
+
+async def test_blank_input_is_answered_by_nobody(take: Take, model_server: ModelServer, window: Window) -> None:
+    local = Local(LIGHT_IS_ON)
+
+    outcome = await take("", routing=Routing.LOCAL_FIRST, local=local)
+
+    assert isinstance(outcome.error, NothingSaid)
+    assert (local.asked, model_server.requests, window.messages()) == (0, [], ())
+
+
+async def test_question_that_cannot_be_prepared_asks_nobody(
+    take: Take, model_server: ModelServer, window: Window
+) -> None:
+    outcome = await take("hello", asked=PromptFailed("the instructions cannot be rendered"))
+
+    assert isinstance(outcome.error, PromptFailed)
+    assert (model_server.requests, window.messages()) == ([], ())
+
+
+async def test_local_answer_is_kept_and_asks_no_model(take: Take, model_server: ModelServer, window: Window) -> None:
+    outcome = await take("turn on the kitchen light", routing=Routing.LOCAL_FIRST, local=Local(LIGHT_IS_ON))
+
+    assert outcome.decision == Decision(Route.LOCAL, Reason.LOCAL_MATCH)
+    assert [message.role for message in window.messages()] == ["user", "assistant", "tool", "assistant"]
+    assert window.messages()[0].content == "turn on the kitchen light"
+    assert window.stats().tag_distribution["route:local"] == 1
+    assert model_server.requests == []
+
+
+async def test_what_nothing_local_understood_is_put_to_the_model(take: Take, window: Window) -> None:
+    local = Local(None)
+
+    outcome = await take("my name is Ada", routing=Routing.LOCAL_FIRST, local=local)
+
+    assert outcome.decision == Decision(Route.LLM, Reason.NO_LOCAL_MATCH)
+    assert (local.asked, outcome.spoken) == (1, "Nice to meet you, Ada.")
+    assert window.stats().tag_distribution["route:llm"] == 1
+
+
+@pytest.mark.parametrize("routing", [Routing.LOCAL_FIRST, Routing.LOCAL_ONLY])
+async def test_local_answer_that_failed_is_not_put_to_the_model(
+    routing: Routing, take: Take, model_server: ModelServer, window: Window
+) -> None:
+    outcome = await take("turn on the sun", routing=routing, local=Local(LocalAnswerFailed("no such thing")))
+
+    assert isinstance(outcome.error, LocalAnswerFailed)
+    assert (model_server.requests, window.messages()) == ([], ())
+
+
+async def test_answer_to_the_models_own_question_goes_to_the_model(take: Take) -> None:
+    local = Local(LIGHT_IS_ON)
+    asked = await take("order pizza", routing=Routing.LOCAL_FIRST)
+
+    outcome = await take("a large one", routing=Routing.LOCAL_FIRST, local=local)
+
+    assert asked.spoken == "Gladly. Which size would you like?"
+    assert outcome.decision == Decision(Route.LLM, Reason.ANSWERS_QUESTION)
+    assert outcome.spoken == "Your large pizza is on its way."
+    assert local.asked == 0
+
+
+async def test_long_input_goes_to_the_model_at_once(take: Take) -> None:
+    local = Local(LIGHT_IS_ON)
+
+    outcome = await take("word " * LONGEST_COMMAND, routing=Routing.LOCAL_FIRST, local=local)
+
+    assert outcome.decision == Decision(Route.LLM, Reason.TOO_LONG)
+    assert (local.asked, outcome.error) == (0, None)
+
+
+async def test_model_that_is_not_there_is_told(take: Take, model_server: ModelServer) -> None:
+    await model_server.stop()
+
+    outcome = await take("hello")
+
+    assert isinstance(outcome.error, Unavailable)
+    assert (outcome.requests, outcome.first_word) == (1, None)
+
+
+async def test_system_prompt_that_did_not_change_is_sent_in_the_same_bytes(
+    take: Take, model_server: ModelServer
+) -> None:
+    await take("my name is Ada")
+    await take("what is my name?")
+
+    first, second = (request.body["messages"] for request in model_server.requests)
+    assert second[: len(first)] == first
+
+
+async def test_model_is_never_asked_where_only_home_assistant_may_answer(take: Take, model_server: ModelServer) -> None:
+    outcome = await take("my name is Ada", routing=Routing.LOCAL_ONLY, local=Local(None))
+
+    assert isinstance(outcome.error, LocalAnswerFailed)
+    assert model_server.requests == []

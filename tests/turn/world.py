@@ -1,0 +1,120 @@
+"""What a turn needs of the world, in small: a home of functions, an ear, and what answers without a model."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+import json
+from typing import Any
+
+from custom_components.windowed_conversation.providers.events import ReasoningDelta, TextDelta, ToolCallDone, ToolSchema
+from custom_components.windowed_conversation.turn.ports import Question, Spoken
+from custom_components.windowed_conversation.window import Message, ToolCall
+
+type Tool = Callable[..., Awaitable[Any]]
+
+TOOLS = tuple(
+    ToolSchema(name, "", {"type": "object", "properties": {"name": {"type": "string"}}})
+    for name in ("homeassistant__GetLiveContext", "intent__HassTurnOff", "intent__HassTurnOn", "llm__GetDateTime")
+)
+
+
+@dataclass
+class Home:
+    """Things that are on or off, and the tools that reach them; `ran` are the calls in the order that they began in."""
+
+    things: dict[str, str] = field(default_factory=dict)
+    ran: list[str] = field(default_factory=list)
+
+    @property
+    def tools(self) -> Mapping[str, Tool]:
+        return {
+            "homeassistant__GetLiveContext": self._look,
+            "intent__HassTurnOff": self._turn_off,
+            "intent__HassTurnOn": self._turn_on,
+        }
+
+    async def _look(self, name: str | None = None) -> dict[str, str]:
+        self.ran.append("look")
+        lines = [
+            f"- names: {thing}\n  state: '{state}'" for thing, state in self.things.items() if name in (thing, None)
+        ]
+        return {"result": "\n".join(lines)}
+
+    async def _turn_on(self, name: str) -> dict[str, str]:
+        self.ran.append(f"on {name}")
+        self.things[name] = "on"
+        return {"response_type": "action_done"}
+
+    async def _turn_off(self, name: str) -> dict[str, str]:
+        self.ran.append(f"off {name}")
+        self.things[name] = "off"
+        return {"response_type": "action_done"}
+
+
+@dataclass
+class Ear:
+    """The `Reply` of a turn: hears the answer as it comes, and runs each call as soon as it is there."""
+
+    tools: Mapping[str, Tool]
+    heard: list[Spoken] = field(default_factory=list)
+    spoke: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def text(self) -> str:
+        return "".join(delta.text for delta in self.heard if isinstance(delta, TextDelta))
+
+    @property
+    def thoughts(self) -> str:
+        return "".join(delta.text for delta in self.heard if isinstance(delta, ReasoningDelta))
+
+    async def add(self, deltas: AsyncIterator[Spoken]) -> AsyncGenerator[Message]:
+        """See `Reply.add`."""
+        text, running = "", dict[str, tuple[ToolCall, asyncio.Task[str]]]()
+        try:
+            async for delta in deltas:
+                self.heard.append(delta)
+                match delta:
+                    case TextDelta(piece):
+                        text += piece
+                        self.spoke.set()
+                    case ToolCallDone(call):
+                        running[call.id] = call, asyncio.create_task(self._run(call))
+            if text or running:
+                yield Message.assistant(text, tool_calls=tuple(call for call, _ in running.values()))
+            for call, task in running.values():
+                yield Message.tool(call.id, call.name, await task)
+        finally:
+            for _, task in running.values():
+                task.cancel()
+
+    async def _run(self, call: ToolCall) -> str:
+        tool = self.tools.get(call.name)
+        return json.dumps(await tool(**call.arguments) if tool else {"error": "no such tool"})
+
+
+@dataclass
+class Local:
+    """The `LocalAnswers` of a turn: an answer, None for nothing understood, or an error."""
+
+    outcome: tuple[Message, ...] | Exception | None = None
+    asked: int = 0
+
+    async def answer(self) -> tuple[Message, ...] | None:
+        """See `LocalAnswers.answer`."""
+        self.asked += 1
+        if isinstance(self.outcome, Exception):
+            raise self.outcome
+        return self.outcome
+
+
+@dataclass
+class Model:
+    """The `ModelAccess` of a turn: a question, or an error."""
+
+    outcome: Question | Exception
+
+    async def question(self) -> Question:
+        """See `ModelAccess.question`."""
+        if isinstance(self.outcome, Exception):
+            raise self.outcome
+        return self.outcome
