@@ -1,0 +1,111 @@
+"""Windowed Conversation: a conversation agent that keeps what a model is sent inside a token budget.
+
+Sets up accounts and their agents. What an agent is lives in `agent`, how it answers in `conversation`.
+"""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from homeassistant.const import CONF_API_KEY, CONF_URL, Platform
+from homeassistant.core import HomeAssistant, callback
+from homeassistant.exceptions import ConfigEntryAuthFailed, ConfigEntryError, ConfigEntryNotReady
+from homeassistant.helpers import config_validation as cv
+from homeassistant.helpers.event import async_track_time_interval
+
+from .agent import Account, AccountData, Agent, AgentConfig, async_forget_gone, async_windows
+from .bridge.account import async_create_provider
+from .bridge.errors import failure_of
+from .const import CONF_PROVIDER, DOMAIN, PROVIDER_NONE, SUBENTRY_CONVERSATION
+from .health import async_review_windows, async_withdraw_report
+from .providers.errors import AuthError, ProviderError
+from .providers.events import Provider
+
+CONFIG_SCHEMA = cv.config_entry_only_config_schema(DOMAIN)
+
+PLATFORMS = (Platform.CONVERSATION, Platform.SENSOR)
+
+# How often idle conversations are looked for, so that what the sensors say about them is true.
+_EXPIRY_INTERVAL = timedelta(minutes=10)
+
+
+async def async_setup_entry(hass: HomeAssistant, entry: Account) -> bool:
+    """Set up an account: reach its server, then set up its agents."""
+    _async_forget_gone(hass)
+    provider = await _async_provider(hass, entry)
+    agents = {}
+    for subentry in entry.get_subentries_of_type(SUBENTRY_CONVERSATION):
+        try:
+            config = AgentConfig.from_entry(entry, subentry)
+        except ValueError as err:
+            raise ConfigEntryError(
+                translation_domain=DOMAIN,
+                translation_key="impossible_configuration",
+                translation_placeholders={"agent": subentry.title},
+            ) from err
+        windows = async_windows(hass, subentry.subentry_id, config)
+        agents[subentry.subentry_id] = Agent(config, provider, windows)
+        async_review_windows(hass, subentry.subentry_id, config.name, windows)
+    entry.runtime_data = AccountData(provider, agents, _set_up_as(entry))
+    await hass.config_entries.async_forward_entry_setups(entry, PLATFORMS)
+    entry.async_on_unload(entry.add_update_listener(_async_update))
+
+    @callback
+    def expire(_now: datetime) -> None:
+        for agent in agents.values():
+            agent.expire()
+
+    entry.async_on_unload(async_track_time_interval(hass, expire, _EXPIRY_INTERVAL, cancel_on_shutdown=True))
+    return True
+
+
+async def async_unload_entry(hass: HomeAssistant, entry: Account) -> bool:
+    """Unload an account; its conversations are kept for when it comes back."""
+    for agent in entry.runtime_data.agents.values():
+        agent.tell()
+    return await hass.config_entries.async_unload_platforms(entry, PLATFORMS)
+
+
+async def async_remove_entry(hass: HomeAssistant, entry: Account) -> None:
+    """Forget the conversations of an account that is removed."""
+    _async_forget_gone(hass)
+
+
+@callback
+def _async_forget_gone(hass: HomeAssistant) -> None:
+    for agent_id in async_forget_gone(hass):
+        async_withdraw_report(hass, agent_id)
+
+
+async def _async_provider(hass: HomeAssistant, entry: Account) -> Provider | None:
+    """Return the account's provider after a call that costs nothing, None where there is no model."""
+    if entry.data[CONF_PROVIDER] == PROVIDER_NONE:
+        return None
+    provider = await async_create_provider(hass, entry.data[CONF_URL], entry.data.get(CONF_API_KEY))
+    try:
+        await provider.list_models()
+    except ProviderError as err:
+        kind = ConfigEntryAuthFailed if isinstance(err, AuthError) else ConfigEntryNotReady
+        failure = failure_of(err)
+        raise kind(
+            translation_domain=DOMAIN,
+            translation_key=failure.key,
+            translation_placeholders=failure.placeholders,
+        ) from err
+    return provider
+
+
+def _set_up_as(entry: Account) -> tuple[Any, ...]:
+    """Return what an account cannot change without being set up again: all but its options."""
+    agents = {subentry.subentry_id: (subentry.title, dict(subentry.data)) for subentry in entry.subentries.values()}
+    return entry.title, dict(entry.data), agents
+
+
+async def _async_update(hass: HomeAssistant, entry: Account) -> None:
+    """Follow a change: options live, everything else by setting the account up again."""
+    account = entry.runtime_data
+    if account.set_up_as != _set_up_as(entry):
+        hass.config_entries.async_schedule_reload(entry.entry_id)
+        return
+    for subentry_id, agent in account.agents.items():
+        agent.configure(AgentConfig.from_entry(entry, entry.subentries[subentry_id]))
+        async_review_windows(hass, subentry_id, agent.config.name, agent.windows)

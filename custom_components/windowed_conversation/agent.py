@@ -1,0 +1,193 @@
+"""An agent at run time: its configuration, its windows, its figures, and the provider that it asks.
+
+How an agent answers is the conversation entity's and `turn`'s business; the forms that configure it are in the flows.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from homeassistant.config_entries import ConfigEntry, ConfigSubentry
+from homeassistant.const import CONF_LLM_HASS_API, CONF_MODEL, CONF_PROMPT
+from homeassistant.core import CALLBACK_TYPE, HomeAssistant, callback
+from homeassistant.helpers import llm
+from homeassistant.util.hass_dict import HassKey
+
+from .const import (
+    CONF_EXPIRY_HOURS,
+    CONF_FIRST_WORD_TIMEOUT,
+    CONF_HISTORY_TOKENS,
+    CONF_LIMITS,
+    CONF_PROVIDER,
+    CONF_ROUTING,
+    CONF_TOOL_ITERATIONS,
+    CONF_TRIM_SHARE,
+    CONF_TURN_TIMEOUT,
+    DEFAULT_EXPIRY_HOURS,
+    DEFAULT_LIMITS,
+    DEFAULT_POLICY,
+    DEFAULT_ROUTING,
+    DOMAIN,
+    PROVIDER_NONE,
+)
+from .providers.events import Provider
+from .turn.deadlines import Limits
+from .turn.routing import Routing
+from .turn.turn import Outcome
+from .turn_statistics import AgentStatistics
+from .window import EstimatedCounter, Window, WindowPolicy, WindowRegistry
+
+_SECONDS_PER_HOUR = 3600
+
+# How long the sensors wait, in seconds, so that writing their states does not hold up the answer.
+_TELL_DELAY = 0.05
+
+type Account = ConfigEntry[AccountData]
+
+
+@dataclass(frozen=True, slots=True)
+class AgentConfig:
+    """How an agent behaves: the agent's own settings over the account's options over the defaults.
+
+    `expiry_seconds` is how long an idle conversation is kept.
+    """
+
+    name: str
+    routing: Routing
+    model: str
+    instructions: str
+    llm_apis: tuple[str, ...]
+    policy: WindowPolicy
+    limits: Limits
+    expiry_seconds: float
+
+    @classmethod
+    def from_entry(cls, entry: ConfigEntry, subentry: ConfigSubentry) -> Self:
+        """Read the configuration; raises `ValueError` where it is impossible."""
+        data = subentry.data
+        asks_model = entry.data[CONF_PROVIDER] != PROVIDER_NONE
+        routing = Routing(data.get(CONF_ROUTING, DEFAULT_ROUTING)) if asks_model else Routing.LOCAL_ONLY
+        return cls(
+            name=subentry.title,
+            routing=routing,
+            model=str(data.get(CONF_MODEL, "")),
+            instructions=str(data.get(CONF_PROMPT) or llm.DEFAULT_INSTRUCTIONS_PROMPT),
+            llm_apis=tuple(data.get(CONF_LLM_HASS_API, ())),
+            policy=_policy(entry.options, data),
+            limits=_limits(data.get(CONF_LIMITS, {})),
+            expiry_seconds=_expiry_seconds(entry.options),
+        )
+
+
+def _policy(options: Mapping[str, Any], agent: Mapping[str, Any]) -> WindowPolicy:
+    tokens = agent.get(CONF_HISTORY_TOKENS) or options.get(CONF_HISTORY_TOKENS)
+    percent = options.get(CONF_TRIM_SHARE)
+    return WindowPolicy(
+        history_tokens=DEFAULT_POLICY.history_tokens if tokens is None else int(tokens),
+        trim_share=DEFAULT_POLICY.trim_share if percent is None else float(percent) / 100,
+    )
+
+
+def _expiry_seconds(options: Mapping[str, Any]) -> float:
+    hours = float(options.get(CONF_EXPIRY_HOURS, DEFAULT_EXPIRY_HOURS))
+    if not hours > 0:
+        raise ValueError(f"{CONF_EXPIRY_HOURS} must be above 0, not {hours!r}")
+    return hours * _SECONDS_PER_HOUR
+
+
+def _limits(data: Mapping[str, Any]) -> Limits:
+    return Limits(
+        silence=float(data.get(CONF_FIRST_WORD_TIMEOUT, DEFAULT_LIMITS.silence)),
+        turn=float(data.get(CONF_TURN_TIMEOUT, DEFAULT_LIMITS.turn)),
+        tool_iterations=int(data.get(CONF_TOOL_ITERATIONS, DEFAULT_LIMITS.tool_iterations)),
+    )
+
+
+class Agent:
+    """One agent. Its windows outlive it: a reload of the account does not end a conversation."""
+
+    def __init__(self, config: AgentConfig, provider: Provider | None, windows: WindowRegistry[str]) -> None:
+        self.config = config
+        self.provider = provider
+        self.windows = windows
+        self.statistics = AgentStatistics()
+        self._listeners: list[Callable[[], None]] = []
+        self._tell_later: asyncio.TimerHandle | None = None
+        self.configure(config)
+
+    def configure(self, config: AgentConfig) -> None:
+        """Take over a changed configuration; the windows that exist are trimmed to it at once."""
+        self.config = config
+        self.windows.set_limits(idle_seconds=config.expiry_seconds)
+        evicted = self._evicted_messages()
+        self.windows.set_policy(config.policy)
+        self.statistics.totals.evicted_messages += self._evicted_messages() - evicted
+        self.tell()
+
+    def _evicted_messages(self) -> int:
+        return sum(window.stats().evicted_messages for window in self.windows.newest_first())
+
+    def on_turn(self, outcome: Outcome, evicted_messages: int) -> None:
+        """Take in a turn that ended; the sensors are told when the answer is on its way."""
+        self.statistics.on_turn(outcome, evicted_messages)
+        if self._tell_later is None:
+            loop = asyncio.get_running_loop()
+            self._tell_later = loop.call_later(_TELL_DELAY, self.tell)
+
+    @callback
+    def expire(self) -> None:
+        """Drop the conversations that have been idle for too long."""
+        if self.windows.expire():
+            self.tell()
+
+    @callback
+    def listen(self, listener: Callable[[], None]) -> CALLBACK_TYPE:
+        """Call the listener when a figure may have changed; returns what ends that."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
+
+    @callback
+    def tell(self) -> None:
+        """Tell the listeners now that a figure may have changed."""
+        if self._tell_later is not None:
+            self._tell_later.cancel()
+            self._tell_later = None
+        for listener in self._listeners:
+            listener()
+
+
+@dataclass(frozen=True, slots=True)
+class AccountData:
+    """What an account holds while it is set up: its provider, and its agents by the ids of their subentries."""
+
+    provider: Provider | None
+    agents: dict[str, Agent]
+    set_up_as: tuple[Any, ...]
+
+
+_WINDOWS: HassKey[dict[str, WindowRegistry[str]]] = HassKey(f"{DOMAIN}_windows")
+
+
+@callback
+def async_windows(hass: HomeAssistant, agent_id: str, config: AgentConfig) -> WindowRegistry[str]:
+    """Return the agent's windows, which outlive a reload of its account."""
+    registries = hass.data.setdefault(_WINDOWS, {})
+    if agent_id not in registries:
+        counter = EstimatedCounter()
+        registries[agent_id] = WindowRegistry(
+            lambda conversation_id: Window(conversation_id, config.policy, counter),
+            idle_seconds=config.expiry_seconds,
+        )
+    return registries[agent_id]
+
+
+@callback
+def async_forget_gone(hass: HomeAssistant) -> set[str]:
+    """Forget the conversations of agents that no account has any more; returns the ids of those agents."""
+    registries = hass.data.setdefault(_WINDOWS, {})
+    there = {agent_id for account in hass.config_entries.async_entries(DOMAIN) for agent_id in account.subentries}
+    gone = registries.keys() - there
+    for agent_id in gone:
+        del registries[agent_id]
+    return gone

@@ -1,0 +1,76 @@
+"""Home Assistant's chat log as our messages.
+
+The chat log is read, never rewritten: it is not the memory. What goes into it while a turn runs is `reply`'s business.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from homeassistant.components.conversation import (
+    HOME_ASSISTANT_AGENT,
+    AssistantContent,
+    ChatLog,
+    Content,
+    SystemContent,
+    ToolResultContent,
+    UserContent,
+)
+from homeassistant.helpers import llm
+from homeassistant.helpers.json import json_dumps
+
+from ..window import Message, ToolCall
+
+# Who answers in a pipeline before an agent is asked (`assist_pipeline/default_pipeline.py`).
+_PIPELINE_AGENTS = (HOME_ASSISTANT_AGENT, "sentence_trigger")
+
+
+def messages_of(contents: Iterable[Content]) -> tuple[Message, ...]:
+    """Return the contents as messages, without system prompts and empty answers."""
+    return tuple(message for content in contents if (message := _message(content)))
+
+
+def _message(content: Content) -> Message | None:
+    if isinstance(content, SystemContent):
+        return None
+    created = content.created.timestamp()
+    if isinstance(content, UserContent):
+        return Message.user(content.content, created=created)
+    if isinstance(content, ToolResultContent):
+        return Message.tool(content.tool_call_id, content.tool_name, result_text(content.result), created=created)
+    calls = tuple(ToolCall(call.id, call.tool_name, call.tool_args) for call in content.tool_calls or ())
+    if not calls and not content.content:
+        return None
+    return Message.assistant(content.content or "", tool_calls=calls, created=created)
+
+
+def result_text(result: llm.ToolResult) -> str:
+    """Return a tool's result as the JSON that a model reads; a failed one says `error`."""
+    if result.error and "error" not in result.data:
+        return json_dumps({"error": result.data})
+    return json_dumps(result.data)
+
+
+def handled_by_pipeline(chat_log: ChatLog, seen_until: float) -> Iterator[tuple[Message, ...]]:
+    """Yield the exchanges that the pipeline answered before us and that were not seen yet, oldest first.
+
+    `seen_until` is when the newest message that was seen was made, in seconds since the epoch. The input that is
+    being answered now is not among the exchanges.
+    """
+    for exchange in _exchanges(chat_log.content[:-1]):
+        answer = exchange[-1]
+        if isinstance(answer, AssistantContent) and answer.agent_id in _PIPELINE_AGENTS:
+            messages = messages_of(exchange)
+            if (messages[-1].created or 0) > seen_until:
+                yield messages
+
+
+def _exchanges(contents: list[Content]) -> Iterator[list[Content]]:
+    exchange: list[Content] = []
+    for content in contents:
+        if isinstance(content, UserContent):
+            if exchange:
+                yield exchange
+            exchange = [content]
+        elif exchange:
+            exchange.append(content)
+    if exchange:
+        yield exchange

@@ -1,0 +1,50 @@
+"""Our errors as Home Assistant and the user see them: one table, decided by type."""
+
+from dataclasses import dataclass
+import math
+
+from homeassistant.exceptions import Unauthorized
+from homeassistant.helpers.intent import IntentResponseErrorCode
+
+from ..providers import errors as provider
+from ..turn import errors as turn
+
+_CODES = IntentResponseErrorCode
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """How an error is told: the translation key of what is said, the code of the response, and its placeholders."""
+
+    key: str
+    code: IntentResponseErrorCode = _CODES.UNKNOWN
+    placeholders: dict[str, str] | None = None
+
+
+_FAILURES: dict[type[Exception], Failure] = {
+    provider.AuthError: Failure("auth_error"),
+    provider.QuotaError: Failure("quota_error"),
+    provider.RateLimited: Failure("rate_limited"),
+    provider.ContextOverflow: Failure("context_overflow"),
+    provider.Refused: Failure("refused"),
+    provider.Incomplete: Failure("incomplete"),
+    provider.Unavailable: Failure("unavailable"),
+    provider.DeadlineExceeded: Failure("deadline_exceeded"),
+    provider.BadRequest: Failure("bad_request"),
+    provider.BadStream: Failure("bad_stream"),
+    turn.NothingSaid: Failure("nothing_said", _CODES.NO_INTENT_MATCH),
+    turn.EmptyAnswer: Failure("empty_answer"),
+    turn.RepeatedToolCall: Failure("repeated_tool_call", _CODES.FAILED_TO_HANDLE),
+    turn.PromptFailed: Failure("prompt_failed"),
+    turn.ToolsUnavailable: Failure("tools_unavailable"),
+    turn.Busy: Failure("busy"),
+    Unauthorized: Failure("unauthorized"),
+}
+
+
+def failure_of(error: Exception) -> Failure:
+    """Return how the error is told; an error of no known type is told as unexpected."""
+    if isinstance(error, provider.RateLimited) and error.retry_after:
+        seconds = str(math.ceil(error.retry_after))
+        return Failure("rate_limited_for", placeholders={"seconds": seconds})
+    return _FAILURES.get(type(error), Failure("unexpected"))

@@ -1,0 +1,21 @@
+"""What the agent itself says, in the user's language. The texts live in `translations/`."""
+
+from homeassistant.core import HomeAssistant
+from homeassistant.helpers.translation import async_get_translations
+
+from ..const import DOMAIN
+
+
+async def async_error_phrase(
+    hass: HomeAssistant, language: str, key: str, placeholders: dict[str, str] | None = None
+) -> str:
+    """Return the text of an exception's translation key; English where the language has none."""
+    translations = await async_get_translations(hass, language, "exceptions", [DOMAIN])
+    text = translations.get(f"component.{DOMAIN}.exceptions.{key}.message", key)
+    return text.format(**(placeholders or {}))
+
+
+async def async_done_phrase(hass: HomeAssistant, language: str) -> str:
+    """Return what is said when something was done and there is nothing to add: Home Assistant's own word for it."""
+    translations = await async_get_translations(hass, language, "conversation", ["conversation"])
+    return translations.get("component.conversation.conversation.agent.done", "Done")

@@ -1,0 +1,99 @@
+"""An input as the model gets it: the stable system prompt, the tools, and the volatile context of this turn."""
+
+from dataclasses import dataclass
+import logging
+
+from homeassistant.components.conversation import ChatLog, ConversationInput
+from homeassistant.core import HomeAssistant
+from homeassistant.exceptions import TemplateError
+from homeassistant.helpers import area_registry as ar, device_registry as dr, llm
+from homeassistant.helpers.template import Template
+from homeassistant.util import dt as dt_util
+
+from ..const import DOMAIN
+from ..providers.errors import Unavailable
+from ..providers.events import Provider
+from ..turn.context import VolatileContext
+from ..turn.errors import PromptFailed
+from ..turn.ports import Question
+from .phrases import async_done_phrase
+from .tools import async_get_tools, tool_schemas
+
+_LOGGER = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """How an agent asks: the provider, the model's name, the instructions (a template) and the LLM APIs' ids."""
+
+    provider: Provider | None
+    model: str
+    instructions: str
+    llm_apis: tuple[str, ...]
+
+
+class ModelQuestion:
+    """The `ModelAccess` of one turn: gives the chat log the tools and returns what to ask."""
+
+    def __init__(self, hass: HomeAssistant, asking: Asking, user_input: ConversationInput, chat_log: ChatLog) -> None:
+        self._hass = hass
+        self._asking = asking
+        self._user_input = user_input
+        self._chat_log = chat_log
+
+    async def question(self) -> Question:
+        """See `ModelAccess.question`."""
+        provider = self._asking.provider
+        if provider is None:
+            raise Unavailable("the account has no model")
+        llm_context = self._user_input.as_llm_context(DOMAIN)
+        speaker = await self._speaker()
+        api = await async_get_tools(self._hass, self._asking.llm_apis, llm_context)
+        self._chat_log.llm_api = api
+        self._chat_log.llm_input_provided_index = len(self._chat_log.content)
+        return Question(
+            provider=provider,
+            model=self._asking.model,
+            system=self._system_prompt(llm_context, api, speaker),
+            prefix=self._context(speaker).prefix(),
+            tools=tool_schemas(api),
+            done=await async_done_phrase(self._hass, self._user_input.language),
+        )
+
+    def _system_prompt(self, llm_context: llm.LLMContext, api: llm.APIInstance | None, speaker: str | None) -> str:
+        extra = self._user_input.extra_system_prompt or self._chat_log.extra_system_prompt
+        self._chat_log.extra_system_prompt = extra
+        parts = (self._instructions(llm_context, speaker), api.api_prompt if api else "", extra or "")
+        return "\n".join(part.strip() for part in parts if part.strip())
+
+    def _instructions(self, llm_context: llm.LLMContext, speaker: str | None) -> str:
+        """Render the instructions with the variables that core's agents give them."""
+        variables = {
+            "ha_name": self._hass.config.location_name,
+            "user_name": speaker,
+            "llm_context": llm_context,
+        }
+        try:
+            rendered = Template(self._asking.instructions, self._hass).async_render(variables, parse_result=False)
+        except TemplateError as err:
+            _LOGGER.warning("The instructions of the agent cannot be rendered: %s", err)
+            raise PromptFailed("the instructions cannot be rendered") from err
+        return str(rendered)
+
+    async def _speaker(self) -> str | None:
+        user_id = self._user_input.context.user_id
+        user = await self._hass.auth.async_get_user(user_id) if user_id else None
+        return user.name if user else None
+
+    def _context(self, speaker: str | None) -> VolatileContext:
+        device, area = self._device_and_area()
+        return VolatileContext(dt_util.now(), speaker, device, area)
+
+    def _device_and_area(self) -> tuple[str | None, str | None]:
+        device_id = self._user_input.device_id
+        device = dr.async_get(self._hass).async_get(device_id) if device_id else None
+        if device is None:
+            return None, None
+        area_id = dr.async_get_effective_area_id(self._hass, device)
+        area = ar.async_get(self._hass).async_get_area(area_id) if area_id else None
+        return device.name_by_user or device.name, area.name if area else None

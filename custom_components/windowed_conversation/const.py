@@ -1,0 +1,31 @@
+"""The names and defaults of the configuration. What they mean together is `AgentConfig`'s business."""
+
+from .turn.deadlines import Limits
+from .turn.routing import Routing
+from .window import WindowPolicy
+
+DOMAIN = "windowed_conversation"
+
+CONF_EXPIRY_HOURS = "expiry_hours"
+CONF_FIRST_WORD_TIMEOUT = "first_word_timeout"
+CONF_HISTORY_TOKENS = "history_tokens"
+CONF_LIMITS = "limits"
+CONF_PROVIDER = "provider"
+CONF_ROUTING = "routing"
+CONF_TOOL_ITERATIONS = "max_tool_iterations"
+CONF_TRIM_SHARE = "trim_share"
+CONF_TURN_TIMEOUT = "turn_timeout"
+
+PROVIDER_NONE = "none"
+PROVIDER_OPENAI_CHAT = "openai_chat"
+
+SUBENTRY_CONVERSATION = "conversation"
+
+DEFAULT_AGENT_NAME = "Windowed Conversation"
+DEFAULT_ROUTING = Routing.LOCAL_FIRST
+DEFAULT_POLICY = WindowPolicy(history_tokens=8000, trim_share=0.25)
+DEFAULT_LIMITS = Limits(silence=10.0, turn=60.0, tool_iterations=10)
+DEFAULT_EXPIRY_HOURS = 24
+
+# The address that the account form suggests; any compatible server's goes there too.
+OPENAI_URL = "https://api.openai.com/v1"

@@ -1,0 +1,216 @@
+"""The conversation entity: an input of Home Assistant's becomes a turn, its outcome a result.
+
+Thin: the turn itself is `turn`'s, translations of types are `bridge`'s, the figures are the agent's.
+"""
+
+import asyncio
+from contextlib import ExitStack
+from dataclasses import asdict, replace
+import logging
+import traceback
+from typing import Literal, override
+
+from homeassistant.components import conversation
+from homeassistant.components.conversation import (
+    ChatLog,
+    ConversationEntityFeature,
+    ConversationInput,
+    ConversationResult,
+)
+from homeassistant.components.conversation.agent_manager import async_get_agent
+from homeassistant.config_entries import ConfigSubentry
+from homeassistant.const import MATCH_ALL
+from homeassistant.core import HomeAssistant
+from homeassistant.exceptions import Unauthorized
+from homeassistant.helpers.chat_session import ChatSession
+from homeassistant.helpers.entity_platform import AddConfigEntryEntitiesCallback
+from homeassistant.helpers.intent import IntentResponse
+
+from .agent import Account, Agent
+from .bridge.chat_log import handled_by_pipeline
+from .bridge.errors import failure_of
+from .bridge.local_intents import LocalIntents
+from .bridge.phrases import async_error_phrase
+from .bridge.question import Asking, ModelQuestion
+from .bridge.reply import ChatLogReply
+from .bridge.session import BUSY_ERRORS, async_open_session
+from .const import SUBENTRY_CONVERSATION
+from .entity import AgentEntity
+from .health import async_report_window
+from .providers.errors import AuthError
+from .turn.context import readable
+from .turn.errors import Busy
+from .turn.routing import Route, Routing
+from .turn.turn import Outcome, Ways, run_turn
+from .window import Window, WindowBusy, WindowError
+
+_LOGGER = logging.getLogger(__name__)
+
+PARALLEL_UPDATES = 0
+
+# How long to wait before looking again whether a pipeline is done with the chat log, in seconds.
+_LOOK_AGAIN = 0.05
+
+
+async def async_setup_entry(
+    hass: HomeAssistant, entry: Account, async_add_entities: AddConfigEntryEntitiesCallback
+) -> None:
+    """Add an entity for each agent."""
+    for subentry in entry.get_subentries_of_type(SUBENTRY_CONVERSATION):
+        agent = entry.runtime_data.agents[subentry.subentry_id]
+        async_add_entities(
+            [WindowedConversationEntity(entry, subentry, agent)],
+            config_subentry_id=subentry.subentry_id,
+        )
+
+
+class WindowedConversationEntity(AgentEntity, conversation.ConversationEntity):
+    """An agent that people and automations talk to."""
+
+    _attr_name = None
+    _attr_supports_streaming = True
+
+    def __init__(self, entry: Account, subentry: ConfigSubentry, agent: Agent) -> None:
+        super().__init__(agent, subentry)
+        self._entry = entry
+        self._attr_unique_id = subentry.subentry_id
+        if agent.config.llm_apis or agent.config.routing is Routing.LOCAL_ONLY:
+            self._attr_supported_features = ConversationEntityFeature.CONTROL
+
+    @property
+    @override
+    def supported_languages(self) -> list[str] | Literal["*"]:
+        return MATCH_ALL
+
+    @override
+    async def async_prepare(self, language: str | None = None) -> None:
+        """Load Home Assistant's sentences before the first input needs them."""
+        own_agent = async_get_agent(self.hass)
+        if own_agent is not None and self.agent.config.routing is not Routing.LLM_ONLY:
+            await own_agent.async_prepare(language)
+
+    @override
+    async def async_process(self, user_input: ConversationInput) -> ConversationResult:
+        """Answer an input after the earlier ones of its conversation.
+
+        The chat log is opened when the turn has come: Home Assistant lets one turn at a time have it.
+        """
+        try:
+            with async_open_session(self.hass, user_input) as session:
+                user_input = replace(user_input, conversation_id=session.conversation_id)
+                return await self._process_in_order(user_input, session)
+        except Unauthorized as err:
+            return await self._failed(user_input, err)
+        except WindowBusy as err:
+            return await self._failed(user_input, Busy(str(err)))
+
+    async def _process_in_order(self, user_input: ConversationInput, session: ChatSession) -> ConversationResult:
+        loop = asyncio.get_running_loop()
+        ends_at = loop.time() + self.agent.config.limits.turn
+        while True:
+            async with self.agent.windows.turn(session.conversation_id, timeout=ends_at - loop.time()) as window:
+                with ExitStack() as stack:
+                    try:
+                        opened = conversation.async_get_chat_log(self.hass, session, user_input)
+                        chat_log = stack.enter_context(opened)
+                    except BUSY_ERRORS:
+                        pass
+                    else:
+                        return await self._process_in_turn(user_input, chat_log, window)
+            await asyncio.sleep(_LOOK_AGAIN)
+
+    async def _process_in_turn(
+        self, user_input: ConversationInput, chat_log: ChatLog, window: Window
+    ) -> ConversationResult:
+        """Run the turn; a fault of ours is spoken, too."""
+        llm_api = chat_log.llm_api
+        try:
+            return await self._answer(user_input, chat_log, window)
+        except Exception as err:  # noqa: BLE001 - whatever it is, it is not answered with silence
+            # without the error's own text, which may repeat what was said
+            where = "".join(traceback.format_tb(err.__traceback__))
+            _LOGGER.error("A turn failed in an unexpected way: %s\n%s", type(err).__name__, where)  # noqa: TRY400
+            return await self._failed(user_input, err, ChatLogReply(chat_log, self.entity_id))
+        finally:
+            # the log is other agents', too: leave it with the tools that it had
+            chat_log.llm_api = llm_api
+
+    async def _answer(self, user_input: ConversationInput, chat_log: ChatLog, window: Window) -> ConversationResult:
+        config = self.agent.config
+        evicted = window.stats().evicted_messages
+        _take_over(window, chat_log)
+        reply = ChatLogReply(chat_log, self.entity_id)
+        local = LocalIntents(
+            self.hass,
+            user_input,
+            chat_log,
+            model_is_next=config.routing is not Routing.LOCAL_ONLY,
+            model_has_tools=bool(config.llm_apis),
+        )
+        asking = Asking(self.agent.provider, config.model, config.instructions, config.llm_apis)
+        ways = Ways(local, ModelQuestion(self.hass, asking, user_input, chat_log), reply)
+        outcome = await run_turn(window, readable(user_input.text), config.routing, ways, config.limits)
+        self._after_turn(outcome, window, evicted)
+        if outcome.decision.route is Route.LOCAL and local.response is not None:
+            return ConversationResult(local.response, chat_log.conversation_id)
+        if outcome.error is not None:
+            return await self._failed(user_input, outcome.error, reply, outcome.spoken)
+        return conversation.async_get_result_from_chat_log(user_input, chat_log)
+
+    def _after_turn(self, outcome: Outcome, window: Window, evicted: int) -> None:
+        stats = window.stats()
+        self.agent.on_turn(outcome, stats.evicted_messages - evicted)
+        conversation.async_conversation_trace_append(
+            conversation.ConversationTraceEventType.AGENT_DETAIL,
+            {
+                "route": outcome.decision.route,
+                "reason": outcome.decision.reason,
+                "error": type(outcome.error).__name__ if outcome.error else None,
+                "requests": outcome.requests,
+                "tool_calls": outcome.tool_calls,
+                "usage": asdict(outcome.usage),
+                "budget": {
+                    "history_tokens": stats.max_tokens,
+                    "current_tokens": stats.current_tokens,
+                    "prefix_tokens": stats.prefix_tokens,
+                    "over_budget": stats.over_budget,
+                },
+                "time_to_first_token": outcome.first_word,
+                "duration": outcome.duration,
+            },
+        )
+        async_report_window(self.hass, self._attr_unique_id or "", self.agent.config.name, stats)
+        if isinstance(outcome.error, AuthError):
+            self._entry.async_start_reauth(self.hass)
+        if outcome.error is not None:
+            kind = type(outcome.error).__name__
+            _LOGGER.info("No answer from %s: %s (%s)", self.entity_id, kind, outcome.error)
+
+    async def _failed(
+        self,
+        user_input: ConversationInput,
+        error: Exception,
+        reply: ChatLogReply | None = None,
+        spoken: str = "",
+    ) -> ConversationResult:
+        """Tell the user what went wrong, after what was said already."""
+        failure = failure_of(error)
+        phrase = await async_error_phrase(self.hass, user_input.language, failure.key, failure.placeholders)
+        if reply is not None and spoken:
+            await reply.say(phrase)
+        elif reply is not None:
+            reply.leave(phrase)
+        response = IntentResponse(user_input.language)
+        response.async_set_error(failure.code, f"{spoken} {phrase}".strip())
+        return ConversationResult(response, user_input.conversation_id)
+
+
+def _take_over(window: Window, chat_log: ChatLog) -> None:
+    """Take in what the pipeline answered in this conversation since our last turn."""
+    newest = next(reversed(window.messages()), None)
+    seen_until = (newest.created if newest else None) or 0.0
+    for exchange in handled_by_pipeline(chat_log, seen_until):
+        try:
+            window.record(exchange, tags={f"route:{Route.LOCAL}"})
+        except WindowError as err:
+            _LOGGER.debug("An exchange of the pipeline is not whole: %s", type(err).__name__)

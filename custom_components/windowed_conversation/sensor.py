@@ -1,0 +1,192 @@
+"""The figures of an agent as diagnostic sensors. Values only: who counts is the agent and its windows."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, override
+
+from homeassistant.components.sensor import (
+    RestoreSensor,
+    SensorDeviceClass,
+    SensorEntityDescription,
+    SensorStateClass,
+)
+from homeassistant.config_entries import ConfigSubentry
+from homeassistant.const import PERCENTAGE, EntityCategory, UnitOfTime
+from homeassistant.core import HomeAssistant, callback
+from homeassistant.helpers.entity_platform import AddConfigEntryEntitiesCallback
+from homeassistant.helpers.typing import StateType
+
+from .agent import Account, Agent
+from .const import SUBENTRY_CONVERSATION
+from .entity import AgentEntity
+from .turn_statistics import LastRoute
+from .window import WindowStats
+
+PARALLEL_UPDATES = 0
+
+_TOKENS = "tokens"
+_MESSAGES = "messages"
+_EXCHANGES = "exchanges"
+_TURNS = "turns"
+_CONVERSATIONS = "conversations"
+
+_MOST_CONVERSATIONS_SHOWN = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentSensorDescription(SensorEntityDescription):
+    """A figure of an agent."""
+
+    value: Callable[[Agent], StateType]
+    attributes: Callable[[Agent], dict[str, Any]] | None = None
+
+
+def _window(figure: Callable[[WindowStats], StateType]) -> Callable[[Agent], StateType]:
+    """Return a figure of the conversation that spoke last; 0 where there is none."""
+
+    def value(agent: Agent) -> StateType:
+        newest = next(iter(agent.windows.newest_first()), None)
+        return figure(newest.stats()) if newest else 0
+
+    return value
+
+
+def _conversations(agent: Agent) -> dict[str, Any]:
+    """Return the figures of the newest conversations: ids and numbers, no text."""
+    newest = islice(agent.windows.newest_first(), _MOST_CONVERSATIONS_SHOWN)
+    return {
+        "conversations": [
+            {
+                "conversation_id": window.conversation_id,
+                "messages": stats.message_count,
+                "exchanges": stats.exchange_count,
+                "tokens": stats.current_tokens,
+                "utilization": round(stats.utilization, 1),
+                "evicted_messages": stats.evicted_messages,
+            }
+            for window in newest
+            for stats in [window.stats()]
+        ]
+    }
+
+
+def _measured(key: str, unit: str, value: Callable[[Agent], StateType], **more: Any) -> AgentSensorDescription:
+    return AgentSensorDescription(
+        key=key,
+        native_unit_of_measurement=unit,
+        state_class=SensorStateClass.MEASUREMENT,
+        value=value,
+        **more,
+    )
+
+
+def _seconds(key: str, value: Callable[[Agent], StateType]) -> AgentSensorDescription:
+    return _measured(
+        key,
+        UnitOfTime.SECONDS,
+        value,
+        device_class=SensorDeviceClass.DURATION,
+        suggested_display_precision=2,
+    )
+
+
+_SENSORS = (
+    _measured("window_messages", _MESSAGES, _window(lambda stats: stats.message_count)),
+    _measured("window_exchanges", _EXCHANGES, _window(lambda stats: stats.exchange_count)),
+    _measured("window_tokens", _TOKENS, _window(lambda stats: stats.current_tokens)),
+    _measured("window_size", _TOKENS, lambda agent: agent.config.policy.history_tokens),
+    _measured(
+        "window_utilization",
+        PERCENTAGE,
+        _window(lambda stats: round(stats.utilization, 1)),
+        suggested_display_precision=1,
+        attributes=_conversations,
+    ),
+    _measured("active_conversations", _CONVERSATIONS, lambda agent: len(agent.windows)),
+    AgentSensorDescription(
+        key="last_route",
+        device_class=SensorDeviceClass.ENUM,
+        options=list(LastRoute),
+        value=lambda agent: agent.statistics.last_route,
+    ),
+    _seconds("time_to_first_token", lambda agent: agent.statistics.time_to_first_token),
+    _seconds("turn_duration", lambda agent: agent.statistics.turn_duration),
+)
+
+# By the names of the fields of `Totals`.
+_TOTALS = {
+    "evicted_messages": _MESSAGES,
+    "turns_local": _TURNS,
+    "turns_model": _TURNS,
+    "input_tokens": _TOKENS,
+    "cached_input_tokens": _TOKENS,
+    "output_tokens": _TOKENS,
+}
+
+
+async def async_setup_entry(
+    hass: HomeAssistant, entry: Account, async_add_entities: AddConfigEntryEntitiesCallback
+) -> None:
+    """Add the sensors of each agent."""
+    for subentry in entry.get_subentries_of_type(SUBENTRY_CONVERSATION):
+        agent = entry.runtime_data.agents[subentry.subentry_id]
+        sensors = [AgentSensor(agent, subentry, description) for description in _SENSORS]
+        totals = [TotalSensor(agent, subentry, _total(name, unit)) for name, unit in _TOTALS.items()]
+        async_add_entities([*sensors, *totals], config_subentry_id=subentry.subentry_id)
+
+
+def _total(name: str, unit: str) -> AgentSensorDescription:
+    return AgentSensorDescription(
+        key=name,
+        native_unit_of_measurement=unit,
+        state_class=SensorStateClass.TOTAL_INCREASING,
+        value=lambda agent: int(getattr(agent.statistics.totals, name)),
+    )
+
+
+class AgentSensor(AgentEntity, RestoreSensor):
+    """A figure that is told by the agent; written only when it changed."""
+
+    _attr_entity_category = EntityCategory.DIAGNOSTIC
+    _unrecorded_attributes = frozenset({"conversations"})
+
+    entity_description: AgentSensorDescription
+
+    def __init__(self, agent: Agent, subentry: ConfigSubentry, description: AgentSensorDescription) -> None:
+        super().__init__(agent, subentry)
+        self.entity_description = description
+        self._attr_translation_key = description.key
+        self._attr_unique_id = f"{subentry.subentry_id}_{description.key}"
+        self._update()
+
+    @override
+    async def async_added_to_hass(self) -> None:
+        await super().async_added_to_hass()
+        self.async_on_remove(self.agent.listen(self._on_change))
+
+    @callback
+    def _on_change(self) -> None:
+        if self._update():
+            self.async_write_ha_state()
+
+    def _update(self) -> bool:
+        """Read the figure; returns whether it changed."""
+        description = self.entity_description
+        before = self._attr_native_value, getattr(self, "_attr_extra_state_attributes", None)
+        self._attr_native_value = description.value(self.agent)
+        if description.attributes:
+            self._attr_extra_state_attributes = description.attributes(self.agent)
+        return before != (self._attr_native_value, getattr(self, "_attr_extra_state_attributes", None))
+
+
+class TotalSensor(AgentSensor):
+    """A sum over all turns, which goes on after a restart."""
+
+    @override
+    async def async_added_to_hass(self) -> None:
+        last = await self.async_get_last_sensor_data()
+        if last is not None and isinstance(last.native_value, int | float):
+            self.agent.statistics.totals.add(self.entity_description.key, int(last.native_value))
+            self._update()
+        await super().async_added_to_hass()

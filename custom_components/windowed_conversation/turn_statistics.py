@@ -1,0 +1,64 @@
+"""What an agent counts over its turns, beside what its windows count themselves. What shows it is `sensor`."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from .turn.routing import Route
+from .turn.turn import Outcome
+
+
+class LastRoute(StrEnum):
+    """How the last turn was answered, in the words of the sensor."""
+
+    LOCAL = "local"
+    MODEL = "model"
+    FALLBACK = "fallback"
+    ERROR = "error"
+
+
+_LAST_ROUTES = {
+    Route.LOCAL: LastRoute.LOCAL,
+    Route.LLM: LastRoute.MODEL,
+    Route.FALLBACK: LastRoute.FALLBACK,
+}
+
+
+@dataclass(slots=True)
+class Totals:
+    """Sums over all turns of an agent, over restarts too: messages, turns and tokens."""
+
+    evicted_messages: int = 0
+    turns_local: int = 0
+    turns_model: int = 0
+    input_tokens: int = 0
+    cached_input_tokens: int = 0
+    output_tokens: int = 0
+
+    def add(self, name: str, amount: int) -> None:
+        """Add to one sum."""
+        setattr(self, name, getattr(self, name) + amount)
+
+
+class AgentStatistics:
+    """The totals of an agent and the figures of its last turn; times are in seconds."""
+
+    def __init__(self) -> None:
+        self.totals = Totals()
+        self.last_route: LastRoute | None = None
+        self.time_to_first_token: float | None = None
+        self.turn_duration: float | None = None
+
+    def on_turn(self, outcome: Outcome, evicted_messages: int) -> None:
+        """Take in a turn that ended."""
+        totals = self.totals
+        totals.evicted_messages += evicted_messages
+        totals.input_tokens += outcome.usage.input
+        totals.cached_input_tokens += outcome.usage.cached
+        totals.output_tokens += outcome.usage.output
+        self.turn_duration = outcome.duration
+        if outcome.first_word is not None:
+            self.time_to_first_token = outcome.first_word
+        self.last_route = LastRoute.ERROR if outcome.error else _LAST_ROUTES[outcome.decision.route]
+        if outcome.error is None:
+            totals.turns_local += outcome.decision.route is Route.LOCAL
+            totals.turns_model += outcome.decision.route is not Route.LOCAL

@@ -1,0 +1,254 @@
+"""A real Home Assistant with lights to switch, the scripted model server, and an account that reaches it."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import AsyncExitStack
+import gc
+from typing import Any
+
+from aiohttp import web
+from homeassistant import block_async_io
+from homeassistant.components import conversation
+from homeassistant.components.conversation import ConversationResult
+from homeassistant.components.homeassistant.exposed_entities import async_expose_entity
+from homeassistant.config_entries import SOURCE_USER, ConfigSubentryData
+from homeassistant.const import CONF_API_KEY, CONF_LLM_HASS_API, CONF_MODEL, CONF_URL
+from homeassistant.core import Context, HomeAssistant
+from homeassistant.data_entry_flow import FlowManager
+from homeassistant.helpers import area_registry as ar, entity_registry as er
+from homeassistant.setup import async_setup_component
+import pytest
+from pytest_homeassistant_custom_component.common import MockConfigEntry
+
+from custom_components.windowed_conversation.agent import Agent
+from custom_components.windowed_conversation.const import (
+    CONF_PROVIDER,
+    DOMAIN,
+    PROVIDER_NONE,
+    PROVIDER_OPENAI_CHAT,
+    SUBENTRY_CONVERSATION,
+)
+from demo.model_server import ModelServer
+
+from .flow_texts import missing_texts
+
+AGENT = "conversation.ada"
+
+type Say = Callable[..., Coroutine[Any, Any, ConversationResult]]
+type Page = Callable[..., Coroutine[Any, Any, str]]
+type SetUp = Callable[..., Coroutine[Any, Any, MockConfigEntry]]
+
+
+@pytest.fixture(autouse=True)
+def _never_blocks(
+    disable_block_async_io: None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> Iterator[None]:
+    """Have Home Assistant's detector watch the event loop with all of its checks, as in a real one."""
+    monkeypatch.setattr(block_async_io, "_IN_TESTS", False)
+    block_async_io.enable()
+    yield
+    records = [record.getMessage() for phase in ("setup", "call") for record in caplog.get_records(phase)]
+    # what the harness itself patches into Home Assistant it finds through pkgutil
+    assert [m for m in records if "blocking call" in m and "pkgutil.py" not in m] == []
+
+
+@pytest.fixture(autouse=True)
+async def _real_world(
+    _never_blocks: None, enable_custom_integrations: None, socket_enabled: None
+) -> AsyncIterator[None]:
+    """Load this integration, and let it reach the model server on loopback."""
+    yield
+    # The SDK leaves the generator of a stream to the garbage collector, which closes it in a task of its own.
+    gc.collect()
+    await asyncio.sleep(0.02)
+
+
+@pytest.fixture(autouse=True)
+def _every_step_has_its_texts(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Look up the texts of each form, menu and abort that a flow shows."""
+    missing: list[str] = []
+    handle_step = FlowManager._async_handle_step
+
+    async def handled(*args: Any, **more: Any) -> Any:
+        result = await handle_step(*args, **more)
+        missing.extend(missing_texts(result))
+        return result
+
+    monkeypatch.setattr(FlowManager, "_async_handle_step", handled)
+    yield
+    assert missing == []
+
+
+@pytest.fixture
+async def model_server() -> AsyncIterator[ModelServer]:
+    """Return a scripted model that refuses requests which break the format's rules."""
+    async with ModelServer(strict=True) as server:
+        yield server
+
+
+@pytest.fixture
+async def page() -> AsyncIterator[Page]:
+    """Return what starts a server that answers every request with the same page; it returns the server's address."""
+    async with AsyncExitStack() as stack:
+
+        async def page(text: str, content_type: str = "text/html", status: int = 200) -> str:
+            async def answer(_request: web.Request) -> web.Response:
+                return web.Response(text=text, content_type=content_type, status=status)
+
+            app = web.Application()
+            app.router.add_route("*", "/{path:.*}", answer)
+            runner = web.AppRunner(app)
+            await runner.setup()
+            stack.push_async_callback(runner.cleanup)
+            await web.TCPSite(runner, "127.0.0.1", 0).start()
+            return f"http://127.0.0.1:{runner.addresses[0][1]}"
+
+        yield page
+
+
+@pytest.fixture
+async def home(hass: HomeAssistant) -> HomeAssistant:
+    """Return a home with a kitchen light and a hall light, exposed, and a cellar light that is not."""
+    for component in ("homeassistant", "conversation", "intent", "assist_pipeline"):
+        assert await async_setup_component(hass, component, {})
+    lights = {name: {"name": f"{name} light"} for name in ("kitchen", "hall", "cellar")}
+    assert await async_setup_component(hass, "input_boolean", {"input_boolean": lights})
+    await hass.async_block_till_done()
+    for name in lights:
+        async_expose_entity(hass, "conversation", f"input_boolean.{name}", name != "cellar")
+    return hass
+
+
+@pytest.fixture
+def set_up(home: HomeAssistant, model_server: ModelServer) -> SetUp:
+    """Set up an account with one agent; arguments change the agent's data, `options` and `account` theirs."""
+
+    async def set_up(
+        *, options: dict[str, Any] | None = None, account: dict[str, Any] | None = None, **agent: Any
+    ) -> MockConfigEntry:
+        data = {CONF_PROVIDER: PROVIDER_OPENAI_CHAT, CONF_URL: model_server.url, CONF_API_KEY: "key"}
+        subentry = ConfigSubentryData(
+            data={CONF_MODEL: "scripted", CONF_LLM_HASS_API: ["assist"], **agent},
+            subentry_type=SUBENTRY_CONVERSATION,
+            title="Ada",
+            unique_id=None,
+        )
+        entry = MockConfigEntry(
+            domain=DOMAIN,
+            title="Server",
+            data=data | (account or {}),
+            options=options or {},
+            subentries_data=[subentry],
+        )
+        entry.add_to_hass(home)
+        await home.config_entries.async_setup(entry.entry_id)
+        await home.async_block_till_done()
+        model_server.log.clear()
+        return entry
+
+    return set_up
+
+
+@pytest.fixture
+async def entry(set_up: SetUp) -> MockConfigEntry:
+    """Return an account with an agent that has the defaults."""
+    return await set_up()
+
+
+@pytest.fixture
+async def entry_without_model(set_up: SetUp) -> MockConfigEntry:
+    """Return an account without a model."""
+    return await set_up(account={CONF_PROVIDER: PROVIDER_NONE})
+
+
+class Submit:
+    """Submits the forms of one flow, one after the other; `shown` is the form that is open."""
+
+    def __init__(self, home: HomeAssistant, flows: FlowManager, shown: Any) -> None:
+        self._home = home
+        self._flows = flows
+        self.shown = shown
+
+    async def __call__(self, **user_input: Any) -> Any:
+        """Return what comes after the form that is open."""
+        self.shown = await self._flows.async_configure(self.shown["flow_id"], user_input)
+        await self._home.async_block_till_done()
+        return self.shown
+
+
+@pytest.fixture
+async def server_form(home: HomeAssistant) -> Submit:
+    """Open the form of a new account with a server."""
+    flows = home.config_entries.flow
+    menu = await flows.async_init(DOMAIN, context={"source": SOURCE_USER})
+    return Submit(home, flows, await flows.async_configure(menu["flow_id"], {"next_step_id": "server"}))
+
+
+@pytest.fixture
+def agent_of() -> Callable[[MockConfigEntry], Agent]:
+    """Return the account's only agent."""
+
+    def agent_of(entry: MockConfigEntry) -> Agent:
+        (agent,) = entry.runtime_data.agents.values()
+        return agent
+
+    return agent_of
+
+
+@pytest.fixture
+def say(home: HomeAssistant) -> Say:
+    """Say something to the agent, as an automation does."""
+
+    async def say(
+        text: str, conversation_id: str | None = "test", *, context: Context | None = None, **more: Any
+    ) -> ConversationResult:
+        result = await conversation.async_converse(
+            home,
+            text,
+            conversation_id,
+            context or Context(),
+            **{"language": "en", "agent_id": AGENT, **more},
+        )
+        for entry in home.config_entries.async_loaded_entries(DOMAIN):
+            for agent in entry.runtime_data.agents.values():
+                agent.tell()
+        await home.async_block_till_done()
+        return result
+
+    return say
+
+
+async def until(is_so: Callable[[], bool]) -> None:
+    """Return when it is so. Raises TimeoutError after five seconds."""
+    for _ in range(500):
+        if is_so():
+            return
+        await asyncio.sleep(0.01)
+    raise TimeoutError
+
+
+def speech(result: ConversationResult) -> str:
+    """Return what was said."""
+    return str(result.response.speech["plain"]["speech"])
+
+
+@pytest.fixture
+def figure(home: HomeAssistant) -> Callable[[str], str]:
+    """Return a sensor's state by its key."""
+
+    def figure(key: str) -> str:
+        registry = er.async_get(home)
+        (entity_id,) = [e.entity_id for e in registry.entities.values() if e.translation_key == key]
+        state = home.states.get(entity_id)
+        assert state is not None
+        return state.state
+
+    return figure
+
+
+@pytest.fixture
+def kitchen(home: HomeAssistant) -> ar.AreaEntry:
+    """Return an area with the kitchen light in it."""
+    area = ar.async_get(home).async_create("Kitchen")
+    er.async_get(home).async_update_entity("input_boolean.kitchen", area_id=area.id)
+    return area

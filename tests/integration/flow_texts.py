@@ -1,0 +1,65 @@
+"""Whether a flow's step has its texts in `translations/en.json`. What the texts look like is `test_repository`'s."""
+
+from collections.abc import Iterator
+import json
+from pathlib import Path
+from typing import Any
+
+from homeassistant.core import DOMAIN as HOMEASSISTANT_DOMAIN
+from homeassistant.data_entry_flow import FlowResultType, section
+
+import custom_components.windowed_conversation
+from custom_components.windowed_conversation.const import DOMAIN, SUBENTRY_CONVERSATION
+
+_TRANSLATIONS = Path(custom_components.windowed_conversation.__path__[0]) / "translations" / "en.json"
+_TEXTS = json.loads(_TRANSLATIONS.read_text(encoding="utf-8"))
+
+
+def missing_texts(result: dict[str, Any]) -> list[str]:
+    """Return the keys that the step of a flow needs and that have no text, or one with an unknown placeholder."""
+    texts = dict(_flat(_texts_of(result["handler"])))
+    placeholders = result.get("description_placeholders") or {}
+    return [key for key in _needed(result) if not _renders(texts.get(key), placeholders)]
+
+
+def _texts_of(handler: str | tuple[str, str]) -> dict[str, Any]:
+    if isinstance(handler, tuple):
+        return _TEXTS["config_subentries"][SUBENTRY_CONVERSATION]
+    return _TEXTS["config"] if handler == DOMAIN else _TEXTS["options"]
+
+
+def _flat(texts: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    for key, value in texts.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def _renders(text: str | None, placeholders: dict[str, str]) -> bool:
+    try:
+        return text is not None and bool(text.format(**placeholders))
+    except KeyError:
+        return False
+
+
+def _needed(result: dict[str, Any]) -> Iterator[str]:
+    match result["type"]:
+        case FlowResultType.MENU:
+            yield from (f"step.{result['step_id']}.menu_options.{option}" for option in result["menu_options"])
+        case FlowResultType.FORM:
+            yield f"step.{result['step_id']}.title"
+            yield from (f"error.{error}" for error in (result["errors"] or {}).values())
+            yield from _fields(result["data_schema"].schema, f"step.{result['step_id']}")
+        case FlowResultType.ABORT if result.get("translation_domain") != HOMEASSISTANT_DOMAIN:
+            yield f"abort.{result['reason']}"
+
+
+def _fields(schema: dict[Any, Any], prefix: str) -> Iterator[str]:
+    for field, value in schema.items():
+        if isinstance(value, section):
+            yield f"{prefix}.sections.{field}.name"
+            yield from _fields(value.schema.schema, f"{prefix}.sections.{field}")
+        else:
+            yield f"{prefix}.data.{field}"
+            yield f"{prefix}.data_description.{field}"

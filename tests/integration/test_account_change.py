@@ -1,0 +1,180 @@
+"""An account that changes: another key, another address. Its agents and their conversations stay."""
+
+import logging
+
+from homeassistant.config_entries import SOURCE_REAUTH, ConfigEntryState
+from homeassistant.const import CONF_API_KEY, CONF_URL
+from homeassistant.core import HomeAssistant
+from homeassistant.data_entry_flow import FlowResultType
+import pytest
+
+from custom_components.windowed_conversation.const import CONF_PROVIDER, PROVIDER_OPENAI_CHAT
+from demo.model_server import ModelServer
+
+from .conftest import Say, Submit, speech
+
+
+@pytest.fixture
+async def reauth_form(home: HomeAssistant, entry, model_server: ModelServer) -> Submit:
+    """Open the form that asks for another key, for a server that takes the key "new"."""
+    model_server.change(key="new")
+    return Submit(home, home.config_entries.flow, await entry.start_reauth_flow(home))
+
+
+@pytest.fixture
+async def reconfigure_form(home: HomeAssistant, entry) -> Submit:
+    """Open the form that changes the account."""
+    return Submit(home, home.config_entries.flow, await entry.start_reconfigure_flow(home))
+
+
+async def test_only_the_key_is_asked_for_again(reauth_form: Submit, model_server: ModelServer) -> None:
+    assert list(reauth_form.shown["data_schema"].schema) == [CONF_API_KEY]
+    assert reauth_form.shown["description_placeholders"]["url"] == model_server.url
+
+
+async def test_wrong_key_is_refused_again(reauth_form: Submit, entry) -> None:
+    before = entry.data
+
+    form = await reauth_form(api_key="wrong")
+
+    assert form["errors"] == {"base": "invalid_auth"}
+    assert entry.data == before
+
+
+async def test_new_key_is_taken_over(reauth_form: Submit, entry, model_server: ModelServer, say: Say) -> None:
+    await reauth_form(api_key="wrong")
+    agents = dict(entry.subentries)
+
+    done = await reauth_form(api_key="new")
+
+    assert (done["type"], done["reason"]) == (FlowResultType.ABORT, "reauth_successful")
+    assert entry.data == {
+        CONF_PROVIDER: PROVIDER_OPENAI_CHAT,
+        CONF_URL: model_server.url,
+        CONF_API_KEY: "new",
+    }
+    assert entry.state is ConfigEntryState.LOADED
+    assert entry.subentries == agents
+    assert "Nice to meet you" in speech(await say("my name is Ada"))
+
+
+async def test_conversation_goes_on_after_a_new_key(
+    home: HomeAssistant, entry, model_server: ModelServer, say: Say
+) -> None:
+    await say("my name is Ada")
+    model_server.change(key="new")
+    await say("what is my name?")
+    (flow,) = home.config_entries.flow.async_progress()
+
+    await Submit(home, home.config_entries.flow, flow)(api_key="new")
+
+    assert "Ada" in speech(await say("what is my name?"))
+
+
+async def test_account_that_could_not_be_set_up_is_set_up_with_the_new_key(
+    home: HomeAssistant, set_up, model_server: ModelServer, say: Say
+) -> None:
+    model_server.change(key="new")
+    entry = await set_up()
+    (flow,) = entry.async_get_active_flows(home, {SOURCE_REAUTH})
+
+    await Submit(home, home.config_entries.flow, flow)(api_key="new")
+
+    assert entry.state is ConfigEntryState.LOADED
+    assert "Nice to meet you" in speech(await say("my name is Ada"))
+
+
+async def test_key_that_is_accepted_again_is_kept(reauth_form: Submit, entry, model_server: ModelServer) -> None:
+    model_server.change(key="key")
+
+    done = await reauth_form()
+
+    assert done["reason"] == "reauth_successful"
+    assert entry.data[CONF_API_KEY] == "key"
+
+
+async def test_other_server_is_taken_over(reconfigure_form: Submit, entry, say: Say) -> None:
+    agents = dict(entry.subentries)
+    await say("my name is Ada")
+
+    async with ModelServer(strict=True, key="other") as other:
+        done = await reconfigure_form(url=other.address, api_key="other")
+        said = speech(await say("what is my name?"))
+
+        assert (done["type"], done["reason"]) == (FlowResultType.ABORT, "reconfigure_successful")
+        assert entry.data == {CONF_PROVIDER: PROVIDER_OPENAI_CHAT, CONF_URL: other.url, CONF_API_KEY: "other"}
+        assert entry.subentries == agents
+        assert "Ada" in said
+        assert len(other.requests) == 1
+
+
+async def test_change_suggests_the_address_and_hides_the_key(reconfigure_form: Submit, entry) -> None:
+    (address, key) = reconfigure_form.shown["data_schema"].schema
+
+    assert address.description == {"suggested_value": entry.data[CONF_URL]}
+    assert key.description is None
+
+
+async def test_key_that_is_left_out_stays(reconfigure_form: Submit, entry) -> None:
+    await reconfigure_form(url=entry.data[CONF_URL])
+
+    assert entry.data[CONF_API_KEY] == "key"
+
+
+async def test_key_is_taken_away_by_an_empty_one(reconfigure_form: Submit, entry) -> None:
+    await reconfigure_form(url=entry.data[CONF_URL], api_key="")
+
+    assert CONF_API_KEY not in entry.data
+
+
+async def test_change_that_does_not_work_is_refused(
+    reconfigure_form: Submit, entry, unused_tcp_port: int, model_server: ModelServer
+) -> None:
+    before = entry.data
+
+    form = await reconfigure_form(url=f"http://127.0.0.1:{unused_tcp_port}/v1")
+
+    assert form["errors"] == {"base": "cannot_connect"}
+    assert entry.data == before
+    assert (await reconfigure_form(url=model_server.url))["reason"] == "reconfigure_successful"
+
+
+async def test_account_whose_server_is_down_can_be_moved(
+    home: HomeAssistant, set_up, unused_tcp_port: int, model_server: ModelServer
+) -> None:
+    entry = await set_up(account={CONF_URL: f"http://127.0.0.1:{unused_tcp_port}/v1"})
+    form = Submit(home, home.config_entries.flow, await entry.start_reconfigure_flow(home))
+
+    await form(url=model_server.url)
+
+    assert entry.state is ConfigEntryState.LOADED
+
+
+async def test_two_accounts_do_not_become_the_same(
+    home: HomeAssistant, entry, set_up, model_server: ModelServer
+) -> None:
+    other = await set_up(account={CONF_API_KEY: "another"})
+    form = Submit(home, home.config_entries.flow, await other.start_reconfigure_flow(home))
+
+    done = await form(url=model_server.url, api_key="key")
+
+    assert (done["type"], done["reason"]) == (FlowResultType.ABORT, "already_configured")
+    assert other.data[CONF_API_KEY] == "another"
+
+
+async def test_account_without_a_model_has_nothing_to_change(home: HomeAssistant, entry_without_model) -> None:
+    result = await entry_without_model.start_reconfigure_flow(home)
+
+    assert (result["type"], result["reason"]) == (FlowResultType.ABORT, "nothing_to_change")
+
+
+async def test_account_is_set_up_again_once(
+    reconfigure_form: Submit, entry, model_server: ModelServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+    model_server.log.clear()
+
+    await reconfigure_form(url=entry.data[CONF_URL], api_key="other")
+
+    assert [record.path for record in model_server.log.records] == ["/v1/models"] * 2
+    assert "update listener" not in caplog.text

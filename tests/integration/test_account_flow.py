@@ -1,0 +1,279 @@
+"""The forms of an account, from the menu to an agent that answers; each mistake is told, and can be put right."""
+
+import json
+from typing import Any
+
+from homeassistant.config_entries import SOURCE_USER, ConfigEntryState
+from homeassistant.const import CONF_API_KEY, CONF_LLM_HASS_API, CONF_MODEL, CONF_NAME, CONF_URL
+from homeassistant.core import HomeAssistant
+from homeassistant.data_entry_flow import FlowResultType
+import pytest
+from pytest_homeassistant_custom_component.common import MockConfigEntry
+
+from custom_components.windowed_conversation.const import (
+    CONF_PROVIDER,
+    CONF_ROUTING,
+    DEFAULT_AGENT_NAME,
+    DOMAIN,
+    OPENAI_URL,
+    PROVIDER_NONE,
+    PROVIDER_OPENAI_CHAT,
+)
+from demo.model_server import ModelServer
+
+from .conftest import Page, Say, Submit, speech
+
+
+async def test_menu_asks_who_is_to_answer(home: HomeAssistant) -> None:
+    menu = await home.config_entries.flow.async_init(DOMAIN, context={"source": SOURCE_USER})
+
+    assert menu["type"] is FlowResultType.MENU
+    assert menu["menu_options"] == ["server", "local"]
+
+
+async def test_server_form_suggests_the_address_of_openai(server_form: Submit) -> None:
+    (address, key) = server_form.shown["data_schema"].schema
+
+    assert (address, key) == (CONF_URL, CONF_API_KEY)
+    assert address.description == {"suggested_value": OPENAI_URL}
+
+
+async def test_models_of_the_server_are_offered(server_form: Submit, model_server: ModelServer) -> None:
+    form = await server_form(url=model_server.url)
+
+    assert form["step_id"] == "model"
+    fields = form["data_schema"].schema
+    assert fields[CONF_MODEL].config["options"] == model_server.settings.listed_models()
+    assert form["data_schema"]({}) == {CONF_NAME: DEFAULT_AGENT_NAME, CONF_MODEL: "scripted"}
+
+
+async def test_account_and_its_first_agent_are_made(server_form: Submit, model_server: ModelServer) -> None:
+    await server_form(url=model_server.url, api_key="key")
+
+    made = await server_form(name="Ada", model="scripted")
+
+    assert made["type"] is FlowResultType.CREATE_ENTRY
+    entry = made["result"]
+    assert entry.title == model_server.address.removeprefix("http://")
+    assert entry.data == {CONF_PROVIDER: PROVIDER_OPENAI_CHAT, CONF_URL: model_server.url, CONF_API_KEY: "key"}
+    (agent,) = entry.subentries.values()
+    assert agent.title == "Ada"
+    assert agent.data == {CONF_MODEL: "scripted", CONF_LLM_HASS_API: ["assist"], CONF_ROUTING: "local_first"}
+
+
+async def test_agent_answers_as_soon_as_it_is_made(server_form: Submit, model_server: ModelServer, say: Say) -> None:
+    await server_form(url=model_server.url)
+    await server_form(name="Ada", model="scripted")
+
+    await say("my name is Grace")
+
+    assert "Grace" in speech(await say("what is my name?"))
+
+
+async def test_model_can_be_typed(server_form: Submit, model_server: ModelServer) -> None:
+    await server_form(url=model_server.url)
+
+    made = await server_form(name="Ada", model=" my-own-model ")
+
+    (agent,) = made["result"].subentries.values()
+    assert agent.data[CONF_MODEL] == "my-own-model"
+
+
+async def test_server_without_models_lets_a_model_be_typed(server_form: Submit, page: Page) -> None:
+    address = await page(json.dumps({"object": "list", "data": []}), "application/json")
+
+    form = await server_form(url=f"{address}/v1")
+
+    assert form["data_schema"].schema[CONF_MODEL].config["options"] == []
+    made = await server_form(name="Ada", model="my-own-model")
+    assert made["type"] is FlowResultType.CREATE_ENTRY
+
+
+async def test_blank_model_is_refused(server_form: Submit, model_server: ModelServer) -> None:
+    await server_form(url=model_server.url)
+
+    form = await server_form(name="Ada", model="  ")
+
+    assert form["errors"] == {CONF_MODEL: "model_missing"}
+    made = await server_form(name="Ada", model="scripted")
+    assert made["type"] is FlowResultType.CREATE_ENTRY
+
+
+async def test_agent_without_a_name_gets_ours(server_form: Submit, model_server: ModelServer) -> None:
+    await server_form(url=model_server.url)
+
+    made = await server_form(name=" ", model="scripted")
+
+    (agent,) = made["result"].subentries.values()
+    assert agent.title == DEFAULT_AGENT_NAME
+
+
+@pytest.mark.parametrize("written", ["{address}", "{address}/", " {address}/v1 ", "{address}/v1/"])
+async def test_address_is_found_however_it_is_written(
+    server_form: Submit, model_server: ModelServer, written: str
+) -> None:
+    await server_form(url=written.format(address=model_server.address))
+
+    made = await server_form(name="Ada", model="scripted")
+
+    assert made["result"].data[CONF_URL] == model_server.url
+
+
+async def test_name_and_password_in_an_address_are_not_in_the_title(
+    server_form: Submit, model_server: ModelServer
+) -> None:
+    await server_form(url=model_server.url.replace("//", "//ada:secret@"))
+
+    made = await server_form(name="Ada", model="scripted")
+
+    assert made["result"].title == model_server.address.removeprefix("http://")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "   ",
+        "localhost:8080/v1",
+        "my server",
+        "http://my server/v1",
+        "ftp://localhost/v1",
+        "http://",
+        "http:///v1",
+        "http://:8080/v1",
+        "http://localhost:99999/v1",
+        "http://localhost:0/v1",
+        "http://localhost:port/v1",
+        "http://[::1/v1",
+        "http://local\x07host/v1",
+        "http://127.0.0.256/v1",
+        "http://-\N{SNOWMAN}-/v1",
+    ],
+)
+async def test_what_is_no_address_is_refused(server_form: Submit, model_server: ModelServer, url: str) -> None:
+    form = await server_form(url=url)
+
+    assert form["errors"] == {CONF_URL: "invalid_url"}
+    assert (await server_form(url=model_server.url))["step_id"] == "model"
+
+
+@pytest.mark.parametrize("key", [{}, {CONF_API_KEY: "wrong"}])
+async def test_wrong_key_is_refused(server_form: Submit, model_server: ModelServer, key: dict[str, Any]) -> None:
+    model_server.change(key="right")
+
+    form = await server_form(url=model_server.url, **key)
+
+    assert form["errors"] == {"base": "invalid_auth"}
+    assert (await server_form(url=model_server.url, api_key="right"))["step_id"] == "model"
+
+
+async def test_refused_form_keeps_the_address_and_not_the_key(server_form: Submit, model_server: ModelServer) -> None:
+    model_server.change(key="right")
+
+    form = await server_form(url=model_server.url, api_key="wrong")
+
+    (address, key) = form["data_schema"].schema
+    assert address.description == {"suggested_value": model_server.url}
+    assert key.description is None
+
+
+async def test_server_that_is_down_is_told(server_form: Submit, unused_tcp_port: int) -> None:
+    url = f"http://127.0.0.1:{unused_tcp_port}/v1"
+
+    form = await server_form(url=url)
+
+    assert form["errors"] == {"base": "cannot_connect"}
+    async with ModelServer(port=unused_tcp_port):
+        assert (await server_form(url=url))["step_id"] == "model"
+
+
+@pytest.mark.parametrize(
+    ("fault", "error"),
+    [
+        ("401", "invalid_auth"),
+        ("403", "invalid_auth"),
+        ("404", "not_compatible"),
+        ("429", "cannot_connect"),
+        ("quota", "no_credit"),
+        ("500", "cannot_connect"),
+        ("html", "cannot_connect"),
+        ("cut_before_headers", "cannot_connect"),
+    ],
+)
+async def test_server_in_trouble_is_told(
+    server_form: Submit, model_server: ModelServer, fault: str, error: str
+) -> None:
+    model_server.fault(fault, 1)
+
+    form = await server_form(url=model_server.url)
+
+    assert form["errors"] == {"base": error}
+    assert (await server_form(url=model_server.url))["step_id"] == "model"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        ("<html><body>Welcome to my router</body></html>", "text/html"),
+        ("", "text/plain"),
+        ("{", "application/json"),
+        ("null", "application/json"),
+        ('"models"', "application/json"),
+        ("[]", "application/json"),
+        ('{"error": "no"}', "application/json"),
+        ('{"data": null}', "application/json"),
+        ('{"data": "scripted"}', "application/json"),
+        ('{"data": [null]}', "application/json"),
+        ('{"data": [{"id": 1}]}', "application/json"),
+        ("not here", "text/plain", 404),
+    ],
+)
+async def test_what_lists_no_models_is_refused(
+    server_form: Submit, model_server: ModelServer, page: Page, answer: tuple[Any, ...]
+) -> None:
+    form = await server_form(url=await page(*answer))
+
+    assert form["errors"] == {"base": "not_compatible"}
+    assert (await server_form(url=model_server.url))["step_id"] == "model"
+
+
+async def test_same_account_is_not_made_twice(home: HomeAssistant, entry, server_form: Submit) -> None:
+    again = await server_form(url=entry.data[CONF_URL], api_key=entry.data[CONF_API_KEY])
+
+    assert (again["type"], again["reason"]) == (FlowResultType.ABORT, "already_configured")
+    assert home.config_entries.async_entries(DOMAIN) == [entry]
+
+
+async def test_other_key_of_the_same_server_is_another_account(entry, server_form: Submit) -> None:
+    form = await server_form(url=entry.data[CONF_URL], api_key="another")
+
+    assert form["step_id"] == "model"
+
+
+async def test_account_without_a_model_needs_nothing(home: HomeAssistant, local_account) -> None:
+    made = await local_account()
+
+    assert made["type"] is FlowResultType.CREATE_ENTRY
+    assert made["result"].data == {CONF_PROVIDER: PROVIDER_NONE}
+    assert made["result"].state is ConfigEntryState.LOADED
+    (agent,) = made["result"].subentries.values()
+    assert (agent.title, agent.data) == (DEFAULT_AGENT_NAME, {})
+
+
+async def test_second_account_without_a_model_is_none(entry_without_model: MockConfigEntry, local_account) -> None:
+    again = await local_account()
+
+    assert (again["type"], again["reason"]) == (FlowResultType.ABORT, "already_configured")
+
+
+@pytest.fixture
+def local_account(home: HomeAssistant):
+    """Return what goes through the flow of an account without a model."""
+
+    async def made() -> dict[str, Any]:
+        menu = await home.config_entries.flow.async_init(DOMAIN, context={"source": SOURCE_USER})
+        result = await home.config_entries.flow.async_configure(menu["flow_id"], {"next_step_id": "local"})
+        await home.async_block_till_done()
+        return result
+
+    return made

@@ -1,0 +1,214 @@
+"""Whatever goes wrong: a spoken answer in time, the window as before the turn, nothing said in the log."""
+
+import asyncio
+import logging
+
+from homeassistant.core import HomeAssistant
+from homeassistant.helpers.intent import IntentResponseType
+import pytest
+
+from custom_components.windowed_conversation.const import (
+    CONF_FIRST_WORD_TIMEOUT,
+    CONF_LIMITS,
+    CONF_ROUTING,
+    CONF_TOOL_ITERATIONS,
+    CONF_TURN_TIMEOUT,
+)
+from demo.model_server import FAULTS, ModelServer
+
+from .conftest import Say, SetUp, speech, until
+
+SHORT_LIMITS = {CONF_FIRST_WORD_TIMEOUT: 0.3, CONF_TURN_TIMEOUT: 5, CONF_TOOL_ITERATIONS: 10}
+
+# What a person hears. Faults that a turn survives are not in here.
+HEARD = {
+    "400": "did not accept the question",
+    "401": "did not accept the key",
+    "403": "did not accept the key",
+    "404": "did not accept the question",
+    "413": "longer than the model can read",
+    "422": "did not accept the question",
+    "429": "try again in 7 seconds",
+    "quota": "no credit left",
+    "500": "cannot be reached right now",
+    "503": "cannot be reached right now",
+    "context_overflow": "longer than the model can read",
+    "context_overflow_llama": "longer than the model can read",
+    "azure_filter": "declined to answer",
+    "html": "cannot be reached right now",
+    "json_200": "could not be read",
+    "no_answer": "did not answer in time",
+    "cut_before_headers": "cannot be reached right now",
+    "silence_after_headers": "did not answer in time",
+    "silence_mid_stream": "did not answer in time",
+    "cut_mid_stream": "cannot be reached right now",
+    "cut_mid_event": "cannot be reached right now",
+    "reset_mid_stream": "cannot be reached right now",
+    "malformed_event": "could not be read",
+    "error_in_stream": "cannot be reached right now",
+    "no_terminal": "could not be read",
+    "empty_answer": "gave no answer",
+    "length": "was cut off",
+    "content_filter": "declined to answer",
+    "refusal": "declined to answer",
+    "same_call": "the same step again and again",
+}
+
+SECRET = "the pelican is my secret word"
+
+
+def test_every_fault_of_the_server_is_in_the_table() -> None:
+    assert HEARD.keys() == FAULTS.keys()
+
+
+@pytest.fixture
+async def agent(set_up: SetUp):
+    """Return an account whose agent is not patient."""
+    return await set_up(**{CONF_LIMITS: SHORT_LIMITS})
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_fault_is_spoken_and_leaves_no_trace(
+    *, fault: str, agent, say: Say, model_server: ModelServer, caplog: pytest.LogCaptureFixture, figure
+) -> None:
+    await say("my name is Ada")
+    window = next(iter(agent.runtime_data.agents.values())).windows.newest_first()[0]
+    before = window.messages(), window.stats()
+    caplog.clear()
+    caplog.set_level(logging.INFO)
+    model_server.fault(fault, retry_after=7)
+
+    result = await say(SECRET)
+
+    assert HEARD[fault] in speech(result)
+    assert result.response.response_type is IntentResponseType.ERROR
+    assert (window.messages(), window.stats()) == before
+    assert figure("last_route") == "error"
+    assert "Traceback" not in caplog.text
+    assert "pelican" not in caplog.text
+
+
+async def test_conversation_goes_on_after_a_fault(agent, say: Say, model_server: ModelServer) -> None:
+    await say("my name is Ada")
+    model_server.fault("cut_mid_stream", 1)
+    await say(SECRET)
+
+    assert "Ada" in speech(await say("what is my name?"))
+    assert "pelican" not in str(model_server.requests[-1].body)
+
+
+async def test_what_was_said_before_a_break_stands(agent, say: Say, model_server: ModelServer) -> None:
+    model_server.fault("cut_mid_stream", after_words=3)
+
+    said = speech(await say("tell me a story about the sea"))
+
+    assert said.endswith("The model's server cannot be reached right now.")
+    assert not said.startswith("The model's server")
+
+
+async def test_refused_key_asks_for_another(home: HomeAssistant, agent, say: Say, model_server: ModelServer) -> None:
+    model_server.fault("401")
+
+    await say(SECRET)
+
+    (flow,) = home.config_entries.flow.async_progress()
+    assert flow["context"]["source"] == "reauth"
+
+
+@pytest.mark.parametrize("text", ["", "   ", "\n\t", "\x00\x07"])
+async def test_blank_input_is_answered_without_a_request(text: str, agent, say: Say, model_server: ModelServer) -> None:
+    assert speech(await say(text)) == "I did not hear anything."
+    assert model_server.requests == []
+
+
+async def test_a_hundred_thousand_characters_are_sent(agent, say: Say, model_server: ModelServer) -> None:
+    await say("word " * 20_000)
+
+    assert len(model_server.requests[-1].body["messages"][-1]["content"]) > 99_000
+    assert model_server.requests[-1].violations == []
+
+
+async def test_control_characters_are_left_out_and_emoji_stay(agent, say: Say, model_server: ModelServer) -> None:
+    await say("my\x00 name\ud800 is Ada \N{GRINNING FACE}\x1b")
+
+    assert model_server.requests[-1].body["messages"][-1]["content"].endswith("my name is Ada \N{GRINNING FACE}")
+
+
+@pytest.mark.parametrize("conversation_id", [None, "unknown", "01HZZZZZZZZZZZZZZZZZZZZZZZ", "my own conversation"])
+async def test_any_conversation_id_is_answered(conversation_id, agent, say: Say) -> None:
+    result = await say("my name is Ada", conversation_id)
+
+    assert result.response.response_type is IntentResponseType.ACTION_DONE
+    assert "Ada" in speech(await say("what is my name?", result.conversation_id))
+
+
+async def test_expired_id_begins_a_new_conversation(agent, say: Say) -> None:
+    expired = "01HZZZZZZZZZZZZZZZZZZZZZZZ"
+
+    assert (await say("my name is Ada", expired)).conversation_id != expired
+
+
+async def test_template_error_in_the_instructions_is_spoken(set_up: SetUp, say: Say) -> None:
+    await set_up(prompt="You live in {{ states.sensor.outside.state | float }}")
+
+    assert "instructions of this assistant contain a mistake" in speech(await say(SECRET))
+
+
+async def test_missing_tools_are_spoken(set_up: SetUp, say: Say) -> None:
+    await set_up(llm_hass_api=["gone"])
+
+    assert "tools of this assistant are not available" in speech(await say(SECRET))
+
+
+async def test_server_that_goes_away_is_spoken(agent, say: Say, model_server: ModelServer) -> None:
+    await model_server.stop()
+
+    assert "cannot be reached right now" in speech(await say(SECRET))
+
+
+async def test_nothing_is_asked_where_home_assistant_answers_alone(
+    set_up: SetUp, say: Say, model_server: ModelServer
+) -> None:
+    await set_up(**{CONF_ROUTING: "local_only"})
+
+    result = await say("switch the flux capacitor into reverse")
+
+    assert result.response.response_type is IntentResponseType.ERROR
+    assert "Sorry" in speech(result)
+    assert model_server.requests == []
+
+
+async def test_account_without_a_model_switches_lights(home: HomeAssistant, entry_without_model, say: Say) -> None:
+    await say("turn on kitchen light")
+
+    assert home.states.get("input_boolean.kitchen").state == "on"
+
+
+async def test_cancelled_turn_leaves_the_window_as_before(
+    home: HomeAssistant, agent, say: Say, model_server: ModelServer
+) -> None:
+    await say("my name is Ada")
+    window = next(iter(agent.runtime_data.agents.values())).windows.newest_first()[0]
+    before = window.messages()
+    model_server.change(delay=0.05)
+    turn = asyncio.create_task(say("tell me a story about the sea"))
+    await until(lambda: window.is_open)
+
+    turn.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await turn
+
+    assert window.messages() == before
+    model_server.change(delay=0)
+    assert "Ada" in speech(await say("what is my name?"))
+
+
+async def test_turns_that_arrive_together_wait_for_each_other(agent, say: Say, model_server: ModelServer) -> None:
+    model_server.change(delay=0.01)
+
+    await asyncio.gather(*(say(f"remember that the number {n} is lucky") for n in range(5)))
+
+    window = next(iter(agent.runtime_data.agents.values())).windows.newest_first()[0]
+    roles = [message.role for message in window.messages()[1:]]
+    assert roles == ["user", "assistant"] * 5
+    assert all(request.violations == [] for request in model_server.requests)

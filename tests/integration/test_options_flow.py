@@ -1,0 +1,158 @@
+"""The window's settings: checked, and live in conversations that are open; nothing is set up again for them."""
+
+from homeassistant.core import HomeAssistant
+from homeassistant.data_entry_flow import FlowResultType, InvalidData
+import pytest
+
+from custom_components.windowed_conversation.const import CONF_EXPIRY_HOURS, CONF_HISTORY_TOKENS, CONF_TRIM_SHARE
+from custom_components.windowed_conversation.window import EstimatedCounter, Message, message_tokens
+from demo.model_server import ModelServer
+
+from .conftest import Say, Submit, speech
+
+SMALL = {CONF_HISTORY_TOKENS: 1000, CONF_TRIM_SHARE: 25, CONF_EXPIRY_HOURS: 24}
+
+
+@pytest.fixture
+async def options_form(home: HomeAssistant, entry) -> Submit:
+    """Open the form of the account's options."""
+    flows = home.config_entries.options
+    return Submit(home, flows, await flows.async_init(entry.entry_id))
+
+
+def suggested(form: Submit) -> dict[str, int]:
+    """Return what the form suggests, by field."""
+    return {str(field): field.description["suggested_value"] for field in form.shown["data_schema"].schema}
+
+
+def history_tokens(body: dict) -> int:
+    """Return what the messages after the system prompt cost, by the agent's own estimate."""
+    counter = EstimatedCounter()
+    return sum(message_tokens(Message.user(message["content"]), counter) for message in body["messages"][1:])
+
+
+async def test_defaults_are_suggested(options_form: Submit) -> None:
+    assert suggested(options_form) == {CONF_HISTORY_TOKENS: 8000, CONF_TRIM_SHARE: 25, CONF_EXPIRY_HOURS: 24}
+
+
+async def test_what_was_entered_is_kept_as_whole_numbers(home: HomeAssistant, options_form: Submit, entry) -> None:
+    done = await options_form(history_tokens=1000.0, trim_share=10.0, expiry_hours=48.0)
+
+    assert done["type"] is FlowResultType.CREATE_ENTRY
+    assert entry.options == {CONF_HISTORY_TOKENS: 1000, CONF_TRIM_SHARE: 10, CONF_EXPIRY_HOURS: 48}
+    assert {type(value) for value in entry.options.values()} == {int}
+    again = Submit(home, home.config_entries.options, await home.config_entries.options.async_init(entry.entry_id))
+    assert suggested(again) == entry.options
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {CONF_HISTORY_TOKENS: 99},
+        {CONF_HISTORY_TOKENS: 0},
+        {CONF_HISTORY_TOKENS: -8000},
+        {CONF_HISTORY_TOKENS: 2_000_001},
+        {CONF_HISTORY_TOKENS: "many"},
+        {CONF_TRIM_SHARE: -1},
+        {CONF_TRIM_SHARE: 91},
+        {CONF_EXPIRY_HOURS: 0},
+        {CONF_EXPIRY_HOURS: 8761},
+    ],
+)
+async def test_value_out_of_range_is_refused(options_form: Submit, entry, wrong: dict) -> None:
+    with pytest.raises(InvalidData) as refused:
+        await options_form(**SMALL | wrong)
+
+    assert refused.value.schema_errors.keys() == wrong.keys()
+    assert entry.options == {}
+
+
+@pytest.mark.parametrize(
+    "least_and_most",
+    [
+        {CONF_HISTORY_TOKENS: 100, CONF_TRIM_SHARE: 0, CONF_EXPIRY_HOURS: 1},
+        {CONF_HISTORY_TOKENS: 2_000_000, CONF_TRIM_SHARE: 90, CONF_EXPIRY_HOURS: 8760},
+    ],
+)
+async def test_whole_range_reaches_the_agent(options_form: Submit, entry, agent_of, least_and_most: dict) -> None:
+    await options_form(**least_and_most)
+
+    config = agent_of(entry).config
+    assert config.policy.history_tokens == least_and_most[CONF_HISTORY_TOKENS]
+    assert config.policy.trim_share == least_and_most[CONF_TRIM_SHARE] / 100
+    assert config.expiry_seconds == least_and_most[CONF_EXPIRY_HOURS] * 3600
+
+
+async def test_nothing_is_set_up_again(
+    options_form: Submit, entry, agent_of, model_server: ModelServer, say: Say
+) -> None:
+    await say("my name is Ada")
+    data, agent, (window,) = entry.runtime_data, agent_of(entry), agent_of(entry).windows.newest_first()
+    model_server.log.clear()
+
+    await options_form(**SMALL)
+
+    assert entry.runtime_data is data
+    assert agent_of(entry) is agent
+    assert agent.windows.newest_first() == [window]
+    assert len(model_server.log.records) == 0
+
+
+async def test_next_request_fits_a_smaller_window(
+    options_form: Submit, entry, agent_of, model_server: ModelServer, say: Say
+) -> None:
+    for _ in range(5):
+        await say("tell me a story about the sea in 250 words")
+    assert history_tokens(model_server.requests[-1].body) > 1000
+
+    await options_form(**SMALL)
+    await say("how many messages do you see?")
+
+    assert history_tokens(model_server.requests[-1].body) <= 1000
+    (window,) = agent_of(entry).windows.newest_first()
+    assert window.stats().max_tokens == 1000
+    assert window.stats().current_tokens <= 1000
+
+
+async def test_open_conversation_is_trimmed_and_counted_at_once(options_form: Submit, entry, say: Say, figure) -> None:
+    for _ in range(5):
+        await say("tell me a story about the sea in 250 words")
+
+    await options_form(**SMALL)
+
+    assert figure("window_size") == "1000"
+    assert int(figure("window_tokens")) <= 750
+    assert float(figure("window_utilization")) <= 75
+    assert int(figure("evicted_messages")) == 10 - int(figure("window_messages"))
+
+
+async def test_other_conversations_are_still_there(options_form: Submit, entry, say: Say, figure) -> None:
+    await say("my name is Ada", "one")
+    await say("my name is Grace", "two")
+
+    await options_form(**SMALL)
+
+    assert figure("active_conversations") == "2"
+    assert "Ada" in speech(await say("what is my name?", "one"))
+    assert "Grace" in speech(await say("what is my name?", "two"))
+
+
+async def test_agent_keeps_a_window_of_its_own(home: HomeAssistant, set_up, figure) -> None:
+    entry = await set_up(**{CONF_HISTORY_TOKENS: 600})
+    flows = home.config_entries.options
+
+    await Submit(home, flows, await flows.async_init(entry.entry_id))(**SMALL)
+
+    assert figure("window_size") == "600"
+
+
+async def test_options_of_an_account_that_is_away_wait_for_it(
+    home: HomeAssistant, options_form: Submit, entry, figure
+) -> None:
+    await home.config_entries.async_unload(entry.entry_id)
+
+    await options_form(**SMALL)
+    await home.config_entries.async_setup(entry.entry_id)
+    await home.async_block_till_done()
+
+    assert figure("window_size") == "1000"

@@ -1,0 +1,296 @@
+"""The figures of an agent on its device: what each is, what a turn does to it, and what a restart leaves of it."""
+
+import asyncio
+import logging
+from typing import Any
+
+from homeassistant.const import EntityCategory
+from homeassistant.core import Event, EventStateChangedData, HomeAssistant, State, callback
+from homeassistant.helpers import entity_registry as er
+from homeassistant.helpers.event import async_track_state_change_event
+from homeassistant.helpers.icon import async_get_icons
+import pytest
+from pytest_homeassistant_custom_component.common import mock_restore_cache_with_extra_data
+
+from custom_components.windowed_conversation.const import CONF_HISTORY_TOKENS, DOMAIN
+from custom_components.windowed_conversation.turn.routing import Decision, Reason, Route
+from custom_components.windowed_conversation.turn.turn import Outcome
+from demo.model_server import ModelServer
+
+from .conftest import Say, SetUp
+
+LONG = "tell me a story about the sea in 300 words"
+TOTALS = (
+    "evicted_messages",
+    "turns_local",
+    "turns_model",
+    "input_tokens",
+    "cached_input_tokens",
+    "output_tokens",
+)
+
+# By translation key: the name, the unit, the device class and the state class.
+SENSORS = {
+    "window_messages": ("Window messages", "messages", None, "measurement"),
+    "window_exchanges": ("Window exchanges", "exchanges", None, "measurement"),
+    "window_tokens": ("Window tokens", "tokens", None, "measurement"),
+    "window_size": ("Window size", "tokens", None, "measurement"),
+    "window_utilization": ("Window utilization", "%", None, "measurement"),
+    "evicted_messages": ("Evicted messages", "messages", None, "total_increasing"),
+    "active_conversations": ("Active conversations", "conversations", None, "measurement"),
+    "last_route": ("Last route", None, "enum", None),
+    "turns_local": ("Turns answered locally", "turns", None, "total_increasing"),
+    "turns_model": ("Turns answered by the model", "turns", None, "total_increasing"),
+    "input_tokens": ("Input tokens", "tokens", None, "total_increasing"),
+    "cached_input_tokens": ("Cached input tokens", "tokens", None, "total_increasing"),
+    "output_tokens": ("Output tokens", "tokens", None, "total_increasing"),
+    "time_to_first_token": ("Time to first token", "s", "duration", "measurement"),
+    "turn_duration": ("Turn duration", "s", "duration", "measurement"),
+}
+
+UNKNOWN_AT_FIRST = ("last_route", "time_to_first_token", "turn_duration")
+SHOWN_AT_FIRST = dict.fromkeys(SENSORS, "0") | dict.fromkeys(UNKNOWN_AT_FIRST, "unknown") | {"window_size": "8000"}
+
+
+@pytest.fixture
+def sensors(home: HomeAssistant, entry) -> dict[str, er.RegistryEntry]:
+    """Return the entry's sensors by their translation keys."""
+    entities = er.async_entries_for_config_entry(er.async_get(home), entry.entry_id)
+    return {str(entity.translation_key): entity for entity in entities if entity.domain == "sensor"}
+
+
+@pytest.fixture
+def totals(figure):
+    """Return what reads all totals."""
+
+    def totals() -> dict[str, str]:
+        return {key: figure(key) for key in TOTALS}
+
+    return totals
+
+
+@pytest.fixture
+def conversations(home: HomeAssistant):
+    """Return what reads the figures per conversation."""
+
+    def conversations() -> list[dict[str, Any]]:
+        return home.states.get("sensor.ada_window_utilization").attributes["conversations"]
+
+    return conversations
+
+
+def test_there_are_these_sensors_and_no_others(sensors) -> None:
+    assert sensors.keys() == SENSORS.keys()
+
+
+@pytest.mark.parametrize("key", SENSORS)
+async def test_sensor_is_what_it_should_be(home: HomeAssistant, entry, sensors, key: str) -> None:
+    name, unit, device_class, state_class = SENSORS[key]
+    sensor = sensors[key]
+
+    assert sensor.unique_id == f"{next(iter(entry.subentries))}_{key}"
+    assert sensor.entity_category is EntityCategory.DIAGNOSTIC
+    assert sensor.has_entity_name
+    assert sensor.disabled_by is None
+    attributes = home.states.get(sensor.entity_id).attributes
+    assert attributes["friendly_name"] == f"Ada {name}"
+    assert attributes.get("unit_of_measurement") == unit
+    assert attributes.get("device_class") == device_class
+    assert attributes.get("state_class") == state_class
+    icons = await async_get_icons(home, "entity", [DOMAIN])
+    assert icons[DOMAIN]["sensor"][key]["default"].startswith("mdi:")
+
+
+def test_home_assistant_finds_no_fault_with_them(entry, caplog: pytest.LogCaptureFixture) -> None:
+    warnings = [record for record in caplog.get_records("setup") if record.levelno >= logging.WARNING]
+    assert [w.getMessage() for w in warnings if w.name.startswith("homeassistant.components")] == []
+
+
+async def test_last_route_has_its_options(home: HomeAssistant, entry) -> None:
+    options = home.states.get("sensor.ada_last_route").attributes["options"]
+
+    assert options == ["local", "model", "fallback", "error"]
+
+
+async def test_nothing_has_been_said_at_first(entry, figure) -> None:
+    assert {key: figure(key) for key in SENSORS} == SHOWN_AT_FIRST
+
+
+async def test_local_turn_is_counted(entry, say: Say, figure) -> None:
+    await say("turn on kitchen light")
+
+    shown = {key: figure(key) for key in SENSORS}
+    still = ("evicted_messages", "turns_model", "input_tokens", "cached_input_tokens", "output_tokens", "window_size")
+    assert {key: shown[key] for key in still} == {key: SHOWN_AT_FIRST[key] for key in still}
+    assert shown["last_route"] == "local"
+    assert shown["turns_local"] == shown["window_exchanges"] == shown["active_conversations"] == "1"
+    assert shown["window_messages"] == "4"
+    assert shown["time_to_first_token"] == "unknown"
+    assert float(shown["turn_duration"]) > 0
+
+
+async def test_model_turn_is_counted(entry, say: Say, figure, model_server: ModelServer) -> None:
+    await say("my name is Ada")
+    await say("what is my name?")
+
+    usage = [request.usage for request in model_server.requests]
+    assert figure("last_route") == "model"
+    assert (figure("turns_local"), figure("turns_model")) == ("0", "2")
+    assert (figure("window_exchanges"), figure("window_messages")) == ("2", "4")
+    assert int(figure("input_tokens")) == sum(each["prompt"] for each in usage)
+    assert int(figure("cached_input_tokens")) == sum(each["cached"] for each in usage) > 0
+    assert int(figure("output_tokens")) == sum(each["completion"] for each in usage)
+    assert 0 < float(figure("time_to_first_token")) <= float(figure("turn_duration"))
+
+
+async def test_turn_with_tools_is_one_turn_with_all_of_its_tokens(
+    entry, say: Say, figure, model_server: ModelServer
+) -> None:
+    await say("quietly switch on the kitchen light")
+
+    usage = [request.usage for request in model_server.requests]
+    assert len(usage) == 2
+    assert figure("turns_model") == "1"
+    assert int(figure("input_tokens")) == sum(each["prompt"] for each in usage)
+
+
+async def test_turn_that_failed_is_an_error_and_no_turn(entry, say: Say, totals, figure, model_server) -> None:
+    await say("my name is Ada")
+    before = totals()
+    model_server.fault("500")
+
+    await say("what is my name?")
+
+    assert figure("last_route") == "error"
+    assert totals() == before
+
+
+async def test_sensors_follow_by_themselves_and_once_for_turns_that_end_together(
+    home: HomeAssistant, entry, agent_of
+) -> None:
+    shown: list[str] = []
+    changed = asyncio.Event()
+
+    @callback
+    def on_change(event: Event[EventStateChangedData]) -> None:
+        shown.append(event.data["new_state"].state)
+        changed.set()
+
+    async_track_state_change_event(home, "sensor.ada_turns_answered_locally", on_change)
+    for _ in range(2):
+        agent_of(entry).on_turn(Outcome(Decision(Route.LOCAL, Reason.LOCAL_MATCH), duration=0.1), 0)
+    await asyncio.wait_for(changed.wait(), 5)
+
+    assert shown == ["2"]
+
+
+async def test_window_figures_are_those_of_who_spoke_last(entry, say: Say, figure) -> None:
+    await say("my name is Ada", "one")
+    await say("what is my name?", "one")
+    await say("who am I?", "two")
+    assert (figure("window_messages"), figure("active_conversations")) == ("2", "2")
+
+    await say("what is my name?", "one")
+
+    assert (figure("window_messages"), figure("active_conversations")) == ("6", "2")
+
+
+async def test_utilization_is_the_share_of_the_window_in_percent(set_up: SetUp, say: Say, figure) -> None:
+    await set_up(options={CONF_HISTORY_TOKENS: 1000})
+
+    await say(LONG)
+
+    assert figure("window_size") == "1000"
+    assert float(figure("window_utilization")) == pytest.approx(int(figure("window_tokens")) / 10)
+    assert 0 < float(figure("window_utilization")) <= 100
+
+
+async def test_utilization_is_above_a_hundred_where_one_exchange_is_too_long(set_up: SetUp, say: Say, figure) -> None:
+    await set_up(options={CONF_HISTORY_TOKENS: 100})
+
+    await say(LONG)
+
+    assert float(figure("window_utilization")) > 100
+
+
+async def test_evicted_messages_are_counted_wherever_they_went(set_up: SetUp, say: Say, figure, agent_of) -> None:
+    entry = await set_up(options={CONF_HISTORY_TOKENS: 100})
+    for _ in range(4):
+        await say("turn on kitchen light", agent_id="conversation.home_assistant")
+
+    await say("who am I?")
+    await say("my name is Ada")
+
+    (window,) = agent_of(entry).windows.newest_first()
+    assert int(figure("evicted_messages")) == window.stats().evicted_messages > 0
+    assert int(figure("evicted_messages")) + int(figure("window_messages")) == 4 * 4 + 2 * 2
+
+
+async def test_newest_twenty_conversations_are_shown(entry, say: Say, conversations, figure) -> None:
+    for number in range(22):
+        await say("turn on kitchen light", f"conversation {number}")
+
+    assert [each["conversation_id"] for each in conversations()] == [f"conversation {n}" for n in range(21, 1, -1)]
+    assert figure("active_conversations") == "22"
+
+
+async def test_conversations_are_ids_and_numbers(entry, say: Say, conversations) -> None:
+    await say("remember that the wifi password is swordfish")
+
+    (shown,) = conversations()
+    assert {key: type(value) for key, value in shown.items()} == {
+        "conversation_id": str,
+        "messages": int,
+        "exchanges": int,
+        "tokens": int,
+        "utilization": float,
+        "evicted_messages": int,
+    }
+    assert "swordfish" not in str(shown)
+
+
+async def test_conversations_are_not_recorded(home: HomeAssistant, entry) -> None:
+    state = home.states.get("sensor.ada_window_utilization")
+
+    assert "conversations" in state.state_info["unrecorded_attributes"]
+
+
+@pytest.mark.parametrize("key", TOTALS)
+async def test_total_goes_on_after_a_restart(home: HomeAssistant, set_up: SetUp, say: Say, figure, key: str) -> None:
+    last = State(f"sensor.ada_{SENSORS[key][0].lower().replace(' ', '_')}", "1000")
+    mock_restore_cache_with_extra_data(
+        home, [(last, {"native_value": 1000, "native_unit_of_measurement": SENSORS[key][1]})]
+    )
+
+    await set_up(options={CONF_HISTORY_TOKENS: 100})
+    assert figure(key) == "1000"
+    for text in ("my name is Ada", LONG, "turn on kitchen light", "who am I?"):
+        await say(text)
+
+    assert int(figure(key)) > 1000
+
+
+@pytest.mark.parametrize("stored", [None, "many", {"__type": "no", "decimal_str": "1"}])
+async def test_total_begins_at_nothing_where_nothing_was_kept(
+    home: HomeAssistant, set_up: SetUp, figure, stored: Any
+) -> None:
+    extra = {"native_value": stored, "native_unit_of_measurement": "tokens"}
+    mock_restore_cache_with_extra_data(home, [(State("sensor.ada_input_tokens", "unavailable"), extra)])
+
+    await set_up()
+
+    assert figure("input_tokens") == "0"
+
+
+async def test_totals_are_not_counted_twice_by_a_reload(home: HomeAssistant, entry, say: Say, totals) -> None:
+    await say("my name is Ada")
+    await say("turn on kitchen light")
+    before = totals()
+
+    for _ in range(2):
+        await home.config_entries.async_reload(entry.entry_id)
+        await home.async_block_till_done()
+
+    assert totals() == before
+    await say("turn on kitchen light")
+    assert totals() == before | {"turns_local": "2"}

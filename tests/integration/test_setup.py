@@ -1,0 +1,274 @@
+"""An account that comes and goes: set up, retried, unloaded, removed; what its agents leave behind, and what stays."""
+
+from collections.abc import Callable
+from datetime import timedelta
+import logging
+import time
+from types import MappingProxyType
+from typing import Any
+
+from homeassistant.config_entries import SOURCE_REAUTH, ConfigEntryState, ConfigSubentry
+from homeassistant.const import CONF_MODEL, CONF_URL, STATE_UNAVAILABLE
+from homeassistant.core import HomeAssistant
+from homeassistant.helpers import device_registry as dr, entity_registry as er, issue_registry as ir
+from homeassistant.util import dt as dt_util
+import pytest
+from pytest_homeassistant_custom_component.common import MockConfigEntry, async_fire_time_changed
+
+from custom_components.windowed_conversation.const import (
+    CONF_EXPIRY_HOURS,
+    CONF_HISTORY_TOKENS,
+    CONF_LIMITS,
+    CONF_ROUTING,
+    CONF_TRIM_SHARE,
+    CONF_TURN_TIMEOUT,
+    DOMAIN,
+    SUBENTRY_CONVERSATION,
+)
+from demo.model_server import ModelServer
+
+from .conftest import AGENT, Say, SetUp, speech
+
+FRIDAY = ConfigSubentry(
+    data=MappingProxyType({CONF_MODEL: "scripted"}),
+    subentry_type=SUBENTRY_CONVERSATION,
+    title="Friday",
+    unique_id=None,
+)
+
+TOO_SMALL = {CONF_HISTORY_TOKENS: 100}
+LONG = "tell me a story about the sea in 300 words"
+
+
+@pytest.fixture
+def url_of_nobody(unused_tcp_port: int) -> str:
+    """Return an address where nobody answers."""
+    return f"http://127.0.0.1:{unused_tcp_port}/v1"
+
+
+@pytest.fixture
+def left_behind(home: HomeAssistant) -> Callable[[], dict[str, int]]:
+    """Return what counts the traces of agents in Home Assistant."""
+
+    def left_behind() -> dict[str, int]:
+        return {
+            "devices": len([d for d in dr.async_get(home).devices if next(iter(d.identifiers))[0] == DOMAIN]),
+            "entities": len([e for e in er.async_get(home).entities.values() if e.platform == DOMAIN]),
+            "issues": len([domain for domain, _ in ir.async_get(home).issues if domain == DOMAIN]),
+            "windows": len(home.data[f"{DOMAIN}_windows"]),
+        }
+
+    return left_behind
+
+
+async def test_agent_has_one_device_for_all_of_its_entities(home: HomeAssistant, entry) -> None:
+    (device,) = dr.async_entries_for_config_entry(dr.async_get(home), entry.entry_id)
+    (subentry_id,) = entry.subentries
+
+    assert device.identifiers == {(DOMAIN, subentry_id)}
+    assert device.name == "Ada"
+    assert device.model == "scripted"
+    assert device.entry_type is dr.DeviceEntryType.SERVICE
+    entities = er.async_entries_for_config_entry(er.async_get(home), entry.entry_id)
+    assert {entity.device_id for entity in entities} == {device.id}
+    assert {entity.config_subentry_id for entity in entities} == {subentry_id}
+
+
+async def test_set_up_asks_for_the_models_and_for_nothing_else(home, entry, model_server: ModelServer) -> None:
+    await home.config_entries.async_reload(entry.entry_id)
+
+    assert [(record.method, record.path) for record in model_server.log.records] == [("GET", "/v1/models")]
+
+
+async def test_account_without_a_model_opens_no_connection(entry_without_model, model_server: ModelServer) -> None:
+    assert entry_without_model.state is ConfigEntryState.LOADED
+    assert model_server.open_connections == 0
+
+
+async def test_server_that_is_down_is_tried_again(
+    home: HomeAssistant, set_up: SetUp, url_of_nobody: str, unused_tcp_port: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    entry = await set_up(account={CONF_URL: url_of_nobody})
+
+    assert entry.state is ConfigEntryState.SETUP_RETRY
+    assert entry.error_reason_translation_key == "unavailable"
+    assert [record.message for record in caplog.records if record.levelno >= logging.ERROR] == []
+    assert "Traceback" not in caplog.text
+
+    async with ModelServer(port=unused_tcp_port):
+        async_fire_time_changed(home, dt_util.utcnow() + timedelta(minutes=1))
+        await home.async_block_till_done(wait_background_tasks=True)
+        assert entry.state is ConfigEntryState.LOADED
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [("500", "unavailable"), ("429", "rate_limited_for"), ("quota", "quota_error"), ("404", "bad_request")],
+)
+async def test_server_in_trouble_is_tried_again(
+    home: HomeAssistant, entry, model_server: ModelServer, fault: str, reason: str
+) -> None:
+    model_server.fault(fault)
+
+    await home.config_entries.async_reload(entry.entry_id)
+
+    assert entry.state is ConfigEntryState.SETUP_RETRY
+    assert entry.error_reason_translation_key == reason
+
+
+async def test_refused_key_asks_for_another_at_set_up(
+    home: HomeAssistant, set_up: SetUp, model_server: ModelServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    model_server.change(key="another")
+
+    entry = await set_up()
+
+    assert entry.state is ConfigEntryState.SETUP_ERROR
+    assert entry.error_reason_translation_key == "auth_error"
+    assert len(list(entry.async_get_active_flows(home, {SOURCE_REAUTH}))) == 1
+    assert "Traceback" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("options", "agent"),
+    [
+        ({CONF_HISTORY_TOKENS: 0}, {}),
+        ({CONF_HISTORY_TOKENS: "many"}, {}),
+        ({CONF_TRIM_SHARE: 95}, {}),
+        ({CONF_TRIM_SHARE: "half"}, {}),
+        ({CONF_EXPIRY_HOURS: 0}, {}),
+        ({CONF_EXPIRY_HOURS: "soon"}, {}),
+        ({}, {CONF_HISTORY_TOKENS: -1}),
+        ({}, {CONF_ROUTING: "both"}),
+        ({}, {CONF_LIMITS: {CONF_TURN_TIMEOUT: "long"}}),
+    ],
+)
+async def test_impossible_settings_are_told(set_up: SetUp, options: dict[str, Any], agent: dict[str, Any]) -> None:
+    entry = await set_up(options=options, **agent)
+
+    assert entry.state is ConfigEntryState.SETUP_ERROR
+    assert entry.error_reason_translation_key == "impossible_configuration"
+    assert entry.reason == "The settings of the agent Ada are impossible"
+
+
+async def test_unloaded_agent_is_unavailable(home: HomeAssistant, entry) -> None:
+    assert await home.config_entries.async_unload(entry.entry_id)
+
+    assert entry.state is ConfigEntryState.NOT_LOADED
+    assert home.states.get(AGENT).state == STATE_UNAVAILABLE
+
+
+async def test_conversation_goes_on_after_a_reload(home: HomeAssistant, entry, say: Say, figure) -> None:
+    await say("my name is Ada")
+
+    assert await home.config_entries.async_reload(entry.entry_id)
+    await home.async_block_till_done()
+
+    assert figure("window_messages") == "2"
+    assert "Ada" in speech(await say("what is my name?"))
+
+
+async def test_conversation_that_is_not_idle_stays(home: HomeAssistant, entry, say: Say, figure) -> None:
+    await say("my name is Ada")
+
+    async_fire_time_changed(home, dt_util.utcnow() + timedelta(minutes=11))
+    await home.async_block_till_done()
+
+    assert figure("active_conversations") == "1"
+
+
+async def test_idle_conversation_is_forgotten_in_time(home: HomeAssistant, entry, say: Say, figure, agent_of) -> None:
+    await say("my name is Ada")
+    agent_of(entry).windows._clock = lambda: time.monotonic() + 25 * 3600
+
+    async_fire_time_changed(home, dt_util.utcnow() + timedelta(minutes=11))
+    await home.async_block_till_done()
+
+    assert figure("active_conversations") == "0"
+    assert figure("window_messages") == "0"
+
+
+async def test_renamed_agent_is_renamed_everywhere(home: HomeAssistant, entry) -> None:
+    (subentry,) = entry.subentries.values()
+
+    home.config_entries.async_update_subentry(entry, subentry, title="Grace")
+    await home.async_block_till_done()
+
+    assert home.states.get(AGENT).name == "Grace"
+    assert home.states.get("sensor.ada_window_size").name == "Grace Window size"
+
+
+async def test_removed_agent_leaves_nothing_behind(
+    home: HomeAssistant, set_up: SetUp, say: Say, left_behind: Callable[[], dict[str, int]]
+) -> None:
+    entry = await set_up(options=TOO_SMALL)
+    before = left_behind()
+    home.config_entries.async_add_subentry(entry, FRIDAY)
+    await home.async_block_till_done()
+    await say(LONG, agent_id="conversation.friday")
+    assert left_behind() == {
+        "devices": before["devices"] * 2,
+        "entities": before["entities"] * 2,
+        "issues": 1,
+        "windows": 2,
+    }
+
+    home.config_entries.async_remove_subentry(entry, FRIDAY.subentry_id)
+    await home.async_block_till_done()
+
+    assert left_behind() == before
+    assert home.states.get("conversation.friday") is None
+    assert entry.state is ConfigEntryState.LOADED
+
+
+async def test_conversations_of_the_other_agents_stay(home: HomeAssistant, entry, say: Say) -> None:
+    home.config_entries.async_add_subentry(entry, FRIDAY)
+    await home.async_block_till_done()
+    await say("my name is Ada")
+
+    home.config_entries.async_remove_subentry(entry, FRIDAY.subentry_id)
+    await home.async_block_till_done()
+
+    assert "Ada" in speech(await say("what is my name?"))
+
+
+@pytest.mark.parametrize("unloaded_first", ["async_unload", "async_reload"])
+async def test_removed_account_leaves_nothing_behind(
+    home: HomeAssistant, set_up: SetUp, say: Say, left_behind, unloaded_first: str
+) -> None:
+    entry = await set_up(options=TOO_SMALL)
+    await say(LONG)
+    await getattr(home.config_entries, unloaded_first)(entry.entry_id)
+
+    await home.config_entries.async_remove(entry.entry_id)
+    await home.async_block_till_done()
+
+    assert left_behind() == {"devices": 0, "entities": 0, "issues": 0, "windows": 0}
+
+
+async def test_agent_removed_while_its_account_is_away_leaves_nothing_behind(
+    home: HomeAssistant, set_up: SetUp, say: Say, left_behind
+) -> None:
+    entry = await set_up(options=TOO_SMALL)
+    await say(LONG)
+    await home.config_entries.async_unload(entry.entry_id)
+
+    home.config_entries.async_remove_subentry(entry, next(iter(entry.subentries)))
+    await home.config_entries.async_setup(entry.entry_id)
+    await home.async_block_till_done()
+
+    assert left_behind() == {"devices": 0, "entities": 0, "issues": 0, "windows": 0}
+
+
+async def test_accounts_do_not_know_of_each_other(
+    home: HomeAssistant, entry: MockConfigEntry, set_up: SetUp, say: Say
+) -> None:
+    other = await set_up(account={CONF_URL: f"{entry.data[CONF_URL]}/"})
+    await say("my name is Ada")
+
+    await home.config_entries.async_remove(other.entry_id)
+    await home.async_block_till_done()
+
+    assert "Ada" in speech(await say("what is my name?"))

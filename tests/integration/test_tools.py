@@ -1,0 +1,128 @@
+"""Tools of other integrations: offered as they are, and never able to break a turn."""
+
+from collections.abc import Awaitable, Callable
+import logging
+from typing import Any, override
+
+from homeassistant.components import conversation
+from homeassistant.core import Context, HomeAssistant
+from homeassistant.helpers import area_registry as ar, device_registry as dr, llm
+import probatio
+import pytest
+from pytest_homeassistant_custom_component.common import MockConfigEntry
+
+from custom_components.windowed_conversation.bridge.local_intents import LocalIntents
+from demo.model_server import ModelServer
+
+from .conftest import AGENT, Say, SetUp, speech
+
+SECRET = "the pelican is my secret word"
+
+
+class Tool(llm.Tool):
+    """A light switch that does what a test wants."""
+
+    name = "test__HassTurnOn"
+    description = "Turn something on."
+    parameters = probatio.Schema({probatio.Required("name"): str})
+    integration = "test"
+
+    def __init__(self, act: Callable[[], Awaitable[dict[str, Any]]]) -> None:
+        self._act = act
+
+    @override
+    async def async_call(self, hass: HomeAssistant, tool_input: llm.ToolInput, llm_context: llm.LLMContext):
+        return llm.ToolResult(data=await self._act())
+
+
+class API(llm.API):
+    """An API with one tool."""
+
+    tool: Tool
+
+    @override
+    async def async_get_api_instance(self, llm_context: llm.LLMContext) -> llm.APIInstance:
+        return llm.APIInstance(self, "Switch things on.", llm_context, [self.tool])
+
+
+@pytest.fixture
+def offer(home: HomeAssistant, set_up: SetUp):
+    """Set up an agent with one tool that does what the function does."""
+
+    async def offer(act: Callable[[], Awaitable[dict[str, Any]]]) -> MockConfigEntry:
+        api = API(hass=home, id="test", name="Test")
+        object.__setattr__(api, "tool", Tool(act))
+        llm.async_register_api(home, api)
+        return await set_up(llm_hass_api=["test"], routing="llm_only")
+
+    return offer
+
+
+async def test_tool_that_breaks_is_told_to_the_model_and_not_to_the_log(
+    offer, say: Say, model_server: ModelServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def act() -> dict[str, Any]:
+        raise RuntimeError(SECRET)
+
+    await offer(act)
+    caplog.clear()
+    caplog.set_level(logging.INFO)
+
+    answer = speech(await say("I would like the kitchen light switched on"))
+
+    assert "could not" in answer
+    assert "RuntimeError" in model_server.requests[-1].body["messages"][-1]["content"]
+    assert "Tool test__HassTurnOn failed: RuntimeError" in caplog.text
+    assert "pelican" not in caplog.text
+
+
+async def test_turn_that_leads_to_itself_is_told_that_it_is_busy(
+    home: HomeAssistant, offer, say: Say, model_server: ModelServer
+) -> None:
+    async def act() -> dict[str, Any]:
+        result = await conversation.async_converse(home, "hello again", "test", Context(), "en", AGENT)
+        return {"answer": speech(result)}
+
+    await offer(act)
+    await say("I would like the kitchen light switched on")
+
+    told = model_server.requests[-1].body["messages"][-1]["content"]
+    assert "I am still busy with your last question." in told
+
+
+async def test_device_and_area_are_in_the_context(
+    home: HomeAssistant, entry: MockConfigEntry, say: Say, model_server: ModelServer
+) -> None:
+    area = ar.async_get(home).async_create("Living; [room]")
+    device = dr.async_get(home).async_get_or_create(
+        config_entry_id=entry.entry_id, identifiers={("test", "satellite")}, name="Voice box"
+    )
+    dr.async_get(home).async_update_device(device.id, area_id=area.id)
+
+    await say("which room am I in?", device_id=device.id)
+
+    asked = model_server.requests[-1].body["messages"][-1]["content"]
+    assert asked.split("]")[0].endswith("device: Voice box; area: Living room")
+
+
+async def test_fault_of_ours_is_spoken_and_logged_without_its_text(
+    entry: MockConfigEntry, say: Say, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def answer(self: LocalIntents) -> None:
+        raise RuntimeError(SECRET)
+
+    monkeypatch.setattr(LocalIntents, "answer", answer)
+    caplog.set_level(logging.INFO)
+
+    assert speech(await say("turn on kitchen light")) == "Something went wrong. Please try again."
+    assert "A turn failed in an unexpected way: RuntimeError" in caplog.text
+    assert "pelican" not in caplog.text
+
+
+async def test_sentences_are_loaded_before_they_are_needed(home: HomeAssistant, entry: MockConfigEntry) -> None:
+    agent = conversation.agent_manager.async_get_agent(home, AGENT)
+
+    await agent.async_prepare("de")
+
+    own_agent = conversation.agent_manager.async_get_agent(home)
+    assert "de" in own_agent._lang_intents

@@ -1,0 +1,211 @@
+"""Turns through a real Home Assistant: who answers, what changes in the home, what a request holds."""
+
+from itertools import pairwise
+import json
+
+from homeassistant.components.conversation.trace import async_get_traces
+from homeassistant.core import Context, HomeAssistant
+from homeassistant.helpers.intent import IntentResponseType
+from homeassistant.setup import async_setup_component
+import pytest
+
+from custom_components.windowed_conversation.const import CONF_HISTORY_TOKENS, CONF_ROUTING
+from custom_components.windowed_conversation.window import Window
+from demo.model_server import ModelServer
+
+from .conftest import AGENT, Say, SetUp, speech
+
+
+def window_of(entry) -> Window:
+    """Return the window of the conversation that spoke last."""
+    (agent,) = entry.runtime_data.agents.values()
+    return agent.windows.newest_first()[0]
+
+
+def said(request) -> list[str]:
+    """Return the contents of a request's messages."""
+    return [message["content"] for message in request.body["messages"]]
+
+
+async def test_local_command_is_answered_without_a_request(
+    home: HomeAssistant, entry, say: Say, model_server: ModelServer, figure
+) -> None:
+    result = await say("turn on kitchen light")
+
+    assert home.states.get("input_boolean.kitchen").state == "on"
+    assert result.response.response_type is IntentResponseType.ACTION_DONE
+    assert figure("last_route") == "local"
+    assert list(model_server.log.records) == []
+
+
+async def test_model_remembers_what_was_said_before(entry, say: Say, figure) -> None:
+    await say("my name is Ada")
+
+    assert "Ada" in speech(await say("what is my name?"))
+    assert figure("last_route") == "model"
+    assert figure("turns_model") == "2"
+
+
+async def test_model_knows_what_was_answered_locally(entry, say: Say, model_server: ModelServer) -> None:
+    await say("turn on kitchen light")
+    await say("my name is Ada")
+
+    roles = [message["role"] for message in model_server.requests[-1].body["messages"]]
+    assert roles == ["system", "user", "assistant", "tool", "assistant", "user"]
+    assert model_server.requests[-1].violations == []
+
+
+async def test_sentence_trigger_comes_before_the_model(
+    home: HomeAssistant, entry, say: Say, model_server: ModelServer
+) -> None:
+    trigger = {"platform": "conversation", "command": ["open sesame"]}
+    action = {"set_conversation_response": "The cave is open"}
+    assert await async_setup_component(home, "automation", {"automation": {"trigger": trigger, "action": action}})
+
+    assert speech(await say("open sesame")) == "The cave is open"
+    assert model_server.requests == []
+
+
+async def test_state_question_about_a_hidden_entity_goes_to_the_model(entry, say: Say, figure) -> None:
+    await say("is the cellar light on?")
+
+    assert figure("last_route") == "model"
+
+
+async def test_answer_to_the_models_question_goes_to_the_model(entry, say: Say, figure) -> None:
+    result = await say("order pizza")
+    assert result.continue_conversation
+
+    await say("turn on kitchen light")
+
+    assert figure("last_route") == "model"
+
+
+@pytest.mark.parametrize("routing", ["llm_only"])
+async def test_only_the_model_is_asked_where_the_user_wants_it(
+    routing: str, set_up: SetUp, say: Say, model_server: ModelServer, figure
+) -> None:
+    await set_up(**{CONF_ROUTING: routing})
+
+    await say("turn on kitchen light")
+
+    assert figure("last_route") == "model"
+    assert model_server.requests[0].body["messages"][-1]["content"].endswith("turn on kitchen light")
+
+
+async def test_tool_call_changes_the_home(home: HomeAssistant, entry, say: Say) -> None:
+    await say("I would like the kitchen light switched on")
+
+    assert home.states.get("input_boolean.kitchen").state == "on"
+
+
+async def test_two_calls_at_once_change_the_home_twice(
+    home: HomeAssistant, entry, say: Say, model_server: ModelServer
+) -> None:
+    await say("switch on the kitchen light and the hall light", agent_id=AGENT)
+
+    assert home.states.get("input_boolean.kitchen").state == "on"
+    assert home.states.get("input_boolean.hall").state == "on"
+
+
+async def test_model_that_acts_and_says_nothing_has_succeeded(home: HomeAssistant, entry, say: Say) -> None:
+    result = await say("quietly switch on the hall light")
+
+    assert home.states.get("input_boolean.hall").state == "on"
+    assert speech(result) == "Done"
+    assert result.response.response_type is IntentResponseType.ACTION_DONE
+
+
+async def test_success_is_told_in_the_users_language(entry, say: Say) -> None:
+    assert speech(await say("quietly switch on the hall light", language="de")) == "Fertig"
+
+
+async def test_thoughts_are_never_spoken(entry, say: Say) -> None:
+    assert "think" not in speech(await say("think out loud about pizza")).lower().replace("you think", "")
+
+
+async def test_context_goes_before_the_words_and_is_never_spoken(entry, say: Say, model_server: ModelServer) -> None:
+    answer = speech(await say("repeat my message"))
+
+    assert model_server.requests[-1].body["messages"][-1]["content"].startswith("[CONTEXT: time: ")
+    assert "[CONTEXT" not in answer
+
+
+async def test_speaker_is_named_in_the_context(
+    home: HomeAssistant, entry, say: Say, model_server: ModelServer, hass_admin_user
+) -> None:
+    await say("who am I?", context=Context(user_id=hass_admin_user.id))
+
+    assert f"speaker: {hass_admin_user.name}" in model_server.requests[-1].body["messages"][-1]["content"]
+
+
+async def test_system_prompt_and_tools_stay_the_same_between_turns(entry, say: Say, model_server: ModelServer) -> None:
+    await say("my name is Ada")
+    await say("what is my name?")
+
+    first, second = (request.body for request in model_server.requests)
+    assert first["messages"][0] == second["messages"][0]
+    assert first["tools"] == second["tools"]
+    assert [tool["function"]["name"] for tool in first["tools"]] == sorted(
+        tool["function"]["name"] for tool in first["tools"]
+    )
+
+
+async def test_extra_system_prompt_is_kept_for_the_conversation(entry, say: Say, model_server: ModelServer) -> None:
+    await say("my name is Ada", extra_system_prompt="The oven was just switched off.")
+    await say("what is my name?")
+
+    assert all(said(request)[0].endswith("The oven was just switched off.") for request in model_server.requests)
+
+
+async def test_small_window_forgets_whole_exchanges_in_blocks(
+    set_up: SetUp, say: Say, model_server: ModelServer, figure
+) -> None:
+    entry = await set_up(**{CONF_HISTORY_TOKENS: 600})
+    await say("my name is Ada")
+    for number in range(12):
+        await say(f"remember that the locker number {number} is the {number} times seventh on the left")
+
+    assert int(figure("evicted_messages")) > 0
+    assert "Ada" not in speech(await say("what is my name?"))
+    assert all(request.violations == [] for request in model_server.requests)
+    assert window_of(entry).stats().current_tokens <= 600
+
+
+async def test_requests_between_trims_begin_with_the_same_bytes(
+    set_up: SetUp, say: Say, model_server: ModelServer
+) -> None:
+    entry = await set_up(**{CONF_HISTORY_TOKENS: 600})
+    trims = []
+    for number in range(14):
+        await say(f"remember that the locker number {number} is the {number} times seventh on the left")
+        trims.append(window_of(entry).stats().trims)
+
+    bodies = [[json.dumps(message) for message in request.body["messages"]] for request in model_server.requests]
+    grown = [after[: len(before)] == before for before, after in pairwise(bodies)]
+    assert grown.count(False) <= trims[-1]
+    assert 0 < trims[-1] <= 4
+
+
+async def test_two_agents_do_not_share_a_conversation(set_up: SetUp, say: Say, home: HomeAssistant) -> None:
+    await set_up()
+    await set_up()
+    await say("my name is Ada")
+
+    assert "Ada" not in speech(await say("what is my name?", agent_id=f"{AGENT}_2"))
+
+
+async def test_trace_tells_route_budget_and_usage(entry, say: Say) -> None:
+    await say("my name is Ada")
+
+    details = [e.data for e in async_get_traces()[-1]._events if "route" in (e.data or {})]
+    (detail,) = details
+    assert (detail["route"], detail["reason"]) == ("llm", "no_local_match")
+    assert detail["budget"]["history_tokens"] == 8000
+    assert detail["usage"]["input"] > 0
+
+
+async def test_agent_speaks_every_language_and_streams(home: HomeAssistant, entry) -> None:
+    state = home.states.get(AGENT)
+
+    assert state.attributes["supported_features"] == 1

@@ -1,0 +1,282 @@
+"""What hassfest, HACS and our own rules ask of the files of this repository, as far as it can be told offline."""
+
+import ast
+from collections.abc import Iterator
+import json
+from pathlib import Path
+import re
+import struct
+import tomllib
+from typing import Any
+
+from awesomeversion import AwesomeVersion
+from homeassistant.const import Platform
+import pytest
+
+from custom_components.windowed_conversation import PLATFORMS, config_flow
+from custom_components.windowed_conversation.bridge.errors import _FAILURES, Failure, failure_of
+from custom_components.windowed_conversation.const import CONF_ROUTING, DOMAIN, SUBENTRY_CONVERSATION
+from custom_components.windowed_conversation.providers.errors import RateLimited
+from custom_components.windowed_conversation.sensor import _SENSORS, _TOTALS
+from custom_components.windowed_conversation.turn.routing import Routing
+from custom_components.windowed_conversation.turn_statistics import LastRoute
+
+REPOSITORY = Path(__file__).parent.parent
+PACKAGE = REPOSITORY / "custom_components" / DOMAIN
+
+MANIFEST = json.loads((PACKAGE / "manifest.json").read_text())
+HACS = json.loads((REPOSITORY / "hacs.json").read_text())
+TEXTS = json.loads((PACKAGE / "translations" / "en.json").read_text())
+ICONS = json.loads((PACKAGE / "icons.json").read_text())
+PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
+PINS = dict(re.findall(r"^([\w-]+)==(\S+)$", (REPOSITORY / "requirements" / "test.txt").read_text(), re.MULTILINE))
+
+# Hidden folders that belong to the repository; the others are what tools leave behind.
+HIDDEN = {".ci", ".github"}
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+# What hassfest and HACS know (hassfest/manifest.py, hacs/validate/hacsjson.py).
+MANIFEST_KEYS = {
+    "after_dependencies",
+    "codeowners",
+    "config_flow",
+    "dependencies",
+    "documentation",
+    "domain",
+    "integration_type",
+    "iot_class",
+    "issue_tracker",
+    "loggers",
+    "name",
+    "requirements",
+    "version",
+}
+HACS_KEYS = {"name", "country", "hide_default_branch", "homeassistant", "persistent_directory", "render_readme"}
+IOT_CLASSES = {"calculated", "cloud_polling", "cloud_push", "local_polling", "local_push"}
+TEXT_KEYS = {"title", "config", "config_subentries", "options", "selector", "entity", "exceptions", "issues"}
+
+# Steps that show nothing: they hand on, or make the entry at once.
+SILENT_STEPS = {"reauth", "local"}
+# What Home Assistant's own part of a flow aborts with in our name (`_async_abort_entries_match`).
+INHERITED_ABORTS = {"already_configured"}
+
+REGISTRIES = re.compile(
+    r"pypi\.org|pythonhosted\.org|npmjs\.(org|com)|https?://\S+/simple\b|index[-]url", re.IGNORECASE
+)
+
+
+def files() -> Iterator[Path]:
+    """Yield the repository's files."""
+    for top in REPOSITORY.iterdir():
+        if not top.name.startswith(".") or top.name in HIDDEN:
+            yield from (path for path in (top, *top.rglob("*")) if path.is_file() and path.suffix != ".pyc")
+
+
+def flat(texts: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the path and the text of each translation."""
+    for key, value in texts.items():
+        if isinstance(value, dict):
+            yield from flat(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def forms(texts: Any) -> Iterator[dict[str, Any]]:
+    """Yield everything that has fields."""
+    if isinstance(texts, dict):
+        if "data" in texts:
+            yield texts
+        for value in texts.values():
+            yield from forms(value)
+
+
+def placeholders(text: str) -> set[str]:
+    """Return the names in braces."""
+    return set(re.findall(r"{(.*?)}", text))
+
+
+def syntax(*names: str) -> Iterator[ast.AST]:
+    """Yield every node of these modules, of all modules where none is named."""
+    for path in [PACKAGE / f"{name}.py" for name in names] or MODULES:
+        yield from ast.walk(ast.parse(path.read_text()))
+
+
+def words(*names: str) -> set[str]:
+    """Return the text constants of these modules."""
+    return {node.value for node in syntax(*names) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+
+
+def steps(*names: str) -> set[str]:
+    """Return the steps of the flows in these modules."""
+    methods = {node.name for node in syntax(*names) if isinstance(node, ast.AsyncFunctionDef)}
+    return {name.removeprefix("async_step_") for name in methods if name.startswith("async_step_")}
+
+
+def calls(name: str) -> Iterator[ast.Call]:
+    """Yield the calls of a function or a class, by its name."""
+    for node in syntax():
+        if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == name:
+            yield node
+
+
+def constant(call: ast.Call, keyword: str) -> Iterator[str]:
+    """Yield the keyword's value where it is written out."""
+    for each in call.keywords:
+        if each.arg == keyword and isinstance(each.value, ast.Constant):
+            yield each.value.value
+
+
+def test_manifest_is_in_order() -> None:
+    first, second, *others = MANIFEST
+
+    assert (first, second) == ("domain", "name")
+    assert others == sorted(others)
+    assert MANIFEST.keys() <= MANIFEST_KEYS
+
+
+def test_manifest_says_what_hassfest_wants() -> None:
+    assert MANIFEST["domain"] == DOMAIN == PACKAGE.name
+    assert MANIFEST["config_flow"] is True
+    assert MANIFEST["integration_type"] == "service"
+    assert MANIFEST["iot_class"] in IOT_CLASSES
+    assert MANIFEST["documentation"].startswith("https://")
+    assert MANIFEST["issue_tracker"].startswith("https://")
+    assert MANIFEST["codeowners"]
+    assert all(owner.startswith("@") for owner in MANIFEST["codeowners"])
+    assert AwesomeVersion(MANIFEST["version"]).valid
+
+
+def test_version_is_the_same_everywhere() -> None:
+    assert MANIFEST["version"] == PROJECT["version"]
+
+
+@pytest.mark.parametrize("requirement", MANIFEST["requirements"])
+def test_requirement_is_a_floor_and_the_floor_is_tested(requirement: str) -> None:
+    name, _, floor = requirement.partition(">=")
+
+    assert re.fullmatch(r"\d+(\.\d+)+", floor)
+    assert PINS[name] == floor
+
+
+def test_hacs_knows_the_oldest_home_assistant() -> None:
+    assert {"name", "homeassistant"} <= HACS.keys() <= HACS_KEYS
+    assert HACS["name"] == MANIFEST["name"]
+    assert HACS["homeassistant"].split(".")[:2] == PINS["homeassistant"].split(".")[:2]
+    assert AwesomeVersion(HACS["homeassistant"]) <= AwesomeVersion(PINS["homeassistant"])
+
+
+def test_there_is_one_integration_and_all_of_it_is_inside() -> None:
+    assert [path.name for path in PACKAGE.parent.iterdir() if path.name != "__pycache__"] == [DOMAIN]
+    assert (PACKAGE / "py.typed").is_file()
+    assert not (PACKAGE / "strings.json").exists()
+
+
+@pytest.mark.parametrize(("name", "size"), [("icon.png", 256), ("icon@2x.png", 512)])
+def test_icon_is_a_square_with_transparency(name: str, size: int) -> None:
+    head = (PACKAGE / "brand" / name).read_bytes()[:26]
+
+    assert head[:8] == b"\x89PNG\r\n\x1a\n"
+    assert struct.unpack(">IIBB", head[16:26]) == (size, size, 8, 6)
+
+
+def test_texts_have_the_parts_that_home_assistant_knows() -> None:
+    assert TEXTS.keys() <= TEXT_KEYS
+    assert TEXTS["title"] == MANIFEST["name"]
+    agents = TEXTS["config_subentries"][SUBENTRY_CONVERSATION]
+    assert {"entry_type", "initiate_flow", "step"} <= agents.keys()
+    assert agents["initiate_flow"].keys() == {"user", "reconfigure"}
+    assert all(issue.keys() == {"title", "description"} for issue in TEXTS["issues"].values())
+
+
+@pytest.mark.parametrize(("key", "text"), flat(TEXTS))
+def test_text_is_one_that_hassfest_takes(key: str, text: str) -> None:
+    assert text
+    assert text == text.strip()
+    assert "://" not in text
+    assert "[%" not in text
+    assert not re.search(r"<[a-zA-Z/!]", text)
+    assert not re.search(r"'{.*?}'", text)
+    assert all(name.isidentifier() for name in placeholders(text))
+
+
+def test_every_field_has_a_name_and_a_description() -> None:
+    found = list(forms(TEXTS))
+
+    assert len(found) > 5
+    assert [form for form in found if form["data"].keys() != form["data_description"].keys()] == []
+
+
+def test_every_step_has_its_text_and_every_text_its_step() -> None:
+    assert TEXTS["config"]["step"].keys() == steps("config_flow") - SILENT_STEPS
+    assert TEXTS["config_subentries"][SUBENTRY_CONVERSATION]["step"].keys() == steps("subentry_flow")
+    assert TEXTS["options"]["step"].keys() == steps("options_flow")
+
+
+def test_every_error_and_abort_is_one_of_the_flows() -> None:
+    account, agent = TEXTS["config"], TEXTS["config_subentries"][SUBENTRY_CONVERSATION]
+
+    assert account["error"].keys() | account["abort"].keys() <= words("config_flow") | INHERITED_ABORTS
+    assert agent["error"].keys() | agent["abort"].keys() <= words("subentry_flow")
+    assert set(config_flow._ERRORS.values()) <= account["error"].keys()
+
+
+def test_every_exception_has_its_text_and_every_text_its_exception() -> None:
+    told = {call.args[0].value for call in calls("Failure") if isinstance(call.args[0], ast.Constant)}
+    raised = {
+        key
+        for node in syntax()
+        if isinstance(node, ast.Call) and "translation_domain" in {keyword.arg for keyword in node.keywords}
+        for key in constant(node, "translation_key")
+    }
+
+    assert told >= {failure.key for failure in _FAILURES.values()}
+    assert TEXTS["exceptions"].keys() == told | raised
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [*_FAILURES.values(), failure_of(RateLimited("", 7)), failure_of(ValueError())],
+    ids=lambda each: each.key,
+)
+def test_exception_has_the_placeholders_of_its_text(failure: Failure) -> None:
+    assert placeholders(TEXTS["exceptions"][failure.key]["message"]) == set(failure.placeholders or ())
+
+
+def test_every_issue_has_its_text_and_every_text_its_issue() -> None:
+    created = {key for call in calls("async_create_issue") for key in constant(call, "translation_key")}
+
+    assert TEXTS["issues"].keys() == created
+
+
+def test_every_sensor_has_a_name_and_an_icon() -> None:
+    sensors = {description.key for description in _SENSORS} | _TOTALS.keys()
+
+    assert TEXTS["entity"].keys() == ICONS["entity"].keys() == {Platform.SENSOR}
+    assert TEXTS["entity"]["sensor"].keys() == sensors
+    assert ICONS["entity"]["sensor"].keys() == sensors
+
+
+def test_every_choice_has_its_text() -> None:
+    assert TEXTS["entity"]["sensor"]["last_route"]["state"].keys() == set(LastRoute)
+    assert TEXTS["selector"].keys() == {CONF_ROUTING}
+    assert TEXTS["selector"][CONF_ROUTING]["options"].keys() == set(Routing)
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+def test_platform_says_how_many_updates_run_at_once(platform: Platform) -> None:
+    assert "\nPARALLEL_UPDATES = " in (PACKAGE / f"{platform}.py").read_text()
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_module_is_short(path: Path) -> None:
+    assert len(path.read_text().splitlines()) <= 350
+
+
+def test_every_module_opens_with_what_it_is_about() -> None:
+    modules = [path for path in files() if path.suffix == ".py" and path.stat().st_size]
+
+    assert [str(path) for path in modules if not ast.get_docstring(ast.parse(path.read_text()))] == []
+
+
+def test_no_file_names_a_package_registry() -> None:
+    assert [str(path) for path in files() if REGISTRIES.search(path.read_text(errors="replace"))] == []
