@@ -1,0 +1,37 @@
+"""A form of Home Assistant is submitted as a person would who changes one field."""
+
+from demo.setup_agent import Model, filled_in
+
+_FORM = {
+    "data_schema": [
+        {"name": "name", "required": True, "description": {"suggested_value": "Ada"}},
+        {"name": "model", "required": True, "default": "small"},
+        {"name": "prompt", "optional": True},
+        {
+            "name": "limits",
+            "type": "expandable",
+            "schema": [
+                {"name": "turn_timeout", "default": 60},
+                {"name": "rounds", "default": 10, "description": {"suggested_value": 3}},
+            ],
+        },
+    ]
+}
+
+
+def test_what_is_not_changed_is_what_the_form_shows():
+    assert filled_in(_FORM, {}) == {"name": "Ada", "model": "small", "limits": {"turn_timeout": 60, "rounds": 3}}
+
+
+def test_a_changed_field_is_submitted():
+    assert filled_in(_FORM, {"prompt": "Be brief."})["prompt"] == "Be brief."
+
+
+def test_a_changed_field_of_a_section_leaves_the_others_of_it():
+    assert filled_in(_FORM, {"limits": {"turn_timeout": 300}})["limits"] == {"turn_timeout": 300, "rounds": 3}
+
+
+def test_another_key_is_another_choice_of_model_and_is_not_said():
+    one, other = (Model(url="http://127.0.0.1/v1", model="m", api_key=key) for key in ("sk-one", "sk-two"))
+    assert one.fingerprint() != other.fingerprint()
+    assert "sk-one" not in one.fingerprint()

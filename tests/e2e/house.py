@@ -1,0 +1,98 @@
+"""The demo home as the end-to-end tests use it: talk to it, read its sensors, change its settings, read its log.
+
+What starts and stops it is in conftest.py. No test framework in here.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from demo.client import Client, Json
+from demo.home_assistant import HomeAssistant
+from demo.model_server import ModelServer
+from demo.setup_agent import Account, change_agent, change_options
+from demo.turns import Turn, settled_states, take_turn
+
+# Seconds that a state has to become what a test waits for.
+_PATIENCE = 10.0
+
+# What was said is looked for in the log; shorter texts than this are found in any log.
+_TELLING_LENGTH = 12
+
+
+@dataclass(slots=True)
+class House:
+    """A running Home Assistant with the agent in it, the model behind it, and a logged-in connection."""
+
+    home_assistant: HomeAssistant
+    model: ModelServer
+    client: Client
+    account: Account
+    pipeline: str
+    sensors: dict[str, str]
+    said: list[str]
+
+    @property
+    def url(self) -> str:
+        """The address for a browser."""
+        return self.home_assistant.url
+
+    async def say(self, text: str, conversation_id: str | None = None, **more: Any) -> Turn:
+        """Say it to the agent through the Assist pipeline and let the sensors follow; None begins a conversation."""
+        self.said.append(text)
+        began = datetime.now(UTC)
+        turn = await take_turn(self.client, text, conversation_id=conversation_id, pipeline=self.pipeline, **more)
+        self.said.append(turn.speech)
+        await settled_states(self.client, self.sensors["turn_duration"], began)
+        return turn
+
+    async def state(self, entity_id: str) -> str:
+        """Return the state of an entity."""
+        found: str = (await self.client.get(f"/api/states/{entity_id}"))["state"]
+        return found
+
+    async def sensor(self, key: str) -> str:
+        """Return the state of the agent's sensor, such as `window_tokens`."""
+        return await self.state(self.sensors[key])
+
+    async def sensor_attributes(self, key: str) -> Json:
+        """Return the attributes of the agent's sensor."""
+        found: Json = (await self.client.get(f"/api/states/{self.sensors[key]}"))["attributes"]
+        return found
+
+    async def wait_for_sensor(self, key: str, is_right: Callable[[str], bool]) -> str:
+        """Return the sensor's state when it is right. Raises TimeoutError with the last one."""
+        return await wait_for(lambda: self.sensor(key), is_right)
+
+    async def change_options(self, **changes: Any) -> None:
+        """Change the account's options through its form."""
+        await change_options(self.client, self.account, changes)
+
+    async def change_agent(self, **changes: Any) -> None:
+        """Change the agent through its form; a section is a dict of its fields."""
+        await change_agent(self.client, self.account, changes)
+
+    def log(self) -> str:
+        """Return all that Home Assistant has written so far."""
+        return self.home_assistant.output.read_text(errors="replace")
+
+
+def tell_tales(log: str, said: Iterable[str]) -> list[str]:
+    """Return what must not be in a log: tracebacks, blocking calls, and anything that was said."""
+    forbidden = ["Traceback (most recent call last)", "Detected blocking call"]
+    forbidden += [text for text in said if len(text) >= _TELLING_LENGTH]
+    return [text for text in forbidden if text in log]
+
+
+async def wait_for[T](read: Callable[[], Awaitable[T]], is_right: Callable[[T], bool]) -> T:
+    """Return what `read` returns when it is right. Raises TimeoutError with the last value."""
+    value = await read()
+    deadline = asyncio.get_running_loop().time() + _PATIENCE
+    while not is_right(value):
+        if asyncio.get_running_loop().time() > deadline:
+            raise TimeoutError(f"still {value!r} after {_PATIENCE:g} seconds")
+        await asyncio.sleep(0.05)
+        value = await read()
+    return value

@@ -1,0 +1,44 @@
+"""The agent in Home Assistant's own frontend, in a real browser."""
+
+from tests.e2e.browser import AssistDialog, DevicePage, save_screenshot
+from tests.e2e.house import wait_for
+
+
+async def test_text_appears_in_the_dialog_before_the_answer_is_complete(page, house):
+    dialog = AssistDialog(page)
+    await dialog.open(house.url)
+    await dialog.say("tell me a story about the sea")
+    *growing, whole = await dialog.answer()
+    await save_screenshot(page, "dialog")
+    assert len({look for look in growing if look}) > 10
+    assert all(whole.startswith(look) for look in growing)
+
+
+async def test_a_local_command_is_answered_in_the_dialog(page, house):
+    dialog = AssistDialog(page)
+    await dialog.open(house.url)
+    await dialog.say("turn on the garage light")
+    assert (await dialog.answer())[-1] == "Turned on the light"
+    assert await house.state("light.garage_light") == "on"
+
+
+async def test_a_follow_up_in_the_dialog_is_the_same_conversation(page, house):
+    dialog = AssistDialog(page)
+    await dialog.open(house.url)
+    await dialog.say("my name is Ada")
+    await dialog.answer()
+    await dialog.say("what is my name?")
+    assert (await dialog.answer())[-1] == "Your name is Ada."
+    await save_screenshot(page, "follow-up")
+
+
+async def test_the_sensors_change_on_the_device_page_while_one_talks(page, house):
+    device = DevicePage(page)
+    await device.open(house.url, house.account.device_id)
+    before = await device.figures()
+    await house.say("my name is Ada")
+    turns = house.sensors["turns_model"]
+    after = await wait_for(device.figures, lambda shown: shown[turns] != before[turns])
+    await save_screenshot(page, "device")
+    assert after[turns] == f"{await house.sensor('turns_model')} turns"
+    assert set(after) == set(house.sensors.values())

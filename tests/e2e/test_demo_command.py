@@ -1,0 +1,106 @@
+"""`scripts/demo --say` as a person runs it, with a home of its own."""
+
+import asyncio
+import os
+from pathlib import Path
+import re
+import signal
+import socket
+import sys
+
+import pytest
+
+from demo.home_assistant import REPOSITORY, free_port
+
+_SCREENPLAY = ("turn on the kitchen light", "my name is Ada", "what is my name?")
+
+
+class Demo:
+    """The command, with ports and a folder that no other demo uses."""
+
+    def __init__(self, state: Path) -> None:
+        self._options = (
+            *("--state", str(state)),
+            *("--port", str(free_port())),
+            *("--model-port", str(free_port())),
+        )
+
+    async def run(self, *options: str, **environment: str) -> tuple[int, str]:
+        """Return the exit code and what was printed."""
+        process = await self.start(*options, **environment)
+        printed, _ = await process.communicate()
+        return process.returncode, printed.decode()
+
+    async def start(self, *options: str, **environment: str) -> asyncio.subprocess.Process:
+        """Return the process; what it prints is on one pipe."""
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("OPENAI_")}
+        return await asyncio.create_subprocess_exec(
+            *(sys.executable, "-u", "-m", "demo", *self._options, *options),
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            cwd=REPOSITORY,
+            env=kept | environment,
+        )
+
+
+@pytest.fixture
+def demo(tmp_path) -> Demo:
+    return Demo(tmp_path)
+
+
+async def test_it_shows_a_local_turn_two_model_turns_and_the_sensors(demo):
+    code, printed = await demo.run(*(option for text in _SCREENPLAY for option in ("--say", text)))
+    assert re.findall(r"^Route +(\w+)", printed, re.MULTILINE) == ["local", "model", "model"]
+    assert "Kitchen light: off -> on" in printed
+    assert "Agent    Your name is Ada." in printed
+    assert re.search(r"Window exchanges +3 exchanges", printed)
+    assert code == 0
+
+
+async def test_the_home_is_kept_and_fresh_starts_over(demo):
+    await demo.run("--say", "turn on the kitchen light")
+    _, kept = await demo.run("--say", "turn on the kitchen light")
+    _, fresh = await demo.run("--fresh", "--say", "turn on the kitchen light")
+    assert "Kitchen light: on, as before" in kept
+    assert "Kitchen light: off -> on" in fresh
+
+
+async def test_a_turn_that_fails_is_told_by_the_exit_code(demo):
+    code, printed = await demo.run("--say", "fail with 500", "--say", "my name is Ada")
+    assert re.findall(r"^Route +(\w+)", printed, re.MULTILINE) == ["error", "model"]
+    assert code == 1
+
+
+async def test_a_small_window_is_shown(demo):
+    code, printed = await demo.run("--window", "600", "--say", "my name is Ada")
+    assert re.search(r"Window size +600 tokens", printed)
+    assert code == 0
+
+
+async def test_a_port_in_use_is_one_sentence(demo):
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        code, printed = await demo.run("--port", str(port), "--say", "hello")
+    assert (
+        printed
+        == f"scripts/demo: port {port} cannot be used (Address already in use): choose another one with --port.\n"
+    )
+    assert code == 1
+
+
+async def test_a_server_that_cannot_be_reached_is_one_sentence_without_the_key(demo):
+    code, printed = await demo.run(
+        "--say", "hello", OPENAI_API_KEY="sk-very-secret", OPENAI_BASE_URL=f"http://127.0.0.1:{free_port()}/v1"
+    )
+    assert len(re.findall(r"^scripts/demo: .*cannot be used.*\.$", printed, re.MULTILINE)) == 1
+    assert "sk-very-secret" not in printed
+    assert code == 1
+
+
+async def test_ctrl_c_ends_it_cleanly(demo):
+    process = await demo.start()
+    while b"Ctrl-C ends it" not in await process.stdout.readline():
+        pass
+    process.send_signal(signal.SIGINT)
+    await process.stdout.read()
+    assert await process.wait() == 0

@@ -1,0 +1,96 @@
+"""What the model is sent, turn after turn, by a real Home Assistant: valid, inside the budget, cheap to send again."""
+
+from collections.abc import AsyncIterator
+from itertools import pairwise
+import json
+
+import pytest_asyncio
+
+from custom_components.windowed_conversation.window import EstimatedCounter, Message, ToolCall, message_tokens
+from demo.model_server.request_log import Record
+from tests.e2e.house import House
+
+_EXCHANGES = 14
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def small_house(house) -> AsyncIterator[House]:
+    """The home with a window of 600 tokens, in which some lamps are switched and some facts are told."""
+    house.model.change(delay=0)
+    await house.change_options(history_tokens=600)
+    yield house
+    await house.change_options(history_tokens=8000)
+
+
+async def tell_much(house: House, conversation_id: str) -> list[int]:
+    """Tell the name first, then more than the window holds; returns the evicted messages after each turn."""
+    await house.say("my name is Ada", conversation_id)
+    evicted = []
+    for number in range(_EXCHANGES):
+        await house.say(f"remember that locker {number} is the blue one beside number {number}", conversation_id)
+        evicted.append(int(await house.sensor("evicted_messages")))
+    return evicted
+
+
+def history_tokens(record: Record) -> int:
+    """Return the tokens of a request's history, counted from its bytes alone."""
+    counter = EstimatedCounter()
+    return sum(message_tokens(_read(message), counter) for message in record.body["messages"][1:])
+
+
+def _read(message: dict) -> Message:
+    calls = tuple(
+        ToolCall(call["id"], call["function"]["name"], json.loads(call["function"]["arguments"]))
+        for call in message.get("tool_calls") or ()
+    )
+    return Message(
+        role=message["role"],
+        content=message["content"] or "",
+        tool_calls=calls,
+        tool_call_id=message.get("tool_call_id"),
+        name=message.get("name"),
+    )
+
+
+async def test_evicted_messages_are_counted_up_and_the_name_is_forgotten(small_house):
+    evicted = await tell_much(small_house, "counted up")
+    asked = await small_house.say("what is my name?", "counted up")
+    assert evicted[0] < evicted[-1]
+    assert evicted == sorted(evicted)
+    assert "Ada" not in asked.speech
+
+
+async def test_every_request_is_valid_and_within_the_budget(small_house):
+    await tell_much(small_house, "within budget")
+    await small_house.say("I would like the kitchen light switched on", "within budget")
+    requests = small_house.model.requests
+    assert len(requests) > _EXCHANGES
+    assert [violation for request in requests for violation in request.violations] == []
+    assert max(map(history_tokens, requests)) <= 600
+
+
+async def test_between_trims_a_request_begins_with_the_bytes_of_the_one_before(small_house):
+    await tell_much(small_house, "same bytes")
+    sent = [[json.dumps(message) for message in request.body["messages"]] for request in small_house.model.requests]
+    trimmed = [after[: len(before)] != before for before, after in pairwise(sent)]
+    assert 1 <= trimmed.count(True) <= 4
+    assert all(after[0] == before[0] for before, after in pairwise(sent))
+
+
+async def test_a_smaller_window_applies_to_the_conversation_that_is_open(house):
+    house.model.change(delay=0)
+    await house.say("my name is Grace", "another conversation")
+    for number in range(20):
+        await house.say(f"remember that box {number} holds the winter things of year {number}", "open conversation")
+    before = history_tokens(house.model.requests[-1])
+
+    await house.change_options(history_tokens=1000)
+    await house.say("how many messages do you see?", "open conversation")
+    asked = await house.say("what is my name?", "another conversation")
+    await house.change_options(history_tokens=8000)
+
+    assert before > 1000
+    assert history_tokens(house.model.requests[-2]) <= 1000
+    assert asked.speech == "Your name is Grace."
+    # an account that is set up again asks for the list of models
+    assert {record.method for record in house.model.log.records} == {"POST"}
