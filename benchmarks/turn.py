@@ -1,0 +1,181 @@
+"""What a turn costs, side by side with Home Assistant's own agents in one run of one real Home Assistant.
+
+    .venv/demo/bin/python -m benchmarks.turn
+
+1. The first streamed word: from the scripted server's write to the dashboard's websocket, through this agent and
+   through core's `llama_cpp`, which talk to the same server.
+2. A local command: over the websocket to this agent and to Home Assistant's own, and what the model's server saw of it.
+
+All clocks are CLOCK_MONOTONIC, the same in every process of a machine. Ratios are worth more than milliseconds: the
+two agents take turns, so that both meet the same noise.
+"""
+
+import argparse
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from statistics import median, quantiles
+import sys
+import tempfile
+import time
+from typing import Any
+
+import aiohttp
+
+from demo.client import Client, Json, enter
+from demo.home import furnish
+from demo.home_assistant import REPOSITORY, HomeAssistant, free_port
+from demo.setup_agent import Model, create_account
+from demo.turns import take_turn
+
+_MODEL = "scripted"
+_STORY = "tell me a story about the sea"
+_OWN_AGENT = "conversation.home_assistant"
+_WARM_UP = 5
+
+
+@asynccontextmanager
+async def _model_server() -> AsyncIterator[str]:
+    """Run the scripted server in a process of its own and yield its URL."""
+    command = (sys.executable, "-m", "demo.model_server", "--port", "0", "--delay", "0.005")
+    process = await asyncio.create_subprocess_exec(*command, cwd=REPOSITORY, stdout=asyncio.subprocess.PIPE)
+    assert process.stdout
+    try:
+        yield (await process.stdout.readline()).decode().strip()
+    finally:
+        process.terminate()
+        await process.wait()
+
+
+async def _add_llama_cpp(client: Client, url: str) -> str:
+    """Return the entity of core's own agent for compatible servers."""
+    flows = "/api/config/config_entries/flow"
+    form = await client.post(flows, {"handler": "llama_cpp"})
+    form = await client.post(f"{flows}/{form['flow_id']}", {"base_url": url})
+    await client.post(f"{flows}/{form['flow_id']}", {"chat_model": _MODEL})
+    entities = await client.command("config/entity_registry/list")
+    return next(str(e["entity_id"]) for e in entities if e["platform"] == "llama_cpp")
+
+
+async def _add_pipeline(client: Client, agent_id: str) -> str:
+    unused = (
+        "stt_engine",
+        "stt_language",
+        "tts_engine",
+        "tts_language",
+        "tts_voice",
+        "wake_word_entity",
+        "wake_word_id",
+    )
+    pipeline = await client.command(
+        "assist_pipeline/pipeline/create",
+        name=agent_id,
+        language="en",
+        conversation_engine=agent_id,
+        conversation_language="*",
+        prefer_local_intents=False,
+        **dict.fromkeys(unused),
+    )
+    return str(pipeline["id"])
+
+
+async def _requests(control: aiohttp.ClientSession) -> list[Json]:
+    async with control.get("control/requests") as answer:
+        records: list[Json] = await answer.json()
+    return [record for record in records if record["method"] == "POST"]
+
+
+async def _first_word(client: Client, control: aiohttp.ClientSession, pipeline: str) -> float:
+    """Return the milliseconds from the server's write of the first word to its arrival on the websocket."""
+    arrived: list[int] = []
+
+    def watch(kind: str, _: Any) -> None:
+        if kind == "text" and not arrived:
+            arrived.append(time.monotonic_ns())
+
+    turn = await take_turn(client, _STORY, pipeline=pipeline, watch=watch)
+    if turn.error or not arrived:
+        raise SystemExit(f"a turn failed: {turn.error}")
+    written: int = (await _requests(control))[-1]["first_content_ns"]
+    return (arrived[0] - written) / 1e6
+
+
+async def _local_command(client: Client, agent_id: str, text: str) -> float:
+    """Return the milliseconds that a local command takes."""
+    began = time.perf_counter()
+    answer = await client.command("conversation/process", text=text, agent_id=agent_id)
+    took = (time.perf_counter() - began) * 1e3
+    if answer["response"]["response_type"] != "action_done":
+        raise SystemExit(f"{agent_id} did not understand the command")
+    return took
+
+
+def _row(name: str, times: list[float]) -> str:
+    ninety = quantiles(times, n=10)[-1]
+    return f"  {name:<34}{median(times):9.2f}{ninety:9.2f}{min(times):9.2f}{max(times):9.2f}"
+
+
+async def _compare_first_words(client: Client, control: aiohttp.ClientSession, agents: dict[str, str], n: int) -> None:
+    pipelines = {name: await _add_pipeline(client, agent_id) for name, agent_id in agents.items()}
+    times: dict[str, list[float]] = {name: [] for name in agents}
+    for round_number in range(n + _WARM_UP):
+        for name, pipeline in pipelines.items():
+            took = await _first_word(client, control, pipeline)
+            times[name] += [took] if round_number >= _WARM_UP else []
+    print(f"First streamed word after the server wrote it, {n} turns each (ms)")
+    print(f"  {'':<34}{'median':>9}{'p90':>9}{'min':>9}{'max':>9}")
+    for name in agents:
+        print(_row(name, times[name]))
+    ours, theirs = (median(times[name]) for name in agents)
+    print(f"  ratio of the medians: {ours / theirs:.2f}\n")
+
+
+async def _compare_local_commands(client: Client, control: aiohttp.ClientSession, agent_id: str, n: int) -> None:
+    async with control.delete("control/requests"):
+        pass
+    agents = {"Windowed Conversation": agent_id, "Home Assistant's own agent": _OWN_AGENT}
+    times: dict[str, list[float]] = {name: [] for name in agents}
+    for round_number in range(n + _WARM_UP):
+        for at, name in enumerate(agents if round_number % 2 else reversed(agents)):
+            text = f"turn {'on' if at else 'off'} the kitchen light"
+            took = await _local_command(client, agents[name], text)
+            times[name] += [took] if round_number >= _WARM_UP else []
+    async with control.get("control/requests") as answer:
+        seen = len(await answer.json())
+    print(f"A local command over the websocket, {n} each (ms)")
+    print(f"  {'':<34}{'median':>9}{'p90':>9}{'min':>9}{'max':>9}")
+    for name in agents:
+        print(_row(name, times[name]))
+    ours, theirs = (median(times[name]) for name in agents)
+    print(f"  ratio of the medians: {ours / theirs:.2f}; requests that the model's server saw: {seen}")
+
+
+async def _run(n: int, n_local: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        async with _model_server() as url:
+            home = HomeAssistant(Path(folder), free_port())
+            async with home, Client(home.url, await enter(home.url, "bench", "bench")) as client:
+                await client.wait_until_running()
+                await furnish(client)
+                account = await create_account(client, Model(url=url, model=_MODEL))
+                agents = {
+                    "Windowed Conversation": account.agent_id,
+                    "core's llama_cpp": await _add_llama_cpp(client, url),
+                }
+                async with aiohttp.ClientSession(base_url=url.removesuffix("v1")) as control:
+                    await _compare_first_words(client, control, agents, n)
+                    await _compare_local_commands(client, control, account.agent_id, n_local)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description="What a turn costs beside Home Assistant's own agents.")
+    parser.add_argument("--turns", type=int, default=50, help="turns of each agent for the first word")
+    parser.add_argument("--commands", type=int, default=200, help="local commands of each agent")
+    arguments = parser.parse_args()
+    asyncio.run(_run(arguments.turns, arguments.commands))
+
+
+if __name__ == "__main__":
+    main()
