@@ -1,3 +1,35 @@
-"""Imported first: the pytest plugin of Home Assistant brings a `custom_components` package of its own."""
+"""The servers that tests of several layers talk to.
+
+Imports the integration first: the pytest plugin of Home Assistant brings a `custom_components` package of its own.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
 
 import custom_components.windowed_conversation  # noqa: F401
+from demo.model_server import ModelServer
+from tests.providers.byte_server import ByteServer
+
+
+@pytest.fixture
+async def generators_end() -> AsyncIterator[None]:
+    """Give the event loop, at the very end, the rounds in which it closes what the SDK leaves to its hook for that."""
+    yield
+    for _ in range(50):
+        await asyncio.sleep(0)
+
+
+@pytest.fixture
+async def model_server(socket_enabled: None) -> AsyncIterator[ModelServer]:
+    """Return a scripted model that refuses requests which break the format's rules."""
+    async with ModelServer(strict=True) as server:
+        yield server
+
+
+@pytest.fixture
+async def byte_server(socket_enabled: None) -> AsyncIterator[ByteServer]:
+    """Return a server that answers with given bytes."""
+    async with ByteServer() as server:
+        yield server

@@ -1,5 +1,6 @@
 """What can be asked of a running server and changed in it, from Python and from the control API alike."""
 
+from abc import ABC, abstractmethod
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +10,7 @@ from .settings import Settings
 from .usage import PromptCache
 
 
-class State:
+class State(ABC):
     """Settings, the armed fault, the log and the prompt cache. Options are the fields of `Settings`."""
 
     def __init__(self, **options: Any) -> None:
@@ -25,14 +26,14 @@ class State:
         return [record for record in self.log.records if record.method == "POST"]
 
     @property
+    @abstractmethod
     def open_streams(self) -> int:
         """How many requests are being answered now."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def open_connections(self) -> int:
         """How many connections are open, idle ones included, those to the control API not."""
-        raise NotImplementedError
 
     def fault(
         self,

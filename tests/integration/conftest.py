@@ -80,13 +80,6 @@ def _every_step_has_its_texts(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
 
 
 @pytest.fixture
-async def model_server() -> AsyncIterator[ModelServer]:
-    """Return a scripted model that refuses requests which break the format's rules."""
-    async with ModelServer(strict=True) as server:
-        yield server
-
-
-@pytest.fixture
 async def page() -> AsyncIterator[Page]:
     """Return what starts a server that answers every request with the same page; it returns the server's address."""
     async with AsyncExitStack() as stack:

@@ -1,6 +1,5 @@
 """The provider over either HTTP client, the scripted model server, and a server of given bytes."""
 
-import asyncio
 from collections.abc import AsyncIterator, Callable
 from importlib import import_module
 from importlib.util import find_spec
@@ -32,24 +31,8 @@ type Ask = Callable[..., AsyncIterator[Event]]
 
 
 @pytest.fixture(autouse=True)
-async def _generators_end() -> AsyncIterator[None]:
-    """Give the event loop, at the very end, the rounds in which it closes what the SDK leaves to its hook for that."""
-    yield
-    for _ in range(50):
-        await asyncio.sleep(0)
-
-
-@pytest.fixture
-async def model_server(socket_enabled: None) -> AsyncIterator[ModelServer]:
-    """Return a scripted model that refuses requests which break the format's rules."""
-    async with ModelServer(strict=True) as server:
-        yield server
-
-
-@pytest.fixture
-async def byte_server(socket_enabled: None) -> AsyncIterator[ByteServer]:
-    async with ByteServer() as server:
-        yield server
+def _streams_end(generators_end: None) -> None:
+    """Have every stream of a test end with it."""
 
 
 @pytest.fixture
