@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Hashable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from contextvars import ContextVar
+from itertools import islice
 import time
 
 from .errors import WindowBusy
@@ -79,10 +80,7 @@ class WindowRegistry[K: Hashable = str]:
 
     def expire(self) -> int:
         """Drop the windows that have been idle for too long; returns their number."""
-        now = self._clock()
-        idle = [
-            key for key, slot in self._slots.items() if not slot.users and now - slot.last_used >= self._idle_seconds
-        ]
+        idle = [key for key, slot in self._slots.items() if self._is_idle(slot)]
         for key in idle:
             del self._slots[key]
         return len(idle)
@@ -148,10 +146,12 @@ class WindowRegistry[K: Hashable = str]:
         except TimeoutError as err:
             raise WindowBusy(f"another turn has had the window for {seconds:g} seconds") from err
 
+    def _is_idle(self, slot: _Slot) -> bool:
+        return not slot.users and self._clock() - slot.last_used >= self._idle_seconds
+
     def _claim(self, key: K) -> _Slot:
-        self.expire()
         slot = self._slots.pop(key, None)
-        if slot is None:
+        if slot is None or self._is_idle(slot):
             slot = _Slot(self._create(key))
             if self._policy is not None:
                 slot.window.set_policy(self._policy)
@@ -163,6 +163,6 @@ class WindowRegistry[K: Hashable = str]:
     def _evict(self) -> None:
         surplus = len(self._slots) - self._max_windows
         if surplus > 0:
-            unused = [key for key, slot in self._slots.items() if not slot.users]
-            for key in unused[:surplus]:
+            unused = (key for key, slot in self._slots.items() if not slot.users)
+            for key in list(islice(unused, surplus)):
                 del self._slots[key]
