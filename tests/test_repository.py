@@ -11,6 +11,8 @@ from typing import Any
 
 from awesomeversion import AwesomeVersion
 from homeassistant.const import Platform
+from homeassistant.helpers.service import _SERVICES_SCHEMA
+from homeassistant.util.yaml import load_yaml_dict
 import pytest
 
 from custom_components.windowed_conversation import PLATFORMS, config_flow
@@ -18,6 +20,7 @@ from custom_components.windowed_conversation.bridge.errors import _FAILURES, Fai
 from custom_components.windowed_conversation.const import CONF_ROUTING, DOMAIN, SUBENTRY_CONVERSATION
 from custom_components.windowed_conversation.providers.errors import RateLimited
 from custom_components.windowed_conversation.sensor import _SENSORS, _TOTALS
+from custom_components.windowed_conversation.services import ATTR_CONTENT, WindowContent
 from custom_components.windowed_conversation.turn.routing import Routing
 from custom_components.windowed_conversation.turn_statistics import LastRoute
 
@@ -53,7 +56,17 @@ MANIFEST_KEYS = {
 }
 HACS_KEYS = {"name", "country", "hide_default_branch", "homeassistant", "persistent_directory", "render_readme"}
 IOT_CLASSES = {"calculated", "cloud_polling", "cloud_push", "local_polling", "local_push"}
-TEXT_KEYS = {"title", "config", "config_subentries", "options", "selector", "entity", "exceptions", "issues"}
+TEXT_KEYS = {
+    "title",
+    "config",
+    "config_subentries",
+    "options",
+    "selector",
+    "entity",
+    "exceptions",
+    "issues",
+    "services",
+}
 
 # Steps that show nothing: they hand on, or make the entry at once.
 SILENT_STEPS = {"reauth", "local"}
@@ -229,8 +242,10 @@ def test_every_exception_has_its_text_and_every_text_its_exception() -> None:
         for key in constant(node, "translation_key")
     }
 
+    refused = {call.args[0].value for call in calls("_error") if isinstance(call.args[0], ast.Constant)}
+
     assert told >= {failure.key for failure in _FAILURES.values()}
-    assert TEXTS["exceptions"].keys() == told | raised
+    assert TEXTS["exceptions"].keys() == told | raised | refused
 
 
 @pytest.mark.parametrize(
@@ -258,8 +273,17 @@ def test_every_sensor_has_a_name_and_an_icon() -> None:
 
 def test_every_choice_has_its_text() -> None:
     assert TEXTS["entity"]["sensor"]["last_route"]["state"].keys() == set(LastRoute)
-    assert TEXTS["selector"].keys() == {CONF_ROUTING}
+    assert TEXTS["selector"].keys() == {CONF_ROUTING, ATTR_CONTENT}
     assert TEXTS["selector"][CONF_ROUTING]["options"].keys() == set(Routing)
+    assert TEXTS["selector"][ATTR_CONTENT]["options"].keys() == set(WindowContent)
+
+
+def test_every_action_is_described_in_the_form_that_home_assistant_takes() -> None:
+    described = _SERVICES_SCHEMA(load_yaml_dict(str(PACKAGE / "services.yaml")))
+
+    assert described.keys() == TEXTS["services"].keys() == ICONS["services"].keys()
+    fields = {name: action["fields"].keys() for name, action in described.items()}
+    assert fields == {name: texts["fields"].keys() for name, texts in TEXTS["services"].items()}
 
 
 @pytest.mark.parametrize("platform", PLATFORMS)

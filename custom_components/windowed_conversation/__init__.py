@@ -11,6 +11,7 @@ from homeassistant.core import HomeAssistant, callback
 from homeassistant.exceptions import ConfigEntryAuthFailed, ConfigEntryError, ConfigEntryNotReady
 from homeassistant.helpers import config_validation as cv
 from homeassistant.helpers.event import async_track_time_interval
+from homeassistant.helpers.typing import ConfigType
 
 from .agent import Account, AccountData, Agent, AgentConfig, async_forget_gone, async_windows
 from .bridge.account import async_create_provider
@@ -19,6 +20,7 @@ from .const import CONF_PROVIDER, DOMAIN, PROVIDER_NONE, SUBENTRY_CONVERSATION
 from .health import async_review_windows, async_withdraw_report
 from .providers.errors import AuthError, ProviderError
 from .providers.events import Provider
+from .services import async_setup_services
 
 CONFIG_SCHEMA = cv.config_entry_only_config_schema(DOMAIN)
 
@@ -26,6 +28,12 @@ PLATFORMS = (Platform.CONVERSATION, Platform.SENSOR)
 
 # How often idle conversations are looked for, so that what the sensors say about them is true.
 _EXPIRY_INTERVAL = timedelta(minutes=10)
+
+
+async def async_setup(hass: HomeAssistant, config: ConfigType) -> bool:
+    """Register the actions."""
+    async_setup_services(hass)
+    return True
 
 
 async def async_setup_entry(hass: HomeAssistant, entry: Account) -> bool:

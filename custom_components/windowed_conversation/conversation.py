@@ -5,7 +5,7 @@ Thin: the turn itself is `turn`'s, translations of types are `bridge`'s, the fig
 
 import asyncio
 from contextlib import ExitStack
-from dataclasses import asdict, replace
+from dataclasses import replace
 import logging
 import traceback
 from typing import Literal, override
@@ -34,6 +34,7 @@ from .bridge.phrases import async_error_phrase
 from .bridge.question import Asking, ModelQuestion
 from .bridge.reply import ChatLogReply
 from .bridge.session import BUSY_ERRORS, async_open_session
+from .bridge.turn_report import async_report_turn
 from .const import SUBENTRY_CONVERSATION
 from .entity import AgentEntity
 from .health import async_report_window
@@ -42,7 +43,7 @@ from .turn.context import readable
 from .turn.errors import Busy
 from .turn.routing import Route, Routing
 from .turn.turn import Outcome, Ways, run_turn
-from .window import Window, WindowBusy, WindowError
+from .window import Window, WindowBusy, WindowError, WindowStats
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -137,7 +138,7 @@ class WindowedConversationEntity(AgentEntity, conversation.ConversationEntity):
 
     async def _answer(self, user_input: ConversationInput, chat_log: ChatLog, window: Window) -> ConversationResult:
         config = self.agent.config
-        evicted = window.stats().evicted_messages
+        before = window.stats()
         _take_over(window, chat_log)
         reply = ChatLogReply(chat_log, self.entity_id)
         local = LocalIntents(
@@ -150,35 +151,18 @@ class WindowedConversationEntity(AgentEntity, conversation.ConversationEntity):
         asking = Asking(self.agent.provider, config.model, config.instructions, config.llm_apis)
         ways = Ways(local, ModelQuestion(self.hass, asking, user_input, chat_log), reply)
         outcome = await run_turn(window, readable(user_input.text), config.routing, ways, config.limits)
-        self._after_turn(outcome, window, evicted)
+        self._after_turn(outcome, window, before)
         if outcome.decision.route is Route.LOCAL and local.response is not None:
             return ConversationResult(local.response, chat_log.conversation_id)
         if outcome.error is not None:
             return await self._failed(user_input, outcome.error, reply, outcome.spoken)
         return conversation.async_get_result_from_chat_log(user_input, chat_log)
 
-    def _after_turn(self, outcome: Outcome, window: Window, evicted: int) -> None:
+    def _after_turn(self, outcome: Outcome, window: Window, before: WindowStats) -> None:
         stats = window.stats()
-        self.agent.on_turn(outcome, stats.evicted_messages - evicted)
-        conversation.async_conversation_trace_append(
-            conversation.ConversationTraceEventType.AGENT_DETAIL,
-            {
-                "route": outcome.decision.route,
-                "reason": outcome.decision.reason,
-                "error": type(outcome.error).__name__ if outcome.error else None,
-                "requests": outcome.requests,
-                "tool_calls": outcome.tool_calls,
-                "usage": asdict(outcome.usage),
-                "budget": {
-                    "history_tokens": stats.max_tokens,
-                    "current_tokens": stats.current_tokens,
-                    "prefix_tokens": stats.prefix_tokens,
-                    "over_budget": stats.over_budget,
-                },
-                "time_to_first_token": outcome.first_word,
-                "duration": outcome.duration,
-            },
-        )
+        self.agent.on_turn(outcome, stats.evicted_messages - before.evicted_messages)
+        who = {"entity_id": self.entity_id, "conversation_id": window.conversation_id}
+        async_report_turn(self.hass, who, outcome, stats, before)
         async_report_window(self.hass, self._attr_unique_id or "", self.agent.config.name, stats)
         if isinstance(outcome.error, AuthError):
             self._entry.async_start_reauth(self.hass)

@@ -1,0 +1,112 @@
+"""The actions that look at a window and forget it, and the events that tell of turns."""
+
+import asyncio
+
+from homeassistant.core import HomeAssistant
+from homeassistant.exceptions import ServiceValidationError
+import pytest
+from pytest_homeassistant_custom_component.common import MockConfigEntry, async_capture_events
+
+from custom_components.windowed_conversation.const import CONF_HISTORY_TOKENS, DOMAIN
+from demo.model_server import ModelServer
+
+from .conftest import AGENT, Say, SetUp, speech, until
+
+
+async def act(home: HomeAssistant, action: str, **data: str):
+    """Perform an action on the agent's conversation `test`, if nothing else is said."""
+    wanted = {"entity_id": AGENT, "conversation_id": "test", **data}
+    return await home.services.async_call(
+        DOMAIN, action, wanted, blocking=True, return_response=action.startswith("get")
+    )
+
+
+async def test_window_is_returned_as_it_is_sent(home: HomeAssistant, entry: MockConfigEntry, say: Say) -> None:
+    await say("I would like the kitchen light switched on")
+
+    response = await act(home, "get_window")
+
+    assert [message["role"] for message in response["messages"]] == ["system", "user", "assistant", "tool", "assistant"]
+    assert response["messages"][2]["tool_calls"][0]["arguments"] == {"name": "kitchen light"}
+    assert response["messages"][3]["tool_call_id"] == response["messages"][2]["tool_calls"][0]["id"]
+    assert "tool_call" in response["messages"][2]["tags"]
+
+
+async def test_figures_are_returned_without_text(home: HomeAssistant, entry: MockConfigEntry, say: Say) -> None:
+    await say("my name is Ada")
+
+    response = await act(home, "get_window", content="statistics")
+
+    assert response["message_count"] == 2
+    assert response["tag_distribution"]["route:llm"] == 1
+    assert "Ada" not in str(response)
+
+
+async def test_conversation_is_forgotten(home: HomeAssistant, entry: MockConfigEntry, say: Say, figure) -> None:
+    await say("my name is Ada")
+
+    await act(home, "reset_window")
+
+    assert figure("active_conversations") == "0"
+    assert "Ada" not in speech(await say("what is my name?"))
+
+
+async def test_conversation_that_is_being_answered_is_not_forgotten(
+    home: HomeAssistant, entry: MockConfigEntry, say: Say, model_server: ModelServer
+) -> None:
+    model_server.change(delay=0.01)
+    turn = asyncio.create_task(say("my name is Ada"))
+    await until(lambda: model_server.open_streams > 0)
+
+    with pytest.raises(ServiceValidationError, match="being answered right now"):
+        await act(home, "reset_window")
+
+    await turn
+    assert "Ada" in speech(await say("what is my name?"))
+
+
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        ({"conversation_id": "never begun"}, "no conversation never begun"),
+        ({"entity_id": "conversation.home_assistant"}, "not an assistant of this integration"),
+        ({"entity_id": "conversation.nobody"}, "not an assistant of this integration"),
+    ],
+)
+@pytest.mark.parametrize("action", ["get_window", "reset_window"])
+async def test_mistake_is_told(
+    home: HomeAssistant, entry: MockConfigEntry, action: str, data: dict[str, str], told: str
+) -> None:
+    with pytest.raises(ServiceValidationError, match=told):
+        await act(home, action, **data)
+
+
+async def test_agent_of_an_account_that_is_not_set_up_is_told(home: HomeAssistant, entry: MockConfigEntry) -> None:
+    await home.config_entries.async_unload(entry.entry_id)
+
+    with pytest.raises(ServiceValidationError, match="not set up right now"):
+        await act(home, "reset_window")
+
+
+async def test_turn_is_told_on_the_bus_without_its_text(home: HomeAssistant, entry: MockConfigEntry, say: Say) -> None:
+    events = async_capture_events(home, f"{DOMAIN}_turn")
+
+    await say("my name is Ada")
+
+    (event,) = events
+    assert (event.data["entity_id"], event.data["conversation_id"]) == (AGENT, "test")
+    assert (event.data["route"], event.data["reason"], event.data["error"]) == ("llm", "no_local_match", None)
+    assert event.data["usage"]["input"] > 0
+    assert "Ada" not in str(event.data)
+
+
+async def test_trim_is_told_on_the_bus(home: HomeAssistant, set_up: SetUp, say: Say, agent_of) -> None:
+    entry = await set_up(**{CONF_HISTORY_TOKENS: 200})
+    events = async_capture_events(home, f"{DOMAIN}_trimmed")
+
+    for number in range(10):
+        await say(f"remember that the locker number {number} is the {number} times seventh on the left")
+
+    stats = agent_of(entry).windows.newest_first()[0].stats()
+    assert len(events) == stats.trims > 0
+    assert sum(event.data["evicted"]["messages"] for event in events) == stats.evicted_messages
