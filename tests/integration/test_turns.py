@@ -5,10 +5,12 @@ import json
 
 from homeassistant.components.conversation.trace import async_get_traces
 from homeassistant.core import Context, HomeAssistant
+from homeassistant.helpers import area_registry as ar
 from homeassistant.helpers.intent import IntentResponseType
 from homeassistant.setup import async_setup_component
 import pytest
 
+from custom_components.windowed_conversation.bridge.touched import tags_of_call
 from custom_components.windowed_conversation.const import CONF_HISTORY_TOKENS, CONF_ROUTING
 from custom_components.windowed_conversation.window import Window
 from demo.model_server import ModelServer
@@ -209,3 +211,23 @@ async def test_agent_speaks_every_language_and_streams(home: HomeAssistant, entr
     state = home.states.get(AGENT)
 
     assert state.attributes["supported_features"] == 1
+
+
+async def test_exchange_is_tagged_with_what_it_touched(
+    home: HomeAssistant, entry, kitchen: ar.AreaEntry, say: Say
+) -> None:
+    await say("turn on kitchen light")
+    await say("I would like the kitchen light switched off")
+
+    touched = window_of(entry).stats().tag_distribution
+    assert (touched["context:input_boolean"], touched["context:kitchen"]) == (2, 2)
+
+
+async def test_area_and_domains_that_a_call_names_are_tagged(home: HomeAssistant, kitchen: ar.AreaEntry) -> None:
+    arguments = {"area": "KITCHEN", "domain": ["light", "fan"], "name": "everything"}
+
+    assert tags_of_call(home, arguments) == {"context:kitchen", "context:light", "context:fan"}
+
+
+async def test_call_that_names_nothing_known_is_not_tagged(home: HomeAssistant) -> None:
+    assert tags_of_call(home, {"area": "Atlantis", "domain": 7}) == set()

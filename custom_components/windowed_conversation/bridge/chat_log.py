@@ -14,32 +14,36 @@ from homeassistant.components.conversation import (
     ToolResultContent,
     UserContent,
 )
+from homeassistant.core import HomeAssistant
 from homeassistant.helpers import llm
 from homeassistant.helpers.json import json_dumps
 
 from ..window import Message, ToolCall
+from .touched import tags_of_call, tags_of_result
 
 # Who answers in a pipeline before an agent is asked (`assist_pipeline/default_pipeline.py`).
 _PIPELINE_AGENTS = (HOME_ASSISTANT_AGENT, "sentence_trigger")
 
 
-def messages_of(contents: Iterable[Content]) -> tuple[Message, ...]:
-    """Return the contents as messages, without system prompts and empty answers."""
-    return tuple(message for content in contents if (message := _message(content)))
+def messages_of(hass: HomeAssistant, contents: Iterable[Content]) -> tuple[Message, ...]:
+    """Return the contents as messages, without system prompts and empty answers; tool calls are tagged `context:*`."""
+    return tuple(message for content in contents if (message := _message(hass, content)))
 
 
-def _message(content: Content) -> Message | None:
+def _message(hass: HomeAssistant, content: Content) -> Message | None:
     if isinstance(content, SystemContent):
         return None
     created = content.created.timestamp()
     if isinstance(content, UserContent):
         return Message.user(content.content, created=created)
     if isinstance(content, ToolResultContent):
-        return Message.tool(content.tool_call_id, content.tool_name, result_text(content.result), created=created)
+        text, tags = result_text(content.result), tags_of_result(hass, content.result)
+        return Message.tool(content.tool_call_id, content.tool_name, text, tags=tags, created=created)
     calls = tuple(ToolCall(call.id, call.tool_name, call.tool_args) for call in content.tool_calls or ())
     if not calls and not content.content:
         return None
-    return Message.assistant(content.content or "", tool_calls=calls, created=created)
+    tags = frozenset[str]().union(*(tags_of_call(hass, call.arguments) for call in calls))
+    return Message.assistant(content.content or "", tool_calls=calls, tags=tags, created=created)
 
 
 def result_text(result: llm.ToolResult) -> str:
@@ -58,7 +62,7 @@ def handled_by_pipeline(chat_log: ChatLog, seen_until: float) -> Iterator[tuple[
     for exchange in _exchanges(chat_log.content[:-1]):
         answer = exchange[-1]
         if isinstance(answer, AssistantContent) and answer.agent_id in _PIPELINE_AGENTS:
-            messages = messages_of(exchange)
+            messages = messages_of(chat_log.hass, exchange)
             if (messages[-1].created or 0) > seen_until:
                 yield messages
 

@@ -56,7 +56,7 @@ class LocalIntents:
             return None
         if self.response.response_type is IntentResponseType.ERROR:
             raise LocalAnswerFailed(f"local error code {self.response.error_code}")
-        return messages_of(self._chat_log.content[before:])
+        return messages_of(self._hass, self._chat_log.content[before:])
 
     @property
     def speech(self) -> str:

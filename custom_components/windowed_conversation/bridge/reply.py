@@ -29,7 +29,7 @@ class ChatLogReply:
         """See `Reply.add`."""
         contents = self._chat_log.async_add_delta_content_stream(self._agent_id, _chat_log_deltas(deltas))
         async for content in contents:
-            for message in messages_of((content,)):
+            for message in messages_of(self._chat_log.hass, (content,)):
                 yield message
 
     async def say(self, text: str) -> None:

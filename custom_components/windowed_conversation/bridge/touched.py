@@ -1,0 +1,53 @@
+"""Which areas and domains a tool call touched, as the tags `context:*`: from what it asked for and what came of it.
+
+Areas are tagged by their id (`context:living_room`), domains by their name (`context:light`).
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from homeassistant.core import HomeAssistant, split_entity_id, valid_entity_id
+from homeassistant.helpers import area_registry as ar, device_registry as dr, entity_registry as er, llm
+
+
+def tags_of_call(hass: HomeAssistant, arguments: Mapping[str, Any]) -> frozenset[str]:
+    """Return the tags for the areas and domains that a call names."""
+    areas = (ar.async_get(hass).async_get_area_by_name(name) for name in _names(arguments.get("area")))
+    touched = {area.id for area in areas if area} | set(_names(arguments.get("domain")))
+    return frozenset(f"context:{name}" for name in touched)
+
+
+def tags_of_result(hass: HomeAssistant, result: llm.ToolResult) -> frozenset[str]:
+    """Return the tags for what an intent acted on (`IntentResponse.as_dict`); none for other results."""
+    outcome = result.data.get("data")
+    targets = outcome.get("success") if isinstance(outcome, dict) else None
+    if not isinstance(targets, list):
+        return frozenset()
+    found = (target for target in targets if isinstance(target, dict))
+    return frozenset(f"context:{name}" for target in found for name in _touched(hass, target))
+
+
+def _touched(hass: HomeAssistant, target: Mapping[str, Any]) -> Iterator[str]:
+    kind, target_id = target.get("type"), target.get("id")
+    if not isinstance(target_id, str):
+        return
+    if kind == "entity" and valid_entity_id(target_id):
+        yield split_entity_id(target_id)[0]
+        if area_id := _area_of_entity(hass, target_id):
+            yield area_id
+    elif kind in ("area", "domain"):
+        yield target_id
+
+
+def _area_of_entity(hass: HomeAssistant, entity_id: str) -> str | None:
+    entry = er.async_get(hass).async_get(entity_id)
+    if entry is None or entry.area_id:
+        return entry.area_id if entry else None
+    device = dr.async_get(hass).async_get(entry.device_id) if entry.device_id else None
+    return dr.async_get_effective_area_id(hass, device) if device else None
+
+
+def _names(value: object) -> list[str]:
+    """Return what a slot names: one text, or several."""
+    names = value if isinstance(value, list) else [value]
+    return [name for name in names if isinstance(name, str) and name.strip()]
