@@ -21,6 +21,7 @@ from .const import (
     CONF_LIMITS,
     CONF_PROVIDER,
     CONF_ROUTING,
+    CONF_SCOPE,
     CONF_TOOL_ITERATIONS,
     CONF_TRIM_SHARE,
     CONF_TURN_TIMEOUT,
@@ -28,12 +29,14 @@ from .const import (
     DEFAULT_LIMITS,
     DEFAULT_POLICY,
     DEFAULT_ROUTING,
+    DEFAULT_SCOPE,
     DOMAIN,
     PROVIDER_NONE,
 )
 from .providers.events import Provider
 from .turn.deadlines import Limits
 from .turn.routing import Routing
+from .turn.scope import Scope, WindowKey
 from .turn.turn import Outcome
 from .turn_statistics import AgentStatistics
 from .window import EstimatedCounter, Window, WindowPolicy, WindowRegistry
@@ -55,6 +58,7 @@ class AgentConfig:
 
     name: str
     routing: Routing
+    scope: Scope
     model: str
     instructions: str
     llm_apis: tuple[str, ...]
@@ -71,6 +75,7 @@ class AgentConfig:
         return cls(
             name=subentry.title,
             routing=routing,
+            scope=Scope(data.get(CONF_SCOPE, DEFAULT_SCOPE)),
             model=str(data.get(CONF_MODEL, "")),
             instructions=str(data.get(CONF_PROMPT) or llm.DEFAULT_INSTRUCTIONS_PROMPT),
             llm_apis=tuple(data.get(CONF_LLM_HASS_API, ())),
@@ -176,7 +181,7 @@ def async_windows(hass: HomeAssistant, agent_id: str, config: AgentConfig) -> Wi
     if agent_id not in registries:
         counter = EstimatedCounter()
         registries[agent_id] = WindowRegistry(
-            lambda conversation_id: Window(conversation_id, config.policy, counter),
+            lambda key: Window(WindowKey.parse(key).conversation, config.policy, counter),
             idle_seconds=config.expiry_seconds,
         )
     return registries[agent_id]

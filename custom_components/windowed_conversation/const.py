@@ -2,6 +2,7 @@
 
 from .turn.deadlines import Limits
 from .turn.routing import Routing
+from .turn.scope import Scope
 from .window import WindowPolicy
 
 DOMAIN = "windowed_conversation"
@@ -12,6 +13,7 @@ CONF_HISTORY_TOKENS = "history_tokens"
 CONF_LIMITS = "limits"
 CONF_PROVIDER = "provider"
 CONF_ROUTING = "routing"
+CONF_SCOPE = "scope"
 CONF_TOOL_ITERATIONS = "max_tool_iterations"
 CONF_TRIM_SHARE = "trim_share"
 CONF_TURN_TIMEOUT = "turn_timeout"
@@ -23,6 +25,7 @@ SUBENTRY_CONVERSATION = "conversation"
 
 DEFAULT_AGENT_NAME = "Windowed Conversation"
 DEFAULT_ROUTING = Routing.LOCAL_FIRST
+DEFAULT_SCOPE = Scope.CONVERSATION
 DEFAULT_POLICY = WindowPolicy(history_tokens=8000, trim_share=0.25)
 DEFAULT_LIMITS = Limits(silence=10.0, turn=60.0, tool_iterations=10)
 DEFAULT_EXPIRY_HOURS = 24

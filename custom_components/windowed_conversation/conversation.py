@@ -42,6 +42,7 @@ from .providers.errors import AuthError
 from .turn.context import readable
 from .turn.errors import Busy
 from .turn.routing import Route, Routing
+from .turn.scope import window_key
 from .turn.turn import Outcome, Ways, run_turn
 from .window import Window, WindowBusy, WindowError, WindowStats
 
@@ -108,8 +109,9 @@ class WindowedConversationEntity(AgentEntity, conversation.ConversationEntity):
     async def _process_in_order(self, user_input: ConversationInput, session: ChatSession) -> ConversationResult:
         loop = asyncio.get_running_loop()
         ends_at = loop.time() + self.agent.config.limits.turn
+        key = self._window_key(user_input, session)
         while True:
-            async with self.agent.windows.turn(session.conversation_id, timeout=ends_at - loop.time()) as window:
+            async with self.agent.windows.turn(key, timeout=ends_at - loop.time()) as window:
                 with ExitStack() as stack:
                     try:
                         opened = conversation.async_get_chat_log(self.hass, session, user_input)
@@ -119,6 +121,11 @@ class WindowedConversationEntity(AgentEntity, conversation.ConversationEntity):
                     else:
                         return await self._process_in_turn(user_input, chat_log, window)
             await asyncio.sleep(_LOOK_AGAIN)
+
+    def _window_key(self, user_input: ConversationInput, session: ChatSession) -> str:
+        device = user_input.satellite_id or user_input.device_id
+        user = user_input.context.user_id
+        return str(window_key(self.agent.config.scope, session.conversation_id, device=device, user=user))
 
     async def _process_in_turn(
         self, user_input: ConversationInput, chat_log: ChatLog, window: Window

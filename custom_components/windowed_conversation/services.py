@@ -14,7 +14,8 @@ import probatio
 from .agent import Account, Agent
 from .bridge.window_response import messages_response, statistics_response
 from .const import DOMAIN
-from .window import Window, WindowBusy
+from .turn.scope import WindowKey
+from .window import WindowBusy
 
 ATTR_CONVERSATION_ID = "conversation_id"
 ATTR_CONTENT = "content"
@@ -54,7 +55,9 @@ def async_setup_services(hass: HomeAssistant) -> None:
 
 async def _async_get_window(call: ServiceCall) -> ServiceResponse:
     """Return the messages or the figures of a conversation."""
-    window = _window(_agent(call), call)
+    agent = _agent(call)
+    window = agent.windows.peek(_key(agent, call))
+    assert window is not None
     if call.data[ATTR_CONTENT] is WindowContent.STATISTICS:
         return statistics_response(window)
     return messages_response(window)
@@ -63,9 +66,9 @@ async def _async_get_window(call: ServiceCall) -> ServiceResponse:
 async def _async_reset_window(call: ServiceCall) -> None:
     """Forget a conversation."""
     agent = _agent(call)
-    window = _window(agent, call)
+    key = _key(agent, call)
     try:
-        agent.windows.drop(window.conversation_id)
+        agent.windows.drop(key)
     except WindowBusy as err:
         raise _error("window_in_use", call) from err
     agent.tell()
@@ -83,12 +86,17 @@ def _agent(call: ServiceCall) -> Agent:
     raise _error("agent_not_loaded", call)
 
 
-def _window(agent: Agent, call: ServiceCall) -> Window:
-    """Return the window that an action is about; raises `ServiceValidationError`."""
-    window = agent.windows.peek(call.data[ATTR_CONVERSATION_ID])
-    if window is None:
-        raise _error("unknown_conversation", call)
-    return window
+def _key(agent: Agent, call: ServiceCall) -> str:
+    """Return the key of the conversation that an action is about; raises `ServiceValidationError`.
+
+    A person's action is about their own conversations and those that are nobody's, an automation's about everybody's.
+    """
+    wanted, user = call.data[ATTR_CONVERSATION_ID], call.context.user_id
+    for key in agent.windows.keys_newest_first():
+        found = WindowKey.parse(key)
+        if found.conversation == wanted and (user is None or found.user in (None, user)):
+            return key
+    raise _error("unknown_conversation", call)
 
 
 def _error(key: str, call: ServiceCall) -> ServiceValidationError:

@@ -30,16 +30,19 @@ from .const import (
     CONF_LIMITS,
     CONF_PROVIDER,
     CONF_ROUTING,
+    CONF_SCOPE,
     CONF_TOOL_ITERATIONS,
     CONF_TURN_TIMEOUT,
     DEFAULT_AGENT_NAME,
     DEFAULT_LIMITS,
     DEFAULT_ROUTING,
+    DEFAULT_SCOPE,
     PROVIDER_NONE,
 )
 from .options_flow import window_size_selector
 from .providers.errors import ProviderError
 from .turn.routing import Routing
+from .turn.scope import Scope
 
 _NEW_AGENT: dict[str, Any] = {
     CONF_NAME: DEFAULT_AGENT_NAME,
@@ -139,6 +142,8 @@ class AgentFlow(ConfigSubentryFlow):
                     SelectSelectorConfig(options=list(Routing), translation_key=CONF_ROUTING)
                 ),
             }
+        scopes = SelectSelectorConfig(options=list(Scope), translation_key=CONF_SCOPE)
+        fields[probatio.Required(CONF_SCOPE, default=DEFAULT_SCOPE)] = SelectSelector(scopes)
         fields[probatio.Optional(CONF_HISTORY_TOKENS)] = window_size_selector()
         if self._has_model:
             fields[probatio.Required(CONF_LIMITS)] = section(_limits_schema(), {"collapsed": True})

@@ -16,6 +16,7 @@ from custom_components.windowed_conversation.const import (
     CONF_HISTORY_TOKENS,
     CONF_LIMITS,
     CONF_ROUTING,
+    CONF_SCOPE,
     CONF_TOOL_ITERATIONS,
     CONF_TURN_TIMEOUT,
     DEFAULT_AGENT_NAME,
@@ -35,6 +36,7 @@ FRIDAY: dict[str, Any] = {
     CONF_PROMPT: "You are {{ 'Friday' }}.",
     CONF_LLM_HASS_API: ["assist"],
     CONF_ROUTING: "llm_only",
+    CONF_SCOPE: "device",
     CONF_LIMITS: LIMITS,
 }
 
@@ -107,6 +109,7 @@ async def test_new_agent_is_as_it_was_entered(new_form: Submit, say: Say, model_
     friday = next(agent for agent in entry.runtime_data.agents.values() if agent.config.name == "Friday")
     assert friday.config.limits == Limits(silence=5, turn=30, tool_iterations=3)
     assert friday.config.routing == "llm_only"
+    assert friday.config.scope == "device"
     assert friday.config.policy == DEFAULT_POLICY
 
 
@@ -248,7 +251,7 @@ async def test_own_window_size_can_be_taken_back(home: HomeAssistant, set_up, fi
 async def test_agent_without_a_model_has_a_name_and_a_window(home: HomeAssistant, entry_without_model, figure) -> None:
     form = await open_change(home, entry_without_model)
 
-    assert list(form.shown["data_schema"].schema) == [CONF_NAME, CONF_HISTORY_TOKENS]
+    assert list(form.shown["data_schema"].schema) == [CONF_NAME, CONF_SCOPE, CONF_HISTORY_TOKENS]
     await form(name="Grace", history_tokens=600)
     assert figure("window_size") == "600"
 

@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 from homeassistant.components.assist_pipeline.pipeline import PipelineEventType
-from homeassistant.core import HomeAssistant
+from homeassistant.core import Context, HomeAssistant
 import pytest
 
 from demo.model_server import ModelServer
@@ -125,17 +125,18 @@ async def test_broken_answer_ends_with_a_spoken_error(dashboard: PipelineClient,
     assert ending(events)["intent_output"]["response"]["response_type"] == "error"
 
 
-async def test_automation_waits_for_the_pipeline(
-    home: HomeAssistant, dashboard: PipelineClient, say: Say, model_server: ModelServer
+async def test_script_of_a_person_waits_for_the_pipeline(
+    home: HomeAssistant, dashboard: PipelineClient, say: Say, model_server: ModelServer, hass_admin_user
 ) -> None:
     pipeline = await dashboard.create(prefer_local_intents=False)
     model_server.change(delay=0.02)
+    person = Context(user_id=hass_admin_user.id)
 
     events, _ = await asyncio.gather(
         dashboard.run(pipeline, "remember that the cat is Tom", "shared"),
-        say("remember that the dog is Rex", "shared"),
+        say("remember that the dog is Rex", "shared", context=person),
     )
 
     assert ending(events)["intent_output"]["response"]["response_type"] == "action_done"
-    assert "Tom" in speech(await say("what is the cat?", "shared"))
-    assert "Rex" in speech(await say("what is the dog?", "shared"))
+    assert "Tom" in speech(await say("what is the cat?", "shared", context=person))
+    assert "Rex" in speech(await say("what is the dog?", "shared", context=person))

@@ -78,6 +78,10 @@ class WindowRegistry[K: Hashable = str]:
         """Return the windows, the most recently used one first."""
         return [slot.window for slot in reversed(self._slots.values())]
 
+    def keys_newest_first(self) -> list[K]:
+        """Return the keys of the windows, the most recently used one's first."""
+        return list(reversed(self._slots))
+
     def expire(self) -> int:
         """Drop the windows that have been idle for too long; returns their number."""
         idle = [key for key, slot in self._slots.items() if self._is_idle(slot)]

@@ -1,0 +1,64 @@
+"""What counts as one conversation, and that nobody gets to see someone else's."""
+
+from homeassistant.core import Context, HomeAssistant
+import pytest
+from pytest_homeassistant_custom_component.common import MockUser
+
+from custom_components.windowed_conversation.const import CONF_SCOPE, DOMAIN
+
+from .conftest import AGENT, Say, SetUp, speech
+
+
+async def test_device_goes_on_with_its_conversation_in_a_new_session(set_up: SetUp, say: Say) -> None:
+    await set_up(**{CONF_SCOPE: "device"})
+    await say("my name is Ada", None, device_id="satellite")
+
+    assert "Ada" in speech(await say("what is my name?", None, device_id="satellite"))
+    assert "Ada" not in speech(await say("what is my name?", None, device_id="another"))
+
+
+async def test_person_goes_on_on_any_device(home: HomeAssistant, set_up: SetUp, say: Say) -> None:
+    await set_up(**{CONF_SCOPE: "user"})
+    ada, grace = (Context(user_id=MockUser(name=name).add_to_hass(home).id) for name in ("Ada", "Grace"))
+    await say("my name is Ada", None, device_id="kitchen", context=ada)
+
+    assert "Ada" in speech(await say("what is my name?", None, device_id="hall", context=ada))
+    assert "Ada" not in speech(await say("what is my name?", None, device_id="hall", context=grace))
+
+
+async def test_all_share_the_conversation_of_an_agent_that_has_only_one(set_up: SetUp, say: Say) -> None:
+    await set_up(**{CONF_SCOPE: "agent"})
+    await say("my name is Ada", None, device_id="kitchen")
+
+    assert "Ada" in speech(await say("what is my name?", None, device_id="hall"))
+
+
+@pytest.mark.parametrize("scope", ["conversation", "device"])
+async def test_another_person_never_sees_a_window_that_is_not_theirs(
+    scope: str, home: HomeAssistant, set_up: SetUp, say: Say
+) -> None:
+    await set_up(**{CONF_SCOPE: scope})
+    ada, grace = (Context(user_id=MockUser(name=name).add_to_hass(home).id) for name in ("Ada", "Grace"))
+    await say("my name is Ada", "secret diary", device_id="kitchen", context=ada)
+
+    # who am I is answered from the context line, which names the speaker
+    assert "Ada" not in speech(await say("what is my name?", "secret diary", device_id="kitchen", context=grace))
+    assert "Ada" in speech(await say("what is my name?", "secret diary", device_id="kitchen", context=ada))
+
+
+async def test_action_returns_ones_own_conversation(home: HomeAssistant, entry, say: Say) -> None:
+    ada, grace = (Context(user_id=MockUser(name=name).add_to_hass(home).id) for name in ("Ada", "Grace"))
+    await say("the word is pelican", "diary", context=ada)
+    await say("the word is heron", "diary", context=grace)
+
+    window = await home.services.async_call(
+        DOMAIN,
+        "get_window",
+        {"entity_id": AGENT, "conversation_id": "diary"},
+        blocking=True,
+        return_response=True,
+        context=ada,
+    )
+
+    assert "pelican" in str(window)
+    assert "heron" not in str(window)
