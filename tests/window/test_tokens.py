@@ -8,6 +8,7 @@ from hypothesis import given, settings, strategies as st
 import pytest
 
 from custom_components.windowed_conversation.window import EstimatedCounter, Message, ToolCall, message_tokens
+from custom_components.windowed_conversation.window.tokens import tool_text
 
 from .histories import LengthCounter
 
@@ -73,6 +74,10 @@ def test_tool_calls_cost_their_names_and_arguments_as_json() -> None:
 def test_arguments_that_json_does_not_know_are_counted_all_the_same(argument: Any) -> None:
     call = ToolCall("a", "turn_on", {"odd": argument})
     assert message_tokens(Message.assistant(tool_calls=(call,)), LengthCounter()) > 4 + 8 + len("turn_on")
+
+
+def test_tool_is_counted_by_its_name_description_and_schema() -> None:
+    assert tool_text("turn_on", "Turns on", {"type": "object"}) == 'turn_on\nTurns on\n{"type":"object"}'
 
 
 def test_counter_is_asked_once_for_a_message() -> None:

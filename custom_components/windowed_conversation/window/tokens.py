@@ -1,12 +1,15 @@
 """Counting tokens: what a counter is, the estimate that needs no vocabulary, and what one message costs.
 
-When something is counted is the window's business: once, on entry.
+When something is counted is the window's business: once, on entry. What a model's own tokens are against the estimate
+is learned in `calibration`.
 """
 
+from collections.abc import Mapping
+from enum import StrEnum
 import json
-from typing import Protocol
+from typing import Any, Protocol, TypeIs
 
-from .messages import Message, ToolCall
+from .messages import Message, Role, ToolCall
 
 # A message in OpenAI's chat formats is framed by four tokens: start, role, message, end.
 MESSAGE_OVERHEAD = 4
@@ -16,10 +19,30 @@ CALL_OVERHEAD = 8
 _encode_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str).encode
 
 
+class TextKind(StrEnum):
+    """What a text is to a tokenizer.
+
+    `FIXED` is what every request of an agent begins with, the system prompt and the tools' schemas; `PROSE` is what
+    was said; `TOOLS` are calls and their results.
+    """
+
+    FIXED = "fixed"
+    PROSE = "prose"
+    TOOLS = "tools"
+
+
 class TokenCounter(Protocol):
     """What counts the tokens of a text."""
 
     def count(self, text: str) -> int:
+        """Return the number of tokens, 0 for an empty text."""
+        ...
+
+
+class KindCounter(TokenCounter, Protocol):
+    """A counter that wants to know what it counts; `count` is for prose."""
+
+    def count_as(self, kind: TextKind, text: str) -> int:
         """Return the number of tokens, 0 for an empty text."""
         ...
 
@@ -31,10 +54,40 @@ def message_tokens(message: Message, counter: TokenCounter) -> int:
     and not `native`, which only its provider can weigh.
     """
     calls = message.tool_calls
-    if not calls and message.name is None:
+    if not calls and message.name is None and message.role is not Role.SYSTEM:
         return MESSAGE_OVERHEAD + counter.count(message.content)
-    parts = (message.name, message.content, *map(_call_text, calls))
-    return MESSAGE_OVERHEAD + CALL_OVERHEAD * len(calls) + counter.count("\n".join(filter(None, parts)))
+    text = message_text(message)
+    counted = counter.count_as(message_kind(message), text) if _knows_kinds(counter) else counter.count(text)
+    return frame_tokens(message) + counted
+
+
+def message_text(message: Message) -> str:
+    """Return what is counted of a message."""
+    calls = message.tool_calls
+    if not calls and message.name is None:
+        return message.content
+    return "\n".join(filter(None, (message.name, message.content, *map(_call_text, calls))))
+
+
+def message_kind(message: Message) -> TextKind:
+    """Return what a message's text is; one with calls is theirs, whatever it says besides."""
+    if message.role is Role.SYSTEM:
+        return TextKind.FIXED
+    return TextKind.TOOLS if message.tool_calls or message.role is Role.TOOL else TextKind.PROSE
+
+
+def tool_text(name: str, description: str, parameters: Mapping[str, Any]) -> str:
+    """Return what is counted of a tool that is offered to the model; `parameters` is a JSON schema."""
+    return f"{name}\n{description}\n{_encode_json(dict(parameters))}"
+
+
+def frame_tokens(message: Message) -> int:
+    """Return what a message costs besides its text, in tokens."""
+    return MESSAGE_OVERHEAD + CALL_OVERHEAD * len(message.tool_calls)
+
+
+def _knows_kinds(counter: TokenCounter) -> TypeIs[KindCounter]:
+    return hasattr(counter, "count_as")
 
 
 def _call_text(call: ToolCall) -> str:

@@ -1,0 +1,273 @@
+"""What is learned of a model's tokens from reported usage, and what a factor that changes does to a window: nothing."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from hypothesis import given, settings, strategies as st
+import pytest
+
+from custom_components.windowed_conversation.window import EstimatedCounter, Message, ToolCall, Window, WindowPolicy
+from custom_components.windowed_conversation.window.calibration import (
+    GREATEST_FACTOR,
+    LEAST_FACTOR,
+    CalibratedCounter,
+    Calibration,
+    Calibrator,
+    RequestEstimate,
+    estimate_request,
+)
+from custom_components.windowed_conversation.window.tokens import TextKind
+
+from .histories import LengthCounter
+
+factors = st.floats(0.65, 1.9)
+sizes = st.integers(15, 80)
+
+
+@dataclass(frozen=True)
+class Model:
+    """What a model's tokens are to the estimate, by kind of text."""
+
+    fixed: float = 1.0
+    prose: float = 1.0
+    tools: float = 1.0
+
+    def reported(self, estimate: RequestEstimate) -> int:
+        """Return what its provider reports."""
+        texts = estimate.fixed * self.fixed + estimate.prose * self.prose + estimate.tools * self.tools
+        return round(estimate.frames + texts)
+
+
+models = st.builds(Model, factors, factors, factors)
+turns = st.tuples(sizes, st.integers(40, 600), sizes)
+
+
+def requests(fixed: int, history: list[tuple[int, int, int]]) -> Iterator[RequestEstimate]:
+    """Yield the requests of turns that each say something, call a tool, and answer; tokens by turn."""
+    prose = tools = messages = 0
+    for question, results, answer in history:
+        prose += question
+        messages += 1
+        yield RequestEstimate(fixed, prose, tools, 4 * messages)
+        tools += results
+        messages += 2
+        yield RequestEstimate(fixed, prose, tools, 4 * messages)
+        prose += answer
+        messages += 1
+
+
+def after(calibration: Calibration, model: Model, estimates: Iterator[RequestEstimate]) -> Calibration:
+    """Return what is known after these requests to a model."""
+    for estimate in estimates:
+        calibration = calibration.learned(estimate, model.reported(estimate))
+    return calibration
+
+
+def off(calibration: Calibration, model: Model, estimate: RequestEstimate) -> float:
+    """Return how far a request's estimate is from what is reported, as a share."""
+    return abs(calibration.tokens(estimate) / model.reported(estimate) - 1)
+
+
+@given(models, st.integers(0, 8000), st.lists(turns, min_size=6, max_size=6))
+@settings(deadline=None)
+def test_requests_are_within_three_percent_after_five_mixed_turns(model: Model, fixed: int, history: Any) -> None:
+    calibration = after(Calibration(), model, requests(fixed, history[:5]))
+
+    assert max(off(calibration, model, each) for each in list(requests(fixed, history))[-2:]) <= 0.03
+
+
+@given(models, st.integers(0, 8000), st.lists(turns, min_size=30, max_size=30))
+@settings(deadline=None, max_examples=50)
+def test_each_kind_of_text_gets_its_own_factor(model: Model, fixed: int, history: Any) -> None:
+    calibration = after(Calibration(), model, requests(fixed, history))
+
+    assert calibration.factor(TextKind.PROSE) == pytest.approx(model.prose, rel=0.1)
+    assert calibration.factor(TextKind.TOOLS) == pytest.approx(model.tools, rel=0.1)
+
+
+def test_request_that_is_sent_again_costs_what_was_reported() -> None:
+    estimate = RequestEstimate(fixed=3000, prose=40, frames=8)
+
+    assert Calibration().learned(estimate, 3700).tokens(estimate) == pytest.approx(3700, rel=0.001)
+
+
+@given(factors)
+def test_large_fixed_part_says_nothing_of_what_is_said(fixed: float) -> None:
+    calibration = after(Calibration(), Model(fixed=fixed), requests(6000, [(40, 0, 40)] * 5))
+
+    assert calibration.factor(TextKind.PROSE) == pytest.approx(1, abs=0.05)
+
+
+@given(factors)
+def test_fixed_part_that_changes_says_nothing_of_what_is_said(fixed: float) -> None:
+    said = [(40, 100, 40)] * 5
+    calibration = after(Calibration(), Model(), requests(2000, said))
+
+    calibration = after(calibration, Model(fixed=fixed), requests(6000, said))
+
+    assert calibration.factor(TextKind.PROSE) == pytest.approx(1, abs=0.08)
+
+
+def test_kind_that_is_not_in_the_requests_keeps_its_factor() -> None:
+    calibration = after(Calibration(), Model(prose=1.4), requests(500, [(60, 0, 60)] * 20))
+
+    assert calibration.factor(TextKind.TOOLS) == 1
+
+
+def test_another_language_is_learned_when_the_window_holds_it() -> None:
+    calibration = after(Calibration(), Model(prose=0.9), requests(1000, [(60, 0, 60)] * 20))
+
+    calibration = after(calibration, Model(prose=1.3), requests(1000, [(60, 0, 60)] * 20))
+
+    assert calibration.factor(TextKind.PROSE) == pytest.approx(1.3, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("reported", "cached"),
+    [
+        pytest.param(0, 0, id="nothing"),
+        pytest.param(-5, 0, id="less than nothing"),
+        pytest.param(300, 0, id="less than any model"),
+        pytest.param(10**12, 0, id="more than any model"),
+        pytest.param(600, 700, id="what was cached apart"),
+    ],
+)
+def test_report_that_cannot_be_the_requests_is_ignored(reported: int, cached: int) -> None:
+    calibration = Calibration()
+
+    assert calibration.learned(RequestEstimate(500, 400, 100, 20), reported, cached) is calibration
+
+
+def test_empty_request_teaches_nothing() -> None:
+    calibration = Calibration()
+
+    assert calibration.learned(RequestEstimate(), 0) is calibration
+    assert calibration.learned(RequestEstimate(frames=4), 4) is calibration
+
+
+def test_one_report_that_is_far_off_does_little_to_what_is_well_known() -> None:
+    history = [(40, 100, 40)] * 15
+    calibration = after(Calibration(), Model(), requests(1500, history))
+    *_, newest = requests(1500, history)
+
+    misled = calibration.learned(newest, newest.frames + newest.texts // 2 + 1)
+
+    assert off(misled, Model(), newest) <= 0.05
+
+
+estimates = st.builds(RequestEstimate, *(st.integers(0, 10**6),) * 4)
+
+
+@given(st.lists(st.tuples(estimates, st.floats(0.4, 3)), max_size=30))
+@settings(deadline=None)
+def test_factors_stay_within_their_bounds_whatever_is_reported(reports: list[tuple[RequestEstimate, float]]) -> None:
+    calibration = Calibration()
+    for estimate, share in reports:
+        calibration = calibration.learned(estimate, estimate.frames + round(estimate.texts * share))
+
+    assert all(LEAST_FACTOR <= factor <= GREATEST_FACTOR for factor in calibration.factors)
+    assert all(-1e-9 <= row[kind] <= 0.0901 for kind, row in enumerate(calibration.covariance))
+
+
+def test_what_was_learned_is_remembered() -> None:
+    learned = after(Calibration(), Model(1.2, 0.8, 1.4), requests(800, [(40, 100, 40)] * 8))
+
+    remembered = Calibration.remembered(learned.as_dict())
+
+    assert remembered.factors == learned.factors
+    assert remembered.is_learned
+    assert not Calibration().is_learned
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        None,
+        [],
+        {},
+        {"fixed": 1.0, "prose": 1.0},
+        {"fixed": 1.0, "prose": 1.0, "tools": 1.0, "more": 1.0},
+        {"fixed": 1.0, "prose": "1.0", "tools": 1.0},
+        {"fixed": 1.0, "prose": None, "tools": 1.0},
+        {"fixed": 1.0, "prose": 0.0, "tools": 1.0},
+        {"fixed": 1.0, "prose": 40.0, "tools": 1.0},
+        {"fixed": 1.0, "prose": float("nan"), "tools": 1.0},
+    ],
+)
+def test_what_is_no_factors_is_not_remembered(damaged: Any) -> None:
+    with pytest.raises(ValueError, match="factor"):
+        Calibration.remembered(damaged)
+
+
+def test_request_is_estimated_by_kind_of_text() -> None:
+    count = EstimatedCounter().count
+    call = ToolCall("call-1", "turn_on", {"area": "kitchen"})
+    messages = (
+        Message.system("You are Ada."),
+        Message.user("Lights, please."),
+        Message.assistant("At once.", tool_calls=(call,)),
+        Message.tool("call-1", "turn_on", '{"done":true}'),
+        Message.assistant("They are on."),
+    )
+
+    assert estimate_request(messages, ["a schema"]) == RequestEstimate(
+        fixed=count("You are Ada.") + count("a schema"),
+        prose=count("Lights, please.") + count("They are on."),
+        tools=count('At once.\nturn_on\n{"area":"kitchen"}') + count('turn_on\n{"done":true}'),
+        frames=5 * 4 + 8,
+    )
+
+
+def knowing(**learned: float) -> Calibrator:
+    """Return a calibrator of a model with these factors."""
+    return Calibrator(Calibration.remembered({"fixed": 1.0, "prose": 1.0, "tools": 1.0} | learned))
+
+
+def test_counter_scales_each_kind_by_its_factor() -> None:
+    window = Window("conversation", WindowPolicy(), CalibratedCounter(knowing(fixed=2, tools=0.5), LengthCounter()))
+    window.set_system("x" * 100)
+    window.open("x" * 100)
+    window.add(Message.assistant(tool_calls=(ToolCall("call-1", "x" * 97, {}),)))
+    window.add(Message.tool("call-1", "x", "x" * 98))
+    window.add(Message.assistant("x" * 100))
+
+    assert [message.tokens for message in window.messages()] == [204, 104, 4 + 8 + 50, 54, 104]
+
+
+def test_counter_counts_no_text_as_nothing_and_any_other_as_something() -> None:
+    counter = CalibratedCounter(knowing(prose=0.5))
+
+    assert (counter.count(""), counter.count("a")) == (0, 1)
+
+
+def test_factor_that_changes_leaves_what_is_in_the_window_and_evicts_nothing() -> None:
+    calibrator = Calibrator()
+    window = Window("conversation", WindowPolicy(450), CalibratedCounter(calibrator, LengthCounter()))
+    for _ in range(4):
+        window.open("x" * 96)
+        window.close()
+    before = window.messages(), window.stats()
+
+    calibrator.calibration = knowing(prose=2).calibration
+    window.set_policy(WindowPolicy(450))
+
+    assert (window.messages(), window.stats()) == before
+
+
+def test_factor_that_changes_counts_for_the_next_message() -> None:
+    calibrator = Calibrator()
+    window = Window("conversation", WindowPolicy(), CalibratedCounter(calibrator, LengthCounter()))
+    window.open("x" * 100)
+    calibrator.calibration = knowing(prose=2).calibration
+    window.add(Message.assistant("x" * 100))
+
+    assert [message.tokens for message in window.messages()] == [104, 204]
+
+
+def test_calibrator_tells_whether_it_learned() -> None:
+    calibrator = Calibrator()
+
+    assert not calibrator.learn(RequestEstimate(prose=100), 0)
+    assert calibrator.learn(RequestEstimate(prose=100), 120)
+    assert calibrator.calibration.factor(TextKind.PROSE) > 1
