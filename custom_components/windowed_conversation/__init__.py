@@ -15,6 +15,7 @@ from homeassistant.helpers.typing import ConfigType
 
 from .agent import Account, AccountData, Agent, AgentConfig, async_forget_gone, async_windows
 from .bridge.account import async_create_provider
+from .bridge.calibration import async_calibrations, async_remove_calibrations
 from .bridge.errors import failure_of
 from .const import CONF_PROVIDER, DOMAIN, PROVIDER_NONE, SUBENTRY_CONVERSATION
 from .health import async_review_windows, async_withdraw_report
@@ -40,6 +41,7 @@ async def async_setup_entry(hass: HomeAssistant, entry: Account) -> bool:
     """Set up an account: reach its server, then set up its agents."""
     _async_forget_gone(hass)
     provider = await _async_provider(hass, entry)
+    calibrations = await async_calibrations(hass, entry.entry_id)
     agents = {}
     for subentry in entry.get_subentries_of_type(SUBENTRY_CONVERSATION):
         try:
@@ -50,8 +52,9 @@ async def async_setup_entry(hass: HomeAssistant, entry: Account) -> bool:
                 translation_key="impossible_configuration",
                 translation_placeholders={"agent": subentry.title},
             ) from err
-        windows = async_windows(hass, subentry.subentry_id, config)
-        agents[subentry.subentry_id] = Agent(config, provider, windows)
+        counter = calibrations.counter(subentry.subentry_id, config.model)
+        windows = async_windows(hass, subentry.subentry_id, config, counter)
+        agents[subentry.subentry_id] = Agent(config, provider, windows, calibrations.learn)
         async_review_windows(hass, subentry.subentry_id, config.name, windows)
     entry.runtime_data = AccountData(provider, agents, _set_up_as(entry))
     await hass.config_entries.async_forward_entry_setups(entry, PLATFORMS)
@@ -74,7 +77,8 @@ async def async_unload_entry(hass: HomeAssistant, entry: Account) -> bool:
 
 
 async def async_remove_entry(hass: HomeAssistant, entry: Account) -> None:
-    """Forget the conversations of an account that is removed."""
+    """Forget the conversations of an account that is removed, and what was learned of its models."""
+    await async_remove_calibrations(hass, entry.entry_id)
     _async_forget_gone(hass)
 
 

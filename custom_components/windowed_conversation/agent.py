@@ -35,11 +35,12 @@ from .const import (
 )
 from .providers.events import Provider
 from .turn.deadlines import Limits
+from .turn.ports import OnUsage
 from .turn.routing import Routing
 from .turn.scope import Scope, WindowKey
 from .turn.turn import Outcome
 from .turn_statistics import AgentStatistics
-from .window import EstimatedCounter, Window, WindowPolicy, WindowRegistry
+from .window import TokenCounter, Window, WindowPolicy, WindowRegistry
 
 _SECONDS_PER_HOUR = 3600
 
@@ -112,10 +113,13 @@ def _limits(data: Mapping[str, Any]) -> Limits:
 class Agent:
     """One agent. Its windows outlive it: a reload of the account does not end a conversation."""
 
-    def __init__(self, config: AgentConfig, provider: Provider | None, windows: WindowRegistry[str]) -> None:
+    def __init__(
+        self, config: AgentConfig, provider: Provider | None, windows: WindowRegistry[str], on_usage: OnUsage
+    ) -> None:
         self.config = config
         self.provider = provider
         self.windows = windows
+        self.on_usage = on_usage
         self.statistics = AgentStatistics()
         self._listeners: list[Callable[[], None]] = []
         self._tell_later: asyncio.TimerHandle | None = None
@@ -175,11 +179,12 @@ _WINDOWS: HassKey[dict[str, WindowRegistry[str]]] = HassKey(f"{DOMAIN}_windows")
 
 
 @callback
-def async_windows(hass: HomeAssistant, agent_id: str, config: AgentConfig) -> WindowRegistry[str]:
-    """Return the agent's windows, which outlive a reload of its account."""
+def async_windows(
+    hass: HomeAssistant, agent_id: str, config: AgentConfig, counter: TokenCounter
+) -> WindowRegistry[str]:
+    """Return the agent's windows, which outlive a reload of its account; the counter is for those that are made."""
     registries = hass.data.setdefault(_WINDOWS, {})
     if agent_id not in registries:
-        counter = EstimatedCounter()
         registries[agent_id] = WindowRegistry(
             lambda key: Window(WindowKey.parse(key).conversation, config.policy, counter),
             idle_seconds=config.expiry_seconds,

@@ -156,7 +156,7 @@ class WindowedConversationEntity(AgentEntity, conversation.ConversationEntity):
             model_has_tools=bool(config.llm_apis),
         )
         asking = Asking(self.agent.provider, config.model, config.instructions, config.llm_apis)
-        ways = Ways(local, ModelQuestion(self.hass, asking, user_input, chat_log), reply)
+        ways = Ways(local, ModelQuestion(self.hass, asking, user_input, chat_log), reply, self.agent.on_usage)
         outcome = await run_turn(window, readable(user_input.text), config.routing, ways, config.limits)
         self._after_turn(outcome, window, before)
         if outcome.decision.route is Route.LOCAL and local.response is not None:

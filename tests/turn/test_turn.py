@@ -5,13 +5,17 @@ import asyncio
 import pytest
 
 from custom_components.windowed_conversation.providers.errors import DeadlineExceeded, ProviderError, Unavailable
+from custom_components.windowed_conversation.providers.events import Request, Usage
+from custom_components.windowed_conversation.turn.deadlines import Limits
 from custom_components.windowed_conversation.turn.errors import LocalAnswerFailed, NothingSaid, PromptFailed, TurnError
+from custom_components.windowed_conversation.turn.ports import Question
 from custom_components.windowed_conversation.turn.routing import LONGEST_COMMAND, Decision, Reason, Route, Routing
+from custom_components.windowed_conversation.turn.turn import Ways, run_turn
 from custom_components.windowed_conversation.window import Message, ToolCall, Window
 from demo.model_server import FAULTS, ModelServer
 
 from .conftest import PREFIX, Take
-from .world import Ear, Home, Local
+from .world import Ear, Home, Local, Model
 
 LIGHT_IS_ON = (
     Message.assistant(tool_calls=(ToolCall("call_1", "HassTurnOn", {"name": "kitchen light"}),)),
@@ -38,6 +42,20 @@ async def test_model_knows_what_was_said_before(take: Take) -> None:
     await take("order pizza")
 
     assert (await take("what is my name?")).spoken == "Your name is Ada."
+
+
+async def test_what_each_request_has_cost_is_told_before_its_answer_is_kept(
+    window: Window, question: Question, ear: Ear, model_server: ModelServer
+) -> None:
+    told = []
+
+    def on_usage(request: Request, usage: Usage) -> None:
+        told.append((request.messages == window.messages(), len(request.messages), usage.input > 0))
+
+    ways = Ways(Local(), Model(question), ear, on_usage)
+    await run_turn(window, "switch on the kitchen light", Routing.LLM_ONLY, ways, Limits())
+
+    assert told == [(True, 2, True), (True, 4, True)]
 
 
 async def test_every_request_is_valid(take: Take, model_server: ModelServer) -> None:

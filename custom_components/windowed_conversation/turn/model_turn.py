@@ -24,7 +24,7 @@ from ..providers.events import (
 from ..window import ToolCall, Window
 from .deadlines import Limits, without_silence
 from .errors import EmptyAnswer, RepeatedToolCall
-from .ports import Question, Reply, Spoken
+from .ports import OnUsage, Question, Reply, Spoken
 from .speech_filter import SpeechFilter
 
 # A call that is asked for this often with the same arguments will not come out differently.
@@ -49,13 +49,15 @@ class Progress:
         self.spoken += f" {text}" if apart else text
 
 
-async def ask_model(window: Window, question: Question, limits: Limits, reply: Reply, progress: Progress) -> None:
+async def ask_model(
+    window: Window, question: Question, limits: Limits, reply: Reply, progress: Progress, *, on_usage: OnUsage
+) -> None:
     """Bring the open exchange to an answer; raises `ProviderError` and `TurnError`."""
     seen: Counter[str] = Counter()
     for iteration in count():
         tools = question.tools if iteration < limits.tool_iterations else ()
-        answer = _Answer(question.done, progress, tools_offered=bool(tools))
         request = Request(question.model, tuple(window.messages()), tools)
+        answer = _Answer(request, question.done, progress, on_usage)
         progress.requests += 1
         async with aclosing(question.provider.stream(request)) as events:
             deltas = answer.deltas(without_silence(events, limits.silence))
@@ -80,11 +82,12 @@ class _Answer:
     An error does not break the reply off in the middle: what was said stands, and the error is raised after it.
     """
 
-    def __init__(self, done: str, progress: Progress, *, tools_offered: bool) -> None:
+    def __init__(self, request: Request, done: str, progress: Progress, on_usage: OnUsage) -> None:
         self.calls: list[ToolCall] = []
+        self._request = request
         self._done = done
         self._progress = progress
-        self._tools_offered = tools_offered
+        self._on_usage = on_usage
         self._text = False
         self._error: Exception | None = None
 
@@ -116,6 +119,7 @@ class _Answer:
                 return [event]
             case Usage():
                 self._progress.usage += event
+                self._on_usage(self._request, event)
         return []
 
     def _passed(self, delta: TextDelta | ReasoningDelta) -> Spoken:
@@ -125,7 +129,7 @@ class _Answer:
         return delta
 
     def _on_call(self, call: ToolCall) -> None:
-        if not self._tools_offered:
+        if not self._request.tools:
             raise RepeatedToolCall("a tool call where no tool was offered")
         self.calls.append(call)
         self._progress.tool_calls += 1

@@ -1,13 +1,16 @@
 """What a turn needs of the world, as protocols. `bridge` fills them in with Home Assistant."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from ..providers.events import Provider, ReasoningDelta, TextDelta, ToolCallDone, ToolSchema
+from ..providers.events import Provider, ReasoningDelta, Request, TextDelta, ToolCallDone, ToolSchema, Usage
 from ..window import Message
 
 type Spoken = TextDelta | ReasoningDelta | ToolCallDone
+
+# Takes in what a request has cost by the provider's account, before its answer enters the window.
+type OnUsage = Callable[[Request, Usage], None]
 
 
 class Reply(Protocol):

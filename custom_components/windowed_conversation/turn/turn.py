@@ -13,7 +13,7 @@ from ..window import Message, Window
 from .deadlines import Limits
 from .errors import LocalAnswerFailed, NothingSaid, TurnError
 from .model_turn import Progress, ask_model
-from .ports import LocalAnswers, ModelAccess, Reply
+from .ports import LocalAnswers, ModelAccess, OnUsage, Reply
 from .routing import Decision, Route, Routing, after_local_miss, asks_back, first_choice
 
 
@@ -33,11 +33,12 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Ways:
-    """What may answer an input, and where the answer goes."""
+    """What may answer an input, where the answer goes, and who is told what a request has cost."""
 
     local: LocalAnswers
     model: ModelAccess
     reply: Reply
+    on_usage: OnUsage = lambda request, usage: None
 
 
 async def run_turn(window: Window, text: str, routing: Routing, ways: Ways, limits: Limits) -> Outcome:
@@ -85,7 +86,7 @@ async def _answer_by_model(window: Window, text: str, ways: Ways, limits: Limits
             window.open(question.prefix + text)
             window.set_system(question.system)
             window.tag(f"route:{Route.LLM}")
-            await ask_model(window, question, limits, ways.reply, progress)
+            await ask_model(window, question, limits, ways.reply, progress, on_usage=ways.on_usage)
             window.close()
     except TimeoutError as err:
         raise DeadlineExceeded(f"no whole answer in {limits.turn:g} seconds") from err

@@ -1,0 +1,252 @@
+"""What is learned of a model's tokens: from its answers, over restarts, for one account, until that is removed."""
+
+from datetime import timedelta
+import logging
+from typing import Any
+
+from homeassistant.const import EVENT_HOMEASSISTANT_FINAL_WRITE
+from homeassistant.core import HomeAssistant
+from homeassistant.util import dt as dt_util
+import pytest
+from pytest_homeassistant_custom_component.common import MockConfigEntry, async_fire_time_changed
+
+from custom_components.windowed_conversation.bridge.calibration import ModelCalibrations, async_calibrations
+from custom_components.windowed_conversation.const import CONF_PROVIDER, DOMAIN, PROVIDER_NONE
+from custom_components.windowed_conversation.providers.events import Request, Usage
+from custom_components.windowed_conversation.window import Message
+from custom_components.windowed_conversation.window.calibration import Calibration, estimate_request
+from custom_components.windowed_conversation.window.tokens import tool_text
+from demo.model_server import ModelServer
+
+from .conftest import Say, SetUp
+
+FACTORS = {"fixed": 1.1, "prose": 1.25, "tools": 0.8}
+# For each of these tokens by the estimate, a server reports one and a half.
+PROMPT = Message.system("The light in the kitchen is on. " * 100)
+REQUEST = Request("scripted", (PROMPT,))
+USAGE = Usage(input=round(1.5 * estimate_request([PROMPT]).fixed))
+
+
+def key(entry_id: str) -> str:
+    """Return the name of the file that holds what was learned for an account."""
+    return f"{DOMAIN}.calibration.{entry_id}"
+
+
+async def stop(home: HomeAssistant) -> None:
+    """Have Home Assistant write what waits to be written, as it does when it stops."""
+    home.bus.async_fire(EVENT_HOMEASSISTANT_FINAL_WRITE)
+    await home.async_block_till_done()
+
+
+async def loaded(home: HomeAssistant, entry_id: str) -> ModelCalibrations:
+    """Return what a Home Assistant that starts now reads of an account."""
+    calibrations = ModelCalibrations(home, entry_id)
+    await calibrations.async_load()
+    return calibrations
+
+
+def known(calibrations: ModelCalibrations, model: str = "scripted") -> dict[str, float]:
+    """Return the factors by which a new agent would count."""
+    return calibrations.counter("new agent", model).calibrator.calibration.as_dict()
+
+
+async def test_estimate_is_within_three_percent_of_what_is_reported_after_five_turns(
+    home: HomeAssistant, entry: MockConfigEntry, say: Say, model_server: ModelServer
+) -> None:
+    calibrations = await async_calibrations(home, entry.entry_id)
+    errors = []
+    learn = calibrations.learn
+
+    def checked(request: Request, usage: Usage) -> None:
+        schemas = [tool_text(tool.name, tool.description, tool.parameters) for tool in request.tools]
+        calibration = calibrations.counter("new agent", "scripted").calibrator.calibration
+        estimate = calibration.tokens(estimate_request(request.messages, schemas))
+        errors.append(abs(estimate / usage.input - 1))
+        learn(request, usage)
+
+    (agent,) = entry.runtime_data.agents.values()
+    agent.on_usage = checked
+    for number in range(6):
+        await say(f"remember that the locker number {number} is the {number} times seventh on the left")
+
+    assert len(errors) == 6
+    assert errors[0] > 0.03
+    assert errors[5] <= 0.03
+
+
+async def test_answers_are_counted_by_what_their_own_request_has_taught(
+    home: HomeAssistant, entry: MockConfigEntry, say: Say
+) -> None:
+    calibrations = await async_calibrations(home, entry.entry_id)
+
+    await say("my name is Ada")
+
+    assert known(calibrations) != Calibration().as_dict()
+    (agent,) = entry.runtime_data.agents.values()
+    answer = agent.windows.newest_first()[0].messages()[-1]
+    assert answer.tokens == 4 + calibrations.counter("new agent", "scripted").count(answer.content)
+
+
+async def test_what_was_learned_is_there_after_a_restart(home: HomeAssistant, entry: MockConfigEntry, say: Say) -> None:
+    await say("my name is Ada")
+    learned = known(await async_calibrations(home, entry.entry_id))
+
+    await stop(home)
+
+    assert known(await loaded(home, entry.entry_id)) == learned
+
+
+async def test_what_was_learned_is_written_some_time_after_the_answer(
+    home: HomeAssistant, entry: MockConfigEntry, say: Say, hass_storage
+) -> None:
+    await say("my name is Ada")
+    assert key(entry.entry_id) not in hass_storage
+
+    async_fire_time_changed(home, dt_util.utcnow() + timedelta(minutes=3))
+    await home.async_block_till_done()
+    assert key(entry.entry_id) in hass_storage
+
+
+async def test_what_was_learned_outlives_a_reload(home: HomeAssistant, entry: MockConfigEntry, say: Say) -> None:
+    await say("my name is Ada")
+    learned = known(await async_calibrations(home, entry.entry_id))
+
+    await home.config_entries.async_reload(entry.entry_id)
+
+    assert known(await async_calibrations(home, entry.entry_id)) == learned
+
+
+async def test_file_holds_factors_and_nothing_that_was_said(
+    home: HomeAssistant, entry: MockConfigEntry, say: Say, hass_storage
+) -> None:
+    await say("my name is Ada")
+    await stop(home)
+
+    written = hass_storage[key(entry.entry_id)]["data"]
+    assert {model: set(learned) for model, learned in written["models"].items()} == {"scripted": {*FACTORS}}
+    assert set(written) == {"models"}
+
+
+async def test_models_and_accounts_are_known_apart(home: HomeAssistant) -> None:
+    calibrations = await async_calibrations(home, "one")
+
+    calibrations.learn(REQUEST, USAGE)
+
+    assert known(calibrations)["fixed"] == pytest.approx(1.5, rel=0.05)
+    assert known(calibrations, "another")["fixed"] == 1
+    assert known(await async_calibrations(home, "two"))["fixed"] == 1
+
+
+async def test_agent_that_changes_its_model_counts_by_the_new_one(home: HomeAssistant) -> None:
+    calibrations = await async_calibrations(home, "one")
+    calibrations.learn(REQUEST, USAGE)
+    counter = calibrations.counter("agent", "scripted")
+
+    calibrations.counter("agent", "another")
+
+    assert counter.calibrator.calibration == Calibration()
+
+
+async def test_account_that_is_removed_takes_its_file_with_it(
+    home: HomeAssistant, entry: MockConfigEntry, say: Say, hass_storage
+) -> None:
+    await say("my name is Ada")
+    await stop(home)
+    assert key(entry.entry_id) in hass_storage
+
+    await home.config_entries.async_remove(entry.entry_id)
+
+    assert key(entry.entry_id) not in hass_storage
+
+
+async def test_account_that_was_never_set_up_takes_its_file_with_it(home: HomeAssistant, hass_storage) -> None:
+    entry = MockConfigEntry(domain=DOMAIN, data={CONF_PROVIDER: PROVIDER_NONE})
+    entry.add_to_hass(home)
+    hass_storage[key(entry.entry_id)] = stored({"scripted": FACTORS})
+
+    await home.config_entries.async_remove(entry.entry_id)
+
+    assert key(entry.entry_id) not in hass_storage
+
+
+async def test_answer_after_the_account_is_gone_brings_no_file_back(home: HomeAssistant, hass_storage) -> None:
+    calibrations = await loaded(home, "gone")
+    await calibrations.async_remove()
+
+    calibrations.learn(REQUEST, USAGE)
+    await stop(home)
+
+    assert key("gone") not in hass_storage
+
+
+def stored(models: Any) -> dict[str, Any]:
+    """Return a file's content."""
+    return {"version": 1, "minor_version": 1, "key": "calibration", "data": {"models": models}}
+
+
+async def test_factors_are_read_from_the_file(home: HomeAssistant, hass_storage) -> None:
+    hass_storage[key("one")] = stored({"scripted": FACTORS})
+
+    assert known(await loaded(home, "one")) == FACTORS
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        pytest.param(stored([]), id="models are no mapping"),
+        pytest.param(stored({"scripted": 1.2}), id="factors are no mapping"),
+        pytest.param(stored({"scripted": FACTORS | {"prose": 1e9}}), id="factor out of bounds"),
+        pytest.param(stored({"scripted": FACTORS, "other": {}}), id="one model is damaged"),
+        pytest.param(stored({}) | {"data": {}}, id="no models"),
+        pytest.param(stored({}) | {"data": "text"}, id="data is text"),
+        pytest.param(stored({"scripted": FACTORS}) | {"version": 2}, id="newer version"),
+        pytest.param({"data": {}}, id="no version"),
+        pytest.param([1, 2], id="a list"),
+        pytest.param("text", id="text"),
+    ],
+)
+async def test_damaged_file_is_ignored_with_one_line_in_the_log(
+    damaged: Any, home: HomeAssistant, hass_storage, caplog: pytest.LogCaptureFixture
+) -> None:
+    hass_storage[key("one")] = damaged
+
+    calibrations = await loaded(home, "one")
+
+    assert known(calibrations) == Calibration().as_dict()
+    ours = [r for r in caplog.records if r.name.endswith("bridge.calibration")]
+    assert [r.levelno for r in ours] == [logging.WARNING]
+
+
+async def test_damaged_file_is_written_anew(home: HomeAssistant, hass_storage) -> None:
+    hass_storage[key("one")] = stored("none")
+    calibrations = await loaded(home, "one")
+
+    calibrations.learn(REQUEST, USAGE)
+    await stop(home)
+
+    assert known(await loaded(home, "one")) == known(calibrations)
+
+
+async def test_account_is_set_up_with_a_damaged_file(
+    set_up: SetUp, home: HomeAssistant, say: Say, hass_storage
+) -> None:
+    entry = await set_up()
+    await home.config_entries.async_unload(entry.entry_id)
+    home.data[f"{DOMAIN}_calibrations"].clear()
+    hass_storage[key(entry.entry_id)] = stored(7)
+
+    assert await home.config_entries.async_setup(entry.entry_id)
+
+    await say("my name is Ada")
+    assert known(await async_calibrations(home, entry.entry_id)) != Calibration().as_dict()
+
+
+async def test_no_more_than_a_hundred_models_are_kept(home: HomeAssistant) -> None:
+    calibrations = await loaded(home, "one")
+    for number in range(120):
+        calibrations.learn(Request(f"model {number}", (PROMPT,)), USAGE)
+
+    await stop(home)
+
+    again = await loaded(home, "one")
+    assert [known(again, f"model {number}")["fixed"] > 1 for number in (0, 19, 20, 119)] == [False, False, True, True]
