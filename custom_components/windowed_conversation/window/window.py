@@ -14,6 +14,7 @@ from .errors import ExchangeStillOpen, InvalidMessage, NoOpenExchange
 from .exchange import Exchange, OpenExchange
 from .messages import Message
 from .policy import WindowPolicy
+from .restore import Snapshot
 from .stats import Evicted, WindowStats
 from .tags import NO_TAGS, checked_tags
 from .tokens import TokenCounter
@@ -246,3 +247,17 @@ class Window:
         for exchange in exchanges:
             self._tokens += exchange.tokens
             self._count_tags(exchange.tags)
+
+    def snapshot(self) -> Snapshot:
+        """Return what the window is between two turns: with an exchange open, what `abort` would go back to."""
+        if self.is_open:
+            system, evicted, set_aside = self._checkpoint
+            return Snapshot(self._conversation_id, system, (*set_aside, *self._closed), evicted)
+        return Snapshot(self._conversation_id, self._system, tuple(self._closed), self._evicted)
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Take over a snapshot, trimmed to the policy; the window has to be empty. Nothing is counted again."""
+        self._put_system(snapshot.system)
+        self._bring_back(list(snapshot.exchanges))
+        self._evicted = snapshot.evicted
+        self._enforce()

@@ -1,0 +1,94 @@
+"""Messages as the list of dictionaries that Chat Completions made common. What only a window knows is not in it."""
+
+from collections.abc import Iterable
+import json
+from typing import Any
+
+from ..messages import Message, Role, ToolCall
+from .errors import Malformed
+from .fields import Allowance, Fields
+
+# `developer` is what newer models of OpenAI call the system.
+_ROLES = {role.value: role for role in Role} | {"developer": Role.SYSTEM}
+
+
+def chat_completions(messages: Iterable[Message]) -> list[dict[str, Any]]:
+    """Return the messages in this form, in the same order."""
+    return [_write(message) for message in messages]
+
+
+def from_chat_completions(data: object) -> tuple[Message, ...]:
+    """Return the messages of such a list, not yet counted or tagged; raises `CodecError`.
+
+    A tool's result gets the name of its tool from the call. Content may be a text or a list of texts; pictures and
+    sounds are `Malformed`. Whether the messages are whole exchanges is for the window to say.
+    """
+    if not isinstance(data, list):
+        raise Malformed("the conversation is no list")
+    fields = Fields({"messages": data}, "conversation", Allowance())
+    tools: dict[str, str] = {}
+    messages = []
+    for each in fields.children("messages"):
+        message = _read(each, tools)
+        tools.update((call.id, call.name) for call in message.tool_calls)
+        messages.append(message)
+    return tuple(messages)
+
+
+def read_content(fields: Fields) -> str:
+    """Return a message's text, empty where there is none."""
+    content = fields.value("content")
+    if content is None or isinstance(content, str):
+        return fields.optional_text("content") or ""
+    return "".join(_read_part(part) for part in fields.children("content", _as_part))
+
+
+def _as_part(part: object) -> object:
+    return {"type": "text", "text": part} if isinstance(part, str) else part
+
+
+def _read_part(fields: Fields) -> str:
+    if fields.text("type") != "text":
+        raise fields.malformed("type", "is no text")
+    return fields.text("text")
+
+
+def _write(message: Message) -> dict[str, Any]:
+    written: dict[str, Any] = {"role": str(message.role), "content": message.content}
+    if message.tool_calls:
+        written["content"] = message.content or None
+        written["tool_calls"] = [
+            {
+                "type": "function",
+                "id": call.id,
+                "function": {"name": call.name, "arguments": json.dumps(dict(call.arguments), ensure_ascii=False)},
+            }
+            for call in message.tool_calls
+        ]
+    if message.tool_call_id is not None:
+        written["tool_call_id"] = message.tool_call_id
+    elif message.name is not None:
+        written["name"] = message.name
+    return written
+
+
+def _read(fields: Fields, tools: dict[str, str]) -> Message:
+    role = _ROLES.get(fields.text("role"))
+    if role is None:
+        raise fields.malformed("role", "is none")
+    tool_call_id = fields.optional_text("tool_call_id")
+    name = fields.optional_text("name")
+    return Message(
+        role=role,
+        content=read_content(fields),
+        tool_calls=tuple(_read_call(call) for call in fields.children("tool_calls")),
+        tool_call_id=tool_call_id,
+        name=name if tool_call_id is None else tools.get(tool_call_id, name),
+    )
+
+
+def _read_call(fields: Fields) -> ToolCall:
+    function = fields.child("function")
+    # a call without arguments is the empty text to some servers
+    arguments = function.json_object("arguments") if function.value("arguments") else {}
+    return ToolCall(fields.text("id"), function.text("name"), arguments)

@@ -1,0 +1,134 @@
+"""Reading fields that came from elsewhere: each is asked for by name and type, and everything is measured.
+
+What the fields mean is decided by the codec that asks for them.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+import json
+import math
+from typing import Any
+
+from .errors import Malformed, TooLarge
+
+# Twice the characters that the largest window of the options would hold in English.
+MAX_CHARACTERS = 16_000_000
+# What an object costs besides its texts, so that many empty ones are also too many.
+_OBJECT_COST = 32
+
+
+class Allowance:
+    """How many characters may still be read."""
+
+    def __init__(self, characters: int = MAX_CHARACTERS) -> None:
+        self._left = characters
+
+    def spend(self, characters: int) -> None:
+        """Take note of what was read; raises `TooLarge`."""
+        self._left -= characters
+        if self._left < 0:
+            raise TooLarge(f"more than {MAX_CHARACTERS} characters")
+
+
+class Fields:
+    """The fields of one object; `where` names it in errors. Every method raises `Malformed` and `TooLarge`."""
+
+    def __init__(self, value: object, where: str, allowance: Allowance) -> None:
+        if not isinstance(value, Mapping):
+            raise Malformed(f"{where} is no object")
+        allowance.spend(_OBJECT_COST)
+        self.where = where
+        self._values: Mapping[Any, Any] = value
+        self._allowance = allowance
+
+    def has(self, name: str) -> bool:
+        """Return whether the field is there and not null."""
+        return self._values.get(name) is not None
+
+    def text(self, name: str) -> str:
+        """Return a text."""
+        value = self._values.get(name)
+        if not isinstance(value, str):
+            raise self.malformed(name, "is no text")
+        self._allowance.spend(len(value))
+        return value
+
+    def optional_text(self, name: str) -> str | None:
+        """Return a text, None where there is none."""
+        return self.text(name) if self.has(name) else None
+
+    def whole(self, name: str) -> int:
+        """Return a whole number that is not negative."""
+        value = self._values.get(name)
+        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+            raise self.malformed(name, "is no whole number from 0 up")
+        return value
+
+    def seconds(self, name: str) -> float:
+        """Return a number of seconds."""
+        value = self._values.get(name)
+        if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
+            raise self.malformed(name, "is no number")
+        return value
+
+    def texts(self, name: str) -> list[str]:
+        """Return a list of texts, empty where there is none."""
+        values = self._list(name)
+        if not all(isinstance(value, str) for value in values):
+            raise self.malformed(name, "is no list of texts")
+        self._allowance.spend(sum(map(len, values)) + len(values))
+        return values
+
+    def child(self, name: str) -> Fields:
+        """Return the fields of an object in this one."""
+        return Fields(self._values.get(name), f"{self.where}.{name}", self._allowance)
+
+    def children(self, name: str, read: Callable[[object], object] = lambda value: value) -> Iterator[Fields]:
+        """Yield the fields of each object in a list, none where there is no list; `read` makes a value an object."""
+        for place, value in enumerate(self._list(name)):
+            yield Fields(read(value), f"{self.where}.{name}[{place}]", self._allowance)
+
+    def json(self, name: str) -> Any:
+        """Return the value of a text of JSON."""
+        try:
+            return json.loads(self.text(name))
+        except (ValueError, RecursionError) as err:
+            raise self.malformed(name, "is no JSON") from err
+
+    def mapping(self, name: str) -> Mapping[str, Any]:
+        """Return an object of JSON's types."""
+        value = self._values.get(name)
+        if not isinstance(value, Mapping):
+            raise self.malformed(name, "is no object")
+        try:
+            self._allowance.spend(len(json.dumps(dict(value))))
+        except (TypeError, ValueError, RecursionError) as err:
+            raise self.malformed(name, "is no JSON") from err
+        return value
+
+    def json_object(self, name: str) -> dict[str, Any]:
+        """Return the object of a text of JSON."""
+        value = self.json(name)
+        if not isinstance(value, dict):
+            raise self.malformed(name, "is no object")
+        return value
+
+    def value(self, name: str) -> object:
+        """Return a field of any type, None where there is none."""
+        return self._values.get(name)
+
+    def expect_only(self, *names: str) -> None:
+        """Raise where there is any other field: what it says would be lost."""
+        if unknown := len(self._values.keys() - set(names)):
+            raise Malformed(f"{self.where} has {unknown} unknown fields")
+
+    def malformed(self, name: str, what: str) -> Malformed:
+        """Return the error for a field."""
+        return Malformed(f"{self.where}.{name} {what}")
+
+    def _list(self, name: str) -> list[Any]:
+        value = self._values.get(name)
+        if value is None:
+            return []
+        if not isinstance(value, list | tuple):
+            raise self.malformed(name, "is no list")
+        return list(value)

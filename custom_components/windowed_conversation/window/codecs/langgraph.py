@@ -1,0 +1,160 @@
+"""A conversation as the state of a LangGraph graph, without LangGraph: what its `add_messages` takes, and gives back.
+
+A message is a dictionary as langchain_core's `convert_to_messages` takes it, `{"role": ..., "content": ...}`. What only
+a window knows is in `additional_kwargs`, which LangGraph keeps, and beside the messages under the key "window".
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+import time
+from typing import Any
+
+from ..entry import entered
+from ..exchange import Exchange
+from ..messages import Message, Role, ToolCall
+from ..policy import WindowPolicy
+from ..restore import Snapshot
+from ..stats import Evicted
+from ..tags import NO_TAGS
+from ..tokens import TokenCounter
+from ..window import Window
+from .chat_completions import read_content
+from .errors import Malformed
+from .fields import Allowance, Fields
+from .parts import closed_exchange, read_evicted, read_marks, read_tags, split, write_evicted, write_marks
+
+_OURS = "windowed_conversation"
+_ROLES = {role.value: role for role in Role} | {"human": Role.USER, "ai": Role.ASSISTANT, "developer": Role.SYSTEM}
+# What langchain_core's message classes are asked for; they are no mappings.
+_ATTRIBUTES = ("type", "id", "content", "tool_calls", "tool_call_id", "name", "additional_kwargs")
+
+
+def to_langgraph_state(window: Window) -> dict[str, Any]:
+    """Return `{"messages": [...], "window": {...}}`; an exchange that is open is not part of it.
+
+    Each message has the same id whenever it is written, by which `add_messages` knows it again. "window" has the ids
+    that are still in the window: what `add_messages` has kept of ours besides is left out when the state is read.
+    """
+    snapshot = window.snapshot()
+    messages = [] if snapshot.system is None else [_write(snapshot.system, f"{snapshot.conversation_id}:system")]
+    number = snapshot.evicted.messages
+    for exchange in snapshot.exchanges:
+        for place, message in enumerate(exchange.messages):
+            tags = None if place else exchange.tags
+            messages.append(_write(message, f"{snapshot.conversation_id}:{number}", tags))
+            number += 1
+    beside = {
+        "conversation_id": snapshot.conversation_id,
+        "evicted": write_evicted(snapshot.evicted),
+        "ids": [message["id"] for message in messages],
+    }
+    return {"messages": messages, "window": beside}
+
+
+def from_langgraph_state(
+    state: Mapping[str, Any],
+    policy: WindowPolicy,
+    counter: TokenCounter,
+    *,
+    conversation_id: str | None = None,
+    clock: Callable[[], float] = time.time,
+) -> Window:
+    """Return the window of a state, trimmed to the policy; raises `CodecError`.
+
+    Messages may be langchain_core's own, or dictionaries in either of its forms. Those that the graph added are counted
+    and tagged now. Without the key "window" a `conversation_id` is needed, and what was evicted is unknown, so 0.
+    """
+    fields = Fields(state, "state", Allowance())
+    if not fields.has("messages"):
+        raise fields.malformed("messages", "is missing")
+    beside = fields.child("window") if fields.has("window") else None
+    if conversation_id is None and beside is None:
+        raise fields.malformed("window", "is missing, and so is the conversation's id")
+    written_as = beside.text("conversation_id") if beside else ""
+    messages = fields.children("messages", _as_mapping)
+    if beside:
+        messages = _still_there(messages, f"{written_as}:", frozenset(beside.texts("ids")))
+    system, exchanges = _read_messages(messages, counter, clock())
+    evicted = read_evicted(beside.child("evicted")) if beside else Evicted()
+    window = Window(conversation_id or written_as, policy, counter, clock=clock)
+    window.restore(Snapshot(window.conversation_id, system, exchanges, evicted))
+    return window
+
+
+def _still_there(messages: Iterable[Fields], ours: str, ids: frozenset[str]) -> Iterator[Fields]:
+    """Yield the messages that the window had, and those that were never in it."""
+    for message in messages:
+        message_id = message.value("id")
+        if not isinstance(message_id, str) or not message_id.startswith(ours) or message_id in ids:
+            yield message
+
+
+def _read_messages(
+    fields: Iterable[Fields], counter: TokenCounter, now: float
+) -> tuple[Message | None, tuple[Exchange, ...]]:
+    system: Message | None = None
+    history: list[Message] = []
+    tags: dict[int, frozenset[str]] = {}
+    for message in fields:
+        read, exchange_tags = _read(message)
+        counted = entered(read, counter, now) if read.tokens is None else read
+        if read.role != Role.SYSTEM:
+            tags[len(history)] = exchange_tags
+            history.append(counted)
+        elif history or system:
+            raise Malformed(f"{message.where} is a system message behind others")
+        else:
+            system = counted
+    exchanges = []
+    place = 0
+    for number, messages in enumerate(split(history)):
+        exchanges.append(closed_exchange(messages, tags[place], f"exchange {number}"))
+        place += len(messages)
+    return system, tuple(exchanges)
+
+
+def _as_mapping(message: object) -> object:
+    if not isinstance(message, Mapping):
+        return {name: getattr(message, name, None) for name in _ATTRIBUTES}
+    data = message.get("data")
+    return {"type": message.get("type"), **data} if isinstance(data, Mapping) else message
+
+
+def _write(message: Message, message_id: str, exchange_tags: frozenset[str] | None = None) -> dict[str, Any]:
+    ours = write_marks(message)
+    if exchange_tags is not None:
+        ours["exchange_tags"] = sorted(exchange_tags)
+    written: dict[str, Any] = {"role": str(message.role), "content": message.content, "id": message_id}
+    if message.tool_calls:
+        written["tool_calls"] = [
+            {"type": "tool_call", "id": call.id, "name": call.name, "args": dict(call.arguments)}
+            for call in message.tool_calls
+        ]
+    if message.tool_call_id is not None:
+        written["tool_call_id"] = message.tool_call_id
+    if message.name is not None:
+        written["name"] = message.name
+    return written | {"additional_kwargs": {_OURS: ours}}
+
+
+def _read(fields: Fields) -> tuple[Message, frozenset[str]]:
+    """Return a message, and the tags of the exchange that it begins."""
+    role = _ROLES.get(fields.text("role" if fields.has("role") else "type"))
+    if role is None:
+        raise fields.malformed("role", "is none")
+    message = Message(
+        role=role,
+        content=read_content(fields),
+        tool_calls=tuple(_read_call(call) for call in fields.children("tool_calls")),
+        tool_call_id=fields.optional_text("tool_call_id"),
+        name=fields.optional_text("name"),
+    )
+    more = fields.child("additional_kwargs") if fields.has("additional_kwargs") else None
+    if more is None or not more.has(_OURS):
+        return message, NO_TAGS
+    ours = more.child(_OURS)
+    return replace(message, **read_marks(ours)), read_tags(ours, "exchange_tags")
+
+
+def _read_call(fields: Fields) -> ToolCall:
+    return ToolCall(fields.text("id"), fields.text("name"), fields.mapping("args"))

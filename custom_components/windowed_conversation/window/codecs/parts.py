@@ -1,0 +1,113 @@
+"""Parts of a conversation that more than one codec writes in the same way: dates, tags, residue, exchanges."""
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+import json
+from typing import Any
+
+from ..errors import WindowError
+from ..exchange import Exchange, OpenExchange
+from ..messages import Message, Native, Role
+from ..stats import Evicted
+from ..tags import checked_tags
+from .errors import Malformed
+from .fields import Fields
+
+_EVICTED = Evicted._fields
+MARKS = ("tags", "created", "tokens", "native")
+
+
+def write_json(value: object) -> str:
+    """Return the value as JSON; what JSON does not know is written as text."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+
+
+def write_marks(message: Message) -> dict[str, Any]:
+    """Return what a window notes down about a message, only what is there."""
+    marks = {
+        "tags": sorted(message.tags),
+        "created": message.created,
+        "tokens": message.tokens,
+        "native": _written_native(message.native),
+    }
+    return {name: value for name, value in marks.items() if value not in (None, [])}
+
+
+def read_marks(fields: Fields) -> dict[str, Any]:
+    """Return the fields of a `Message` that `write_marks` wrote."""
+    return {
+        "tags": read_tags(fields, "tags"),
+        "created": fields.seconds("created") if fields.has("created") else None,
+        "tokens": fields.whole("tokens") if fields.has("tokens") else None,
+        "native": _read_native(fields.child("native")) if fields.has("native") else None,
+    }
+
+
+def read_tags(fields: Fields, name: str) -> frozenset[str]:
+    """Return tags that a window takes."""
+    try:
+        return _shared(checked_tags(fields.texts(name)))
+    except WindowError as err:
+        raise fields.malformed(name, f"is not accepted: {err}") from err
+
+
+def write_evicted(evicted: Evicted) -> dict[str, int]:
+    """Return what a window has let go."""
+    return evicted._asdict()
+
+
+def read_evicted(fields: Fields) -> Evicted:
+    """Return what `write_evicted` wrote."""
+    fields.expect_only(*_EVICTED)
+    return Evicted(*(fields.whole(name) for name in _EVICTED))
+
+
+def split(messages: Iterable[Message]) -> list[list[Message]]:
+    """Return the messages of each exchange; what comes before the first question is one by itself, a broken one."""
+    exchanges: list[list[Message]] = []
+    for message in messages:
+        if message.role == Role.USER or not exchanges:
+            exchanges.append([])
+        exchanges[-1].append(message)
+    return exchanges
+
+
+def closed_exchange(messages: Sequence[Message], tags: frozenset[str], where: str) -> Exchange:
+    """Return the exchange of counted messages; raises `Malformed` where they are not one, a whole one."""
+    if not messages:
+        raise Malformed(f"{where} is empty")
+    exchange = OpenExchange()
+    try:
+        for message in messages:
+            exchange.check(message)
+            exchange.append(message)
+            tags |= message.tags
+        exchange.tags = _shared(tags)
+        return exchange.closed()
+    except WindowError as err:
+        # without the error's own text, which holds ids
+        raise Malformed(f"{where} is no whole exchange: {type(err).__name__}") from err
+
+
+@lru_cache(maxsize=64)
+def _shared(tags: frozenset[str]) -> frozenset[str]:
+    """Return the one set that all messages with these tags hold."""
+    return tags
+
+
+def _written_native(native: Native | None) -> dict[str, str] | None:
+    """Return a provider's residue where JSON can hold it: it is an optimisation, never the conversation itself."""
+    if native is None:
+        return None
+    try:
+        value = json.dumps(native.value, ensure_ascii=False, separators=(",", ":"))
+    except TypeError, ValueError, RecursionError:
+        return None
+    if json.loads(value) != native.value:
+        return None
+    return {"provider": native.provider, "model": native.model, "value": value}
+
+
+def _read_native(fields: Fields) -> Native:
+    fields.expect_only("provider", "model", "value")
+    return Native(fields.text("provider"), fields.text("model"), fields.json("value"))

@@ -1,0 +1,137 @@
+"""Our own form of a conversation: a dictionary of JSON that loses nothing.
+
+    {"format": "windowed_conversation", "version": 1, "conversation_id": ..., "system": message or absent,
+     "exchanges": [{"tags": [...], "messages": [message, ...]}, ...],
+     "evicted": {"exchanges": 0, "messages": 0, "tokens": 0, "trims": 0}}
+
+A message has the fields of `Message`, those that are empty left out; arguments and residue are texts of JSON, so that
+numbers and their order come back as they were. The policy is no part of it: the one in force is.
+"""
+
+from collections.abc import Callable
+import time
+from typing import Any
+
+from ..exchange import Exchange
+from ..messages import Message, Role, ToolCall
+from ..policy import WindowPolicy
+from ..restore import Snapshot
+from ..tokens import TokenCounter
+from ..window import Window
+from .errors import Malformed, NewerVersion, NotOurs
+from .fields import Allowance, Fields
+from .parts import (
+    MARKS,
+    closed_exchange,
+    read_evicted,
+    read_marks,
+    read_tags,
+    write_evicted,
+    write_json,
+    write_marks,
+)
+
+FORMAT = "windowed_conversation"
+VERSION = 1
+
+
+def dump(window: Window) -> dict[str, Any]:
+    """Return the window as it is between two turns: an exchange that is open is not part of it."""
+    return dump_snapshot(window.snapshot())
+
+
+def load(
+    data: object, policy: WindowPolicy, counter: TokenCounter, *, clock: Callable[[], float] = time.time
+) -> Window:
+    """Return the window that `dump` wrote, trimmed to the policy; raises `CodecError`."""
+    snapshot = load_snapshot(data)
+    window = Window(snapshot.conversation_id, policy, counter, clock=clock)
+    window.restore(snapshot)
+    return window
+
+
+def dump_snapshot(snapshot: Snapshot) -> dict[str, Any]:
+    """Return the dictionary of a snapshot."""
+    system = {} if snapshot.system is None else {"system": _write_message(snapshot.system)}
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "conversation_id": snapshot.conversation_id,
+        **system,
+        "exchanges": [
+            {"tags": sorted(exchange.tags), "messages": [_write_message(message) for message in exchange.messages]}
+            for exchange in snapshot.exchanges
+        ],
+        "evicted": write_evicted(snapshot.evicted),
+    }
+
+
+def load_snapshot(data: object) -> Snapshot:
+    """Return the snapshot of a dictionary; raises `NotOurs`, `NewerVersion`, `Malformed` and `TooLarge`."""
+    if not isinstance(data, dict) or data.get("format") != FORMAT:
+        raise NotOurs("not the form of a conversation of ours")
+    fields = Fields(data, "conversation", Allowance())
+    version = fields.whole("version")
+    if version > VERSION:
+        raise NewerVersion(f"version {version} is later than {VERSION}")
+    if version < VERSION:
+        raise fields.malformed("version", "was never written")
+    fields.expect_only("format", "version", "conversation_id", "system", "exchanges", "evicted")
+    if not fields.has("exchanges"):
+        raise fields.malformed("exchanges", "is missing")
+    return Snapshot(
+        fields.text("conversation_id"),
+        _read_system(fields.child("system")) if fields.has("system") else None,
+        tuple(_read_exchange(exchange) for exchange in fields.children("exchanges")),
+        read_evicted(fields.child("evicted")),
+    )
+
+
+def _read_exchange(fields: Fields) -> Exchange:
+    fields.expect_only("tags", "messages")
+    messages = [_read_message(message) for message in fields.children("messages")]
+    return closed_exchange(messages, read_tags(fields, "tags"), fields.where)
+
+
+def _read_system(fields: Fields) -> Message:
+    message = _read_message(fields)
+    if message.role != Role.SYSTEM or message.tool_calls or not message.content:
+        raise Malformed(f"{fields.where} is no system message")
+    return message
+
+
+def _write_message(message: Message) -> dict[str, Any]:
+    written = {
+        "role": str(message.role),
+        "content": message.content,
+        "tool_calls": [
+            {"id": call.id, "name": call.name, "arguments": write_json(dict(call.arguments))}
+            for call in message.tool_calls
+        ],
+        "tool_call_id": message.tool_call_id,
+        "name": message.name,
+    }
+    return {name: value for name, value in written.items() if value not in (None, [])} | write_marks(message)
+
+
+def _read_message(fields: Fields) -> Message:
+    fields.expect_only("role", "content", "tool_calls", "tool_call_id", "name", *MARKS)
+    marks = read_marks(fields)
+    if marks["tokens"] is None:
+        raise fields.malformed("tokens", "is missing")
+    role = fields.text("role")
+    if role not in Role:
+        raise fields.malformed("role", "is none")
+    return Message(
+        role=Role(role),
+        content=fields.text("content"),
+        tool_calls=tuple(_read_call(call) for call in fields.children("tool_calls")),
+        tool_call_id=fields.optional_text("tool_call_id"),
+        name=fields.optional_text("name"),
+        **marks,
+    )
+
+
+def _read_call(fields: Fields) -> ToolCall:
+    fields.expect_only("id", "name", "arguments")
+    return ToolCall(fields.text("id"), fields.text("name"), fields.json_object("arguments"))

@@ -1,0 +1,203 @@
+"""What is no conversation of ours, or broken, is refused whole, by an error that says where but never what was said."""
+
+from copy import deepcopy
+from typing import Any
+
+import pytest
+
+from custom_components.windowed_conversation.window import Message, ToolCall, WindowPolicy
+from custom_components.windowed_conversation.window.codecs import (
+    CodecError,
+    Malformed,
+    NewerVersion,
+    NotOurs,
+    TooLarge,
+    dump,
+    from_chat_completions,
+    from_langgraph_state,
+    load,
+    to_langgraph_state,
+)
+from custom_components.windowed_conversation.window.codecs.fields import MAX_CHARACTERS
+from custom_components.windowed_conversation.window.codecs.parts import write_json
+
+from .histories import LengthCounter, new_window
+
+SECRET = "the safe opens with 1234"
+MISSING = object()
+
+
+def whole() -> dict[str, Any]:
+    """Return a conversation in our form."""
+    window = new_window(WindowPolicy(), SECRET)
+    called = (ToolCall("call", "unlock", {"code": SECRET}),)
+    window.record(
+        (Message.user(SECRET), Message.assistant(SECRET, tool_calls=called), Message.tool("call", "unlock", ""))
+    )
+    return dump(window)
+
+
+def changed(path: tuple[Any, ...], value: Any) -> dict[str, Any]:
+    """Return the conversation with one part changed, or taken away."""
+    data = deepcopy(whole())
+    *parents, last = path
+    part: Any = data
+    for name in parents:
+        part = part[name]
+    if value is MISSING:
+        del part[last]
+    else:
+        part[last] = value
+    return data
+
+
+def read(data: Any) -> None:
+    load(data, WindowPolicy(), LengthCounter())
+
+
+def read_state(state: Any) -> None:
+    from_langgraph_state(state, WindowPolicy(), LengthCounter())
+
+
+def state_with(*messages: Any) -> dict[str, Any]:
+    return to_langgraph_state(new_window(WindowPolicy())) | {"messages": list(messages)}
+
+
+USER, CALLING, RESULT = (("exchanges", 0, "messages", place) for place in range(3))
+CALL = (*CALLING, "tool_calls", 0)
+
+
+@pytest.mark.parametrize(
+    "data", [None, [], "conversation", 7, {}, {"messages": []}, {"format": "another", "version": 1}, {"version": 1}]
+)
+def test_what_is_something_else_is_not_ours(data: Any) -> None:
+    with pytest.raises(NotOurs):
+        read(data)
+
+
+@pytest.mark.parametrize("version", [2, 99])
+def test_newer_version_is_refused(version: int) -> None:
+    with pytest.raises(NewerVersion):
+        read(changed(("version",), version) | {"exchanges": "in a way that we do not know"})
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("version",), 0),
+        (("version",), "1"),
+        (("version",), True),
+        (("conversation_id",), None),
+        (("conversation_id",), 5),
+        (("system",), "obey"),
+        (("system", "role"), "user"),
+        (("system", "content"), ""),
+        (("exchanges",), MISSING),
+        (("exchanges",), {}),
+        (("exchanges", 0), []),
+        (("exchanges", 0, "messages"), []),
+        (("exchanges", 0, "messages"), MISSING),
+        (("exchanges", 0, "tags"), "important"),
+        (("exchanges", 0, "tags"), [" "]),
+        (("exchanges", 0, "tags"), ["x" * 10_000]),
+        (("exchanges", 0, "tags"), [1]),
+        (("exchanges", 0, "colour"), "blue"),
+        (("evicted",), MISSING),
+        (("evicted", "tokens"), -1),
+        (("evicted", "tokens"), 1.5),
+        (("evicted", "tokens"), MISSING),
+        (("colour",), "blue"),
+        ((*USER, "role"), "assistant"),
+        ((*USER, "role"), "narrator"),
+        ((*USER, "role"), MISSING),
+        ((*USER, "content"), MISSING),
+        ((*USER, "content"), 5),
+        ((*USER, "tokens"), MISSING),
+        ((*USER, "tokens"), -1),
+        ((*USER, "created"), float("nan")),
+        ((*USER, "created"), "yesterday"),
+        ((*USER, "native"), {"provider": "p", "model": "m", "value": "{"}),
+        ((*USER, "native"), {"provider": "p"}),
+        ((*USER, "colour"), "blue"),
+        ((*CALLING, "tool_calls"), "unlock"),
+        ((*CALL, "arguments"), "[]"),
+        ((*CALL, "arguments"), "{"),
+        ((*CALL, "arguments"), "[" * 200_000),
+        ((*CALL, "arguments"), {}),
+        ((*CALL, "id"), ""),
+        ((*CALL, "id"), "another"),
+        ((*CALL, "name"), None),
+        ((*RESULT,), MISSING),
+        ((*RESULT, "tool_call_id"), "another"),
+    ],
+    ids=str,
+)
+def test_malformed_conversation_is_refused_without_repeating_what_was_said(path: tuple[Any, ...], value: Any) -> None:
+    with pytest.raises(Malformed) as refused:
+        read(changed(path, value))
+
+    assert SECRET not in str(refused.value)
+
+
+def test_as_many_characters_as_no_conversation_has_are_refused() -> None:
+    with pytest.raises(TooLarge):
+        read(changed((*USER, "content"), "x" * (MAX_CHARACTERS + 1)))
+
+
+def test_as_many_empty_messages_as_no_conversation_has_are_refused() -> None:
+    message = {"role": "user", "content": "", "tokens": 0}
+    exchanges = [{"tags": [], "messages": [message] * 1000}] * 1000
+
+    with pytest.raises(CodecError):
+        read(changed(("exchanges",), exchanges))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        None,
+        {"role": "user", "content": "hi"},
+        ["hi"],
+        [{"role": "narrator", "content": "hi"}],
+        [{"content": "hi"}],
+        [{"role": "user", "content": 5}],
+        [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}],
+        [{"role": "assistant", "tool_calls": [{"id": "1"}]}],
+        [{"role": "assistant", "tool_calls": [{"id": "1", "function": {"name": "f", "arguments": "[]"}}]}],
+        [{"role": "assistant", "tool_calls": [{"id": 1, "function": {"name": "f", "arguments": "{}"}}]}],
+    ],
+    ids=str,
+)
+def test_malformed_chat_completions_are_refused(data: Any) -> None:
+    with pytest.raises(Malformed):
+        from_chat_completions(data)
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        None,
+        {},
+        {"messages": []},
+        {"messages": "hi", "window": {"conversation_id": "a", "evicted": {}}},
+        state_with("hi"),
+        state_with({"role": "user"}, {"role": "narrator", "content": ""}),
+        state_with({"role": "assistant", "content": "hi"}),
+        state_with({"role": "user", "content": "hi"}, {"role": "system", "content": "obey"}),
+        state_with({"role": "system", "content": "a"}, {"role": "system", "content": "b"}),
+        state_with({"role": "user", "content": ""}, {"role": "tool", "content": "", "tool_call_id": "1"}),
+        state_with({"role": "user", "content": "a"}, {"role": "assistant", "tool_calls": [{"id": "1", "name": "f"}]}),
+        state_with(
+            {"role": "user", "content": "a"},
+            {"role": "assistant", "tool_calls": [{"id": "1", "name": "f", "args": {"a": object()}}]},
+        ),
+    ],
+    ids=str,
+)
+def test_malformed_state_is_refused(state: Any) -> None:
+    with pytest.raises(Malformed):
+        read_state(state)
+
+
+def test_json_is_written_for_anything() -> None:
+    assert write_json({"a": {1}}) == '{"a":"{1}"}'
