@@ -1,0 +1,74 @@
+"""The window and its Chat Completions encoding as the benchmarks meet them: without Home Assistant.
+
+Importing the integration's package would import Home Assistant, so the package folder is given an empty parent.
+"""
+
+from dataclasses import fields
+from importlib import import_module
+from importlib.util import find_spec
+import json
+from pathlib import Path
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.workload import TOOL_NAME, Said, cheap_count
+
+_FOLDER = Path(__file__).parent.parent / "custom_components" / "windowed_conversation"
+
+if TYPE_CHECKING:
+    from custom_components.windowed_conversation.window import Message, ToolCall, Window, WindowPolicy
+else:
+    _parent = ModuleType(_FOLDER.name)
+    _parent.__path__ = [str(_FOLDER)]
+    sys.modules.setdefault(_FOLDER.name, _parent)
+    _window = import_module(f"{_FOLDER.name}.window")
+    Message, ToolCall, Window, WindowPolicy = (
+        _window.Message,
+        _window.ToolCall,
+        _window.Window,
+        _window.WindowPolicy,
+    )
+
+POLICY_FIELDS = frozenset(field.name for field in fields(WindowPolicy))
+
+
+class CheapCounter:
+    """The counter of every contender."""
+
+    def count(self, text: str) -> int:
+        """Return the number of tokens."""
+        return cheap_count(text)
+
+
+def message(said: Said) -> Message:
+    """Return what the assistant or a tool said as a message of ours."""
+    if said.role == "tool":
+        return Message.tool(said.call_id, TOOL_NAME, said.text)
+    if not said.call_id:
+        return Message.assistant(said.text)
+    return Message.assistant(tool_calls=(ToolCall(said.call_id, TOOL_NAME, json.loads(said.arguments)),))
+
+
+def new_window(system: str, history_tokens: int, share: float, **policy: Any) -> Window:
+    """Return an empty window with a budget of its own for the history."""
+    window = Window("conversation", WindowPolicy(history_tokens, share, **policy), CheapCounter())
+    window.set_system(system)
+    return window
+
+
+def question(said: Said) -> Message:
+    """Return what the user said as a message of ours."""
+    return Message.user(said.text)
+
+
+def can_encode() -> bool:
+    """Return whether the openai package is here, with which the integration encodes."""
+    return find_spec("openai") is not None
+
+
+def encode(messages: tuple[Message, ...]) -> list[dict[str, Any]]:
+    """Return what goes over the wire, by the integration's own encoding; needs the openai package."""
+    chat = import_module(f"{_FOLDER.name}.providers.openai_chat")
+    encoded: list[dict[str, Any]] = chat.encode_messages(messages)
+    return encoded

@@ -1,0 +1,309 @@
+"""The libraries that the window is measured beside, each as its documentation uses it, in a few lines.
+
+They are imported when they are made, so that one that is not installed is only left out. Those that keep a budget of
+tokens count with the cheap counter; those that keep a number of messages get the one that fills the same budget.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from importlib import import_module, metadata
+import json
+from types import SimpleNamespace
+from typing import Any, Protocol, override
+
+from benchmarks.reference import chat_message
+from benchmarks.workload import (
+    MESSAGE_OVERHEAD,
+    SYSTEM_TOKENS,
+    TOOL_NAME,
+    TURN_MESSAGES,
+    TURN_TOKENS,
+    Said,
+    Turn,
+    cheap_count,
+)
+
+_SHARE = 0.25
+
+
+class Contender(Protocol):
+    """One conversation in a library's hands."""
+
+    def append(self, turn: Turn) -> None:
+        """Take a turn in, as messages of the library's own."""
+        ...
+
+    def view(self) -> Sequence[Any]:
+        """Return what is sent now, inside the budget, as messages of the library's own."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """A library and how it is used; `keeps` is what its budget is a number of.
+
+    When it is `pure`, `append` only appends to a list, and `view` does all the work on that whole list: then the work
+    need not be done after every turn to be measured after some of them. `in_database` is where its messages are.
+    """
+
+    name: str
+    package: str
+    keeps: str
+    make: Callable[[str, int], Contender]
+    pure: bool = False
+    in_database: bool = False
+
+    @property
+    def version(self) -> str | None:
+        """The installed version, None when there is none."""
+        try:
+            return metadata.version(self.package)
+        except metadata.PackageNotFoundError:
+            return None
+
+
+def _messages_in(budget: int) -> int:
+    return round((budget - SYSTEM_TOKENS) / TURN_TOKENS * TURN_MESSAGES)
+
+
+def _step[T](coroutine: Coroutine[Any, Any, T]) -> T:
+    """Return what a coroutine that never waits returns, without the price of an event loop."""
+    try:
+        coroutine.send(None)
+    except StopIteration as done:
+        result: T = done.value
+        return result
+    raise RuntimeError("it waits after all")
+
+
+class _LangChainHistory:
+    """`trim_messages` on the whole history, as documented."""
+
+    def __init__(self, system: str, budget: int) -> None:
+        messages = import_module("langchain_core.messages")
+        self._ai, self._human, self._tool = messages.AIMessage, messages.HumanMessage, messages.ToolMessage
+        self._trim = messages.trim_messages
+        self._budget = budget
+        self.history: list[Any] = [messages.SystemMessage(system)]
+
+    def append(self, turn: Turn) -> None:
+        self.history.extend(map(self._message, turn))
+
+    def view(self) -> Sequence[Any]:
+        trimmed: list[Any] = self._trim(
+            self.history,
+            max_tokens=self._budget,
+            token_counter=_langchain_tokens,
+            strategy="last",
+            include_system=True,
+            start_on="human",
+        )
+        return trimmed
+
+    def _message(self, said: Said) -> Any:
+        if said.role == "user":
+            return self._human(said.text)
+        if said.role == "tool":
+            return self._tool(said.text, tool_call_id=said.call_id)
+        if not said.call_id:
+            return self._ai(said.text)
+        return self._ai("", tool_calls=[{"id": said.call_id, "name": TOOL_NAME, "args": json.loads(said.arguments)}])
+
+
+class _LangChainTrimmed(_LangChainHistory):
+    """`trim_messages` on what the last one left."""
+
+    @override
+    def view(self) -> Sequence[Any]:
+        trimmed = super().view()
+        self.history = list(trimmed)
+        return trimmed
+
+
+def _langchain_tokens(messages: Sequence[Any]) -> int:
+    return sum(MESSAGE_OVERHEAD + cheap_count(message.content) for message in messages)
+
+
+class _LangChainSummary(_LangChainHistory):
+    """`SummarizationMiddleware`, with a model that answers at once; half of the budget stays."""
+
+    def __init__(self, system: str, budget: int) -> None:
+        super().__init__(system, budget)
+        models = import_module("langchain_core.language_models.fake_chat_models")
+        self._system = self.history.pop()
+        self._middleware = import_module("langchain.agents.middleware").SummarizationMiddleware(
+            model=models.FakeListChatModel(responses=["what was said before " * 20]),
+            trigger=("tokens", budget - SYSTEM_TOKENS),
+            keep=("tokens", (budget - SYSTEM_TOKENS) // 2),
+            token_counter=_langchain_tokens,
+        )
+
+    @override
+    def view(self) -> Sequence[Any]:
+        update = self._middleware.before_model({"messages": self.history}, None)
+        if update:
+            self.history = update["messages"][1:]
+        return [self._system, *self.history]
+
+
+class _LlamaIndex:
+    """`Memory` in its database in memory; a quarter is flushed at once."""
+
+    def __init__(self, system: str, budget: int) -> None:
+        self._message = import_module("llama_index.core.llms").ChatMessage
+        self._system = self._message(role="system", content=system)
+        self._loop = asyncio.new_event_loop()
+        self._memory = import_module("llama_index.core.memory").Memory.from_defaults(
+            token_limit=budget - SYSTEM_TOKENS,
+            chat_history_token_ratio=1.0,
+            token_flush_size=int(_SHARE * (budget - SYSTEM_TOKENS)),
+            tokenizer_fn=lambda text: range(cheap_count(text)),
+        )
+
+    def append(self, turn: Turn) -> None:
+        self._loop.run_until_complete(self._put(turn))
+
+    async def _put(self, turn: Turn) -> None:
+        for said in turn:
+            await self._memory.aput(self._own(said))
+
+    def view(self) -> Sequence[Any]:
+        return [self._system, *self._loop.run_until_complete(self._memory.aget())]
+
+    def _own(self, said: Said) -> Any:
+        chat = chat_message(said)
+        more = {key: chat[key] for key in ("tool_calls", "tool_call_id") if key in chat}
+        return self._message(role=said.role, content=said.text, additional_kwargs=more)
+
+
+class _SemanticKernel:
+    """`ChatHistoryTruncationReducer`, with a threshold of a quarter."""
+
+    def __init__(self, system: str, budget: int) -> None:
+        self._contents = import_module("semantic_kernel.contents")
+        most = _messages_in(budget)
+        threshold = int(_SHARE * most)
+        self._history = self._contents.ChatHistoryTruncationReducer(
+            target_count=most - threshold, threshold_count=threshold, system_message=system
+        )
+
+    def append(self, turn: Turn) -> None:
+        for said in turn:
+            self._history.add_message(self._message(said))
+
+    def view(self) -> Sequence[Any]:
+        _step(self._history.reduce())
+        return list(self._history.messages)
+
+    def _message(self, said: Said) -> Any:
+        contents = self._contents
+        if not said.call_id:
+            return contents.ChatMessageContent(role=said.role, content=said.text)
+        if said.role == "tool":
+            item = contents.FunctionResultContent(id=said.call_id, name=TOOL_NAME, result=said.text)
+        else:
+            item = contents.FunctionCallContent(id=said.call_id, name=TOOL_NAME, arguments=said.arguments)
+        return contents.ChatMessageContent(role=said.role, items=[item])
+
+
+class _PydanticAi:
+    """`SlidingWindowProcessor` of summarization-pydantic-ai as the history processor; three quarters stay."""
+
+    def __init__(self, system: str, budget: int) -> None:
+        self._messages = import_module("pydantic_ai.messages")
+        self._request, self._response = self._messages.ModelRequest, self._messages.ModelResponse
+        self._processor = import_module("pydantic_ai_summarization").SlidingWindowProcessor(
+            trigger=("tokens", budget),
+            keep=("tokens", int((1 - _SHARE) * budget)),
+            keep_head=("messages", 1),
+            token_counter=_pydantic_tokens,
+        )
+        self.history: list[Any] = [self._request(parts=[self._messages.SystemPromptPart(system)])]
+
+    def append(self, turn: Turn) -> None:
+        self.history.extend(map(self._message, turn))
+
+    def view(self) -> Sequence[Any]:
+        self.history = _step(self._processor(self.history))
+        return list(self.history)
+
+    def _message(self, said: Said) -> Any:
+        messages = self._messages
+        if said.role == "user":
+            return self._request(parts=[messages.UserPromptPart(said.text)])
+        if said.role == "tool":
+            return self._request(parts=[messages.ToolReturnPart(TOOL_NAME, said.text, said.call_id)])
+        if not said.call_id:
+            return self._response(parts=[messages.TextPart(said.text)])
+        return self._response(parts=[messages.ToolCallPart(TOOL_NAME, said.arguments, said.call_id)])
+
+
+def _pydantic_tokens(messages: Sequence[Any]) -> int:
+    return sum(
+        MESSAGE_OVERHEAD + cheap_count(part.args if part.part_kind == "tool-call" else part.content)
+        for message in messages
+        for part in message.parts
+    )
+
+
+class _OpenAiAgents:
+    """`SQLiteSession` in memory, asked for the newest items."""
+
+    def __init__(self, system: str, budget: int) -> None:
+        self._session = import_module("agents").SQLiteSession("conversation")
+        self._system = {"role": "system", "content": system}
+        self._limit = _messages_in(budget)
+        self._loop = asyncio.new_event_loop()
+
+    def append(self, turn: Turn) -> None:
+        self._loop.run_until_complete(self._session.add_items([_item(said) for said in turn]))
+
+    def view(self) -> Sequence[Any]:
+        return [self._system, *self._loop.run_until_complete(self._session.get_items(self._limit))]
+
+
+def _item(said: Said) -> dict[str, str]:
+    if said.role == "tool":
+        return {"type": "function_call_output", "call_id": said.call_id, "output": said.text}
+    if not said.call_id:
+        return {"role": said.role, "content": said.text}
+    return {"type": "function_call", "call_id": said.call_id, "name": TOOL_NAME, "arguments": said.arguments}
+
+
+class _Strands:
+    """`SlidingWindowConversationManager`; the system prompt is the agent's and not in the list."""
+
+    def __init__(self, system: str, budget: int) -> None:
+        managers = import_module("strands.agent.conversation_manager")
+        self._manager = managers.SlidingWindowConversationManager(window_size=_messages_in(budget))
+        self._agent = SimpleNamespace(messages=[], system_prompt=system)
+
+    def append(self, turn: Turn) -> None:
+        self._agent.messages.extend(map(_strands_message, turn))
+
+    def view(self) -> Sequence[Any]:
+        self._manager.apply_management(self._agent)
+        return list(self._agent.messages)
+
+
+def _strands_message(said: Said) -> dict[str, Any]:
+    if not said.call_id:
+        return {"role": said.role, "content": [{"text": said.text}]}
+    if said.role == "tool":
+        result = {"toolUseId": said.call_id, "status": "success", "content": [{"text": said.text}]}
+        return {"role": "user", "content": [{"toolResult": result}]}
+    use = {"toolUseId": said.call_id, "name": TOOL_NAME, "input": json.loads(said.arguments)}
+    return {"role": "assistant", "content": [{"toolUse": use}]}
+
+
+PEERS = (
+    Peer("strands SlidingWindow", "strands-agents", "messages", _Strands),
+    Peer("semantic-kernel Truncation, threshold 25 %", "semantic-kernel", "messages", _SemanticKernel),
+    Peer("langchain SummarizationMiddleware, stub model", "langchain", "tokens", _LangChainSummary),
+    Peer("pydantic-ai SlidingWindowProcessor, keep 75 %", "summarization-pydantic-ai", "tokens", _PydanticAi),
+    Peer("langchain-core trim_messages, state trimmed", "langchain-core", "tokens", _LangChainTrimmed),
+    Peer("openai-agents SQLiteSession in memory", "openai-agents", "messages", _OpenAiAgents, in_database=True),
+    Peer("langchain-core trim_messages, as documented", "langchain-core", "tokens", _LangChainHistory, pure=True),
+    Peer("llama-index Memory, flush 25 %", "llama-index-core", "tokens", _LlamaIndex, in_database=True),
+)

@@ -1,0 +1,214 @@
+"""What the window costs per turn, side by side in one process with plain Python and with the libraries that do this.
+
+    scripts/setup peers
+    .venv/peers/bin/python -m benchmarks.window            (--quick: under a minute)
+
+Any Python 3.14 will do; libraries that are not installed are left out, which is said.
+
+A turn is all of its messages appended, made from plain texts, then the budget enforced, and the list of what is sent
+made once, in the library's own messages; encoding for a provider is not in it. Everybody meets the same conversation
+and counts a token as four characters. The budget is of everything that is sent, the system prompt too. Two libraries
+run on an event loop of their own, which is about 20 microseconds of theirs. Trust ratios more than microseconds.
+"""
+
+import argparse
+from collections.abc import Sequence
+import logging
+import os
+import platform
+from statistics import median
+from time import perf_counter_ns
+from typing import override
+import warnings
+
+from benchmarks import ours
+from benchmarks.measure import LENGTHS, SHARE, Make, Plain, Result, bytes_per_message, measure
+from benchmarks.peers import PEERS, Peer
+from benchmarks.reference import Reference, defects
+from benchmarks.workload import SYSTEM_TOKENS, Turn, conversation, system_prompt
+
+_BUDGETS = (4_000, 100_000)
+_MEMORY_TURNS = 200
+_ALL_ON = "ours, all features on"
+
+# The goals: what is measured against them, and at most how much it may be.
+_RATIO_GOAL, _GROWTH_GOAL, _MEMORY_GOAL = 4.0, 1.2, 500.0
+_GROWTH_FROM = {4_000: 100, 100_000: 1_000}
+
+
+class Ours:
+    """The window with its default policy."""
+
+    def __init__(self, system: str, budget: int) -> None:
+        self._window = ours.new_window(system, budget - SYSTEM_TOKENS, SHARE)
+
+    def append(self, turn: Turn) -> None:
+        """Take a turn in."""
+        window = self._window
+        window.open(turn[0].text)
+        for said in turn[1:]:
+            window.add(ours.message(said))
+        window.close()
+
+    def view(self) -> Sequence[object]:
+        """Return what is sent now."""
+        return self._window.messages()
+
+
+class AllOn(Ours):
+    """The window with tags on every exchange, two exchanges protected, one in ten ephemeral, and results stubbed."""
+
+    @override
+    def __init__(self, system: str, budget: int) -> None:
+        stubs = {"tool_results": "stub"} if "tool_results" in ours.POLICY_FIELDS else {}
+        self._window = ours.new_window(system, budget - SYSTEM_TOKENS, SHARE, **stubs)
+        self._turns = 0
+
+    @override
+    def append(self, turn: Turn) -> None:
+        window = self._window
+        self._turns += 1
+        window.open(turn[0].text)
+        for said in turn[1:]:
+            window.add(ours.message(said))
+        if self._turns in (3, 6):
+            window.tag("route:llm", "context:lights", "important")
+        elif self._turns % 10:
+            window.tag("route:llm", "context:lights")
+        else:
+            window.tag("route:llm", "context:lights", "ephemeral")
+        window.close()
+
+
+class AllOnWithFigures(AllOn):
+    """The same, and its figures are read after every turn, as sensors do."""
+
+    @override
+    def view(self) -> Sequence[object]:
+        self._window.stats()
+        return super().view()
+
+
+_OWN: tuple[tuple[str, Make], ...] = (
+    ("plain Python reference", Plain),
+    ("ours", Ours),
+    (_ALL_ON, AllOn),
+    ("ours, all features on, and figures read", AllOnWithFigures),
+)
+
+
+def _check_reference(turns: Sequence[Turn]) -> None:
+    """End the program when a request of the reference is not valid or not within its budget."""
+    for budget in _BUDGETS:
+        window = Reference(system_prompt(), budget, SHARE)
+        for turn in turns:
+            for said in turn:
+                window.append(said)
+            if found := defects(window.messages(), turn[-1], budget):
+                raise SystemExit(f"the reference is wrong at {budget} tokens: {found}")
+    print(f"Every request of the reference is valid and within its budget ({len(turns):,} turns, each budget).\n")
+
+
+def _us(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:,.1f}" if value < 1_000 else f"{value:,.0f}"
+
+
+def _print_row(name: str, keeps: str, result: Result) -> None:
+    tails = "".join(f"{_us(tail):>10}" for tail in result.tails)
+    stopped = "" if result.turns == LENGTHS[-1] else f"  stopped at turn {result.turns:,}"
+    figures = f"{_us(result.median):>10}{_us(result.p99):>10}{result.ratio:>9,.1f}"
+    print(f"  {name:<46}{keeps:<9}{figures}{tails}{stopped}", flush=True)
+
+
+def _time_all(peers: Sequence[Peer], turns: Sequence[Turn], seconds: float) -> dict[tuple[int, str], Result]:
+    results: dict[tuple[int, str], Result] = {}
+    system = system_prompt()
+    for budget in _BUDGETS:
+        lengths = "".join(f"{f'N={length:,}':>10}" for length in LENGTHS)
+        print(f"Microseconds per turn, budget {budget:,} tokens (once full: median, p99, ratio; then by length N)")
+        print(f"  {'':<46}{'keeps':<9}{'median':>10}{'p99':>10}{'ratio':>9}{lengths}")
+        for name, make in _OWN:
+            result = measure(make, system, budget, turns, pure=False, seconds=seconds)
+            _print_row(name, "tokens", result)
+            results[budget, name] = result
+        for peer in peers:
+            result = measure(peer.make, system, budget, turns, pure=peer.pure, seconds=seconds)
+            _print_row(peer.name, peer.keeps, result)
+            results[budget, peer.name] = result
+        print()
+    return results
+
+
+def _weigh_all(peers: Sequence[Peer], turns: Sequence[Turn]) -> dict[str, float]:
+    print("Bytes per message that is kept, besides its text")
+    contenders = [*_OWN[:3], *((peer.name, peer.make) for peer in peers if not peer.in_database)]
+    weights = {name: bytes_per_message(make, system_prompt(), turns) for name, make in contenders}
+    for name, weight in weights.items():
+        print(f"  {name:<46}{weight:>10,.0f}")
+    for peer in peers:
+        if peer.in_database:
+            print(f"  {peer.name:<46}{'-':>10}  kept in SQLite's own memory, which Python does not trace")
+    print()
+    return weights
+
+
+def _print_encoding(turns: Sequence[Turn]) -> None:
+    """Say what comes on top of ours before a request goes out."""
+    for budget in _BUDGETS:
+        window = ours.new_window(system_prompt(), budget - SYSTEM_TOKENS, SHARE)
+        for turn in turns:
+            window.record([ours.question(turn[0]), *map(ours.message, turn[1:])])
+        messages, taken = window.messages(), []
+        for _ in range(50):
+            began = perf_counter_ns()
+            ours.encode(messages)
+            taken.append(perf_counter_ns() - began)
+        print(f"Encoding a request of {len(messages)} messages for Chat Completions: {_us(median(taken) / 1e3)} us")
+    print()
+
+
+def _judge(goal: str, value: float, most: float, *, unit: str = "") -> None:
+    verdict = "met" if value <= most else "MISSED"
+    print(f"  {goal:<70}{value:>9,.2f}{unit}  at most {most:,.2f}{unit}: {verdict}")
+
+
+def _judge_all(peers: Sequence[Peer], results: dict[tuple[int, str], Result], weights: dict[str, float]) -> None:
+    print("Goals")
+    for budget in _BUDGETS:
+        all_on = results[budget, _ALL_ON]
+        _judge(f"all features on, ratio to the reference at {budget:,}", all_on.ratio, _RATIO_GOAL)
+        begin = all_on.tails[LENGTHS.index(_GROWTH_FROM[budget])]
+        end = all_on.tails[-1]
+        if begin and end:
+            _judge(f"N = 10,000 to N = {_GROWTH_FROM[budget]:,} at {budget:,}", end / begin, _GROWTH_GOAL)
+        keepers = {peer.name: results[budget, peer.name].median for peer in peers if peer.keeps == "tokens"}
+        if keepers:
+            fastest = min(keepers, key=keepers.__getitem__)
+            _judge(f"microseconds at {budget:,} ({fastest})", all_on.median, keepers[fastest])
+    _judge("bytes per message, all features on", weights[_ALL_ON], _MEMORY_GOAL)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description="Measure the window side by side with other libraries.")
+    parser.add_argument("--quick", action="store_true", help="a tenth of the time for each library")
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore")
+    logging.disable(logging.WARNING)
+    print(f"Python {platform.python_version()}, {os.cpu_count()} cores, {platform.machine()}")
+    peers = [peer for peer in PEERS if peer.version]
+    for package, version in {peer.package: peer.version for peer in PEERS}.items():
+        print(f"  {package} {version or 'is not installed: left out (scripts/setup peers)'}")
+    turns = conversation(LENGTHS[-1])
+    _check_reference(turns[:2_000])
+    results = _time_all(peers, turns, seconds=1 if arguments.quick else 12)
+    weights = _weigh_all(peers, turns[:_MEMORY_TURNS])
+    if ours.can_encode():
+        _print_encoding(turns[:1_000])
+    _judge_all(peers, results, weights)
+
+
+if __name__ == "__main__":
+    main()
