@@ -54,7 +54,7 @@ async def async_setup_entry(hass: HomeAssistant, entry: Account) -> bool:
             ) from err
         counter = calibrations.counter(subentry.subentry_id, config.model)
         windows = async_windows(hass, subentry.subentry_id, config, counter)
-        agents[subentry.subentry_id] = Agent(config, provider, windows, calibrations.learn)
+        agents[subentry.subentry_id] = Agent(config, provider, windows, counter, calibrations.learn)
         async_review_windows(hass, subentry.subentry_id, config.name, windows)
     entry.runtime_data = AccountData(provider, agents, _set_up_as(entry))
     await hass.config_entries.async_forward_entry_setups(entry, PLATFORMS)

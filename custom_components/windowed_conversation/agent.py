@@ -15,11 +15,13 @@ from homeassistant.helpers import llm
 from homeassistant.util.hass_dict import HassKey
 
 from .const import (
+    CONF_CONTEXT_TOKENS,
     CONF_EXPIRY_HOURS,
     CONF_FIRST_WORD_TIMEOUT,
     CONF_HISTORY_TOKENS,
     CONF_LIMITS,
     CONF_PROVIDER,
+    CONF_REPLY_TOKENS,
     CONF_ROUTING,
     CONF_SCOPE,
     CONF_TOOL_ITERATIONS,
@@ -28,6 +30,7 @@ from .const import (
     DEFAULT_EXPIRY_HOURS,
     DEFAULT_LIMITS,
     DEFAULT_POLICY,
+    DEFAULT_REPLY_TOKENS,
     DEFAULT_ROUTING,
     DEFAULT_SCOPE,
     DOMAIN,
@@ -41,6 +44,7 @@ from .turn.scope import Scope, WindowKey
 from .turn.turn import Outcome
 from .turn_statistics import AgentStatistics
 from .window import TokenCounter, Window, WindowPolicy, WindowRegistry
+from .window.tokens import KindCounter
 
 _SECONDS_PER_HOUR = 3600
 
@@ -54,7 +58,8 @@ type Account = ConfigEntry[AccountData]
 class AgentConfig:
     """How an agent behaves: the agent's own settings over the account's options over the defaults.
 
-    `expiry_seconds` is how long an idle conversation is kept.
+    `context_tokens` is what the model can read, None where nobody says, `reply_tokens` what is kept free of it for the
+    answer, and `expiry_seconds` how long an idle conversation is kept.
     """
 
     name: str
@@ -64,6 +69,8 @@ class AgentConfig:
     instructions: str
     llm_apis: tuple[str, ...]
     policy: WindowPolicy
+    context_tokens: int | None
+    reply_tokens: int
     limits: Limits
     expiry_seconds: float
 
@@ -81,6 +88,8 @@ class AgentConfig:
             instructions=str(data.get(CONF_PROMPT) or llm.DEFAULT_INSTRUCTIONS_PROMPT),
             llm_apis=tuple(data.get(CONF_LLM_HASS_API, ())),
             policy=_policy(entry.options, data),
+            context_tokens=_positive(data.get(CONF_CONTEXT_TOKENS)),
+            reply_tokens=int(data.get(CONF_REPLY_TOKENS, DEFAULT_REPLY_TOKENS)),
             limits=_limits(data.get(CONF_LIMITS, {})),
             expiry_seconds=_expiry_seconds(entry.options),
         )
@@ -93,6 +102,12 @@ def _policy(options: Mapping[str, Any], agent: Mapping[str, Any]) -> WindowPolic
         history_tokens=DEFAULT_POLICY.history_tokens if tokens is None else int(tokens),
         trim_share=DEFAULT_POLICY.trim_share if percent is None else float(percent) / 100,
     )
+
+
+def _positive(tokens: Any) -> int | None:
+    if tokens is not None and not int(tokens) > 0:
+        raise ValueError(f"{CONF_CONTEXT_TOKENS} must be above 0, not {tokens!r}")
+    return None if tokens is None else int(tokens)
 
 
 def _expiry_seconds(options: Mapping[str, Any]) -> float:
@@ -114,11 +129,17 @@ class Agent:
     """One agent. Its windows outlive it: a reload of the account does not end a conversation."""
 
     def __init__(
-        self, config: AgentConfig, provider: Provider | None, windows: WindowRegistry[str], on_usage: OnUsage
+        self,
+        config: AgentConfig,
+        provider: Provider | None,
+        windows: WindowRegistry[str],
+        counter: KindCounter,
+        on_usage: OnUsage,
     ) -> None:
         self.config = config
         self.provider = provider
         self.windows = windows
+        self.counter = counter
         self.on_usage = on_usage
         self.statistics = AgentStatistics()
         self._listeners: list[Callable[[], None]] = []

@@ -7,11 +7,13 @@ from .window import WindowPolicy
 
 DOMAIN = "windowed_conversation"
 
+CONF_CONTEXT_TOKENS = "context_tokens"
 CONF_EXPIRY_HOURS = "expiry_hours"
 CONF_FIRST_WORD_TIMEOUT = "first_word_timeout"
 CONF_HISTORY_TOKENS = "history_tokens"
 CONF_LIMITS = "limits"
 CONF_PROVIDER = "provider"
+CONF_REPLY_TOKENS = "reply_tokens"
 CONF_ROUTING = "routing"
 CONF_SCOPE = "scope"
 CONF_TOOL_ITERATIONS = "max_tool_iterations"
@@ -29,6 +31,7 @@ DEFAULT_SCOPE = Scope.CONVERSATION
 DEFAULT_POLICY = WindowPolicy(history_tokens=8000, trim_share=0.25)
 DEFAULT_LIMITS = Limits(silence=10.0, turn=60.0, tool_iterations=10)
 DEFAULT_EXPIRY_HOURS = 24
+DEFAULT_REPLY_TOKENS = 1000
 
 # The address that the account form suggests; any compatible server's goes there too.
 OPENAI_URL = "https://api.openai.com/v1"

@@ -37,8 +37,9 @@ from .bridge.session import BUSY_ERRORS, async_open_session
 from .bridge.turn_report import async_report_turn
 from .const import SUBENTRY_CONVERSATION
 from .entity import AgentEntity
-from .health import async_report_window
+from .health import async_report_model, async_report_window
 from .providers.errors import AuthError
+from .turn.budget import Budget
 from .turn.context import readable
 from .turn.errors import Busy
 from .turn.routing import Route, Routing
@@ -155,7 +156,10 @@ class WindowedConversationEntity(AgentEntity, conversation.ConversationEntity):
             model_is_next=config.routing is not Routing.LOCAL_ONLY,
             model_has_tools=bool(config.llm_apis),
         )
-        asking = Asking(self.agent.provider, config.model, config.instructions, config.llm_apis)
+        budget = Budget(config.policy, config.context_tokens, config.reply_tokens)
+        asking = Asking(
+            self.agent.provider, config.model, config.instructions, config.llm_apis, budget, self.agent.counter
+        )
         ways = Ways(local, ModelQuestion(self.hass, asking, user_input, chat_log), reply, self.agent.on_usage)
         outcome = await run_turn(window, readable(user_input.text), config.routing, ways, config.limits)
         self._after_turn(outcome, window, before)
@@ -170,7 +174,11 @@ class WindowedConversationEntity(AgentEntity, conversation.ConversationEntity):
         self.agent.on_turn(outcome, stats.evicted_messages - before.evicted_messages)
         who = {"entity_id": self.entity_id, "conversation_id": window.conversation_id}
         async_report_turn(self.hass, who, outcome, stats, before)
-        async_report_window(self.hass, self._attr_unique_id or "", self.agent.config.name, stats)
+        agent_id, name = self._attr_unique_id or "", self.agent.config.name
+        if outcome.requests:
+            async_report_model(self.hass, agent_id, name, outcome.shortfall)
+        if outcome.shortfall is None:
+            async_report_window(self.hass, agent_id, name, stats)
         if isinstance(outcome.error, AuthError):
             self._entry.async_start_reauth(self.hass)
         if outcome.error is not None:

@@ -25,16 +25,19 @@ import probatio
 
 from .agent import AccountData
 from .const import (
+    CONF_CONTEXT_TOKENS,
     CONF_FIRST_WORD_TIMEOUT,
     CONF_HISTORY_TOKENS,
     CONF_LIMITS,
     CONF_PROVIDER,
+    CONF_REPLY_TOKENS,
     CONF_ROUTING,
     CONF_SCOPE,
     CONF_TOOL_ITERATIONS,
     CONF_TURN_TIMEOUT,
     DEFAULT_AGENT_NAME,
     DEFAULT_LIMITS,
+    DEFAULT_REPLY_TOKENS,
     DEFAULT_ROUTING,
     DEFAULT_SCOPE,
     PROVIDER_NONE,
@@ -146,6 +149,8 @@ class AgentFlow(ConfigSubentryFlow):
         fields[probatio.Required(CONF_SCOPE, default=DEFAULT_SCOPE)] = SelectSelector(scopes)
         fields[probatio.Optional(CONF_HISTORY_TOKENS)] = window_size_selector()
         if self._has_model:
+            fields[probatio.Optional(CONF_CONTEXT_TOKENS)] = window_size_selector()
+            fields[probatio.Required(CONF_REPLY_TOKENS, default=DEFAULT_REPLY_TOKENS)] = window_size_selector()
             fields[probatio.Required(CONF_LIMITS)] = section(_limits_schema(), {"collapsed": True})
         return probatio.Schema(fields)
 

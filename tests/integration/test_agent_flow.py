@@ -15,6 +15,7 @@ from custom_components.windowed_conversation.const import (
     CONF_FIRST_WORD_TIMEOUT,
     CONF_HISTORY_TOKENS,
     CONF_LIMITS,
+    CONF_REPLY_TOKENS,
     CONF_ROUTING,
     CONF_SCOPE,
     CONF_TOOL_ITERATIONS,
@@ -37,6 +38,7 @@ FRIDAY: dict[str, Any] = {
     CONF_LLM_HASS_API: ["assist"],
     CONF_ROUTING: "llm_only",
     CONF_SCOPE: "device",
+    CONF_REPLY_TOKENS: 500,
     CONF_LIMITS: LIMITS,
 }
 

@@ -6,9 +6,14 @@ from homeassistant.core import HomeAssistant
 from homeassistant.helpers import issue_registry as ir
 import pytest
 
-from custom_components.windowed_conversation.const import CONF_HISTORY_TOKENS, DOMAIN
+from custom_components.windowed_conversation.const import (
+    CONF_CONTEXT_TOKENS,
+    CONF_HISTORY_TOKENS,
+    CONF_REPLY_TOKENS,
+    DOMAIN,
+)
 
-from .conftest import Say, SetUp
+from .conftest import Say, SetUp, speech
 
 SMALL = {CONF_HISTORY_TOKENS: 100}
 LARGE = {CONF_HISTORY_TOKENS: 8000}
@@ -89,5 +94,33 @@ async def test_report_goes_when_the_agent_gets_a_larger_window(
 
     home.config_entries.async_update_subentry(entry, subentry, data={**subentry.data, **LARGE})
     await home.async_block_till_done()
+
+    assert reports() == []
+
+
+async def test_model_that_is_too_small_for_prompt_and_entities_is_reported_with_the_numbers(
+    home: HomeAssistant, set_up: SetUp, say: Say, reports
+) -> None:
+    await set_up(**{CONF_CONTEXT_TOKENS: 1000, CONF_REPLY_TOKENS: 500})
+
+    assert "Ada" in speech(await say("my name is Ada"))
+
+    (report,) = reports()
+    told = report.translation_placeholders
+    assert report.translation_key == "model_too_small"
+    assert (told["agent"], told["entities"], told["context"]) == ("Ada", "2", "1,000")
+    assert int(told["needed"].replace(",", "")) > 1000
+
+
+async def test_report_goes_when_the_model_is_large_enough(
+    home: HomeAssistant, set_up: SetUp, say: Say, reports
+) -> None:
+    entry = await set_up(**{CONF_CONTEXT_TOKENS: 1000})
+    await say("my name is Ada")
+    (subentry,) = entry.subentries.values()
+
+    home.config_entries.async_update_subentry(entry, subentry, data={**subentry.data, CONF_CONTEXT_TOKENS: 100_000})
+    await home.async_block_till_done()
+    await say("what is my name?")
 
     assert reports() == []

@@ -9,6 +9,7 @@ from openai import AsyncOpenAI
 import pytest
 
 from custom_components.windowed_conversation.providers.openai_chat import ChatCompletions
+from custom_components.windowed_conversation.turn.budget import Budget
 from custom_components.windowed_conversation.turn.deadlines import Limits
 from custom_components.windowed_conversation.turn.ports import Question
 from custom_components.windowed_conversation.turn.routing import Routing
@@ -60,6 +61,7 @@ def question(http_client: Any, model_server: ModelServer) -> Question:
         prefix=PREFIX,
         tools=TOOLS,
         done="Done.",
+        budget=Budget(WindowPolicy()),
     )
 
 

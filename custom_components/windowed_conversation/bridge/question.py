@@ -1,6 +1,6 @@
 """An input as the model gets it: the stable system prompt, the tools, and the volatile context of this turn."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 import logging
 
 from homeassistant.components.conversation import ChatLog, ConversationInput
@@ -12,10 +12,12 @@ from homeassistant.util import dt as dt_util
 
 from ..const import DOMAIN
 from ..providers.errors import Unavailable
-from ..providers.events import Provider
+from ..providers.events import Provider, ToolSchema
+from ..turn.budget import Budget
 from ..turn.context import VolatileContext
 from ..turn.errors import PromptFailed
 from ..turn.ports import Question
+from ..window.tokens import KindCounter, TextKind, tool_text
 from .phrases import async_done_phrase
 from .tools import async_get_tools, tool_schemas
 
@@ -24,12 +26,17 @@ _LOGGER = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """How an agent asks: the provider, the model's name, the instructions (a template) and the LLM APIs' ids."""
+    """How an agent asks: the provider, the model's name, the instructions (a template) and the LLM APIs' ids.
+
+    `budget` is without the tools, which `counter` counts once they are known.
+    """
 
     provider: Provider | None
     model: str
     instructions: str
     llm_apis: tuple[str, ...]
+    budget: Budget
+    counter: KindCounter
 
 
 class ModelQuestion:
@@ -51,14 +58,24 @@ class ModelQuestion:
         api = await async_get_tools(self._hass, self._asking.llm_apis, llm_context)
         self._chat_log.llm_api = api
         self._chat_log.llm_input_provided_index = len(self._chat_log.content)
+        tools = tool_schemas(api)
         return Question(
             provider=provider,
             model=self._asking.model,
             system=self._system_prompt(llm_context, api, speaker),
             prefix=self._context(speaker).prefix(),
-            tools=tool_schemas(api),
+            tools=tools,
+            budget=self._budget(tools),
             done=await async_done_phrase(self._hass, self._user_input.language),
         )
+
+    def _budget(self, tools: tuple[ToolSchema, ...]) -> Budget:
+        """Count the tools where there is a context size that they count against."""
+        budget, count_as = self._asking.budget, self._asking.counter.count_as
+        if budget.context_tokens is None:
+            return budget
+        texts = (tool_text(tool.name, tool.description, tool.parameters) for tool in tools)
+        return replace(budget, schema_tokens=sum(count_as(TextKind.FIXED, text) for text in texts))
 
     def _system_prompt(self, llm_context: llm.LLMContext, api: llm.APIInstance | None, speaker: str | None) -> str:
         extra = self._user_input.extra_system_prompt or self._chat_log.extra_system_prompt

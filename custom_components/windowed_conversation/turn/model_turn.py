@@ -22,6 +22,7 @@ from ..providers.events import (
     Usage,
 )
 from ..window import ToolCall, Window
+from .budget import Budget, Shortfall, planned_policy, shortfall
 from .deadlines import Limits, without_silence
 from .errors import EmptyAnswer, RepeatedToolCall
 from .ports import OnUsage, Question, Reply, Spoken
@@ -40,6 +41,7 @@ class Progress:
     tool_calls: int = 0
     spoken: str = ""
     first_word: float | None = None
+    shortfall: Shortfall | None = None
 
     def on_text(self, text: str, *, new_message: bool) -> None:
         """Take note of text that the user gets to hear."""
@@ -56,6 +58,7 @@ async def ask_model(
     seen: Counter[str] = Counter()
     for iteration in count():
         tools = question.tools if iteration < limits.tool_iterations else ()
+        _fit(window, question.budget, progress)
         request = Request(question.model, tuple(window.messages()), tools)
         answer = _Answer(request, question.done, progress, on_usage)
         progress.requests += 1
@@ -67,6 +70,13 @@ async def ask_model(
         if not answer.calls:
             return
         _stop_repetition(seen, answer.calls)
+
+
+def _fit(window: Window, budget: Budget, progress: Progress) -> None:
+    """Let go of history for which the model has no room; what is still too large is sent all the same, and noted."""
+    window.set_policy(planned_policy(budget, window.stats().prefix_tokens))
+    stats = window.stats()
+    progress.shortfall = shortfall(budget, stats.prefix_tokens, stats.current_tokens) or progress.shortfall
 
 
 def _stop_repetition(seen: Counter[str], calls: list[ToolCall]) -> None:

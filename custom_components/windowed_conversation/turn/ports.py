@@ -6,6 +6,7 @@ from typing import Protocol
 
 from ..providers.events import Provider, ReasoningDelta, Request, TextDelta, ToolCallDone, ToolSchema, Usage
 from ..window import Message
+from .budget import Budget
 
 type Spoken = TextDelta | ReasoningDelta | ToolCallDone
 
@@ -30,7 +31,7 @@ class Question:
     """An input as the model gets it.
 
     `system` is the stable part, `prefix` the volatile context that is frozen before the user's words, and `done` what
-    is said when tools ran and the model found no words.
+    is said when tools ran and the model found no words. `budget` is what may be sent.
     """
 
     provider: Provider
@@ -39,6 +40,7 @@ class Question:
     prefix: str
     tools: tuple[ToolSchema, ...]
     done: str
+    budget: Budget
 
 
 class LocalAnswers(Protocol):

@@ -10,6 +10,7 @@ import time
 from ..providers.errors import DeadlineExceeded, ProviderError
 from ..providers.events import Usage
 from ..window import Message, Window
+from .budget import Shortfall
 from .deadlines import Limits
 from .errors import LocalAnswerFailed, NothingSaid, TurnError
 from .model_turn import Progress, ask_model
@@ -28,6 +29,7 @@ class Outcome:
     requests: int = 0
     tool_calls: int = 0
     usage: Usage = field(default_factory=Usage)
+    shortfall: Shortfall | None = None
     error: ProviderError | TurnError | None = None
 
 
@@ -67,6 +69,7 @@ async def run_turn(window: Window, text: str, routing: Routing, ways: Ways, limi
         requests=progress.requests,
         tool_calls=progress.tool_calls,
         usage=progress.usage,
+        shortfall=progress.shortfall,
         error=error,
     )
 

@@ -1,0 +1,47 @@
+"""What fits into a model: system prompt, tools, history and reply, added up against its context size.
+
+Planned again before every request, because a tool's result may have filled what was free before. Pure decisions.
+"""
+
+from dataclasses import dataclass, replace
+
+from ..window import WindowPolicy
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What an agent allows itself, in tokens: its policy, and what its model can read, None where nobody says.
+
+    `reply_tokens` are kept free for the answer, `schema_tokens` are what the tools take.
+    """
+
+    policy: WindowPolicy
+    context_tokens: int | None = None
+    reply_tokens: int = 0
+    schema_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Shortfall:
+    """A model that is too small: what the fixed part, the newest exchange and the reply need, and what it has."""
+
+    needed: int
+    context: int
+
+
+def planned_policy(budget: Budget, system_tokens: int) -> WindowPolicy:
+    """Return the policy with as much history as the model has room for; the newest exchange is sent in any case."""
+    if budget.context_tokens is None:
+        return budget.policy
+    room = budget.context_tokens - system_tokens - budget.schema_tokens - budget.reply_tokens
+    if room >= budget.policy.history_tokens:
+        return budget.policy
+    return replace(budget.policy, history_tokens=max(room, 1))
+
+
+def shortfall(budget: Budget, system_tokens: int, history_tokens: int) -> Shortfall | None:
+    """Return by how much a request is too large for its model, None when it fits or nobody knows."""
+    needed = system_tokens + budget.schema_tokens + history_tokens + budget.reply_tokens
+    if budget.context_tokens is None or needed <= budget.context_tokens:
+        return None
+    return Shortfall(needed, budget.context_tokens)

@@ -1,0 +1,69 @@
+"""What fits into a model."""
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis.strategies import integers
+
+from custom_components.windowed_conversation.turn.budget import Budget, Shortfall, planned_policy, shortfall
+from custom_components.windowed_conversation.turn.ports import Question
+from custom_components.windowed_conversation.window import Window, WindowPolicy
+
+from .conftest import Take
+
+POLICY = WindowPolicy(history_tokens=8000)
+TOKENS = integers(min_value=0, max_value=20_000)
+
+
+def test_history_is_the_users_where_nobody_knows_the_model() -> None:
+    assert planned_policy(Budget(POLICY, schema_tokens=5000), 9000) == POLICY
+
+
+def test_history_is_the_users_where_there_is_room_for_it() -> None:
+    assert planned_policy(Budget(POLICY, context_tokens=20_000, reply_tokens=1000, schema_tokens=1000), 500) == POLICY
+
+
+def test_history_is_what_the_fixed_part_and_the_reply_leave() -> None:
+    planned = planned_policy(Budget(POLICY, context_tokens=8192, reply_tokens=1000, schema_tokens=2000), 1192)
+
+    assert planned.history_tokens == 4000
+    assert planned.trim_share == POLICY.trim_share
+
+
+@given(TOKENS, TOKENS, TOKENS, TOKENS)
+def test_request_with_a_planned_history_fits_or_is_told_to_be_too_large(
+    context: int, reply: int, schemas: int, system: int
+) -> None:
+    budget = Budget(POLICY, context_tokens=context, reply_tokens=reply, schema_tokens=schemas)
+    history = planned_policy(budget, system).history_tokens
+
+    fits = system + schemas + history + reply <= context
+    assert fits is (shortfall(budget, system, history) is None)
+
+
+def test_model_that_is_too_small_is_told_with_the_numbers() -> None:
+    budget = Budget(POLICY, context_tokens=8192, reply_tokens=1000, schema_tokens=6000)
+
+    assert shortfall(budget, 2000, 120) == Shortfall(needed=9120, context=8192)
+
+
+async def test_turn_lets_go_of_history_for_which_the_model_has_no_room(
+    take: Take, question: Question, window: Window
+) -> None:
+    small = replace(question, budget=Budget(POLICY, context_tokens=400, reply_tokens=100))
+    for number in range(12):
+        outcome = await take(f"remember that the locker number {number} is on the left", asked=small)
+
+    assert outcome.shortfall is None
+    assert window.stats().evicted_messages > 0
+    assert window.stats().prefix_tokens + window.stats().current_tokens <= 300
+
+
+async def test_newest_question_is_sent_to_a_model_that_is_too_small(take: Take, question: Question) -> None:
+    tiny = replace(question, budget=Budget(POLICY, context_tokens=50, reply_tokens=100))
+
+    outcome = await take("my name is Ada", asked=tiny)
+
+    assert outcome.spoken == "Nice to meet you, Ada."
+    assert outcome.shortfall
+    assert outcome.shortfall.context == 50
