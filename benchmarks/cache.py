@@ -15,7 +15,8 @@ not seen the conversation, no price for writing, and answers are not priced. Too
 cached prefix, are left out. Tokens are a quarter of the characters, for the budget and the price alike.
 
 Compared with: single messages that go first in, first out, as most agents do it, for the cost; and with whole exchanges
-that go one at a time for the history that is kept, as mean tokens of a request without the system prompt.
+that go one at a time, with the same tool results, for the history that is kept, as mean tokens of a request without the
+system prompt. A stub is shorter than its result: how much more the window then holds is in the exchanges of a request.
 """
 
 import argparse
@@ -48,6 +49,16 @@ _GOALS = {4_000: (0.80, 0.40), 8_000: (0.87, 0.30)}
 _RETAINED_GOAL = 0.85
 
 _COLOURS = {4_000: "#cf222e", 8_000: "#9a6700", 16_000: "#1a7f37", 32_000: "#0969da"}
+
+# What becomes of tool results: the shares that are simulated, and the policy, as far as the window has one.
+_KEPT, _STUBBED, _NEWEST = "results kept", "results stubbed", "newest 3 results kept"
+_RESULTS: dict[str, tuple[tuple[float, ...], dict[str, Any]]] = {_KEPT: (SHARES, {})}
+if {"tool_results", "max_tool_turns"} <= ours.POLICY_FIELDS:
+    _RESULTS = {
+        _KEPT: (SHARES, {"tool_results": "keep"}),
+        _STUBBED: ((0.0, _DEFAULT_SHARE), {"tool_results": "stub"}),
+        _NEWEST: ((0.0, _DEFAULT_SHARE), {"tool_results": "stub", "max_tool_turns": 3}),
+    }
 
 _encode_json = json.JSONEncoder(ensure_ascii=False).encode
 
@@ -126,8 +137,9 @@ def fifo_requests(turns: Sequence[Turn], budget: int) -> Iterator[tuple[int, Req
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """One row: shares of 1, and what of them the goals are about."""
+    """One row: shares of 1, and the mean number of exchanges in a request."""
 
+    results: str
     share: float
     hit: float
     cost: float
@@ -135,31 +147,23 @@ class Figures:
     exchanges: float
 
 
-def simulate(budget: int) -> tuple[list[Figures], list[Figures]]:
-    """Return the figures by share with tool results kept and, if the policy can, for the default share with stubs."""
-    single, kept = Bill(), {share: Bill() for share in SHARES}
-    stubbed = {_DEFAULT_SHARE: Bill()} if "tool_results" in ours.POLICY_FIELDS else {}
+def simulate(budget: int) -> list[Figures]:
+    """Return the figures: by share with results kept, and for the default share by what becomes of results."""
+    single = Bill()
+    totals = {(results, share): Bill() for results, (shares, _) in _RESULTS.items() for share in shares}
     from_turn = round(_FILLED * budget / TURN_TOKENS)
-    history_tokens = budget - SYSTEM_TOKENS
     for seed in _SEEDS.get(budget, (1,)):
         turns = conversation(from_turn + _MEASURED_TURNS, seed)
         add_to(single, fifo_requests(turns, budget), from_turn)
-        for share, total in kept.items():
-            add_to(total, window_requests(turns, history_tokens, share, **_results("keep")), from_turn)
-        for share, total in stubbed.items():
-            add_to(total, window_requests(turns, history_tokens, share, **_results("stub")), from_turn)
-    atomic = kept[0.0]
-    return [_figures(share, total, single, atomic) for share, total in kept.items()], [
-        _figures(share, total, single, atomic) for share, total in stubbed.items()
-    ]
+        for (results, share), total in totals.items():
+            requests = window_requests(turns, budget - SYSTEM_TOKENS, share, **_RESULTS[results][1])
+            add_to(total, requests, from_turn)
+    return [_figures(results, share, total, single, totals[results, 0.0]) for (results, share), total in totals.items()]
 
 
-def _results(how: str) -> dict[str, str]:
-    return {"tool_results": how} if "tool_results" in ours.POLICY_FIELDS else {}
-
-
-def _figures(share: float, total: Bill, single: Bill, atomic: Bill) -> Figures:
+def _figures(results: str, share: float, total: Bill, single: Bill, atomic: Bill) -> Figures:
     return Figures(
+        results=results,
         share=share,
         hit=total.hit,
         cost=total.cost / single.cost,
@@ -168,30 +172,29 @@ def _figures(share: float, total: Bill, single: Bill, atomic: Bill) -> Figures:
     )
 
 
-def _print_table(budget: int, kept: list[Figures], stubbed: list[Figures]) -> None:
+def _print_table(budget: int, table: Sequence[Figures]) -> None:
     print(f"Budget {budget:,} tokens, of which {SYSTEM_TOKENS} are the system prompt's (percent)")
-    print(f"  {'share':>24}{'cached':>9}{'cost':>9}{'retained':>10}{'exchanges':>11}")
-    rows = [(f"{figures.share:.1%}", figures) for figures in kept]
-    rows += [(f"{figures.share:.1%}, results stubbed", figures) for figures in stubbed]
-    for name, figures in rows:
+    print(f"  {'share':<30}{'cached':>9}{'cost':>9}{'retained':>10}{'exchanges':>11}")
+    for figures in table:
         shares = f"{figures.hit:>9.1%}{figures.cost:>9.1%}{figures.retained:>10.1%}"
-        print(f"  {name:>24}{shares}{figures.exchanges:>11.1f}")
+        print(f"  {figures.share:<7.1%}{figures.results:<23}{shares}{figures.exchanges:>11.1f}")
     print(flush=True)
 
 
-def _judge(budget: int, figures: Figures, how: str) -> None:
+def _judge(budget: int, figures: Figures) -> None:
     least_hit, most_cost = _GOALS[budget]
     for goal, value, met in (
         (f"cached, at least {least_hit:.0%}", figures.hit, figures.hit >= least_hit),
         (f"cost, at most {most_cost:.0%}", figures.cost, figures.cost <= most_cost),
         (f"retained, at least {_RETAINED_GOAL:.0%}", figures.retained, figures.retained >= _RETAINED_GOAL),
     ):
-        name = f"{budget:,} tokens, share {figures.share:.0%}, {how}: {goal}"
+        name = f"{budget:,} tokens, {figures.results}: {goal}"
         print(f"  {name:<66}{value:>8.1%}  {'met' if met else 'MISSED'}")
 
 
 def _curves(tables: dict[int, list[Figures]]) -> Iterator[Curve]:
-    for budget, table in tables.items():
+    for budget, figures_of_all in tables.items():
+        table = [figures for figures in figures_of_all if figures.results == _KEPT]
         cost = [(figures.share, figures.cost) for figures in table]
         retained = [(figures.share, figures.retained) for figures in table]
         yield Curve(f"cost, {budget:,} tokens", _COLOURS[budget], cost)
@@ -203,24 +206,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Simulate a provider's prompt cache on the window's requests.")
     parser.add_argument("--no-picture", action="store_true", help="leave docs/cache.svg as it is")
     arguments = parser.parse_args()
-    tables: dict[int, tuple[list[Figures], list[Figures]]] = {}
+    tables: dict[int, list[Figures]] = {}
     for budget in BUDGETS:
         tables[budget] = simulate(budget)
-        _print_table(budget, *tables[budget])
-    print("Goals")
+        _print_table(budget, tables[budget])
+    print(f"Goals at a share of {_DEFAULT_SHARE:.0%}")
     for budget in _GOALS:
-        kept, stubbed = tables[budget]
-        _judge(budget, next(figures for figures in kept if figures.share == _DEFAULT_SHARE), "results kept")
-        for figures in stubbed:
-            _judge(budget, figures, "results stubbed")
+        for figures in tables[budget]:
+            if figures.share == _DEFAULT_SHARE and figures.results != _NEWEST:
+                _judge(budget, figures)
     if not arguments.no_picture:
         title = "What a request costs with a prompt cache, and how much history it has"
         below = (
             "part of the history budget that one trim frees",
             "100 %: what it costs to let single messages go, and the history that letting single exchanges go keeps",
         )
-        curves = tuple(_curves({budget: kept for budget, (kept, _) in tables.items()}))
-        _PICTURE.write_text(draw(title, below, curves, _DEFAULT_SHARE), encoding="utf-8")
+        _PICTURE.write_text(draw(title, below, tuple(_curves(tables)), _DEFAULT_SHARE), encoding="utf-8")
         print("\nDrawn: docs/cache.svg")
 
 
