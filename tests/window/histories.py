@@ -20,6 +20,7 @@ class LengthCounter:
 
 
 type Exchange = tuple[Message, ...]
+type Tagged = tuple[Exchange, frozenset[str]]
 
 _ids = count()
 
@@ -51,6 +52,7 @@ def exchanges(draw: st.DrawFn) -> Exchange:
 
 
 histories = st.lists(exchanges(), min_size=1, max_size=12)
+tagged_histories = st.lists(st.tuples(exchanges(), tags), min_size=1, max_size=12)
 
 
 def new_window(policy: WindowPolicy, system: str = "") -> Window:

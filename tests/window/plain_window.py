@@ -7,13 +7,21 @@ from custom_components.windowed_conversation.window import Message, WindowPolicy
 from .histories import cost
 
 
-def after_trim(exchanges: list[list[Message]], policy: WindowPolicy) -> list[list[Message]]:
-    """Return the exchanges that a policy leaves of these."""
-    kept = list(exchanges)
-    if _cost(kept) > policy.history_tokens:
-        while _cost(kept) > (1 - policy.trim_share) * policy.history_tokens and len(kept) > 1:
-            kept.pop(0)
+def after_trim(exchanges: list[list[Message]], tags: list[set[str]], policy: WindowPolicy) -> list[int]:
+    """Return the places of the exchanges that a policy leaves of these."""
+    kept = list(range(len(exchanges)))
+    if _cost(exchanges) > policy.history_tokens:
+        low_water = (1 - policy.trim_share) * policy.history_tokens
+        for going, limit in (("ephemeral", low_water), ("ordinary", low_water), ("important", policy.history_tokens)):
+            for place in range(len(exchanges) - 1):
+                if goes_with(tags[place]) == going and _cost([exchanges[left] for left in kept]) > limit:
+                    kept.remove(place)
     return kept
+
+
+def goes_with(tags: set[str]) -> str:
+    """Return which exchanges one with these tags goes with."""
+    return next((tag for tag in ("important", "ephemeral") if tag in tags), "ordinary")
 
 
 def _cost(exchanges: list[list[Message]]) -> int:
@@ -28,15 +36,19 @@ class PlainWindow:
         self.system = ""
         self.exchanges: list[list[Message]] = []
         self.tags: list[set[str]] = []
+        self.numbers: list[int] = []
         self.evicted = [0, 0, 0, 0]
+        self.closed = 0
         self.before: PlainWindow | None = None
 
     def open(self, message: Message, tags: frozenset[str]) -> None:
         self.before = copy(self)
         self.before.exchanges = [list(exchange) for exchange in self.exchanges]
         self.before.tags = [set(tags) for tags in self.tags]
+        self.before.numbers = list(self.numbers)
         self.exchanges.append([])
         self.tags.append(set())
+        self.numbers.append(self.closed + 1)
         self.add(message)
         self.tag(tags)
 
@@ -51,6 +63,7 @@ class PlainWindow:
 
     def close(self) -> None:
         self.before = None
+        self.closed += 1
 
     def abort(self) -> None:
         before, policy = self.before, self.policy
@@ -63,12 +76,13 @@ class PlainWindow:
         self.trim()
 
     def trim(self) -> None:
-        kept = after_trim(self.exchanges, self.policy)
-        gone = self.exchanges[: len(self.exchanges) - len(kept)]
+        kept = after_trim(self.exchanges, self.tags, self.policy)
+        gone = [exchange for place, exchange in enumerate(self.exchanges) if place not in kept]
         amounts = (len(gone), sum(map(len, gone)), _cost(gone), bool(gone))
         self.evicted = [total + amount for total, amount in zip(self.evicted, amounts, strict=True)]
-        self.tags = self.tags[len(gone) :]
-        self.exchanges = kept
+        self.exchanges = [self.exchanges[place] for place in kept]
+        self.tags = [self.tags[place] for place in kept]
+        self.numbers = [self.numbers[place] for place in kept]
 
     def messages(self) -> tuple[Message, ...]:
         system = [Message.system(self.system)] if self.system else []
@@ -76,3 +90,8 @@ class PlainWindow:
 
     def tag_distribution(self) -> dict[str, int]:
         return {tag: sum(tag in tags for tags in self.tags) for tag in set[str]().union(*self.tags)}
+
+    def protected_tokens(self) -> int:
+        return _cost(
+            [exchange for exchange, tags in zip(self.exchanges, self.tags, strict=True) if "important" in tags]
+        )

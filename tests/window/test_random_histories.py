@@ -13,6 +13,7 @@ from custom_components.windowed_conversation.window import (
     NoOpenExchange,
     ToolCall,
     UnansweredToolCalls,
+    UnknownExchange,
     UnknownToolCall,
     WindowPolicy,
     WindowStats,
@@ -38,6 +39,10 @@ def is_closed(machine: WindowMachine) -> bool:
     return not is_open(machine)
 
 
+def holds_closed_ones(machine: WindowMachine) -> bool:
+    return is_closed(machine) and bool(machine.plain.numbers)
+
+
 class WindowMachine(RuleBasedStateMachine):
     """Whatever a turn, an option or a fault can do to a window."""
 
@@ -47,7 +52,7 @@ class WindowMachine(RuleBasedStateMachine):
         self.plain = PlainWindow(policy)
         self.unanswered: list[ToolCall] = []
         self.answered: list[ToolCall] = []
-        self.sent: tuple[Message, ...] = ()
+        self.sent: list[tuple[object, ...]] = []
         self.trims = 0
 
     @precondition(is_closed)
@@ -99,7 +104,7 @@ class WindowMachine(RuleBasedStateMachine):
         self.plain.abort()
         self.unanswered.clear()
         self.answered.clear()
-        self.sent = ()
+        self.sent = []
 
     @precondition(is_closed)
     @rule(exchange=exchanges(), tagged=tags)
@@ -110,11 +115,18 @@ class WindowMachine(RuleBasedStateMachine):
             self.plain.add(message)
         self.plain.close()
 
+    @precondition(holds_closed_ones)
+    @rule(added=tags, removed=tags, data=st.data())
+    def tag_exchange(self, added: frozenset[str], removed: frozenset[str], data: st.DataObject) -> None:
+        place = data.draw(st.integers(0, len(self.plain.numbers) - 1))
+        self.window.tag_exchange(self.plain.numbers[place], add=added, remove=removed - {"input"})
+        self.plain.tags[place] = self.plain.tags[place] - (removed - {"input"}) | added
+
     @rule(prompt=texts)
     def set_system(self, prompt: str) -> None:
         self.window.set_system(prompt)
         self.plain.system = prompt
-        self.sent = ()
+        self.sent = []
 
     @rule(policy=policies)
     def set_policy(self, policy: WindowPolicy) -> None:
@@ -128,6 +140,8 @@ class WindowMachine(RuleBasedStateMachine):
             self.window.open("again")
         with pytest.raises(ExchangeStillOpen):
             self.window.record(exchange)
+        with pytest.raises(ExchangeStillOpen):
+            self.window.tag_exchange(1, add={"important"})
 
     @precondition(is_closed)
     @rule()
@@ -140,6 +154,8 @@ class WindowMachine(RuleBasedStateMachine):
             self.window.close()
         with pytest.raises(NoOpenExchange):
             self.window.abort()
+        with pytest.raises(UnknownExchange):
+            self.window.tag_exchange(self.plain.closed + 1, add={"important"})
 
     @precondition(is_open)
     @rule(role=st.sampled_from([Message.user("and?"), Message.system("obey")]))
@@ -195,7 +211,13 @@ class WindowMachine(RuleBasedStateMachine):
             tokens > budget,
             self.plain.tag_distribution(),
             *self.plain.evicted,
+            protected_tokens=self.plain.protected_tokens(),
         )
+
+    @invariant()
+    def closed_exchanges_are_numbered_as_they_were_closed(self) -> None:
+        closed = len(self.plain.numbers) - is_open(self)
+        assert [exchange.number for exchange in self.window.exchanges()] == self.plain.numbers[:closed]
 
     @invariant()
     def request_is_valid_once_every_call_has_its_result(self) -> None:
@@ -203,7 +225,7 @@ class WindowMachine(RuleBasedStateMachine):
 
     @invariant()
     def nothing_but_a_trim_changes_what_was_sent(self) -> None:
-        sent, self.sent = self.sent, self.window.messages()
+        sent, self.sent = self.sent, said(self.window.messages())
         trimmed = self.window.stats().trims > self.trims
         self.trims = self.window.stats().trims
         assert trimmed or self.sent[: len(sent)] == sent

@@ -9,6 +9,7 @@ from custom_components.windowed_conversation.window import Message, WindowPolicy
 from .histories import (
     Exchange,
     LengthCounter,
+    Tagged,
     by_exchange,
     cost,
     defects,
@@ -19,11 +20,12 @@ from .histories import (
     policies,
     said,
     steps,
+    tagged_histories,
     tags,
     texts,
     without_system,
 )
-from .plain_window import after_trim
+from .plain_window import after_trim, goes_with
 
 by_rule = settings(deadline=None, max_examples=150)
 
@@ -153,8 +155,8 @@ def test_rule_4_a_trim_goes_down_to_the_low_water_mark_and_no_further(
     window = new_window(WindowPolicy(1_000_000))
     play(window, [*history, newest])
     window.set_policy(policy)
-    expected = after_trim([list(exchange) for exchange in [*history, newest]], policy)
-    assert window.stats().exchange_count == len(expected)
+    everything = [list(exchange) for exchange in [*history, newest]]
+    assert window.stats().exchange_count == len(after_trim(everything, [set() for _ in everything], policy))
 
 
 @by_rule
@@ -169,6 +171,65 @@ def test_rule_4_what_was_evicted_is_counted(history: list[Exchange], policy: Win
         len(everything) - stats.message_count,
         cost(everything) - stats.current_tokens,
     )
+
+
+@by_rule
+@given(tagged_histories, policies)
+def test_rule_3_history_fits_or_is_the_newest_exchange_and_protected_ones(
+    history: list[Tagged], policy: WindowPolicy
+) -> None:
+    window = new_window(policy)
+    for exchange, tagged in history:
+        window.record(exchange, tagged)
+        *older, _ = window.exchanges()
+        assert window.stats().current_tokens <= policy.history_tokens or all("important" in e.tags for e in older)
+
+
+@by_rule
+@given(tagged_histories, policies)
+def test_rule_4_of_exchanges_with_the_same_tags_the_oldest_go_first(
+    history: list[Tagged], policy: WindowPolicy
+) -> None:
+    window = new_window(policy)
+    for exchange, tagged in history:
+        window.record(exchange, tagged)
+    kept = {exchange.number for exchange in window.exchanges()[:-1]}
+    for group in ("ephemeral", "ordinary", "important"):
+        numbers = [n for n, (_, tagged) in enumerate(history[:-1], start=1) if goes_with(set(tagged)) == group]
+        left = [number for number in numbers if number in kept]
+        assert left == numbers[len(numbers) - len(left) :]
+
+
+@by_rule
+@given(tagged_histories, policies)
+def test_rule_5_ephemeral_exchanges_go_first_and_important_ones_last(
+    history: list[Tagged], policy: WindowPolicy
+) -> None:
+    window = new_window(WindowPolicy(1_000_000))
+    for exchange, tagged in history:
+        window.record(exchange, tagged)
+    before = {exchange.number: goes_with(set(exchange.tags)) for exchange in window.exchanges()[:-1]}
+    window.set_policy(policy)
+    kept = {exchange.number for exchange in window.exchanges()}
+    gone = {group for number, group in before.items() if number not in kept}
+    left = {group for number, group in before.items() if number in kept}
+    assert "ephemeral" not in left or not gone - {"ephemeral"}
+    assert "important" not in gone or left <= {"important"}
+
+
+@by_rule
+@given(tagged_histories, policies)
+def test_rule_5_important_exchanges_go_only_while_the_budget_itself_is_exceeded(
+    history: list[Tagged], policy: WindowPolicy
+) -> None:
+    window = new_window(WindowPolicy(1_000_000))
+    for exchange, tagged in history:
+        window.record(exchange, tagged)
+    before = {exchange.number: exchange for exchange in window.exchanges()}
+    window.set_policy(policy)
+    kept = {exchange.number for exchange in window.exchanges()}
+    gone = [exchange for number, exchange in before.items() if number not in kept and "important" in exchange.tags]
+    assert not gone or window.stats().current_tokens + gone[-1].tokens > policy.history_tokens
 
 
 @by_rule

@@ -18,6 +18,7 @@ from custom_components.windowed_conversation.window import (
     Role,
     ToolCall,
     UnansweredToolCalls,
+    UnknownExchange,
     UnknownToolCall,
     Window,
     WindowError,
@@ -88,6 +89,7 @@ def test_prompt_is_not_part_of_the_history_budget(window: Window) -> None:
 
 def test_statistics_of_a_window_in_use(window: Window) -> None:
     fill(window, 12)
+    window.tag_exchange(9, add={"important"})
     window.open("x" * 46)
     window.tag("route:llm")
     assert window.stats() == WindowStats(
@@ -98,11 +100,12 @@ def test_statistics_of_a_window_in_use(window: Window) -> None:
         utilization=95.0,
         prefix_tokens=27,
         over_budget=False,
-        tag_distribution={"input": 10, "output": 9, "route:llm": 1},
+        tag_distribution={"input": 10, "output": 9, "route:llm": 1, "important": 1},
         evicted_exchanges=3,
         evicted_messages=6,
         evicted_tokens=300,
         trims=1,
+        protected_tokens=100,
     )
 
 
@@ -199,6 +202,83 @@ def test_abort_does_not_bring_back_what_a_smaller_budget_has_no_room_for(window:
     window.set_policy(WindowPolicy(500))
     window.abort()
     assert (window.stats().current_tokens, window.stats().evicted_exchanges) == (300, 7)
+
+
+def numbers(window: Window) -> list[int]:
+    """Return the numbers of the exchanges that are left."""
+    return [exchange.number for exchange in window.exchanges()]
+
+
+def test_ephemeral_exchanges_go_first_and_protected_ones_stay(window: Window) -> None:
+    fill(window, 10)
+    for number, tag in ((1, "important"), (2, "important"), (6, "ephemeral"), (8, "ephemeral")):
+        window.tag_exchange(number, add={tag})
+    window.open("")
+    assert numbers(window) == [1, 2, 4, 5, 7, 9, 10]
+
+
+def test_important_exchange_is_protected_even_when_it_is_ephemeral(window: Window) -> None:
+    fill(window, 10)
+    window.tag_exchange(1, add={"important", "ephemeral"})
+    window.open("")
+    assert numbers(window) == [1, 5, 6, 7, 8, 9, 10]
+
+
+def test_protected_exchanges_go_last_and_only_down_to_the_budget(window: Window) -> None:
+    fill(window, 10)
+    for number in range(1, 10):
+        window.tag_exchange(number, add={"important"})
+    window.open("x" * 96)
+    assert (numbers(window), window.stats().current_tokens) == ([*range(1, 10)], 1000)
+    window.add(Message.assistant("x" * 96))
+    assert (numbers(window), window.stats().current_tokens) == ([*range(2, 10)], 1000)
+
+
+def test_newest_exchange_stays_when_it_is_ephemeral(window: Window) -> None:
+    fill(window, 3)
+    window.record((Message.user("x" * 896),), tags={"ephemeral"})
+    assert numbers(window) == [4]
+
+
+def test_exchange_that_is_no_longer_important_goes_like_any_other(window: Window) -> None:
+    window.record((Message.user("x" * 96),), tags={"important"})
+    window.tag_exchange(1, remove={"important"})
+    fill(window, 10)
+    assert numbers(window) == [4, 5, 6, 7, 8, 9, 10, 11]
+
+
+def test_tag_that_is_taken_away_is_gone_from_the_messages_and_the_counts(window: Window) -> None:
+    window.record((Message.user("hello"),), tags={"route:llm"})
+    window.open("hello", tags={"mine"})
+    window.close()
+    window.tag_exchange(2, remove={"mine"}, add={"yours"})
+    assert window.stats().tag_distribution == {"input": 2, "route:llm": 1, "yours": 1}
+    assert window.messages()[-1].tags == {"input"}
+
+
+def test_tags_of_a_closed_exchange_do_not_change_what_is_sent(window: Window) -> None:
+    fill(window, 3)
+    before = said(window.messages())
+    window.tag_exchange(2, add={"important"})
+    assert said(window.messages()) == before
+
+
+def test_abort_brings_back_what_went_from_between_others(window: Window) -> None:
+    fill(window, 10)
+    window.tag_exchange(5, add={"ephemeral"})
+    window.tag_exchange(1, add={"important"})
+    before = window.messages(), window.exchanges(), window.stats()
+    window.open("x" * 900)
+    window.abort()
+    assert (window.messages(), window.exchanges(), window.stats()) == before
+
+
+def test_numbers_of_exchanges_go_on_after_an_abort(window: Window) -> None:
+    fill(window, 1)
+    window.open("hello")
+    window.abort()
+    fill(window, 1)
+    assert numbers(window) == [1, 2]
 
 
 def test_recorded_exchange_is_the_same_as_one_that_was_opened_and_closed() -> None:
@@ -321,6 +401,23 @@ def test_nothing_can_be_added_when_no_exchange_is_open(window: Window) -> None:
 
 def test_nothing_can_be_tagged_when_no_exchange_is_open(window: Window) -> None:
     assert refuses(window, NoOpenExchange, lambda: window.tag("important"))
+
+
+def test_exchange_that_is_not_there_cannot_be_tagged(window: Window) -> None:
+    fill(window, 1)
+    assert refuses(window, UnknownExchange, lambda: window.tag_exchange(2, add={"important"}))
+
+
+def test_closed_exchange_cannot_be_tagged_during_a_turn(window: Window) -> None:
+    fill(window, 1)
+    window.open("hello")
+    assert refuses(window, ExchangeStillOpen, lambda: window.tag_exchange(1, add={"important"}))
+
+
+@pytest.mark.parametrize("tag", ["input", "output", "tool_call"])
+def test_automatic_tag_cannot_be_taken_away(window: Window, tag: str) -> None:
+    fill(window, 1)
+    assert refuses(window, InvalidTag, lambda: window.tag_exchange(1, remove={tag}))
 
 
 def test_exchange_cannot_be_closed_twice(window: Window) -> None:

@@ -71,6 +71,12 @@ def test_exchange_10000_costs_what_exchange_1000_cost(window: Window) -> None:
     assert instructions(window, _WHOLE_PERIODS) == early
 
 
+def test_exchange_10000_costs_the_same_where_protected_exchanges_stay(window: Window) -> None:
+    window.open("x" * 96, tags={"important"})
+    window.close()
+    test_exchange_10000_costs_what_exchange_1000_cost(window)
+
+
 def test_exchange_in_a_large_window_costs_no_more_than_in_a_small_one(window: Window) -> None:
     large = new_window(WindowPolicy(400 * _EXCHANGE_TOKENS), "You are a helpful home.")
     take_turns(window, 1000)

@@ -3,6 +3,7 @@
     WindowError
     +-- ExchangeStillOpen         an exchange is begun before the last one was closed or aborted
     +-- NoOpenExchange            add, tag, close or abort, and no exchange is open
+    +-- UnknownExchange           no closed exchange in the window has this number
     +-- InvalidMessage            a message that cannot stand where it was put
     |   +-- UnknownToolCall       a result for a call that was never made, or has its result already
     |   +-- DuplicateToolCall     the same call id twice in one exchange
@@ -24,6 +25,10 @@ class ExchangeStillOpen(WindowError):
 
 class NoOpenExchange(WindowError):
     """There is no open exchange to add to, to tag, to close or to abort."""
+
+
+class UnknownExchange(WindowError):
+    """No closed exchange in the window has this number."""
 
 
 class InvalidMessage(WindowError):

@@ -12,11 +12,15 @@ from .tags import NO_TAGS
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A closed exchange; `tags` are its own and those of its messages, `tokens` is the sum over its messages."""
+    """A closed exchange; `tags` are its own and those of its messages, `tokens` is the sum over its messages.
+
+    `number` is its identity in its window, counted from 1 in the order in which exchanges were closed, 0 at rest.
+    """
 
     messages: tuple[Message, ...]
     tags: frozenset[str]
     tokens: int
+    number: int = 0
 
 
 class OpenExchange:
@@ -63,10 +67,10 @@ class OpenExchange:
         elif message.role == Role.TOOL:
             self._unanswered -= {message.tool_call_id}
 
-    def closed(self) -> Exchange:
+    def closed(self, number: int = 0) -> Exchange:
         """Return the whole exchange; raises `UnansweredToolCalls`."""
         self.check_answered()
-        return Exchange(tuple(self.messages), self.tags, self.tokens)
+        return Exchange(tuple(self.messages), self.tags, self.tokens, number)
 
     def _check_result(self, message: Message) -> None:
         if message.tool_calls:

@@ -25,7 +25,8 @@ class WindowStats:
     `message_count`, `exchange_count` and `current_tokens` are of all exchanges, the open one too, without the system
     prompt, whose tokens are `prefix_tokens`. `max_tokens` is the policy's history budget, `utilization` the part of
     it in use in percent: over 100, and `over_budget`, when the newest exchange alone is larger.
-    `tag_distribution` has for each tag the number of exchanges in which it occurs.
+    `tag_distribution` has for each tag the number of exchanges in which it occurs, `protected_tokens` is the part of
+    `current_tokens` in exchanges tagged `important`.
     """
 
     message_count: int
@@ -40,3 +41,4 @@ class WindowStats:
     evicted_messages: int
     evicted_tokens: int
     trims: int
+    protected_tokens: int

@@ -8,6 +8,10 @@ from .messages import Message, Role
 MAX_TAG_LENGTH = 100
 
 NO_TAGS = frozenset[str]()
+# What a trim goes by: these exchanges go last, and those first.
+IMPORTANT = "important"
+EPHEMERAL = "ephemeral"
+
 INPUT = frozenset({"input"})
 _OUTPUT_AND_CALL = frozenset({"output", "tool_call"})
 _BY_ROLE = {
@@ -16,6 +20,8 @@ _BY_ROLE = {
     Role.ASSISTANT: frozenset({"output"}),
     Role.TOOL: frozenset({"tool_call"}),
 }
+
+AUTOMATIC = frozenset[str]().union(*_BY_ROLE.values())
 
 
 def automatic_tags(message: Message) -> frozenset[str]:

@@ -3,25 +3,26 @@
 What may stand in an exchange is decided in `exchange`, what a message costs in `tokens`. No input or output, no locks.
 """
 
-from collections import deque
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 import time
 from types import MappingProxyType
 from typing import NamedTuple
 
 from .entry import entered, question
-from .errors import ExchangeStillOpen, InvalidMessage, NoOpenExchange
+from .errors import ExchangeStillOpen, InvalidMessage, InvalidTag, NoOpenExchange, UnknownExchange
 from .exchange import Exchange, OpenExchange
+from .history import History
 from .messages import Message
 from .policy import WindowPolicy
 from .restore import Snapshot
 from .stats import Evicted, WindowStats
-from .tags import NO_TAGS, checked_tags
+from .tags import AUTOMATIC, IMPORTANT, NO_TAGS, checked_tags
 from .tokens import TokenCounter
 
 
 class _Checkpoint(NamedTuple):
-    """What `abort` goes back to: the window at `open`, and the exchanges it has evicted since, oldest first."""
+    """What `abort` goes back to: the window at `open`, and the exchanges it has evicted since."""
 
     system: Message | None
     evicted: Evicted
@@ -32,7 +33,8 @@ class Window:
     """The exchanges of one conversation that are still sent.
 
     Every method that raises `WindowError` has left the window unchanged. Each message is counted once, on entry;
-    appending and trimming are constant per message, and `messages` copies one list. Not for several threads.
+    appending and trimming are constant per message, and `messages` copies one list. So does a trim that leaves gaps,
+    because it lets ephemeral exchanges go or keeps protected ones. Not for several threads.
     """
 
     def __init__(
@@ -49,7 +51,8 @@ class Window:
         self._counter = counter
         self._clock = clock
         self._system: Message | None = None
-        self._closed: deque[Exchange] = deque()
+        self._history = History()
+        self._last_number = 0
         self._open: OpenExchange | None = None
         self._checkpoint = _Checkpoint(None, Evicted(), [])
         # Everything that is sent, in order: rendering is one copy of it.
@@ -82,7 +85,7 @@ class Window:
         budget = self._policy.history_tokens
         return WindowStats(
             message_count=len(self._sent) - self._first,
-            exchange_count=len(self._closed) + self.is_open,
+            exchange_count=len(self._history) + self.is_open,
             current_tokens=self._tokens,
             max_tokens=budget,
             utilization=100 * self._tokens / budget,
@@ -93,7 +96,12 @@ class Window:
             evicted_messages=self._evicted.messages,
             evicted_tokens=self._evicted.tokens,
             trims=self._evicted.trims,
+            protected_tokens=self._protected_tokens(),
         )
+
+    def exchanges(self) -> tuple[Exchange, ...]:
+        """Return the closed exchanges, oldest first."""
+        return tuple(self._history)
 
     def set_system(self, prompt: str) -> None:
         """Set the system prompt, or take it away when empty; the same text again changes nothing."""
@@ -127,7 +135,8 @@ class Window:
 
     def close(self) -> None:
         """Make the open exchange history; raises `NoOpenExchange` and `UnansweredToolCalls`."""
-        self._closed.append(self._opened().closed())
+        self._history.append(self._opened().closed(self._last_number + 1))
+        self._last_number += 1
         self._open = None
         self._checkpoint.set_aside.clear()
 
@@ -140,7 +149,8 @@ class Window:
         self._open = None
         del self._sent[len(self._sent) - len(exchange.messages) :]
         self._forget(exchange)
-        self._bring_back(self._checkpoint.set_aside)
+        if self._checkpoint.set_aside:
+            self._replace((), self._checkpoint.set_aside)
         self._evicted = self._checkpoint.evicted
         self._put_system(self._checkpoint.system)
         self._enforce()
@@ -166,10 +176,33 @@ class Window:
             self.abort()
             raise
 
+    def tag_exchange(self, number: int, *, add: Iterable[str] = (), remove: Iterable[str] = ()) -> None:
+        """Change the tags of a closed exchange; nothing goes before the next trim.
+
+        Raises `UnknownExchange`, `ExchangeStillOpen` while one is open, and `InvalidTag`, also for automatic tags that
+        are to be removed.
+        """
+        added, removed = checked_tags(add), checked_tags(remove)
+        if removed & AUTOMATIC:
+            raise InvalidTag(f"the tags {sorted(AUTOMATIC)} say what a message is, and stay")
+        self._expect_none_open()
+        exchange = self._history.get(number)
+        if exchange is None:
+            raise UnknownExchange(f"no closed exchange has the number {number!r}")
+        messages = tuple(
+            replace(message, tags=message.tags - removed) if message.tags & removed else message
+            for message in exchange.messages
+        )
+        self._replace([exchange], [replace(exchange, messages=messages, tags=exchange.tags - removed | added)])
+
     @property
     def _first(self) -> int:
         """Where the exchanges begin in what is sent."""
         return 0 if self._system is None else 1
+
+    def _protected_tokens(self) -> int:
+        opened = self._open.tokens if self._open and IMPORTANT in self._open.tags else 0
+        return self._history.protected_tokens + opened
 
     def _opened(self) -> OpenExchange:
         if self._open is None:
@@ -214,21 +247,38 @@ class Window:
             self._trim()
 
     def _trim(self) -> None:
-        """Let the oldest exchanges go, down to the low-water mark; the newest one stays."""
-        low_water = self._policy.low_water
-        kept = 0 if self.is_open else 1
-        gone: list[Exchange] = []
-        while self._tokens > low_water and len(self._closed) > kept:
-            exchange = self._closed.popleft()
-            self._forget(exchange)
-            gone.append(exchange)
+        """Let exchanges go, down to the low-water mark; the newest one stays."""
+        gone = self._history.to_evict(self._tokens, self._policy, 0 if self.is_open else self._last_number)
         if not gone:
             return
+        self._history.remove(gone)
+        for exchange in gone:
+            self._forget(exchange)
         messages = sum(len(exchange.messages) for exchange in gone)
-        del self._sent[self._first : self._first + messages]
+        if self._history.is_older(gone):
+            del self._sent[self._first : self._first + messages]
+        else:
+            self._render()
         self._evicted = self._evicted.and_a_trim(len(gone), messages, sum(exchange.tokens for exchange in gone))
         if self.is_open:
             self._checkpoint.set_aside.extend(gone)
+
+    def _render(self) -> None:
+        """Write anew what is sent of the closed exchanges."""
+        opened = len(self._open.messages) if self._open else 0
+        self._sent[self._first : len(self._sent) - opened] = self._history.messages()
+
+    def _replace(self, gone: Iterable[Exchange], come: Iterable[Exchange]) -> None:
+        """Put exchanges in the place of others, or back where they were."""
+        gone, come = tuple(gone), tuple(come)
+        self._history.remove(gone)
+        self._history.put_back(come)
+        for exchange in gone:
+            self._forget(exchange)
+        for exchange in come:
+            self._tokens += exchange.tokens
+            self._count_tags(exchange.tags)
+        self._render()
 
     def _forget(self, exchange: Exchange | OpenExchange) -> None:
         """Take an exchange out of the sums."""
@@ -240,24 +290,18 @@ class Window:
             else:
                 del self._tags[tag]
 
-    def _bring_back(self, exchanges: list[Exchange]) -> None:
-        """Put exchanges that were evicted, oldest first, back where they were."""
-        self._closed.extendleft(reversed(exchanges))
-        self._sent[self._first : self._first] = [message for exchange in exchanges for message in exchange.messages]
-        for exchange in exchanges:
-            self._tokens += exchange.tokens
-            self._count_tags(exchange.tags)
-
     def snapshot(self) -> Snapshot:
         """Return what the window is between two turns: with an exchange open, what `abort` would go back to."""
-        if self.is_open:
-            system, evicted, set_aside = self._checkpoint
-            return Snapshot(self._conversation_id, system, (*set_aside, *self._closed), evicted)
-        return Snapshot(self._conversation_id, self._system, tuple(self._closed), self._evicted)
+        now = _Checkpoint(self._system, self._evicted, [])
+        system, evicted, set_aside = self._checkpoint if self.is_open else now
+        exchanges = {exchange.number: exchange for exchange in (*self._history, *set_aside)}
+        at_rest = tuple(replace(exchanges[number], number=0) for number in sorted(exchanges))
+        return Snapshot(self._conversation_id, system, at_rest, evicted)
 
     def restore(self, snapshot: Snapshot) -> None:
         """Take over a snapshot, trimmed to the policy; the window has to be empty. Nothing is counted again."""
         self._put_system(snapshot.system)
-        self._bring_back(list(snapshot.exchanges))
+        self._last_number = len(snapshot.exchanges)
+        self._replace((), [replace(exchange, number=n) for n, exchange in enumerate(snapshot.exchanges, start=1)])
         self._evicted = snapshot.evicted
         self._enforce()

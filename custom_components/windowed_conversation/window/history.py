@@ -1,0 +1,109 @@
+"""The closed exchanges of a window, in order, and the order in which they go.
+
+When a trim is due, and what is sent, is the window's business.
+"""
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from operator import attrgetter
+
+from .exchange import Exchange
+from .messages import Message
+from .policy import WindowPolicy
+from .tags import EPHEMERAL, IMPORTANT
+
+_EPHEMERAL, _ORDINARY, _PROTECTED = range(3)
+
+_number = attrgetter("number")
+_messages = attrgetter("messages")
+
+
+def _eviction_class(exchange: Exchange) -> int:
+    if IMPORTANT in exchange.tags:
+        return _PROTECTED
+    return _EPHEMERAL if EPHEMERAL in exchange.tags else _ORDINARY
+
+
+class History:
+    """Closed exchanges by their number, which rises from the oldest to the newest.
+
+    Appending is constant and evicting costs what goes. What puts exchanges back in between sorts: an abort after a
+    trim, a change of tags.
+    """
+
+    __slots__ = ("_classes", "_protected_tokens")
+
+    def __init__(self) -> None:
+        # By eviction class, those that go first in front; each in the order of the numbers.
+        self._classes: tuple[dict[int, Exchange], ...] = ({}, {}, {})
+        self._protected_tokens = 0
+
+    def __len__(self) -> int:
+        return sum(map(len, self._classes))
+
+    def __iter__(self) -> Iterator[Exchange]:
+        """Go through the exchanges, oldest first."""
+        ephemeral, ordinary, protected = self._classes
+        if not ephemeral and not protected:
+            return iter(ordinary.values())
+        return iter(sorted(chain.from_iterable(group.values() for group in self._classes), key=_number))
+
+    @property
+    def protected_tokens(self) -> int:
+        """What the protected exchanges cost."""
+        return self._protected_tokens
+
+    def get(self, number: int) -> Exchange | None:
+        """Return the exchange of this number, or None."""
+        return next((group[number] for group in self._classes if number in group), None)
+
+    def messages(self) -> Iterator[Message]:
+        """Go through the messages of the exchanges, oldest first."""
+        return chain.from_iterable(map(_messages, self))
+
+    def append(self, exchange: Exchange) -> None:
+        """Take in the newest exchange."""
+        group = _eviction_class(exchange)
+        self._classes[group][exchange.number] = exchange
+        if group == _PROTECTED:
+            self._protected_tokens += exchange.tokens
+
+    def put_back(self, exchanges: Iterable[Exchange]) -> None:
+        """Put exchanges that are not in here where their numbers say."""
+        for exchange in exchanges:
+            self.append(exchange)
+        for group in self._classes:
+            in_order = sorted(group.items())
+            group.clear()
+            group.update(in_order)
+
+    def remove(self, exchanges: Iterable[Exchange]) -> None:
+        """Take exchanges out."""
+        for exchange in exchanges:
+            group = _eviction_class(exchange)
+            del self._classes[group][exchange.number]
+            if group == _PROTECTED:
+                self._protected_tokens -= exchange.tokens
+
+    def to_evict(self, tokens: int, policy: WindowPolicy, spared: int) -> list[Exchange]:
+        """Return what goes from a window of so many tokens: ephemeral exchanges, then ordinary, then protected ones.
+
+        Each class goes first in, first out. The low-water mark is reached without protected exchanges or not at all:
+        these go only while what is left is over the budget itself. The exchange of the number `spared` stays.
+        """
+        low_water = policy.low_water
+        gone: list[Exchange] = []
+        for group, exchanges in enumerate(self._classes):
+            limit = policy.history_tokens if group == _PROTECTED else low_water
+            for exchange in exchanges.values():
+                if tokens <= limit:
+                    break
+                if exchange.number != spared:
+                    gone.append(exchange)
+                    tokens -= exchange.tokens
+        return gone
+
+    def is_older(self, exchanges: Iterable[Exchange]) -> bool:
+        """Return whether exchanges that were taken out are older than all that are left."""
+        oldest = min((next(iter(group)) for group in self._classes if group), default=None)
+        return oldest is None or max(map(_number, exchanges)) < oldest
