@@ -25,7 +25,20 @@ type Tagged = tuple[Exchange, frozenset[str]]
 _ids = count()
 
 texts = st.integers(0, 60).map("x".__mul__)
-policies = st.builds(WindowPolicy, st.integers(1, 400), st.floats(0, 0.9))
+long_texts = st.sampled_from([0, 20, 60, 200, 400, 900]).map("x".__mul__)
+budgets, shares, tool_turns = st.integers(1, 800), st.floats(0, 0.9), st.integers(1, 3)
+keeping = st.builds(WindowPolicy, budgets, shares, st.just("keep"))
+stubbing = st.builds(WindowPolicy, budgets, shares)
+stubbing_late = st.builds(WindowPolicy, budgets, shares, max_tool_turns=tool_turns)
+policies = keeping | stubbing | stubbing_late
+capping = st.builds(
+    WindowPolicy,
+    budgets,
+    shares,
+    st.sampled_from(["stub", "keep"]),
+    st.none() | tool_turns,
+    result_cap_tokens=st.sampled_from([100, 300, 4000]),
+)
 tags = st.frozensets(st.sampled_from(["important", "ephemeral", "route:llm", "context:lights", "input"]))
 
 
@@ -40,13 +53,13 @@ def results(called: tuple[ToolCall, ...], text: str) -> tuple[Message, ...]:
 
 
 @st.composite
-def exchanges(draw: st.DrawFn) -> Exchange:
+def exchanges(draw: st.DrawFn, answers: st.SearchStrategy[str] = long_texts) -> Exchange:
     """An exchange: a question, rounds of calls and their results in any order, and an answer."""
     messages = [Message.user(draw(texts))]
     for amount in draw(st.lists(st.integers(1, 3), max_size=2)):
         called = calls(amount)
         messages.append(Message.assistant(draw(texts), tool_calls=called))
-        messages.extend(draw(st.permutations(results(called, draw(texts)))))
+        messages.extend(draw(st.permutations(results(called, draw(answers)))))
     messages.append(Message.assistant(draw(texts)))
     return tuple(messages)
 
@@ -110,6 +123,17 @@ def without_system(messages: tuple[Message, ...]) -> tuple[Message, ...]:
 def said(messages: tuple[Message, ...]) -> list[tuple[object, ...]]:
     """Return what goes over the wire, without what a window notes down about it."""
     return [(m.role, m.content, m.tool_calls, m.tool_call_id, m.name) for m in messages]
+
+
+def less_volatile_tail(messages: tuple[Message, ...], policy: WindowPolicy) -> tuple[Message, ...]:
+    """Return what of a request stays as it is when its newest exchange is closed: all before its first tool result."""
+    stays = messages
+    for place in range(len(messages) - 1, -1, -1):
+        if messages[place].role == Role.TOOL and policy.stubs_at_close:
+            stays = messages[:place]
+        if messages[place].role == Role.USER:
+            break
+    return stays
 
 
 def by_exchange(messages: tuple[Message, ...]) -> list[list[Message]]:

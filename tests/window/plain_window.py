@@ -1,22 +1,43 @@
 """The rules of the window as plainly as they read: everything is counted again each time, nothing is cached."""
 
 from copy import copy
+from dataclasses import replace
 
 from custom_components.windowed_conversation.window import Message, WindowPolicy
 
 from .histories import cost
 
 
-def after_trim(exchanges: list[list[Message]], tags: list[set[str]], policy: WindowPolicy) -> list[int]:
-    """Return the places of the exchanges that a policy leaves of these."""
+def after_trim(
+    exchanges: list[list[Message]], tags: list[set[str]], policy: WindowPolicy, *, due: bool = False
+) -> list[int]:
+    """Return the places of the exchanges that a policy leaves of these, when a trim is `due` or the budget exceeded."""
     kept = list(range(len(exchanges)))
-    if _cost(exchanges) > policy.history_tokens:
+    if due or _cost(exchanges) > policy.history_tokens:
         low_water = (1 - policy.trim_share) * policy.history_tokens
         for going, limit in (("ephemeral", low_water), ("ordinary", low_water), ("important", policy.history_tokens)):
             for place in range(len(exchanges) - 1):
                 if goes_with(tags[place]) == going and _cost([exchanges[left] for left in kept]) > limit:
                     kept.remove(place)
     return kept
+
+
+def with_stubs(exchange: list[Message]) -> list[Message]:
+    """Return an exchange with a stub for each tool result that is longer than one."""
+    return [_stub(message) if message.role == "tool" else message for message in exchange]
+
+
+def _stub(result: Message) -> Message:
+    """Return the stub of a result whose call turned on the kitchen and whose text is all x."""
+    words = result.content if len(result.content) <= 100 else "x" * 100 + "…"
+    size = f"{cost((result,))} tokens, beginning with {words}"
+    stub = replace(result, content=f'[Shortened result of turn_on {{"area":"kitchen"}}: {size}]')
+    is_one = result.content.startswith("[Shortened")
+    return result if is_one or len(stub.content) >= len(result.content) else stub
+
+
+def _has_results(exchange: list[Message]) -> bool:
+    return any(message.role == "tool" for message in exchange)
 
 
 def goes_with(tags: set[str]) -> str:
@@ -37,6 +58,7 @@ class PlainWindow:
         self.exchanges: list[list[Message]] = []
         self.tags: list[set[str]] = []
         self.numbers: list[int] = []
+        self.whole: list[bool] = []
         self.evicted = [0, 0, 0, 0]
         self.closed = 0
         self.before: PlainWindow | None = None
@@ -46,9 +68,11 @@ class PlainWindow:
         self.before.exchanges = [list(exchange) for exchange in self.exchanges]
         self.before.tags = [set(tags) for tags in self.tags]
         self.before.numbers = list(self.numbers)
+        self.before.whole = list(self.whole)
         self.exchanges.append([])
         self.tags.append(set())
         self.numbers.append(self.closed + 1)
+        self.whole.append(False)
         self.add(message)
         self.tag(tags)
 
@@ -56,6 +80,7 @@ class PlainWindow:
         self.exchanges[-1].append(message)
         automatic = {"user": {"input"}, "assistant": {"output"}, "tool": {"tool_call"}}[message.role]
         self.tag(frozenset(automatic | ({"tool_call"} if message.tool_calls else set())))
+        self.whole[-1] = _has_results(self.exchanges[-1])
         self.trim()
 
     def tag(self, tags: frozenset[str]) -> None:
@@ -64,6 +89,12 @@ class PlainWindow:
     def close(self) -> None:
         self.before = None
         self.closed += 1
+        if self.policy.tool_results == "stub" and self.policy.max_tool_turns is None:
+            self.stub(len(self.exchanges) - 1)
+
+    def stub(self, place: int) -> None:
+        self.exchanges[place] = with_stubs(self.exchanges[place])
+        self.whole[place] = False
 
     def abort(self) -> None:
         before, policy = self.before, self.policy
@@ -76,13 +107,25 @@ class PlainWindow:
         self.trim()
 
     def trim(self) -> None:
-        kept = after_trim(self.exchanges, self.tags, self.policy)
+        stubbed = self.stub_old_results() if _cost(self.exchanges) > self.policy.history_tokens else False
+        kept = after_trim(self.exchanges, self.tags, self.policy, due=stubbed)
         gone = [exchange for place, exchange in enumerate(self.exchanges) if place not in kept]
-        amounts = (len(gone), sum(map(len, gone)), _cost(gone), bool(gone))
+        amounts = (len(gone), sum(map(len, gone)), _cost(gone), bool(gone) or stubbed)
         self.evicted = [total + amount for total, amount in zip(self.evicted, amounts, strict=True)]
         self.exchanges = [self.exchanges[place] for place in kept]
         self.tags = [self.tags[place] for place in kept]
         self.numbers = [self.numbers[place] for place in kept]
+        self.whole = [self.whole[place] for place in kept]
+
+    def stub_old_results(self) -> bool:
+        if self.policy.tool_results == "keep":
+            return False
+        whole = [place for place, is_whole in enumerate(self.whole) if is_whole]
+        newest = whole[len(whole) - (self.policy.max_tool_turns or 0) :]
+        old = [place for place in whole if place not in newest and place != len(self.exchanges) - 1]
+        for place in old:
+            self.stub(place)
+        return bool(old)
 
     def messages(self) -> tuple[Message, ...]:
         system = [Message.system(self.system)] if self.system else []

@@ -23,13 +23,32 @@ def test_impossible_trim_share_is_refused_by_name(value: Any) -> None:
         WindowPolicy(trim_share=value)
 
 
+@pytest.mark.parametrize("value", [0, -1, 0.5, nan, inf, True, "3", [3]])
+def test_impossible_number_of_tool_turns_is_refused_by_name(value: Any) -> None:
+    with pytest.raises(ValueError, match="max_tool_turns"):
+        WindowPolicy(max_tool_turns=value)
+
+
+@pytest.mark.parametrize("value", [0, 99, -1, 100.5, nan, inf, True, None, "4000"])
+def test_impossible_cap_is_refused_by_name(value: Any) -> None:
+    with pytest.raises(ValueError, match="result_cap_tokens"):
+        WindowPolicy(result_cap_tokens=value)
+
+
+@pytest.mark.parametrize("value", ["", "drop", None, True, ["stub"]])
+def test_unknown_way_with_tool_results_is_refused_by_name(value: Any) -> None:
+    with pytest.raises(ValueError, match="tool_results"):
+        WindowPolicy(tool_results=value)
+
+
 @pytest.mark.parametrize("share", [0, 0.0, 0.25, 0.9])
 def test_share_may_be_from_none_to_nine_tenths(share: float) -> None:
     assert WindowPolicy(trim_share=share).trim_share == share
 
 
 def test_whole_number_from_a_form_becomes_an_integer() -> None:
-    assert repr(WindowPolicy(history_tokens=8000.0)) == "WindowPolicy(history_tokens=8000, trim_share=0.25)"
+    policy = WindowPolicy(history_tokens=8000.0, max_tool_turns=3.0, result_cap_tokens=500.0)
+    assert str((policy.history_tokens, policy.max_tool_turns, policy.result_cap_tokens)) == "(8000, 3, 500)"
 
 
 def test_low_water_mark_is_the_budget_less_the_share() -> None:

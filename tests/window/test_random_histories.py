@@ -1,5 +1,7 @@
 """The window against a plain one, over anything that can happen to it, in any order."""
 
+from dataclasses import replace
+
 from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 import pytest
@@ -19,7 +21,20 @@ from custom_components.windowed_conversation.window import (
     WindowStats,
 )
 
-from .histories import Exchange, calls, cost, defects, exchanges, new_window, policies, said, tags, texts
+from .histories import (
+    Exchange,
+    calls,
+    capping,
+    cost,
+    defects,
+    exchanges,
+    less_volatile_tail,
+    long_texts,
+    new_window,
+    said,
+    tags,
+    texts,
+)
 from .plain_window import PlainWindow
 
 
@@ -46,7 +61,7 @@ def holds_closed_ones(machine: WindowMachine) -> bool:
 class WindowMachine(RuleBasedStateMachine):
     """Whatever a turn, an option or a fault can do to a window."""
 
-    @initialize(policy=policies)
+    @initialize(policy=capping)
     def begin(self, policy: WindowPolicy) -> None:
         self.window = new_window(policy)
         self.plain = PlainWindow(policy)
@@ -74,11 +89,18 @@ class WindowMachine(RuleBasedStateMachine):
         self.unanswered.extend(called)
 
     @precondition(waits_for_results)
-    @rule(text=texts, data=st.data())
+    @rule(text=long_texts, data=st.data())
     def answer(self, text: str, data: st.DataObject) -> None:
         call = self.unanswered.pop(data.draw(st.integers(0, len(self.unanswered) - 1)))
         self.answered.append(call)
-        self._add(Message.tool(call.id, call.name, text))
+        result, limit = Message.tool(call.id, call.name, text), self.plain.policy.result_cap_tokens
+        self.window.add(result)
+        entered = replace(result, content=self.window.messages()[-1].content)
+        kept = entered.content.count("x")
+        cut = f"{'x' * kept}\n[Cut: these are the first {kept} of {len(text)} characters.]"
+        assert entered.content == (cut if cost((result,)) > limit else text)
+        assert cost((entered,)) <= limit
+        self.plain.add(entered)
 
     def _add(self, message: Message) -> None:
         self.window.add(message)
@@ -93,6 +115,7 @@ class WindowMachine(RuleBasedStateMachine):
     @precondition(may_go_on)
     @rule()
     def close(self) -> None:
+        self.sent = said(less_volatile_tail(self.window.messages(), self.window.policy))
         self.window.close()
         self.plain.close()
         self.answered.clear()
@@ -107,7 +130,7 @@ class WindowMachine(RuleBasedStateMachine):
         self.sent = []
 
     @precondition(is_closed)
-    @rule(exchange=exchanges(), tagged=tags)
+    @rule(exchange=exchanges(texts), tagged=tags)
     def record(self, exchange: Exchange, tagged: frozenset[str]) -> None:
         self.window.record(exchange, tagged)
         self.plain.open(exchange[0], tagged)
@@ -128,13 +151,13 @@ class WindowMachine(RuleBasedStateMachine):
         self.plain.system = prompt
         self.sent = []
 
-    @rule(policy=policies)
+    @rule(policy=capping)
     def set_policy(self, policy: WindowPolicy) -> None:
         self.window.set_policy(policy)
         self.plain.set_policy(policy)
 
     @precondition(is_open)
-    @rule(exchange=exchanges())
+    @rule(exchange=exchanges(texts))
     def fail_to_begin_another(self, exchange: Exchange) -> None:
         with pytest.raises(ExchangeStillOpen):
             self.window.open("again")
@@ -187,7 +210,7 @@ class WindowMachine(RuleBasedStateMachine):
             self.window.add(Message.assistant("done"))
 
     @precondition(is_closed)
-    @rule(exchange=exchanges(), broken=st.sampled_from([Message.user("and?"), Message.tool("no", "no", "no")]))
+    @rule(exchange=exchanges(texts), broken=st.sampled_from([Message.user("and?"), Message.tool("no", "no", "no")]))
     def fail_to_record_what_is_broken(self, exchange: Exchange, broken: Message) -> None:
         with pytest.raises(InvalidMessage):
             self.window.record((*exchange, broken))
@@ -232,4 +255,4 @@ class WindowMachine(RuleBasedStateMachine):
 
 
 TestRandomHistories = pytest.mark.timeout(60)(WindowMachine.TestCase)
-WindowMachine.TestCase.settings = settings(deadline=None, max_examples=250, stateful_step_count=60)
+WindowMachine.TestCase.settings = settings(deadline=None, max_examples=600, stateful_step_count=60)

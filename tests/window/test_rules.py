@@ -4,28 +4,34 @@ from itertools import pairwise
 
 from hypothesis import given, settings, strategies as st
 
-from custom_components.windowed_conversation.window import Message, WindowPolicy
+from custom_components.windowed_conversation.window import Message, Role, WindowPolicy
 
 from .histories import (
     Exchange,
     LengthCounter,
     Tagged,
     by_exchange,
+    calls,
     cost,
     defects,
     exchanges,
     histories,
+    keeping,
+    less_volatile_tail,
     new_window,
     play,
     policies,
+    results,
     said,
     steps,
+    stubbing,
+    stubbing_late,
     tagged_histories,
     tags,
     texts,
     without_system,
 )
-from .plain_window import after_trim, goes_with
+from .plain_window import after_trim, goes_with, with_stubs
 
 by_rule = settings(deadline=None, max_examples=150)
 
@@ -51,12 +57,23 @@ def test_rule_1_the_system_message_comes_first_when_there_is_one(
 
 
 @by_rule
-@given(histories, policies)
+@given(histories, keeping)
 def test_rule_2_the_newest_exchange_is_sent_whole(history: list[Exchange], policy: WindowPolicy) -> None:
     window = new_window(policy)
     for exchange in history:
         window.record(exchange)
         assert said(window.messages())[-len(exchange) :] == said(exchange)
+
+
+@by_rule
+@given(histories, stubbing)
+def test_rule_2_the_newest_exchange_is_sent_with_stubs_once_it_is_closed(
+    history: list[Exchange], policy: WindowPolicy
+) -> None:
+    window = new_window(policy)
+    for exchange in history:
+        window.record(exchange)
+        assert said(window.messages())[-len(exchange) :] == said(tuple(with_stubs(list(exchange))))
 
 
 @by_rule
@@ -112,7 +129,7 @@ def test_rule_3_the_sums_are_those_of_the_messages_that_are_sent(
 
 
 @by_rule
-@given(histories, policies)
+@given(histories, keeping)
 def test_rule_4_the_oldest_exchanges_go_first_and_whole(history: list[Exchange], policy: WindowPolicy) -> None:
     window = new_window(policy)
     play(window, history)
@@ -123,16 +140,26 @@ def test_rule_4_the_oldest_exchanges_go_first_and_whole(history: list[Exchange],
 
 @by_rule
 @given(histories, policies, texts)
-def test_rule_4_between_trims_a_request_begins_with_the_one_before(
+def test_rule_4_between_trims_a_request_less_its_volatile_tail_begins_the_next_one(
     history: list[Exchange], policy: WindowPolicy, system: str
 ) -> None:
     window = new_window(policy, system)
+    seen = [(window.stats().trims, window.is_open, window.messages()) for _ in steps(window, history)]
+    for (trims_before, open_before, before), (trims_after, open_after, after) in pairwise(seen):
+        is_closed_between = open_before and not open_after
+        stays = less_volatile_tail(before, policy) if is_closed_between else before
+        assert trims_after > trims_before or said(after)[: len(stays)] == said(stays)
+
+
+@by_rule
+@given(histories, keeping | stubbing_late)
+def test_rule_4_between_trims_a_request_begins_with_the_one_before_where_no_stubs_are_made_at_the_close(
+    history: list[Exchange], policy: WindowPolicy
+) -> None:
+    window = new_window(policy)
     seen = [(window.stats().trims, window.messages()) for _ in steps(window, history)]
-    assert [
-        (before, after)
-        for (trims_before, before), (trims_after, after) in pairwise(seen)
-        if trims_after == trims_before and after[: len(before)] != before
-    ] == []
+    for (trims_before, before), (trims_after, after) in pairwise(seen):
+        assert trims_after > trims_before or said(after)[: len(before)] == said(before)
 
 
 @by_rule
@@ -148,11 +175,11 @@ def test_rule_4_nothing_goes_until_the_budget_is_exceeded(history: list[Exchange
 
 
 @by_rule
-@given(histories, exchanges(), policies)
+@given(histories, exchanges(), keeping)
 def test_rule_4_a_trim_goes_down_to_the_low_water_mark_and_no_further(
     history: list[Exchange], newest: Exchange, policy: WindowPolicy
 ) -> None:
-    window = new_window(WindowPolicy(1_000_000))
+    window = new_window(WindowPolicy(1_000_000, tool_results="keep"))
     play(window, [*history, newest])
     window.set_policy(policy)
     everything = [list(exchange) for exchange in [*history, newest]]
@@ -160,7 +187,7 @@ def test_rule_4_a_trim_goes_down_to_the_low_water_mark_and_no_further(
 
 
 @by_rule
-@given(histories, policies)
+@given(histories, keeping)
 def test_rule_4_what_was_evicted_is_counted(history: list[Exchange], policy: WindowPolicy) -> None:
     window = new_window(policy)
     play(window, history)
@@ -233,6 +260,60 @@ def test_rule_5_important_exchanges_go_only_while_the_budget_itself_is_exceeded(
 
 
 @by_rule
+@given(histories, policies)
+def test_rule_6_every_call_and_its_result_stay_what_they_are(history: list[Exchange], policy: WindowPolicy) -> None:
+    window = new_window(policy)
+    play(window, history)
+    everything = [(m.role, m.tool_calls, m.tool_call_id, m.name) for exchange in history for m in exchange]
+    left = [(m.role, m.tool_calls, m.tool_call_id, m.name) for m in window.messages()]
+    assert left == everything[len(everything) - len(left) :]
+
+
+@by_rule
+@given(histories, stubbing)
+def test_rule_6_a_closed_exchange_has_stubs_for_its_results(history: list[Exchange], policy: WindowPolicy) -> None:
+    window = new_window(policy)
+    play(window, history)
+    everything = [message for exchange in history for message in with_stubs(list(exchange))]
+    left = without_system(window.messages())
+    assert said(left) == said(tuple(everything[len(everything) - len(left) :]))
+
+
+@by_rule
+@given(histories, stubbing_late)
+def test_rule_6_the_newest_tool_turns_keep_their_results_and_older_ones_lose_them_at_a_trim(
+    history: list[Exchange], policy: WindowPolicy
+) -> None:
+    window = new_window(policy)
+    for exchange in history:
+        trims = window.stats().trims
+        window.record(exchange)
+        left = [list(kept.messages) for kept in window.exchanges()]
+        whole = [list(exchange) for exchange in history[: window.exchanges()[-1].number]][-len(left) :]
+        tool_turns = [place for place, kept in enumerate(left) if any(m.role == Role.TOOL for m in kept)]
+        newest = tool_turns[-(policy.max_tool_turns or 0) :]
+        assert all(said(tuple(left[place])) == said(tuple(whole[place])) for place in newest)
+        assert window.stats().trims == trims or all(
+            said(tuple(left[place])) == said(tuple(with_stubs(whole[place]))) for place in tool_turns[:-3]
+        )
+
+
+@by_rule
+@given(st.integers(0, 5000), st.integers(100, 600))
+def test_rule_6_a_result_costs_no_more_than_its_cap_and_says_when_it_was_cut(length: int, limit: int) -> None:
+    window = new_window(WindowPolicy(result_cap_tokens=limit))
+    window.open("hello")
+    (call,) = calls(1)
+    window.add(Message.assistant(tool_calls=(call,)))
+    (result,) = results((call,), "x" * length)
+    window.add(result)
+    entered = window.messages()[-1]
+    assert cost((entered,)) == entered.tokens <= limit
+    assert (entered.content == result.content) == (cost((result,)) <= limit)
+    assert entered.content.endswith("x" * length) or f"of {length} characters.]" in entered.content
+
+
+@by_rule
 @given(histories, exchanges(), policies, tags, st.data())
 def test_rule_8_abort_leaves_the_window_as_it_was_before_open(
     history: list[Exchange], newest: Exchange, policy: WindowPolicy, tagged: frozenset[str], data: st.DataObject
@@ -265,8 +346,10 @@ def test_rule_8_abort_after_a_change_of_policy_is_the_change_alone(
 
 
 @by_rule
-@given(histories, policies, texts)
-def test_rule_7_each_message_is_counted_once(history: list[Exchange], policy: WindowPolicy, system: str) -> None:
+@given(histories, stubbing, texts)
+def test_rule_7_each_message_and_each_stub_is_counted_once(
+    history: list[Exchange], policy: WindowPolicy, system: str
+) -> None:
     window = new_window(policy)
     counter = window._counter
     assert isinstance(counter, LengthCounter)
@@ -275,4 +358,9 @@ def test_rule_7_each_message_is_counted_once(history: list[Exchange], policy: Wi
         window.set_system(system)
         window.messages()
         window.stats()
-    assert counter.asked == sum(len(exchange) for exchange in history) + bool(system)
+    shortened = sum(
+        written != whole
+        for exchange in history
+        for written, whole in zip(with_stubs(list(exchange)), exchange, strict=True)
+    )
+    assert counter.asked == sum(len(exchange) for exchange in history) + bool(system) + shortened

@@ -1,4 +1,4 @@
-"""How a message enters a window: counted, dated and tagged, once. Where it goes is the window's business."""
+"""How a message is kept in a window: counted, dated and tagged. Where it goes is the window's business."""
 
 from typing import Any, cast
 
@@ -15,16 +15,36 @@ def question(text: str, tags: frozenset[str], counter: TokenCounter, now: float)
 
 def entered(message: Message, counter: TokenCounter, now: float) -> Message:
     """Return a message as a window keeps it, dated `now` unless it has a date; raises `InvalidTag`."""
+    return as_kept(message, message.content, message_tokens(message, counter), now)
+
+
+def as_kept(message: Message, content: str, tokens: int, now: float) -> Message:
+    """Return a message as a window keeps it, with this content, which costs so many tokens; raises `InvalidTag`."""
     automatic = automatic_tags(message)
     return _written(
         message.role,
-        message.content,
+        content,
         message.tool_calls,
         message.tool_call_id,
         message.name,
         automatic if message.tags <= automatic else automatic | checked_tags(message.tags),
         now if message.created is None else message.created,
-        message_tokens(message, counter),
+        tokens,
+        message.native,
+    )
+
+
+def rewritten(message: Message, content: str, tokens: int) -> Message:
+    """Return a message of a window with another content."""
+    return _written(
+        message.role,
+        content,
+        message.tool_calls,
+        message.tool_call_id,
+        message.name,
+        message.tags,
+        message.created,
+        tokens,
         message.native,
     )
 

@@ -3,11 +3,11 @@
 What makes one valid is decided here; which of them are still sent is the window's business.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from .errors import DuplicateToolCall, InvalidMessage, UnansweredToolCalls, UnknownToolCall
+from .errors import DuplicateToolCall, InvalidMessage, InvalidTag, UnansweredToolCalls, UnknownToolCall
 from .messages import Message, Role, ToolCall
-from .tags import NO_TAGS
+from .tags import AUTOMATIC, NO_TAGS
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,12 +15,29 @@ class Exchange:
     """A closed exchange; `tags` are its own and those of its messages, `tokens` is the sum over its messages.
 
     `number` is its identity in its window, counted from 1 in the order in which exchanges were closed, 0 at rest.
+    `whole_results` is True while it has tool results that a stub may yet replace.
     """
 
     messages: tuple[Message, ...]
     tags: frozenset[str]
     tokens: int
     number: int = 0
+    whole_results: bool = False
+
+    def numbered(self, number: int) -> Exchange:
+        """Return the exchange with another number, its tool results as open to stubs as any."""
+        has_results = any(message.role == Role.TOOL for message in self.messages)
+        return replace(self, number=number, whole_results=has_results)
+
+    def retagged(self, added: frozenset[str], removed: frozenset[str]) -> Exchange:
+        """Return the exchange with other tags, on its messages too; raises `InvalidTag` for automatic ones removed."""
+        if removed & AUTOMATIC:
+            raise InvalidTag(f"the tags {sorted(AUTOMATIC)} say what a message is, and stay")
+        messages = tuple(
+            replace(message, tags=message.tags - removed) if message.tags & removed else message
+            for message in self.messages
+        )
+        return replace(self, messages=messages, tags=self.tags - removed | added)
 
 
 class OpenExchange:
@@ -29,12 +46,13 @@ class OpenExchange:
     `check` comes before anything is changed; `append` trusts that it has been asked.
     """
 
-    __slots__ = ("_call_ids", "_unanswered", "messages", "tags", "tokens")
+    __slots__ = ("_call_ids", "_unanswered", "has_results", "messages", "tags", "tokens")
 
     def __init__(self) -> None:
         self.messages: list[Message] = []
         self.tags = NO_TAGS
         self.tokens = 0
+        self.has_results = False
         self._call_ids: frozenset[str] = frozenset()
         self._unanswered: frozenset[str] = frozenset()
 
@@ -66,11 +84,12 @@ class OpenExchange:
             self._call_ids |= self._unanswered
         elif message.role == Role.TOOL:
             self._unanswered -= {message.tool_call_id}
+            self.has_results = True
 
     def closed(self, number: int = 0) -> Exchange:
         """Return the whole exchange; raises `UnansweredToolCalls`."""
         self.check_answered()
-        return Exchange(tuple(self.messages), self.tags, self.tokens, number)
+        return Exchange(tuple(self.messages), self.tags, self.tokens, number, self.has_results)
 
     def _check_result(self, message: Message) -> None:
         if message.tool_calls:

@@ -16,6 +16,7 @@ _EPHEMERAL, _ORDINARY, _PROTECTED = range(3)
 
 _number = attrgetter("number")
 _messages = attrgetter("messages")
+_tokens = attrgetter("tokens")
 
 
 def _eviction_class(exchange: Exchange) -> int:
@@ -31,12 +32,13 @@ class History:
     trim, a change of tags.
     """
 
-    __slots__ = ("_classes", "_protected_tokens")
+    __slots__ = ("_classes", "_whole")
 
     def __init__(self) -> None:
         # By eviction class, those that go first in front; each in the order of the numbers.
         self._classes: tuple[dict[int, Exchange], ...] = ({}, {}, {})
-        self._protected_tokens = 0
+        # Those among them whose tool results a stub may yet replace.
+        self._whole: dict[int, Exchange] = {}
 
     def __len__(self) -> int:
         return sum(map(len, self._classes))
@@ -51,7 +53,7 @@ class History:
     @property
     def protected_tokens(self) -> int:
         """What the protected exchanges cost."""
-        return self._protected_tokens
+        return sum(map(_tokens, self._classes[_PROTECTED].values()))
 
     def get(self, number: int) -> Exchange | None:
         """Return the exchange of this number, or None."""
@@ -63,27 +65,36 @@ class History:
 
     def append(self, exchange: Exchange) -> None:
         """Take in the newest exchange."""
-        group = _eviction_class(exchange)
-        self._classes[group][exchange.number] = exchange
-        if group == _PROTECTED:
-            self._protected_tokens += exchange.tokens
+        self._classes[_eviction_class(exchange)][exchange.number] = exchange
+        if exchange.whole_results:
+            self._whole[exchange.number] = exchange
 
-    def put_back(self, exchanges: Iterable[Exchange]) -> None:
-        """Put exchanges that are not in here where their numbers say."""
+    def put(self, exchanges: Iterable[Exchange]) -> None:
+        """Put exchanges where their numbers say, in the place of those that have the same."""
+        in_order = True
         for exchange in exchanges:
+            old = self.get(exchange.number)
+            if old is None or _eviction_class(old) != _eviction_class(exchange):
+                in_order = False
+                self.remove(() if old is None else (old,))
+            self._whole.pop(exchange.number, None)
             self.append(exchange)
-        for group in self._classes:
-            in_order = sorted(group.items())
-            group.clear()
-            group.update(in_order)
+        if not in_order:
+            for group in (*self._classes, self._whole):
+                ordered = sorted(group.items())
+                group.clear()
+                group.update(ordered)
 
     def remove(self, exchanges: Iterable[Exchange]) -> None:
         """Take exchanges out."""
         for exchange in exchanges:
-            group = _eviction_class(exchange)
-            del self._classes[group][exchange.number]
-            if group == _PROTECTED:
-                self._protected_tokens -= exchange.tokens
+            del self._classes[_eviction_class(exchange)][exchange.number]
+            self._whole.pop(exchange.number, None)
+
+    def to_stub(self, kept: int, spared: int) -> list[Exchange]:
+        """Return the exchanges that have whole tool results, but for the newest `kept` and the number `spared`."""
+        whole = list(self._whole.values())
+        return [exchange for exchange in whole[: max(0, len(whole) - kept)] if exchange.number != spared]
 
     def to_evict(self, tokens: int, policy: WindowPolicy, spared: int) -> list[Exchange]:
         """Return what goes from a window of so many tokens: ephemeral exchanges, then ordinary, then protected ones.

@@ -1,6 +1,7 @@
 """The tags that messages carry: which are automatic, and what a tag may be. What tags do is the window's business."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
 from .errors import InvalidTag
 from .messages import Message, Role
@@ -40,3 +41,30 @@ def checked_tags(tags: Iterable[str]) -> frozenset[str]:
         if len(tag) > MAX_TAG_LENGTH:
             raise InvalidTag(f"a tag has at most {MAX_TAG_LENGTH} characters, not {len(tag)}")
     return checked
+
+
+class TagCounts:
+    """In how many exchanges each tag occurs."""
+
+    __slots__ = ("_counts",)
+
+    def __init__(self) -> None:
+        self._counts: dict[str, int] = {}
+
+    def add(self, tags: Iterable[str]) -> None:
+        """Count the tags of one more exchange."""
+        for tag in tags:
+            self._counts[tag] = self._counts.get(tag, 0) + 1
+
+    def remove(self, tags: Iterable[str]) -> None:
+        """Count the tags of an exchange no longer."""
+        for tag in tags:
+            left = self._counts[tag] - 1
+            if left:
+                self._counts[tag] = left
+            else:
+                del self._counts[tag]
+
+    def snapshot(self) -> Mapping[str, int]:
+        """Return the counts of this moment."""
+        return MappingProxyType(dict(self._counts))

@@ -4,29 +4,28 @@ What may stand in an exchange is decided in `exchange`, what a message costs in 
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 import time
-from types import MappingProxyType
 from typing import NamedTuple
 
-from .entry import entered, question
-from .errors import ExchangeStillOpen, InvalidMessage, InvalidTag, NoOpenExchange, UnknownExchange
+from .entry import as_kept, entered, question
+from .errors import ExchangeStillOpen, InvalidMessage, NoOpenExchange, UnknownExchange
 from .exchange import Exchange, OpenExchange
 from .history import History
-from .messages import Message
+from .messages import Message, Role
 from .policy import WindowPolicy
 from .restore import Snapshot
 from .stats import Evicted, WindowStats
-from .tags import AUTOMATIC, IMPORTANT, NO_TAGS, checked_tags
+from .tags import IMPORTANT, NO_TAGS, TagCounts, checked_tags
 from .tokens import TokenCounter
+from .tool_results import capped, stubbed
 
 
 class _Checkpoint(NamedTuple):
-    """What `abort` goes back to: the window at `open`, and the exchanges it has evicted since."""
+    """What `abort` goes back to: the window at `open`, and the exchanges that trims have changed since, by number."""
 
     system: Message | None
     evicted: Evicted
-    set_aside: list[Exchange]
+    set_aside: dict[int, Exchange]
 
 
 class Window:
@@ -54,11 +53,11 @@ class Window:
         self._history = History()
         self._last_number = 0
         self._open: OpenExchange | None = None
-        self._checkpoint = _Checkpoint(None, Evicted(), [])
+        self._checkpoint = _Checkpoint(None, Evicted(), {})
         # Everything that is sent, in order: rendering is one copy of it.
         self._sent: list[Message] = []
         self._tokens = 0
-        self._tags: dict[str, int] = {}
+        self._tags = TagCounts()
         self._evicted = Evicted()
 
     @property
@@ -91,7 +90,7 @@ class Window:
             utilization=100 * self._tokens / budget,
             prefix_tokens=(self._system and self._system.tokens) or 0,
             over_budget=self._tokens > budget,
-            tag_distribution=MappingProxyType(dict(self._tags)),
+            tag_distribution=self._tags.snapshot(),
             evicted_exchanges=self._evicted.exchanges,
             evicted_messages=self._evicted.messages,
             evicted_tokens=self._evicted.tokens,
@@ -134,8 +133,17 @@ class Window:
         self._put_tags(self._opened(), checked_tags(tags))
 
     def close(self) -> None:
-        """Make the open exchange history; raises `NoOpenExchange` and `UnansweredToolCalls`."""
-        self._history.append(self._opened().closed(self._last_number + 1))
+        """Make the open exchange history, with stubs for its tool results if that is the policy.
+
+        Raises `NoOpenExchange` and `UnansweredToolCalls`.
+        """
+        opened = self._opened()
+        exchange = opened.closed(self._last_number + 1)
+        if exchange.whole_results and self._policy.stubs_at_close:
+            exchange = stubbed(exchange, self._counter)
+            self._tokens += exchange.tokens - opened.tokens
+            self._sent[len(self._sent) - len(exchange.messages) :] = exchange.messages
+        self._history.append(exchange)
         self._last_number += 1
         self._open = None
         self._checkpoint.set_aside.clear()
@@ -150,7 +158,7 @@ class Window:
         del self._sent[len(self._sent) - len(exchange.messages) :]
         self._forget(exchange)
         if self._checkpoint.set_aside:
-            self._replace((), self._checkpoint.set_aside)
+            self._replace(self._checkpoint.set_aside.values())
         self._evicted = self._checkpoint.evicted
         self._put_system(self._checkpoint.system)
         self._enforce()
@@ -182,18 +190,11 @@ class Window:
         Raises `UnknownExchange`, `ExchangeStillOpen` while one is open, and `InvalidTag`, also for automatic tags that
         are to be removed.
         """
-        added, removed = checked_tags(add), checked_tags(remove)
-        if removed & AUTOMATIC:
-            raise InvalidTag(f"the tags {sorted(AUTOMATIC)} say what a message is, and stay")
         self._expect_none_open()
         exchange = self._history.get(number)
         if exchange is None:
             raise UnknownExchange(f"no closed exchange has the number {number!r}")
-        messages = tuple(
-            replace(message, tags=message.tags - removed) if message.tags & removed else message
-            for message in exchange.messages
-        )
-        self._replace([exchange], [replace(exchange, messages=messages, tags=exchange.tags - removed | added)])
+        self._replace([exchange.retagged(checked_tags(add), checked_tags(remove))])
 
     @property
     def _first(self) -> int:
@@ -215,10 +216,13 @@ class Window:
 
     def _begin(self, exchange: OpenExchange, entry: Message) -> None:
         self._open = exchange
-        self._checkpoint = _Checkpoint(self._system, self._evicted, [])
+        self._checkpoint = _Checkpoint(self._system, self._evicted, {})
         self._put(exchange, entry)
 
     def _entered(self, message: Message) -> Message:
+        if message.role == Role.TOOL:
+            content, tokens = capped(message, self._policy.result_cap_tokens, self._counter)
+            return as_kept(message, content, tokens, self._clock())
         return entered(message, self._counter, self._clock())
 
     def _put(self, exchange: OpenExchange, entry: Message) -> None:
@@ -231,12 +235,8 @@ class Window:
     def _put_tags(self, exchange: OpenExchange, tags: frozenset[str]) -> None:
         if tags <= exchange.tags:
             return
-        self._count_tags(tags - exchange.tags)
+        self._tags.add(tags - exchange.tags)
         exchange.tags |= tags
-
-    def _count_tags(self, tags: frozenset[str]) -> None:
-        for tag in tags:
-            self._tags[tag] = self._tags.get(tag, 0) + 1
 
     def _put_system(self, system: Message | None) -> None:
         self._sent[: self._first] = () if system is None else (system,)
@@ -247,10 +247,30 @@ class Window:
             self._trim()
 
     def _trim(self) -> None:
-        """Let exchanges go, down to the low-water mark; the newest one stays."""
-        gone = self._history.to_evict(self._tokens, self._policy, 0 if self.is_open else self._last_number)
-        if not gone:
+        """Stub old tool results, then let exchanges go, down to the low-water mark; the newest exchange stays."""
+        newest = 0 if self.is_open else self._last_number
+        whole = self._stub_old_results(newest)
+        gone = self._history.to_evict(self._tokens, self._policy, newest)
+        if not gone and not whole:
             return
+        messages = self._evict(gone) if gone else 0
+        self._evicted = self._evicted.and_a_trim(len(gone), messages, sum(exchange.tokens for exchange in gone))
+        if self.is_open:
+            for exchange in (*whole, *gone):
+                self._checkpoint.set_aside.setdefault(exchange.number, exchange)
+
+    def _stub_old_results(self, newest: int) -> list[Exchange]:
+        """Replace the tool results that the policy no longer keeps; returns the exchanges as they were."""
+        if self._policy.tool_results == "keep":
+            return []
+        kept = (self._policy.max_tool_turns or 0) - (self._open is not None and self._open.has_results)
+        whole = self._history.to_stub(max(0, kept), newest)
+        if whole:
+            self._replace([stubbed(exchange, self._counter) for exchange in whole])
+        return whole
+
+    def _evict(self, gone: list[Exchange]) -> int:
+        """Take exchanges out of the window; returns the number of their messages."""
         self._history.remove(gone)
         for exchange in gone:
             self._forget(exchange)
@@ -259,49 +279,42 @@ class Window:
             del self._sent[self._first : self._first + messages]
         else:
             self._render()
-        self._evicted = self._evicted.and_a_trim(len(gone), messages, sum(exchange.tokens for exchange in gone))
-        if self.is_open:
-            self._checkpoint.set_aside.extend(gone)
+        return messages
+
+    def _replace(self, exchanges: Iterable[Exchange]) -> None:
+        """Put closed exchanges where their numbers say, in the place of those that have the same."""
+        exchanges = tuple(exchanges)
+        for exchange in exchanges:
+            old = self._history.get(exchange.number)
+            if old is not None:
+                self._forget(old)
+            self._tokens += exchange.tokens
+            self._tags.add(exchange.tags)
+        self._history.put(exchanges)
+        self._render()
 
     def _render(self) -> None:
         """Write anew what is sent of the closed exchanges."""
         opened = len(self._open.messages) if self._open else 0
         self._sent[self._first : len(self._sent) - opened] = self._history.messages()
 
-    def _replace(self, gone: Iterable[Exchange], come: Iterable[Exchange]) -> None:
-        """Put exchanges in the place of others, or back where they were."""
-        gone, come = tuple(gone), tuple(come)
-        self._history.remove(gone)
-        self._history.put_back(come)
-        for exchange in gone:
-            self._forget(exchange)
-        for exchange in come:
-            self._tokens += exchange.tokens
-            self._count_tags(exchange.tags)
-        self._render()
-
     def _forget(self, exchange: Exchange | OpenExchange) -> None:
         """Take an exchange out of the sums."""
         self._tokens -= exchange.tokens
-        for tag in exchange.tags:
-            left = self._tags[tag] - 1
-            if left:
-                self._tags[tag] = left
-            else:
-                del self._tags[tag]
+        self._tags.remove(exchange.tags)
 
     def snapshot(self) -> Snapshot:
         """Return what the window is between two turns: with an exchange open, what `abort` would go back to."""
-        now = _Checkpoint(self._system, self._evicted, [])
+        now = _Checkpoint(self._system, self._evicted, {})
         system, evicted, set_aside = self._checkpoint if self.is_open else now
-        exchanges = {exchange.number: exchange for exchange in (*self._history, *set_aside)}
-        at_rest = tuple(replace(exchanges[number], number=0) for number in sorted(exchanges))
+        exchanges = {exchange.number: exchange for exchange in self._history} | set_aside
+        at_rest = tuple(exchanges[number].numbered(0) for number in sorted(exchanges))
         return Snapshot(self._conversation_id, system, at_rest, evicted)
 
     def restore(self, snapshot: Snapshot) -> None:
         """Take over a snapshot, trimmed to the policy; the window has to be empty. Nothing is counted again."""
         self._put_system(snapshot.system)
         self._last_number = len(snapshot.exchanges)
-        self._replace((), [replace(exchange, number=n) for n, exchange in enumerate(snapshot.exchanges, start=1)])
+        self._replace(exchange.numbered(number) for number, exchange in enumerate(snapshot.exchanges, start=1))
         self._evicted = snapshot.evicted
         self._enforce()

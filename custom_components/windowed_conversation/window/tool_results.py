@@ -1,0 +1,82 @@
+"""What becomes of tool results: how much of one enters a window, and the line that is left of it as history.
+
+When that happens is the policy's and the window's business.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from itertools import chain
+import json
+
+from .entry import rewritten
+from .exchange import Exchange
+from .messages import Message, Role, ToolCall
+from .tokens import TokenCounter, message_tokens
+
+# Beyond so many characters a text is over the limit by its length alone: prose has four to six characters to a token.
+_MOST_CHARACTERS_PER_TOKEN = 8
+# How near to the limit a cut aims, as the tokens of a text are not spread evenly over it.
+_AIM = 0.95
+
+_STUB_BEGINS = "[Shortened result of "
+_LONGEST_PART = 100
+_encode_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str).encode
+
+
+def capped(message: Message, limit: int, counter: TokenCounter) -> tuple[str, int]:
+    """Return the content of a tool result and its tokens, at most `limit`; a line at the end says when it was cut.
+
+    What is many times over the limit is cut by its length before anything is counted.
+    """
+    content = message.content
+    kept = limit * _MOST_CHARACTERS_PER_TOKEN
+    if len(content) <= kept:
+        tokens = message_tokens(message, counter)
+        if tokens <= limit:
+            return content, tokens
+        kept = _shorter(len(content), tokens, limit)
+    while True:
+        text = f"{content[:kept]}\n[Cut: these are the first {kept} of {len(content)} characters.]"
+        tokens = message_tokens(replace(message, content=text), counter)
+        if tokens <= limit or not kept:
+            return text, tokens
+        kept = _shorter(kept, tokens, limit)
+
+
+def _shorter(length: int, tokens: int, limit: int) -> int:
+    return int(length * _AIM * limit / tokens)
+
+
+def stubbed(exchange: Exchange, counter: TokenCounter) -> Exchange:
+    """Return an exchange with a stub for each of its tool results that is longer than one."""
+    messages = exchange.messages
+    calls = {call.id: call for call in chain.from_iterable(message.tool_calls for message in messages)}
+    written = tuple(
+        _stub(message, calls[message.tool_call_id or ""], counter) if message.role == Role.TOOL else message
+        for message in messages
+    )
+    return Exchange(written, exchange.tags, _tokens(written), exchange.number)
+
+
+def _tokens(messages: Iterable[Message]) -> int:
+    return sum(message.tokens or 0 for message in messages)
+
+
+def _stub(result: Message, call: ToolCall, counter: TokenCounter) -> Message:
+    content = result.content
+    if len(content) <= len(_STUB_BEGINS) or content.startswith(_STUB_BEGINS):
+        return result
+    called = f"{_one_line(call.name)} {_one_line(_encode_json(dict(call.arguments)))}"
+    text = f"{_STUB_BEGINS}{called}: {result.tokens} tokens, beginning with {_one_line(content)}]"
+    if len(text) >= len(content):
+        return result
+    tokens = message_tokens(replace(result, content=text), counter)
+    return result if tokens >= (result.tokens or 0) else rewritten(result, text, tokens)
+
+
+def _one_line(text: str) -> str:
+    """Return the beginning of a text, with its white space made single blanks."""
+    beginning = " ".join(text[: 2 * _LONGEST_PART].split())
+    if len(beginning) > _LONGEST_PART or len(text) > 2 * _LONGEST_PART:
+        return f"{beginning[:_LONGEST_PART]}…"
+    return beginning

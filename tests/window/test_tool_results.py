@@ -1,0 +1,177 @@
+"""Tool results by example: the cut on entry, the stub at the close, and what a policy keeps."""
+
+import json
+
+import pytest
+
+from custom_components.windowed_conversation.window import (
+    EstimatedCounter,
+    Message,
+    ToolCall,
+    Window,
+    WindowPolicy,
+)
+
+from .histories import LengthCounter, new_window, said
+
+CALL = ToolCall("call-1", "get_states", {"area": "Küche", "domain": ["light"]})
+STATES = json.dumps({"states": [{"entity_id": f"light.lamp_{number}", "state": "off"} for number in range(30)]})
+
+
+def take_turn(window: Window, result: str, call: ToolCall = CALL) -> None:
+    """Let the window go through a turn in which a tool is called."""
+    window.open("which lamps are on?")
+    window.add(Message.assistant(tool_calls=(call,)))
+    window.add(Message.tool(call.id, call.name, result))
+    window.add(Message.assistant("None."))
+    window.close()
+
+
+def tool_texts(window: Window) -> list[str]:
+    """Return the contents of the tool results."""
+    return [message.content for message in window.messages() if message.role == "tool"]
+
+
+def test_stub_tells_tool_arguments_size_and_first_words() -> None:
+    window = new_window(WindowPolicy())
+    take_turn(window, STATES)
+    size = len(f"get_states\n{STATES}") + 4
+    assert tool_texts(window)[0] == (
+        f'[Shortened result of get_states {{"area":"Küche","domain":["light"]}}: {size} tokens, beginning with '
+        '{"states": [{"entity_id": "light.lamp_0", "state": "off"}, {"entity_id": "light.lamp_1", "state": "o…]'
+    )
+
+
+@pytest.mark.parametrize("blank", ["\n", "\r\n", "\t ", "\u2028", "\x85"])
+def test_stub_is_one_line(blank: str) -> None:
+    window = new_window(WindowPolicy())
+    take_turn(window, blank.join(["word"] * 500), ToolCall("call-1", f"odd{blank}name", {f"a{blank}": f"b{blank}"}))
+    assert len(tool_texts(window)[0].splitlines()) == 1
+
+
+def test_stub_is_short_whatever_the_call_was() -> None:
+    window = new_window(WindowPolicy(100_000, result_cap_tokens=50_000))
+    take_turn(window, "y" * 9_000, ToolCall("call-1", "n" * 3_000, {"code": "z" * 3_000}))
+    assert len(tool_texts(window)[0]) < 400
+
+
+def test_result_that_is_shorter_than_its_stub_stays() -> None:
+    window = new_window(WindowPolicy())
+    take_turn(window, '{"success": true}')
+    assert tool_texts(window) == ['{"success": true}']
+
+
+def test_stub_has_no_stub_of_its_own() -> None:
+    window, restored = new_window(WindowPolicy()), new_window(WindowPolicy())
+    take_turn(window, STATES)
+    restored.record(window.messages())
+    assert said(restored.messages()) == said(window.messages())
+
+
+def test_result_is_whole_until_its_exchange_is_closed() -> None:
+    window = new_window(WindowPolicy())
+    window.open("which lamps are on?")
+    window.add(Message.assistant(tool_calls=(CALL,)))
+    window.add(Message.tool(CALL.id, CALL.name, STATES))
+    window.add(Message.assistant("None."))
+    assert tool_texts(window) == [STATES]
+
+
+def test_sums_are_those_of_the_stubs() -> None:
+    window = new_window(WindowPolicy())
+    take_turn(window, STATES)
+    counted = sum(message.tokens or 0 for message in window.messages())
+    assert window.stats().current_tokens == counted < 500
+
+
+def test_each_of_several_results_has_the_stub_of_its_own_call() -> None:
+    calls = tuple(ToolCall(f"call-{room}", "get_states", {"area": room}) for room in ("hall", "attic"))
+    window = new_window(WindowPolicy())
+    window.open("which lamps are on?")
+    window.add(Message.assistant(tool_calls=calls))
+    for call in reversed(calls):
+        window.add(Message.tool(call.id, call.name, STATES))
+    window.close()
+    assert ["attic" in tool_texts(window)[0], "hall" in tool_texts(window)[1]] == [True, True]
+
+
+def test_policy_may_keep_results() -> None:
+    window = new_window(WindowPolicy(tool_results="keep", max_tool_turns=1))
+    for _ in range(6):
+        take_turn(window, STATES)
+    window.set_policy(WindowPolicy(4000, tool_results="keep", max_tool_turns=1))
+    assert tool_texts(window) == [STATES] * window.stats().exchange_count
+
+
+def test_older_results_are_replaced_only_at_a_trim() -> None:
+    window = new_window(WindowPolicy(8_000, max_tool_turns=2))
+    for _ in range(5):
+        take_turn(window, STATES)
+    assert (tool_texts(window), window.stats().trims) == ([STATES] * 5, 0)
+    take_turn(window, STATES)
+    kept = [text == STATES for text in tool_texts(window)]
+    assert (kept, window.stats().trims, window.stats().evicted_exchanges) == ([False] * 4 + [True] * 2, 1, 0)
+
+
+def test_results_from_before_the_policy_changed_are_replaced_at_the_next_trim() -> None:
+    window = new_window(WindowPolicy(8_000, tool_results="keep"))
+    for _ in range(5):
+        take_turn(window, STATES)
+    window.set_policy(WindowPolicy(8_000))
+    assert tool_texts(window) == [STATES] * 5
+    window.set_policy(WindowPolicy(7_000))
+    assert [text == STATES for text in tool_texts(window)] == [False] * 4 + [True]
+
+
+def test_abort_brings_whole_results_back() -> None:
+    window = new_window(WindowPolicy(8_000, max_tool_turns=1))
+    for _ in range(5):
+        take_turn(window, STATES)
+    before = window.messages(), window.exchanges(), window.stats()
+    window.open("x" * 7_000)
+    assert STATES not in tool_texts(window)[:-1]
+    window.abort()
+    assert (window.messages(), window.exchanges(), window.stats()) == before
+
+
+def test_stub_keeps_the_tags_and_the_date_of_the_result() -> None:
+    window = new_window(WindowPolicy())
+    take_turn(window, STATES)
+    (result,) = (message for message in window.messages() if message.role == "tool")
+    assert (result.tags, result.created) == ({"tool_call"}, 1_000.0)
+
+
+def test_long_result_is_cut_on_entry_and_says_so_in_its_last_line() -> None:
+    window = new_window(WindowPolicy(result_cap_tokens=500))
+    window.open("which lamps are on?")
+    window.add(Message.assistant(tool_calls=(CALL,)))
+    window.add(Message.tool(CALL.id, CALL.name, STATES))
+    *beginning, last = window.messages()[-1].content.split("\n")
+    assert STATES.startswith("\n".join(beginning))
+    assert last == f"[Cut: these are the first {len(beginning[0])} of {len(STATES)} characters.]"
+    assert 400 < (window.messages()[-1].tokens or 0) <= 500
+
+
+class CounterOfWork(LengthCounter):
+    """Adds up how long the texts were that it was asked about."""
+
+    characters = 0
+
+    def count(self, text: str) -> int:
+        self.characters += len(text)
+        return EstimatedCounter().count(text)
+
+
+def test_no_more_of_ten_megabytes_is_counted_than_may_enter() -> None:
+    counter = CounterOfWork()
+    window = Window("conversation", WindowPolicy(), counter)
+    take_turn(window, "word " * 2_000_000)
+    assert counter.characters < 4_000 * 8 * 3
+
+
+def test_ten_megabytes_of_blanks_enter_as_little() -> None:
+    window = Window("conversation", WindowPolicy(), EstimatedCounter())
+    window.open("what is it?")
+    window.add(Message.assistant(tool_calls=(CALL,)))
+    window.add(Message.tool(CALL.id, CALL.name, " " * 10_000_000))
+    assert len(window.messages()[-1].content) < 4_000 * 8 + 100
