@@ -131,6 +131,16 @@ class PlainWindow:
         system = [Message.system(self.system)] if self.system else []
         return (*system, *(message for exchange in self.exchanges for message in exchange))
 
+    def view(self, wanted: frozenset[str], match: str, excluded: frozenset[str]) -> tuple[Message, ...]:
+        matches = {"any": any, "all": all}[match]
+        older = [
+            exchange
+            for exchange, tags in zip(self.exchanges[:-1], self.tags[:-1], strict=True)
+            if (not wanted or matches(tag in tags for tag in wanted)) and not any(tag in tags for tag in excluded)
+        ]
+        system = [Message.system(self.system)] if self.system else []
+        return (*system, *(message for exchange in [*older, *self.exchanges[-1:]] for message in exchange))
+
     def tag_distribution(self) -> dict[str, int]:
         return {tag: sum(tag in tags for tags in self.tags) for tag in set[str]().union(*self.tags)}
 

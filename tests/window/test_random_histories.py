@@ -1,6 +1,7 @@
 """The window against a plain one, over anything that can happen to it, in any order."""
 
 from dataclasses import replace
+from typing import Literal
 
 from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -144,6 +145,12 @@ class WindowMachine(RuleBasedStateMachine):
         place = data.draw(st.integers(0, len(self.plain.numbers) - 1))
         self.window.tag_exchange(self.plain.numbers[place], add=added, remove=removed - {"input"})
         self.plain.tags[place] = self.plain.tags[place] - (removed - {"input"}) | added
+
+    @rule(wanted=tags, match=st.sampled_from(["any", "all"]), excluded=tags)
+    def view(self, wanted: frozenset[str], match: Literal["any", "all"], excluded: frozenset[str]) -> None:
+        view = self.window.messages(tags=wanted, match=match, exclude=excluded)
+        assert said(view) == said(self.plain.view(wanted, match, excluded))
+        assert bool(defects(view)) == bool(self.unanswered)
 
     @rule(prompt=texts)
     def set_system(self, prompt: str) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 import gc
+from typing import Any
 
 import pytest
 
@@ -85,6 +86,66 @@ def test_empty_prompt_takes_the_system_message_away(window: Window) -> None:
 def test_prompt_is_not_part_of_the_history_budget(window: Window) -> None:
     window.set_system("x" * 5000)
     assert (window.stats().prefix_tokens, window.stats().current_tokens) == (5004, 0)
+
+
+@pytest.fixture
+def rooms(window: Window) -> Window:
+    """A window with exchanges about rooms, and a newest one about none."""
+    for text, tags in (
+        ("one", {"hall"}),
+        ("two", {"hall", "attic"}),
+        ("three", {"attic", "route:local"}),
+        ("four", {}),
+    ):
+        window.record((Message.user(text),), tags=tags)
+    return window
+
+
+@pytest.mark.parametrize(
+    ("view", "expected"),
+    [
+        ({"tags": {"hall"}}, ["one", "two", "four"]),
+        ({"tags": {"hall", "attic"}}, ["one", "two", "three", "four"]),
+        ({"tags": {"hall", "attic"}, "match": "all"}, ["two", "four"]),
+        ({"tags": {"cellar"}}, ["four"]),
+        ({"tags": set(), "match": "all"}, ["one", "two", "three", "four"]),
+        ({"exclude": {"route:local"}}, ["one", "two", "four"]),
+        ({"exclude": ["input"]}, ["four"]),
+        ({"tags": {"attic"}, "exclude": {"hall"}}, ["three", "four"]),
+        ({}, ["one", "two", "three", "four"]),
+    ],
+)
+def test_view_shows_the_exchanges_with_these_tags_and_the_newest(
+    rooms: Window, view: dict[str, Any], expected: list[str]
+) -> None:
+    assert [message.content for message in rooms.messages(**view)] == ["You are a helpful home.", *expected]
+
+
+def test_view_ends_with_the_open_exchange(rooms: Window) -> None:
+    rooms.open("five")
+    assert [message.content for message in rooms.messages(tags={"hall"})][1:] == ["one", "two", "five"]
+
+
+def test_view_of_an_empty_window_is_the_prompt(window: Window) -> None:
+    assert said(window.messages(tags={"hall"})) == said((Message.system("You are a helpful home."),))
+
+
+def test_view_leaves_the_window_as_it_is(rooms: Window) -> None:
+    before = rooms.messages(), rooms.stats()
+    rooms.messages(tags={"hall"}, exclude={"attic"})
+    assert (rooms.messages(), rooms.stats()) == before
+
+
+@pytest.mark.parametrize("match", ["some", "", None, "ANY"])
+def test_view_matches_any_or_all(rooms: Window, match: Any) -> None:
+    with pytest.raises(ValueError, match="match must be"):
+        rooms.messages(match=match)
+
+
+@pytest.mark.parametrize("view", [{"tags": "hall"}, {"exclude": "hall"}, {"tags": {""}}])
+def test_tags_of_a_view_are_checked(rooms: Window, view: dict[str, Any]) -> None:
+    with pytest.raises(InvalidTag):
+        rooms.messages(**view)
 
 
 def test_statistics_of_a_window_in_use(window: Window) -> None:

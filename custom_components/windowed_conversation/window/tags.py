@@ -1,6 +1,6 @@
 """The tags that messages carry: which are automatic, and what a tag may be. What tags do is the window's business."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 
 from .errors import InvalidTag
@@ -41,6 +41,23 @@ def checked_tags(tags: Iterable[str]) -> frozenset[str]:
         if len(tag) > MAX_TAG_LENGTH:
             raise InvalidTag(f"a tag has at most {MAX_TAG_LENGTH} characters, not {len(tag)}")
     return checked
+
+
+def tag_filter(tags: Iterable[str], match: str, exclude: Iterable[str]) -> Callable[[frozenset[str]], bool]:
+    """Return what tells whether an exchange with certain tags is to be shown.
+
+    One is that has any, or all, of `tags`, or where no tags are asked for, and none of `exclude`. Raises `InvalidTag`,
+    and `ValueError` where `match` is neither "any" nor "all".
+    """
+    if match not in {"any", "all"}:
+        raise ValueError(f"match must be 'any' or 'all', not {match!r}")
+    wanted, unwanted = checked_tags(tags), checked_tags(exclude)
+
+    def shows(found: frozenset[str]) -> bool:
+        is_wanted = wanted <= found if match == "all" or not wanted else bool(wanted & found)
+        return is_wanted and not unwanted & found
+
+    return shows
 
 
 class TagCounts:

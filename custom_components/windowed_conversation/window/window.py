@@ -4,8 +4,9 @@ What may stand in an exchange is decided in `exchange`, what a message costs in 
 """
 
 from collections.abc import Callable, Iterable
+from itertools import chain
 import time
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from .entry import as_kept, entered, question
 from .errors import ExchangeStillOpen, InvalidMessage, NoOpenExchange, UnknownExchange
@@ -15,7 +16,7 @@ from .messages import Message, Role
 from .policy import WindowPolicy
 from .restore import Snapshot
 from .stats import Evicted, WindowStats
-from .tags import IMPORTANT, NO_TAGS, TagCounts, checked_tags
+from .tags import IMPORTANT, NO_TAGS, TagCounts, checked_tags, tag_filter
 from .tokens import TokenCounter
 from .tool_results import capped, stubbed
 
@@ -75,9 +76,21 @@ class Window:
         """Whether an exchange is open."""
         return self._open is not None
 
-    def messages(self) -> tuple[Message, ...]:
-        """Return what to send: the system message, then whole exchanges, oldest first, the open one last."""
-        return tuple(self._sent)
+    def messages(
+        self, *, tags: Iterable[str] = (), match: Literal["any", "all"] = "any", exclude: Iterable[str] = ()
+    ) -> tuple[Message, ...]:
+        """Return what to send: the system message, then whole exchanges, oldest first, the open one last.
+
+        With `tags`, of the older exchanges only those that have any of them, or all; never those that have a tag in
+        `exclude`. The system message and the newest exchange are always there. Raises `InvalidTag`, and `ValueError`
+        for another `match`.
+        """
+        if not tags and not exclude and match == "any":
+            return tuple(self._sent)
+        shows = tag_filter(tags, match, exclude)
+        exchanges = [*self._history, *filter(None, [self._open])]
+        shown = [*filter(lambda exchange: shows(exchange.tags), exchanges[:-1]), *exchanges[-1:]]
+        return (*self._sent[: self._first], *chain.from_iterable(exchange.messages for exchange in shown))
 
     def stats(self) -> WindowStats:
         """Return the figures of this moment."""
