@@ -21,7 +21,7 @@ from .const import (
 
 _DEFAULTS = {
     CONF_HISTORY_TOKENS: DEFAULT_POLICY.history_tokens,
-    CONF_TRIM_SHARE: round(DEFAULT_POLICY.trim_share * 100),
+    CONF_TRIM_SHARE: round(DEFAULT_POLICY.share * 100),
     CONF_EXPIRY_HOURS: DEFAULT_EXPIRY_HOURS,
 }
 

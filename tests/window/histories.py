@@ -26,7 +26,7 @@ _ids = count()
 
 texts = st.integers(0, 60).map("x".__mul__)
 long_texts = st.sampled_from([0, 20, 60, 200, 400, 900]).map("x".__mul__)
-budgets, shares, tool_turns = st.integers(1, 800), st.floats(0, 0.9), st.integers(1, 3)
+budgets, shares, tool_turns = st.integers(1, 800), st.none() | st.floats(0, 0.9), st.integers(1, 3)
 keeping = st.builds(WindowPolicy, budgets, shares, st.just("keep"))
 stubbing = st.builds(WindowPolicy, budgets, shares)
 stubbing_late = st.builds(WindowPolicy, budgets, shares, max_tool_turns=tool_turns)

@@ -14,7 +14,7 @@ def after_trim(
     """Return the places of the exchanges that a policy leaves of these, when a trim is `due` or the budget exceeded."""
     kept = list(range(len(exchanges)))
     if due or _cost(exchanges) > policy.history_tokens:
-        low_water = (1 - policy.trim_share) * policy.history_tokens
+        low_water = (1 - policy.share) * policy.history_tokens
         for going, limit in (("ephemeral", low_water), ("ordinary", low_water), ("important", policy.history_tokens)):
             for place in range(len(exchanges) - 1):
                 if goes_with(tags[place]) == going and _cost([exchanges[left] for left in kept]) > limit:

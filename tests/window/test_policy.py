@@ -4,6 +4,7 @@ from decimal import Decimal
 from math import inf, nan
 from typing import Any
 
+from hypothesis import given, strategies as st
 import pytest
 
 from custom_components.windowed_conversation.window import WindowPolicy
@@ -17,7 +18,7 @@ def test_impossible_budget_is_refused_by_name(value: Any) -> None:
         WindowPolicy(history_tokens=value)
 
 
-@pytest.mark.parametrize("value", [-0.01, 0.91, 1, 25, nan, inf, -inf, False, True, None, "0.25", 10**400])
+@pytest.mark.parametrize("value", [-0.01, 0.91, 1, 25, nan, inf, -inf, False, True, "0.25", 10**400])
 def test_impossible_trim_share_is_refused_by_name(value: Any) -> None:
     with pytest.raises(ValueError, match="trim_share"):
         WindowPolicy(trim_share=value)
@@ -44,6 +45,28 @@ def test_unknown_way_with_tool_results_is_refused_by_name(value: Any) -> None:
 @pytest.mark.parametrize("share", [0, 0.0, 0.25, 0.9])
 def test_share_may_be_from_none_to_nine_tenths(share: float) -> None:
     assert WindowPolicy(trim_share=share).trim_share == share
+
+
+@pytest.mark.parametrize(
+    ("budget", "share"),
+    [(1, 0.25), (8_000, 0.25), (16_000, 0.25), (20_000, 0.225), (24_000, 0.2), (32_000, 0.15), (1_000_000, 0.15)],
+)
+def test_share_follows_the_budget_where_none_is_given(budget: int, share: float) -> None:
+    assert WindowPolicy(budget).share == pytest.approx(share)
+
+
+def test_given_share_stays_whatever_the_budget() -> None:
+    assert WindowPolicy(100_000, trim_share=0.4).share == 0.4
+
+
+@given(st.integers(1, 100_000), st.integers(1, 100_000))
+def test_larger_budget_never_retains_less_after_a_trim(one: int, other: int) -> None:
+    assert (one <= other) == (WindowPolicy(one).low_water <= WindowPolicy(other).low_water)
+
+
+def test_policy_is_made_as_the_contract_says() -> None:
+    policy = WindowPolicy(history_tokens=8000, trim_share=0.25, tool_results="stub", max_tool_turns=None)
+    assert policy == WindowPolicy(8000, 0.25)
 
 
 def test_whole_number_from_a_form_becomes_an_integer() -> None:
