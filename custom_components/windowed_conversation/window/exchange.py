@@ -3,15 +3,15 @@
 What makes one valid is decided here; which of them are still sent is the window's business.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from .errors import DuplicateToolCall, InvalidMessage, InvalidTag, UnansweredToolCalls, UnknownToolCall
 from .messages import Message, Role, ToolCall
 from .tags import AUTOMATIC, NO_TAGS
 
 
-@dataclass(frozen=True, slots=True)
-class Exchange:
+class Exchange(NamedTuple):
     """A closed exchange; `tags` are its own and those of its messages, `tokens` is the sum over its messages.
 
     `number` is its identity in its window, counted from 1 in the order in which exchanges were closed, 0 at rest.
@@ -27,7 +27,7 @@ class Exchange:
     def numbered(self, number: int) -> Exchange:
         """Return the exchange with another number, its tool results as open to stubs as any."""
         has_results = any(message.role == Role.TOOL for message in self.messages)
-        return replace(self, number=number, whole_results=has_results)
+        return self._replace(number=number, whole_results=has_results)
 
     def retagged(self, added: frozenset[str], removed: frozenset[str]) -> Exchange:
         """Return the exchange with other tags, on its messages too; raises `InvalidTag` for automatic ones removed."""
@@ -37,7 +37,7 @@ class Exchange:
             replace(message, tags=message.tags - removed) if message.tags & removed else message
             for message in self.messages
         )
-        return replace(self, messages=messages, tags=self.tags - removed | added)
+        return self._replace(messages=messages, tags=self.tags - removed | added)
 
 
 class OpenExchange:

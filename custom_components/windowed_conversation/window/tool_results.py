@@ -3,9 +3,7 @@
 When that happens is the policy's and the window's business.
 """
 
-from collections.abc import Iterable
 from dataclasses import replace
-from itertools import chain
 import json
 
 from .entry import rewritten
@@ -49,28 +47,26 @@ def _shorter(length: int, tokens: int, limit: int) -> int:
 
 def stubbed(exchange: Exchange, counter: TokenCounter) -> Exchange:
     """Return an exchange with a stub for each of its tool results that is longer than one."""
-    messages = exchange.messages
-    calls = {call.id: call for call in chain.from_iterable(message.tool_calls for message in messages)}
-    written = tuple(
-        _stub(message, calls[message.tool_call_id or ""], counter) if message.role == Role.TOOL else message
-        for message in messages
-    )
-    return Exchange(written, exchange.tags, _tokens(written), exchange.number)
-
-
-def _tokens(messages: Iterable[Message]) -> int:
-    return sum(message.tokens or 0 for message in messages)
+    messages, tokens = list(exchange.messages), exchange.tokens
+    calls: dict[str | None, ToolCall] = {}
+    for place, message in enumerate(messages):
+        for call in message.tool_calls:
+            calls[call.id] = call
+        if message.role == Role.TOOL and len(message.content) > _LONGEST_PART:
+            messages[place] = stub = _stub(message, calls[message.tool_call_id], counter)
+            tokens += (stub.tokens or 0) - (message.tokens or 0)
+    return Exchange(tuple(messages), exchange.tags, tokens, exchange.number)
 
 
 def _stub(result: Message, call: ToolCall, counter: TokenCounter) -> Message:
     content = result.content
-    if len(content) <= len(_STUB_BEGINS) or content.startswith(_STUB_BEGINS):
+    if content.startswith(_STUB_BEGINS):
         return result
     called = f"{_one_line(call.name)} {_one_line(_encode_json(dict(call.arguments)))}"
     text = f"{_STUB_BEGINS}{called}: {result.tokens} tokens, beginning with {_one_line(content)}]"
     if len(text) >= len(content):
         return result
-    tokens = message_tokens(replace(result, content=text), counter)
+    tokens = message_tokens(rewritten(result, text, 0), counter)
     return result if tokens >= (result.tokens or 0) else rewritten(result, text, tokens)
 
 
