@@ -25,7 +25,7 @@ type Tagged = tuple[Exchange, frozenset[str]]
 _ids = count()
 
 texts = st.integers(0, 60).map("x".__mul__)
-long_texts = st.sampled_from([0, 20, 60, 200, 400, 900]).map("x".__mul__)
+long_texts = st.sampled_from([0, 20, 60, 150, 200, 400, 900]).map("x".__mul__)
 budgets, shares, tool_turns = st.integers(1, 800), st.none() | st.floats(0, 0.9), st.integers(1, 3)
 keeping = st.builds(WindowPolicy, budgets, shares, st.just("keep"))
 stubbing = st.builds(WindowPolicy, budgets, shares)

@@ -175,6 +175,18 @@ def test_rule_4_nothing_goes_until_the_budget_is_exceeded(history: list[Exchange
 
 
 @by_rule
+@given(histories, keeping)
+def test_rule_4_the_budget_may_be_filled_to_the_last_token(history: list[Exchange], policy: WindowPolicy) -> None:
+    everything = tuple(message for exchange in history for message in exchange)
+    exact, short = (WindowPolicy(cost(everything) - less, policy.trim_share, "keep") for less in (0, 1))
+    filled, overflowing = new_window(exact), new_window(short)
+    play(filled, history)
+    play(overflowing, [*history, (Message.user(""),)])
+    assert said(filled.messages()) == said(everything)
+    assert len(overflowing.messages()) < len(everything) + 1
+
+
+@by_rule
 @given(histories, exchanges(), keeping)
 def test_rule_4_a_trim_goes_down_to_the_low_water_mark_and_no_further(
     history: list[Exchange], newest: Exchange, policy: WindowPolicy
@@ -327,6 +339,39 @@ def test_rule_8_abort_leaves_the_window_as_it_was_before_open(
     window.set_system("Another prompt.")
     window.abort()
     assert (window.messages(), window.stats()) == before
+
+
+@by_rule
+@given(tagged_histories, exchanges(), policies)
+def test_rule_8_what_is_kept_of_a_window_during_a_turn_is_what_an_abort_leaves(
+    history: list[Tagged], newest: Exchange, policy: WindowPolicy
+) -> None:
+    window, restored = new_window(policy), new_window(policy)
+    for exchange, tagged in history:
+        window.record(exchange, tagged)
+    before = window.snapshot()
+    window.open(newest[0].content)
+    for message in newest[1:]:
+        window.add(message)
+    assert window.snapshot() == before
+    restored.restore(before)
+    window.abort()
+    assert (restored.messages(), restored.stats()) == (window.messages(), window.stats())
+
+
+@by_rule
+@given(tagged_histories, tagged_histories, policies)
+def test_rule_8_a_restored_window_goes_on_as_if_nothing_had_happened(
+    history: list[Tagged], later: list[Tagged], policy: WindowPolicy
+) -> None:
+    window, restored = new_window(policy), new_window(policy)
+    for exchange, tagged in history:
+        window.record(exchange, tagged)
+    restored.restore(window.snapshot())
+    for exchange, tagged in later:
+        window.record(exchange, tagged)
+        restored.record(exchange, tagged)
+        assert (restored.messages(), restored.stats()) == (window.messages(), window.stats())
 
 
 @by_rule

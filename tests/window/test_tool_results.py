@@ -113,6 +113,27 @@ def test_older_results_are_replaced_only_at_a_trim() -> None:
     assert (kept, window.stats().trims, window.stats().evicted_exchanges) == ([False] * 4 + [True] * 2, 1, 0)
 
 
+def test_results_of_the_open_exchange_are_those_of_the_newest_tool_turn() -> None:
+    window = new_window(WindowPolicy(4_000, max_tool_turns=1))
+    take_turn(window, STATES)
+    window.open("and now?")
+    window.add(Message.assistant(tool_calls=(CALL,)))
+    window.add(Message.tool(CALL.id, CALL.name, STATES))
+    window.add(Message.assistant("x" * 1_000))
+    assert [text == STATES for text in tool_texts(window)] == [False, True]
+
+
+def test_restored_window_keeps_the_results_of_as_many_tool_turns() -> None:
+    policy = WindowPolicy(8_000, max_tool_turns=2)
+    window, restored = new_window(policy), new_window(policy)
+    for _ in range(4):
+        take_turn(window, STATES)
+    restored.restore(window.snapshot())
+    for _ in range(2):
+        take_turn(restored, STATES)
+    assert [text == STATES for text in tool_texts(restored)] == [False] * 4 + [True] * 2
+
+
 def test_results_from_before_the_policy_changed_are_replaced_at_the_next_trim() -> None:
     window = new_window(WindowPolicy(8_000, tool_results="keep"))
     for _ in range(5):
