@@ -17,7 +17,14 @@ import pytest
 
 from custom_components.windowed_conversation import PLATFORMS, config_flow
 from custom_components.windowed_conversation.bridge.errors import _FAILURES, Failure, failure_of
-from custom_components.windowed_conversation.const import CONF_ROUTING, CONF_SCOPE, DOMAIN, SUBENTRY_CONVERSATION
+from custom_components.windowed_conversation.const import (
+    CONF_PERSISTENCE,
+    CONF_ROUTING,
+    CONF_SCOPE,
+    DOMAIN,
+    SUBENTRY_CONVERSATION,
+    Persistence,
+)
 from custom_components.windowed_conversation.providers.errors import RateLimited
 from custom_components.windowed_conversation.sensor import _SENSORS, _TOTALS
 from custom_components.windowed_conversation.services import ATTR_CONTENT, WindowContent
@@ -274,8 +281,9 @@ def test_every_sensor_has_a_name_and_an_icon() -> None:
 
 def test_every_choice_has_its_text() -> None:
     assert TEXTS["entity"]["sensor"]["last_route"]["state"].keys() == set(LastRoute)
-    assert TEXTS["selector"].keys() == {CONF_ROUTING, CONF_SCOPE, ATTR_CONTENT}
+    assert TEXTS["selector"].keys() == {CONF_PERSISTENCE, CONF_ROUTING, CONF_SCOPE, ATTR_CONTENT}
     assert TEXTS["selector"][CONF_SCOPE]["options"].keys() == set(Scope)
+    assert TEXTS["selector"][CONF_PERSISTENCE]["options"].keys() == set(Persistence)
     assert TEXTS["selector"][CONF_ROUTING]["options"].keys() == set(Routing)
     assert TEXTS["selector"][ATTR_CONTENT]["options"].keys() == set(WindowContent)
 

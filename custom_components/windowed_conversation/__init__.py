@@ -13,12 +13,13 @@ from homeassistant.helpers import config_validation as cv
 from homeassistant.helpers.event import async_track_time_interval
 from homeassistant.helpers.typing import ConfigType
 
-from .agent import Account, AccountData, Agent, AgentConfig, async_forget_gone, async_windows
+from .agent import Account, AccountData, Agent, AgentConfig, async_agent_ids, async_forget_gone, async_windows
 from .bridge.account import async_create_provider
 from .bridge.calibration import async_calibrations, async_remove_calibrations
 from .bridge.errors import failure_of
+from .bridge.storage import async_remove_stores, async_window_store
 from .const import CONF_PROVIDER, DOMAIN, PROVIDER_NONE, SUBENTRY_CONVERSATION
-from .health import async_review_windows, async_withdraw_report
+from .health import async_report_damage, async_review_windows, async_withdraw_report
 from .providers.errors import AuthError, ProviderError
 from .providers.events import Provider
 from .services import async_setup_services
@@ -39,7 +40,7 @@ async def async_setup(hass: HomeAssistant, config: ConfigType) -> bool:
 
 async def async_setup_entry(hass: HomeAssistant, entry: Account) -> bool:
     """Set up an account: reach its server, then set up its agents."""
-    _async_forget_gone(hass)
+    await _async_forget_gone(hass)
     provider = await _async_provider(hass, entry)
     calibrations = await async_calibrations(hass, entry.entry_id)
     agents = {}
@@ -54,7 +55,10 @@ async def async_setup_entry(hass: HomeAssistant, entry: Account) -> bool:
             ) from err
         counter = calibrations.counter(subentry.subentry_id, config.model)
         windows = async_windows(hass, subentry.subentry_id, config, counter)
-        agents[subentry.subentry_id] = Agent(config, provider, windows, counter, calibrations.learn)
+        store = await async_window_store(hass, subentry.subentry_id, windows, config.persistence)
+        async_report_damage(hass, subentry.subentry_id, config.name, await store.async_damaged_file())
+        agents[subentry.subentry_id] = agent = Agent(config, provider, windows, counter, calibrations.learn)
+        entry.async_on_unload(agent.listen(store.save_soon))
         async_review_windows(hass, subentry.subentry_id, config.name, windows)
     entry.runtime_data = AccountData(provider, agents, _set_up_as(entry))
     await hass.config_entries.async_forward_entry_setups(entry, PLATFORMS)
@@ -79,13 +83,13 @@ async def async_unload_entry(hass: HomeAssistant, entry: Account) -> bool:
 async def async_remove_entry(hass: HomeAssistant, entry: Account) -> None:
     """Forget the conversations of an account that is removed, and what was learned of its models."""
     await async_remove_calibrations(hass, entry.entry_id)
-    _async_forget_gone(hass)
+    await _async_forget_gone(hass)
 
 
-@callback
-def _async_forget_gone(hass: HomeAssistant) -> None:
+async def _async_forget_gone(hass: HomeAssistant) -> None:
     for agent_id in async_forget_gone(hass):
         async_withdraw_report(hass, agent_id)
+    await async_remove_stores(hass, async_agent_ids(hass))
 
 
 async def _async_provider(hass: HomeAssistant, entry: Account) -> Provider | None:
@@ -119,5 +123,7 @@ async def _async_update(hass: HomeAssistant, entry: Account) -> None:
         hass.config_entries.async_schedule_reload(entry.entry_id)
         return
     for subentry_id, agent in account.agents.items():
-        agent.configure(AgentConfig.from_entry(entry, entry.subentries[subentry_id]))
+        config = AgentConfig.from_entry(entry, entry.subentries[subentry_id])
+        agent.configure(config)
+        await async_window_store(hass, subentry_id, agent.windows, config.persistence)
         async_review_windows(hass, subentry_id, agent.config.name, agent.windows)

@@ -20,6 +20,7 @@ from .const import (
     CONF_FIRST_WORD_TIMEOUT,
     CONF_HISTORY_TOKENS,
     CONF_LIMITS,
+    CONF_PERSISTENCE,
     CONF_PROVIDER,
     CONF_REPLY_TOKENS,
     CONF_ROUTING,
@@ -29,12 +30,14 @@ from .const import (
     CONF_TURN_TIMEOUT,
     DEFAULT_EXPIRY_HOURS,
     DEFAULT_LIMITS,
+    DEFAULT_PERSISTENCE,
     DEFAULT_POLICY,
     DEFAULT_REPLY_TOKENS,
     DEFAULT_ROUTING,
     DEFAULT_SCOPE,
     DOMAIN,
     PROVIDER_NONE,
+    Persistence,
 )
 from .providers.events import Provider
 from .turn.deadlines import Limits
@@ -73,6 +76,7 @@ class AgentConfig:
     reply_tokens: int
     limits: Limits
     expiry_seconds: float
+    persistence: Persistence
 
     @classmethod
     def from_entry(cls, entry: ConfigEntry, subentry: ConfigSubentry) -> Self:
@@ -92,6 +96,7 @@ class AgentConfig:
             reply_tokens=int(data.get(CONF_REPLY_TOKENS, DEFAULT_REPLY_TOKENS)),
             limits=_limits(data.get(CONF_LIMITS, {})),
             expiry_seconds=_expiry_seconds(entry.options),
+            persistence=Persistence(entry.options.get(CONF_PERSISTENCE, DEFAULT_PERSISTENCE)),
         )
 
 
@@ -214,11 +219,16 @@ def async_windows(
 
 
 @callback
+def async_agent_ids(hass: HomeAssistant) -> set[str]:
+    """Return the ids of the agents of all accounts, set up or not."""
+    return {agent_id for account in hass.config_entries.async_entries(DOMAIN) for agent_id in account.subentries}
+
+
+@callback
 def async_forget_gone(hass: HomeAssistant) -> set[str]:
     """Forget the conversations of agents that no account has any more; returns the ids of those agents."""
     registries = hass.data.setdefault(_WINDOWS, {})
-    there = {agent_id for account in hass.config_entries.async_entries(DOMAIN) for agent_id in account.subentries}
-    gone = registries.keys() - there
+    gone = registries.keys() - async_agent_ids(hass)
     for agent_id in gone:
         del registries[agent_id]
     return gone

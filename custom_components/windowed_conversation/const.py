@@ -1,5 +1,7 @@
 """The names and defaults of the configuration. What they mean together is `AgentConfig`'s business."""
 
+from enum import StrEnum
+
 from .turn.deadlines import Limits
 from .turn.routing import Routing
 from .turn.scope import Scope
@@ -12,6 +14,7 @@ CONF_EXPIRY_HOURS = "expiry_hours"
 CONF_FIRST_WORD_TIMEOUT = "first_word_timeout"
 CONF_HISTORY_TOKENS = "history_tokens"
 CONF_LIMITS = "limits"
+CONF_PERSISTENCE = "persistence"
 CONF_PROVIDER = "provider"
 CONF_REPLY_TOKENS = "reply_tokens"
 CONF_ROUTING = "routing"
@@ -19,6 +22,15 @@ CONF_SCOPE = "scope"
 CONF_TOOL_ITERATIONS = "max_tool_iterations"
 CONF_TRIM_SHARE = "trim_share"
 CONF_TURN_TIMEOUT = "turn_timeout"
+
+
+class Persistence(StrEnum):
+    """Which conversations are kept over a restart: none, those with the user's own ids, or all."""
+
+    OFF = "off"
+    OWN = "own"
+    ALL = "all"
+
 
 PROVIDER_NONE = "none"
 PROVIDER_OPENAI_CHAT = "openai_chat"
@@ -31,6 +43,7 @@ DEFAULT_SCOPE = Scope.CONVERSATION
 DEFAULT_POLICY = WindowPolicy(history_tokens=8000, trim_share=0.25)
 DEFAULT_LIMITS = Limits(silence=10.0, turn=60.0, tool_iterations=10)
 DEFAULT_EXPIRY_HOURS = 24
+DEFAULT_PERSISTENCE = Persistence.OWN
 DEFAULT_REPLY_TOKENS = 1000
 
 # The address that the account form suggests; any compatible server's goes there too.

@@ -1,4 +1,6 @@
-"""What the user has to know about a window: repair issues."""
+"""What the user has to know about an agent's windows: repair issues."""
+
+from pathlib import Path
 
 from homeassistant.components.conversation import DOMAIN as CONVERSATION_DOMAIN
 from homeassistant.components.homeassistant.exposed_entities import async_should_expose
@@ -67,5 +69,23 @@ def async_report_model(hass: HomeAssistant, agent_id: str, agent_name: str, shor
 @callback
 def async_withdraw_report(hass: HomeAssistant, agent_id: str) -> None:
     """Withdraw the repair issues of an agent."""
-    for kind in ("window_too_small", "model_too_small"):
+    for kind in ("window_too_small", "model_too_small", "conversations_damaged"):
         ir.async_delete_issue(hass, DOMAIN, f"{kind}_{agent_id}")
+
+
+@callback
+def async_report_damage(hass: HomeAssistant, agent_id: str, agent_name: str, set_aside: Path | None) -> None:
+    """Raise a repair issue while there is a file of conversations that could not be read."""
+    issue_id = f"conversations_damaged_{agent_id}"
+    if set_aside is None:
+        ir.async_delete_issue(hass, DOMAIN, issue_id)
+        return
+    ir.async_create_issue(
+        hass,
+        DOMAIN,
+        issue_id,
+        is_fixable=False,
+        severity=ir.IssueSeverity.ERROR,
+        translation_key="conversations_damaged",
+        translation_placeholders={"agent": agent_name, "path": str(set_aside)},
+    )

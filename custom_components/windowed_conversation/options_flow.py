@@ -8,21 +8,27 @@ from homeassistant.helpers.selector import (
     NumberSelector,
     NumberSelectorConfig,
     NumberSelectorMode,
+    SelectSelector,
+    SelectSelectorConfig,
 )
 import probatio
 
 from .const import (
     CONF_EXPIRY_HOURS,
     CONF_HISTORY_TOKENS,
+    CONF_PERSISTENCE,
     CONF_TRIM_SHARE,
     DEFAULT_EXPIRY_HOURS,
+    DEFAULT_PERSISTENCE,
     DEFAULT_POLICY,
+    Persistence,
 )
 
 _DEFAULTS = {
     CONF_HISTORY_TOKENS: DEFAULT_POLICY.history_tokens,
     CONF_TRIM_SHARE: round(DEFAULT_POLICY.share * 100),
     CONF_EXPIRY_HOURS: DEFAULT_EXPIRY_HOURS,
+    CONF_PERSISTENCE: DEFAULT_PERSISTENCE,
 }
 
 _SMALLEST_WINDOW = 100
@@ -53,11 +59,13 @@ def _schema() -> probatio.Schema:
         mode=NumberSelectorMode.BOX,
         unit_of_measurement=UnitOfTime.HOURS,
     )
+    persistence = SelectSelectorConfig(options=list(Persistence), translation_key=CONF_PERSISTENCE)
     return probatio.Schema(
         {
             probatio.Required(CONF_HISTORY_TOKENS): window_size_selector(),
             probatio.Required(CONF_TRIM_SHARE): NumberSelector(share),
             probatio.Required(CONF_EXPIRY_HOURS): NumberSelector(expiry),
+            probatio.Required(CONF_PERSISTENCE): SelectSelector(persistence),
         }
     )
 
@@ -68,6 +76,8 @@ class WindowOptionsFlow(OptionsFlow):
     async def async_step_init(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
         """Ask for the settings; the account's listener applies them."""
         if user_input is not None:
-            return self.async_create_entry(data={key: int(value) for key, value in user_input.items()})
+            # whole numbers come as floats
+            data = {key: int(value) if isinstance(value, float) else value for key, value in user_input.items()}
+            return self.async_create_entry(data=data)
         known = _DEFAULTS | dict(self.config_entry.options)
         return self.async_show_form(step_id="init", data_schema=self.add_suggested_values_to_schema(_schema(), known))

@@ -4,13 +4,18 @@ from homeassistant.core import HomeAssistant
 from homeassistant.data_entry_flow import FlowResultType, InvalidData
 import pytest
 
-from custom_components.windowed_conversation.const import CONF_EXPIRY_HOURS, CONF_HISTORY_TOKENS, CONF_TRIM_SHARE
+from custom_components.windowed_conversation.const import (
+    CONF_EXPIRY_HOURS,
+    CONF_HISTORY_TOKENS,
+    CONF_PERSISTENCE,
+    CONF_TRIM_SHARE,
+)
 from custom_components.windowed_conversation.window import EstimatedCounter, Message, message_tokens
 from demo.model_server import ModelServer
 
 from .conftest import Say, Submit, speech
 
-SMALL = {CONF_HISTORY_TOKENS: 1000, CONF_TRIM_SHARE: 25, CONF_EXPIRY_HOURS: 24}
+SMALL = {CONF_HISTORY_TOKENS: 1000, CONF_TRIM_SHARE: 25, CONF_EXPIRY_HOURS: 24, CONF_PERSISTENCE: "own"}
 
 
 @pytest.fixture
@@ -20,7 +25,7 @@ async def options_form(home: HomeAssistant, entry) -> Submit:
     return Submit(home, flows, await flows.async_init(entry.entry_id))
 
 
-def suggested(form: Submit) -> dict[str, int]:
+def suggested(form: Submit) -> dict[str, int | str]:
     """Return what the form suggests, by field."""
     return {str(field): field.description["suggested_value"] for field in form.shown["data_schema"].schema}
 
@@ -32,15 +37,16 @@ def history_tokens(body: dict) -> int:
 
 
 async def test_defaults_are_suggested(options_form: Submit) -> None:
-    assert suggested(options_form) == {CONF_HISTORY_TOKENS: 8000, CONF_TRIM_SHARE: 25, CONF_EXPIRY_HOURS: 24}
+    assert suggested(options_form) == SMALL | {CONF_HISTORY_TOKENS: 8000}
 
 
 async def test_what_was_entered_is_kept_as_whole_numbers(home: HomeAssistant, options_form: Submit, entry) -> None:
-    done = await options_form(history_tokens=1000.0, trim_share=10.0, expiry_hours=48.0)
+    done = await options_form(history_tokens=1000.0, trim_share=10.0, expiry_hours=48.0, persistence="all")
 
     assert done["type"] is FlowResultType.CREATE_ENTRY
-    assert entry.options == {CONF_HISTORY_TOKENS: 1000, CONF_TRIM_SHARE: 10, CONF_EXPIRY_HOURS: 48}
-    assert {type(value) for value in entry.options.values()} == {int}
+    numbers = {CONF_HISTORY_TOKENS: 1000, CONF_TRIM_SHARE: 10, CONF_EXPIRY_HOURS: 48}
+    assert entry.options == numbers | {CONF_PERSISTENCE: "all"}
+    assert {type(entry.options[name]) for name in numbers} == {int}
     again = Submit(home, home.config_entries.options, await home.config_entries.options.async_init(entry.entry_id))
     assert suggested(again) == entry.options
 
@@ -57,6 +63,7 @@ async def test_what_was_entered_is_kept_as_whole_numbers(home: HomeAssistant, op
         {CONF_TRIM_SHARE: 91},
         {CONF_EXPIRY_HOURS: 0},
         {CONF_EXPIRY_HOURS: 8761},
+        {CONF_PERSISTENCE: "some"},
     ],
 )
 async def test_value_out_of_range_is_refused(options_form: Submit, entry, wrong: dict) -> None:
@@ -75,7 +82,7 @@ async def test_value_out_of_range_is_refused(options_form: Submit, entry, wrong:
     ],
 )
 async def test_whole_range_reaches_the_agent(options_form: Submit, entry, agent_of, least_and_most: dict) -> None:
-    await options_form(**least_and_most)
+    await options_form(**SMALL | least_and_most)
 
     config = agent_of(entry).config
     assert config.policy.history_tokens == least_and_most[CONF_HISTORY_TOKENS]

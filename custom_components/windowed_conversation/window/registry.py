@@ -12,6 +12,7 @@ import time
 
 from .errors import WindowBusy
 from .policy import WindowPolicy
+from .restore import Snapshot
 from .window import Window
 
 # The turns that the current task is part of: a turn that leads to itself would wait for ever. A task that outlives
@@ -170,3 +171,17 @@ class WindowRegistry[K: Hashable = str]:
             unused = (key for key, slot in self._slots.items() if not slot.users)
             for key in list(islice(unused, surplus)):
                 del self._slots[key]
+
+    def restore(self, key: K, snapshot: Snapshot, *, idle_seconds: float = 0) -> None:
+        """Make the window of a key what a snapshot holds, as if its last use was so long ago.
+
+        Several are restored in the order of their last use. Raises `WindowBusy` while the window is in use.
+        """
+        self.drop(key)
+        slot = _Slot(self._create(key))
+        if self._policy is not None:
+            slot.window.set_policy(self._policy)
+        slot.window.restore(snapshot)
+        slot.last_used = self._clock() - idle_seconds
+        self._slots[key] = slot
+        self._evict()

@@ -1,0 +1,459 @@
+"""Conversations on disk: kept over a restart as they were, never lost without a word, and gone with their agent."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+import json
+from pathlib import Path
+import time
+from typing import Any
+
+from homeassistant.const import CONF_URL, EVENT_HOMEASSISTANT_FINAL_WRITE
+from homeassistant.core import Context, HomeAssistant
+from homeassistant.helpers import issue_registry as ir
+import pytest
+from pytest_homeassistant_custom_component.common import MockConfigEntry
+
+from custom_components.windowed_conversation.const import (
+    CONF_EXPIRY_HOURS,
+    CONF_HISTORY_TOKENS,
+    CONF_PERSISTENCE,
+    DOMAIN,
+    Persistence,
+)
+from demo.model_server import ModelServer
+
+from .conftest import Say, SetUp, Submit, speech, until
+
+STORED = {"version": 1, "minor_version": 1, "key": "windows", "data": {"conversations": []}}
+
+
+@pytest.fixture
+def hass_config_dir(hass_tmp_config_dir: str) -> str:
+    """Have a folder of its own for each test."""
+    return hass_tmp_config_dir
+
+
+@pytest.fixture(autouse=True)
+def _never_blocks(hass_config_dir: str, _never_blocks: None) -> None:
+    """Have the folder before the detector is there."""
+
+
+@pytest.fixture
+def hass_storage() -> dict[str, Any]:
+    """Have the real Store write and read real files."""
+    return {}
+
+
+def elsewhere[T](call: Callable[[], T]) -> T:
+    """Return what a call returns in a thread of its own: the detector has no eye for whose file it is."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(call).result()
+
+
+class Disk:
+    """What is on the disk, and the ends and the starts of Home Assistant, as far as an account sees them."""
+
+    def __init__(self, home: HomeAssistant, folder: Path) -> None:
+        self._home = home
+        self._folder = folder
+
+    def file(self, entry: MockConfigEntry) -> Path:
+        """Return where the conversations of an account's only agent are kept."""
+        (agent_id,) = entry.subentries
+        return self._folder / f"{DOMAIN}.windows.{agent_id}"
+
+    def aside(self, entry: MockConfigEntry) -> Path:
+        """Return where a damaged file goes."""
+        return self.file(entry).with_name(f"{self.file(entry).name}.damaged")
+
+    def write(self, entry: MockConfigEntry, content: str) -> None:
+        """Put something else where the conversations are kept."""
+        elsewhere(lambda: self._folder.mkdir(exist_ok=True))
+        elsewhere(lambda: self.file(entry).write_text(content))
+
+    def read(self, entry: MockConfigEntry) -> Any:
+        """Return what is in the file."""
+        return json.loads(self.read_text(self.file(entry)))
+
+    def read_text(self, path: Path) -> str:
+        """Return the text of a file."""
+        return elsewhere(path.read_text)
+
+    def files(self) -> list[str]:
+        """Return the names of all files with conversations."""
+        return sorted(path.name for path in elsewhere(lambda: list(self._folder.glob(f"{DOMAIN}.windows.*"))))
+
+    def issues(self) -> list[ir.IssueEntry]:
+        """Return our repair issues."""
+        return [issue for (domain, _), issue in ir.async_get(self._home).issues.items() if domain == DOMAIN]
+
+    async def flush(self) -> None:
+        """Have everything written that waits, as at the end of Home Assistant."""
+        self._home.bus.async_fire(EVENT_HOMEASSISTANT_FINAL_WRITE)
+        await self._home.async_block_till_done()
+
+    async def stop(self, entry: MockConfigEntry) -> None:
+        """Unload an account, have everything written, and forget everything that was in memory."""
+        await self._home.config_entries.async_unload(entry.entry_id)
+        await self.flush()
+        for name in ("windows", "stores"):
+            self._home.data.pop(f"{DOMAIN}_{name}")
+
+    async def start(self, entry: MockConfigEntry) -> None:
+        """Set an account up as after a start."""
+        assert await self._home.config_entries.async_setup(entry.entry_id)
+        await self._home.async_block_till_done()
+
+    async def restart(self, entry: MockConfigEntry) -> None:
+        """Stop and start."""
+        await self.stop(entry)
+        await self.start(entry)
+
+
+@pytest.fixture
+def disk(home: HomeAssistant, hass_config_dir: str) -> Disk:
+    """Return the disk of the home."""
+    return Disk(home, Path(hass_config_dir) / ".storage")
+
+
+def sent(model_server: ModelServer) -> list[str]:
+    """Return the messages of the newest request, each as its bytes."""
+    return [json.dumps(message) for message in model_server.requests[-1].body["messages"]]
+
+
+async def test_conversation_goes_on_after_a_restart_with_the_same_bytes(
+    home: HomeAssistant, entry, say: Say, model_server: ModelServer, disk: Disk
+) -> None:
+    await say("my name is Ada", "mine")
+    await say("I would like the hall light switched on", "mine")
+    answered = speech(await say("tell me a story about the sea", "mine"))
+    before = sent(model_server)
+
+    await disk.restart(entry)
+
+    assert "Ada" in speech(await say("what is my name?", "mine"))
+    after = sent(model_server)
+    assert after[: len(before)] == before
+    assert after[len(before) : -1] == [json.dumps({"role": "assistant", "content": answered})]
+
+
+async def test_figures_are_the_same_after_a_restart(entry, say: Say, agent_of, disk: Disk) -> None:
+    await say("turn on kitchen light", "mine")
+    await say("my name is Ada", "mine")
+    (before,) = agent_of(entry).windows.newest_first()
+
+    await disk.restart(entry)
+
+    (after,) = agent_of(entry).windows.newest_first()
+    assert after is not before
+    assert after.snapshot() == before.snapshot()
+    assert after.stats() == before.stats()
+
+
+async def test_newest_conversation_is_still_the_newest(entry, say: Say, agent_of, disk: Disk) -> None:
+    for conversation_id in ("one", "two", "one"):
+        await say("my name is Ada", conversation_id)
+
+    await disk.restart(entry)
+
+    assert [window.conversation_id for window in agent_of(entry).windows.newest_first()] == ["one", "two"]
+
+
+async def test_conversation_is_still_nobody_elses(entry, say: Say, disk: Disk) -> None:
+    ada, grace = Context(user_id="ada"), Context(user_id="grace")
+    await say("my name is Ada", "mine", context=ada)
+
+    await disk.restart(entry)
+
+    assert "Ada" not in speech(await say("what is my name?", "mine", context=grace))
+    assert "Ada" not in speech(await say("what is my name?", "mine"))
+    assert "Ada" in speech(await say("what is my name?", "mine", context=ada))
+
+
+async def test_conversation_of_a_device_goes_on(set_up: SetUp, say: Say, disk: Disk) -> None:
+    entry = await set_up(scope="device")
+    await say("my name is Ada", None, device_id="satellite")
+
+    await disk.restart(entry)
+
+    assert "Ada" in speech(await say("what is my name?", None, device_id="satellite"))
+
+
+async def test_sensors_show_what_came_back(entry, say: Say, figure, disk: Disk) -> None:
+    await say("my name is Ada", "mine")
+
+    await disk.restart(entry)
+
+    assert figure("active_conversations") == "1"
+    assert figure("window_messages") == "2"
+
+
+@pytest.mark.parametrize("persistence", Persistence)
+async def test_only_what_was_chosen_is_kept(
+    set_up: SetUp, say: Say, agent_of, disk: Disk, persistence: Persistence
+) -> None:
+    entry = await set_up(options={CONF_PERSISTENCE: persistence})
+    await say("my name is Ada", "mine")
+    session = str((await say("my name is Grace", None)).conversation_id)
+
+    await disk.restart(entry)
+
+    kept = {Persistence.OFF: set(), Persistence.OWN: {"mine"}, Persistence.ALL: {"mine", session}}
+    assert {window.conversation_id for window in agent_of(entry).windows.newest_first()} == kept[persistence]
+
+
+async def test_nothing_is_written_while_one_talks(entry, say: Say, disk: Disk) -> None:
+    await say("my name is Ada", "mine")
+
+    assert disk.files() == []
+
+
+async def test_conversation_is_written_after_a_while(
+    home: HomeAssistant, entry, say: Say, monkeypatch, disk: Disk
+) -> None:
+    monkeypatch.setattr("custom_components.windowed_conversation.bridge.storage._SAVE_DELAY", 0.01)
+    await say("my name is Ada", "mine")
+
+    await until(lambda: disk.files() != [])
+
+    assert "my name is Ada" in disk.read_text(disk.file(entry))
+
+
+async def test_only_the_owner_of_home_assistant_can_read_the_file(entry, say: Say, disk: Disk) -> None:
+    await say("my name is Ada", "mine")
+
+    await disk.stop(entry)
+
+    assert elsewhere(disk.file(entry).stat).st_mode & 0o077 == 0
+
+
+async def test_persistence_that_is_switched_off_removes_the_file_at_once(
+    home: HomeAssistant, entry, say: Say, disk: Disk
+) -> None:
+    await say("my name is Ada", "mine")
+    await disk.restart(entry)
+    assert len(disk.files()) == 1
+
+    flows = home.config_entries.options
+    form = Submit(home, flows, await flows.async_init(entry.entry_id))
+    await form(history_tokens=8000, trim_share=25, expiry_hours=24, persistence="off")
+
+    assert disk.files() == []
+    assert "Ada" in speech(await say("what is my name?", "mine"))
+
+
+async def test_persistence_that_is_switched_on_keeps_what_is_there(
+    home: HomeAssistant, set_up: SetUp, say: Say, disk: Disk
+) -> None:
+    entry = await set_up(options={CONF_PERSISTENCE: "off"})
+    await say("my name is Ada", "mine")
+
+    home.config_entries.async_update_entry(entry, options={CONF_PERSISTENCE: "own"})
+    await home.async_block_till_done()
+    await disk.restart(entry)
+
+    assert "Ada" in speech(await say("what is my name?", "mine"))
+
+
+async def test_file_that_is_no_longer_wanted_goes_at_the_next_start(
+    home: HomeAssistant, entry, say: Say, disk: Disk
+) -> None:
+    await say("my name is Ada", "mine")
+    await disk.stop(entry)
+    home.config_entries.async_update_entry(entry, options={CONF_PERSISTENCE: "off"})
+
+    await disk.start(entry)
+
+    assert disk.files() == []
+
+
+async def test_policy_in_force_applies_to_what_comes_back(
+    home: HomeAssistant, entry, say: Say, agent_of, disk: Disk
+) -> None:
+    for _ in range(5):
+        await say("tell me a story about the sea in 250 words", "mine")
+    await disk.stop(entry)
+    home.config_entries.async_update_entry(entry, options={CONF_HISTORY_TOKENS: 1000})
+
+    await disk.start(entry)
+
+    (window,) = agent_of(entry).windows.newest_first()
+    assert window.stats().max_tokens == 1000
+    assert window.stats().current_tokens <= 750
+
+
+async def test_time_while_home_assistant_was_off_counts_as_idle(
+    home: HomeAssistant, set_up: SetUp, say: Say, agent_of, disk: Disk
+) -> None:
+    entry = await set_up(options={CONF_EXPIRY_HOURS: 1})
+    await say("my name is Ada", "old")
+    await say("my name is Grace", "new")
+    await disk.stop(entry)
+    content = disk.read(entry)
+    old = content["data"]["conversations"][0]["window"]
+    for message in old["exchanges"][0]["messages"]:
+        message["created"] = time.time() - 3700
+    disk.write(entry, json.dumps(content))
+
+    await disk.start(entry)
+
+    assert [window.conversation_id for window in agent_of(entry).windows.newest_first()] == ["new"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "{",
+        "null",
+        "{}",
+        "[]",
+        json.dumps(STORED)[:-3],
+        json.dumps(STORED | {"version": "1"}),
+        json.dumps(STORED | {"version": 2}),
+        json.dumps(STORED | {"version": 0}),
+        json.dumps(STORED | {"data": None}),
+        json.dumps(STORED | {"data": {}}),
+        json.dumps(STORED | {"data": {"conversations": {}}}),
+        json.dumps(STORED | {"data": {"conversations": [None]}}),
+        json.dumps(STORED | {"data": {"conversations": [{"key": "mine"}]}}),
+        json.dumps(STORED | {"data": {"conversations": [{"window": {"format": DOMAIN, "version": 1}}]}}),
+        json.dumps(STORED | {"data": {"conversations": [{"key": "mine", "window": {"format": DOMAIN, "version": 1}}]}}),
+        json.dumps(STORED | {"data": {"conversations": [{"key": "mine", "window": {"format": DOMAIN, "version": 2}}]}}),
+    ],
+)
+async def test_damaged_file_is_set_aside_and_told(entry, say: Say, content: str, disk: Disk) -> None:
+    await say("my name is Ada", "mine")
+    await disk.stop(entry)
+    disk.write(entry, content)
+
+    await disk.start(entry)
+
+    aside = disk.aside(entry)
+    assert disk.files() == [aside.name]
+    assert disk.read_text(aside) == content
+    assert [(issue.translation_key, issue.translation_placeholders) for issue in disk.issues()] == [
+        ("conversations_damaged", {"agent": "Ada", "path": str(aside)})
+    ]
+    assert "Ada" not in speech(await say("what is my name?", "mine"))
+
+
+async def test_one_damaged_conversation_is_not_lost_without_a_word(entry, say: Say, agent_of, disk: Disk) -> None:
+    await say("my name is Ada", "one")
+    await say("my name is Grace", "two")
+    await disk.stop(entry)
+    content = disk.read(entry)
+    del content["data"]["conversations"][1]["window"]["exchanges"][0]["messages"][0]["content"]
+    disk.write(entry, json.dumps(content))
+
+    await disk.start(entry)
+
+    assert len(agent_of(entry).windows) == 0
+    assert len(disk.issues()) == 1
+
+
+async def test_damaged_files_never_replace_each_other(entry, disk: Disk) -> None:
+    for content in ("first", "second"):
+        await disk.stop(entry)
+        disk.write(entry, content)
+        await disk.start(entry)
+
+    assert disk.files() == [disk.aside(entry).name, f"{disk.aside(entry).name}.2"]
+    assert len(disk.issues()) == 1
+
+
+async def test_issue_goes_with_the_file_that_was_set_aside(entry, disk: Disk) -> None:
+    await disk.stop(entry)
+    disk.write(entry, "damaged")
+    await disk.start(entry)
+    await disk.restart(entry)
+    assert len(disk.issues()) == 1
+
+    elsewhere(disk.aside(entry).unlink)
+    await disk.restart(entry)
+
+    assert disk.issues() == []
+
+
+async def test_file_of_a_later_minor_version_is_migrated(entry, say: Say, disk: Disk) -> None:
+    await say("my name is Ada", "mine")
+    await disk.stop(entry)
+    content = disk.read(entry)
+    disk.write(entry, json.dumps(content | {"minor_version": 7}))
+
+    await disk.start(entry)
+
+    assert "Ada" in speech(await say("what is my name?", "mine"))
+    assert disk.read(entry)["minor_version"] == 1
+
+
+async def test_what_is_no_text_costs_its_conversation_only(
+    entry, say: Say, agent_of, caplog: pytest.LogCaptureFixture, disk: Disk
+) -> None:
+    await say("my name is Ada", "mine")
+    async with agent_of(entry).windows.turn("broken") as window:
+        window.open("half a character: \ud800")
+        window.close()
+
+    await disk.restart(entry)
+
+    assert [window.conversation_id for window in agent_of(entry).windows.newest_first()] == ["mine"]
+    assert "half a character" not in caplog.text
+
+
+async def test_conversation_goes_on_after_a_reload_without_the_file(
+    home: HomeAssistant, entry, say: Say, disk: Disk
+) -> None:
+    await say("my name is Ada", "mine")
+
+    await home.config_entries.async_reload(entry.entry_id)
+    await home.async_block_till_done()
+
+    assert "Ada" in speech(await say("what is my name?", "mine"))
+
+
+async def test_removed_agent_takes_its_file_along(home: HomeAssistant, entry, say: Say, disk: Disk) -> None:
+    await say("my name is Ada", "mine")
+    await disk.restart(entry)
+    await say("what is my name?", "mine")
+
+    home.config_entries.async_remove_subentry(entry, next(iter(entry.subentries)))
+    await home.async_block_till_done()
+    await disk.flush()
+
+    assert disk.files() == []
+
+
+async def test_removed_account_takes_its_files_along(home: HomeAssistant, entry, say: Say, disk: Disk) -> None:
+    await say("my name is Ada", "mine")
+    await disk.restart(entry)
+    elsewhere(lambda: disk.aside(entry).write_text("what was said"))
+
+    await home.config_entries.async_remove(entry.entry_id)
+    await home.async_block_till_done()
+
+    assert disk.files() == []
+
+
+async def test_account_that_was_never_set_up_since_the_start_takes_its_files_along(
+    home: HomeAssistant, entry, say: Say, disk: Disk
+) -> None:
+    await say("my name is Ada", "mine")
+    await disk.stop(entry)
+    assert len(disk.files()) == 1
+
+    await home.config_entries.async_remove(entry.entry_id)
+    await home.async_block_till_done()
+
+    assert disk.files() == []
+
+
+async def test_files_of_other_accounts_stay(home: HomeAssistant, entry, set_up: SetUp, say: Say, disk: Disk) -> None:
+    other = await set_up(account={CONF_URL: f"{entry.data[CONF_URL]}/"})
+    await say("my name is Ada", "mine")
+    await disk.restart(entry)
+
+    await home.config_entries.async_remove(other.entry_id)
+    await home.async_block_till_done()
+
+    assert disk.files() == [disk.file(entry).name]

@@ -1,0 +1,74 @@
+"""Windows that come back: in order, inside the policy in force, as idle as they were."""
+
+import pytest
+
+from custom_components.windowed_conversation.window import Message, Window, WindowBusy, WindowPolicy, WindowRegistry
+from custom_components.windowed_conversation.window.restore import Snapshot
+
+from .histories import LengthCounter, new_window
+
+
+@pytest.fixture
+def windows() -> WindowRegistry[str]:
+    """Return a registry whose clock stands at 10,000 seconds."""
+    return WindowRegistry(
+        lambda key: Window(key, WindowPolicy(), LengthCounter()), idle_seconds=3600, clock=lambda: 10_000.0
+    )
+
+
+def snapshot(exchanges: int = 1) -> Snapshot:
+    """Return a conversation of so many exchanges, of 28 tokens each."""
+    window = new_window(WindowPolicy())
+    for _ in range(exchanges):
+        window.record((Message.user("x" * 10), Message.assistant("y" * 10)))
+    return window.snapshot()
+
+
+def test_restored_window_has_the_key_that_it_was_restored_under(windows: WindowRegistry[str]) -> None:
+    windows.restore("mine", snapshot())
+
+    (window,) = windows.newest_first()
+    assert window.conversation_id == "mine"
+    assert window.messages() == snapshot().exchanges[0].messages
+
+
+def test_restored_windows_are_in_the_order_of_their_last_use(windows: WindowRegistry[str]) -> None:
+    for key in ("first", "second"):
+        windows.restore(key, snapshot())
+
+    assert [window.conversation_id for window in windows.newest_first()] == ["second", "first"]
+
+
+def test_time_before_the_restart_counts_as_idle(windows: WindowRegistry[str]) -> None:
+    windows.restore("idle", snapshot(), idle_seconds=3600)
+    windows.restore("busy", snapshot(), idle_seconds=3599)
+
+    assert windows.expire() == 1
+    assert windows.peek("busy")
+
+
+def test_restored_window_is_trimmed_to_the_policy_in_force(windows: WindowRegistry[str]) -> None:
+    windows.set_policy(WindowPolicy(history_tokens=60, trim_share=0))
+
+    windows.restore("mine", snapshot(exchanges=4))
+
+    (window,) = windows.newest_first()
+    assert window.stats().exchange_count == 2
+    assert window.stats().evicted_exchanges == 2
+
+
+async def test_window_in_use_is_not_replaced(windows: WindowRegistry[str]) -> None:
+    async with windows.turn("mine") as window:
+        with pytest.raises(WindowBusy):
+            windows.restore("mine", snapshot())
+
+    assert windows.peek("mine") is window
+
+
+def test_most_windows_are_no_more_than_before(windows: WindowRegistry[str]) -> None:
+    windows.set_limits(max_windows=2)
+
+    for key in ("first", "second", "third"):
+        windows.restore(key, snapshot())
+
+    assert [window.conversation_id for window in windows.newest_first()] == ["third", "second"]
