@@ -1,0 +1,128 @@
+"""A Home Assistant of its own that is stopped and started again in the middle of a conversation."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from itertools import count
+import json
+import re
+from typing import Any
+
+import pytest_asyncio
+
+from demo.client import Client, enter
+from demo.home import furnish
+from demo.home_assistant import HomeAssistant, free_port
+from demo.model_server import ModelServer
+from demo.setup_agent import Model, create_account, find_account, prefer_agent, sensors
+from tests.e2e.house import House, tell_tales, wait_for
+
+_BEFORE = (
+    "my name is Ada",
+    "I would like the kitchen light switched on",
+    "turn off the kitchen light",
+    "remember that locker 7 is the blue one",
+)
+_AFTER = ("what is my name?", "how many messages do you see?")
+
+_TOTALS = ("turns_local", "turns_model", "input_tokens", "cached_input_tokens", "output_tokens")
+
+_TIME = re.compile(r"time: [^;\]]*")
+_CALL_ID = re.compile(r'"(?:id|tool_call_id)": "([^"]*)"')
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What two conversations led to, of which one was interrupted by a restart; answers and bodies in their order."""
+
+    uninterrupted: list[dict[str, Any]]
+    last_before: dict[str, Any]
+    last_answer: str
+    totals_before: dict[str, str]
+    totals_after: dict[str, str]
+    answers: list[str]
+    after: list[dict[str, Any]]
+
+
+@asynccontextmanager
+async def running(home_assistant: HomeAssistant, model: ModelServer, said: list[str]) -> AsyncIterator[House]:
+    """Start, log in and have the agent in the home, then stop; the log of the run tells no tales."""
+    async with home_assistant:
+        tokens = await enter(home_assistant.url, "demo", "demo")
+        async with Client(home_assistant.url, tokens) as client:
+            await client.wait_until_running()
+            account = await find_account(client)
+            if account is None:
+                await furnish(client)
+                account = await create_account(client, Model(url=model.url, model="scripted"))
+            pipeline = await prefer_agent(client, account.agent_id)
+            yield House(home_assistant, model, client, account, pipeline, await sensors(client), said)
+    assert not tell_tales(home_assistant.output.read_text(), said)
+
+
+async def totals(house: House) -> dict[str, str]:
+    """Return the sums of the sensors."""
+    return {key: await house.sensor(key) for key in _TOTALS}
+
+
+def bodies(house: House) -> list[dict[str, Any]]:
+    """Return what the model was sent since the log was cleared."""
+    return [request.body for request in house.model.requests]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def told(tmp_path_factory) -> Told:
+    """Have one conversation without a restart, and another one with a restart in the middle."""
+    home_assistant = HomeAssistant(tmp_path_factory.mktemp("restarted"), free_port())
+    said: list[str] = []
+    async with ModelServer(strict=True) as model:
+        async with running(home_assistant, model, said) as house:
+            for text in _BEFORE:
+                await house.say(text, "uninterrupted")
+            model.log.clear()
+            for text in _AFTER:
+                await house.say(text, "uninterrupted")
+            uninterrupted = bodies(house)
+            turns = [await house.say(text, "interrupted") for text in _BEFORE]
+            last_before, totals_before = bodies(house)[-1], await totals(house)
+        async with running(home_assistant, model, said) as house:
+            totals_after = await wait_for(lambda: totals(house), lambda now: now["turns_model"] != "unavailable")
+            model.log.clear()
+            answers = [(await house.say(text, "interrupted")).speech for text in _AFTER]
+            after = bodies(house)
+    return Told(uninterrupted, last_before, turns[-1].speech, totals_before, totals_after, answers, after)
+
+
+def written(messages: list[Any]) -> list[str]:
+    """Return messages as the bytes that they are."""
+    return [json.dumps(message) for message in messages]
+
+
+def without_time_and_ids(body: dict[str, Any]) -> str:
+    """Return the bytes of a request, with what differs from conversation to conversation made the same."""
+    text = _TIME.sub("time", json.dumps(body))
+    numbers = count()
+    for call_id in dict.fromkeys(_CALL_ID.findall(text)):
+        text = text.replace(call_id, f"call {next(numbers)}")
+    return text
+
+
+async def test_what_was_said_before_the_restart_is_known_after_it(told):
+    assert told.answers[0] == "Your name is Ada."
+
+
+async def test_next_request_begins_with_the_bytes_of_the_last_one_and_its_answer(told):
+    answer = {"role": "assistant", "content": told.last_answer}
+    assert written(told.after[0]["messages"][:-1]) == written([*told.last_before["messages"], answer])
+    assert told.after[0] | {"messages": None} == told.last_before | {"messages": None}
+
+
+async def test_requests_are_those_of_a_conversation_that_was_not_interrupted(told):
+    assert [without_time_and_ids(body) for body in told.after] == [
+        without_time_and_ids(body) for body in told.uninterrupted
+    ]
+
+
+async def test_totals_go_on_where_they_were(told):
+    assert told.totals_after == told.totals_before
+    assert int(told.totals_before["turns_model"]) > 0
