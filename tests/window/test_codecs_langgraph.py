@@ -137,6 +137,18 @@ def test_what_the_window_let_go_stays_gone_although_the_graph_keeps_it() -> None
     assert window.snapshot() == without_graph(*texts).snapshot()
 
 
+def test_system_prompt_may_come_after_the_first_answer() -> None:
+    graph = compiled(MemorySaver())
+    nothing = Window("conversation", POLICY, LengthCounter())
+    window = read(graph.invoke({**to_langgraph_state(nothing), "text": "turn on the light"}, THREAD))
+
+    window.set_system("obey")
+    state = graph.invoke({**to_langgraph_state(window), "text": "how are you?"}, THREAD)
+
+    assert read(state).messages()[0].content == "obey"
+    assert read(state).snapshot() == without_graph("turn on the light", "how are you?").snapshot()
+
+
 def test_every_form_of_langchain_says_the_same() -> None:
     window = without_graph("turn on the light", "how are you?")
     state = to_langgraph_state(window)

@@ -24,6 +24,7 @@ from .fields import Allowance, Fields
 from .parts import closed_exchange, read_evicted, read_marks, read_tags, split, write_evicted, write_marks
 
 _OURS = "windowed_conversation"
+_SYSTEM = "system"
 _ROLES = {role.value: role for role in Role} | {"human": Role.USER, "ai": Role.ASSISTANT, "developer": Role.SYSTEM}
 # What langchain_core's message classes are asked for; they are no mappings.
 _ATTRIBUTES = ("type", "id", "content", "tool_calls", "tool_call_id", "name", "additional_kwargs")
@@ -32,11 +33,11 @@ _ATTRIBUTES = ("type", "id", "content", "tool_calls", "tool_call_id", "name", "a
 def to_langgraph_state(window: Window) -> dict[str, Any]:
     """Return `{"messages": [...], "window": {...}}`; an exchange that is open is not part of it.
 
-    Each message has the same id whenever it is written, by which `add_messages` knows it again. "window" has the ids
-    that are still in the window: what `add_messages` has kept of ours besides is left out when the state is read.
+    A message's id is its place in the conversation, so that `add_messages` puts it where it was before. "window" has
+    the ids that are still there: what `add_messages` has kept of ours besides is left out when the state is read.
     """
     snapshot = window.snapshot()
-    messages = [] if snapshot.system is None else [_write(snapshot.system, f"{snapshot.conversation_id}:system")]
+    messages = [] if snapshot.system is None else [_write(snapshot.system, f"{snapshot.conversation_id}:{_SYSTEM}")]
     number = snapshot.evicted.messages
     for exchange in snapshot.exchanges:
         for place, message in enumerate(exchange.messages):
@@ -82,11 +83,18 @@ def from_langgraph_state(
 
 
 def _still_there(messages: Iterable[Fields], ours: str, ids: frozenset[str]) -> Iterator[Fields]:
-    """Yield the messages that the window had, and those that were never in it."""
+    """Return the messages that the window had, and those that were never in it.
+
+    Our system message comes first: `add_messages` has it last where there was none at the beginning.
+    """
+    system, others = [], []
     for message in messages:
         message_id = message.value("id")
-        if not isinstance(message_id, str) or not message_id.startswith(ours) or message_id in ids:
-            yield message
+        if message_id == f"{ours}{_SYSTEM}" and message_id in ids:
+            system.append(message)
+        elif not isinstance(message_id, str) or not message_id.startswith(ours) or message_id in ids:
+            others.append(message)
+    return iter((*system, *others))
 
 
 def _read_messages(
