@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+import random
 from typing import Any
 
 from hypothesis import given, settings, strategies as st
@@ -40,8 +41,8 @@ class Model:
 
 
 models = st.builds(Model, factors, factors, factors)
+usual_models = st.builds(Model, *(st.floats(0.7, 1.5),) * 3)
 turns = st.tuples(sizes, st.integers(40, 600), sizes)
-talks = st.tuples(sizes, st.just(0), sizes)
 
 
 def requests(fixed: int, history: list[tuple[int, int, int]]) -> Iterator[RequestEstimate]:
@@ -78,14 +79,16 @@ def test_requests_are_within_three_percent_after_five_mixed_turns(model: Model, 
     assert max(off(calibration, model, each) for each in list(requests(fixed, history))[-2:]) <= 0.03
 
 
-@given(models, st.integers(0, 8000), st.lists(st.tuples(talks, turns), min_size=15, max_size=15))
+@given(usual_models, st.integers(0, 8000), st.integers())
 @settings(deadline=None, max_examples=50)
-def test_each_kind_of_text_gets_its_own_factor_where_mixtures_differ(model: Model, fixed: int, pairs: Any) -> None:
-    history = [turn for pair in pairs for turn in pair]
+def test_each_kind_of_text_gets_its_own_factor_where_mixtures_differ(model: Model, fixed: int, seed: int) -> None:
+    number = random.Random(seed).randint
+    history = [(number(15, 80), number(0, 1) * number(40, 600), number(15, 80)) for _ in range(30)]
+
     calibration = after(Calibration(), model, requests(fixed, history))
 
-    assert calibration.factor(TextKind.PROSE) == pytest.approx(model.prose, rel=0.1)
-    assert calibration.factor(TextKind.TOOLS) == pytest.approx(model.tools, rel=0.1)
+    assert calibration.factor(TextKind.PROSE) == pytest.approx(model.prose, rel=0.2)
+    assert calibration.factor(TextKind.TOOLS) == pytest.approx(model.tools, rel=0.2)
 
 
 def test_request_that_is_sent_again_costs_what_was_reported() -> None:
@@ -148,14 +151,33 @@ def test_empty_request_teaches_nothing() -> None:
     assert calibration.learned(RequestEstimate(frames=4), 4) is calibration
 
 
-def test_one_report_that_is_far_off_does_little_to_what_is_well_known() -> None:
+def test_one_report_that_is_far_off_does_little_to_what_is_known() -> None:
     history = [(40, 100, 40)] * 15
     calibration = after(Calibration(), Model(), requests(1500, history))
     *_, newest = requests(1500, history)
 
     misled = calibration.learned(newest, newest.frames + newest.texts // 2 + 1)
 
-    assert off(misled, Model(), newest) <= 0.05
+    assert misled.factors == pytest.approx((1, 1, 1), abs=0.1)
+    assert off(misled, Model(), newest) <= 0.03
+
+
+def test_another_model_behind_the_same_name_is_learned_from_its_second_report_on() -> None:
+    history = [(40, 100, 40)] * 15
+    calibration = after(Calibration(), Model(), requests(3000, history))
+    *_, newest = requests(3000, history)
+
+    for _ in range(2):
+        calibration = calibration.learned(newest, Model(1.3, 1.3, 1.3).reported(newest))
+
+    assert calibration.factors == pytest.approx((1.3, 1.3, 1.3), abs=0.15)
+
+
+def test_factor_that_was_never_learned_is_remembered_as_that() -> None:
+    remembered = Calibration.remembered({"fixed": 1.1, "prose": 1.2, "tools": 1.0})
+
+    _, prose, tools = (row[kind] for kind, row in enumerate(remembered.covariance))
+    assert prose < tools == Calibration().covariance[-1][-1]
 
 
 estimates = st.builds(RequestEstimate, *(st.integers(0, 10**6),) * 4)

@@ -33,8 +33,10 @@ _NOISE = 1.0
 # The variance of a request that is all fixed: roundings, and what a chat template adds.
 _NOISE_OF_REQUEST = 4.0
 
-# A report this many standard deviations off is taken for one that is only so far off.
+# A report this many standard deviations off is taken for one that is only so far off. If that is also this share of the
+# request, nothing that was known is relied on any more: another such report, and the model behind the name is another.
 _FARTHEST = 3.0
+_DOUBTFUL = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,18 +142,19 @@ class Calibration:
         shared = tuple(_dot(row, texts) for row in covariance)
         variance = _dot(shared, texts) + _NOISE_OF_REQUEST + _NOISE * (estimate.prose + estimate.tools)
         farthest = _FARTHEST * sqrt(variance)
-        surprise = min(max(counted - _dot(self.factors, texts), -farthest), farthest)
-        return Calibration(
-            tuple(
-                min(max(factor + part * surprise / variance, LEAST_FACTOR), GREATEST_FACTOR)
-                for factor, part in zip(self.factors, shared, strict=True)
-            ),
-            tuple(
-                tuple(entry - part * other / variance for entry, other in zip(row, shared, strict=True))
-                for row, part in zip(covariance, shared, strict=True)
-            ),
-            estimate.fixed,
+        surprise = counted - _dot(self.factors, texts)
+        believed = min(max(surprise, -farthest), farthest)
+        factors = (
+            min(max(factor + part * believed / variance, LEAST_FACTOR), GREATEST_FACTOR)
+            for factor, part in zip(self.factors, shared, strict=True)
         )
+        if surprise != believed and abs(surprise) > _DOUBTFUL * counted:
+            return Calibration(tuple(factors), fixed=estimate.fixed)
+        rest = (
+            tuple(entry - part * other / variance for entry, other in zip(row, shared, strict=True))
+            for row, part in zip(covariance, shared, strict=True)
+        )
+        return Calibration(tuple(factors), tuple(rest), estimate.fixed)
 
     def _before(self, estimate: RequestEstimate) -> tuple[_Vector, ...]:
         """Return the covariance as it is when a request comes.
