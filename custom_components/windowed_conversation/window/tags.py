@@ -61,27 +61,29 @@ def tag_filter(tags: Iterable[str], match: str, exclude: Iterable[str]) -> Calla
 
 
 class TagCounts:
-    """In how many exchanges each tag occurs."""
+    """In how many exchanges each tag occurs, kept by whole sets of tags: there are few, and their hashes are kept."""
 
-    __slots__ = ("_counts",)
+    __slots__ = ("_exchanges",)
 
     def __init__(self) -> None:
-        self._counts: dict[str, int] = {}
+        self._exchanges: dict[frozenset[str], int] = {}
 
-    def add(self, tags: Iterable[str]) -> None:
+    def add(self, tags: frozenset[str]) -> None:
         """Count the tags of one more exchange."""
-        for tag in tags:
-            self._counts[tag] = self._counts.get(tag, 0) + 1
+        self._exchanges[tags] = self._exchanges.get(tags, 0) + 1
 
-    def remove(self, tags: Iterable[str]) -> None:
+    def remove(self, tags: frozenset[str]) -> None:
         """Count the tags of an exchange no longer."""
-        for tag in tags:
-            left = self._counts[tag] - 1
-            if left:
-                self._counts[tag] = left
-            else:
-                del self._counts[tag]
+        left = self._exchanges[tags] - 1
+        if left:
+            self._exchanges[tags] = left
+        else:
+            del self._exchanges[tags]
 
-    def snapshot(self) -> Mapping[str, int]:
-        """Return the counts of this moment."""
-        return MappingProxyType(dict(self._counts))
+    def snapshot(self, opened: frozenset[str]) -> Mapping[str, int]:
+        """Return the counts of this moment, with those of the exchange that is still open."""
+        counts = dict.fromkeys(opened, 1)
+        for tags, exchanges in self._exchanges.items():
+            for tag in tags:
+                counts[tag] = counts.get(tag, 0) + exchanges
+        return MappingProxyType(counts)

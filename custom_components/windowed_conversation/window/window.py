@@ -103,7 +103,7 @@ class Window:
             utilization=100 * self._tokens / budget,
             prefix_tokens=(self._system and self._system.tokens) or 0,
             over_budget=self._tokens > budget,
-            tag_distribution=self._tags.snapshot(),
+            tag_distribution=self._tags.snapshot(self._open.tags if self._open else NO_TAGS),
             evicted_exchanges=self._evicted.exchanges,
             evicted_messages=self._evicted.messages,
             evicted_tokens=self._evicted.tokens,
@@ -157,6 +157,7 @@ class Window:
             self._tokens += exchange.tokens - opened.tokens
             self._sent[len(self._sent) - len(exchange.messages) :] = exchange.messages
         self._history.append(exchange)
+        self._tags.add(exchange.tags)
         self._last_number += 1
         self._open = None
         self._checkpoint.set_aside.clear()
@@ -169,7 +170,7 @@ class Window:
         exchange = self._opened()
         self._open = None
         del self._sent[len(self._sent) - len(exchange.messages) :]
-        self._forget(exchange)
+        self._tokens -= exchange.tokens
         if self._checkpoint.set_aside:
             self._replace(self._checkpoint.set_aside.values())
         self._evicted = self._checkpoint.evicted
@@ -246,9 +247,6 @@ class Window:
         self._enforce()
 
     def _put_tags(self, exchange: OpenExchange, tags: frozenset[str]) -> None:
-        if tags <= exchange.tags:
-            return
-        self._tags.add(tags - exchange.tags)
         exchange.tags |= tags
 
     def _put_system(self, system: Message | None) -> None:
@@ -311,8 +309,8 @@ class Window:
         opened = len(self._open.messages) if self._open else 0
         self._sent[self._first : len(self._sent) - opened] = self._history.messages()
 
-    def _forget(self, exchange: Exchange | OpenExchange) -> None:
-        """Take an exchange out of the sums."""
+    def _forget(self, exchange: Exchange) -> None:
+        """Take a closed exchange out of the sums."""
         self._tokens -= exchange.tokens
         self._tags.remove(exchange.tags)
 
