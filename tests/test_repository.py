@@ -21,6 +21,7 @@ from custom_components.windowed_conversation.const import (
     CONF_PERSISTENCE,
     CONF_ROUTING,
     CONF_SCOPE,
+    CONF_TOOL_RESULTS,
     DOMAIN,
     SUBENTRY_CONVERSATION,
     Persistence,
@@ -281,7 +282,9 @@ def test_every_sensor_has_a_name_and_an_icon() -> None:
 
 def test_every_choice_has_its_text() -> None:
     assert TEXTS["entity"]["sensor"]["last_route"]["state"].keys() == set(LastRoute)
-    assert TEXTS["selector"].keys() == {CONF_PERSISTENCE, CONF_ROUTING, CONF_SCOPE, ATTR_CONTENT}
+    assert TEXTS["selector"].keys() == {
+        *(CONF_PERSISTENCE, CONF_ROUTING, CONF_SCOPE, CONF_TOOL_RESULTS, ATTR_CONTENT),
+    }
     assert TEXTS["selector"][CONF_SCOPE]["options"].keys() == set(Scope)
     assert TEXTS["selector"][CONF_PERSISTENCE]["options"].keys() == set(Persistence)
     assert TEXTS["selector"][CONF_ROUTING]["options"].keys() == set(Routing)

@@ -26,6 +26,7 @@ from .const import (
     CONF_ROUTING,
     CONF_SCOPE,
     CONF_TOOL_ITERATIONS,
+    CONF_TOOL_RESULTS,
     CONF_TRIM_SHARE,
     CONF_TURN_TIMEOUT,
     DEFAULT_EXPIRY_HOURS,
@@ -105,7 +106,8 @@ def _policy(options: Mapping[str, Any], agent: Mapping[str, Any]) -> WindowPolic
     percent = options.get(CONF_TRIM_SHARE)
     return WindowPolicy(
         history_tokens=DEFAULT_POLICY.history_tokens if tokens is None else int(tokens),
-        trim_share=DEFAULT_POLICY.trim_share if percent is None else float(percent) / 100,
+        trim_share=None if percent is None else float(percent) / 100,
+        tool_results=options.get(CONF_TOOL_RESULTS, DEFAULT_POLICY.tool_results),
     )
 
 

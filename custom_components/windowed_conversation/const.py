@@ -20,6 +20,7 @@ CONF_REPLY_TOKENS = "reply_tokens"
 CONF_ROUTING = "routing"
 CONF_SCOPE = "scope"
 CONF_TOOL_ITERATIONS = "max_tool_iterations"
+CONF_TOOL_RESULTS = "tool_results"
 CONF_TRIM_SHARE = "trim_share"
 CONF_TURN_TIMEOUT = "turn_timeout"
 
@@ -40,7 +41,7 @@ SUBENTRY_CONVERSATION = "conversation"
 DEFAULT_AGENT_NAME = "Windowed Conversation"
 DEFAULT_ROUTING = Routing.LOCAL_FIRST
 DEFAULT_SCOPE = Scope.CONVERSATION
-DEFAULT_POLICY = WindowPolicy(history_tokens=8000, trim_share=0.25)
+DEFAULT_POLICY = WindowPolicy()
 DEFAULT_LIMITS = Limits(silence=10.0, turn=60.0, tool_iterations=10)
 DEFAULT_EXPIRY_HOURS = 24
 DEFAULT_PERSISTENCE = Persistence.OWN

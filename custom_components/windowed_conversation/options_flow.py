@@ -1,6 +1,6 @@
 """The form of the window's settings: defaults for all agents of an account, applied to open conversations at once."""
 
-from typing import Any
+from typing import Any, get_args
 
 from homeassistant.config_entries import ConfigFlowResult, OptionsFlow
 from homeassistant.const import PERCENTAGE, UnitOfTime
@@ -17,16 +17,18 @@ from .const import (
     CONF_EXPIRY_HOURS,
     CONF_HISTORY_TOKENS,
     CONF_PERSISTENCE,
+    CONF_TOOL_RESULTS,
     CONF_TRIM_SHARE,
     DEFAULT_EXPIRY_HOURS,
     DEFAULT_PERSISTENCE,
     DEFAULT_POLICY,
     Persistence,
 )
+from .window.policy import ToolResults
 
 _DEFAULTS = {
     CONF_HISTORY_TOKENS: DEFAULT_POLICY.history_tokens,
-    CONF_TRIM_SHARE: round(DEFAULT_POLICY.share * 100),
+    CONF_TOOL_RESULTS: DEFAULT_POLICY.tool_results,
     CONF_EXPIRY_HOURS: DEFAULT_EXPIRY_HOURS,
     CONF_PERSISTENCE: DEFAULT_PERSISTENCE,
 }
@@ -59,11 +61,13 @@ def _schema() -> probatio.Schema:
         mode=NumberSelectorMode.BOX,
         unit_of_measurement=UnitOfTime.HOURS,
     )
+    results = SelectSelectorConfig(options=list(get_args(ToolResults.__value__)), translation_key=CONF_TOOL_RESULTS)
     persistence = SelectSelectorConfig(options=list(Persistence), translation_key=CONF_PERSISTENCE)
     return probatio.Schema(
         {
             probatio.Required(CONF_HISTORY_TOKENS): window_size_selector(),
-            probatio.Required(CONF_TRIM_SHARE): NumberSelector(share),
+            probatio.Optional(CONF_TRIM_SHARE): NumberSelector(share),
+            probatio.Required(CONF_TOOL_RESULTS, default=DEFAULT_POLICY.tool_results): SelectSelector(results),
             probatio.Required(CONF_EXPIRY_HOURS): NumberSelector(expiry),
             probatio.Required(CONF_PERSISTENCE): SelectSelector(persistence),
         }

@@ -8,6 +8,7 @@ from custom_components.windowed_conversation.const import (
     CONF_EXPIRY_HOURS,
     CONF_HISTORY_TOKENS,
     CONF_PERSISTENCE,
+    CONF_TOOL_RESULTS,
     CONF_TRIM_SHARE,
 )
 from custom_components.windowed_conversation.window import EstimatedCounter, Message, message_tokens
@@ -15,7 +16,12 @@ from demo.model_server import ModelServer
 
 from .conftest import Say, Submit, speech
 
-SMALL = {CONF_HISTORY_TOKENS: 1000, CONF_TRIM_SHARE: 25, CONF_EXPIRY_HOURS: 24, CONF_PERSISTENCE: "own"}
+SMALL = {
+    CONF_HISTORY_TOKENS: 1000,
+    CONF_TOOL_RESULTS: "stub",
+    CONF_EXPIRY_HOURS: 24,
+    CONF_PERSISTENCE: "own",
+}
 
 
 @pytest.fixture
@@ -27,7 +33,8 @@ async def options_form(home: HomeAssistant, entry) -> Submit:
 
 def suggested(form: Submit) -> dict[str, int | str]:
     """Return what the form suggests, by field."""
-    return {str(field): field.description["suggested_value"] for field in form.shown["data_schema"].schema}
+    fields = form.shown["data_schema"].schema
+    return {str(field): field.description["suggested_value"] for field in fields if field.description}
 
 
 def history_tokens(body: dict) -> int:
@@ -41,11 +48,13 @@ async def test_defaults_are_suggested(options_form: Submit) -> None:
 
 
 async def test_what_was_entered_is_kept_as_whole_numbers(home: HomeAssistant, options_form: Submit, entry) -> None:
-    done = await options_form(history_tokens=1000.0, trim_share=10.0, expiry_hours=48.0, persistence="all")
+    done = await options_form(
+        history_tokens=1000.0, trim_share=10.0, expiry_hours=48.0, persistence="all", tool_results="keep"
+    )
 
     assert done["type"] is FlowResultType.CREATE_ENTRY
     numbers = {CONF_HISTORY_TOKENS: 1000, CONF_TRIM_SHARE: 10, CONF_EXPIRY_HOURS: 48}
-    assert entry.options == numbers | {CONF_PERSISTENCE: "all"}
+    assert entry.options == numbers | {CONF_PERSISTENCE: "all", CONF_TOOL_RESULTS: "keep"}
     assert {type(entry.options[name]) for name in numbers} == {int}
     again = Submit(home, home.config_entries.options, await home.config_entries.options.async_init(entry.entry_id))
     assert suggested(again) == entry.options
@@ -64,6 +73,7 @@ async def test_what_was_entered_is_kept_as_whole_numbers(home: HomeAssistant, op
         {CONF_EXPIRY_HOURS: 0},
         {CONF_EXPIRY_HOURS: 8761},
         {CONF_PERSISTENCE: "some"},
+        {CONF_TOOL_RESULTS: "half"},
     ],
 )
 async def test_value_out_of_range_is_refused(options_form: Submit, entry, wrong: dict) -> None:
@@ -88,6 +98,20 @@ async def test_whole_range_reaches_the_agent(options_form: Submit, entry, agent_
     assert config.policy.history_tokens == least_and_most[CONF_HISTORY_TOKENS]
     assert config.policy.trim_share == least_and_most[CONF_TRIM_SHARE] / 100
     assert config.expiry_seconds == least_and_most[CONF_EXPIRY_HOURS] * 3600
+
+
+async def test_share_that_is_left_empty_follows_the_size(options_form: Submit, entry, agent_of) -> None:
+    await options_form(**SMALL | {CONF_HISTORY_TOKENS: 32_000})
+
+    assert agent_of(entry).config.policy.trim_share is None
+    assert agent_of(entry).config.policy.share == 0.15
+
+
+@pytest.mark.parametrize("results", ["stub", "keep"])
+async def test_what_stays_of_results_reaches_the_agent(options_form: Submit, entry, agent_of, results: str) -> None:
+    await options_form(**SMALL | {CONF_TOOL_RESULTS: results})
+
+    assert agent_of(entry).config.policy.tool_results == results
 
 
 async def test_nothing_is_set_up_again(
