@@ -60,6 +60,8 @@ class Window:
         self._tokens = 0
         self._tags = TagCounts()
         self._evicted = Evicted()
+        # The snapshot, until something changes: it is asked for after every turn, of every window.
+        self._kept: Snapshot | None = None
 
     @property
     def conversation_id(self) -> str:
@@ -119,10 +121,12 @@ class Window:
         """Set the system prompt, or take it away when empty; the same text again changes nothing."""
         if prompt != (self._system.content if self._system else ""):
             self._put_system(self._entered(Message.system(prompt)) if prompt else None)
+            self._kept = None
 
     def set_policy(self, policy: WindowPolicy) -> None:
         """Change the policy and trim to it at once."""
         self._policy = policy
+        self._kept = None
         self._enforce()
 
     def open(self, text: str, tags: Iterable[str] = ()) -> None:
@@ -160,6 +164,7 @@ class Window:
         self._tags.add(exchange.tags)
         self._last_number += 1
         self._open = None
+        self._kept = None
         self._checkpoint.set_aside.clear()
 
     def abort(self) -> None:
@@ -169,6 +174,7 @@ class Window:
         """
         exchange = self._opened()
         self._open = None
+        self._kept = None
         del self._sent[len(self._sent) - len(exchange.messages) :]
         self._tokens -= exchange.tokens
         if self._checkpoint.set_aside:
@@ -209,6 +215,7 @@ class Window:
         if exchange is None:
             raise UnknownExchange(f"no closed exchange has the number {number!r}")
         self._replace([exchange.retagged(checked_tags(add), checked_tags(remove))])
+        self._kept = None
 
     @property
     def _first(self) -> int:
@@ -316,6 +323,11 @@ class Window:
 
     def snapshot(self) -> Snapshot:
         """Return what the window is between two turns: with an exchange open, what `abort` would go back to."""
+        if self._kept is None:
+            self._kept = self._at_rest()
+        return self._kept
+
+    def _at_rest(self) -> Snapshot:
         now = _Checkpoint(self._system, self._evicted, {})
         system, evicted, set_aside = self._checkpoint if self.is_open else now
         exchanges = {exchange.number: exchange for exchange in self._history} | set_aside
@@ -325,6 +337,7 @@ class Window:
     def restore(self, snapshot: Snapshot) -> None:
         """Take over a snapshot, trimmed to the policy; the window has to be empty. Nothing is counted again."""
         self._put_system(snapshot.system)
+        self._kept = None
         self._last_number = len(snapshot.exchanges)
         self._replace(exchange.numbered(number) for number, exchange in enumerate(snapshot.exchanges, start=1))
         self._evicted = snapshot.evicted
