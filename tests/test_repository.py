@@ -28,7 +28,7 @@ from custom_components.windowed_conversation.const import (
 )
 from custom_components.windowed_conversation.providers.errors import RateLimited
 from custom_components.windowed_conversation.sensor import _SENSORS, _TOTALS
-from custom_components.windowed_conversation.services import ATTR_CONTENT, WindowContent
+from custom_components.windowed_conversation.services import _CODEC_ERRORS, ATTR_CONTENT, WindowContent
 from custom_components.windowed_conversation.turn.routing import Routing
 from custom_components.windowed_conversation.turn.scope import Scope
 from custom_components.windowed_conversation.turn_statistics import LastRoute
@@ -252,6 +252,7 @@ def test_every_exception_has_its_text_and_every_text_its_exception() -> None:
     }
 
     refused = {call.args[0].value for call in calls("_error") if isinstance(call.args[0], ast.Constant)}
+    refused |= set(_CODEC_ERRORS.values())
 
     assert told >= {failure.key for failure in _FAILURES.values()}
     assert TEXTS["exceptions"].keys() == told | raised | refused

@@ -1,4 +1,4 @@
-"""The actions: look at a conversation's window, and forget it. Registered once, for all agents.
+"""The actions on a conversation: look, forget, export, import, fork, tag. Registered once, for all agents.
 
 An action finds the agent by its entity. What a window is made of is decided in `window`.
 """
@@ -15,13 +15,31 @@ from .agent import Account, Agent
 from .bridge.window_response import messages_response, statistics_response
 from .const import DOMAIN
 from .turn.scope import WindowKey
-from .window import WindowBusy
+from .window import ExchangeStillOpen, InvalidTag, Window, WindowBusy
+from .window.codecs import CodecError, Malformed, NewerVersion, NotOurs, TooLarge, dump_snapshot, load_snapshot
+from .window.restore import Snapshot
 
 ATTR_CONVERSATION_ID = "conversation_id"
 ATTR_CONTENT = "content"
+ATTR_CONVERSATION = "conversation"
+ATTR_NEW_CONVERSATION_ID = "new_conversation_id"
+ATTR_EXCHANGE = "exchange"
+ATTR_ADD = "add"
+ATTR_REMOVE = "remove"
 
 SERVICE_GET_WINDOW = "get_window"
 SERVICE_RESET_WINDOW = "reset_window"
+SERVICE_EXPORT_CONVERSATION = "export_conversation"
+SERVICE_IMPORT_CONVERSATION = "import_conversation"
+SERVICE_FORK_CONVERSATION = "fork_conversation"
+SERVICE_TAG_EXCHANGE = "tag_exchange"
+
+_CODEC_ERRORS: dict[type[CodecError], str] = {
+    Malformed: "import_malformed",
+    NewerVersion: "import_from_newer_version",
+    NotOurs: "import_not_ours",
+    TooLarge: "import_too_large",
+}
 
 
 class WindowContent(StrEnum):
@@ -41,23 +59,38 @@ _GET_WINDOW_SCHEMA = probatio.Schema(
         probatio.Optional(ATTR_CONTENT, default=WindowContent.MESSAGES): probatio.Coerce(WindowContent),
     }
 )
-_RESET_WINDOW_SCHEMA = probatio.Schema(_CONVERSATION)
+_CONVERSATION_SCHEMA = probatio.Schema(_CONVERSATION)
+_IMPORT_SCHEMA = probatio.Schema({**_CONVERSATION, probatio.Required(ATTR_CONVERSATION): dict})
+_FORK_SCHEMA = probatio.Schema({**_CONVERSATION, probatio.Required(ATTR_NEW_CONVERSATION_ID): cv.string})
+_TAGS = probatio.All(cv.ensure_list, [cv.string])
+_TAG_SCHEMA = probatio.Schema(
+    {
+        **_CONVERSATION,
+        probatio.Optional(ATTR_EXCHANGE, default=1): cv.positive_int,
+        probatio.Optional(ATTR_ADD, default=list): _TAGS,
+        probatio.Optional(ATTR_REMOVE, default=list): _TAGS,
+    }
+)
 
 
 @callback
 def async_setup_services(hass: HomeAssistant) -> None:
     """Register the actions."""
-    hass.services.async_register(
-        DOMAIN, SERVICE_GET_WINDOW, _async_get_window, _GET_WINDOW_SCHEMA, SupportsResponse.ONLY
-    )
-    hass.services.async_register(DOMAIN, SERVICE_RESET_WINDOW, _async_reset_window, _RESET_WINDOW_SCHEMA)
+    response, none = SupportsResponse.ONLY, SupportsResponse.NONE
+    for name, action, schema, answers in (
+        (SERVICE_GET_WINDOW, _async_get_window, _GET_WINDOW_SCHEMA, response),
+        (SERVICE_RESET_WINDOW, _async_reset_window, _CONVERSATION_SCHEMA, none),
+        (SERVICE_EXPORT_CONVERSATION, _async_export_conversation, _CONVERSATION_SCHEMA, response),
+        (SERVICE_IMPORT_CONVERSATION, _async_import_conversation, _IMPORT_SCHEMA, none),
+        (SERVICE_FORK_CONVERSATION, _async_fork_conversation, _FORK_SCHEMA, none),
+        (SERVICE_TAG_EXCHANGE, _async_tag_exchange, _TAG_SCHEMA, none),
+    ):
+        hass.services.async_register(DOMAIN, name, action, schema, answers)
 
 
 async def _async_get_window(call: ServiceCall) -> ServiceResponse:
     """Return the messages or the figures of a conversation."""
-    agent = _agent(call)
-    window = agent.windows.peek(_key(agent, call))
-    assert window is not None
+    window = _window(_agent(call), call)
     if call.data[ATTR_CONTENT] is WindowContent.STATISTICS:
         return statistics_response(window)
     return messages_response(window)
@@ -71,6 +104,55 @@ async def _async_reset_window(call: ServiceCall) -> None:
         agent.windows.drop(key)
     except WindowBusy as err:
         raise _error("window_in_use", call) from err
+    agent.tell()
+
+
+async def _async_export_conversation(call: ServiceCall) -> ServiceResponse:
+    """Return a conversation in the form that `import_conversation` takes."""
+    snapshot = _window(_agent(call), call).snapshot()
+    return {ATTR_CONVERSATION: await call.hass.async_add_executor_job(dump_snapshot, snapshot)}
+
+
+async def _async_import_conversation(call: ServiceCall) -> None:
+    """Begin a conversation with what was exported."""
+    agent = _agent(call)
+    try:
+        snapshot = await call.hass.async_add_executor_job(load_snapshot, call.data[ATTR_CONVERSATION])
+    except CodecError as err:
+        raise _error(_CODEC_ERRORS.get(type(err), "import_malformed"), call) from err
+    _begin(agent, WindowKey(call.data[ATTR_CONVERSATION_ID], call.context.user_id), snapshot, call)
+
+
+async def _async_fork_conversation(call: ServiceCall) -> None:
+    """Begin a conversation with what another one holds; both go on by themselves."""
+    agent = _agent(call)
+    source = _key(agent, call)
+    snapshot = _window(agent, call).snapshot()
+    fork = WindowKey(call.data[ATTR_NEW_CONVERSATION_ID], WindowKey.parse(source).user)
+    _begin(agent, fork, snapshot, call)
+
+
+async def _async_tag_exchange(call: ServiceCall) -> None:
+    """Change the tags of an exchange, counted from the newest one."""
+    agent = _agent(call)
+    window = _window(agent, call)
+    exchanges, back = window.exchanges(), call.data[ATTR_EXCHANGE]
+    if not 1 <= back <= len(exchanges):
+        raise _error("unknown_exchange", call)
+    try:
+        window.tag_exchange(exchanges[-back].number, add=call.data[ATTR_ADD], remove=call.data[ATTR_REMOVE])
+    except ExchangeStillOpen as err:
+        raise _error("window_in_use", call) from err
+    except InvalidTag as err:
+        raise _error("invalid_tag", call) from err
+    agent.tell()
+
+
+def _begin(agent: Agent, key: WindowKey, snapshot: Snapshot, call: ServiceCall) -> None:
+    """Make a conversation of a snapshot; raises `ServiceValidationError` where there is one of that name."""
+    if agent.windows.peek(str(key)) is not None:
+        raise _error("conversation_exists", call, conversation=key.conversation)
+    agent.windows.restore(str(key), snapshot._replace(conversation_id=key.conversation))
     agent.tell()
 
 
@@ -99,12 +181,19 @@ def _key(agent: Agent, call: ServiceCall) -> str:
     raise _error("unknown_conversation", call)
 
 
-def _error(key: str, call: ServiceCall) -> ServiceValidationError:
+def _window(agent: Agent, call: ServiceCall) -> Window:
+    """Return the window that an action is about; raises `ServiceValidationError`."""
+    window = agent.windows.peek(_key(agent, call))
+    assert window is not None
+    return window
+
+
+def _error(key: str, call: ServiceCall, *, conversation: str | None = None) -> ServiceValidationError:
     return ServiceValidationError(
         translation_domain=DOMAIN,
         translation_key=key,
         translation_placeholders={
             "agent": call.data[ATTR_ENTITY_ID],
-            "conversation": call.data[ATTR_CONVERSATION_ID],
+            "conversation": conversation or call.data[ATTR_CONVERSATION_ID],
         },
     )

@@ -1,6 +1,7 @@
 """The actions that look at a window and forget it, and the events that tell of turns."""
 
 import asyncio
+from typing import Any
 
 from homeassistant.core import HomeAssistant
 from homeassistant.exceptions import ServiceValidationError
@@ -13,11 +14,11 @@ from demo.model_server import ModelServer
 from .conftest import AGENT, Say, SetUp, speech, until
 
 
-async def act(home: HomeAssistant, action: str, **data: str):
+async def act(home: HomeAssistant, action: str, **data: Any):
     """Perform an action on the agent's conversation `test`, if nothing else is said."""
     wanted = {"entity_id": AGENT, "conversation_id": "test", **data}
     return await home.services.async_call(
-        DOMAIN, action, wanted, blocking=True, return_response=action.startswith("get")
+        DOMAIN, action, wanted, blocking=True, return_response=action.startswith(("get", "export"))
     )
 
 
@@ -110,3 +111,90 @@ async def test_trim_is_told_on_the_bus(home: HomeAssistant, set_up: SetUp, say: 
     stats = agent_of(entry).windows.newest_first()[0].stats()
     assert len(events) == stats.trims > 0
     assert sum(event.data["evicted"]["messages"] for event in events) == stats.evicted_messages
+
+
+async def test_exported_conversation_goes_on_where_it_is_imported(
+    home: HomeAssistant, entry: MockConfigEntry, say: Say
+) -> None:
+    await say("my name is Ada")
+    exported = await act(home, "export_conversation")
+
+    await act(home, "import_conversation", conversation_id="elsewhere", **exported)
+
+    assert "Ada" in speech(await say("what is my name?", "elsewhere"))
+
+
+async def test_forked_conversations_go_on_by_themselves(home: HomeAssistant, entry: MockConfigEntry, say: Say) -> None:
+    await say("my name is Ada")
+
+    await act(home, "fork_conversation", new_conversation_id="fork")
+    await say("remember that the cat is Tom", "fork")
+
+    assert "Ada" in speech(await say("what is my name?", "fork"))
+    assert "Tom" not in speech(await say("what is the cat?"))
+
+
+async def test_important_exchange_stays_while_others_go(
+    home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer
+) -> None:
+    await set_up(**{CONF_HISTORY_TOKENS: 300})
+    await say("my name is Ada")
+    await act(home, "tag_exchange", add=["important"])
+
+    for number in range(12):
+        await say(f"remember that the locker number {number} is the {number} times seventh on the left")
+
+    assert "Ada" in speech(await say("what is my name?"))
+    assert "locker number 0" not in str(model_server.requests[-1].body)
+
+
+@pytest.mark.parametrize(
+    ("conversation", "told"),
+    [
+        ({}, "is not an exported conversation"),
+        ({"format": "something else"}, "is not an exported conversation"),
+        ({"format": "windowed_conversation", "version": 99}, "by a newer version"),
+        ({"format": "windowed_conversation", "version": 1}, "is damaged"),
+    ],
+)
+async def test_import_that_is_none_is_refused(
+    home: HomeAssistant, entry: MockConfigEntry, agent_of, conversation: dict, told: str
+) -> None:
+    with pytest.raises(ServiceValidationError, match=told):
+        await act(home, "import_conversation", conversation=conversation)
+
+    assert len(agent_of(entry).windows) == 0
+
+
+@pytest.mark.parametrize("action", ["import", "fork"])
+async def test_conversation_that_exists_is_not_replaced(
+    home: HomeAssistant, entry: MockConfigEntry, say: Say, action: str
+) -> None:
+    await say("my name is Ada")
+    exported = await act(home, "export_conversation")
+    more = {"import": exported, "fork": {"new_conversation_id": "test"}}
+
+    with pytest.raises(ServiceValidationError, match="already has a conversation test"):
+        await act(home, f"{action}_conversation", **more[action])
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"exchange": 2}, "has no such exchange"),
+        ({"exchange": 0}, "has no such exchange"),
+        ({"add": ["t" * 10_000]}, "A tag is a short text"),
+        ({"add": [" "]}, "A tag is a short text"),
+        ({"remove": ["input"]}, "automatic tags cannot be removed"),
+    ],
+)
+async def test_tag_that_cannot_be_is_refused(
+    *, home: HomeAssistant, entry: MockConfigEntry, say: Say, agent_of, wrong: dict, told: str
+) -> None:
+    await say("my name is Ada")
+    before = agent_of(entry).windows.newest_first()[0].snapshot()
+
+    with pytest.raises(ServiceValidationError, match=told):
+        await act(home, "tag_exchange", **wrong)
+
+    assert agent_of(entry).windows.newest_first()[0].snapshot() == before
