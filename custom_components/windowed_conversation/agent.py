@@ -19,6 +19,7 @@ from .const import (
     CONF_EXPIRY_HOURS,
     CONF_FIRST_WORD_TIMEOUT,
     CONF_HISTORY_TOKENS,
+    CONF_LEFT_OUT,
     CONF_LIMITS,
     CONF_PERSISTENCE,
     CONF_PROVIDER,
@@ -62,8 +63,9 @@ type Account = ConfigEntry[AccountData]
 class AgentConfig:
     """How an agent behaves: the agent's own settings over the account's options over the defaults.
 
-    `context_tokens` is what the model can read, None where nobody says, `reply_tokens` what is kept free of it for the
-    answer, and `expiry_seconds` how long an idle conversation is kept.
+    Exchanges with a tag in `left_out` are kept and not sent. `context_tokens` is what the model can read, None where
+    nobody says, `reply_tokens` what is kept free of it for the answer, and `expiry_seconds` how long an idle
+    conversation is kept.
     """
 
     name: str
@@ -73,6 +75,7 @@ class AgentConfig:
     instructions: str
     llm_apis: tuple[str, ...]
     policy: WindowPolicy
+    left_out: frozenset[str]
     context_tokens: int | None
     reply_tokens: int
     limits: Limits
@@ -93,6 +96,7 @@ class AgentConfig:
             instructions=str(data.get(CONF_PROMPT) or llm.DEFAULT_INSTRUCTIONS_PROMPT),
             llm_apis=tuple(data.get(CONF_LLM_HASS_API, ())),
             policy=_policy(entry.options, data),
+            left_out=frozenset(data.get(CONF_LEFT_OUT, ())),
             context_tokens=_positive(data.get(CONF_CONTEXT_TOKENS)),
             reply_tokens=int(data.get(CONF_REPLY_TOKENS, DEFAULT_REPLY_TOKENS)),
             limits=_limits(data.get(CONF_LIMITS, {})),

@@ -156,9 +156,14 @@ class WindowedConversationEntity(AgentEntity, conversation.ConversationEntity):
             model_is_next=config.routing is not Routing.LOCAL_ONLY,
             model_has_tools=bool(config.llm_apis),
         )
-        budget = Budget(config.policy, config.context_tokens, config.reply_tokens)
         asking = Asking(
-            self.agent.provider, config.model, config.instructions, config.llm_apis, budget, self.agent.counter
+            provider=self.agent.provider,
+            model=config.model,
+            instructions=config.instructions,
+            llm_apis=config.llm_apis,
+            budget=Budget(config.policy, config.context_tokens, config.reply_tokens),
+            counter=self.agent.counter,
+            left_out=config.left_out,
         )
         ways = Ways(local, ModelQuestion(self.hass, asking, user_input, chat_log), reply, self.agent.on_usage)
         outcome = await run_turn(window, readable(user_input.text), config.routing, ways, config.limits)

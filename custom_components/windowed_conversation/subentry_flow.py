@@ -28,6 +28,7 @@ from .const import (
     CONF_CONTEXT_TOKENS,
     CONF_FIRST_WORD_TIMEOUT,
     CONF_HISTORY_TOKENS,
+    CONF_LEFT_OUT,
     CONF_LIMITS,
     CONF_PROVIDER,
     CONF_REPLY_TOKENS,
@@ -53,6 +54,10 @@ _NEW_AGENT: dict[str, Any] = {
     CONF_LLM_HASS_API: [llm.LLM_API_ASSIST],
     CONF_ROUTING: DEFAULT_ROUTING,
 }
+
+
+# Tags that people may want to leave out; any other can be typed.
+_OFTEN_LEFT_OUT = ["route:local", "tool_call"]
 
 
 def model_selector(models: list[str]) -> SelectSelector:
@@ -149,6 +154,10 @@ class AgentFlow(ConfigSubentryFlow):
         fields[probatio.Required(CONF_SCOPE, default=DEFAULT_SCOPE)] = SelectSelector(scopes)
         fields[probatio.Optional(CONF_HISTORY_TOKENS)] = window_size_selector()
         if self._has_model:
+            left_out = SelectSelectorConfig(
+                options=_OFTEN_LEFT_OUT, multiple=True, custom_value=True, mode=SelectSelectorMode.DROPDOWN
+            )
+            fields[probatio.Optional(CONF_LEFT_OUT, default=list)] = SelectSelector(left_out)
             fields[probatio.Optional(CONF_CONTEXT_TOKENS)] = window_size_selector()
             fields[probatio.Required(CONF_REPLY_TOKENS, default=DEFAULT_REPLY_TOKENS)] = window_size_selector()
             fields[probatio.Required(CONF_LIMITS)] = section(_limits_schema(), {"collapsed": True})

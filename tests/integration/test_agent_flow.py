@@ -14,6 +14,7 @@ from pytest_homeassistant_custom_component.common import MockConfigEntry
 from custom_components.windowed_conversation.const import (
     CONF_FIRST_WORD_TIMEOUT,
     CONF_HISTORY_TOKENS,
+    CONF_LEFT_OUT,
     CONF_LIMITS,
     CONF_REPLY_TOKENS,
     CONF_ROUTING,
@@ -38,6 +39,7 @@ FRIDAY: dict[str, Any] = {
     CONF_LLM_HASS_API: ["assist"],
     CONF_ROUTING: "llm_only",
     CONF_SCOPE: "device",
+    CONF_LEFT_OUT: ["route:local"],
     CONF_REPLY_TOKENS: 500,
     CONF_LIMITS: LIMITS,
 }

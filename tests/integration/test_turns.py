@@ -11,7 +11,7 @@ from homeassistant.setup import async_setup_component
 import pytest
 
 from custom_components.windowed_conversation.bridge.touched import tags_of_call
-from custom_components.windowed_conversation.const import CONF_HISTORY_TOKENS, CONF_ROUTING
+from custom_components.windowed_conversation.const import CONF_HISTORY_TOKENS, CONF_LEFT_OUT, CONF_ROUTING
 from custom_components.windowed_conversation.window import Window
 from demo.model_server import ModelServer
 
@@ -231,3 +231,14 @@ async def test_area_and_domains_that_a_call_names_are_tagged(home: HomeAssistant
 
 async def test_call_that_names_nothing_known_is_not_tagged(home: HomeAssistant) -> None:
     assert tags_of_call(home, {"area": "Atlantis", "domain": 7}) == set()
+
+
+async def test_exchanges_with_a_tag_that_is_left_out_are_kept_and_not_sent(
+    set_up: SetUp, say: Say, model_server: ModelServer
+) -> None:
+    entry = await set_up(**{CONF_LEFT_OUT: ["route:local"]})
+    await say("turn on kitchen light")
+    await say("my name is Ada")
+
+    assert [message["role"] for message in model_server.requests[-1].body["messages"]] == ["system", "user"]
+    assert window_of(entry).stats().exchange_count == 2

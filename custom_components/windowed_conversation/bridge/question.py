@@ -37,6 +37,7 @@ class Asking:
     llm_apis: tuple[str, ...]
     budget: Budget
     counter: KindCounter
+    left_out: frozenset[str] = frozenset()
 
 
 class ModelQuestion:
@@ -66,6 +67,7 @@ class ModelQuestion:
             prefix=self._context(speaker).prefix(),
             tools=tools,
             budget=self._budget(tools),
+            left_out=self._asking.left_out,
             done=await async_done_phrase(self._hass, self._user_input.language),
         )
 

@@ -31,7 +31,8 @@ class Question:
     """An input as the model gets it.
 
     `system` is the stable part, `prefix` the volatile context that is frozen before the user's words, and `done` what
-    is said when tools ran and the model found no words. `budget` is what may be sent.
+    is said when tools ran and the model found no words. `budget` is what may be sent, and exchanges with a
+    tag in `left_out` are not.
     """
 
     provider: Provider
@@ -41,6 +42,7 @@ class Question:
     tools: tuple[ToolSchema, ...]
     done: str
     budget: Budget
+    left_out: frozenset[str] = frozenset()
 
 
 class LocalAnswers(Protocol):
