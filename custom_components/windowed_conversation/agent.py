@@ -53,7 +53,7 @@ from .window.tokens import KindCounter
 
 _SECONDS_PER_HOUR = 3600
 
-# How long the sensors wait, in seconds, so that writing their states does not hold up the answer.
+# How long the sensors and the events wait, in seconds, so that writing and recording them does not hold up the answer.
 _TELL_DELAY = 0.05
 
 type Account = ConfigEntry[AccountData]
@@ -154,6 +154,7 @@ class Agent:
         self.on_usage = on_usage
         self.statistics = AgentStatistics()
         self._listeners: list[Callable[[], None]] = []
+        self._news: list[Callable[[], None]] = []
         self._tell_later: asyncio.TimerHandle | None = None
         self.configure(config)
 
@@ -169,12 +170,12 @@ class Agent:
     def _evicted_messages(self) -> int:
         return sum(window.stats().evicted_messages for window in self.windows.newest_first())
 
-    def on_turn(self, outcome: Outcome, evicted_messages: int) -> None:
-        """Take in a turn that ended; the sensors are told when the answer is on its way."""
+    def on_turn(self, outcome: Outcome, evicted_messages: int, *news: Callable[[], None]) -> None:
+        """Take in a turn that ended; `news` are called, and the listeners told, when the answer is on its way."""
         self.statistics.on_turn(outcome, evicted_messages)
+        self._news += news
         if self._tell_later is None:
-            loop = asyncio.get_running_loop()
-            self._tell_later = loop.call_later(_TELL_DELAY, self.tell)
+            self._tell_later = asyncio.get_running_loop().call_later(_TELL_DELAY, self.tell)
 
     @callback
     def expire(self) -> None:
@@ -194,8 +195,9 @@ class Agent:
         if self._tell_later is not None:
             self._tell_later.cancel()
             self._tell_later = None
-        for listener in self._listeners:
-            listener()
+        news, self._news = self._news, []
+        for tell in (*news, *self._listeners):
+            tell()
 
 
 @dataclass(frozen=True, slots=True)

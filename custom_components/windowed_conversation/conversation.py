@@ -6,6 +6,7 @@ Thin: the turn itself is `turn`'s, translations of types are `bridge`'s, the fig
 import asyncio
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 import logging
 import traceback
 from typing import Literal, override
@@ -34,7 +35,7 @@ from .bridge.phrases import async_error_phrase
 from .bridge.question import Asking, ModelQuestion
 from .bridge.reply import ChatLogReply
 from .bridge.session import BUSY_ERRORS, async_open_session
-from .bridge.turn_report import async_report_turn
+from .bridge.turn_report import async_fire_turn, async_trace_turn
 from .const import SUBENTRY_CONVERSATION
 from .entity import AgentEntity
 from .health import async_report_model, async_report_window
@@ -176,9 +177,10 @@ class WindowedConversationEntity(AgentEntity, conversation.ConversationEntity):
 
     def _after_turn(self, outcome: Outcome, window: Window, before: WindowStats) -> None:
         stats = window.stats()
-        self.agent.on_turn(outcome, stats.evicted_messages - before.evicted_messages)
         who = {"entity_id": self.entity_id, "conversation_id": window.conversation_id}
-        async_report_turn(self.hass, who, outcome, stats, before)
+        fire = partial(async_fire_turn, self.hass, who, outcome, stats, before)
+        self.agent.on_turn(outcome, stats.evicted_messages - before.evicted_messages, fire)
+        async_trace_turn(outcome, stats)
         agent_id, name = self._attr_unique_id or "", self.agent.config.name
         if outcome.requests:
             async_report_model(self.hass, agent_id, name, outcome.shortfall)

@@ -14,11 +14,8 @@ EVENT_TRIMMED = f"{DOMAIN}_trimmed"
 
 
 @callback
-def async_report_turn(
-    hass: HomeAssistant, who: dict[str, str], outcome: Outcome, stats: WindowStats, before: WindowStats
-) -> None:
-    """Tell of a turn, and of a trim when there was one; `who` has the ids of the agent and the conversation."""
-    told = _turn(outcome)
+def async_trace_turn(outcome: Outcome, stats: WindowStats) -> None:
+    """Tell the conversation trace of a turn."""
     budget = {
         "history_tokens": stats.max_tokens,
         "current_tokens": stats.current_tokens,
@@ -26,9 +23,16 @@ def async_report_turn(
         "over_budget": stats.over_budget,
     }
     conversation.async_conversation_trace_append(
-        conversation.ConversationTraceEventType.AGENT_DETAIL, {**told, "budget": budget}
+        conversation.ConversationTraceEventType.AGENT_DETAIL, {**_turn(outcome), "budget": budget}
     )
-    hass.bus.async_fire(EVENT_TURN, {**who, **told})
+
+
+@callback
+def async_fire_turn(
+    hass: HomeAssistant, who: dict[str, str], outcome: Outcome, stats: WindowStats, before: WindowStats
+) -> None:
+    """Fire the event of a turn, and of a trim when there was one; `who` has the ids of agent and conversation."""
+    hass.bus.async_fire(EVENT_TURN, {**who, **_turn(outcome)})
     if stats.trims > before.trims:
         evicted = {
             "exchanges": stats.evicted_exchanges - before.evicted_exchanges,
