@@ -26,6 +26,7 @@ from custom_components.windowed_conversation.const import (
     SUBENTRY_CONVERSATION,
     Persistence,
 )
+from custom_components.windowed_conversation.health import Report
 from custom_components.windowed_conversation.providers.errors import RateLimited
 from custom_components.windowed_conversation.sensor import _SENSORS, _TOTALS
 from custom_components.windowed_conversation.services import _CODEC_ERRORS, ATTR_CONTENT, WindowContent
@@ -268,9 +269,9 @@ def test_exception_has_the_placeholders_of_its_text(failure: Failure) -> None:
 
 
 def test_every_issue_has_its_text_and_every_text_its_issue() -> None:
-    created = {key for call in calls("async_create_issue") for key in constant(call, "translation_key")}
+    created = {getattr(Report, call.args[1].attr) for call in calls("_raise")}
 
-    assert TEXTS["issues"].keys() == created
+    assert TEXTS["issues"].keys() == created == set(Report)
 
 
 def test_every_sensor_has_a_name_and_an_icon() -> None:
