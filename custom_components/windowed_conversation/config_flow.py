@@ -44,6 +44,7 @@ from .providers.errors import (
     ProviderError,
     QuotaError,
 )
+from .providers.events import ListedModel
 from .subentry_flow import AgentFlow, model_selector
 
 _ERRORS: dict[type[ProviderError], str] = {
@@ -54,7 +55,7 @@ _ERRORS: dict[type[ProviderError], str] = {
 }
 
 
-async def _async_find_server(hass: HomeAssistant, url: str, key: str | None) -> tuple[str, list[str]]:
+async def _async_find_server(hass: HomeAssistant, url: str, key: str | None) -> tuple[str, list[ListedModel]]:
     """Return the address that answers and its models: people leave out the `/v1`; raises `ProviderError`."""
     try:
         return url, await (await async_create_provider(hass, url, key)).list_models()
@@ -86,7 +87,7 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=DOMAIN):
 
     def __init__(self) -> None:
         self._account: dict[str, Any] = {}
-        self._models: list[str] = []
+        self._models: list[ListedModel] = []
 
     @override
     async def async_step_user(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
@@ -172,7 +173,7 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=DOMAIN):
             if user_input[CONF_MODEL].strip():
                 return self._agent_named(user_input)
             errors[CONF_MODEL] = "model_missing"
-        default_model = {"default": self._models[0]} if self._models else {}
+        default_model = {"default": self._models[0].id} if self._models else {}
         schema = probatio.Schema(
             {
                 probatio.Required(CONF_NAME, default=DEFAULT_AGENT_NAME): str,

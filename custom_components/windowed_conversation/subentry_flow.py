@@ -45,6 +45,7 @@ from .const import (
 )
 from .options_flow import window_size_selector
 from .providers.errors import ProviderError
+from .providers.events import ListedModel
 from .turn.routing import Routing
 from .turn.scope import Scope
 
@@ -60,9 +61,13 @@ _NEW_AGENT: dict[str, Any] = {
 _OFTEN_LEFT_OUT = ["route:local", "tool_call"]
 
 
-def model_selector(models: list[str]) -> SelectSelector:
+def model_selector(models: list[ListedModel]) -> SelectSelector:
     """Return a field that offers the models and takes any other name, too."""
-    return SelectSelector(SelectSelectorConfig(options=models, custom_value=True, mode=SelectSelectorMode.DROPDOWN))
+    return SelectSelector(
+        SelectSelectorConfig(
+            options=[model.id for model in models], custom_value=True, mode=SelectSelectorMode.DROPDOWN
+        )
+    )
 
 
 def _number(largest: float, unit: str | None = None) -> NumberSelector:
@@ -167,7 +172,7 @@ class AgentFlow(ConfigSubentryFlow):
         apis = [SelectOptionDict(label=api.name, value=api.id) for api in llm.async_get_apis(self.hass)]
         return SelectSelector(SelectSelectorConfig(options=apis, multiple=True))
 
-    async def _models(self) -> list[str]:
+    async def _models(self) -> list[ListedModel]:
         """Return what the server offers now; a server that is away offers nothing, and a name can be typed."""
         account: AccountData = self._get_entry().runtime_data
         try:

@@ -14,6 +14,7 @@ from custom_components.windowed_conversation.providers.errors import (
     RateLimited,
     Unavailable,
 )
+from custom_components.windowed_conversation.providers.events import ListedModel
 from custom_components.windowed_conversation.providers.openai_chat import ChatCompletions
 from demo.model_server import ModelServer
 
@@ -27,7 +28,7 @@ JSON = {"Content-Type": "application/json"}
 async def test_models_are_listed_sorted(connect: Connect, model_server: ModelServer) -> None:
     model_server.change(models=("zebra", "ant"))
 
-    models = await connect(model_server.url).list_models()
+    models = [model.id for model in await connect(model_server.url).list_models()]
 
     assert {"ant", "zebra"} < set(models)
     assert models == sorted(models)
@@ -36,7 +37,7 @@ async def test_models_are_listed_sorted(connect: Connect, model_server: ModelSer
 async def test_key_is_sent(connect: Connect, model_server: ModelServer) -> None:
     model_server.change(key=KEY)
 
-    assert "scripted" in await connect(model_server.url).list_models()
+    assert ListedModel("scripted") in await connect(model_server.url).list_models()
 
 
 @pytest.mark.parametrize(
@@ -142,4 +143,4 @@ async def test_server_may_have_no_models(connect: Connect, byte_server: ByteServ
 async def test_models_may_have_an_id_only(connect: Connect, byte_server: ByteServer) -> None:
     byte_server.reply(b'{"data": [{"id": "b"}, {"id": "a", "meta": {"n_ctx": 8192}}]}', headers=JSON)
 
-    assert await connect(byte_server.url).list_models() == ["a", "b"]
+    assert await connect(byte_server.url).list_models() == [ListedModel("a"), ListedModel("b")]

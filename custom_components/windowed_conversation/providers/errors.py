@@ -42,7 +42,12 @@ class ContextOverflow(ProviderError):
 
 
 class Refused(ProviderError):
-    """The model or a filter declined."""
+    """The model or a filter declined; `reason` is the provider's own code for why, empty where it gives none."""
+
+    def __init__(self, message: str, reason: str = "") -> None:
+        """Keep the reason that the provider gave."""
+        super().__init__(message)
+        self.reason = reason
 
 
 class Incomplete(ProviderError):

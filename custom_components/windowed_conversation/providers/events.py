@@ -6,9 +6,10 @@ How each wire format writes a request and reads its answer lives in that format'
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from ..window import Message, ToolCall
+from .profile import UNKNOWN_MODEL, Effort, Profile
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,11 +23,21 @@ class ToolSchema:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request: the window's messages as they are (system first) and the tools in the order they are sent."""
+    """One request: the window's messages as they are (system first) and the tools in the order they are sent.
+
+    `profile` says what the model accepts; what it does not accept is not sent. `cache_key` is the same for requests
+    that begin alike. `reply_tokens` are the most that the model may write, reasoning included; `effort` is how much
+    it is to think and `temperature` how freely it is to choose, each the provider's own default where None.
+    """
 
     model: str
     messages: tuple[Message, ...]
     tools: tuple[ToolSchema, ...] = ()
+    profile: Profile = UNKNOWN_MODEL
+    cache_key: str = ""
+    reply_tokens: int | None = None
+    effort: Effort | None = None
+    temperature: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,15 +63,23 @@ class ToolCallDone:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one request: `input` includes `cached`, `output` includes reasoning."""
+    """Tokens of one request: `input` includes `cached` and `cache_written`, `output` includes `reasoning`."""
 
     input: int = 0
     cached: int = 0
     output: int = 0
+    cache_written: int = 0
+    reasoning: int = 0
 
     def __add__(self, other: Usage) -> Usage:
         """Return the sum over two requests."""
-        return Usage(self.input + other.input, self.cached + other.cached, self.output + other.output)
+        return Usage(
+            self.input + other.input,
+            self.cached + other.cached,
+            self.output + other.output,
+            self.cache_written + other.cache_written,
+            self.reasoning + other.reasoning,
+        )
 
 
 class FinishReason(StrEnum):
@@ -72,17 +91,33 @@ class FinishReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The terminal marker of a stream that ended well; `native` is the provider's own word for the reason."""
+    """The terminal marker of a stream that ended well; `native` is the provider's own word for the reason.
+
+    `residue` is what only the same provider and model can use of the answer when it is sent back (signatures, encrypted
+    reasoning), a JSON value, None where there is none.
+    """
 
     reason: FinishReason
     native: str
+    residue: Any = None
 
 
 type Event = TextDelta | ReasoningDelta | ToolCallDone | Usage | Finished
 
 
+@dataclass(frozen=True, slots=True)
+class ListedModel:
+    """A model that a server offers, and its limits in tokens where the server's list says them."""
+
+    id: str
+    context_tokens: int | None = None
+    output_tokens: int | None = None
+
+
 class Provider(Protocol):
-    """A wire format."""
+    """A wire format. `name` is what its residue is stamped with."""
+
+    name: str
 
     def stream(self, request: Request) -> AsyncGenerator[Event]:
         """Send the request and yield events up to `Finished`; raises `ProviderError`, never an SDK's error.
@@ -91,6 +126,19 @@ class Provider(Protocol):
         """
         ...
 
-    async def list_models(self) -> list[str]:
-        """Return the ids of the models that the server offers, sorted; raises `ProviderError`."""
+    async def list_models(self) -> list[ListedModel]:
+        """Return the models that the server offers, sorted by their ids; raises `ProviderError`."""
+        ...
+
+    def caching(self, request: Request) -> Mapping[str, Any]:
+        """Return what the request asks of the provider's prompt cache, in the provider's own words; for the record."""
+        ...
+
+
+@runtime_checkable
+class CountsTokens(Protocol):
+    """A provider that has an endpoint which counts the tokens of a request."""
+
+    async def count_tokens(self, request: Request) -> int:
+        """Return the input tokens that the request would cost; raises `ProviderError`."""
         ...

@@ -4,7 +4,7 @@ Encoding is pure; decoding is one small step per chunk. Only what every compatib
 Errors are mapped in `openai_errors`; who builds the client, and with which key, is not decided here.
 """
 
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from dataclasses import dataclass
 import json
 from typing import Any
@@ -19,7 +19,18 @@ from openai.types.chat.chat_completion_chunk import Choice, ChoiceDelta, ChoiceD
 from ..window import Message, Role, ToolCall
 from .characters import WholeCharacters, whole_json
 from .errors import BadStream, Incomplete, ProviderError, Refused
-from .events import Event, Finished, FinishReason, ReasoningDelta, Request, TextDelta, ToolCallDone, ToolSchema, Usage
+from .events import (
+    Event,
+    Finished,
+    FinishReason,
+    ListedModel,
+    ReasoningDelta,
+    Request,
+    TextDelta,
+    ToolCallDone,
+    ToolSchema,
+    Usage,
+)
 from .openai_errors import provider_errors
 
 _MODEL_LIST_TIMEOUT = 10.0
@@ -254,6 +265,8 @@ def _tokens(figures: object, name: str) -> int:
 class ChatCompletions:
     """A provider over an `AsyncOpenAI` client, which stays its owner's."""
 
+    name = "openai_chat"
+
     def __init__(self, client: AsyncOpenAI) -> None:
         # The client imports these where they are first asked for, which would be in the event loop.
         self._completions = AsyncCompletions(client)
@@ -284,7 +297,11 @@ class ChatCompletions:
         for event in decoder.on_end():
             yield event
 
-    async def list_models(self) -> list[str]:
+    def caching(self, request: Request) -> Mapping[str, Any]:
+        """See `Provider.caching`: compatible servers find what begins alike without being asked."""
+        return {}
+
+    async def list_models(self) -> list[ListedModel]:
         """See `Provider.list_models`."""
         with provider_errors():
             try:
@@ -295,4 +312,4 @@ class ChatCompletions:
         models = getattr(page, "data", None)
         if not isinstance(models, list) or not all(isinstance(getattr(m, "id", None), str) for m in models):
             raise BadStream("the server does not list models")
-        return sorted(model.id for model in models)
+        return [ListedModel(model_id) for model_id in sorted(model.id for model in models)]

@@ -7,7 +7,7 @@ deadline of the whole turn.
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 import json
 import time
@@ -15,13 +15,14 @@ import time
 from ..providers.errors import ProviderError
 from ..providers.events import (
     Event,
+    Finished,
     ReasoningDelta,
     Request,
     TextDelta,
     ToolCallDone,
     Usage,
 )
-from ..window import ToolCall, Window
+from ..window import Message, Native, Role, ToolCall, Window
 from .budget import Budget, Shortfall, planned_policy, shortfall
 from .deadlines import Limits, without_silence
 from .errors import EmptyAnswer, RepeatedToolCall
@@ -60,12 +61,12 @@ async def ask_model(
         tools = question.tools if iteration < limits.tool_iterations else ()
         _fit(window, question.budget, progress)
         request = Request(question.model, window.messages(exclude=question.left_out), tools)
-        answer = _Answer(request, question.done, progress, on_usage)
+        answer = _Answer(request, question, progress, on_usage)
         progress.requests += 1
         async with aclosing(question.provider.stream(request)) as events:
             deltas = answer.deltas(without_silence(events, limits.silence))
             async for message in reply.add(deltas):
-                window.add(message)
+                window.add(answer.stamped(message))
         answer.raise_error()
         if not answer.calls:
             return
@@ -92,10 +93,13 @@ class _Answer:
     An error does not break the reply off in the middle: what was said stands, and the error is raised after it.
     """
 
-    def __init__(self, request: Request, done: str, progress: Progress, on_usage: OnUsage) -> None:
+    def __init__(self, request: Request, question: Question, progress: Progress, on_usage: OnUsage) -> None:
         self.calls: list[ToolCall] = []
         self._request = request
-        self._done = done
+        self._provider = question.provider.name
+        self._done = question.done
+        self._native: Native | None = None
+        self._reasoning_tokens = 0
         self._progress = progress
         self._on_usage = on_usage
         self._text = False
@@ -114,6 +118,12 @@ class _Answer:
         except (ProviderError, EmptyAnswer, RepeatedToolCall) as err:
             self._error = err
 
+    def stamped(self, message: Message) -> Message:
+        """Return the message with the provider's residue, where it is the answer that the residue belongs to."""
+        if self._native is None or message.role is not Role.ASSISTANT:
+            return message
+        return replace(message, native=self._native)
+
     def raise_error(self) -> None:
         if self._error:
             raise self._error
@@ -128,8 +138,11 @@ class _Answer:
                 self._on_call(call)
                 return [event]
             case Usage():
+                self._reasoning_tokens += event.reasoning
                 self._progress.usage += event
                 self._on_usage(self._request, event)
+            case Finished(residue=residue) if residue is not None:
+                self._native = Native(self._provider, self._request.model, residue, self._reasoning_tokens)
         return []
 
     def _passed(self, delta: TextDelta | ReasoningDelta) -> Spoken:

@@ -16,7 +16,7 @@ from .errors import (
     WindowError,
 )
 from .exchange import Exchange
-from .messages import Message, Native, Role, ToolCall
+from .messages import Attachment, Message, Native, Role, ToolCall
 from .policy import WindowPolicy
 from .registry import WindowRegistry
 from .stats import WindowStats
@@ -24,6 +24,7 @@ from .tokens import EstimatedCounter, TokenCounter, message_tokens
 from .window import Window
 
 __all__ = [
+    "Attachment",
     "DuplicateToolCall",
     "EstimatedCounter",
     "Exchange",

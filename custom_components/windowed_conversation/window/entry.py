@@ -10,7 +10,7 @@ from .tokens import MESSAGE_OVERHEAD, TokenCounter, message_tokens
 def question(text: str, tags: frozenset[str], counter: TokenCounter, now: float) -> Message:
     """Return what the user said as a window keeps it; `now` is in seconds since the epoch."""
     tokens = MESSAGE_OVERHEAD + counter.count(text)
-    return _written(Role.USER, text, (), None, None, INPUT if tags <= INPUT else INPUT | tags, now, tokens, None)
+    return _written(Role.USER, text, (), None, None, INPUT if tags <= INPUT else INPUT | tags, now, tokens, None, ())
 
 
 def entered(message: Message, counter: TokenCounter, now: float) -> Message:
@@ -31,6 +31,7 @@ def as_kept(message: Message, content: str, tokens: int, now: float) -> Message:
         now if message.created is None else message.created,
         tokens,
         message.native,
+        message.attachments,
     )
 
 
@@ -46,6 +47,7 @@ def rewritten(message: Message, content: str, tokens: int) -> Message:
         message.created,
         tokens,
         message.native,
+        message.attachments,
     )
 
 
@@ -71,6 +73,7 @@ def _written(*values: Any) -> Message:
         message.created,
         message.tokens,
         message.native,
+        message.attachments,
     ) = values
     message.__class__ = Message
     return cast("Message", message)

@@ -34,11 +34,24 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Native:
-    """A provider's own residue (signatures, encrypted reasoning), only of use to the same provider and model."""
+    """A provider's own residue (signatures, encrypted reasoning), only of use to the same provider and model.
+
+    `value` is a JSON value. `tokens` is what it costs when it is sent back, as far as the provider said.
+    """
 
     provider: str
     model: str
     value: Any
+    tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """An image or a PDF in a user's message; `mime_type` is for example `image/png`."""
+
+    mime_type: str
+    data: bytes
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +67,7 @@ class Message:
     created: float | None = None
     tokens: int | None = None
     native: Native | None = None
+    attachments: tuple[Attachment, ...] = ()
 
     @classmethod
     def system(cls, content: str, **fields: Any) -> Message:

@@ -9,12 +9,20 @@ from enum import StrEnum
 import json
 from typing import Any, Protocol, TypeIs
 
-from .messages import Message, Role, ToolCall
+from .messages import Attachment, Message, Role, ToolCall
 
 # A message in OpenAI's chat formats is framed by four tokens: start, role, message, end.
 MESSAGE_OVERHEAD = 4
 # To the model a tool call is a message of its own, which names its recipient, its channel and its format.
 CALL_OVERHEAD = 8
+
+# Of the providers that say what an image costs, Anthropic takes the most: up to so many tokens.
+# https://docs.claude.com/en/docs/build-with-claude/vision
+_IMAGE_TOKENS = 1600
+# A page of a PDF is read as text and as an image: https://docs.claude.com/en/docs/build-with-claude/pdf-support
+_PAGE_TOKENS = 3000
+# A guess at the size of a page, as nothing here reads PDFs.
+_PAGE_BYTES = 100_000
 
 _encode_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str).encode
 
@@ -50,12 +58,12 @@ class KindCounter(TokenCounter, Protocol):
 def message_tokens(message: Message, counter: TokenCounter) -> int:
     """Return what a message costs in a request, in tokens; the counter is asked once.
 
-    Counted are the content, the name, and each call's name and arguments as JSON; not the ids, which no model reads,
-    and not `native`, which only its provider can weigh.
+    Counted are the content, the name, and each call's name and arguments as JSON; not the ids, which no model reads.
+    Residue is taken at what its provider said, attachments at what the dearest provider takes for them.
     """
     calls = message.tool_calls
     if not calls and message.name is None and message.role is not Role.SYSTEM:
-        return MESSAGE_OVERHEAD + counter.count(message.content)
+        return frame_tokens(message) + counter.count(message.content)
     text = message_text(message)
     counted = counter.count_as(message_kind(message), text) if _knows_kinds(counter) else counter.count(text)
     return frame_tokens(message) + counted
@@ -83,7 +91,16 @@ def tool_text(name: str, description: str, parameters: Mapping[str, Any]) -> str
 
 def frame_tokens(message: Message) -> int:
     """Return what a message costs besides its text, in tokens."""
-    return MESSAGE_OVERHEAD + CALL_OVERHEAD * len(message.tool_calls)
+    tokens = MESSAGE_OVERHEAD + CALL_OVERHEAD * len(message.tool_calls)
+    if message.native is not None:
+        tokens += message.native.tokens
+    return tokens + sum(map(_attachment_tokens, message.attachments)) if message.attachments else tokens
+
+
+def _attachment_tokens(attachment: Attachment) -> int:
+    if attachment.mime_type.startswith("image/"):
+        return _IMAGE_TOKENS
+    return _PAGE_TOKENS * (1 + len(attachment.data) // _PAGE_BYTES)
 
 
 def _knows_kinds(counter: TokenCounter) -> TypeIs[KindCounter]:

@@ -1,5 +1,6 @@
 """Parts of a conversation that more than one codec writes in the same way: dates, tags, residue, exchanges."""
 
+from base64 import b64decode, b64encode
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 import json
@@ -7,14 +8,14 @@ from typing import Any
 
 from ..errors import WindowError
 from ..exchange import Exchange, OpenExchange
-from ..messages import Message, Native, Role
+from ..messages import Attachment, Message, Native, Role
 from ..stats import Evicted
 from ..tags import checked_tags
 from .errors import Malformed
 from .fields import Fields
 
 _EVICTED = Evicted._fields
-MARKS = ("tags", "created", "tokens", "native")
+MARKS = ("tags", "created", "tokens", "native", "attachments")
 
 
 def write_json(value: object) -> str:
@@ -29,6 +30,7 @@ def write_marks(message: Message) -> dict[str, Any]:
         "created": message.created,
         "tokens": message.tokens,
         "native": _written_native(message.native),
+        "attachments": [_written_attachment(attachment) for attachment in message.attachments],
     }
     return {name: value for name, value in marks.items() if value not in (None, [])}
 
@@ -40,6 +42,7 @@ def read_marks(fields: Fields) -> dict[str, Any]:
         "created": fields.seconds("created") if fields.has("created") else None,
         "tokens": fields.whole("tokens") if fields.has("tokens") else None,
         "native": _read_native(fields.child("native")) if fields.has("native") else None,
+        "attachments": tuple(_read_attachment(each) for each in fields.children("attachments")),
     }
 
 
@@ -95,7 +98,7 @@ def _shared(tags: frozenset[str]) -> frozenset[str]:
     return tags
 
 
-def _written_native(native: Native | None) -> dict[str, str] | None:
+def _written_native(native: Native | None) -> dict[str, Any] | None:
     """Return a provider's residue where JSON can hold it: it is an optimisation, never the conversation itself."""
     if native is None:
         return None
@@ -105,9 +108,25 @@ def _written_native(native: Native | None) -> dict[str, str] | None:
         return None
     if json.loads(value) != native.value:
         return None
-    return {"provider": native.provider, "model": native.model, "value": value}
+    tokens = {"tokens": native.tokens} if native.tokens else {}
+    return {"provider": native.provider, "model": native.model, "value": value, **tokens}
 
 
 def _read_native(fields: Fields) -> Native:
-    fields.expect_only("provider", "model", "value")
-    return Native(fields.text("provider"), fields.text("model"), fields.json("value"))
+    fields.expect_only("provider", "model", "value", "tokens")
+    tokens = fields.whole("tokens") if fields.has("tokens") else 0
+    return Native(fields.text("provider"), fields.text("model"), fields.json("value"), tokens)
+
+
+def _written_attachment(attachment: Attachment) -> dict[str, str]:
+    data = b64encode(attachment.data).decode()
+    return {"mime_type": attachment.mime_type, "name": attachment.name, "data": data}
+
+
+def _read_attachment(fields: Fields) -> Attachment:
+    fields.expect_only("mime_type", "name", "data")
+    try:
+        data = b64decode(fields.text("data"), validate=True)
+    except ValueError as err:
+        raise fields.malformed("data", "is no base64") from err
+    return Attachment(fields.text("mime_type"), data, fields.text("name"))

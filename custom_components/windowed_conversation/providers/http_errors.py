@@ -1,0 +1,67 @@
+"""What every SDK's errors have in common: statuses, headers, and what its HTTP client raises by itself.
+
+An SDK's own errors are mapped in the module that is named after it.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from http import HTTPStatus
+from importlib import import_module
+from importlib.util import find_spec
+import json
+import math
+
+from .errors import (
+    AuthError,
+    BadRequest,
+    BadStream,
+    ContextOverflow,
+    DeadlineExceeded,
+    ProviderError,
+    QuotaError,
+    RateLimited,
+    Unavailable,
+)
+
+# The SDKs run on one of these or take either; what breaks mid-stream comes out as the client's own error.
+_HTTP = tuple(import_module(name) for name in ("httpx", "httpx2") if find_spec(name))
+_TIMEOUTS: tuple[type[Exception], ...] = tuple(module.TimeoutException for module in _HTTP)
+_TRANSPORT: tuple[type[Exception], ...] = tuple(module.HTTPError for module in _HTTP)
+_UNREADABLE = (json.JSONDecodeError, UnicodeDecodeError, RecursionError)
+
+_BY_STATUS: dict[int, type[ProviderError]] = {
+    401: AuthError,
+    402: QuotaError,
+    403: AuthError,
+    408: DeadlineExceeded,
+    413: ContextOverflow,
+    429: RateLimited,
+}
+
+
+@contextmanager
+def transport_errors() -> Iterator[None]:
+    """Raise a `ProviderError` for what an HTTP client raises while an answer is read."""
+    try:
+        yield
+    except _TIMEOUTS as err:
+        raise DeadlineExceeded("the stream fell silent") from err
+    except _TRANSPORT as err:
+        raise Unavailable(f"the connection broke ({type(err).__name__})") from err
+    except _UNREADABLE as err:
+        raise BadStream(f"the answer could not be read ({type(err).__name__})") from err
+
+
+def error_of_status(status: int) -> type[ProviderError]:
+    """Return what an HTTP status means where no code says more."""
+    otherwise = Unavailable if status >= HTTPStatus.INTERNAL_SERVER_ERROR else BadRequest
+    return _BY_STATUS.get(status, otherwise)
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds to wait, where the server says so in seconds."""
+    try:
+        seconds = float(headers["retry-after"])
+    except KeyError, ValueError:
+        return None
+    return max(0.0, seconds) if math.isfinite(seconds) else None

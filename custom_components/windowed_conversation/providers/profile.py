@@ -1,0 +1,64 @@
+"""What is known about a model: how much it reads and writes, and which parameters it accepts.
+
+Values only. Which model has which profile is looked up in `profiles`, what a format makes of it is the format's.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Effort(StrEnum):
+    """How much a model is to think before it answers; a provider's own scale is its module's."""
+
+    NONE = "none"
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"
+
+
+class ReasoningStyle(StrEnum):
+    """How a model is told to think.
+
+    NONE: not at all. EFFORT: `reasoning.effort` (OpenAI). ADAPTIVE: adaptive thinking and an effort (Anthropic).
+    BUDGET: a number of tokens (Anthropic before adaptive thinking, Gemini 2.5). LEVEL: a thinking level (Gemini 3).
+    """
+
+    NONE = "none"
+    EFFORT = "effort"
+    ADAPTIVE = "adaptive"
+    BUDGET = "budget"
+    LEVEL = "level"
+
+
+class Caching(StrEnum):
+    """What a request can ask of the prompt cache.
+
+    AUTOMATIC: nothing, identical prefixes are found without asking. KEY: a key that brings like requests together.
+    RETENTION: the key and `prompt_cache_retention` (OpenAI before 5.6). OPTIONS: the key and `prompt_cache_options`
+    (OpenAI from 5.6). BREAKPOINTS: marks in the request (Anthropic).
+    """
+
+    AUTOMATIC = "automatic"
+    KEY = "key"
+    RETENTION = "retention"
+    OPTIONS = "options"
+    BREAKPOINTS = "breakpoints"
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """Facts about a model; the defaults are what any compatible server accepts.
+
+    `context_tokens` is what it reads and `output_tokens` what it writes at most, None where nobody says. `sampling`:
+    whether it takes a temperature. `images`: whether it takes images and PDFs.
+    """
+
+    context_tokens: int | None = None
+    output_tokens: int | None = None
+    sampling: bool = True
+    reasoning: ReasoningStyle = ReasoningStyle.NONE
+    caching: Caching = Caching.AUTOMATIC
+    images: bool = False
+
+
+UNKNOWN_MODEL = Profile()
