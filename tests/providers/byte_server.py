@@ -75,15 +75,20 @@ class ByteServer:
         self._replies.append(_Reply(pieces))
 
     @property
-    def url(self) -> str:
-        """The base URL for a client."""
+    def address(self) -> str:
+        """The address without a path."""
         assert self._runner
         host, port = self._runner.addresses[0][:2]
-        return f"http://{host}:{port}/v1"
+        return f"http://{host}:{port}"
+
+    @property
+    def url(self) -> str:
+        """The base URL for a client of the OpenAI SDK."""
+        return f"{self.address}/v1"
 
     async def __aenter__(self) -> Self:
         app = web.Application()
-        app.router.add_route("*", "/v1/{path:.*}", self._handle)
+        app.router.add_route("*", "/{path:.*}", self._handle)
         self._runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=1)
         await self._runner.setup()
         await web.TCPSite(self._runner, "127.0.0.1", 0).start()

@@ -1,0 +1,85 @@
+"""What an answer is made of, before a format writes it down; and what a test needs of a format."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Protocol
+
+from custom_components.windowed_conversation.providers.events import Provider, Usage
+
+
+@dataclass(frozen=True)
+class Text:
+    """Text for the user, each piece in an event of its own."""
+
+    pieces: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Reasoning:
+    """What the model thinks aloud, each piece in an event of its own."""
+
+    pieces: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Call:
+    """A tool call; `fragments` together are the JSON of its arguments, each in an event of its own where it can be."""
+
+    id: str
+    name: str
+    fragments: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Calls:
+    """Parallel calls; `interleaved` mixes their fragments where the format can."""
+
+    calls: tuple[Call, ...]
+    interleaved: bool = False
+
+
+type Part = Text | Reasoning | Calls
+
+
+class End(StrEnum):
+    """How an answer ends."""
+
+    WHOLE = "whole"
+    LENGTH = "length"
+    REFUSED = "refused"
+    NONE = "none"
+
+
+class Wire(Protocol):
+    """A format's bytes, and the provider that reads them."""
+
+    name: str
+
+    def connect(self, address: str, http_client: Any, *, timeout: float = 10.0) -> Provider:
+        """Return the provider for a server at an address without a path; `timeout` is in seconds."""
+        ...
+
+    def answer(self, *parts: Part, end: End = End.WHOLE, usage: Usage | None = None) -> list[bytes]:
+        """Return the events of a streamed answer, terminal ones last; `End.NONE` leaves those out."""
+        ...
+
+    def unknown_event(self) -> bytes:
+        """Return an event of a type that nobody knows yet."""
+        ...
+
+    def error_event(self) -> bytes:
+        """Return the event with which the server says mid-stream that it is overloaded."""
+        ...
+
+    def error_body(self, status: int) -> bytes:
+        """Return the body of an answer with this status, as the provider's own server writes it."""
+        ...
+
+    def model_list(self, models: Sequence[str]) -> bytes:
+        """Return the list of models."""
+        ...
+
+    def request_text(self, body: Mapping[str, Any]) -> str:
+        """Return the text of the newest user message in a request's body."""
+        ...
