@@ -1,0 +1,78 @@
+"""The one table of model families: what a model accepts is looked up here, by the vendor's own names for its models.
+
+The limits of a model come from its provider's list or from `prices`; what a format makes of a profile is the format's.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+import re
+
+from .profile import UNKNOWN_MODEL, Caching, Profile, ReasoningStyle
+
+
+class Vendor(StrEnum):
+    """Whose models an account reaches; a compatible server's are nobody's."""
+
+    OPENAI = "openai"
+    AZURE = "azure"
+    ANTHROPIC = "anthropic"
+    GOOGLE = "google"
+
+
+@dataclass(frozen=True, slots=True)
+class _Family:
+    """Models whose names match from their first character."""
+
+    names: re.Pattern[str]
+    profile: Profile
+
+
+def _family(names: str, reasoning: ReasoningStyle, caching: Caching, *, sampling: bool, images: bool = True) -> _Family:
+    profile = Profile(sampling=sampling, reasoning=reasoning, caching=caching, images=images)
+    return _Family(re.compile(names), profile)
+
+
+_NONE, _EFFORT, _ADAPTIVE = ReasoningStyle.NONE, ReasoningStyle.EFFORT, ReasoningStyle.ADAPTIVE
+_BUDGET, _LEVEL = ReasoningStyle.BUDGET, ReasoningStyle.LEVEL
+_AUTOMATIC, _KEY, _BREAKPOINTS = Caching.AUTOMATIC, Caching.KEY, Caching.BREAKPOINTS
+
+# The first that matches counts. Which models refuse a temperature or `prompt_cache_retention` is what Home Assistant's
+# own integration found out (components/openai_conversation/const.py and entity.py, 2026.11).
+_OPENAI = (
+    _family(r"gpt-(5\.6|6)", _EFFORT, Caching.OPTIONS, sampling=False),
+    _family(r"gpt-5-(mini|nano)", _EFFORT, _KEY, sampling=False),
+    _family(r"gpt-5", _EFFORT, Caching.RETENTION, sampling=False),
+    _family(r"o[13]-mini", _EFFORT, _KEY, sampling=False, images=False),
+    _family(r"o\d", _EFFORT, _KEY, sampling=False),
+    _family(r"gpt-4\.1(?!-mini|-nano)", _NONE, Caching.RETENTION, sampling=True),
+    _family(r"(chatgpt-4o|gpt-4o|gpt-4\.)", _NONE, _KEY, sampling=True),
+    _family(r"gpt-(3\.5|4)", _NONE, _KEY, sampling=True, images=False),
+)
+
+# Adaptive thinking, and no temperature, from Opus 4.6 and Sonnet 4.6 on; before, thinking has a budget, and before
+# Claude 3.7 there is none: https://platform.claude.com/docs/en/build-with-claude/adaptive-thinking
+_ANTHROPIC = (
+    _family(r"claude-(2|v1|3-(5-)?(haiku|sonnet|opus))", _NONE, _BREAKPOINTS, sampling=True),
+    _family(r"claude-(3-7|\w+-4-([0-5](?!\d)|\d{8}))", _BUDGET, _BREAKPOINTS, sampling=True),
+    _family(r"claude-", _ADAPTIVE, _BREAKPOINTS, sampling=False),
+)
+
+# Which models take a temperature, a budget or a level: components/google_generative_ai_conversation/entity.py, 2026.11.
+_GOOGLE = (
+    _family(r"gemini-(1\.|2\.0)", _NONE, _AUTOMATIC, sampling=True),
+    _family(r"gemini-2\.5", _BUDGET, _AUTOMATIC, sampling=True),
+    _family(r"gemini-3(\.[0-4])?-|gemini-3\.5-(?!flash-lite|transcribe)", _LEVEL, _AUTOMATIC, sampling=True),
+    _family(r"gemini-(\d|flash|pro)", _LEVEL, _AUTOMATIC, sampling=False),
+)
+
+_FAMILIES = {Vendor.OPENAI: _OPENAI, Vendor.AZURE: _OPENAI, Vendor.ANTHROPIC: _ANTHROPIC, Vendor.GOOGLE: _GOOGLE}
+
+
+def profile_of(vendor: Vendor | None, model: str) -> Profile:
+    """Return what is known about a model, without its limits; what any server accepts where nothing is known.
+
+    On Azure the name of a deployment says nothing: `model` is what the user says that it runs.
+    """
+    name = model.removeprefix("models/")
+    families = _FAMILIES.get(vendor, ()) if vendor else ()
+    return next((family.profile for family in families if family.names.match(name)), UNKNOWN_MODEL)
