@@ -1,0 +1,178 @@
+"""A conversation as Anthropic's Messages API takes it: content blocks in messages of a user and an assistant, by turns.
+
+Pure, and without the SDK. What a request says besides its messages is in `anthropic_request`.
+"""
+
+from base64 import b64encode
+from dataclasses import dataclass, field
+from hashlib import sha256
+import json
+import re
+from typing import Any
+
+from ..window import Attachment, Message, Role, ToolCall
+
+type Block = dict[str, Any]
+
+# What residue is stamped with.
+NAME = "anthropic"
+
+THINKING = frozenset({"thinking", "redacted_thinking"})
+
+# A message has to say something, and the API refuses blank text; a user's message must not vanish.
+_NOTHING_SAID = "..."
+
+# https://platform.claude.com/docs/en/build-with-claude/vision
+_IMAGES = {
+    "image/gif": "image/gif",
+    "image/jpeg": "image/jpeg",
+    "image/jpg": "image/jpeg",
+    "image/png": "image/png",
+    "image/webp": "image/webp",
+}
+_PDF = "application/pdf"
+
+_VALID_ID = re.compile(r"[a-zA-Z0-9_-]+")
+
+
+@dataclass(slots=True)
+class Conversation:
+    """Messages by turns. `history_end` is the last block before the newest user message."""
+
+    messages: list[Block] = field(default_factory=list)
+    history_end: Block | None = None
+
+    def add(self, role: str, blocks: list[Block]) -> None:
+        """Add blocks to the newest message where it is of the same role, else as a message; no blocks add nothing."""
+        if not blocks:
+            return
+        if self.messages and self.messages[-1]["role"] == role:
+            self.messages[-1]["content"] += blocks
+        else:
+            self.messages.append({"role": role, "content": blocks})
+
+    def end(self) -> Block | None:
+        """Return the last block, None where there is none."""
+        return self.messages[-1]["content"][-1] if self.messages else None
+
+
+def encode_messages(messages: tuple[Message, ...], model: str, *, images: bool) -> Conversation:
+    """Return the messages, without the system prompt, for a model; `images`: whether it takes images and PDFs."""
+    conversation, ids = Conversation(), _CallIds()
+    newest = max((place for place, message in enumerate(messages) if message.role is Role.USER), default=None)
+    for place, message in enumerate(messages):
+        if place == newest:
+            conversation.history_end = conversation.end()
+        match message.role:
+            case Role.USER:
+                conversation.add("user", _user(message, images=images))
+            case Role.TOOL:
+                conversation.add("user", [_tool_result(message, ids)])
+            case Role.ASSISTANT:
+                conversation.add("assistant", _assistant(message, model, ids))
+    return conversation
+
+
+def own_residue(message: Message, model: str) -> list[Block] | None:
+    """Return the residue that this model left on a message, None where it is not its own."""
+    native = message.native
+    if native is None or native.provider != NAME or native.model != model:
+        return None
+    residue = native.value
+    return residue if isinstance(residue, list) and all(isinstance(block, dict) for block in residue) else None
+
+
+class _CallIds:
+    """The ids of calls as the API takes them: of letters, digits, `_` and `-`, and each once in a request.
+
+    Other providers have other ids, and ours are unique in an exchange only.
+    """
+
+    def __init__(self) -> None:
+        self._sent: dict[str, str] = {}
+        self._taken: set[str] = set()
+
+    def of_call(self, call_id: str) -> str:
+        sent, times = call_id, 0
+        while sent in self._taken or not _VALID_ID.fullmatch(sent):
+            sent = f"toolu_{sha256(f'{times} {call_id}'.encode()).hexdigest()[:24]}"
+            times += 1
+        self._taken.add(sent)
+        self._sent[call_id] = sent
+        return sent
+
+    def of_result(self, call_id: str | None) -> str:
+        return self._sent.get(call_id or "", call_id or "")
+
+
+def _text(content: str) -> list[Block]:
+    return [{"type": "text", "text": content}] if content.strip() else []
+
+
+def _user(message: Message, *, images: bool) -> list[Block]:
+    attached = (_attachment(attachment) for attachment in message.attachments) if images else ()
+    blocks = [*filter(None, attached), *_text(message.content)]
+    return blocks or _text(_NOTHING_SAID)
+
+
+def _attachment(attachment: Attachment) -> Block | None:
+    """Return the block of an image or a PDF, None for what the API does not read."""
+    if attachment.mime_type in _IMAGES:
+        return {"type": "image", "source": _source(attachment, _IMAGES[attachment.mime_type])}
+    if attachment.mime_type == _PDF:
+        return {"type": "document", "source": _source(attachment, _PDF)}
+    return None
+
+
+def _source(attachment: Attachment, media_type: str) -> Block:
+    return {"type": "base64", "media_type": media_type, "data": b64encode(attachment.data).decode()}
+
+
+def _tool_result(message: Message, ids: _CallIds) -> Block:
+    block: Block = {"type": "tool_result", "tool_use_id": ids.of_result(message.tool_call_id)}
+    if message.content.strip():
+        block["content"] = message.content
+    if _is_error(message.content):
+        block["is_error"] = True
+    return block
+
+
+def _is_error(content: str) -> bool:
+    """Whether a tool's result says that it failed: a JSON object with an `error`."""
+    if '"error"' not in content:
+        return False
+    try:
+        result = json.loads(content)
+    except json.JSONDecodeError, RecursionError:
+        return False
+    return isinstance(result, dict) and "error" in result
+
+
+def _assistant(message: Message, model: str, ids: _CallIds) -> list[Block]:
+    """Return an answer's blocks, its thinking where the model put it: another order is a 400, and one that ends in it.
+
+    https://platform.claude.com/docs/en/build-with-claude/extended-thinking#preserving-thinking-blocks
+    """
+    text = _text(message.content)
+    calls = [_tool_use(call, ids) for call in message.tool_calls]
+    if not text and not calls:
+        return []
+    blocks: list[Block] = []
+    for place in own_residue(message, model) or ():
+        match place.get("type"):
+            case "text":
+                blocks += text
+                text = []
+            case "tool_use":
+                blocks += [*text, *calls[:1]]
+                text, calls = [], calls[1:]
+            case kind if kind in THINKING:
+                blocks.append(place)
+    blocks += [*text, *calls]
+    while blocks[-1]["type"] in THINKING:
+        blocks.pop()
+    return blocks
+
+
+def _tool_use(call: ToolCall, ids: _CallIds) -> Block:
+    return {"type": "tool_use", "id": ids.of_call(call.id), "name": call.name, "input": dict(call.arguments)}

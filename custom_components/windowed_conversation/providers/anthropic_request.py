@@ -1,0 +1,154 @@
+"""A request to Anthropic's Messages API: limits, thinking, tools, and where the prompt cache is to be marked.
+
+Pure, and without the SDK. How a message is written is in `anthropic_encoding`.
+"""
+
+from collections.abc import Mapping
+from itertools import takewhile
+from typing import Any
+
+from ..window import EstimatedCounter, Message, Role, message_tokens
+from ..window.tokens import tool_text
+from .anthropic_encoding import THINKING, Block, encode_messages, own_residue
+from .events import Request, ToolSchema
+from .profile import Caching, Effort, ReasoningStyle
+
+# The API wants a limit: several times the longest answer that anyone listens to.
+_REPLY_TOKENS = 4096
+
+# https://platform.claude.com/docs/en/build-with-claude/extended-thinking: the smallest budget there is.
+_SMALLEST_BUDGET = 1024
+# The share of the reply that may be thought; the rest is for the words.
+_BUDGET_SHARES = {Effort.LOW: 0.25, Effort.MEDIUM: 0.5, Effort.HIGH: 0.75}
+
+_MOST_TEMPERATURE = 1.0
+_MARK = {"type": "ephemeral"}
+
+# From which share of the context on a request may be too long for the model although the estimate says that it fits:
+# Claude has up to a third more tokens for a text than the vocabulary that the estimate was fitted against.
+_FULL = 0.75
+
+
+def encode_request(request: Request) -> dict[str, Any]:
+    """Return the body, as arguments of the SDK's `messages.create`, without `stream`."""
+    body, breakpoints = _encoded(request)
+    if request.profile.caching is Caching.BREAKPOINTS:
+        for block in breakpoints.values():
+            block["cache_control"] = _MARK
+    return body
+
+
+def encode_count(request: Request) -> dict[str, Any]:
+    """Return the part of the request that is read by the model, as arguments of the SDK's `messages.count_tokens`."""
+    body, _ = _encoded(request)
+    counted = ("model", "messages", "system", "tools", "tool_choice", "thinking", "output_config")
+    return {name: body[name] for name in counted if name in body}
+
+
+def asked_caching(request: Request) -> Mapping[str, Any]:
+    """Return which blocks of the request bear a mark, and the mark; empty where none does."""
+    if request.profile.caching is not Caching.BREAKPOINTS:
+        return {}
+    _, breakpoints = _encoded(request)
+    return {"cache_control": _MARK, "breakpoints": list(breakpoints)}
+
+
+def fills_context(request: Request) -> bool:
+    """Whether the request, by its estimated size, may be longer than what the model reads; False where nobody knows."""
+    context = request.profile.context_tokens
+    if context is None:
+        return False
+    counter = EstimatedCounter()
+    tokens = sum(message_tokens(m, counter) if m.tokens is None else m.tokens for m in request.messages)
+    tokens += sum(counter.count(tool_text(t.name, t.description, t.parameters)) for t in request.tools)
+    return tokens + _max_tokens(request) > _FULL * context
+
+
+def _encoded(request: Request) -> tuple[dict[str, Any], dict[str, Block]]:
+    """Return the body, and by their names the blocks at which a cached prefix can end: at most four are allowed.
+
+    What is marked: the tools and the system prompt, for every conversation of the agent; the history, as the results in
+    the newest exchange are shortened when it ends; and the newest block, for the next request of the same turn.
+    """
+    conversation = encode_messages(request.messages, request.model, images=request.profile.images)
+    system, tools = _encode_system(request.messages), _encode_tools(request)
+    max_tokens = _max_tokens(request)
+    body: dict[str, Any] = {
+        "model": request.model,
+        "max_tokens": max_tokens,
+        "messages": conversation.messages,
+        **_thinking(request, max_tokens),
+    }
+    if system:
+        body["system"] = system
+    if tools:
+        body["tools"] = tools
+        if not request.tools:
+            body["tool_choice"] = {"type": "none"}
+    if request.temperature is not None and request.profile.sampling and "thinking" not in body:
+        # newer versions of the SDK have no parameter for it
+        body["extra_body"] = {"temperature": min(request.temperature, _MOST_TEMPERATURE)}
+    ends = {
+        "tools": tools[-1] if tools else None,
+        "system": system[-1] if system else None,
+        "history": conversation.history_end,
+        "newest": conversation.end(),
+    }
+    return body, {name: block for name, block in ends.items() if block is not None}
+
+
+def _max_tokens(request: Request) -> int:
+    wanted = request.reply_tokens or _REPLY_TOKENS
+    return min(wanted, request.profile.output_tokens or wanted)
+
+
+def _encode_system(messages: tuple[Message, ...]) -> list[Block]:
+    return [
+        {"type": "text", "text": message.content}
+        for message in messages
+        if message.role is Role.SYSTEM and message.content.strip()
+    ]
+
+
+def _encode_tools(request: Request) -> list[Block]:
+    """Return the tools; where none is offered any more, those that the history calls, for the API refuses it else."""
+    if request.tools:
+        return [_encode_tool(tool) for tool in request.tools]
+    called = {call.name for message in request.messages for call in message.tool_calls}
+    return [_encode_tool(ToolSchema(name, "", {})) for name in sorted(called)]
+
+
+def _encode_tool(tool: ToolSchema) -> Block:
+    """Return a tool; the API refuses a schema that is a choice at its top."""
+    choices = {"oneOf", "anyOf", "allOf"}
+    schema = {"type": "object"} | {key: value for key, value in tool.parameters.items() if key not in choices}
+    return {"name": tool.name, "description": tool.description, "input_schema": schema}
+
+
+def _thinking(request: Request, max_tokens: int) -> dict[str, Any]:
+    effort = request.effort
+    if effort is None or effort is Effort.NONE or not _may_think(request):
+        return {}
+    if request.profile.reasoning is ReasoningStyle.ADAPTIVE:
+        return {"thinking": {"type": "adaptive"}, "output_config": {"effort": effort.value}}
+    most = int(max_tokens * _BUDGET_SHARES[Effort.HIGH])
+    if request.profile.reasoning is ReasoningStyle.BUDGET and most >= _SMALLEST_BUDGET:
+        budget = max(_SMALLEST_BUDGET, int(max_tokens * _BUDGET_SHARES[effort]))
+        return {"thinking": {"type": "enabled", "budget_tokens": budget}}
+    return {}
+
+
+def _may_think(request: Request) -> bool:
+    """Whether the tool loop that goes on here, if one does, was begun by this model, thinking.
+
+    A loop is one turn of the assistant to the API and is thought through or not as a whole. With a budget the turn has
+    to begin with a thought ("Expected `thinking`"); an adaptive model may have found none necessary.
+    """
+    loop = list(takewhile(lambda message: message.role is not Role.USER, reversed(request.messages)))
+    begun = next((message for message in reversed(loop) if message.role is Role.ASSISTANT), None)
+    if begun is None:
+        return True
+    residue = own_residue(begun, request.model)
+    if residue is None:
+        return False
+    return request.profile.reasoning is ReasoningStyle.ADAPTIVE or any(b.get("type") in THINKING for b in residue[:1])

@@ -1,0 +1,341 @@
+"""A conversation in Anthropic's form, to the key, and accepted by the SDK's own parameter types."""
+
+from base64 import b64encode
+import json
+from typing import Any
+
+from anthropic.types import (
+    ContentBlockParam,
+    MessageParam,
+    ModelParam,
+    OutputConfigParam,
+    TextBlockParam,
+    ThinkingConfigParam,
+    ToolChoiceParam,
+    ToolParam,
+)
+from pydantic import TypeAdapter
+import pytest
+
+from custom_components.windowed_conversation.providers.anthropic_request import encode_request
+from custom_components.windowed_conversation.providers.events import Request, ToolSchema
+from custom_components.windowed_conversation.providers.profile import Profile
+from custom_components.windowed_conversation.window import Attachment, Message, Native, ToolCall
+
+MODEL = "claude-haiku-4-5"
+LIGHT = ToolSchema(
+    "intent__HassTurnOn",
+    "Turns on a device",
+    {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]},
+)
+THOUGHT = {"type": "thinking", "thinking": "Two calls.", "signature": "EqQB"}
+REDACTED = {"type": "redacted_thinking", "data": "EmwK"}
+ANSWER = {"type": "text"}
+CALL = {"type": "tool_use"}
+
+PARAMETERS: dict[str, TypeAdapter[Any]] = {
+    "max_tokens": TypeAdapter(int),
+    "messages": TypeAdapter(list[MessageParam]),
+    "model": TypeAdapter(ModelParam),
+    "output_config": TypeAdapter(OutputConfigParam),
+    "system": TypeAdapter(list[TextBlockParam]),
+    "thinking": TypeAdapter(ThinkingConfigParam),
+    "tool_choice": TypeAdapter(ToolChoiceParam),
+    "tools": TypeAdapter(list[ToolParam]),
+}
+CONTENT: TypeAdapter[Any] = TypeAdapter(list[ContentBlockParam])
+
+
+def as_the_sdk_reads_it(body: dict[str, Any]) -> Any:
+    """Return what the SDK's parameter types make of a body; what they do not know is left out.
+
+    The contents of messages are read by themselves: the types call them iterables, which are read when they are needed.
+    """
+    read = {name: PARAMETERS[name].validate_python(value) for name, value in body.items()}
+    for message, original in zip(read["messages"], body["messages"], strict=True):
+        message["content"] = CONTENT.validate_python(original["content"])
+    return read
+
+
+def sent(*messages: Message, images: bool = True, **fields: Any) -> list[dict[str, Any]]:
+    """Return the messages of the request."""
+    request = Request(MODEL, messages, **{"tools": (LIGHT,), "profile": Profile(images=images), **fields})
+    body = encode_request(request)
+    assert as_the_sdk_reads_it(body) == body
+    return body["messages"]
+
+
+def text(content: str) -> dict[str, Any]:
+    return {"type": "text", "text": content}
+
+
+def call(number: int, tool: str = "a", /, **arguments: Any) -> ToolCall:
+    return ToolCall(f"toolu_{number}", tool, arguments)
+
+
+def used(number: int, tool: str = "a", /, **arguments: Any) -> dict[str, Any]:
+    return {"type": "tool_use", "id": f"toolu_{number}", "name": tool, "input": arguments}
+
+
+def result(number: int, content: str, **fields: Any) -> dict[str, Any]:
+    return {"type": "tool_result", "tool_use_id": f"toolu_{number}", "content": content, **fields}
+
+
+def native(*residue: Any, model: str = MODEL, provider: str = "anthropic") -> Native:
+    return Native(provider, model, list(residue))
+
+
+def test_whole_conversation() -> None:
+    calls = (call(1, "intent__HassTurnOn", name="Küche", list=[1, {"a": None}]), call(2, "llm__GetDateTime"))
+    messages = (
+        Message.system("You are a voice assistant."),
+        Message.user("hello", tags=frozenset({"input"}), created=1.0, tokens=5),
+        Message.assistant("Hello!"),
+        Message.user("light, and the time"),
+        Message.assistant("One moment.", tool_calls=calls, native=native(THOUGHT, ANSWER, CALL, CALL)),
+        Message.tool("toolu_1", "intent__HassTurnOn", '{"error": "NoMatch"}'),
+        Message.tool("toolu_2", "llm__GetDateTime", '{"time": "08:00"}'),
+        Message.assistant("It is eight."),
+        Message.user("thanks"),
+    )
+    body = encode_request(Request(MODEL, messages, (LIGHT,), reply_tokens=3000))
+
+    assert body == {
+        "model": "claude-haiku-4-5",
+        "max_tokens": 3000,
+        "system": [text("You are a voice assistant.")],
+        "tools": [
+            {
+                "name": "intent__HassTurnOn",
+                "description": "Turns on a device",
+                "input_schema": {
+                    "type": "object",
+                    "properties": {"name": {"type": "string"}},
+                    "required": ["name"],
+                },
+            }
+        ],
+        "messages": [
+            {"role": "user", "content": [text("hello")]},
+            {"role": "assistant", "content": [text("Hello!")]},
+            {"role": "user", "content": [text("light, and the time")]},
+            {
+                "role": "assistant",
+                "content": [
+                    THOUGHT,
+                    text("One moment."),
+                    used(1, "intent__HassTurnOn", name="Küche", list=[1, {"a": None}]),
+                    used(2, "llm__GetDateTime"),
+                ],
+            },
+            {
+                "role": "user",
+                "content": [result(1, '{"error": "NoMatch"}', is_error=True), result(2, '{"time": "08:00"}')],
+            },
+            {"role": "assistant", "content": [text("It is eight.")]},
+            {"role": "user", "content": [text("thanks")]},
+        ],
+    }
+    assert as_the_sdk_reads_it(body) == body
+
+
+def test_same_request_is_the_same_bytes() -> None:
+    messages = (
+        Message.user("light"),
+        Message.assistant(tool_calls=(ToolCall("odd id", "a", {"b": 1, "a": 2}),)),
+        Message.tool("odd id", "a", "{}"),
+    )
+
+    first, second = (json.dumps(sent(*messages)) for _ in range(2))
+
+    assert first == second
+
+
+def test_question_after_results_comes_behind_them_in_one_message() -> None:
+    messages = sent(
+        Message.user("light"),
+        Message.assistant(tool_calls=(call(1), call(2))),
+        Message.tool("toolu_1", "a", "{}"),
+        Message.tool("toolu_2", "a", "{}"),
+        Message.user("and now?"),
+    )
+
+    assert messages[2:] == [{"role": "user", "content": [result(1, "{}"), result(2, "{}"), text("and now?")]}]
+
+
+def test_messages_of_the_same_role_are_one() -> None:
+    messages = sent(
+        Message.user("one"),
+        Message.user("two"),
+        Message.assistant("three"),
+        Message.assistant("four", tool_calls=(call(1),)),
+        Message.tool("toolu_1", "a", "{}"),
+    )
+
+    assert messages[:2] == [
+        {"role": "user", "content": [text("one"), text("two")]},
+        {"role": "assistant", "content": [text("three"), text("four"), used(1)]},
+    ]
+
+
+@pytest.mark.parametrize("blank", ["", " ", "\n\t "])
+def test_blank_text_is_never_sent(blank: str) -> None:
+    messages = sent(
+        Message.system(blank),
+        Message.user(blank),
+        Message.assistant(blank),
+        Message.user("light"),
+        Message.assistant(blank, tool_calls=(call(1),)),
+        Message.tool("toolu_1", "a", blank),
+    )
+
+    assert messages == [
+        {"role": "user", "content": [text("..."), text("light")]},
+        {"role": "assistant", "content": [used(1)]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1"}]},
+    ]
+
+
+def test_blank_system_prompt_is_left_out() -> None:
+    assert "system" not in encode_request(Request(MODEL, (Message.system(" "), Message.user("hello"))))
+
+
+@pytest.mark.parametrize(
+    ("content", "failed"),
+    [
+        ('{"error": "NoMatch"}', True),
+        ('{"error": {"error_text": "no"}}', True),
+        ('{"data": {"error": "inside"}}', False),
+        ('["error"]', False),
+        ('{"success": []}', False),
+        ('no json, but "error"', False),
+        pytest.param("[" * 200_000 + '"error"', False, id="deep"),
+    ],
+)
+def test_failed_result_is_marked(content: str, failed: bool) -> None:
+    messages = sent(
+        Message.user("light"), Message.assistant(tool_calls=(call(1),)), Message.tool("toolu_1", "a", content)
+    )
+
+    assert messages[2]["content"][0].get("is_error", False) is failed
+
+
+@pytest.mark.parametrize("odd", ["functions.a:0", "", "an id", "é", "x" * 3 + "\n"])
+def test_id_that_the_api_refuses_is_replaced_in_call_and_result(odd: str) -> None:
+    messages = sent(
+        Message.user("light"),
+        Message.assistant(tool_calls=(ToolCall(odd, "a", {}), call(1))),
+        Message.tool(odd, "a", "{}"),
+        Message.tool("toolu_1", "a", "{}"),
+    )
+
+    ids = [block["id"] for block in messages[1]["content"]]
+    assert ids[0].startswith("toolu_")
+    assert ids[0].isascii()
+    assert ids == [block["tool_use_id"] for block in messages[2]["content"]]
+
+
+def test_id_that_two_exchanges_have_is_sent_once() -> None:
+    exchange = (Message.user("x"), Message.assistant(tool_calls=(call(1),)), Message.tool("toolu_1", "a", "{}"))
+    messages = sent(*exchange, Message.assistant("done"), *exchange)
+
+    calls = [messages[place]["content"][-1]["id"] for place in (1, 5)]
+    results = [messages[place]["content"][0]["tool_use_id"] for place in (2, 6)]
+    assert calls == results
+    assert calls[0] == "toolu_1" != calls[1]
+
+
+@pytest.mark.parametrize(
+    ("residue", "content"),
+    [
+        ((THOUGHT, ANSWER, CALL), [THOUGHT, text("words"), used(1)]),
+        ((REDACTED, THOUGHT, CALL), [REDACTED, THOUGHT, text("words"), used(1)]),
+        ((ANSWER, THOUGHT, CALL), [text("words"), THOUGHT, used(1)]),
+        ((THOUGHT, ANSWER, REDACTED, CALL), [THOUGHT, text("words"), REDACTED, used(1)]),
+        ((THOUGHT,), [THOUGHT, text("words"), used(1)]),
+        ((THOUGHT, ANSWER, ANSWER, CALL, CALL), [THOUGHT, text("words"), used(1)]),
+        ((), [text("words"), used(1)]),
+    ],
+)
+def test_thinking_is_replayed_where_it_was(residue: tuple[Any, ...], content: list[Any]) -> None:
+    answer = Message.assistant("words", tool_calls=(call(1),), native=native(*residue))
+    messages = sent(Message.user("light"), answer, Message.tool("toolu_1", "a", "{}"))
+
+    assert messages[1]["content"] == content
+
+
+def test_thinking_between_two_calls_stays_between_them() -> None:
+    answer = Message.assistant(tool_calls=(call(1), call(2)), native=native(THOUGHT, CALL, REDACTED, CALL))
+    messages = sent(
+        Message.user("light"), answer, Message.tool("toolu_1", "a", "{}"), Message.tool("toolu_2", "a", "{}")
+    )
+
+    assert messages[1]["content"] == [THOUGHT, used(1), REDACTED, used(2)]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        native(THOUGHT, model="claude-opus-5"),
+        native(THOUGHT, provider="gemini"),
+        Native("anthropic", MODEL, {"not": "ours"}),
+        Native("anthropic", MODEL, None),
+        Native("anthropic", MODEL, ["not", "blocks"]),
+        native({"type": "a_type_of_next_year"}, {"not": "a block"}, {"type": None}),
+        None,
+    ],
+)
+def test_residue_of_another_is_dropped(other: Native | None) -> None:
+    messages = sent(Message.user("hello"), Message.assistant("Hello!", native=other), Message.user("bye"))
+
+    assert messages[1]["content"] == [text("Hello!")]
+
+
+def test_thinking_at_the_end_is_left_out() -> None:
+    answer = Message.assistant("Hello!", native=native(REDACTED, ANSWER, THOUGHT, REDACTED))
+    messages = sent(Message.user("hello"), answer, Message.user("bye"))
+
+    assert messages[1]["content"] == [REDACTED, text("Hello!")]
+
+
+def test_answer_of_thinking_alone_is_left_out() -> None:
+    messages = sent(Message.user("hello"), Message.assistant("", native=native(THOUGHT)), Message.user("bye"))
+
+    assert messages == [{"role": "user", "content": [text("hello"), text("bye")]}]
+
+
+def test_attachments_come_before_the_words() -> None:
+    picture = Attachment("image/jpg", b"\xff\xd8", "door.jpg")
+    paper = Attachment("application/pdf", b"%PDF", "bill.pdf")
+    messages = sent(Message.user("what is this?", attachments=(picture, paper)))
+
+    assert messages[0]["content"] == [
+        {
+            "type": "image",
+            "source": {"type": "base64", "media_type": "image/jpeg", "data": b64encode(b"\xff\xd8").decode()},
+        },
+        {
+            "type": "document",
+            "source": {"type": "base64", "media_type": "application/pdf", "data": b64encode(b"%PDF").decode()},
+        },
+        text("what is this?"),
+    ]
+
+
+@pytest.mark.parametrize("mime_type", ["image/png", "image/gif", "image/webp", "image/jpeg"])
+def test_image_keeps_its_type(mime_type: str) -> None:
+    messages = sent(Message.user("", attachments=(Attachment(mime_type, b"1"),)))
+
+    assert [block["source"]["media_type"] for block in messages[0]["content"]] == [mime_type]
+
+
+def test_attachment_that_the_api_does_not_read_is_left_out() -> None:
+    messages = sent(Message.user("listen", attachments=(Attachment("audio/wav", b"RIFF"),)))
+
+    assert messages[0]["content"] == [text("listen")]
+
+
+def test_model_without_images_is_sent_none() -> None:
+    messages = sent(Message.user("", attachments=(Attachment("image/png", b"1"),)), images=False)
+
+    assert messages[0]["content"] == [text("...")]

@@ -1,0 +1,263 @@
+"""What a request says besides its messages: limits, thinking, tools, marks for the prompt cache."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from custom_components.windowed_conversation.providers.anthropic_request import (
+    asked_caching,
+    encode_count,
+    encode_request,
+)
+from custom_components.windowed_conversation.providers.events import Request, ToolSchema
+from custom_components.windowed_conversation.providers.profile import Caching, Effort, Profile, ReasoningStyle
+from custom_components.windowed_conversation.window import Message, Native, ToolCall
+
+from .test_messages import LIGHT, MODEL, as_the_sdk_reads_it, native
+
+ADAPTIVE = Profile(reasoning=ReasoningStyle.ADAPTIVE, caching=Caching.BREAKPOINTS)
+BUDGET = Profile(reasoning=ReasoningStyle.BUDGET, caching=Caching.BREAKPOINTS)
+MARK = {"type": "ephemeral"}
+SYSTEM = Message.system("You are a voice assistant.")
+HELLO = Message.user("hello")
+CLOCK = ToolSchema("llm__GetDateTime", "", {})
+THOUGHT = {"type": "thinking", "thinking": "hm", "signature": "EqQB"}
+
+
+def request(*messages: Message, **fields: Any) -> Request:
+    return Request(MODEL, messages or (SYSTEM, HELLO), **fields)
+
+
+def body(*messages: Message, **fields: Any) -> dict[str, Any]:
+    encoded = encode_request(request(*messages, **fields))
+    known = {name: value for name, value in encoded.items() if name != "extra_body"}
+    assert as_the_sdk_reads_it(known) == known
+    return encoded
+
+
+def loop(residue: Native | None) -> tuple[Message, ...]:
+    """Return a tool loop that goes on."""
+    return (
+        SYSTEM,
+        HELLO,
+        Message.assistant(tool_calls=(ToolCall("toolu_1", "a", {}),), native=residue),
+        Message.tool("toolu_1", "a", "{}"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("wanted", "most", "limit"),
+    [(None, None, 4096), (None, 1000, 1000), (500, None, 500), (500, 8000, 500), (90_000, 64_000, 64_000)],
+)
+def test_reply_has_a_limit(wanted: int | None, most: int | None, limit: int) -> None:
+    assert body(reply_tokens=wanted, profile=Profile(output_tokens=most))["max_tokens"] == limit
+
+
+@pytest.mark.parametrize("effort", [Effort.LOW, Effort.MEDIUM, Effort.HIGH])
+def test_adaptive_model_is_told_an_effort(effort: Effort) -> None:
+    sent = body(effort=effort, profile=ADAPTIVE)
+
+    assert sent["thinking"] == {"type": "adaptive"}
+    assert sent["output_config"] == {"effort": effort.value}
+
+
+@pytest.mark.parametrize(
+    ("effort", "reply_tokens", "budget"),
+    [
+        (Effort.LOW, 3000, 1024),
+        (Effort.LOW, 8000, 2000),
+        (Effort.MEDIUM, 8000, 4000),
+        (Effort.HIGH, 8000, 6000),
+        (Effort.HIGH, 1366, 1024),
+    ],
+)
+def test_model_with_a_budget_is_told_a_part_of_the_reply(effort: Effort, reply_tokens: int, budget: int) -> None:
+    sent = body(effort=effort, reply_tokens=reply_tokens, profile=BUDGET)
+
+    assert sent["thinking"] == {"type": "enabled", "budget_tokens": budget}
+    assert "output_config" not in sent
+
+
+def test_reply_without_room_for_the_smallest_budget_is_not_thought_over() -> None:
+    assert "thinking" not in body(effort=Effort.HIGH, reply_tokens=1300, profile=BUDGET)
+
+
+@pytest.mark.parametrize("profile", [ADAPTIVE, BUDGET])
+@pytest.mark.parametrize("effort", [None, Effort.NONE])
+def test_no_effort_is_no_thinking(effort: Effort | None, profile: Profile) -> None:
+    assert not {"thinking", "output_config"} & body(effort=effort, profile=profile).keys()
+
+
+@pytest.mark.parametrize("reasoning", [ReasoningStyle.NONE, ReasoningStyle.EFFORT, ReasoningStyle.LEVEL])
+def test_model_that_does_not_think_in_this_format_is_not_asked_to(reasoning: ReasoningStyle) -> None:
+    sent = body(effort=Effort.HIGH, profile=Profile(reasoning=reasoning))
+
+    assert not {"thinking", "output_config"} & sent.keys()
+
+
+@pytest.mark.parametrize("profile", [ADAPTIVE, BUDGET])
+@pytest.mark.parametrize("residue", [None, native(THOUGHT, model="claude-opus-5"), native(THOUGHT, provider="gemini")])
+def test_tool_loop_that_another_model_began_is_not_thought_over(residue: Native | None, profile: Profile) -> None:
+    assert "thinking" not in body(*loop(residue), effort=Effort.HIGH, profile=profile)
+
+
+@pytest.mark.parametrize(
+    ("residue", "profile", "thinks"),
+    [
+        (native(THOUGHT, {"type": "tool_use"}), ADAPTIVE, True),
+        (native(THOUGHT, {"type": "tool_use"}), BUDGET, True),
+        (native(), ADAPTIVE, True),
+        (native(), BUDGET, False),
+        (native({"type": "text"}, THOUGHT), BUDGET, False),
+    ],
+)
+def test_own_tool_loop_is_thought_over_as_it_began(residue: Native, profile: Profile, thinks: bool) -> None:
+    assert ("thinking" in body(*loop(residue), effort=Effort.HIGH, profile=profile)) is thinks
+
+
+def test_tool_loop_of_an_earlier_turn_does_not_matter() -> None:
+    sent = body(*loop(None), Message.assistant("done"), HELLO, effort=Effort.HIGH, profile=BUDGET)
+
+    assert "thinking" in sent
+
+
+def test_only_the_beginning_of_a_tool_loop_has_to_be_a_thought() -> None:
+    further = (
+        Message.assistant(tool_calls=(ToolCall("toolu_2", "a", {}),), native=native()),
+        Message.tool("toolu_2", "a", "{}"),
+    )
+
+    assert "thinking" in body(*loop(native(THOUGHT)), *further, effort=Effort.HIGH, profile=BUDGET)
+
+
+def test_temperature_is_sent_where_the_model_takes_one() -> None:
+    assert body(temperature=0.3)["extra_body"] == {"temperature": 0.3}
+
+
+def test_temperature_is_at_most_what_the_api_takes() -> None:
+    assert body(temperature=1.7)["extra_body"] == {"temperature": 1.0}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"temperature": None},
+        {"temperature": 0.3, "profile": Profile(sampling=False)},
+        {"temperature": 0.3, "profile": ADAPTIVE, "effort": Effort.LOW},
+    ],
+)
+def test_no_temperature_where_it_is_unwanted_or_the_model_thinks(fields: dict[str, Any]) -> None:
+    assert "extra_body" not in body(**fields)
+
+
+def test_choices_at_the_top_of_a_schema_are_left_out() -> None:
+    inner = {"properties": {"a": {"anyOf": [{"type": "string"}, {"type": "null"}]}}, "additionalProperties": False}
+    schema = {"allOf": [{"not": {}}], "anyOf": [], "oneOf": [], **inner}
+
+    assert body(tools=(ToolSchema("a", "", schema),))["tools"] == [
+        {"name": "a", "description": "", "input_schema": {"type": "object", **inner}}
+    ]
+
+
+def test_tools_keep_their_order() -> None:
+    assert [tool["name"] for tool in body(tools=(CLOCK, LIGHT))["tools"]] == [CLOCK.name, LIGHT.name]
+
+
+def test_request_without_tools_names_none() -> None:
+    assert not {"tools", "tool_choice"} & body().keys()
+
+
+def test_last_request_without_tools_declares_those_of_the_history_and_forbids_them() -> None:
+    calls = (ToolCall("toolu_1", "b", {"x": 1}), ToolCall("toolu_2", "a", {}), ToolCall("toolu_3", "b", {}))
+    results = tuple(Message.tool(call.id, call.name, "{}") for call in calls)
+    sent = body(SYSTEM, HELLO, Message.assistant(tool_calls=calls), *results, tools=())
+
+    assert sent["tools"] == [
+        {"name": name, "description": "", "input_schema": {"type": "object"}} for name in ("a", "b")
+    ]
+    assert sent["tool_choice"] == {"type": "none"}
+
+
+def test_offered_tools_may_be_called() -> None:
+    assert "tool_choice" not in body(*loop(None), tools=(LIGHT,))
+
+
+def marked(sent: dict[str, Any]) -> list[Any]:
+    """Return what bears a mark: the names of tools, else the texts and the ids of results."""
+    blocks = [*sent.get("tools", ()), *sent.get("system", ()), *(b for m in sent["messages"] for b in m["content"])]
+    bearers = [block for block in blocks if "cache_control" in block]
+    assert all(block["cache_control"] == MARK for block in bearers)
+    return [block.get("name") or block.get("text") or block.get("tool_use_id") for block in bearers]
+
+
+def test_conversation_is_marked_at_tools_system_history_and_end() -> None:
+    asked = request(
+        SYSTEM, HELLO, Message.assistant("Hello!"), Message.user("light"), tools=(CLOCK, LIGHT), profile=ADAPTIVE
+    )
+
+    assert marked(encode_request(asked)) == [LIGHT.name, SYSTEM.content, "Hello!", "light"]
+    assert asked_caching(asked) == {"cache_control": MARK, "breakpoints": ["tools", "system", "history", "newest"]}
+
+
+def test_tool_loop_is_marked_at_its_newest_result() -> None:
+    messages = (
+        SYSTEM,
+        HELLO,
+        Message.assistant("Hello!"),
+        Message.user("light"),
+        Message.assistant(tool_calls=(ToolCall("toolu_1", "a", {}), ToolCall("toolu_2", "a", {}))),
+        Message.tool("toolu_1", "a", "{}"),
+        Message.tool("toolu_2", "a", "{}"),
+    )
+
+    assert marked(body(*messages, tools=(LIGHT,), profile=ADAPTIVE)) == [
+        LIGHT.name,
+        SYSTEM.content,
+        "Hello!",
+        "toolu_2",
+    ]
+
+
+def test_question_in_one_message_with_results_is_marked_at_both() -> None:
+    sent = body(*loop(None), Message.user("and now?"), tools=(LIGHT,), profile=ADAPTIVE)
+
+    assert marked(sent) == [LIGHT.name, SYSTEM.content, "toolu_1", "and now?"]
+
+
+def test_first_question_is_the_only_mark_among_messages() -> None:
+    asked = request(profile=ADAPTIVE)
+
+    assert marked(encode_request(asked)) == [SYSTEM.content, "hello"]
+    assert asked_caching(asked)["breakpoints"] == ["system", "newest"]
+
+
+@pytest.mark.parametrize("caching", sorted(set(Caching) - {Caching.BREAKPOINTS}))
+def test_model_without_breakpoints_is_sent_none(caching: Caching) -> None:
+    asked = request(SYSTEM, HELLO, tools=(LIGHT,), profile=Profile(caching=caching))
+
+    assert marked(encode_request(asked)) == []
+    assert asked_caching(asked) == {}
+
+
+def test_marks_change_nothing_else() -> None:
+    messages = (*loop(native(THOUGHT)), Message.assistant("done"), Message.user("bye"))
+    plain = request(*messages, tools=(LIGHT,))
+
+    with_marks = encode_request(replace(plain, profile=Profile(caching=Caching.BREAKPOINTS)))
+
+    assert unmarked(with_marks) == encode_request(plain)
+
+
+def unmarked(value: Any) -> Any:
+    """Return a JSON value without its marks."""
+    if isinstance(value, dict):
+        return {key: unmarked(member) for key, member in value.items() if key != "cache_control"}
+    return [unmarked(member) for member in value] if isinstance(value, list) else value
+
+
+def test_counted_is_what_the_model_reads() -> None:
+    asked = request(SYSTEM, HELLO, tools=(LIGHT,), profile=ADAPTIVE, effort=Effort.LOW, temperature=0.1)
+    whole = unmarked(encode_request(asked))
+
+    assert encode_count(asked) == {name: whole[name] for name in whole.keys() - {"max_tokens", "extra_body"}}
