@@ -1,0 +1,229 @@
+"""The stream of Anthropic's Messages API: events of the SDK in, ours out, one small step for each.
+
+Blocks are told apart by their index, and an event, block or delta of a type that nobody here knows is passed over.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+import json
+from typing import Any
+from uuid import uuid4
+
+from ..window import ToolCall
+from .anthropic_encoding import THINKING, Block
+from .characters import WholeCharacters, whole_json
+from .errors import BadStream, ContextOverflow, Incomplete, ProviderError, Refused
+from .events import Event, Finished, FinishReason, ReasoningDelta, Request, TextDelta, ToolCallDone, Usage
+
+# Why an answer is not whole. `pause_turn` is for tools that the server itself runs; we offer none.
+_CUT_OFF: dict[str, type[ProviderError]] = {
+    "max_tokens": Incomplete,
+    "pause_turn": Incomplete,
+    "refusal": Refused,
+    "model_context_window_exceeded": ContextOverflow,
+}
+
+_FIGURES = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
+_DETAILS = ("thinking_tokens",)
+
+
+@dataclass(slots=True)
+class _OpenBlock:
+    """A content block that is still arriving; `written` is the JSON of a call's arguments."""
+
+    type: str
+    characters: WholeCharacters = field(default_factory=WholeCharacters)
+    thought: list[str] = field(default_factory=list)
+    signature: str = ""
+    data: str = ""
+    id: str = ""
+    name: str = ""
+    input: Any = None
+    written: list[str] = field(default_factory=list)
+
+    def residue(self) -> Iterator[Block]:
+        """Yield the block as it is to be sent back, unmodified; of text and calls only where they stood."""
+        match self.type:
+            case "thinking" if self.signature:
+                yield {"type": "thinking", "thinking": "".join(self.thought), "signature": self.signature}
+            case "redacted_thinking":
+                yield {"type": "redacted_thinking", "data": self.data}
+            case "text" | "tool_use":
+                yield {"type": self.type}
+
+    def arguments(self) -> dict[str, Any] | None:
+        """Return a call's arguments, None where they are no whole JSON object; there may be none at all."""
+        written = "".join(self.written)
+        if not written.strip():
+            return self.input if isinstance(self.input, dict) else {}
+        try:
+            value = whole_json(written)
+        except json.JSONDecodeError, RecursionError:
+            return None
+        return value if isinstance(value, dict) else None
+
+
+class Decoder:
+    """Takes one answer in; the terminal marker is `message_stop`. `thinks`: whether the model was asked to think."""
+
+    def __init__(self, request: Request, *, thinks: bool) -> None:
+        self.stopped = False
+        self._thinks = thinks
+        self._taken_ids = {call.id for message in request.messages for call in message.tool_calls}
+        self._blocks: dict[int, _OpenBlock] = {}
+        self._held: list[_OpenBlock] = []
+        self._called = False
+        self._residue: list[Block] = []
+        self._figures: dict[str, int] = {}
+        self._stop_reason = ""
+        self._category = ""
+
+    def decode(self, event: object) -> list[Event]:
+        """Return what an event means. The SDK does not check what it parses, so a field may be of any type.
+
+        Raises `BadStream` for an event of another form.
+        """
+        try:
+            return list(self._on_event(event))
+        except (AttributeError, LookupError, TypeError, ValueError) as err:
+            raise BadStream(f"an event is not of the expected form ({type(err).__name__})") from err
+
+    def end(self) -> Iterator[Event]:
+        """Yield the usage and the terminal event; raises what the end of the stream means."""
+        if self._figures:
+            yield self._usage()
+        if not self.stopped:
+            raise BadStream("the stream ended without message_stop")
+        if kind := _CUT_OFF.get(self._stop_reason):
+            message = f"stop reason {self._stop_reason}"
+            raise Refused(message, self._category) if kind is Refused else kind(message)
+        reason = FinishReason.TOOL_CALLS if self._called else FinishReason.STOP
+        yield Finished(reason, self._stop_reason, self._own_residue())
+
+    def _on_event(self, event: Any) -> Iterator[Event]:
+        match _text(event.type):
+            case "content_block_delta":
+                yield from self._on_delta(self._blocks[event.index], event.delta)
+            case "content_block_start":
+                yield from self._on_start(event.index, event.content_block)
+            case "content_block_stop":
+                yield from self._on_stop(event.index)
+            case "message_start":
+                self._on_usage(getattr(event.message, "usage", None))
+            case "message_delta":
+                self._on_usage(getattr(event, "usage", None))
+                yield from self._on_stop_reason(event.delta)
+            case "message_stop":
+                yield from self._on_message_stop()
+
+    def _on_start(self, index: int, content: Any) -> Iterator[Event]:
+        block = self._blocks[index] = _OpenBlock(_text(content.type))
+        match block.type:
+            case "text":
+                yield from self._on_text(block, content.text)
+            case "thinking":
+                block.signature = _text(getattr(content, "signature", None))
+                yield from self._on_thought(block, content.thinking)
+            case "redacted_thinking":
+                block.data = _text(content.data)
+            case "tool_use":
+                block.id, block.name, block.input = _text(content.id), _text(content.name), content.input
+
+    def _on_delta(self, block: _OpenBlock, delta: Any) -> Iterator[Event]:
+        match _text(delta.type):
+            case "text_delta":
+                yield from self._on_text(block, delta.text)
+            case "thinking_delta":
+                yield from self._on_thought(block, delta.thinking)
+            case "signature_delta":
+                block.signature += _text(delta.signature)
+            case "input_json_delta":
+                block.written.append(_text(delta.partial_json))
+
+    def _on_text(self, block: _OpenBlock, text: object) -> Iterator[Event]:
+        if whole := block.characters.feed(_text(text)):
+            yield TextDelta(whole)
+
+    def _on_thought(self, block: _OpenBlock, thought: object) -> Iterator[Event]:
+        if whole := block.characters.feed(_text(thought)):
+            block.thought.append(whole)
+            yield ReasoningDelta(whole)
+
+    def _on_stop(self, index: int) -> Iterator[Event]:
+        block = self._blocks.pop(index)
+        self._residue += block.residue()
+        if block.type == "tool_use":
+            self._held.append(block)
+            if all(call.arguments() for call in self._held):
+                yield from self._announce()
+
+    def _on_stop_reason(self, delta: Any) -> Iterator[Event]:
+        if not delta.stop_reason:
+            return
+        self._stop_reason = _text(delta.stop_reason)
+        category = getattr(getattr(delta, "stop_details", None), "category", None)
+        self._category = category if isinstance(category, str) and category.isidentifier() else ""
+        if self._stop_reason not in _CUT_OFF:
+            yield from self._announce()
+
+    def _on_message_stop(self) -> Iterator[Event]:
+        self.stopped = True
+        if self._stop_reason in _CUT_OFF:
+            return
+        for index in list(self._blocks):
+            yield from self._on_stop(index)
+        yield from self._announce()
+
+    def _announce(self) -> Iterator[Event]:
+        """Announce the calls that were held; raises `BadStream` for half a call.
+
+        A call without arguments is held until the stop reason says that it was not cut off before them.
+        """
+        held, self._held = self._held, []
+        for call in held:
+            arguments = call.arguments()
+            if arguments is None or not call.name:
+                raise BadStream("a tool call is not whole")
+            self._called = True
+            yield ToolCallDone(ToolCall(self._unique(call.id), call.name, arguments))
+
+    def _unique(self, call_id: str) -> str:
+        """Return the server's id, or one of ours where it has none or used it before."""
+        if not call_id or call_id in self._taken_ids:
+            call_id = f"toolu_{uuid4().hex}"
+        self._taken_ids.add(call_id)
+        return call_id
+
+    def _on_usage(self, usage: object) -> None:
+        """Take the figures over: each is the sum so far, and one that is left out stays as it was."""
+        details = getattr(usage, "output_tokens_details", None)
+        for reported, names in ((usage, _FIGURES), (details, _DETAILS)):
+            for name in names:
+                if isinstance(figure := getattr(reported, name, None), int):
+                    self._figures[name] = figure
+
+    def _usage(self) -> Usage:
+        """Return the usage; to Anthropic the input is only what the cache had no part in."""
+        figures = self._figures
+        cached, written = figures.get("cache_read_input_tokens", 0), figures.get("cache_creation_input_tokens", 0)
+        return Usage(
+            input=figures.get("input_tokens", 0) + cached + written,
+            cached=cached,
+            output=figures.get("output_tokens", 0),
+            cache_written=written,
+            reasoning=figures.get("thinking_tokens", 0),
+        )
+
+    def _own_residue(self) -> list[Block] | None:
+        """Return what to send back; empty, as a stamp only, where the model was to think and found it unnecessary."""
+        thought = any(block["type"] in THINKING for block in self._residue)
+        if thought:
+            return self._residue
+        return [] if self._thinks else None
+
+
+def _text(value: object) -> str:
+    """Return a text, empty for null; raises `TypeError` for anything else."""
+    if not isinstance(value, str | None):
+        raise TypeError("not a text")
+    return value or ""

@@ -1,0 +1,104 @@
+"""Errors of the Anthropic SDK, and of the HTTP client under it, in our words.
+
+Decided by status, type and code, never by message text. The messages of ours name these only: a server's own text may
+repeat what people said.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http import HTTPStatus
+from importlib import import_module
+from importlib.util import find_spec
+
+import anthropic
+
+from .anthropic_request import fills_context
+from .errors import (
+    AuthError,
+    BadRequest,
+    BadStream,
+    ContextOverflow,
+    DeadlineExceeded,
+    ProviderError,
+    QuotaError,
+    RateLimited,
+    Unavailable,
+)
+from .events import Request
+from .http_errors import error_of_status, retry_after, transport_errors
+
+# https://platform.claude.com/docs/en/api/errors
+_BY_TYPE: dict[str, type[ProviderError]] = {
+    "api_error": Unavailable,
+    "authentication_error": AuthError,
+    "billing_error": QuotaError,
+    "invalid_request_error": BadRequest,
+    "not_found_error": BadRequest,
+    "overloaded_error": Unavailable,
+    "permission_error": AuthError,
+    "rate_limit_error": RateLimited,
+    "request_too_large": ContextOverflow,
+    "timeout_error": DeadlineExceeded,
+}
+
+# What says more than its type: to the API these are rate limits.
+_BY_CODE: dict[str, type[ProviderError]] = {
+    "contract_spend_limit_reached": QuotaError,
+    "enforced_spend_limit_reached": QuotaError,
+}
+
+# Newer versions of the SDK import this with their first error, some hundred modules, which would be in the event loop.
+_DETAILS = "anthropic.types.shared.error_details"
+if find_spec(_DETAILS):
+    import_module(_DETAILS)
+
+
+@contextmanager
+def provider_errors(request: Request | None = None) -> Iterator[None]:
+    """Raise a `ProviderError` for everything that the SDK and its HTTP client raise; `request` is what was sent."""
+    try:
+        with transport_errors():
+            yield
+    except anthropic.APIStatusError as err:
+        raise _from_status(err, request) from err
+    except anthropic.APITimeoutError as err:
+        raise DeadlineExceeded("no connection or no answer in time") from err
+    except anthropic.APIConnectionError as err:
+        raise Unavailable(f"no connection ({type(err.__cause__).__name__})") from err
+    except UnicodeEncodeError as err:
+        # a key goes into a header, in ASCII, the request into a body, in UTF-8; the cause would hold the whole of it
+        kind = AuthError if err.encoding == "ascii" else BadRequest
+        raise kind(f"what is to be sent cannot be written in {err.encoding}") from None
+    except anthropic.APIError as err:
+        raise BadStream(f"the answer is not of the expected form ({type(err).__name__})") from err
+
+
+def _from_status(err: anthropic.APIStatusError, request: Request | None) -> ProviderError:
+    """Return the error; one in the stream has a type, and the status of the answer that it came in."""
+    status, (kind, code) = err.status_code, _type_and_code(err.body)
+    message = f"status {status}, type {kind or 'none'}, code {code or 'none'}"
+    meaning = _BY_CODE.get(code) or _BY_TYPE.get(kind) or _without_type(status)
+    if meaning is RateLimited:
+        return RateLimited(message, retry_after(err.response.headers))
+    if kind == "invalid_request_error" and status == HTTPStatus.BAD_REQUEST and request and fills_context(request):
+        # "prompt is too long" has no type or code of its own: what is about as long as the context was too long
+        return ContextOverflow(message)
+    return meaning(message)
+
+
+def _without_type(status: int) -> type[ProviderError]:
+    return Unavailable if status < HTTPStatus.MULTIPLE_CHOICES else error_of_status(status)
+
+
+def _type_and_code(body: object) -> tuple[str, str]:
+    """Return the error's type and code, empty where it has none; a text is neither."""
+    error = _member(body, "error")
+    return _word(_member(error, "type")), _word(_member(_member(error, "details"), "error_code"))
+
+
+def _member(value: object, name: str) -> object:
+    return value.get(name) if isinstance(value, dict) else None
+
+
+def _word(value: object) -> str:
+    return value if isinstance(value, str) and value.isidentifier() else ""

@@ -1,0 +1,98 @@
+"""The format of Anthropic's Messages API: Anthropic itself, and servers that are compatible.
+
+What joins the parts: a request is written in `anthropic_request`, an answer read in `anthropic_decoding`, errors are
+mapped in `anthropic_errors`; who builds the client, and with which key, is not decided here.
+"""
+
+from collections.abc import AsyncGenerator, Mapping
+from typing import Any
+
+from anthropic import AsyncAnthropic
+from anthropic.resources.messages import AsyncMessages
+from anthropic.resources.models import AsyncModels
+
+from .anthropic_decoding import Decoder
+from .anthropic_encoding import NAME
+from .anthropic_errors import provider_errors
+from .anthropic_request import asked_caching, encode_count, encode_request
+from .errors import BadStream, ProviderError
+from .events import Event, ListedModel, Request
+
+_TIMEOUT = 10.0
+# The most that a page of the list may hold: https://platform.claude.com/docs/en/api/models/list
+_PAGE = 1000
+
+
+class Messages:
+    """A provider over an `AsyncAnthropic` client, which stays its owner's."""
+
+    name = NAME
+
+    def __init__(self, client: AsyncAnthropic) -> None:
+        # The client imports these where they are first asked for, which would be in the event loop.
+        self._messages = AsyncMessages(client)
+        self._models = AsyncModels(client)
+
+    async def stream(self, request: Request) -> AsyncGenerator[Event]:
+        """See `Provider.stream`."""
+        body = encode_request(request)
+        decoder = Decoder(request, thinks="thinking" in body)
+        with provider_errors(request):
+            events = await self._messages.create(**body, stream=True)
+            async with events:
+                try:
+                    async for sdk_event in events:
+                        for event in decoder.decode(sdk_event):
+                            yield event
+                except ProviderError:
+                    raise
+                except Exception:
+                    # the answer is whole: what breaks after it costs nothing
+                    if not decoder.stopped:
+                        raise
+        for event in decoder.end():
+            yield event
+
+    def caching(self, request: Request) -> Mapping[str, Any]:
+        """See `Provider.caching`: the mark, and the names of the blocks that bear it."""
+        return asked_caching(request)
+
+    async def count_tokens(self, request: Request) -> int:
+        """See `CountsTokens`."""
+        with provider_errors(request):
+            counted = await self._messages.count_tokens(**encode_count(request), timeout=_TIMEOUT)
+        tokens = getattr(counted, "input_tokens", None)
+        if not isinstance(tokens, int):
+            raise BadStream("the server does not count tokens")
+        return tokens
+
+    async def list_models(self) -> list[ListedModel]:
+        """See `Provider.list_models`."""
+        models: dict[str, ListedModel] = {}
+        with provider_errors():
+            try:
+                page = await self._models.list(limit=_PAGE, timeout=_TIMEOUT)
+                while new := {model.id: model for model in _listed(page)}:
+                    if new.keys() <= models.keys():
+                        raise BadStream("the server lists the same models again and again")
+                    models |= new
+                    if not page.has_next_page():
+                        break
+                    page = await page.get_next_page()
+            except (AttributeError, TypeError, ValueError) as err:
+                # the SDK takes any text and any JSON for a page, and then finds that it is none
+                raise BadStream("the server does not list models") from err
+        return [models[model_id] for model_id in sorted(models)]
+
+
+def _listed(page: object) -> list[ListedModel]:
+    """Return the models of a page; raises `BadStream` where it is none."""
+    models = getattr(page, "data", None)
+    if not isinstance(models, list) or not all(isinstance(getattr(m, "id", None), str) for m in models):
+        raise BadStream("the server does not list models")
+    return [ListedModel(m.id, _limit(m, "max_input_tokens"), _limit(m, "max_tokens")) for m in models]
+
+
+def _limit(model: object, name: str) -> int | None:
+    limit = getattr(model, name, None)
+    return limit if isinstance(limit, int) and limit > 0 else None

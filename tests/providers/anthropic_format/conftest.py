@@ -1,0 +1,48 @@
+"""The provider over the HTTP client that the installed SDK accepts, and a server of given bytes."""
+
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+
+from custom_components.windowed_conversation.providers.anthropic_clients import _CLIENT
+from custom_components.windowed_conversation.providers.anthropic_messages import Messages
+from custom_components.windowed_conversation.providers.events import Event, Request, ToolSchema
+from custom_components.windowed_conversation.window import Message
+
+from ..byte_server import ByteServer
+from ..wires.anthropic import AnthropicWire
+
+MODEL = "claude-haiku-4-5"
+TOOLS = (ToolSchema("intent__HassTurnOn", "Turns on a device", {"type": "object", "properties": {}}),)
+
+type Connect = Callable[..., Messages]
+type Ask = Callable[..., AsyncIterator[Event]]
+
+
+@pytest.fixture
+async def http_client() -> AsyncIterator[Any]:
+    """Return a client of the package that the SDK runs on."""
+    async with _CLIENT(verify=False) as client:
+        yield client
+
+
+@pytest.fixture
+def connect(http_client: Any, byte_server: ByteServer) -> Connect:
+    """Return a function that makes a provider for the server; `timeout` is in seconds."""
+
+    def connect(*, timeout: float = 10.0) -> Any:
+        return AnthropicWire().connect(byte_server.address, http_client, timeout=timeout)
+
+    return connect
+
+
+@pytest.fixture
+def ask(connect: Connect) -> Ask:
+    """Ask the server; `fields` are those of the request."""
+
+    def ask(*earlier: Message, timeout: float = 10.0, **fields: Any) -> AsyncIterator[Event]:
+        messages = (*earlier, Message.user("hello"))
+        return connect(timeout=timeout).stream(Request(MODEL, messages, **{"tools": TOOLS, **fields}))
+
+    return ask

@@ -1,0 +1,284 @@
+"""The client under the provider: what it is built from, what it asks for besides answers, and what it leaves behind."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import aclosing
+import json
+import ssl
+import sys
+from typing import Any
+
+import anthropic
+import pytest
+
+from custom_components.windowed_conversation.providers.anthropic_clients import (
+    _CLIENT,
+    accepts,
+    anthropic_messages,
+    own_http_client,
+)
+from custom_components.windowed_conversation.providers.errors import AuthError, BadStream, ProviderError
+from custom_components.windowed_conversation.providers.events import (
+    CountsTokens,
+    ListedModel,
+    Request,
+    TextDelta,
+)
+from custom_components.windowed_conversation.window import Message
+
+from ..byte_server import ByteServer
+from ..conftest import CLIENTS
+from ..heard import Heard
+from ..wires.anthropic import KEY, AnthropicWire, event, model_page, text_block
+from ..wires.parts import Text
+from .conftest import MODEL, Ask, Connect
+
+JSON = {"Content-Type": "application/json"}
+HELLO = Request(MODEL, (Message.user("hello"),))
+
+
+async def until(condition: Callable[[], bool], *, within: float) -> None:
+    """Wait for something that is to happen in so many seconds."""
+    loop = asyncio.get_running_loop()
+    ends_at = loop.time() + within
+    while not condition():
+        assert loop.time() < ends_at
+        await asyncio.sleep(0.001)
+
+
+def open_connections(byte_server: ByteServer) -> int:
+    assert byte_server._runner
+    assert byte_server._runner.server
+    return len(byte_server._runner.server.connections)
+
+
+async def test_client_of_the_package_that_the_sdk_runs_on_is_accepted(http_client: Any) -> None:
+    assert accepts(http_client)
+
+
+async def test_client_of_another_package_is_not_accepted() -> None:
+    other = type("AsyncClient", (), {"__module__": "another_package"})()
+
+    assert not accepts(other)
+    with pytest.raises(TypeError, match="AsyncClient of another_package"):
+        anthropic_messages(None, KEY, other)
+
+
+async def test_one_of_the_clients_that_are_installed_is_accepted() -> None:
+    modules = [__import__(name) for name in CLIENTS]
+
+    assert _CLIENT in [module.AsyncClient for module in modules]
+
+
+async def test_own_client_is_accepted_and_reads_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    context = ssl.create_default_context()
+    monkeypatch.setattr(ssl, "create_default_context", None)
+
+    async with own_http_client(context) as client:
+        assert accepts(client)
+
+
+async def test_provider_is_built_without_a_context_of_its_own(
+    http_client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ssl, "create_default_context", None)
+
+    assert isinstance(anthropic_messages(None, KEY, http_client), CountsTokens)
+
+
+@pytest.mark.parametrize(
+    ("url", "asked"), [(None, "https://api.anthropic.com"), ("http://127.0.0.1:1", "http://127.0.0.1:1")]
+)
+async def test_address_is_the_accounts_and_not_the_environments(
+    url: str | None, asked: str, http_client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://elsewhere")
+
+    base_url = anthropic_messages(url, KEY, http_client)._messages._client.base_url
+
+    assert str(base_url).rstrip("/") == asked
+
+
+@pytest.mark.parametrize("key", [None, ""])
+async def test_server_without_a_key_is_asked_all_the_same(
+    key: str | None, http_client: Any, byte_server: ByteServer
+) -> None:
+    byte_server.reply(*AnthropicWire().answer(Text(("hello",))))
+
+    heard = await Heard().listen(anthropic_messages(byte_server.address, key, http_client).stream(HELLO))
+
+    assert heard.text == "hello"
+
+
+async def test_key_of_other_characters_is_a_wrong_key(http_client: Any, byte_server: ByteServer) -> None:
+    byte_server.reply(AnthropicWire().error_body(401), status=401, headers=JSON)
+
+    with pytest.raises(AuthError) as caught:
+        await Heard().listen(anthropic_messages(byte_server.address, "sk-pelican-…", http_client).stream(HELLO))
+
+    assert "pelican" not in repr(caught.value)
+
+
+async def test_client_stays_its_owners(http_client: Any, ask: Ask, byte_server: ByteServer) -> None:
+    byte_server.reply(*AnthropicWire().answer(Text(("hello", " there"))))
+    async with aclosing(ask()) as events:
+        await anext(events)
+
+    await Heard().listen(ask())
+
+    assert not http_client.is_closed
+
+
+@pytest.mark.parametrize(
+    "beginning", [[], AnthropicWire().answer(Text(("hello",)))[:-2], AnthropicWire().answer(Text(("hello",)))[:1]]
+)
+async def test_cancelling_frees_the_socket_at_once(beginning: list[bytes], ask: Ask, byte_server: ByteServer) -> None:
+    byte_server.reply(*beginning, asyncio.Event())
+    listening = asyncio.create_task(Heard().listen(ask()))
+    await until(lambda: len(byte_server.requests) == 1, within=5)
+    await asyncio.sleep(0.05)
+    assert open_connections(byte_server) == 1
+
+    listening.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await listening
+
+    await until(lambda: open_connections(byte_server) == 0, within=0.05)
+
+
+async def test_closing_early_frees_the_socket_at_once(ask: Ask, byte_server: ByteServer) -> None:
+    byte_server.reply(*text_block(0, "hello"), asyncio.Event())
+
+    async with aclosing(ask()) as events:
+        assert await anext(events) == TextDelta("hello")
+
+    await until(lambda: open_connections(byte_server) == 0, within=0.05)
+
+
+async def test_stream_that_nobody_began_sends_nothing(ask: Ask, byte_server: ByteServer) -> None:
+    async with aclosing(ask()):
+        pass
+
+    assert byte_server.requests == []
+
+
+async def test_models_are_listed_sorted_with_their_limits(connect: Connect, byte_server: ByteServer) -> None:
+    models = [
+        {"id": "b", "max_input_tokens": 200_000, "max_tokens": 64_000},
+        {"id": "c"},
+        {"id": "a", "max_input_tokens": None, "max_tokens": 0},
+    ]
+    byte_server.reply(model_page(models), headers=JSON)
+
+    assert await connect().list_models() == [
+        ListedModel("a"),
+        ListedModel("b", 200_000, 64_000),
+        ListedModel("c"),
+    ]
+
+
+async def test_models_of_every_page_are_listed(connect: Connect, byte_server: ByteServer) -> None:
+    byte_server.reply(model_page([{"id": "c"}, {"id": "b"}], more=True), headers=JSON)
+    byte_server.then_reply(model_page([{"id": "a"}]))
+
+    assert await connect().list_models() == [ListedModel("a"), ListedModel("b"), ListedModel("c")]
+
+
+async def test_pages_that_go_round_in_circles_end(connect: Connect, byte_server: ByteServer) -> None:
+    byte_server.reply(model_page([{"id": "a"}], more=True), headers=JSON)
+
+    with pytest.raises(BadStream):
+        await connect().list_models()
+
+
+async def test_server_may_have_no_models(connect: Connect, byte_server: ByteServer) -> None:
+    byte_server.reply(model_page([]), headers=JSON)
+
+    assert await connect().list_models() == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"null",
+        b"5",
+        b"[]",
+        b'"a text"',
+        b"{}",
+        b'{"data": 5}',
+        b'{"data": "ab"}',
+        b'{"data": ["a"]}',
+        b'{"data": [{}]}',
+        b'{"data": [{"id": 5}]}',
+        b"\xff\xfe",
+        b"<!DOCTYPE html><html></html>",
+    ],
+)
+async def test_answer_of_another_form_is_no_list(body: bytes, connect: Connect, byte_server: ByteServer) -> None:
+    byte_server.reply(body, headers=JSON)
+
+    with pytest.raises(BadStream):
+        await connect().list_models()
+
+
+async def test_web_page_is_no_list(connect: Connect, byte_server: ByteServer) -> None:
+    byte_server.reply(b"<html></html>", headers={"Content-Type": "text/html"})
+
+    with pytest.raises(BadStream):
+        await connect().list_models()
+
+
+async def test_tokens_are_counted_by_the_server(connect: Connect, byte_server: ByteServer) -> None:
+    byte_server.reply(b'{"input_tokens": 2095}', headers=JSON)
+
+    assert await connect().count_tokens(HELLO) == 2095
+    assert byte_server.requests == [
+        {"model": MODEL, "messages": [{"role": "user", "content": [{"type": "text", "text": "hello"}]}]}
+    ]
+
+
+@pytest.mark.parametrize("body", [b"{}", b"5", b"null", b'{"input_tokens": "many"}', b"{", b"<html></html>"])
+async def test_answer_of_another_form_counts_nothing(body: bytes, connect: Connect, byte_server: ByteServer) -> None:
+    byte_server.reply(body, headers=JSON)
+
+    with pytest.raises(BadStream):
+        await connect().count_tokens(HELLO)
+
+
+async def test_nothing_of_the_sdk_is_imported_while_requests_run(connect: Connect, byte_server: ByteServer) -> None:
+    provider, wire = connect(), AnthropicWire()
+    before = {name for name in sys.modules if name.startswith(anthropic.__name__)}
+
+    byte_server.reply(*wire.answer(Text(("hello",))))
+    await Heard().listen(provider.stream(HELLO))
+    byte_server.reply(wire.model_list(["a"]), headers=JSON)
+    await provider.list_models()
+    byte_server.reply(b'{"input_tokens": 1}', headers=JSON)
+    await provider.count_tokens(HELLO)
+    for status in (400, 529):
+        byte_server.reply(wire.error_body(status), status=status, headers=JSON)
+        with pytest.raises(ProviderError):
+            await provider.list_models()
+    byte_server.reply(event(json.loads(wire.error_body(529))))
+    with pytest.raises(ProviderError):
+        await Heard().listen(provider.stream(HELLO))
+
+    assert {name for name in sys.modules if name.startswith(anthropic.__name__)} == before
+
+
+async def test_temperature_reaches_the_server(connect: Connect, byte_server: ByteServer) -> None:
+    byte_server.reply(*AnthropicWire().answer(Text(("hello",))))
+
+    await Heard().listen(connect().stream(Request(MODEL, HELLO.messages, temperature=0.5)))
+
+    assert byte_server.requests == [
+        {
+            "model": MODEL,
+            "max_tokens": 4096,
+            "messages": [{"role": "user", "content": [{"type": "text", "text": "hello"}]}],
+            "stream": True,
+            "temperature": 0.5,
+        }
+    ]

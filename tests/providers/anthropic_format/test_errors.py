@@ -1,0 +1,208 @@
+"""Every way to fail at Anthropic, and the error that it becomes. The tables are the documentation."""
+
+import json
+from typing import Any
+
+import pytest
+
+from custom_components.windowed_conversation.providers.errors import (
+    AuthError,
+    BadRequest,
+    ContextOverflow,
+    DeadlineExceeded,
+    ProviderError,
+    QuotaError,
+    RateLimited,
+    Unavailable,
+)
+from custom_components.windowed_conversation.providers.profile import Profile
+from custom_components.windowed_conversation.window import Message
+
+from ..byte_server import ByteServer
+from ..heard import Heard
+from ..wires.anthropic import ERROR_TYPES, KEY, AnthropicWire, error, event, message_start, text_block
+from .conftest import Ask
+
+JSON = {"Content-Type": "application/json"}
+SECRET = "the pelican is my secret word"
+
+STATUSES: dict[int, type[ProviderError]] = {
+    400: BadRequest,
+    401: AuthError,
+    402: QuotaError,
+    403: AuthError,
+    404: BadRequest,
+    413: ContextOverflow,
+    429: RateLimited,
+    500: Unavailable,
+    503: Unavailable,
+    504: DeadlineExceeded,
+    529: Unavailable,
+}
+TYPES: dict[str, type[ProviderError]] = {
+    "api_error": Unavailable,
+    "authentication_error": AuthError,
+    "billing_error": QuotaError,
+    "invalid_request_error": BadRequest,
+    "not_found_error": BadRequest,
+    "overloaded_error": Unavailable,
+    "permission_error": AuthError,
+    "rate_limit_error": RateLimited,
+    "request_too_large": ContextOverflow,
+    "timeout_error": DeadlineExceeded,
+    "a_type_of_next_year": Unavailable,
+}
+
+
+def test_every_status_of_the_wire_is_in_the_table() -> None:
+    assert STATUSES.keys() == ERROR_TYPES.keys()
+
+
+@pytest.fixture
+def failed(ask: Ask, byte_server: ByteServer):
+    """Have the server refuse the request with a status and a body, and return the error."""
+
+    async def failed(
+        status: int, body: Any, *earlier: Message, headers: dict[str, str] = JSON, **fields: Any
+    ) -> ProviderError:
+        written = body if isinstance(body, bytes) else json.dumps(body).encode()
+        byte_server.reply(written, status=status, headers=headers)
+        with pytest.raises(ProviderError) as caught:
+            await Heard().listen(ask(*earlier, **fields))
+        return caught.value
+
+    return failed
+
+
+@pytest.mark.parametrize(("status", "kind"), STATUSES.items())
+async def test_refused_request_becomes_an_error_of_ours(status: int, kind: type[ProviderError], failed) -> None:
+    assert type(await failed(status, AnthropicWire().error_body(status))) is kind
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"), {**STATUSES, 301: BadRequest, 408: DeadlineExceeded, 504: Unavailable, 599: Unavailable}.items()
+)
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"<html>not here</html>", b"[]", {"error": "a text"}, {"error": {"type": ["odd"], "details": 5}}],
+)
+async def test_status_decides_where_the_body_says_nothing(
+    status: int, kind: type[ProviderError], body: Any, failed
+) -> None:
+    assert type(await failed(status, body)) is kind
+
+
+@pytest.mark.parametrize(("kind", "meaning"), TYPES.items())
+async def test_error_in_the_stream_goes_by_its_type(
+    kind: str, meaning: type[ProviderError], ask: Ask, byte_server: ByteServer
+) -> None:
+    byte_server.reply(message_start(), *text_block(0, "hel"), event(error(kind)))
+    heard = Heard()
+
+    with pytest.raises(ProviderError) as caught:
+        await heard.listen(ask())
+
+    assert type(caught.value) is meaning
+    assert heard.text == "hel"
+
+
+@pytest.mark.parametrize("data", [b"", b"not json", b"5", b"null", b'"a text"', b'{"error": null}'])
+async def test_error_in_the_stream_may_say_nothing(data: bytes, ask: Ask, byte_server: ByteServer) -> None:
+    byte_server.reply(message_start(), b"event: error\ndata: " + data + b"\n\n")
+
+    with pytest.raises(Unavailable):
+        await Heard().listen(ask())
+
+
+@pytest.mark.parametrize("code", ["contract_spend_limit_reached", "enforced_spend_limit_reached"])
+async def test_spent_budget_is_no_rate_limit(code: str, failed) -> None:
+    caught = await failed(429, error("rate_limit_error", "No more.", error_code=code))
+
+    assert type(caught) is QuotaError
+
+
+async def test_seconds_to_wait_are_the_servers(failed) -> None:
+    caught = await failed(429, error("rate_limit_error"), headers={**JSON, "Retry-After": "7"})
+
+    assert caught.retry_after == 7.0
+
+
+async def test_request_is_sent_once(failed, byte_server: ByteServer) -> None:
+    await failed(529, error("overloaded_error"), headers={**JSON, "Retry-After": "0", "x-should-retry": "true"})
+
+    assert len(byte_server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("tokens", "profile", "kind"),
+    [
+        (900, Profile(context_tokens=1000, output_tokens=100), ContextOverflow),
+        (700, Profile(context_tokens=1000, output_tokens=100), ContextOverflow),
+        (500, Profile(context_tokens=1000, output_tokens=100), BadRequest),
+        (900, Profile(context_tokens=None), BadRequest),
+    ],
+)
+async def test_invalid_request_that_fills_the_context_is_too_long(
+    tokens: int, profile: Profile, kind: type[ProviderError], failed
+) -> None:
+    history = Message.user("said before", tokens=tokens)
+
+    assert type(await failed(400, error("invalid_request_error"), history, profile=profile)) is kind
+
+
+async def test_size_of_uncounted_messages_and_tools_is_estimated(failed) -> None:
+    profile = Profile(context_tokens=1000, output_tokens=100)
+    caught = await failed(400, error("invalid_request_error"), Message.user("word " * 700), profile=profile)
+
+    assert type(caught) is ContextOverflow
+
+
+@pytest.mark.parametrize(("status", "kind"), [(404, "not_found_error"), (400, "a_type_of_next_year"), (400, "")])
+async def test_full_context_excuses_nothing_else(status: int, kind: str, failed) -> None:
+    history = Message.user("said before", tokens=5000)
+
+    assert type(await failed(status, error(kind), history, profile=Profile(context_tokens=1000))) is BadRequest
+
+
+@pytest.mark.parametrize("status", STATUSES)
+async def test_error_is_told_without_text_or_key(status: int, failed) -> None:
+    said = f"{SECRET} {KEY}"
+    body = {"type": "error", "error": {"type": said, "message": said, "details": {"error_code": said}}}
+
+    told = repr(await failed(status, body, Message.user(SECRET), headers={**JSON, "Retry-After": said}))
+
+    assert "pelican" not in told
+    assert KEY not in told
+
+
+async def test_error_in_the_stream_is_told_without_text_or_key(failed) -> None:
+    said = f"{SECRET} {KEY}"
+    told = repr(
+        await failed(200, event(error(said, said, error_code=said)), headers={"Content-Type": "text/event-stream"})
+    )
+
+    assert "pelican" not in told
+    assert KEY not in told
+
+
+async def test_silence_that_the_client_notices_is_a_deadline(ask: Ask, byte_server: ByteServer) -> None:
+    byte_server.reply(headers={"Content-Length": "1"})
+
+    with pytest.raises(DeadlineExceeded):
+        await Heard().listen(ask(timeout=0.2))
+
+
+async def test_server_that_is_not_there_is_unavailable(ask: Ask, byte_server: ByteServer) -> None:
+    stream = ask()
+    await byte_server.__aexit__()
+
+    with pytest.raises(Unavailable):
+        await Heard().listen(stream)
+
+
+async def test_text_that_cannot_be_written_is_told_without_it(ask: Ask) -> None:
+    with pytest.raises(BadRequest) as caught:
+        await Heard().listen(ask(Message.user(f"{SECRET} \ud800")))
+
+    assert "pelican" not in repr(caught.value)
+    assert caught.value.__cause__ is None

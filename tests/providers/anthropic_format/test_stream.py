@@ -1,0 +1,472 @@
+"""What is special to Anthropic's stream: blocks by index, stop reasons, usage in two places, residue."""
+
+import asyncio
+from contextlib import aclosing
+from typing import Any
+
+import pytest
+
+from custom_components.windowed_conversation.providers.errors import (
+    BadStream,
+    ContextOverflow,
+    Incomplete,
+    ProviderError,
+    Refused,
+    Unavailable,
+)
+from custom_components.windowed_conversation.providers.events import (
+    Finished,
+    FinishReason,
+    Request,
+    TextDelta,
+    ToolCallDone,
+    Usage,
+)
+from custom_components.windowed_conversation.providers.profile import Effort, Profile, ReasoningStyle
+from custom_components.windowed_conversation.window import Message, Native, ToolCall
+
+from ..byte_server import ByteServer
+from ..heard import Heard
+from ..wires.anthropic import (
+    MESSAGE_STOP,
+    PING,
+    AnthropicWire,
+    block_start,
+    block_stop,
+    delta,
+    event,
+    message_delta,
+    message_start,
+    text_block,
+    thinking_block,
+    tool_block,
+)
+from ..wires.parts import Calls, End, Part, Reasoning, Text
+from .conftest import MODEL, TOOLS, Ask, Connect
+
+START = message_start(input_tokens=7, output_tokens=1)
+ENDED = (message_delta("end_turn", output_tokens=2), MESSAGE_STOP)
+CALLED = (message_delta("tool_use", output_tokens=2), MESSAGE_STOP)
+THINKING = {"effort": Effort.LOW, "profile": Profile(reasoning=ReasoningStyle.ADAPTIVE)}
+THOUGHT = {"type": "thinking", "thinking": "hm, yes", "signature": "EqQBCgIYAhIM1gbcDa9GJwZA2b3h"}
+
+
+@pytest.fixture
+def hear(ask: Ask, byte_server: ByteServer):
+    """Have the server answer with these pieces and return what was heard; `fields` are the request's."""
+
+    async def hear(*pieces: bytes, heard: Heard | None = None, **fields: Any) -> Heard:
+        byte_server.reply(*pieces)
+        return await (heard or Heard()).listen(ask(**fields))
+
+    return hear
+
+
+@pytest.mark.parametrize(
+    ("stop_reason", "reason"),
+    [
+        ("end_turn", FinishReason.STOP),
+        ("stop_sequence", FinishReason.STOP),
+        ("compaction", FinishReason.STOP),
+        ("a_reason_of_next_year", FinishReason.STOP),
+    ],
+)
+async def test_answer_of_words_has_stopped(stop_reason: str, reason: FinishReason, hear) -> None:
+    heard = await hear(START, *text_block(0, "hello"), message_delta(stop_reason), MESSAGE_STOP)
+
+    assert heard.finished == [heard.events[-1]] == [Finished(reason, stop_reason)]
+
+
+@pytest.mark.parametrize("stop_reason", ["tool_use", "end_turn", None])
+async def test_answer_with_calls_wants_results(stop_reason: str | None, hear) -> None:
+    heard = await hear(START, *tool_block(0, "a", '{"x": 1}'), message_delta(stop_reason), MESSAGE_STOP)
+
+    assert heard.finished == [Finished(FinishReason.TOOL_CALLS, stop_reason or "")]
+
+
+@pytest.mark.parametrize(
+    ("stop_reason", "error"),
+    [
+        ("max_tokens", Incomplete),
+        ("pause_turn", Incomplete),
+        ("refusal", Refused),
+        ("model_context_window_exceeded", ContextOverflow),
+    ],
+)
+async def test_answer_that_is_not_whole_is_an_error_after_its_usage(
+    stop_reason: str, error: type[ProviderError], hear
+) -> None:
+    heard = Heard()
+
+    with pytest.raises(ProviderError) as caught:
+        await hear(START, *text_block(0, "hel"), message_delta(stop_reason, output_tokens=2), MESSAGE_STOP, heard=heard)
+
+    assert type(caught.value) is error
+    assert heard.text == "hel"
+    assert heard.usages == [Usage(7, 0, 2)]
+    assert heard.finished == []
+
+
+@pytest.mark.parametrize(
+    ("details", "reason"),
+    [
+        ({"type": "refusal", "category": "bio", "explanation": "Why."}, "bio"),
+        ({"type": "refusal", "category": None, "explanation": None}, ""),
+        ({"type": "refusal", "category": "the pelican is my secret word"}, ""),
+        ({"type": "refusal"}, ""),
+        ("a text", ""),
+        (None, ""),
+    ],
+)
+async def test_refusal_has_the_category_as_its_reason(details: Any, reason: str, hear) -> None:
+    with pytest.raises(Refused) as caught:
+        await hear(START, message_delta("refusal", details), MESSAGE_STOP)
+
+    assert caught.value.reason == reason
+
+
+@pytest.mark.parametrize("arguments", [[], ['{"name": "kit'], ['{"name": "kitchen"}']])
+async def test_call_at_the_length_limit_is_announced_only_when_it_is_whole(arguments: list[str], hear) -> None:
+    heard = Heard()
+
+    with pytest.raises(Incomplete):
+        await hear(START, *tool_block(0, "a", *arguments), message_delta("max_tokens"), MESSAGE_STOP, heard=heard)
+
+    assert heard.called == [("a", {"name": "kitchen"})][: "".join(arguments).count("}")]
+
+
+async def test_half_a_call_is_an_error_where_the_answer_was_not_cut_off(hear) -> None:
+    heard = Heard()
+
+    with pytest.raises(BadStream):
+        await hear(START, *tool_block(0, "a", '{"x": 1}'), *tool_block(1, "b", '{"y"'), *CALLED, heard=heard)
+
+    assert heard.called == [("a", {"x": 1})]
+
+
+@pytest.mark.parametrize(
+    "written", ["[1]", "null", '"a text"', "not json", '{"x": 1}}', pytest.param("[" * 200_000, id="deep")]
+)
+async def test_arguments_that_are_no_object_are_an_error(written: str, hear) -> None:
+    with pytest.raises(BadStream):
+        await hear(START, *tool_block(0, "a", written), *CALLED)
+
+
+@pytest.mark.parametrize("name", ["", None, 5])
+async def test_call_without_a_name_is_an_error(name: Any, hear) -> None:
+    with pytest.raises(BadStream):
+        await hear(START, *tool_block(0, name, '{"x": 1}'), *CALLED)
+
+
+async def test_calls_without_arguments_keep_their_order(hear) -> None:
+    blocks = (*tool_block(0, "a"), *tool_block(1, "b", '{"x": 1}'), *tool_block(2, "c", "{}"))
+    heard = await hear(START, *blocks, *CALLED)
+
+    assert heard.called == [("a", {}), ("b", {"x": 1}), ("c", {})]
+
+
+async def test_call_is_announced_before_the_answer_is_complete(ask: Ask, byte_server: ByteServer) -> None:
+    rest = asyncio.Event()
+    byte_server.reply(START, *tool_block(0, "a", '{"x":', " 1}"), rest, *tool_block(1, "b", '{"y": 2}'), *CALLED)
+
+    async with aclosing(ask()) as events:
+        first = await anext(events)
+        assert first == ToolCallDone(ToolCall("toolu_0", "a", {"x": 1}))
+        rest.set()
+        heard = await Heard([first]).listen(events)
+
+    assert heard.called == [("a", {"x": 1}), ("b", {"y": 2})]
+
+
+async def test_text_is_passed_on_before_the_answer_is_complete(ask: Ask, byte_server: ByteServer) -> None:
+    rest = asyncio.Event()
+    byte_server.reply(START, PING, *text_block(0, "hello")[:2], rest, block_stop(0), *ENDED)
+
+    async with aclosing(ask()) as events:
+        assert await anext(events) == TextDelta("hello")
+        rest.set()
+        heard = await Heard().listen(events)
+
+    assert len(heard.finished) == 1
+
+
+async def test_blocks_that_take_turns_are_told_apart(hear) -> None:
+    one, two = tool_block(0, "a", '{"x"', ": 1}"), tool_block(1, "b", '{"y"', ": 2}")
+    heard = await hear(START, *(piece for pair in zip(one, two, strict=True) for piece in pair), *CALLED)
+
+    assert heard.called == [("a", {"x": 1}), ("b", {"y": 2})]
+
+
+async def test_call_whose_block_never_stops_is_whole_with_the_answer(hear) -> None:
+    heard = await hear(START, *tool_block(0, "a", '{"x": 1}')[:-1], *CALLED)
+
+    assert heard.called == [("a", {"x": 1})]
+
+
+async def test_arguments_may_come_with_the_beginning_of_the_block(hear) -> None:
+    whole = [block_start(0, type="tool_use", id="toolu_0", name="a", input={"x": 1}), block_stop(0)]
+    heard = await hear(START, *whole, *CALLED)
+
+    assert heard.called == [("a", {"x": 1})]
+
+
+@pytest.mark.parametrize("odd", ["", None, "toolu_1"])
+async def test_id_that_is_missing_or_taken_is_replaced(odd: str | None, ask: Ask, byte_server: ByteServer) -> None:
+    byte_server.reply(START, *tool_block(0, "a", "{}", id=odd), *tool_block(1, "a", "{}", id=odd), *CALLED)
+    earlier = (
+        Message.user("before"),
+        Message.assistant(tool_calls=(ToolCall("toolu_1", "a", {}),)),
+        Message.tool("toolu_1", "a", "{}"),
+    )
+
+    heard = await Heard().listen(ask(*earlier))
+
+    assert len({*heard.ids, "toolu_1"}) == 3
+    assert all(heard.ids)
+
+
+@pytest.mark.parametrize(
+    ("begun", "ended", "usage"),
+    [
+        ({"input_tokens": 7, "output_tokens": 1}, {"output_tokens": 2}, Usage(7, 0, 2)),
+        (
+            {"input_tokens": 5, "cache_read_input_tokens": 100, "cache_creation_input_tokens": 10, "output_tokens": 1},
+            {"output_tokens": 9, "output_tokens_details": {"thinking_tokens": 4}},
+            Usage(115, 100, 9, 10, 4),
+        ),
+        (
+            {"input_tokens": 5, "cache_read_input_tokens": 100, "output_tokens": 1},
+            {"input_tokens": 6, "cache_read_input_tokens": None, "cache_creation_input_tokens": 3, "output_tokens": 2},
+            Usage(109, 100, 2, 3),
+        ),
+        ({"input_tokens": 7, "output_tokens": 1}, {}, Usage(7, 0, 1)),
+        ({}, {"output_tokens": 2}, Usage(0, 0, 2)),
+        ({"input_tokens": "7", "output_tokens": []}, {"output_tokens": 2}, Usage(0, 0, 2)),
+        ({"input_tokens": 7}, {"output_tokens": 2, "output_tokens_details": "none"}, Usage(7, 0, 2)),
+    ],
+)
+async def test_usage_is_normalised_and_the_last_figure_counts(
+    begun: dict[str, Any], ended: dict[str, Any], usage: Usage, hear
+) -> None:
+    heard = await hear(message_start(**begun), message_delta("end_turn", **ended), MESSAGE_STOP)
+
+    assert heard.usages == [usage]
+    assert heard.events[-1] == Finished(FinishReason.STOP, "end_turn")
+
+
+async def test_running_usage_counts_once(hear) -> None:
+    running = [message_delta(None, output_tokens=n) for n in range(3)]
+    heard = await hear(START, *running, *ENDED)
+
+    assert heard.usages == [Usage(7, 0, 2)]
+
+
+async def test_answer_without_usage_is_whole(hear) -> None:
+    heard = await hear(message_start(), *text_block(0, "hello"), message_delta("end_turn"), MESSAGE_STOP)
+
+    assert heard.events == [TextDelta("hello"), Finished(FinishReason.STOP, "end_turn")]
+
+
+@pytest.mark.parametrize(
+    ("blocks", "residue"),
+    [
+        (
+            [*thinking_block(0, "hm", ", yes"), *text_block(1, "hello")],
+            [THOUGHT, {"type": "text"}],
+        ),
+        (
+            [
+                block_start(0, type="redacted_thinking", data="EmwKAhgB"),
+                block_stop(0),
+                *thinking_block(1, "hm, yes"),
+                *tool_block(2, "a", "{}"),
+            ],
+            [{"type": "redacted_thinking", "data": "EmwKAhgB"}, THOUGHT, {"type": "tool_use"}],
+        ),
+        (thinking_block(0), [{**THOUGHT, "thinking": ""}]),
+        (
+            [block_start(0, type="thinking", thinking="hm, ", signature="EqQB"), *thinking_block(0, "yes")[1:]],
+            [{**THOUGHT, "signature": "EqQBEqQBCgIYAhIM1gbcDa9GJwZA2b3h"}],
+        ),
+        ([*thinking_block(0, "hm", signature=""), *text_block(1, "hello")], None),
+        (text_block(0, "hello"), None),
+    ],
+)
+async def test_signed_thinking_is_residue(blocks: list[bytes], residue: Any, hear) -> None:
+    heard = await hear(START, *blocks, *ENDED)
+
+    assert heard.finished[0].residue == residue
+
+
+async def test_answer_that_was_not_thought_over_is_stamped_where_thinking_was_asked_for(hear) -> None:
+    heard = await hear(START, *text_block(0, "hello"), *ENDED, **THINKING)
+
+    assert heard.finished[0].residue == []
+
+
+async def test_residue_comes_back_as_it_was(hear, connect: Connect, byte_server: ByteServer) -> None:
+    heard = await hear(START, *thinking_block(0, "hm", ", yes"), *tool_block(1, "a", "{}"), *CALLED, **THINKING)
+    answer = Message.assistant(
+        tool_calls=tuple(heard.calls), native=Native("anthropic", MODEL, heard.finished[0].residue)
+    )
+    messages = (Message.user("hello"), answer, Message.tool(heard.ids[0], "a", "{}"))
+
+    await Heard().listen(connect().stream(Request(MODEL, messages, TOOLS, **THINKING)))
+
+    content = [*(message["content"] for message in byte_server.requests[-1]["messages"])]
+    assert content[1] == [THOUGHT, {"type": "tool_use", "id": heard.ids[0], "name": "a", "input": {}}]
+    assert byte_server.requests[-1]["thinking"] == {"type": "adaptive"}
+
+
+async def test_reasoning_is_kept_apart_from_the_text(hear) -> None:
+    heard = await hear(START, *thinking_block(0, "hm", ", yes"), *text_block(1, "hello", " there"), *ENDED)
+
+    assert heard.reasoning == "hm, yes"
+    assert heard.texts == ["hello", " there"]
+
+
+async def test_what_nobody_knows_is_passed_over(hear) -> None:
+    heard = await hear(
+        b": keep-alive\n\n",
+        START,
+        PING,
+        event({"type": "a_type_of_next_year", "index": "?"}),
+        block_start(0, type="server_tool_use", id="srvtoolu_1", name="web_search", input={}),
+        delta(0, type="input_json_delta", partial_json='{"half'),
+        block_stop(0),
+        block_start(1, type="a_block_of_next_year", text="not spoken"),
+        delta(1, type="a_delta_of_next_year", text="not spoken"),
+        block_stop(1),
+        block_start(2, type="text", text="hel", citations=None),
+        delta(2, type="citations_delta", citation={"type": "page_location"}),
+        delta(2, type="text_delta", text="lo"),
+        block_stop(2),
+        *ENDED,
+    )
+
+    assert heard.text == "hello"
+    assert heard.calls == []
+    assert heard.finished == [Finished(FinishReason.STOP, "end_turn")]
+
+
+@pytest.mark.parametrize(
+    "bent",
+    [
+        event({"type": "content_block_start", "index": 1}),
+        event({"type": "content_block_start", "index": 1, "content_block": "a text"}),
+        event({"type": "content_block_start", "index": [], "content_block": {"type": "text", "text": ""}}),
+        block_start(1, type=5),
+        block_start(1, type="text", text=["a part"]),
+        block_start(1, type="thinking", thinking=5),
+        delta(0, type="text_delta", text=5),
+        delta(0, type="text_delta", text={"a": 1}),
+        delta(7, type="text_delta", text="of no block"),
+        event({"type": "content_block_delta", "index": 0, "delta": None}),
+        event({"type": "content_block_delta", "index": 0, "delta": "a text"}),
+        block_stop(7),
+        event({"type": "message_delta"}),
+        message_delta(5),
+        message_delta({"reason": "end_turn"}),
+        b"event: content_block_delta\ndata: 5\n\n",
+        b"event: content_block_delta\ndata: []\n\n",
+        b"event: content_block_delta\ndata: null\n\n",
+        b"event: content_block_delta\ndata: {\n\n",
+        b"event: content_block_delta\ndata: \xff\xfe\n\n",
+        pytest.param(b"event: content_block_delta\ndata: " + b"[" * 200_000 + b"\n\n", id="deep"),
+    ],
+)
+async def test_event_of_another_form_is_an_error(bent: bytes, hear) -> None:
+    heard = Heard()
+
+    with pytest.raises(BadStream):
+        await hear(START, *text_block(0, "hello")[:2], bent, *ENDED, heard=heard)
+
+    assert heard.text == "hello"
+
+
+@pytest.mark.parametrize(
+    "stream",
+    [
+        [],
+        [START],
+        [START, *text_block(0, "hello")],
+        [START, *text_block(0, "hello"), message_delta("end_turn", output_tokens=2)],
+        [START, *tool_block(0, "a", '{"x": 1}')],
+    ],
+)
+async def test_stream_without_message_stop_is_an_error(stream: list[bytes], hear) -> None:
+    with pytest.raises(BadStream):
+        await hear(*stream)
+
+
+async def test_connection_that_breaks_after_message_stop_costs_nothing(ask: Ask, byte_server: ByteServer) -> None:
+    byte_server.reply(START, *text_block(0, "hello"), *ENDED, cut=True)
+
+    heard = await Heard().listen(ask())
+
+    assert heard.events == [TextDelta("hello"), Usage(7, 0, 2), Finished(FinishReason.STOP, "end_turn")]
+
+
+async def test_connection_that_breaks_before_message_stop_is_an_error(ask: Ask, byte_server: ByteServer) -> None:
+    byte_server.reply(START, *text_block(0, "hello"), cut=True)
+
+    with pytest.raises(Unavailable):
+        await Heard().listen(ask())
+
+
+@pytest.mark.parametrize(
+    ("pieces", "text"),
+    [
+        (("hi \ud83d", "\ude00 there"), "hi \N{GRINNING FACE} there"),
+        (("\ud83d", "!"), "\N{REPLACEMENT CHARACTER}!"),
+        (("!", "\ud83d"), "!"),
+    ],
+)
+async def test_halves_of_characters_are_joined_or_replaced(pieces: tuple[str, ...], text: str, hear) -> None:
+    heard = await hear(START, *thinking_block(0, *pieces), *text_block(1, *pieces), *ENDED)
+
+    assert heard.text == heard.reasoning == text
+    assert heard.finished[0].residue[0]["thinking"] == text
+
+
+async def test_arguments_have_whole_characters_only(hear) -> None:
+    heard = await hear(START, *tool_block(0, "a", '{"x": "\\ud83d\\ude00', '\\ud83d"}'), *CALLED)
+
+    assert heard.called == [("a", {"x": "\N{GRINNING FACE}\N{REPLACEMENT CHARACTER}"})]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7])
+async def test_stream_may_be_cut_anywhere(size: int, ask: Ask, byte_server: ByteServer) -> None:
+    stream = b"".join(
+        [START, PING, *text_block(0, "Grüße aus 東京"), *tool_block(1, "a", '{"名": "', '照明"}'), *CALLED]
+    )
+    byte_server.reply(*(stream[at : at + size] for at in range(0, len(stream), size)))
+
+    heard = await Heard().listen(ask())
+
+    assert heard.text == "Grüße aus 東京"
+    assert heard.called == [("a", {"名": "照明"})]
+
+
+@pytest.mark.parametrize(
+    ("part", "end", "error"),
+    [
+        (Text(("hel",)), End.LENGTH, Incomplete),
+        (Text(("I",)), End.REFUSED, Refused),
+        (Reasoning(("hm",)), End.NONE, BadStream),
+    ],
+)
+async def test_wire_ends_answers_as_the_api_does(
+    part: Part, end: End, error: type[ProviderError], ask: Ask, byte_server: ByteServer
+) -> None:
+    byte_server.reply(*AnthropicWire().answer(part, end=end))
+
+    with pytest.raises(error):
+        await Heard().listen(ask())
+
+
+async def test_wire_writes_usage_that_is_read_as_it_was(ask: Ask, byte_server: ByteServer) -> None:
+    usage = Usage(115, 100, 9, 10, 4)
+    byte_server.reply(*AnthropicWire().answer(Text(("hello",)), Calls(()), usage=usage))
+
+    assert (await Heard().listen(ask())).usages == [usage]
