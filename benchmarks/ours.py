@@ -34,11 +34,9 @@ POLICY_FIELDS = frozenset(field.name for field in fields(WindowPolicy))
 
 
 class CheapCounter:
-    """The counter of every contender."""
+    """The counter of every contender, without a call around it that nobody else has."""
 
-    def count(self, text: str) -> int:
-        """Return the number of tokens."""
-        return cheap_count(text)
+    count = staticmethod(cheap_count)
 
 
 def message(said: Said) -> Message:

@@ -12,7 +12,8 @@ run on an event loop of their own, which is about 20 microseconds of theirs. Tru
 """
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import chain, cycle, repeat
 import logging
 import os
 import platform
@@ -60,24 +61,26 @@ class AllOn(Ours):
 
     @override
     def __init__(self, system: str, budget: int) -> None:
-        stubs = {"tool_results": "stub"} if "tool_results" in ours.POLICY_FIELDS else {}
-        self._window = ours.new_window(system, budget - SYSTEM_TOKENS, SHARE, **stubs)
-        self._turns = 0
+        self._window = ours.new_window(system, budget - SYSTEM_TOKENS, SHARE)
+        self._tags = _tags()
 
     @override
     def append(self, turn: Turn) -> None:
         window = self._window
-        self._turns += 1
         window.open(turn[0].text)
         for said in turn[1:]:
             window.add(ours.message(said))
-        if self._turns in (3, 6):
-            window.tag("route:llm", "context:lights", "important")
-        elif self._turns % 10:
-            window.tag("route:llm", "context:lights")
-        else:
-            window.tag("route:llm", "context:lights", "ephemeral")
+        window.tag(*next(self._tags))
         window.close()
+
+
+def _tags() -> Iterator[tuple[str, ...]]:
+    """Return the tags of one turn after the other."""
+    ordinary = ("route:llm", "context:lights")
+    protected, ephemeral = (*ordinary, "important"), (*ordinary, "ephemeral")
+    in_ten = [*repeat(ordinary, 9), ephemeral]
+    first_ten = [ordinary, ordinary, protected, ordinary, ordinary, protected, *in_ten[6:]]
+    return chain(first_ten, cycle(in_ten))
 
 
 class AllOnWithFigures(AllOn):
