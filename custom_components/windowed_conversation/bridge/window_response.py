@@ -1,6 +1,5 @@
 """A window as the response of an action: plain JSON. How a window is kept is not in here."""
 
-from dataclasses import fields
 from typing import Any
 
 from ..window import Message, Window
@@ -17,10 +16,9 @@ def messages_response(window: Window) -> dict[str, Any]:
 def statistics_response(window: Window) -> dict[str, Any]:
     """Return the figures: tokens, messages, exchanges; the utilization in percent."""
     stats = window.stats()
-    figures = {field.name: getattr(stats, field.name) for field in fields(stats)}
     return {
         "conversation_id": window.conversation_id,
-        **figures,
+        **stats._asdict(),
         "tag_distribution": dict(stats.tag_distribution),
     }
 

@@ -8,7 +8,9 @@ from typing import NamedTuple
 
 from .errors import DuplicateToolCall, InvalidMessage, InvalidTag, UnansweredToolCalls, UnknownToolCall
 from .messages import Message, Role, ToolCall
-from .tags import AUTOMATIC, NO_TAGS
+from .tags import AUTOMATIC, joined_tags
+
+_NO_IDS = frozenset[str]()
 
 
 class Exchange(NamedTuple):
@@ -43,53 +45,59 @@ class Exchange(NamedTuple):
 class OpenExchange:
     """The exchange that is still being written: each call gets its result before the assistant speaks again.
 
-    `check` comes before anything is changed; `append` trusts that it has been asked.
+    Begun with the user's message, raises `InvalidMessage` for any other. `check` comes before anything is changed;
+    `append` trusts that it has been asked.
     """
 
-    __slots__ = ("_call_ids", "_unanswered", "has_results", "messages", "tags", "tokens")
+    __slots__ = ("_call_ids", "_unanswered", "messages", "tags", "tokens")
 
-    def __init__(self) -> None:
-        self.messages: list[Message] = []
-        self.tags = NO_TAGS
-        self.tokens = 0
-        self.has_results = False
-        self._call_ids: frozenset[str] = frozenset()
-        self._unanswered: frozenset[str] = frozenset()
+    def __init__(self, question: Message) -> None:
+        if question.role is not Role.USER or question.tool_calls:
+            raise InvalidMessage("an exchange begins with a user message, which calls no tools")
+        self.messages = [question]
+        self.tags = question.tags
+        self.tokens = question.tokens or 0
+        self._call_ids = self._unanswered = _NO_IDS
+
+    @property
+    def has_results(self) -> bool:
+        """Whether a call has its result."""
+        return len(self._call_ids) > len(self._unanswered)
 
     def check(self, message: Message) -> None:
         """Raise `InvalidMessage` when the message cannot come next."""
-        if message.role == Role.TOOL:
+        if message.role is Role.TOOL:
             self._check_result(message)
             return
-        if message.role != (Role.ASSISTANT if self.messages else Role.USER):
+        if message.role is not Role.ASSISTANT:
             raise InvalidMessage(
                 f"a message of role {message.role} cannot stand here: an exchange is a user message, "
                 "then the assistant's messages and its tool results"
             )
-        self.check_answered()
+        if self._unanswered:
+            raise self._without_results()
         if message.tool_calls:
             self._check_calls(message)
-
-    def check_answered(self) -> None:
-        """Raise `UnansweredToolCalls` while a call has no result."""
-        if self._unanswered:
-            raise UnansweredToolCalls(f"no result yet for the calls {sorted(self._unanswered)}")
 
     def append(self, message: Message) -> None:
         """Take in a message that is counted."""
         self.messages.append(message)
+        self.tags = joined_tags(self.tags, message.tags)
         self.tokens += message.tokens or 0
         if message.tool_calls:
             self._unanswered = frozenset(call.id for call in message.tool_calls)
             self._call_ids |= self._unanswered
-        elif message.role == Role.TOOL:
+        elif message.role is Role.TOOL:
             self._unanswered -= {message.tool_call_id}
-            self.has_results = True
 
     def closed(self, number: int = 0) -> Exchange:
         """Return the whole exchange; raises `UnansweredToolCalls`."""
-        self.check_answered()
-        return Exchange(tuple(self.messages), self.tags, self.tokens, number, self.has_results)
+        if self._unanswered:
+            raise self._without_results()
+        return Exchange(tuple(self.messages), self.tags, self.tokens, number, bool(self._call_ids))
+
+    def _without_results(self) -> UnansweredToolCalls:
+        return UnansweredToolCalls(f"no result yet for the calls {sorted(self._unanswered)}")
 
     def _check_result(self, message: Message) -> None:
         if message.tool_calls:
@@ -98,8 +106,6 @@ class OpenExchange:
             raise UnknownToolCall(f"no call without a result has the id {message.tool_call_id!r}")
 
     def _check_calls(self, message: Message) -> None:
-        if message.role != Role.ASSISTANT:
-            raise InvalidMessage(f"a message of role {message.role} calls no tools")
         known = set(self._call_ids)
         for call in message.tool_calls:
             self._check_call(call, known)

@@ -1,4 +1,4 @@
-"""The closed exchanges of a window, in order, and the order in which they go.
+"""The closed exchanges of a window, in order, what they add up to, and the order in which they go.
 
 When a trim is due, and what is sent, is the window's business.
 """
@@ -10,7 +10,7 @@ from operator import attrgetter
 from .exchange import Exchange
 from .messages import Message
 from .policy import WindowPolicy
-from .tags import EPHEMERAL, IMPORTANT
+from .tags import EPHEMERAL, IMPORTANT, TagCounts
 
 _EPHEMERAL, _ORDINARY, _PROTECTED = range(3)
 
@@ -28,13 +28,15 @@ def _eviction_class(exchange: Exchange) -> int:
 class History:
     """Closed exchanges by their number, which rises from the oldest to the newest.
 
-    Appending is constant and evicting costs what goes. What puts exchanges back in between sorts: an abort after a
-    trim, a change of tags.
+    `tokens` is what they cost together, `tags` counts the exchanges of each tag. Appending is constant and evicting
+    costs what goes. What puts exchanges back in between sorts: an abort after a trim, a change of tags.
     """
 
-    __slots__ = ("_classes", "_whole")
+    __slots__ = ("_classes", "_whole", "tags", "tokens")
 
     def __init__(self) -> None:
+        self.tokens = 0
+        self.tags = TagCounts()
         # By eviction class, those that go first in front; each in the order of the numbers.
         self._classes: tuple[dict[int, Exchange], ...] = ({}, {}, {})
         # Those among them whose tool results a stub may yet replace.
@@ -68,16 +70,19 @@ class History:
         self._classes[_eviction_class(exchange)][exchange.number] = exchange
         if exchange.whole_results:
             self._whole[exchange.number] = exchange
+        self.tokens += exchange.tokens
+        self.tags.add(exchange.tags)
 
     def put(self, exchanges: Iterable[Exchange]) -> None:
         """Put exchanges where their numbers say, in the place of those that have the same."""
         in_order = True
         for exchange in exchanges:
             old = self.get(exchange.number)
-            if old is None or _eviction_class(old) != _eviction_class(exchange):
+            if old is not None and _eviction_class(old) == _eviction_class(exchange):
+                self._forget(old)
+            else:
                 in_order = False
                 self.remove(() if old is None else (old,))
-            self._whole.pop(exchange.number, None)
             self.append(exchange)
         if not in_order:
             for group in (*self._classes, self._whole):
@@ -89,7 +94,13 @@ class History:
         """Take exchanges out."""
         for exchange in exchanges:
             del self._classes[_eviction_class(exchange)][exchange.number]
-            self._whole.pop(exchange.number, None)
+            self._forget(exchange)
+
+    def _forget(self, exchange: Exchange) -> None:
+        """Take an exchange out of all but its place."""
+        self._whole.pop(exchange.number, None)
+        self.tokens -= exchange.tokens
+        self.tags.remove(exchange.tags)
 
     def to_stub(self, kept: int, spared: int) -> list[Exchange]:
         """Return the exchanges that have whole tool results, but for the newest `kept` and the number `spared`."""

@@ -1,7 +1,6 @@
 """The figures of a window: what it holds now and what it has let go. Showing them is the sensors' business."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
 
@@ -18,8 +17,7 @@ class Evicted(NamedTuple):
         return Evicted(self.exchanges + exchanges, self.messages + messages, self.tokens + tokens, self.trims + 1)
 
 
-@dataclass(frozen=True, slots=True)
-class WindowStats:
+class WindowStats(NamedTuple):
     """The figures of a window at one moment.
 
     `message_count`, `exchange_count` and `current_tokens` are of all exchanges, the open one too, without the system

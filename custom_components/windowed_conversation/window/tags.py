@@ -1,12 +1,16 @@
 """The tags that messages carry: which are automatic, and what a tag may be. What tags do is the window's business."""
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from types import MappingProxyType
 
 from .errors import InvalidTag
-from .messages import Message, Role
+from .messages import Role
 
 MAX_TAG_LENGTH = 100
+
+# Conversations share few sets of tags: equal ones are one in memory, checked and hashed once.
+_SETS_IN_USE = 256
 
 NO_TAGS = frozenset[str]()
 # What a trim goes by: these exchanges go last, and those first.
@@ -14,33 +18,38 @@ IMPORTANT = "important"
 EPHEMERAL = "ephemeral"
 
 INPUT = frozenset({"input"})
-_OUTPUT_AND_CALL = frozenset({"output", "tool_call"})
-_BY_ROLE = {
+OUTPUT_AND_CALL = frozenset({"output", "tool_call"})
+BY_ROLE = {
     Role.SYSTEM: NO_TAGS,
     Role.USER: INPUT,
     Role.ASSISTANT: frozenset({"output"}),
     Role.TOOL: frozenset({"tool_call"}),
 }
 
-AUTOMATIC = frozenset[str]().union(*_BY_ROLE.values())
-
-
-def automatic_tags(message: Message) -> frozenset[str]:
-    """Return the tags that a message has by itself: `input`, `output`, `tool_call`."""
-    return _OUTPUT_AND_CALL if message.tool_calls else _BY_ROLE[message.role]
+AUTOMATIC = frozenset[str]().union(*BY_ROLE.values())
 
 
 def checked_tags(tags: Iterable[str]) -> frozenset[str]:
     """Return the tags as a set; raises `InvalidTag` for one that is no text, blank, or over 100 characters."""
     if isinstance(tags, str):
         raise InvalidTag("tags are given as a collection, not as one text")
-    checked = frozenset(tags)
-    for tag in checked:
+    return _checked(frozenset(tags))
+
+
+@lru_cache(maxsize=_SETS_IN_USE)
+def _checked(tags: frozenset[str]) -> frozenset[str]:
+    for tag in tags:
         if not isinstance(tag, str) or not tag.strip():
             raise InvalidTag("a tag is a text that is not blank")
         if len(tag) > MAX_TAG_LENGTH:
             raise InvalidTag(f"a tag has at most {MAX_TAG_LENGTH} characters, not {len(tag)}")
-    return checked
+    return tags
+
+
+@lru_cache(maxsize=_SETS_IN_USE)
+def joined_tags(tags: frozenset[str], more: frozenset[str]) -> frozenset[str]:
+    """Return both together."""
+    return tags | more
 
 
 def tag_filter(tags: Iterable[str], match: str, exclude: Iterable[str]) -> Callable[[frozenset[str]], bool]:

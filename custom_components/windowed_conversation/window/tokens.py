@@ -61,8 +61,7 @@ def message_tokens(message: Message, counter: TokenCounter) -> int:
     Counted are the content, the name, and each call's name and arguments as JSON; not the ids, which no model reads.
     Residue is taken at what its provider said, attachments at what the dearest provider takes for them.
     """
-    calls = message.tool_calls
-    if not calls and message.name is None and message.role is not Role.SYSTEM:
+    if not message.tool_calls and message.name is None and message.role is not Role.SYSTEM:
         return frame_tokens(message) + counter.count(message.content)
     text = message_text(message)
     counted = counter.count_as(message_kind(message), text) if _knows_kinds(counter) else counter.count(text)

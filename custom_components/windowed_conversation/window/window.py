@@ -6,9 +6,9 @@ What may stand in an exchange is decided in `exchange`, what a message costs in 
 from collections.abc import Callable, Iterable
 from itertools import chain
 import time
-from typing import Literal, NamedTuple
+from typing import Literal, Never
 
-from .entry import as_kept, entered, question
+from .entry import entered, question
 from .errors import ExchangeStillOpen, InvalidMessage, NoOpenExchange, UnknownExchange
 from .exchange import Exchange, OpenExchange
 from .history import History
@@ -16,17 +16,13 @@ from .messages import Message, Role
 from .policy import WindowPolicy
 from .restore import Snapshot
 from .stats import Evicted, WindowStats
-from .tags import IMPORTANT, NO_TAGS, TagCounts, checked_tags, tag_filter
-from .tokens import TokenCounter
+from .tags import IMPORTANT, NO_TAGS, checked_tags, joined_tags, tag_filter
+from .tokens import TokenCounter, message_tokens
 from .tool_results import capped, stubbed
 
 
-class _Checkpoint(NamedTuple):
-    """What `abort` goes back to: the window at `open`, and the exchanges that trims have changed since, by number."""
-
-    system: Message | None
-    evicted: Evicted
-    set_aside: dict[int, Exchange]
+def _none_is_open() -> Never:
+    raise NoOpenExchange("no exchange is open")
 
 
 class Window:
@@ -54,12 +50,12 @@ class Window:
         self._history = History()
         self._last_number = 0
         self._open: OpenExchange | None = None
-        self._checkpoint = _Checkpoint(None, Evicted(), {})
         # Everything that is sent, in order: rendering is one copy of it.
         self._sent: list[Message] = []
-        self._tokens = 0
-        self._tags = TagCounts()
         self._evicted = Evicted()
+        # What `abort` goes back to: the prompt and the sums at `open`, and the exchanges that trims have changed since.
+        self._before: tuple[Message | None, Evicted] = None, self._evicted
+        self._set_aside: dict[int, Exchange] = {}
         # The snapshot, until something changes: it is asked for after every turn, of every window.
         self._kept: Snapshot | None = None
 
@@ -96,16 +92,16 @@ class Window:
 
     def stats(self) -> WindowStats:
         """Return the figures of this moment."""
-        budget = self._policy.history_tokens
+        budget, tokens, opened = self._policy.history_tokens, self._tokens(), self._open
         return WindowStats(
             message_count=len(self._sent) - self._first,
-            exchange_count=len(self._history) + self.is_open,
-            current_tokens=self._tokens,
+            exchange_count=len(self._history) + (opened is not None),
+            current_tokens=tokens,
             max_tokens=budget,
-            utilization=100 * self._tokens / budget,
+            utilization=100 * tokens / budget,
             prefix_tokens=(self._system and self._system.tokens) or 0,
-            over_budget=self._tokens > budget,
-            tag_distribution=self._tags.snapshot(self._open.tags if self._open else NO_TAGS),
+            over_budget=tokens > budget,
+            tag_distribution=self._history.tags.snapshot(opened.tags if opened else NO_TAGS),
             evicted_exchanges=self._evicted.exchanges,
             evicted_messages=self._evicted.messages,
             evicted_tokens=self._evicted.tokens,
@@ -133,7 +129,7 @@ class Window:
         """Begin the newest exchange with what the user said; raises `ExchangeStillOpen` and `InvalidTag`."""
         self._expect_none_open()
         entry = question(text, checked_tags(tags) if tags else NO_TAGS, self._counter, self._clock())
-        self._begin(OpenExchange(), entry)
+        self._begin(OpenExchange(entry))
 
     def add(self, message: Message) -> None:
         """Add to the open exchange what the assistant said, or the result of a call.
@@ -141,46 +137,48 @@ class Window:
         Between a call and its result the window is no valid request. Raises `NoOpenExchange`, `InvalidTag`, and
         `InvalidMessage` (`UnknownToolCall`, `DuplicateToolCall`, `UnansweredToolCalls`) for one that cannot come next.
         """
-        exchange = self._opened()
+        exchange = self._open or _none_is_open()
         exchange.check(message)
-        self._put(exchange, self._entered(message))
+        entry = self._entered(message)
+        exchange.append(entry)
+        self._sent.append(entry)
+        self._enforce()
 
     def tag(self, *tags: str) -> None:
         """Tag the open exchange; raises `NoOpenExchange` and `InvalidTag`."""
-        self._put_tags(self._opened(), checked_tags(tags))
+        exchange = self._open or _none_is_open()
+        exchange.tags = joined_tags(exchange.tags, checked_tags(tags))
 
     def close(self) -> None:
         """Make the open exchange history, with stubs for its tool results if that is the policy.
 
         Raises `NoOpenExchange` and `UnansweredToolCalls`.
         """
-        opened = self._opened()
+        opened = self._open or _none_is_open()
         exchange = opened.closed(self._last_number + 1)
         if exchange.whole_results and self._policy.stubs_at_close:
             exchange = stubbed(exchange, self._counter)
-            self._tokens += exchange.tokens - opened.tokens
             self._sent[len(self._sent) - len(exchange.messages) :] = exchange.messages
         self._history.append(exchange)
-        self._tags.add(exchange.tags)
-        self._last_number += 1
+        self._last_number = exchange.number
         self._open = None
         self._kept = None
-        self._checkpoint.set_aside.clear()
+        self._set_aside.clear()
 
     def abort(self) -> None:
         """Make the window what it was before `open`; raises `NoOpenExchange`.
 
         A policy that was set in between stays, and what it has no room for does not come back.
         """
-        exchange = self._opened()
+        exchange = self._open or _none_is_open()
         self._open = None
         self._kept = None
         del self._sent[len(self._sent) - len(exchange.messages) :]
-        self._tokens -= exchange.tokens
-        if self._checkpoint.set_aside:
-            self._replace(self._checkpoint.set_aside.values())
-        self._evicted = self._checkpoint.evicted
-        self._put_system(self._checkpoint.system)
+        if self._set_aside:
+            self._replace(self._set_aside.values())
+            self._set_aside.clear()
+        system, self._evicted = self._before
+        self._put_system(system)
         self._enforce()
 
     def record(self, messages: Iterable[Message], tags: Iterable[str] = ()) -> None:
@@ -192,11 +190,10 @@ class Window:
         if not messages:
             raise InvalidMessage("an exchange has at least the user's message")
         self._expect_none_open()
-        exchange = OpenExchange()
-        exchange.check(messages[0])
-        self._begin(exchange, self._entered(messages[0]))
+        exchange = OpenExchange(self._entered(messages[0]))
+        exchange.tags = joined_tags(exchange.tags, checked_tags(tags))
+        self._begin(exchange)
         try:
-            self._put_tags(exchange, checked_tags(tags))
             for message in messages[1:]:
                 self.add(message)
             self.close()
@@ -226,56 +223,47 @@ class Window:
         opened = self._open.tokens if self._open and IMPORTANT in self._open.tags else 0
         return self._history.protected_tokens + opened
 
-    def _opened(self) -> OpenExchange:
-        if self._open is None:
-            raise NoOpenExchange("no exchange is open")
-        return self._open
-
     def _expect_none_open(self) -> None:
         if self._open is not None:
             raise ExchangeStillOpen("the last exchange is neither closed nor aborted")
 
-    def _begin(self, exchange: OpenExchange, entry: Message) -> None:
+    def _begin(self, exchange: OpenExchange) -> None:
+        self._before = self._system, self._evicted
         self._open = exchange
-        self._checkpoint = _Checkpoint(self._system, self._evicted, {})
-        self._put(exchange, entry)
-
-    def _entered(self, message: Message) -> Message:
-        if message.role == Role.TOOL:
-            content, tokens = capped(message, self._policy.result_cap_tokens, self._counter)
-            return as_kept(message, content, tokens, self._clock())
-        return entered(message, self._counter, self._clock())
-
-    def _put(self, exchange: OpenExchange, entry: Message) -> None:
-        exchange.append(entry)
-        self._sent.append(entry)
-        self._tokens += entry.tokens or 0
-        self._put_tags(exchange, entry.tags)
+        self._sent += exchange.messages
         self._enforce()
 
-    def _put_tags(self, exchange: OpenExchange, tags: frozenset[str]) -> None:
-        exchange.tags |= tags
+    def _entered(self, message: Message) -> Message:
+        if message.role is Role.TOOL:
+            content, tokens = capped(message, self._policy.result_cap_tokens, self._counter)
+        else:
+            content, tokens = message.content, message_tokens(message, self._counter)
+        return entered(message, content, tokens, self._clock())
 
     def _put_system(self, system: Message | None) -> None:
         self._sent[: self._first] = () if system is None else (system,)
         self._system = system
 
+    def _tokens(self) -> int:
+        return self._history.tokens + (self._open.tokens if self._open else 0)
+
     def _enforce(self) -> None:
-        if self._tokens > self._policy.history_tokens:
+        opened = self._open.tokens if self._open else 0
+        if self._history.tokens + opened > self._policy.history_tokens:
             self._trim()
 
     def _trim(self) -> None:
         """Stub old tool results, then let exchanges go, down to the low-water mark; the newest exchange stays."""
         newest = 0 if self.is_open else self._last_number
         whole = self._stub_old_results(newest)
-        gone = self._history.to_evict(self._tokens, self._policy, newest)
+        gone = self._history.to_evict(self._tokens(), self._policy, newest)
         if not gone and not whole:
             return
         messages = self._evict(gone) if gone else 0
         self._evicted = self._evicted.and_a_trim(len(gone), messages, sum(exchange.tokens for exchange in gone))
         if self.is_open:
             for exchange in (*whole, *gone):
-                self._checkpoint.set_aside.setdefault(exchange.number, exchange)
+                self._set_aside.setdefault(exchange.number, exchange)
 
     def _stub_old_results(self, newest: int) -> list[Exchange]:
         """Replace the tool results that the policy no longer keeps; returns the exchanges as they were."""
@@ -290,8 +278,6 @@ class Window:
     def _evict(self, gone: list[Exchange]) -> int:
         """Take exchanges out of the window; returns the number of their messages."""
         self._history.remove(gone)
-        for exchange in gone:
-            self._forget(exchange)
         messages = sum(len(exchange.messages) for exchange in gone)
         if self._history.is_older(gone):
             del self._sent[self._first : self._first + messages]
@@ -301,13 +287,6 @@ class Window:
 
     def _replace(self, exchanges: Iterable[Exchange]) -> None:
         """Put closed exchanges where their numbers say, in the place of those that have the same."""
-        exchanges = tuple(exchanges)
-        for exchange in exchanges:
-            old = self._history.get(exchange.number)
-            if old is not None:
-                self._forget(old)
-            self._tokens += exchange.tokens
-            self._tags.add(exchange.tags)
         self._history.put(exchanges)
         self._render()
 
@@ -316,11 +295,6 @@ class Window:
         opened = len(self._open.messages) if self._open else 0
         self._sent[self._first : len(self._sent) - opened] = self._history.messages()
 
-    def _forget(self, exchange: Exchange) -> None:
-        """Take a closed exchange out of the sums."""
-        self._tokens -= exchange.tokens
-        self._tags.remove(exchange.tags)
-
     def snapshot(self) -> Snapshot:
         """Return what the window is between two turns: with an exchange open, what `abort` would go back to."""
         if self._kept is None:
@@ -328,9 +302,8 @@ class Window:
         return self._kept
 
     def _at_rest(self) -> Snapshot:
-        now = _Checkpoint(self._system, self._evicted, {})
-        system, evicted, set_aside = self._checkpoint if self.is_open else now
-        exchanges = {exchange.number: exchange for exchange in self._history} | set_aside
+        system, evicted = self._before if self.is_open else (self._system, self._evicted)
+        exchanges = {exchange.number: exchange for exchange in self._history} | self._set_aside
         at_rest = tuple(exchanges[number].numbered(0) for number in sorted(exchanges))
         return Snapshot(self._conversation_id, system, at_rest, evicted)
 

@@ -16,7 +16,7 @@ from ..policy import WindowPolicy
 from ..restore import Snapshot
 from ..stats import Evicted
 from ..tags import NO_TAGS
-from ..tokens import TokenCounter
+from ..tokens import TokenCounter, message_tokens
 from ..window import Window
 from .chat_completions import read_content
 from .errors import Malformed
@@ -105,7 +105,7 @@ def _read_messages(
     tags: dict[int, frozenset[str]] = {}
     for message in fields:
         read, exchange_tags = _read(message)
-        counted = entered(read, counter, now) if read.tokens is None else read
+        counted = entered(read, read.content, message_tokens(read, counter), now) if read.tokens is None else read
         if read.role != Role.SYSTEM:
             tags[len(history)] = exchange_tags
             history.append(counted)

@@ -2,7 +2,6 @@
 
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 import json
 from typing import Any
 
@@ -10,7 +9,7 @@ from ..errors import WindowError
 from ..exchange import Exchange, OpenExchange
 from ..messages import Attachment, Message, Native, Role
 from ..stats import Evicted
-from ..tags import checked_tags
+from ..tags import checked_tags, joined_tags
 from .errors import Malformed
 from .fields import Fields
 
@@ -49,7 +48,7 @@ def read_marks(fields: Fields) -> dict[str, Any]:
 def read_tags(fields: Fields, name: str) -> frozenset[str]:
     """Return tags that a window takes."""
     try:
-        return _shared(checked_tags(fields.texts(name)))
+        return checked_tags(fields.texts(name))
     except WindowError as err:
         raise fields.malformed(name, f"is not accepted: {err}") from err
 
@@ -79,23 +78,16 @@ def closed_exchange(messages: Sequence[Message], tags: frozenset[str], where: st
     """Return the exchange of counted messages; raises `Malformed` where they are not one, a whole one."""
     if not messages:
         raise Malformed(f"{where} is empty")
-    exchange = OpenExchange()
     try:
-        for message in messages:
+        exchange = OpenExchange(messages[0])
+        for message in messages[1:]:
             exchange.check(message)
             exchange.append(message)
-            tags |= message.tags
-        exchange.tags = _shared(tags)
+        exchange.tags = joined_tags(exchange.tags, tags)
         return exchange.closed()
     except WindowError as err:
         # without the error's own text, which holds ids
         raise Malformed(f"{where} is no whole exchange: {type(err).__name__}") from err
-
-
-@lru_cache(maxsize=64)
-def _shared(tags: frozenset[str]) -> frozenset[str]:
-    """Return the one set that all messages with these tags hold."""
-    return tags
 
 
 def _written_native(native: Native | None) -> dict[str, Any] | None:
