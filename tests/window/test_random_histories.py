@@ -1,7 +1,7 @@
 """The window against a plain one, over anything that can happen to it, in any order."""
 
 from dataclasses import replace
-from typing import Literal
+from typing import ClassVar, Literal, override
 
 from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -61,6 +61,9 @@ def holds_closed_ones(machine: WindowMachine) -> bool:
 
 class WindowMachine(RuleBasedStateMachine):
     """Whatever a turn, an option or a fault can do to a window."""
+
+    # taken by all machines together
+    steps: ClassVar = 0
 
     @initialize(policy=capping)
     def begin(self, policy: WindowPolicy) -> None:
@@ -227,6 +230,10 @@ class WindowMachine(RuleBasedStateMachine):
             self.window.record((*exchange, Message.assistant("done", tags=frozenset({""}))))
 
     @invariant()
+    def step_is_counted(self) -> None:
+        WindowMachine.steps += 1
+
+    @invariant()
     def window_is_what_the_rules_say(self) -> None:
         assert said(self.window.messages()) == said(self.plain.messages())
         history = [message for exchange in self.plain.exchanges for message in exchange]
@@ -261,5 +268,11 @@ class WindowMachine(RuleBasedStateMachine):
         assert trimmed or self.sent[: len(sent)] == sent
 
 
-TestRandomHistories = pytest.mark.timeout(60)(WindowMachine.TestCase)
-WindowMachine.TestCase.settings = settings(deadline=None, max_examples=600, stateful_step_count=60)
+class TestRandomHistories(WindowMachine.TestCase):
+    settings = settings(deadline=None, max_examples=600, stateful_step_count=60)
+
+    @override
+    def runTest(self) -> None:
+        WindowMachine.steps = 0
+        super().runTest()
+        assert WindowMachine.steps >= 20_000
