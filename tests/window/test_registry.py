@@ -4,7 +4,9 @@ import asyncio
 from collections.abc import Coroutine
 from contextlib import suppress
 from contextvars import Context, copy_context
+import gc
 from math import inf, nan
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ import pytest
 from custom_components.windowed_conversation.window import (
     EstimatedCounter,
     Message,
+    Role,
     Window,
     WindowBusy,
     WindowPolicy,
@@ -31,6 +34,12 @@ class Clock:
 
 def create(key: str) -> Window:
     return Window(key, WindowPolicy(), EstimatedCounter())
+
+
+def traced_bytes() -> int:
+    """Return what Python holds of all that was made since tracing began."""
+    gc.collect()
+    return tracemalloc.get_traced_memory()[0]
 
 
 @pytest.fixture
@@ -125,6 +134,23 @@ async def test_100_turns_at_once_on_10_windows_lose_nothing_and_do_not_mix(clock
         str(key): [f"{kind} {number}" for number in range(key, 100, 10) for kind in ("question", "answer")]
         for key in range(10)
     }
+
+
+async def test_100_turns_at_once_on_10_ids_each_leave_a_history_that_alternates_strictly(clock: Clock) -> None:
+    registry = WindowRegistry(create, clock=clock)
+
+    async def turn(number: int) -> None:
+        async with registry.turn(str(number % 10)) as window:
+            window.open("hello")
+            # turns on different ids pass one another
+            for _ in range(number % 7):
+                await asyncio.sleep(0)
+            window.add(Message.assistant("hi"))
+            window.close()
+
+    await asyncio.gather(*(turn(number) for number in range(100)))
+    roles = [[message.role for message in window.messages()] for window in registry.newest_first()]
+    assert roles == [[Role.USER, Role.ASSISTANT] * 10] * 10
 
 
 async def test_turn_that_waits_too_long_hears_that_the_window_is_busy(registry: WindowRegistry) -> None:
@@ -305,6 +331,18 @@ async def test_window_that_a_turn_waits_for_stays(registry: WindowRegistry) -> N
 async def test_20000_keys_leave_no_more_windows_than_the_limit(registry: WindowRegistry) -> None:
     await use_all(registry, *map(str, range(20_000)))
     assert ids(registry) == ["19999", "19998", "19997"]
+
+
+async def test_memory_is_bounded_with_twenty_thousand_ids(clock: Clock) -> None:
+    registry = WindowRegistry(create, max_windows=100, clock=clock)
+    tracemalloc.start()
+    try:
+        await use_all(registry, *map(str, range(1000)))
+        after_1000 = traced_bytes()
+        await use_all(registry, *map(str, range(1000, 20_000)))
+        assert traced_bytes() < 1.1 * after_1000
+    finally:
+        tracemalloc.stop()
 
 
 async def test_idle_windows_expire(registry: WindowRegistry, clock: Clock) -> None:

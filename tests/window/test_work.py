@@ -71,6 +71,13 @@ def test_exchange_10000_costs_what_exchange_1000_cost(window: Window) -> None:
     assert instructions(window, _WHOLE_PERIODS) == early
 
 
+def test_forty_thousand_appends_to_a_full_window_cost_the_same_each(window: Window) -> None:
+    take_turns(window, 1000)
+    # ten times 1,001 turns of four messages, in each of which the window trims as often
+    costs = {instructions(window, 11 * 91) for _ in range(10)}
+    assert len(costs) == 1
+
+
 def test_exchange_10000_costs_the_same_where_protected_exchanges_stay(window: Window) -> None:
     window.open("x" * 96, tags={"important"})
     window.close()
