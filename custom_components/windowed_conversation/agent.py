@@ -21,9 +21,12 @@ from .const import (
     CONF_HISTORY_TOKENS,
     CONF_LEFT_OUT,
     CONF_LIMITS,
+    CONF_MAX_TOOL_TURNS,
+    CONF_MAX_WINDOWS,
     CONF_PERSISTENCE,
     CONF_PROVIDER,
     CONF_REPLY_TOKENS,
+    CONF_RESULT_CAP,
     CONF_ROUTING,
     CONF_SCOPE,
     CONF_TOOL_ITERATIONS,
@@ -32,6 +35,7 @@ from .const import (
     CONF_TURN_TIMEOUT,
     DEFAULT_EXPIRY_HOURS,
     DEFAULT_LIMITS,
+    DEFAULT_MAX_WINDOWS,
     DEFAULT_PERSISTENCE,
     DEFAULT_POLICY,
     DEFAULT_REPLY_TOKENS,
@@ -64,8 +68,8 @@ class AgentConfig:
     """How an agent behaves: the agent's own settings over the account's options over the defaults.
 
     Exchanges with a tag in `left_out` are kept and not sent. `context_tokens` is what the model can read, None where
-    nobody says, `reply_tokens` what is kept free of it for the answer, and `expiry_seconds` how long an idle
-    conversation is kept.
+    nobody says, `reply_tokens` what is kept free of it for the answer. `expiry_seconds` is how long an idle
+    conversation is kept, `max_windows` how many are kept at most.
     """
 
     name: str
@@ -80,6 +84,7 @@ class AgentConfig:
     reply_tokens: int
     limits: Limits
     expiry_seconds: float
+    max_windows: int
     persistence: Persistence
 
     @classmethod
@@ -97,10 +102,11 @@ class AgentConfig:
             llm_apis=tuple(data.get(CONF_LLM_HASS_API, ())),
             policy=_policy(entry.options, data),
             left_out=frozenset(data.get(CONF_LEFT_OUT, ())),
-            context_tokens=_positive(data.get(CONF_CONTEXT_TOKENS)),
+            context_tokens=_context_tokens(data),
             reply_tokens=int(data.get(CONF_REPLY_TOKENS, DEFAULT_REPLY_TOKENS)),
             limits=_limits(data.get(CONF_LIMITS, {})),
             expiry_seconds=_expiry_seconds(entry.options),
+            max_windows=_positive(CONF_MAX_WINDOWS, entry.options.get(CONF_MAX_WINDOWS, DEFAULT_MAX_WINDOWS)),
             persistence=Persistence(entry.options.get(CONF_PERSISTENCE, DEFAULT_PERSISTENCE)),
         )
 
@@ -112,13 +118,20 @@ def _policy(options: Mapping[str, Any], agent: Mapping[str, Any]) -> WindowPolic
         history_tokens=DEFAULT_POLICY.history_tokens if tokens is None else int(tokens),
         trim_share=None if percent is None else float(percent) / 100,
         tool_results=options.get(CONF_TOOL_RESULTS, DEFAULT_POLICY.tool_results),
+        max_tool_turns=options.get(CONF_MAX_TOOL_TURNS),
+        result_cap_tokens=options.get(CONF_RESULT_CAP, DEFAULT_POLICY.result_cap_tokens),
     )
 
 
-def _positive(tokens: Any) -> int | None:
-    if tokens is not None and not int(tokens) > 0:
-        raise ValueError(f"{CONF_CONTEXT_TOKENS} must be above 0, not {tokens!r}")
-    return None if tokens is None else int(tokens)
+def _context_tokens(data: Mapping[str, Any]) -> int | None:
+    tokens = data.get(CONF_CONTEXT_TOKENS)
+    return None if tokens is None else _positive(CONF_CONTEXT_TOKENS, tokens)
+
+
+def _positive(name: str, number: Any) -> int:
+    if not int(number) > 0:
+        raise ValueError(f"{name} must be above 0, not {number!r}")
+    return int(number)
 
 
 def _expiry_seconds(options: Mapping[str, Any]) -> float:
@@ -161,7 +174,7 @@ class Agent:
     def configure(self, config: AgentConfig) -> None:
         """Take over a changed configuration; the windows that exist are trimmed to it at once."""
         self.config = config
-        self.windows.set_limits(idle_seconds=config.expiry_seconds)
+        self.windows.set_limits(max_windows=config.max_windows, idle_seconds=config.expiry_seconds)
         evicted = self._evicted_messages()
         self.windows.set_policy(config.policy)
         self.statistics.totals.evicted_messages += self._evicted_messages() - evicted
@@ -221,6 +234,7 @@ def async_windows(
     if agent_id not in registries:
         registries[agent_id] = WindowRegistry(
             lambda key: Window(WindowKey.parse(key).conversation, config.policy, counter),
+            max_windows=config.max_windows,
             idle_seconds=config.expiry_seconds,
         )
     return registries[agent_id]

@@ -15,9 +15,12 @@ CONF_FIRST_WORD_TIMEOUT = "first_word_timeout"
 CONF_HISTORY_TOKENS = "history_tokens"
 CONF_LEFT_OUT = "left_out"
 CONF_LIMITS = "limits"
+CONF_MAX_TOOL_TURNS = "max_tool_turns"
+CONF_MAX_WINDOWS = "max_windows"
 CONF_PERSISTENCE = "persistence"
 CONF_PROVIDER = "provider"
 CONF_REPLY_TOKENS = "reply_tokens"
+CONF_RESULT_CAP = "result_cap_tokens"
 CONF_ROUTING = "routing"
 CONF_SCOPE = "scope"
 CONF_TOOL_ITERATIONS = "max_tool_iterations"
@@ -45,6 +48,7 @@ DEFAULT_SCOPE = Scope.CONVERSATION
 DEFAULT_POLICY = WindowPolicy()
 DEFAULT_LIMITS = Limits(silence=10.0, turn=60.0, tool_iterations=10)
 DEFAULT_EXPIRY_HOURS = 24
+DEFAULT_MAX_WINDOWS = 100
 DEFAULT_PERSISTENCE = Persistence.OWN
 DEFAULT_REPLY_TOKENS = 1000
 

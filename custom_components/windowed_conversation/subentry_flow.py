@@ -12,9 +12,6 @@ from homeassistant.const import CONF_LLM_HASS_API, CONF_MODEL, CONF_NAME, CONF_P
 from homeassistant.data_entry_flow import section
 from homeassistant.helpers import llm
 from homeassistant.helpers.selector import (
-    NumberSelector,
-    NumberSelectorConfig,
-    NumberSelectorMode,
     SelectOptionDict,
     SelectSelector,
     SelectSelectorConfig,
@@ -43,7 +40,7 @@ from .const import (
     DEFAULT_SCOPE,
     PROVIDER_NONE,
 )
-from .options_flow import window_size_selector
+from .options_flow import number_selector, window_size_selector
 from .providers.errors import ProviderError
 from .providers.events import ListedModel
 from .turn.routing import Routing
@@ -70,21 +67,16 @@ def model_selector(models: list[ListedModel]) -> SelectSelector:
     )
 
 
-def _number(largest: float, unit: str | None = None) -> NumberSelector:
-    config = NumberSelectorConfig(min=1, max=largest, step=1, mode=NumberSelectorMode.BOX)
-    if unit:
-        config["unit_of_measurement"] = unit
-    return NumberSelector(config)
-
-
 def _limits_schema() -> probatio.Schema:
     return probatio.Schema(
         {
-            probatio.Required(CONF_FIRST_WORD_TIMEOUT, default=DEFAULT_LIMITS.silence): _number(
-                300, UnitOfTime.SECONDS
+            probatio.Required(CONF_FIRST_WORD_TIMEOUT, default=DEFAULT_LIMITS.silence): number_selector(
+                1, 300, UnitOfTime.SECONDS
             ),
-            probatio.Required(CONF_TURN_TIMEOUT, default=DEFAULT_LIMITS.turn): _number(600, UnitOfTime.SECONDS),
-            probatio.Required(CONF_TOOL_ITERATIONS, default=DEFAULT_LIMITS.tool_iterations): _number(50),
+            probatio.Required(CONF_TURN_TIMEOUT, default=DEFAULT_LIMITS.turn): number_selector(
+                1, 600, UnitOfTime.SECONDS
+            ),
+            probatio.Required(CONF_TOOL_ITERATIONS, default=DEFAULT_LIMITS.tool_iterations): number_selector(1, 50),
         }
     )
 

@@ -1,5 +1,8 @@
 """The window's settings: checked, and live in conversations that are open; nothing is set up again for them."""
 
+from math import nan
+
+from homeassistant.components.homeassistant.exposed_entities import async_expose_entity
 from homeassistant.core import HomeAssistant
 from homeassistant.data_entry_flow import FlowResultType, InvalidData
 import pytest
@@ -7,7 +10,10 @@ import pytest
 from custom_components.windowed_conversation.const import (
     CONF_EXPIRY_HOURS,
     CONF_HISTORY_TOKENS,
+    CONF_MAX_TOOL_TURNS,
+    CONF_MAX_WINDOWS,
     CONF_PERSISTENCE,
+    CONF_RESULT_CAP,
     CONF_TOOL_RESULTS,
     CONF_TRIM_SHARE,
 )
@@ -19,6 +25,8 @@ from .conftest import Say, Submit, speech
 SMALL = {
     CONF_HISTORY_TOKENS: 1000,
     CONF_TOOL_RESULTS: "stub",
+    CONF_RESULT_CAP: 4000,
+    CONF_MAX_WINDOWS: 100,
     CONF_EXPIRY_HOURS: 24,
     CONF_PERSISTENCE: "own",
 }
@@ -48,12 +56,18 @@ async def test_defaults_are_suggested(options_form: Submit) -> None:
 
 
 async def test_what_was_entered_is_kept_as_whole_numbers(home: HomeAssistant, options_form: Submit, entry) -> None:
-    done = await options_form(
-        history_tokens=1000.0, trim_share=10.0, expiry_hours=48.0, persistence="all", tool_results="keep"
-    )
+    numbers = {
+        CONF_HISTORY_TOKENS: 1000,
+        CONF_TRIM_SHARE: 10,
+        CONF_MAX_TOOL_TURNS: 3,
+        CONF_RESULT_CAP: 500,
+        CONF_MAX_WINDOWS: 7,
+        CONF_EXPIRY_HOURS: 48,
+    }
+    entered = {name: float(number) for name, number in numbers.items()}
+    done = await options_form(**entered, persistence="all", tool_results="keep")
 
     assert done["type"] is FlowResultType.CREATE_ENTRY
-    numbers = {CONF_HISTORY_TOKENS: 1000, CONF_TRIM_SHARE: 10, CONF_EXPIRY_HOURS: 48}
     assert entry.options == numbers | {CONF_PERSISTENCE: "all", CONF_TOOL_RESULTS: "keep"}
     assert {type(entry.options[name]) for name in numbers} == {int}
     again = Submit(home, home.config_entries.options, await home.config_entries.options.async_init(entry.entry_id))
@@ -67,9 +81,17 @@ async def test_what_was_entered_is_kept_as_whole_numbers(home: HomeAssistant, op
         {CONF_HISTORY_TOKENS: 0},
         {CONF_HISTORY_TOKENS: -8000},
         {CONF_HISTORY_TOKENS: 2_000_001},
+        {CONF_HISTORY_TOKENS: nan},
         {CONF_HISTORY_TOKENS: "many"},
         {CONF_TRIM_SHARE: -1},
         {CONF_TRIM_SHARE: 91},
+        {CONF_MAX_TOOL_TURNS: 0},
+        {CONF_MAX_TOOL_TURNS: -3},
+        {CONF_RESULT_CAP: 99},
+        {CONF_RESULT_CAP: 2_000_001},
+        {CONF_MAX_WINDOWS: 0},
+        {CONF_MAX_WINDOWS: 10_001},
+        {CONF_TRIM_SHARE: "nan"},
         {CONF_EXPIRY_HOURS: 0},
         {CONF_EXPIRY_HOURS: 8761},
         {CONF_PERSISTENCE: "some"},
@@ -87,8 +109,22 @@ async def test_value_out_of_range_is_refused(options_form: Submit, entry, wrong:
 @pytest.mark.parametrize(
     "least_and_most",
     [
-        {CONF_HISTORY_TOKENS: 100, CONF_TRIM_SHARE: 0, CONF_EXPIRY_HOURS: 1},
-        {CONF_HISTORY_TOKENS: 2_000_000, CONF_TRIM_SHARE: 90, CONF_EXPIRY_HOURS: 8760},
+        {
+            CONF_HISTORY_TOKENS: 100,
+            CONF_TRIM_SHARE: 0,
+            CONF_MAX_TOOL_TURNS: 1,
+            CONF_RESULT_CAP: 100,
+            CONF_MAX_WINDOWS: 1,
+            CONF_EXPIRY_HOURS: 1,
+        },
+        {
+            CONF_HISTORY_TOKENS: 2_000_000,
+            CONF_TRIM_SHARE: 90,
+            CONF_MAX_TOOL_TURNS: 100,
+            CONF_RESULT_CAP: 2_000_000,
+            CONF_MAX_WINDOWS: 10_000,
+            CONF_EXPIRY_HOURS: 8760,
+        },
     ],
 )
 async def test_whole_range_reaches_the_agent(options_form: Submit, entry, agent_of, least_and_most: dict) -> None:
@@ -97,6 +133,9 @@ async def test_whole_range_reaches_the_agent(options_form: Submit, entry, agent_
     config = agent_of(entry).config
     assert config.policy.history_tokens == least_and_most[CONF_HISTORY_TOKENS]
     assert config.policy.trim_share == least_and_most[CONF_TRIM_SHARE] / 100
+    assert config.policy.max_tool_turns == least_and_most[CONF_MAX_TOOL_TURNS]
+    assert config.policy.result_cap_tokens == least_and_most[CONF_RESULT_CAP]
+    assert config.max_windows == least_and_most[CONF_MAX_WINDOWS]
     assert config.expiry_seconds == least_and_most[CONF_EXPIRY_HOURS] * 3600
 
 
@@ -112,6 +151,67 @@ async def test_what_stays_of_results_reaches_the_agent(options_form: Submit, ent
     await options_form(**SMALL | {CONF_TOOL_RESULTS: results})
 
     assert agent_of(entry).config.policy.tool_results == results
+
+
+async def test_results_get_their_line_at_once_unless_a_number_is_given(options_form: Submit, entry, agent_of) -> None:
+    await options_form(**SMALL)
+
+    assert agent_of(entry).config.policy.max_tool_turns is None
+    assert agent_of(entry).config.policy.stubs_at_close
+
+
+@pytest.fixture
+def many_entities(home: HomeAssistant) -> None:
+    """Expose so many entities that what a tool tells of them is long."""
+    for number in range(40):
+        home.states.async_set(f"light.lamp_{number}", "on", {"friendly_name": f"lamp number {number} in the garden"})
+        async_expose_entity(home, "conversation", f"light.lamp_{number}", should_expose=True)
+
+
+def tool_results(body: dict) -> list[str]:
+    """Return what a request holds of tools' results."""
+    return [message["content"] for message in body["messages"] if message["role"] == "tool"]
+
+
+@pytest.mark.usefixtures("many_entities")
+async def test_newest_tool_turns_keep_their_results_from_now_on(
+    options_form: Submit, say: Say, model_server: ModelServer
+) -> None:
+    await say("which devices are on at home?")
+    await options_form(**SMALL | {CONF_HISTORY_TOKENS: 20_000, CONF_MAX_TOOL_TURNS: 3})
+    await say("which devices are on at home?")
+    asked = tool_results(model_server.requests[-1].body)[-1]
+
+    await say("how many messages do you see?")
+
+    earlier, later = tool_results(model_server.requests[-1].body)
+    assert earlier.startswith("[Shortened result of ")
+    assert later == asked
+    assert "lamp number 39" in later
+
+
+@pytest.mark.usefixtures("many_entities")
+async def test_next_result_of_a_tool_is_cut_at_a_shorter_length(
+    options_form: Submit, say: Say, model_server: ModelServer
+) -> None:
+    await options_form(**SMALL | {CONF_RESULT_CAP: 100})
+
+    await say("which devices are on at home?")
+
+    (result,) = tool_results(model_server.requests[-1].body)
+    assert EstimatedCounter().count(result) <= 100
+    assert "[Cut: these are the first" in result
+
+
+async def test_conversations_beyond_a_smaller_number_are_forgotten_at_once(
+    options_form: Submit, entry, say: Say, figure
+) -> None:
+    for name in ("one", "two", "three"):
+        await say("my name is Ada", name)
+
+    await options_form(**SMALL | {CONF_MAX_WINDOWS: 2})
+
+    assert figure("active_conversations") == "2"
 
 
 async def test_nothing_is_set_up_again(
