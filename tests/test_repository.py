@@ -29,7 +29,13 @@ from custom_components.windowed_conversation.const import (
 from custom_components.windowed_conversation.health import Report
 from custom_components.windowed_conversation.providers.errors import RateLimited
 from custom_components.windowed_conversation.sensor import _SENSORS, _TOTALS
-from custom_components.windowed_conversation.services import _CODEC_ERRORS, ATTR_CONTENT, WindowContent
+from custom_components.windowed_conversation.services import (
+    _CODEC_ERRORS,
+    ATTR_CONTENT,
+    ATTR_MATCH,
+    TagMatch,
+    WindowContent,
+)
 from custom_components.windowed_conversation.turn.routing import Routing
 from custom_components.windowed_conversation.turn.scope import Scope
 from custom_components.windowed_conversation.turn_statistics import LastRoute
@@ -285,12 +291,13 @@ def test_every_sensor_has_a_name_and_an_icon() -> None:
 def test_every_choice_has_its_text() -> None:
     assert TEXTS["entity"]["sensor"]["last_route"]["state"].keys() == set(LastRoute)
     assert TEXTS["selector"].keys() == {
-        *(CONF_PERSISTENCE, CONF_ROUTING, CONF_SCOPE, CONF_TOOL_RESULTS, ATTR_CONTENT),
+        *(CONF_PERSISTENCE, CONF_ROUTING, CONF_SCOPE, CONF_TOOL_RESULTS, ATTR_CONTENT, ATTR_MATCH),
     }
     assert TEXTS["selector"][CONF_SCOPE]["options"].keys() == set(Scope)
     assert TEXTS["selector"][CONF_PERSISTENCE]["options"].keys() == set(Persistence)
     assert TEXTS["selector"][CONF_ROUTING]["options"].keys() == set(Routing)
     assert TEXTS["selector"][ATTR_CONTENT]["options"].keys() == set(WindowContent)
+    assert TEXTS["selector"][ATTR_MATCH]["options"].keys() == set(TagMatch)
 
 
 def test_every_action_is_described_in_the_form_that_home_assistant_takes() -> None:

@@ -26,6 +26,9 @@ ATTR_NEW_CONVERSATION_ID = "new_conversation_id"
 ATTR_EXCHANGE = "exchange"
 ATTR_ADD = "add"
 ATTR_REMOVE = "remove"
+ATTR_TAGS = "tags"
+ATTR_MATCH = "match"
+ATTR_EXCLUDE = "exclude"
 
 SERVICE_GET_WINDOW = "get_window"
 SERVICE_RESET_WINDOW = "reset_window"
@@ -49,6 +52,14 @@ class WindowContent(StrEnum):
     STATISTICS = "statistics"
 
 
+class TagMatch(StrEnum):
+    """Whether an exchange needs one of the tags that are asked for, or each."""
+
+    ANY = "any"
+    ALL = "all"
+
+
+_TAGS = probatio.All(cv.ensure_list, [cv.string])
 _CONVERSATION = {
     probatio.Required(ATTR_ENTITY_ID): cv.entity_id,
     probatio.Required(ATTR_CONVERSATION_ID): cv.string,
@@ -57,12 +68,14 @@ _GET_WINDOW_SCHEMA = probatio.Schema(
     {
         **_CONVERSATION,
         probatio.Optional(ATTR_CONTENT, default=WindowContent.MESSAGES): probatio.Coerce(WindowContent),
+        probatio.Optional(ATTR_TAGS, default=list): _TAGS,
+        probatio.Optional(ATTR_MATCH, default=TagMatch.ANY): probatio.Coerce(TagMatch),
+        probatio.Optional(ATTR_EXCLUDE, default=list): _TAGS,
     }
 )
 _CONVERSATION_SCHEMA = probatio.Schema(_CONVERSATION)
 _IMPORT_SCHEMA = probatio.Schema({**_CONVERSATION, probatio.Required(ATTR_CONVERSATION): dict})
 _FORK_SCHEMA = probatio.Schema({**_CONVERSATION, probatio.Required(ATTR_NEW_CONVERSATION_ID): cv.string})
-_TAGS = probatio.All(cv.ensure_list, [cv.string])
 _TAG_SCHEMA = probatio.Schema(
     {
         **_CONVERSATION,
@@ -89,11 +102,16 @@ def async_setup_services(hass: HomeAssistant) -> None:
 
 
 async def _async_get_window(call: ServiceCall) -> ServiceResponse:
-    """Return the messages or the figures of a conversation."""
+    """Return the messages of a conversation, all or those of certain exchanges, or its figures."""
     window = _window(_agent(call), call)
-    if call.data[ATTR_CONTENT] is WindowContent.STATISTICS:
+    asked = call.data
+    try:
+        shown = window.messages(tags=asked[ATTR_TAGS], match=asked[ATTR_MATCH].value, exclude=asked[ATTR_EXCLUDE])
+    except InvalidTag as err:
+        raise _error("invalid_tag", call) from err
+    if asked[ATTR_CONTENT] is WindowContent.STATISTICS:
         return statistics_response(window)
-    return messages_response(window)
+    return messages_response(window.conversation_id, shown)
 
 
 async def _async_reset_window(call: ServiceCall) -> None:

@@ -1,10 +1,12 @@
 """The actions that look at a window and forget it, and the events that tell of turns."""
 
 import asyncio
+from collections.abc import Iterable
 from typing import Any
 
 from homeassistant.core import HomeAssistant
 from homeassistant.exceptions import ServiceValidationError
+import probatio
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry, async_capture_events
 
@@ -12,6 +14,16 @@ from custom_components.windowed_conversation.const import CONF_HISTORY_TOKENS, D
 from demo.model_server import ModelServer
 
 from .conftest import AGENT, Say, SetUp, speech, until
+
+# Every action, with what it needs besides the conversation.
+ON_A_CONVERSATION: dict[str, dict[str, Any]] = {
+    "get_window": {},
+    "reset_window": {},
+    "export_conversation": {},
+    "fork_conversation": {"new_conversation_id": "fork"},
+    "tag_exchange": {"add": ["important"]},
+}
+EVERY_ACTION = ON_A_CONVERSATION | {"import_conversation": {"conversation": {"format": DOMAIN, "version": 1}}}
 
 
 async def act(home: HomeAssistant, action: str, **data: Any):
@@ -41,6 +53,44 @@ async def test_figures_are_returned_without_text(home: HomeAssistant, entry: Moc
     assert response["message_count"] == 2
     assert response["tag_distribution"]["route:llm"] == 1
     assert "Ada" not in str(response)
+
+
+@pytest.fixture
+async def tagged(home: HomeAssistant, entry: MockConfigEntry, say: Say) -> None:
+    """Have a conversation of four exchanges, of which the first three have tags."""
+    for word, tags in (("pelican", ["bird", "sea"]), ("heron", ["bird"]), ("herring", ["sea"]), ("cat", [])):
+        await say(f"the word is {word}")
+        await act(home, "tag_exchange", add=tags)
+
+
+@pytest.mark.usefixtures("tagged")
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({}, ["pelican", "heron", "herring", "cat"]),
+        ({"tags": "bird"}, ["pelican", "heron", "cat"]),
+        ({"tags": ["bird", "sea"]}, ["pelican", "heron", "herring", "cat"]),
+        ({"tags": ["bird", "sea"], "match": "any"}, ["pelican", "heron", "herring", "cat"]),
+        ({"tags": ["bird", "sea"], "match": "all"}, ["pelican", "cat"]),
+        ({"exclude": ["sea"]}, ["heron", "cat"]),
+        ({"tags": ["bird"], "exclude": ["sea"]}, ["heron", "cat"]),
+        ({"tags": ["nothing has this"]}, ["cat"]),
+    ],
+)
+async def test_window_is_returned_by_the_tags_that_are_asked_for(
+    home: HomeAssistant, asked: dict[str, Any], words: list[str]
+) -> None:
+    response = await act(home, "get_window", **asked)
+
+    said = [message["content"].split()[-1] for message in response["messages"] if message["role"] == "user"]
+    assert said == words
+    assert response["messages"][0]["role"] == "system"
+
+
+@pytest.mark.parametrize("asked", [{"match": "some"}, {"content": "all"}])
+async def test_unknown_choice_is_refused(home: HomeAssistant, entry: MockConfigEntry, asked: dict[str, str]) -> None:
+    with pytest.raises(probatio.Invalid):
+        await act(home, "get_window", **asked)
 
 
 async def test_conversation_is_forgotten(home: HomeAssistant, entry: MockConfigEntry, say: Say, figure) -> None:
@@ -74,19 +124,72 @@ async def test_conversation_that_is_being_answered_is_not_forgotten(
         ({"entity_id": "conversation.nobody"}, "not an assistant of this integration"),
     ],
 )
-@pytest.mark.parametrize("action", ["get_window", "reset_window"])
+@pytest.mark.parametrize("action", ON_A_CONVERSATION)
 async def test_mistake_is_told(
     home: HomeAssistant, entry: MockConfigEntry, action: str, data: dict[str, str], told: str
 ) -> None:
     with pytest.raises(ServiceValidationError, match=told):
-        await act(home, action, **data)
+        await act(home, action, **ON_A_CONVERSATION[action] | data)
 
 
-async def test_agent_of_an_account_that_is_not_set_up_is_told(home: HomeAssistant, entry: MockConfigEntry) -> None:
+@pytest.mark.parametrize("action", EVERY_ACTION)
+async def test_agent_of_an_account_that_is_not_set_up_is_told(
+    home: HomeAssistant, entry: MockConfigEntry, action: str
+) -> None:
     await home.config_entries.async_unload(entry.entry_id)
 
     with pytest.raises(ServiceValidationError, match="not set up right now"):
-        await act(home, "reset_window")
+        await act(home, action, **EVERY_ACTION[action])
+
+
+async def test_no_action_is_left_out_of_these_tests(home: HomeAssistant, entry: MockConfigEntry) -> None:
+    assert home.services.async_services_for_domain(DOMAIN).keys() == EVERY_ACTION.keys()
+
+
+async def test_turn_goes_on_through_any_number_of_resets(
+    home: HomeAssistant, entry: MockConfigEntry, say: Say, agent_of, model_server: ModelServer
+) -> None:
+    await say("my name is Ada")
+    model_server.change(delay=0.01)
+    turn = asyncio.create_task(say("the word is pelican"))
+    await until(lambda: model_server.open_streams > 0)
+
+    resets = await asyncio.gather(*(act(home, "reset_window") for _ in range(20)), return_exceptions=True)
+
+    assert {type(reset) for reset in resets} == {ServiceValidationError}
+    assert {reset.translation_key for reset in resets} == {"window_in_use"}
+    await turn
+    (window,) = agent_of(entry).windows.newest_first()
+    assert [message.role for message in window.messages()] == ["system", *["user", "assistant"] * 2]
+
+
+async def test_resets_that_come_together_forget_once_and_then_find_nothing(
+    home: HomeAssistant, entry: MockConfigEntry, say: Say
+) -> None:
+    await say("my name is Ada")
+
+    resets = await asyncio.gather(*(act(home, "reset_window") for _ in range(5)), return_exceptions=True)
+
+    assert [getattr(reset, "translation_key", None) for reset in resets] == [None, *["unknown_conversation"] * 4]
+
+
+@pytest.mark.parametrize("action", ["tag_exchange", "import_conversation"])
+async def test_conversation_that_is_being_answered_is_left_alone(
+    *, home: HomeAssistant, entry: MockConfigEntry, say: Say, agent_of, model_server: ModelServer, action: str
+) -> None:
+    await say("my name is Ada")
+    exported = await act(home, "export_conversation")
+    model_server.change(delay=0.01)
+    turn = asyncio.create_task(say("the word is pelican"))
+    await until(lambda: model_server.open_streams > 0)
+
+    with pytest.raises(ServiceValidationError):
+        await act(home, action, **{"tag_exchange": {"add": ["bird"]}, "import_conversation": exported}[action])
+
+    await turn
+    (window,) = agent_of(entry).windows.newest_first()
+    assert [message.role for message in window.messages()] == ["system", *["user", "assistant"] * 2]
+    assert "bird" not in window.stats().tag_distribution
 
 
 async def test_turn_is_told_on_the_bus_without_its_text(home: HomeAssistant, entry: MockConfigEntry, say: Say) -> None:
@@ -148,6 +251,15 @@ async def test_important_exchange_stays_while_others_go(
     assert "locker number 0" not in str(model_server.requests[-1].body)
 
 
+def exported(*, content: str = "hello", tags: Iterable[str] = (), **fields: Any) -> dict[str, Any]:
+    """Return an exported conversation of one question, with some of its fields changed."""
+    question = {"role": "user", "content": content, "tags": [], "created": 0.0, "tokens": 5}
+    exchanges = [{"tags": list(tags), "messages": [question]}]
+    evicted = dict.fromkeys(("exchanges", "messages", "tokens", "trims"), 0)
+    whole = {"format": DOMAIN, "version": 1, "conversation_id": "test", "exchanges": exchanges, "evicted": evicted}
+    return whole | fields
+
+
 @pytest.mark.parametrize(
     ("conversation", "told"),
     [
@@ -155,7 +267,11 @@ async def test_important_exchange_stays_while_others_go(
         ({"format": "something else"}, "is not an exported conversation"),
         ({"format": "windowed_conversation", "version": 99}, "by a newer version"),
         ({"format": "windowed_conversation", "version": 1}, "is damaged"),
+        (exported(content="x" * 100_000_000), "is too large"),
+        (exported(tags=["t" * 10_000]), "is damaged"),
+        (exported(exchanges=[{"tags": [], "messages": []}]), "is damaged"),
     ],
+    ids=["nothing", "not ours", "newer", "without exchanges", "100 MB", "tag of 10,000 characters", "empty exchange"],
 )
 async def test_import_that_is_none_is_refused(
     home: HomeAssistant, entry: MockConfigEntry, agent_of, conversation: dict, told: str
@@ -164,6 +280,12 @@ async def test_import_that_is_none_is_refused(
         await act(home, "import_conversation", conversation=conversation)
 
     assert len(agent_of(entry).windows) == 0
+
+
+async def test_export_that_these_tests_change_is_one(home: HomeAssistant, entry: MockConfigEntry) -> None:
+    await act(home, "import_conversation", conversation=exported())
+
+    assert "hello" in str(await act(home, "get_window"))
 
 
 @pytest.mark.parametrize("action", ["import", "fork"])
@@ -176,6 +298,16 @@ async def test_conversation_that_exists_is_not_replaced(
 
     with pytest.raises(ServiceValidationError, match="already has a conversation test"):
         await act(home, f"{action}_conversation", **more[action])
+
+
+@pytest.mark.parametrize("asked", [{"tags": ["t" * 10_000]}, {"exclude": ["t" * 10_000]}, {"tags": [" "]}])
+async def test_tag_that_cannot_be_is_not_looked_for(
+    home: HomeAssistant, entry: MockConfigEntry, say: Say, asked: dict[str, Any]
+) -> None:
+    await say("my name is Ada")
+
+    with pytest.raises(ServiceValidationError, match="A tag is a short text"):
+        await act(home, "get_window", **asked)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,8 @@ import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
 from custom_components.windowed_conversation.bridge.local_intents import LocalIntents
+from custom_components.windowed_conversation.const import DEFAULT_POLICY
+from custom_components.windowed_conversation.window import EstimatedCounter
 from demo.model_server import ModelServer
 
 from .conftest import AGENT, Say, SetUp, speech
@@ -74,6 +76,22 @@ async def test_tool_that_breaks_is_told_to_the_model_and_not_to_the_log(
     assert "RuntimeError" in model_server.requests[-1].body["messages"][-1]["content"]
     assert "Tool test__HassTurnOn failed: RuntimeError" in caplog.text
     assert "pelican" not in caplog.text
+
+
+async def test_result_of_ten_megabytes_is_cut_for_the_model_and_the_turn_goes_on(
+    offer, say: Say, model_server: ModelServer
+) -> None:
+    async def act() -> dict[str, Any]:
+        return {"text": "lamp " * 2_000_000}
+
+    await offer(act)
+
+    answer = speech(await say("I would like the kitchen light switched on"))
+
+    result = model_server.requests[-1].body["messages"][-1]["content"]
+    assert answer
+    assert EstimatedCounter().count(result) <= DEFAULT_POLICY.result_cap_tokens
+    assert "[Cut: these are the first " in result
 
 
 async def test_turn_that_leads_to_itself_is_told_that_it_is_busy(

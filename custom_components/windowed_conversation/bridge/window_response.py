@@ -1,16 +1,14 @@
 """A window as the response of an action: plain JSON. How a window is kept is not in here."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from ..window import Message, Window
 
 
-def messages_response(window: Window) -> dict[str, Any]:
-    """Return the messages that are still sent, oldest first, the system prompt with them."""
-    return {
-        "conversation_id": window.conversation_id,
-        "messages": [_message(message) for message in window.messages()],
-    }
+def messages_response(conversation_id: str, messages: Iterable[Message]) -> dict[str, Any]:
+    """Return messages of a conversation, oldest first, the system prompt with them."""
+    return {"conversation_id": conversation_id, "messages": [_message(message) for message in messages]}
 
 
 def statistics_response(window: Window) -> dict[str, Any]:
