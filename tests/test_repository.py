@@ -275,7 +275,7 @@ def test_exception_has_the_placeholders_of_its_text(failure: Failure) -> None:
 
 
 def test_every_issue_has_its_text_and_every_text_its_issue() -> None:
-    created = {getattr(Report, call.args[1].attr) for call in calls("_raise")}
+    created = {getattr(Report, call.args[1].attr) for call in calls("_report")}
 
     assert TEXTS["issues"].keys() == created == set(Report)
 

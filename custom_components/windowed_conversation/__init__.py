@@ -4,6 +4,7 @@ Sets up accounts and their agents. What an agent is lives in `agent`, how it ans
 """
 
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from homeassistant.const import CONF_API_KEY, CONF_URL, Platform
@@ -13,13 +14,22 @@ from homeassistant.helpers import config_validation as cv
 from homeassistant.helpers.event import async_track_time_interval
 from homeassistant.helpers.typing import ConfigType
 
-from .agent import Account, AccountData, Agent, AgentConfig, async_agent_ids, async_forget_gone, async_windows
+from .agent import (
+    Account,
+    AccountData,
+    Agent,
+    AgentConfig,
+    async_agent_ids,
+    async_forget_gone,
+    async_health_watch,
+    async_windows,
+)
 from .bridge.account import async_create_provider
 from .bridge.calibration import async_calibrations, async_remove_calibrations
 from .bridge.errors import failure_of
 from .bridge.storage import async_remove_stores, async_window_store
 from .const import CONF_PROVIDER, DOMAIN, PROVIDER_NONE, SUBENTRY_CONVERSATION
-from .health import async_report_damage, async_review_windows, async_withdraw_report
+from .health import async_report_damage, async_report_health, async_review_windows, async_withdraw_report
 from .providers.errors import AuthError, ProviderError
 from .providers.events import Provider
 from .services import async_setup_services
@@ -57,8 +67,11 @@ async def async_setup_entry(hass: HomeAssistant, entry: Account) -> bool:
         windows = async_windows(hass, subentry.subentry_id, config, counter)
         store = await async_window_store(hass, subentry.subentry_id, windows, config.persistence)
         async_report_damage(hass, subentry.subentry_id, config.name, await store.async_damaged_file())
-        agents[subentry.subentry_id] = agent = Agent(config, provider, windows, counter, calibrations.learn)
+        watch = async_health_watch(hass, subentry.subentry_id)
+        agent = Agent(config, provider, windows, counter, calibrations.learn, watch=watch)
+        agents[subentry.subentry_id] = agent
         entry.async_on_unload(agent.listen(store.save_soon))
+        entry.async_on_unload(agent.listen(partial(_report_health, hass, subentry.subentry_id, agent)))
         async_review_windows(hass, subentry.subentry_id, config.name, windows)
     entry.runtime_data = AccountData(provider, agents, _set_up_as(entry))
     await hass.config_entries.async_forward_entry_setups(entry, PLATFORMS)
@@ -71,6 +84,12 @@ async def async_setup_entry(hass: HomeAssistant, entry: Account) -> bool:
 
     entry.async_on_unload(async_track_time_interval(hass, expire, _EXPIRY_INTERVAL, cancel_on_shutdown=True))
     return True
+
+
+@callback
+def _report_health(hass: HomeAssistant, agent_id: str, agent: Agent) -> None:
+    config = agent.config
+    async_report_health(hass, agent_id, config.name, agent.health(), config.max_windows)
 
 
 async def async_unload_entry(hass: HomeAssistant, entry: Account) -> bool:

@@ -51,6 +51,7 @@ from .turn.ports import OnUsage
 from .turn.routing import Routing
 from .turn.scope import Scope, WindowKey
 from .turn.turn import Outcome
+from .turn.window_health import Health, HealthWatch
 from .turn_statistics import AgentStatistics
 from .window import TokenCounter, Window, WindowPolicy, WindowRegistry
 from .window.tokens import KindCounter
@@ -159,12 +160,15 @@ class Agent:
         windows: WindowRegistry[str],
         counter: KindCounter,
         on_usage: OnUsage,
+        *,
+        watch: HealthWatch,
     ) -> None:
         self.config = config
         self.provider = provider
         self.windows = windows
         self.counter = counter
         self.on_usage = on_usage
+        self.watch = watch
         self.statistics = AgentStatistics()
         self._listeners: list[Callable[[], None]] = []
         self._news: list[Callable[[], None]] = []
@@ -190,11 +194,15 @@ class Agent:
         if self._tell_later is None:
             self._tell_later = asyncio.get_running_loop().call_later(_TELL_DELAY, self.tell)
 
+    def health(self) -> Health:
+        """Return what is wrong with the windows now."""
+        return self.watch.health(self.windows)
+
     @callback
     def expire(self) -> None:
-        """Drop the conversations that have been idle for too long."""
-        if self.windows.expire():
-            self.tell()
+        """Drop the conversations that have been idle for too long, and with them what was wrong for so long."""
+        self.windows.expire()
+        self.tell()
 
     @callback
     def listen(self, listener: Callable[[], None]) -> CALLBACK_TYPE:
@@ -240,6 +248,15 @@ def async_windows(
     return registries[agent_id]
 
 
+_WATCHES: HassKey[dict[str, HealthWatch]] = HassKey(f"{DOMAIN}_watches")
+
+
+@callback
+def async_health_watch(hass: HomeAssistant, agent_id: str) -> HealthWatch:
+    """Return what the agent's turns have shown of its windows, which outlives a reload of its account as they do."""
+    return hass.data.setdefault(_WATCHES, {}).setdefault(agent_id, HealthWatch())
+
+
 @callback
 def async_agent_ids(hass: HomeAssistant) -> set[str]:
     """Return the ids of the agents of all accounts, set up or not."""
@@ -253,4 +270,5 @@ def async_forget_gone(hass: HomeAssistant) -> set[str]:
     gone = registries.keys() - async_agent_ids(hass)
     for agent_id in gone:
         del registries[agent_id]
+        hass.data.setdefault(_WATCHES, {}).pop(agent_id, None)
     return gone

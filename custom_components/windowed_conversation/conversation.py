@@ -41,12 +41,14 @@ from .entity import AgentEntity
 from .health import async_report_model, async_report_window
 from .providers.errors import AuthError
 from .turn.budget import Budget
+from .turn.cache_health import UsageRecorder
 from .turn.context import readable
 from .turn.errors import Busy
 from .turn.routing import Route, Routing
 from .turn.scope import window_key
 from .turn.turn import Outcome, Ways, run_turn
-from .window import Window, WindowBusy, WindowError, WindowStats
+from .turn.window_health import EndedTurn
+from .window import Window, WindowBusy, WindowError
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -166,20 +168,24 @@ class WindowedConversationEntity(AgentEntity, conversation.ConversationEntity):
             counter=self.agent.counter,
             left_out=config.left_out,
         )
-        ways = Ways(local, ModelQuestion(self.hass, asking, user_input, chat_log), reply, self.agent.on_usage)
-        outcome = await run_turn(window, readable(user_input.text), config.routing, ways, config.limits)
-        self._after_turn(outcome, window, before)
+        question = ModelQuestion(self.hass, asking, user_input, chat_log)
+        usage = UsageRecorder(self.agent.on_usage)
+        outcome = await run_turn(
+            window, readable(user_input.text), config.routing, Ways(local, question, reply, usage), config.limits
+        )
+        self._after_turn(outcome, EndedTurn(window, before, window.stats(), usage.reported, question.prompt))
         if outcome.decision.route is Route.LOCAL and local.response is not None:
             return ConversationResult(local.response, chat_log.conversation_id)
         if outcome.error is not None:
             return await self._failed(user_input, outcome.error, reply, outcome.spoken)
         return conversation.async_get_result_from_chat_log(user_input, chat_log)
 
-    def _after_turn(self, outcome: Outcome, window: Window, before: WindowStats) -> None:
-        stats = window.stats()
-        who = {"entity_id": self.entity_id, "conversation_id": window.conversation_id}
-        fire = partial(async_fire_turn, self.hass, who, outcome, stats, before)
-        self.agent.on_turn(outcome, stats.evicted_messages - before.evicted_messages, fire)
+    def _after_turn(self, outcome: Outcome, turn: EndedTurn) -> None:
+        stats = turn.after
+        who = {"entity_id": self.entity_id, "conversation_id": turn.window.conversation_id}
+        fire = partial(async_fire_turn, self.hass, who, outcome, stats, turn.before)
+        watch = partial(self.agent.watch.on_turn, turn, self.agent.counter)
+        self.agent.on_turn(outcome, stats.evicted_messages - turn.before.evicted_messages, fire, watch)
         async_trace_turn(outcome, stats)
         agent_id, name = self._attr_unique_id or "", self.agent.config.name
         if outcome.requests:

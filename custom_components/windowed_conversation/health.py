@@ -10,6 +10,8 @@ from homeassistant.helpers import issue_registry as ir
 
 from .const import DOMAIN
 from .turn.budget import Shortfall
+from .turn.cache_health import CacheUse, Part
+from .turn.window_health import FULL, Health
 from .window import WindowRegistry, WindowStats
 
 
@@ -17,18 +19,21 @@ class Report(StrEnum):
     """What can be reported of an agent, by its translation key."""
 
     WINDOW_TOO_SMALL = "window_too_small"
+    WINDOW_STAYS_FULL = "window_stays_full"
     MODEL_TOO_SMALL = "model_too_small"
     CONVERSATIONS_DAMAGED = "conversations_damaged"
+    TOO_FEW_CONVERSATIONS = "too_few_conversations"
+    CACHE_LOST_TO_INSTRUCTIONS = "cache_lost_to_instructions"
+    CACHE_LOST_TO_TOOLS = "cache_lost_to_tools"
+    CACHE_LOST_TO_ENTITIES = "cache_lost_to_entities"
+    CACHE_LOST = "cache_lost"
 
 
 @callback
 def async_report_window(hass: HomeAssistant, agent_id: str, agent_name: str, stats: WindowStats) -> None:
-    """Raise a repair issue when the newest exchange alone is over the budget, and withdraw it when it no longer is."""
-    if not stats.over_budget:
-        _withdraw(hass, Report.WINDOW_TOO_SMALL, agent_id)
-        return
+    """Report while the newest exchange alone is over the budget."""
     told = {"agent": agent_name, "needed": str(stats.current_tokens), "window": str(stats.max_tokens)}
-    _raise(hass, Report.WINDOW_TOO_SMALL, agent_id, told)
+    _report(hass, Report.WINDOW_TOO_SMALL, agent_id, told if stats.over_budget else None)
 
 
 @callback
@@ -41,7 +46,7 @@ def async_review_windows(hass: HomeAssistant, agent_id: str, agent_name: str, wi
 
 @callback
 def async_report_model(hass: HomeAssistant, agent_id: str, agent_name: str, shortfall: Shortfall | None) -> None:
-    """Raise a repair issue when a request was too large for its model, and withdraw it when one fits again."""
+    """Report while requests are too large for the model."""
     if shortfall is None:
         _withdraw(hass, Report.MODEL_TOO_SMALL, agent_id)
         return
@@ -52,7 +57,40 @@ def async_report_model(hass: HomeAssistant, agent_id: str, agent_name: str, shor
         "needed": f"{shortfall.needed:,}",
         "context": f"{shortfall.context:,}",
     }
-    _raise(hass, Report.MODEL_TOO_SMALL, agent_id, told)
+    _report(hass, Report.MODEL_TOO_SMALL, agent_id, told)
+
+
+@callback
+def async_report_health(hass: HomeAssistant, agent_id: str, agent_name: str, health: Health, max_windows: int) -> None:
+    """Report what is wrong with the windows, and only that.
+
+    A window whose newest exchange alone is over the budget has a report of its own.
+    """
+    let_go = {"agent": agent_name, "conversations": str(health.let_go_early), "most": str(max_windows)}
+    _report(hass, Report.TOO_FEW_CONVERSATIONS, agent_id, let_go if health.let_go_early else None)
+    full = None if health.full is None or health.full.over_budget else _fullness(agent_name, health.full)
+    _report(hass, Report.WINDOW_STAYS_FULL, agent_id, full)
+    changed = health.collapse.changed if health.collapse else ()
+    lost = _loss(agent_name, health.collapse) if health.collapse else None
+    # a report for each part that changed, so that each has a text of its own in every language
+    _report(hass, Report.CACHE_LOST_TO_INSTRUCTIONS, agent_id, lost if Part.INSTRUCTIONS in changed else None)
+    _report(hass, Report.CACHE_LOST_TO_TOOLS, agent_id, lost if Part.TOOLS in changed else None)
+    _report(hass, Report.CACHE_LOST_TO_ENTITIES, agent_id, lost if Part.ENTITIES in changed else None)
+    _report(hass, Report.CACHE_LOST, agent_id, None if changed else lost)
+
+
+def _fullness(agent_name: str, stats: WindowStats) -> dict[str, str]:
+    return {
+        "agent": agent_name,
+        "full": str(FULL),
+        "tokens": f"{stats.current_tokens:,}",
+        "protected": f"{stats.protected_tokens:,}",
+        "window": f"{stats.max_tokens:,}",
+    }
+
+
+def _loss(agent_name: str, collapse: CacheUse) -> dict[str, str]:
+    return {"agent": agent_name, "expected": f"{collapse.expected:,}", "cached": f"{collapse.cached:,}"}
 
 
 @callback
@@ -64,21 +102,22 @@ def async_withdraw_report(hass: HomeAssistant, agent_id: str) -> None:
 
 @callback
 def async_report_damage(hass: HomeAssistant, agent_id: str, agent_name: str, set_aside: Path | None) -> None:
-    """Raise a repair issue while there is a file of conversations that could not be read."""
-    if set_aside is None:
-        _withdraw(hass, Report.CONVERSATIONS_DAMAGED, agent_id)
-        return
-    told = {"agent": agent_name, "path": str(set_aside)}
-    _raise(hass, Report.CONVERSATIONS_DAMAGED, agent_id, told, ir.IssueSeverity.ERROR)
+    """Report while there is a file of conversations that could not be read."""
+    told = None if set_aside is None else {"agent": agent_name, "path": str(set_aside)}
+    _report(hass, Report.CONVERSATIONS_DAMAGED, agent_id, told, ir.IssueSeverity.ERROR)
 
 
-def _raise(
+def _report(
     hass: HomeAssistant,
     report: Report,
     agent_id: str,
-    told: dict[str, str],
+    told: dict[str, str] | None,
     severity: ir.IssueSeverity = ir.IssueSeverity.WARNING,
 ) -> None:
+    """Raise a repair issue with what is told in it, and withdraw it where there is nothing to tell."""
+    if told is None:
+        _withdraw(hass, report, agent_id)
+        return
     ir.async_create_issue(
         hass,
         DOMAIN,

@@ -71,6 +71,11 @@ def _conversations(agent: Agent) -> dict[str, Any]:
     }
 
 
+def _utilization(agent: Agent) -> dict[str, Any]:
+    """Return what there is to know of the windows besides a number: the newest ones, and what is wrong."""
+    return _conversations(agent) | {"warnings": agent.health().warnings()}
+
+
 def _measured(key: str, unit: str, value: Callable[[Agent], StateType], **more: Any) -> AgentSensorDescription:
     return AgentSensorDescription(
         key=key,
@@ -101,7 +106,7 @@ _SENSORS = (
         PERCENTAGE,
         _window(lambda stats: round(stats.utilization, 1)),
         suggested_display_precision=1,
-        attributes=_conversations,
+        attributes=_utilization,
     ),
     _measured("active_conversations", _CONVERSATIONS, lambda agent: len(agent.windows)),
     AgentSensorDescription(

@@ -399,6 +399,77 @@ async def test_smaller_number_of_windows_counts_at_once(registry: WindowRegistry
     assert ids(registry) == ["c", "b"]
 
 
+async def test_window_that_goes_soon_after_its_turn_was_let_go_early(registry: WindowRegistry) -> None:
+    registry.set_limits(idle_seconds=3600)
+    await use_all(registry, "a", "b", "c", "d")
+    assert registry.let_go_early() == 1
+
+
+async def test_window_that_goes_long_after_its_turn_was_not_let_go_early(
+    registry: WindowRegistry, clock: Clock
+) -> None:
+    registry.set_limits(idle_seconds=3600)
+    await use(registry, "a")
+    clock.now += 300
+    await use_all(registry, "b", "c", "d")
+    assert registry.let_go_early() == 0
+
+
+async def test_window_whose_key_comes_again_was_let_go_early(registry: WindowRegistry, clock: Clock) -> None:
+    registry.set_limits(idle_seconds=3600)
+    await use(registry, "a")
+    clock.now += 300
+    await use_all(registry, "b", "c", "d")
+    clock.now += 300
+    await use(registry, "a")
+    assert registry.let_go_early() == 1
+
+
+async def test_window_that_would_have_expired_by_now_was_not_let_go_early(
+    registry: WindowRegistry, clock: Clock
+) -> None:
+    registry.set_limits(idle_seconds=600)
+    await use(registry, "a")
+    clock.now += 300
+    await use_all(registry, "b", "c", "d")
+    clock.now += 600
+    await use(registry, "a")
+    assert registry.let_go_early() == 0
+
+
+async def test_window_counts_once_however_often_it_is_let_go_early(registry: WindowRegistry) -> None:
+    registry.set_limits(idle_seconds=3600)
+    await use_all(registry, *"abcd" * 5)
+    assert registry.let_go_early() == 4
+
+
+async def test_what_was_let_go_early_is_past_after_the_idle_time(registry: WindowRegistry, clock: Clock) -> None:
+    await use_all(registry, "a", "b", "c", "d")
+    clock.now += 60
+    assert registry.let_go_early() == 0
+
+
+async def test_other_number_of_windows_begins_anew(registry: WindowRegistry) -> None:
+    await use_all(registry, "a", "b", "c", "d")
+    registry.set_limits(max_windows=2)
+    assert registry.let_go_early() == 0
+
+
+async def test_window_that_is_reset_or_expires_was_not_let_go_early(registry: WindowRegistry, clock: Clock) -> None:
+    await use(registry, "a")
+    registry.drop("a")
+    await use(registry, "b")
+    clock.now += 60
+    registry.expire()
+    await use_all(registry, "a", "b")
+    assert registry.let_go_early() == 0
+
+
+async def test_20000_keys_are_not_remembered_for_ever(registry: WindowRegistry) -> None:
+    await use_all(registry, *map(str, range(20_000)))
+    assert registry.let_go_early() == 1000
+
+
 @pytest.mark.parametrize("limits", [{"max_windows": 0}, {"idle_seconds": 0}, {"idle_seconds": nan}])
 def test_impossible_limits_are_refused_by_name(registry: WindowRegistry, limits: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(limits))):

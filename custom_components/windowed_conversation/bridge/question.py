@@ -14,6 +14,7 @@ from ..const import DOMAIN
 from ..providers.errors import Unavailable
 from ..providers.events import Provider, ToolSchema
 from ..turn.budget import Budget
+from ..turn.cache_health import PromptFingerprints
 from ..turn.context import VolatileContext
 from ..turn.errors import PromptFailed
 from ..turn.ports import Question
@@ -41,7 +42,12 @@ class Asking:
 
 
 class ModelQuestion:
-    """The `ModelAccess` of one turn: gives the chat log the tools and returns what to ask."""
+    """The `ModelAccess` of one turn: gives the chat log the tools and returns what to ask.
+
+    `prompt` has the fingerprints of the system prompt that was asked with, None where nothing was asked.
+    """
+
+    prompt: PromptFingerprints | None = None
 
     def __init__(self, hass: HomeAssistant, asking: Asking, user_input: ConversationInput, chat_log: ChatLog) -> None:
         self._hass = hass
@@ -82,7 +88,9 @@ class ModelQuestion:
     def _system_prompt(self, llm_context: llm.LLMContext, api: llm.APIInstance | None, speaker: str | None) -> str:
         extra = self._user_input.extra_system_prompt or self._chat_log.extra_system_prompt
         self._chat_log.extra_system_prompt = extra
-        parts = (self._instructions(llm_context, speaker), api.api_prompt if api else "", extra or "")
+        instructions, entities = self._instructions(llm_context, speaker), api.api_prompt if api else ""
+        parts = (instructions, entities, extra or "")
+        self.prompt = PromptFingerprints(hash((instructions, extra)), hash(entities))
         return "\n".join(part.strip() for part in parts if part.strip())
 
     def _instructions(self, llm_context: llm.LLMContext, speaker: str | None) -> str:

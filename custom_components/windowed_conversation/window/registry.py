@@ -11,6 +11,7 @@ from itertools import islice
 import time
 
 from .errors import WindowBusy
+from .overflow import Overflow
 from .policy import WindowPolicy
 from .restore import Snapshot
 from .window import Window
@@ -54,6 +55,7 @@ class WindowRegistry[K: Hashable = str]:
         self._policy: WindowPolicy | None = None
         # In the order of their last use: what goes first stands first.
         self._slots: dict[K, _Slot] = {}
+        self._overflow: Overflow[K] = Overflow()
         self._max_windows = max_windows
         self._idle_seconds = idle_seconds
         self.set_limits(max_windows=max_windows, idle_seconds=idle_seconds)
@@ -83,6 +85,13 @@ class WindowRegistry[K: Hashable = str]:
         """Return the keys of the windows, the most recently used one's first."""
         return list(reversed(self._slots))
 
+    def let_go_early(self) -> int:
+        """Return how many windows went because there were too many, and were still needed, in the last idle time.
+
+        Needed was one whose last turn was less than five minutes ago, or whose key came again.
+        """
+        return self._overflow.too_early(self._clock(), self._idle_seconds)
+
     def expire(self) -> int:
         """Drop the windows that have been idle for too long; returns their number."""
         idle = [key for key, slot in self._slots.items() if self._is_idle(slot)]
@@ -108,6 +117,7 @@ class WindowRegistry[K: Hashable = str]:
 
     def set_limits(self, *, max_windows: int | None = None, idle_seconds: float | None = None) -> None:
         """Change what is not None, at once; `inf` seconds are for ever. Raises `ValueError` unless above 0."""
+        before = self._max_windows
         if max_windows is not None:
             if max_windows < 1:
                 raise ValueError(f"max_windows must be at least 1, not {max_windows!r}")
@@ -118,6 +128,8 @@ class WindowRegistry[K: Hashable = str]:
             self._idle_seconds = idle_seconds
         self.expire()
         self._evict()
+        if self._max_windows != before:
+            self._overflow.clear()
 
     @asynccontextmanager
     async def _turn(self, key: K, seconds: float | None) -> AsyncIterator[Window]:
@@ -160,6 +172,7 @@ class WindowRegistry[K: Hashable = str]:
             slot = _Slot(self._create(key))
             if self._policy is not None:
                 slot.window.set_policy(self._policy)
+            self._overflow.wanted(key, self._clock(), self._idle_seconds)
         self._slots[key] = slot
         slot.users += 1
         self._evict()
@@ -170,7 +183,7 @@ class WindowRegistry[K: Hashable = str]:
         if surplus > 0:
             unused = (key for key, slot in self._slots.items() if not slot.users)
             for key in list(islice(unused, surplus)):
-                del self._slots[key]
+                self._overflow.let_go(key, self._slots.pop(key).last_used, self._clock())
 
     def restore(self, key: K, snapshot: Snapshot, *, idle_seconds: float = 0) -> None:
         """Make the window of a key what a snapshot holds, as if its last use was so long ago.

@@ -1,0 +1,193 @@
+"""Whether a provider's prompt cache served what it should have, and what had changed where it did not.
+
+Each request is compared with the one before it in the same window, by fingerprints: no text is kept. Who is told of it
+is decided elsewhere.
+"""
+
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+import time
+from typing import Self
+from weakref import WeakKeyDictionary
+
+from ..providers.events import Request, ToolSchema, Usage
+from ..window import Message, Role, Window
+from ..window.tokens import KindCounter, TextKind, tool_text
+from .ports import OnUsage
+
+# For so many seconds a provider keeps what it was sent: Anthropic's five minutes after the last use are the shortest
+# time that a provider names. https://docs.claude.com/en/docs/build-with-claude/prompt-caching
+CACHE_LIFE = 300.0
+
+# What a prompt cache may be short by before it counts as collapsed: a share of what was expected, and tokens. They are
+# those of pydantic-ai's WarnOnCacheBusts, and leave room for caches that work in steps.
+_TOLERATED_SHARE = 0.05
+_TOLERATED_TOKENS = 2000
+
+# A prefix of so many tokens is cached by every provider that caches: Anthropic's Haiku 4.5 and Gemini 3 want the most.
+# https://docs.claude.com/en/docs/build-with-claude/prompt-caching https://ai.google.dev/gemini-api/docs/caching
+_CACHED_BY_ALL = 4096
+
+
+class Part(StrEnum):
+    """A part of what every request of an agent begins with."""
+
+    INSTRUCTIONS = "instructions"
+    TOOLS = "tools"
+    ENTITIES = "entities"
+
+
+@dataclass(frozen=True, slots=True)
+class PromptFingerprints:
+    """The parts of a system prompt as hashes: what the agent was told, and what the tools tell of the home."""
+
+    instructions: int
+    entities: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """A request, what its provider reported of it, and when, in seconds on the monotonic clock."""
+
+    request: Request
+    usage: Usage
+    at: float
+
+
+class UsageRecorder:
+    """An `OnUsage` that passes on what is reported, and keeps it for the end of the turn."""
+
+    __slots__ = ("_on_usage", "reported")
+
+    def __init__(self, on_usage: OnUsage) -> None:
+        self.reported: list[Reported] = []
+        self._on_usage = on_usage
+
+    def __call__(self, request: Request, usage: Usage) -> None:
+        """See `OnUsage`."""
+        self._on_usage(request, usage)
+        self.reported.append(Reported(request, usage, time.monotonic()))
+
+
+@dataclass(frozen=True, slots=True)
+class SentRequest:
+    """A request as fingerprints.
+
+    `parts` are those of what it begins with, which costs `fixed` tokens; `messages` those of the messages after that,
+    which cost `tokens` each. The newest exchange begins with the message number `settled`.
+    """
+
+    at: float
+    model: str
+    parts: dict[Part, int]
+    fixed: int
+    messages: Sequence[int]
+    tokens: Sequence[int]
+    settled: int
+
+    @classmethod
+    def of(cls, reported: Reported, prompt: PromptFingerprints, counter: KindCounter) -> Self:
+        """Take the fingerprints of a request."""
+        request = reported.request
+        system = [message for message in request.messages if message.role is Role.SYSTEM]
+        messages = request.messages[len(system) :]
+        texts = [_tool_text(tool) for tool in request.tools]
+        return cls(
+            at=reported.at,
+            model=request.model,
+            parts={
+                Part.INSTRUCTIONS: prompt.instructions,
+                Part.TOOLS: hash(tuple(texts)),
+                Part.ENTITIES: prompt.entities,
+            },
+            fixed=sum(message.tokens or 0 for message in system)
+            + sum(counter.count_as(TextKind.FIXED, text) for text in texts),
+            messages=array("q", map(_fingerprint, messages)),
+            tokens=array("q", (message.tokens or 0 for message in messages)),
+            settled=max((place for place, message in enumerate(messages) if message.role is Role.USER), default=0),
+        )
+
+
+def _tool_text(tool: ToolSchema) -> str:
+    return tool_text(tool.name, tool.description, tool.parameters)
+
+
+def _fingerprint(message: Message) -> int:
+    calls = tuple(call.id for call in message.tool_calls)
+    return hash((message.role, message.content, message.tool_call_id, calls, message.tokens))
+
+
+@dataclass(frozen=True, slots=True)
+class CacheUse:
+    """What of a request should have come from the cache and what did, in tokens, and what had changed before it."""
+
+    expected: int
+    cached: int
+    changed: tuple[Part, ...]
+
+    @property
+    def collapsed(self) -> bool:
+        """Whether the cache was short by more than 5 % and 2,000 tokens."""
+        return self.expected - self.cached > max(_TOLERATED_TOKENS, _TOLERATED_SHARE * self.expected)
+
+
+def compare(before: SentRequest, now: SentRequest, usage: Usage) -> CacheUse | None:
+    """Return how the cache served a request after another one in its window, None where nobody can tell.
+
+    Expected is what both have in common, and what they would have, had none of the fixed parts changed. Nobody can tell
+    when the cache may have forgotten the earlier one, when history went (a trim, whose price is known), or when too
+    little is in common to collapse.
+    """
+    total = now.fixed + sum(now.tokens)
+    shared, common = 0, min(before.fixed, now.fixed)
+    for one, other, tokens in zip(before.messages, now.messages, now.tokens, strict=False):
+        if one != other:
+            break
+        shared, common = shared + 1, common + tokens
+    if before.model != now.model or now.at - before.at > CACHE_LIFE or shared < before.settled or not total:
+        return None
+    # in the provider's own tokens, so that an error of our count does not look like one of the cache
+    expected = round(usage.input * common / total)
+    if expected <= _TOLERATED_TOKENS:
+        return None
+    return CacheUse(expected, usage.cached, tuple(part for part in Part if before.parts[part] != now.parts[part]))
+
+
+class CacheWatch:
+    """How the caches serve an agent: `collapse` is what its newest turn that can be compared has shown to be wrong."""
+
+    def __init__(self) -> None:
+        self.collapse: CacheUse | None = None
+        self._sent: WeakKeyDictionary[Window, SentRequest] = WeakKeyDictionary()
+        # The fewest tokens that were ever reported as cached, by model: it reports them, and caches so few.
+        self._least_cached: dict[str, int] = {}
+
+    def on_turn(
+        self, window: Window, reported: Sequence[Reported], prompt: PromptFingerprints, counter: KindCounter
+    ) -> None:
+        """Take in the requests of a turn that ended.
+
+        One without tools among others with them is left out: that is how a turn ends which calls tools without end.
+        """
+        offers_tools = bool(reported and reported[0].request.tools)
+        uses = [
+            self._use(window, SentRequest.of(each, prompt, counter), each.usage)
+            for each in reported
+            if bool(each.request.tools) is offers_tools
+        ]
+        collapses = [use for use in uses if use is not None and use.collapsed]
+        if collapses:
+            self.collapse = collapses[0]
+        elif uses and uses[0] is not None:
+            self.collapse = None
+
+    def _use(self, window: Window, now: SentRequest, usage: Usage) -> CacheUse | None:
+        before = self._sent.get(window)
+        self._sent[window] = now
+        if usage.cached:
+            self._least_cached[now.model] = min(usage.cached, self._least_cached.get(now.model, usage.cached))
+        use = before and compare(before, now, usage)
+        least = self._least_cached.get(now.model)
+        return use if use and least is not None and use.expected >= min(least, _CACHED_BY_ALL) else None

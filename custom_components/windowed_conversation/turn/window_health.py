@@ -1,0 +1,78 @@
+"""What is wrong with an agent's windows, as its turns show it: too few of them, one that stays full, a cold cache.
+
+Decisions only. How a person is told of it is decided elsewhere.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from ..window import Window, WindowRegistry, WindowStats
+from ..window.tokens import KindCounter
+from .cache_health import CacheUse, CacheWatch, PromptFingerprints, Reported
+
+# In percent of the budget.
+FULL = 95
+# So many trims in a row that leave a window full are no accident: one large exchange makes one, a question about it
+# another. Turns are not counted, because every window climbs over 95 % before a trim, a large one in many turns.
+_TRIMS_IN_VAIN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """What is wrong: conversations that were let go too early, the figures of a window that stays full, a collapse."""
+
+    let_go_early: int = 0
+    full: WindowStats | None = None
+    collapse: CacheUse | None = None
+
+    def warnings(self) -> list[dict[str, Any]]:
+        """Return what is wrong as plain values: words and figures, no text that anyone said."""
+        warnings: list[dict[str, Any]] = []
+        if self.let_go_early:
+            warnings.append({"warning": "too_few_conversations", "let_go_early": self.let_go_early})
+        if self.full:
+            figures = {"tokens": self.full.current_tokens, "protected_tokens": self.full.protected_tokens}
+            warnings.append({"warning": "window_stays_full", **figures})
+        if self.collapse:
+            figures = {"expected_tokens": self.collapse.expected, "cached_tokens": self.collapse.cached}
+            warnings.append({"warning": "cache_collapsed", "changed": [*self.collapse.changed], **figures})
+        return warnings
+
+
+@dataclass(frozen=True, slots=True)
+class EndedTurn:
+    """A turn as far as health is concerned: its window, that one's figures before and after, and its requests."""
+
+    window: Window
+    before: WindowStats
+    after: WindowStats
+    reported: Sequence[Reported] = ()
+    prompt: PromptFingerprints | None = None
+
+
+class HealthWatch:
+    """What the turns of an agent have shown so far."""
+
+    def __init__(self) -> None:
+        self._cache = CacheWatch()
+        self._trims_in_vain: WeakKeyDictionary[Window, int] = WeakKeyDictionary()
+
+    def on_turn(self, turn: EndedTurn, counter: KindCounter) -> None:
+        """Take in a turn that ended."""
+        if turn.after.utilization <= FULL:
+            self._trims_in_vain.pop(turn.window, None)
+        elif turn.after.trims > turn.before.trims:
+            self._trims_in_vain[turn.window] = self._trims_in_vain.get(turn.window, 0) + 1
+        if turn.prompt is not None:
+            self._cache.on_turn(turn.window, turn.reported, turn.prompt, counter)
+
+    def health(self, windows: WindowRegistry[str]) -> Health:
+        """Return what is wrong now."""
+        full = [window.stats() for window, trims in self._trims_in_vain.items() if trims >= _TRIMS_IN_VAIN]
+        return Health(
+            let_go_early=windows.let_go_early(),
+            full=next((stats for stats in full if stats.utilization > FULL), None),
+            collapse=self._cache.collapse,
+        )

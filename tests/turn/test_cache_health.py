@@ -1,0 +1,291 @@
+"""Whether a prompt cache served what it should have, and what had changed where it did not."""
+
+from collections.abc import Callable
+from dataclasses import replace
+import gc
+import weakref
+
+import pytest
+
+from custom_components.windowed_conversation.providers.events import Request, ToolSchema, Usage
+from custom_components.windowed_conversation.turn.cache_health import (
+    CACHE_LIFE,
+    CacheUse,
+    CacheWatch,
+    Part,
+    PromptFingerprints,
+    Reported,
+)
+from custom_components.windowed_conversation.window import EstimatedCounter, Message, ToolCall, Window, WindowPolicy
+from custom_components.windowed_conversation.window.calibration import CalibratedCounter, Calibrator
+
+COUNTER = CalibratedCounter(Calibrator())
+PROMPT = PromptFingerprints(instructions=1, entities=2)
+OTHER_INSTRUCTIONS = replace(PROMPT, instructions=3)
+OTHER_ENTITIES = replace(PROMPT, entities=3)
+TOOL = ToolSchema("turn_on", "Turn something on.", {"type": "object"})
+OTHER_TOOL = replace(TOOL, description="Turn something on or off.")
+SYSTEM = "the lamp in the kitchen is called kitchen lamp; " * 1000
+
+type Turn = Callable[..., CacheUse | None]
+
+
+@pytest.fixture
+def window() -> Window:
+    window = Window("conversation", WindowPolicy(history_tokens=100_000), EstimatedCounter())
+    window.set_system(SYSTEM)
+    return window
+
+
+@pytest.fixture
+def watch() -> CacheWatch:
+    return CacheWatch()
+
+
+@pytest.fixture
+def turn(watch: CacheWatch, window: Window) -> Turn:
+    """Take a turn and return the collapse that is known after it.
+
+    `cached` are the tokens that are reported as such out of 10,000, for each request of the turn; `tools` and `at`, in
+    seconds, are the requests'.
+    """
+
+    def turn(
+        *cached: int,
+        at: float,
+        prompt: PromptFingerprints = PROMPT,
+        tools: tuple[tuple[ToolSchema, ...], ...] = ((TOOL,),),
+        model: str = "model",
+        text: str = "what is on?",
+        input_tokens: int = 10_000,
+    ) -> CacheUse | None:
+        window.open(text)
+        reported = []
+        for place, tokens in enumerate(cached):
+            request = Request(model, window.messages(), tools[min(place, len(tools) - 1)])
+            reported.append(Reported(request, Usage(input=input_tokens, cached=tokens), at))
+        window.add(Message.assistant("The lamp."))
+        window.close()
+        watch.on_turn(window, reported, prompt, COUNTER)
+        return watch.collapse
+
+    return turn
+
+
+def test_first_request_has_nothing_to_be_compared_with(turn: Turn) -> None:
+    assert turn(0, at=0) is None
+
+
+def test_cache_that_serves_is_no_collapse(turn: Turn) -> None:
+    turn(0, at=0)
+
+    assert turn(9900, at=60) is None
+
+
+def test_cache_that_forgets_is_a_collapse_that_nothing_explains(turn: Turn) -> None:
+    turn(9900, at=0)
+
+    collapse = turn(0, at=60)
+
+    assert collapse is not None
+    assert (collapse.cached, collapse.changed) == (0, ())
+    assert collapse.expected == pytest.approx(10_000, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("changes", "changed"),
+    [
+        ({"prompt": OTHER_INSTRUCTIONS}, (Part.INSTRUCTIONS,)),
+        ({"prompt": OTHER_ENTITIES}, (Part.ENTITIES,)),
+        ({"tools": ((OTHER_TOOL,),)}, (Part.TOOLS,)),
+        ({"tools": ((TOOL, OTHER_TOOL),)}, (Part.TOOLS,)),
+        ({"tools": ((OTHER_TOOL,),), "prompt": OTHER_ENTITIES}, (Part.TOOLS, Part.ENTITIES)),
+    ],
+)
+def test_collapse_says_what_had_changed(turn: Turn, changes: dict, changed: tuple[Part, ...]) -> None:
+    turn(9900, at=0)
+
+    collapse = turn(0, at=60, **changes)
+
+    assert collapse is not None
+    assert collapse.changed == changed
+
+
+def test_change_that_costs_nothing_is_no_collapse(turn: Turn) -> None:
+    turn(9900, at=0)
+
+    assert turn(9900, at=60, prompt=OTHER_ENTITIES) is None
+
+
+def test_expected_is_in_the_tokens_of_the_provider(turn: Turn) -> None:
+    turn(9900, at=0, input_tokens=20_000)
+
+    collapse = turn(0, at=60, input_tokens=20_000)
+
+    assert collapse is not None
+    assert collapse.expected == pytest.approx(20_000, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("expected", "cached", "collapsed"),
+    [
+        (10_000, 8000, False),
+        (10_000, 7999, True),
+        (2000, 0, False),
+        (2001, 0, True),
+        (100_000, 95_000, False),
+        (100_000, 94_999, True),
+    ],
+)
+def test_collapse_is_more_than_5_percent_and_2000_tokens(expected: int, cached: int, *, collapsed: bool) -> None:
+    assert CacheUse(expected, cached, ()).collapsed is collapsed
+
+
+def test_nobody_can_tell_after_the_life_time_of_a_cache(turn: Turn) -> None:
+    turn(9900, at=0)
+
+    assert turn(0, at=CACHE_LIFE + 1) is None
+
+
+def test_cache_lives_for_its_whole_life_time(turn: Turn) -> None:
+    turn(9900, at=0)
+
+    assert turn(0, at=CACHE_LIFE) is not None
+
+
+def test_server_that_never_reports_a_cache_does_not_collapse(turn: Turn) -> None:
+    turn(0, at=0)
+
+    assert turn(0, at=60) is None
+
+
+def test_prefix_that_is_shorter_than_any_that_was_cached_is_not_expected(turn: Turn) -> None:
+    turn(9900, at=0)
+
+    assert turn(0, at=60, input_tokens=4000) is None
+
+
+def test_prefix_that_every_provider_caches_is_expected(turn: Turn) -> None:
+    turn(9900, at=0)
+
+    assert turn(0, at=60, input_tokens=4200) is not None
+
+
+def test_shortest_prefix_that_was_ever_cached_counts(turn: Turn) -> None:
+    turn(3000, at=0)
+    turn(9900, at=30)
+
+    assert turn(0, at=60, input_tokens=4000) is not None
+
+
+def test_history_is_expected_too(turn: Turn, window: Window) -> None:
+    window.set_system("Be brief.")
+    turn(9900, at=0, text=SYSTEM)
+
+    collapse = turn(0, at=60)
+
+    assert collapse is not None
+    assert collapse.expected == pytest.approx(10_000, rel=0.01)
+
+
+def test_tools_that_were_added_are_not_expected(turn: Turn) -> None:
+    turn(4000, at=0)
+
+    collapse = turn(0, at=60, tools=((TOOL, replace(TOOL, name="turn_off", description=SYSTEM)),))
+
+    assert collapse is not None
+    assert collapse.expected == pytest.approx(5000, rel=0.02)
+
+
+def test_another_model_has_a_cache_of_its_own(turn: Turn) -> None:
+    turn(9900, at=0)
+    turn(9900, at=30, model="another")
+
+    assert turn(0, at=60) is None
+
+
+def test_trim_is_no_collapse(turn: Turn, window: Window) -> None:
+    turn(9900, at=0, text="tell me of the sea " * 500)
+    turn(9900, at=60)
+
+    window.set_policy(WindowPolicy(history_tokens=100))
+
+    assert turn(3000, at=120) is None
+
+
+def test_result_that_became_one_line_is_not_expected(watch: CacheWatch, turn: Turn, window: Window) -> None:
+    call = ToolCall("1", "turn_on", {})
+    window.open("turn it on")
+    window.add(Message.assistant("", tool_calls=(call,)))
+    window.add(Message.tool(call.id, call.name, "the lamp is on, " * 3000))
+    asked = Reported(Request("model", window.messages(), (TOOL,)), Usage(input=20_000, cached=9900), 0)
+    watch.on_turn(window, [asked], PROMPT, COUNTER)
+    window.add(Message.assistant("It is on."))
+    window.close()
+
+    assert turn(9900, at=60) is None
+
+
+def test_question_that_was_taken_back_is_not_expected(watch: CacheWatch, turn: Turn, window: Window) -> None:
+    turn(9900, at=0)
+    window.open("tell me of the sea " * 3000)
+    asked = Reported(Request("model", window.messages(), (TOOL,)), Usage(input=20_000, cached=9900), 30)
+    watch.on_turn(window, [asked], PROMPT, COUNTER)
+    window.abort()
+
+    assert turn(9900, at=60) is None
+
+
+def test_last_request_without_tools_is_left_out(turn: Turn) -> None:
+    assert turn(9900, 9900, 0, at=0, tools=((TOOL,), (TOOL,), ())) is None
+    assert turn(9900, at=60) is None
+
+
+def test_collapse_in_the_middle_of_a_turn_is_known(turn: Turn) -> None:
+    assert turn(9900, 0, at=0) is not None
+
+
+def test_collapse_is_over_when_a_turn_is_served(turn: Turn) -> None:
+    turn(9900, at=0)
+    assert turn(0, at=60) is not None
+
+    assert turn(9900, at=120) is None
+
+
+def test_collapse_is_not_over_when_only_the_same_turn_is_served_further(turn: Turn) -> None:
+    turn(9900, at=0)
+
+    assert turn(0, 9900, at=60, prompt=OTHER_INSTRUCTIONS) is not None
+
+
+def test_collapse_is_not_over_when_nobody_can_tell(turn: Turn) -> None:
+    turn(9900, at=0)
+    turn(0, at=60)
+
+    assert turn(0, at=60 + 2 * CACHE_LIFE) is not None
+
+
+def test_collapse_is_not_over_when_nobody_can_tell_of_the_first_request_of_a_turn(turn: Turn) -> None:
+    turn(9900, at=0)
+    turn(0, at=60)
+
+    assert turn(0, 9900, at=60 + 2 * CACHE_LIFE) is not None
+
+
+def test_turn_without_usage_says_nothing(turn: Turn) -> None:
+    turn(9900, at=0)
+
+    assert turn(at=60) is None
+
+
+def test_nothing_is_kept_of_a_window_that_is_gone(watch: CacheWatch) -> None:
+    window = Window("gone", WindowPolicy(), EstimatedCounter())
+    window.open("hello")
+    request = Request("model", window.messages(), (TOOL,))
+    watch.on_turn(window, [Reported(request, Usage(), 0)], PROMPT, COUNTER)
+    seen = weakref.ref(window)
+
+    del window, request
+    gc.collect()
+
+    assert seen() is None

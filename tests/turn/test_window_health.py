@@ -1,0 +1,140 @@
+"""What is wrong with an agent's windows: what stays in spite of trims, and only that."""
+
+from collections.abc import Callable
+import json
+
+import pytest
+
+from custom_components.windowed_conversation.turn.cache_health import CacheUse, Part
+from custom_components.windowed_conversation.turn.window_health import EndedTurn, Health, HealthWatch
+from custom_components.windowed_conversation.window import (
+    EstimatedCounter,
+    Message,
+    Window,
+    WindowPolicy,
+    WindowRegistry,
+)
+from custom_components.windowed_conversation.window.calibration import CalibratedCounter, Calibrator
+
+from .test_cache_health import COUNTER
+
+type Say = Callable[..., Health]
+
+
+@pytest.fixture
+def windows() -> WindowRegistry[str]:
+    return WindowRegistry(lambda key: Window(key, WindowPolicy(history_tokens=1000), EstimatedCounter()))
+
+
+@pytest.fixture
+def watch() -> HealthWatch:
+    return HealthWatch()
+
+
+@pytest.fixture
+async def window(windows: WindowRegistry[str]) -> Window:
+    async with windows.turn("conversation") as window:
+        return window
+
+
+@pytest.fixture
+def say(watch: HealthWatch, window: Window, windows: WindowRegistry[str]) -> Say:
+    """Take a turn with so many words in it, and return what is wrong after it."""
+
+    def say(words: int, *tags: str) -> Health:
+        before = window.stats()
+        window.record((Message.user("word " * words), Message.assistant("yes")), tags=tags)
+        watch.on_turn(EndedTurn(window, before, window.stats()), CalibratedCounter(Calibrator()))
+        return watch.health(windows)
+
+    return say
+
+
+def test_ordinary_window_is_never_said_to_stay_full(say: Say, window: Window) -> None:
+    found = [say(1).full for _ in range(2000)]
+
+    assert window.stats().trims > 10
+    assert found == [None] * 2000
+
+
+def test_window_that_protected_exchanges_fill_stays_full(say: Say, window: Window) -> None:
+    for _ in range(9):
+        say(98, "important")
+
+    found = [say(20).full for _ in range(20)]
+
+    assert window.stats().protected_tokens > 900
+    assert found[-1] == window.stats()
+
+
+def test_window_that_frees_nothing_at_a_time_stays_full(say: Say, window: Window) -> None:
+    window.set_policy(WindowPolicy(history_tokens=1000, trim_share=0))
+
+    found = [say(1).full for _ in range(500)]
+
+    assert found[-1] == window.stats()
+
+
+def test_window_with_room_for_one_exchange_stays_full_from_the_third_trim_on(say: Say) -> None:
+    found = [say(1000).full is not None for _ in range(6)]
+
+    assert found == [False, False, False, True, True, True]
+
+
+def test_window_is_no_longer_full_after_a_turn_that_leaves_room(say: Say) -> None:
+    for _ in range(6):
+        say(1000)
+
+    assert say(100).full is None
+
+
+def test_larger_window_is_no_longer_full(say: Say, watch: HealthWatch, windows: WindowRegistry[str]) -> None:
+    for _ in range(6):
+        say(1000)
+
+    windows.set_policy(WindowPolicy(history_tokens=8000))
+
+    assert watch.health(windows).full is None
+
+
+def test_forgotten_window_is_no_longer_full(watch: HealthWatch, windows: WindowRegistry[str]) -> None:
+    window = Window("conversation", WindowPolicy(history_tokens=1000), EstimatedCounter())
+    for _ in range(6):
+        before = window.stats()
+        window.record((Message.user("word " * 1000),))
+        watch.on_turn(EndedTurn(window, before, window.stats()), COUNTER)
+    assert watch.health(windows).full is not None
+
+    del window
+
+    assert watch.health(windows).full is None
+
+
+async def test_conversations_that_were_let_go_too_early_are_counted(
+    watch: HealthWatch, windows: WindowRegistry[str]
+) -> None:
+    windows.set_limits(max_windows=2)
+    for name in ("one", "two", "three"):
+        async with windows.turn(name):
+            pass
+
+    assert watch.health(windows).let_go_early == 1
+
+
+def test_warnings_are_words_and_figures(window: Window) -> None:
+    health = Health(3, window.stats(), CacheUse(5000, 100, (Part.TOOLS, Part.ENTITIES)))
+
+    assert json.loads(json.dumps(health.warnings())) == [
+        {"warning": "too_few_conversations", "let_go_early": 3},
+        {"warning": "window_stays_full", "tokens": 0, "protected_tokens": 0},
+        {
+            "warning": "cache_collapsed",
+            "changed": ["tools", "entities"],
+            "expected_tokens": 5000,
+            "cached_tokens": 100,
+        },
+    ]
+
+
+def test_nothing_wrong_is_no_warning() -> None:
+    assert Health().warnings() == []
