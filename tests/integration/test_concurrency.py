@@ -1,0 +1,79 @@
+"""Many turns at the same time in a real Home Assistant: no history is broken, and nothing that was said is lost."""
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any
+
+from homeassistant.core import HomeAssistant
+import pytest
+from pytest_homeassistant_custom_component.common import MockConfigEntry
+
+from demo.model_server import ModelServer
+
+from .conftest import AGENT
+from .test_actions import act
+
+_CONVERSATIONS = [f"conversation {letter}" for letter in "abcdefghij"]
+_TURNS = range(10)
+
+
+def said(conversation: str) -> list[str]:
+    """Return what is said in a conversation, in its order."""
+    return [f"remember that locker {number} of {conversation} is blue" for number in _TURNS]
+
+
+async def process(home: HomeAssistant, text: str, conversation_id: str) -> dict[str, Any]:
+    """Say it as an automation does, and return the answer."""
+    data = {"text": text, "conversation_id": conversation_id, "agent_id": AGENT, "language": "en"}
+    answer = await home.services.async_call("conversation", "process", data, blocking=True, return_response=True)
+    assert answer is not None
+    return answer
+
+
+@pytest.fixture
+async def answers(home: HomeAssistant, entry: MockConfigEntry, model_server: ModelServer) -> list[dict[str, Any]]:
+    """Take 100 turns at the same time, ten in each of ten conversations, and return what was answered."""
+    model_server.change(delay=0.001)
+    turns = ((text, name) for number in _TURNS for name in _CONVERSATIONS for text in [said(name)[number]])
+    return await asyncio.gather(*(process(home, text, name) for text, name in turns))
+
+
+def roles_and_words(messages: Iterable[dict[str, Any]]) -> list[tuple[str, str]]:
+    """Return who said what, without the line about time and place."""
+    return [(message["role"], message["content"].rpartition("\n\n")[2]) for message in messages]
+
+
+def histories(answers: list[dict[str, Any]]) -> dict[str, list[tuple[str, str]]]:
+    """Return what each conversation has to be: each question and the answer that was heard to it, in their order."""
+    heard = [answer["response"]["speech"]["plain"]["speech"] for answer in answers]
+    return {
+        name: [
+            message
+            for question, answer in zip(said(name), heard[place :: len(_CONVERSATIONS)], strict=True)
+            for message in (("user", question), ("assistant", answer))
+        ]
+        for place, name in enumerate(_CONVERSATIONS)
+    }
+
+
+async def test_model_is_sent_histories_that_alternate_and_lose_nothing(
+    answers: list[dict[str, Any]], model_server: ModelServer
+) -> None:
+    bodies = [request.body["messages"] for request in model_server.requests]
+    sent = {
+        name: [roles_and_words(body[1:]) for body in bodies if f"of {name} is" in body[-1]["content"]]
+        for name in _CONVERSATIONS
+    }
+
+    assert sent == {
+        name: [history[: 2 * number + 1] for number in _TURNS] for name, history in histories(answers).items()
+    }
+    assert [violation for request in model_server.requests for violation in request.violations] == []
+
+
+async def test_windows_hold_every_question_with_its_answer_in_the_order_of_arrival(
+    home: HomeAssistant, answers: list[dict[str, Any]]
+) -> None:
+    windows = {name: (await act(home, "get_window", conversation_id=name))["messages"] for name in _CONVERSATIONS}
+
+    assert {name: roles_and_words(messages[1:]) for name, messages in windows.items()} == histories(answers)
