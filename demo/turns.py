@@ -66,9 +66,12 @@ async def take_turn(
     *,
     conversation_id: str | None = None,
     pipeline: str | None = None,
+    device_id: str | None = None,
     watch: Watcher = lambda _kind, _value: None,
 ) -> Turn:
-    """Say `text` and return when the pipeline is done. An error of the turn is in the result, not raised.
+    """Say `text`, to a device if one is given, and return when the pipeline is done.
+
+    An error of the turn is in the result, not raised.
 
     `watch` is called with ("text", str), ("call", ToolCall) and ("result", ToolCall) as they come.
     """
@@ -76,6 +79,7 @@ async def take_turn(
     fields: Json = {"start_stage": "intent", "end_stage": "intent", "input": {"text": text}}
     fields |= {"conversation_id": conversation_id} if conversation_id else {}
     fields |= {"pipeline": pipeline} if pipeline else {}
+    fields |= {"device_id": device_id} if device_id else {}
     began = time.perf_counter()
     events = client.events("assist_pipeline/run", **fields)
     try:

@@ -1,0 +1,103 @@
+"""What counts as one conversation, in a real Home Assistant: a device goes on with its own in a new session.
+
+Home Assistant ends a session after five idle minutes: a satellite then comes without an id, a browser with one that is
+no longer known, and either gets a new one. Both are said here without the five minutes.
+"""
+
+from collections.abc import AsyncIterator
+import json
+
+import pytest
+import pytest_asyncio
+
+from demo.turns import Turn
+from tests.e2e.house import House, wait_for
+
+# Of a session that is long over: Home Assistant makes a new one for an id of its own that it does not know.
+_OVER = "01JCVK2Z4H6M8N0P2R4T6V8X0Z"
+
+
+async def add_device(house: House, handler: str, name: str) -> str:
+    """Return the id of a device in the kitchen: one that an integration makes without hardware, renamed."""
+    flows = "/api/config/config_entries/flow"
+    form = await house.client.post(flows, {"handler": handler})
+    entry = (await house.client.post(f"{flows}/{form['flow_id']}", {}))["result"]["entry_id"]
+
+    async def devices() -> list[dict]:
+        found = await house.client.command("config/device_registry/list")
+        return [device for device in found if entry in device["config_entries"]]
+
+    (device,) = await wait_for(devices, lambda found: len(found) == 1)
+    areas = await house.client.command("config/area_registry/list")
+    kitchen = next(area["area_id"] for area in areas if area["name"] == "Kitchen")
+    changes = {"name_by_user": name, "area_id": kitchen}
+    await house.client.command("config/device_registry/update", device_id=device["id"], **changes)
+    return str(device["id"])
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def satellites(whole_run) -> tuple[str, str]:
+    """Two devices."""
+    return await add_device(whole_run, "moon", "Satellite"), await add_device(whole_run, "sun", "Another satellite")
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def by_device(house) -> AsyncIterator[House]:
+    """The home with an agent for which everything that is said to one device is one conversation."""
+    house.model.change(delay=0)
+    await house.change_agent(scope="device")
+    await wait_until_set_up(house)
+    house.model.log.clear()
+    yield house
+    await house.change_agent(scope="conversation")
+    await wait_until_set_up(house)
+
+
+async def wait_until_set_up(house: House) -> None:
+    """Return when the account was set up again, for which the model's server is asked for its models."""
+    await wait_for(lambda: list_requests(house), lambda requests: requests > 0)
+    await house.wait_for_sensor("window_size", str.isdecimal)
+
+
+async def list_requests(house: House) -> int:
+    """Return how often the server was asked for its models since its log was cleared."""
+    return sum(record.method == "GET" for record in house.model.log.records)
+
+
+def sent(house: House) -> list[list[str]]:
+    """Return the bytes of each message of each request."""
+    return [[json.dumps(message) for message in request.body["messages"]] for request in house.model.requests]
+
+
+async def new_session(house: House, before: Turn, device: str, conversation_id: str | None) -> Turn:
+    """Ask for the name in a session that is not the one before."""
+    turn = await house.say("what is my name?", conversation_id, device_id=device)
+    assert turn.conversation_id not in {before.conversation_id, conversation_id}
+    return turn
+
+
+@pytest.mark.parametrize("conversation_id", [None, _OVER])
+async def test_a_device_goes_on_with_its_conversation_in_a_new_session(by_device, satellites, conversation_id):
+    told = await by_device.say("my name is Ada", device_id=satellites[0])
+    asked = await new_session(by_device, told, satellites[0], conversation_id)
+
+    first, second = sent(by_device)
+    answer = {"role": "assistant", "content": told.speech}
+    assert asked.speech == "Your name is Ada."
+    assert second[:-1] == [*first, json.dumps(answer)]
+    assert "device: Satellite; area: Kitchen" in second[-1]
+
+
+async def test_another_device_has_a_conversation_of_its_own(by_device, satellites):
+    told = await by_device.say("my name is Ada", device_id=satellites[0])
+    asked = await new_session(by_device, told, satellites[1], None)
+
+    assert "Ada" not in asked.speech
+    assert "my name is Ada" not in str(sent(by_device)[-1])
+
+
+async def test_without_the_option_a_new_session_is_a_new_conversation(house, satellites):
+    told = await house.say("my name is Ada", device_id=satellites[0])
+    asked = await new_session(house, told, satellites[0], None)
+
+    assert "Ada" not in asked.speech
