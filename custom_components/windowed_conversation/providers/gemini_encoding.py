@@ -1,0 +1,222 @@
+"""Requests in Gemini's own form. Pure: what comes back is decoded in `gemini`, residue is read in `gemini_residue`.
+
+The order is the format's: a turn of the model with calls is followed at once by one content with the result of each.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from hashlib import sha256
+from itertools import groupby
+import json
+import re
+from typing import Any
+
+from google.genai.types import (
+    AutomaticFunctionCallingConfig,
+    Blob,
+    Content,
+    FunctionCall,
+    FunctionDeclaration,
+    FunctionResponse,
+    GenerateContentConfig,
+    Part,
+    ThinkingConfig,
+    ThinkingLevel,
+    Tool,
+    ToolListUnion,
+)
+
+from ..window import Attachment, Message, Role, ToolCall
+from .characters import whole_json
+from .events import Request, ToolSchema
+from .gemini_residue import NOTHING, Residue, SignedText, residue_of
+from .profile import Effort, Profile, ReasoningStyle
+
+# Stands for the signature of a call that Gemini did not make; from Gemini 3 on, a call of the current turn without one
+# is refused: https://ai.google.dev/gemini-api/docs/thought-signatures
+NO_SIGNATURE = b"skip_thought_signature_validator"
+
+# https://ai.google.dev/api/caching#FunctionDeclaration
+_VALID_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}")
+_INVALID_CHARACTER = re.compile(r"[^a-zA-Z0-9_.:-]")
+_LONGEST_BEGINNING = 100
+
+# LOW is the least that every model with levels takes: some take MINIMAL as well, none can be told not to think.
+_LEVELS = {
+    Effort.NONE: ThinkingLevel.LOW,
+    Effort.LOW: ThinkingLevel.LOW,
+    Effort.MEDIUM: ThinkingLevel.MEDIUM,
+    Effort.HIGH: ThinkingLevel.HIGH,
+}
+# In tokens, what Google itself takes these words for: https://ai.google.dev/gemini-api/docs/openai#thinking
+_BUDGETS = {Effort.NONE: 0, Effort.LOW: 1024, Effort.MEDIUM: 8192, Effort.HIGH: 24576}
+
+# Of the newest SDK only: it would ask again by itself where an answer breaks off.
+_CONTINUATION = "automatic_continuation"
+_ONE_REQUEST: dict[str, Any] = {_CONTINUATION: False} if _CONTINUATION in GenerateContentConfig.model_fields else {}
+
+
+def encode_contents(request: Request) -> list[Content]:
+    """Return the conversation without its system messages: contents of the user and of the model, merged by turns."""
+    contents: list[Content] = []
+    for role, parts in _turns(request):
+        previous = contents[-1] if contents else None
+        if previous and previous.parts and previous.role == role and not _are_results(previous.parts + parts):
+            previous.parts.extend(parts)
+        elif parts:
+            contents.append(Content(role=role, parts=parts))
+    return contents
+
+
+def encode_config(request: Request) -> GenerateContentConfig:
+    """Return everything else that the request says, only what the model accepts."""
+    profile = request.profile
+    return GenerateContentConfig(
+        system_instruction=encode_system(request.messages),
+        tools=encode_tools(request.tools),
+        automatic_function_calling=AutomaticFunctionCallingConfig(disable=True),
+        max_output_tokens=_reply_tokens(request),
+        temperature=request.temperature if profile.sampling else None,
+        thinking_config=_thinking(profile, request.effort, _reply_tokens(request)),
+        **_ONE_REQUEST,
+    )
+
+
+def encode_system(messages: Iterable[Message]) -> str | None:
+    """Return the text of the system messages, None where there is none."""
+    return "\n\n".join(each.content for each in messages if each.role is Role.SYSTEM and each.content) or None
+
+
+def encode_tools(tools: tuple[ToolSchema, ...]) -> ToolListUnion | None:
+    """Return the tools in the same order, None where there are none; the schemas stay as they are."""
+    if not tools:
+        return None
+    declarations = [
+        FunctionDeclaration(
+            name=encode_name(tool.name), description=tool.description, parameters_json_schema=dict(tool.parameters)
+        )
+        for tool in tools
+    ]
+    return [Tool(function_declarations=declarations)]
+
+
+def encode_name(name: str) -> str:
+    """Return the name that a tool has with Gemini: its own, or where that is not valid, one made of it and its hash."""
+    if _VALID_NAME.fullmatch(name):
+        return name
+    beginning = _INVALID_CHARACTER.sub("_", name)[:_LONGEST_BEGINNING]
+    return f"_{beginning}_{sha256(name.encode('utf-8', 'replace')).hexdigest()[:8]}"
+
+
+def names_of(request: Request) -> Mapping[str, str]:
+    """Return the names of the tools by what they are called with Gemini."""
+    called = (call.name for message in request.messages for call in message.tool_calls)
+    return {encode_name(name): name for name in (*called, *(tool.name for tool in request.tools))}
+
+
+def _turns(request: Request) -> Iterator[tuple[str, list[Part]]]:
+    """Yield role and parts, message by message; the results of one turn come together."""
+    messages = [message for message in request.messages if message.role is not Role.SYSTEM]
+    newest = max((place for place, message in enumerate(messages) if message.role is Role.USER), default=0)
+    calls: tuple[ToolCall, ...] = ()
+    residue = NOTHING
+    for is_result, group in groupby(enumerate(messages), key=lambda each: each[1].role is Role.TOOL):
+        if is_result:
+            yield "user", _result_parts(calls, [message for _, message in group], residue)
+            continue
+        for place, message in group:
+            if message.role is Role.USER:
+                yield "user", _user_parts(message, request.profile)
+            else:
+                residue = residue_of(message, request.model)
+                calls = message.tool_calls
+                insists = place > newest and request.profile.reasoning is ReasoningStyle.LEVEL
+                yield "model", [*_text_parts(message.content, residue.texts), *_call_parts(calls, residue, insists)]
+
+
+def _user_parts(message: Message, profile: Profile) -> list[Part]:
+    attached = [_attachment_part(each) for each in message.attachments] if profile.images else []
+    # an empty text is refused, and so is a turn without parts
+    return [*attached, *_texts(message.content)] or [Part(text=" ")]
+
+
+def _attachment_part(attachment: Attachment) -> Part:
+    mime_type = "image/jpeg" if attachment.mime_type == "image/jpg" else attachment.mime_type
+    return Part(inline_data=Blob(data=attachment.data, mime_type=mime_type))
+
+
+def _text_parts(content: str, signed: tuple[SignedText, ...]) -> Iterator[Part]:
+    """Yield the text, what is signed in parts of its own: they are sent back as they came, also an empty one."""
+    at = 0
+    for each in signed:
+        start, end = len(content) - each.start, len(content) - each.end
+        if at <= start <= end <= len(content):
+            yield from _texts(content[at:start])
+            yield Part(text=content[start:end], thought_signature=each.signature)
+            at = end
+    yield from _texts(content[at:])
+
+
+def _texts(text: str) -> list[Part]:
+    return [Part(text=text)] if text else []
+
+
+def _call_parts(calls: tuple[ToolCall, ...], residue: Residue, insists: bool) -> Iterator[Part]:
+    """Yield the calls; of parallel calls the first carries the signature for all."""
+    for place, call in enumerate(calls):
+        signature = residue.signatures.get(call.id) or (NO_SIGNATURE if insists and not place else None)
+        function_call = FunctionCall(
+            id=residue.ids.get(call.id), name=encode_name(call.name), args=dict(call.arguments)
+        )
+        yield Part(function_call=function_call, thought_signature=signature)
+
+
+def _result_parts(calls: tuple[ToolCall, ...], results: list[Message], residue: Residue) -> list[Part]:
+    """Return a part for each result in the order of the calls, whatever order they came in."""
+    order = {call.id: place for place, call in enumerate(calls)}
+    names = {call.id: call.name for call in calls}
+    parts = []
+    for result in sorted(results, key=lambda each: order.get(each.tool_call_id or "", len(order))):
+        call_id = result.tool_call_id or ""
+        name = names.get(call_id, result.name or "")
+        response = FunctionResponse(
+            id=residue.ids.get(call_id), name=encode_name(name), response=_response(result.content)
+        )
+        parts.append(Part(function_response=response))
+    return parts
+
+
+def _response(content: str) -> dict[str, Any]:
+    """Return a result under the key that has a meaning for Gemini: `error` for one that says so itself, or `output`."""
+    try:
+        value = whole_json(content)
+        json.dumps(value, allow_nan=False)
+    except ValueError, RecursionError:
+        return {"output": content}
+    if isinstance(value, dict) and value.keys() == {"error"}:
+        return value
+    return {"output": value}
+
+
+def _are_results(parts: list[Part]) -> bool:
+    return any(part.function_response for part in parts)
+
+
+def _reply_tokens(request: Request) -> int | None:
+    limits = [each for each in (request.reply_tokens, request.profile.output_tokens) if each is not None]
+    return None if request.reply_tokens is None else min(limits)
+
+
+def _thinking(profile: Profile, effort: Effort | None, reply_tokens: int | None) -> ThinkingConfig | None:
+    """Return how much the model is to think, None where the model or the request does not say."""
+    if effort is None:
+        return None
+    include = None if effort is Effort.NONE else True
+    match profile.reasoning:
+        case ReasoningStyle.LEVEL:
+            return ThinkingConfig(thinking_level=_LEVELS[effort], include_thoughts=include)
+        case ReasoningStyle.BUDGET:
+            # thoughts count as output: half of that is to be left for the answer
+            budget = min(_BUDGETS[effort], reply_tokens // 2) if reply_tokens else _BUDGETS[effort]
+            return ThinkingConfig(thinking_budget=budget, include_thoughts=include)
+        case _:
+            return None

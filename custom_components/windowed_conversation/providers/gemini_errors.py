@@ -1,0 +1,118 @@
+"""Errors of Google's SDK, and of the HTTP client under it, in our words.
+
+Decided by status, canonical code (google.rpc.Code) and the structured details (google/rpc/error_details.proto), never
+by message text. The messages of ours name the codes only: a server's own text may repeat what people said.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from http import HTTPStatus
+import math
+from typing import Any
+
+from google.genai.errors import APIError
+
+from .errors import (
+    AuthError,
+    BadRequest,
+    BadStream,
+    ContextOverflow,
+    DeadlineExceeded,
+    ProviderError,
+    QuotaError,
+    RateLimited,
+    Unavailable,
+)
+from .http_errors import error_of_status, retry_after, transport_errors
+
+# Canonical codes that say more than the status. FAILED_PRECONDITION: the free tier is not available in the country, and
+# billing is not enabled (https://ai.google.dev/gemini-api/docs/troubleshooting).
+_BY_CODE: dict[str, type[ProviderError]] = {
+    "CANCELLED": Unavailable,
+    "DEADLINE_EXCEEDED": DeadlineExceeded,
+    "FAILED_PRECONDITION": QuotaError,
+    "INTERNAL": Unavailable,
+    "PERMISSION_DENIED": AuthError,
+    "RESOURCE_EXHAUSTED": RateLimited,
+    "UNAUTHENTICATED": AuthError,
+    "UNAVAILABLE": Unavailable,
+}
+# `ErrorInfo.reason`: a wrong key is a 400 INVALID_ARGUMENT that says so in here only.
+_BY_REASON: dict[str, type[ProviderError]] = {
+    "API_KEY_EXPIRED": AuthError,
+    "API_KEY_INVALID": AuthError,
+    "BILLING_DISABLED": QuotaError,
+}
+# `QuotaFailure.violations[].quotaId` reads like GenerateRequestsPerDayPerProjectPerModel-FreeTier: a quota that is full
+# again tomorrow is none to wait for.
+_PER_DAY = "PerDay"
+
+_UNREADABLE = (AttributeError, LookupError, TypeError, ValueError)
+
+
+@contextmanager
+def provider_errors(is_too_long: Callable[[], bool] = lambda: False) -> Iterator[None]:
+    """Raise a `ProviderError` for everything that the SDK and its HTTP client raise.
+
+    Gemini says of a request that is longer than the model can read no more than that an argument is invalid; where
+    nothing else is said, `is_too_long` decides whether that was the reason.
+    """
+    try:
+        with transport_errors():
+            yield
+    except APIError as err:
+        error = _from_api(err)
+        if type(error) is BadRequest and err.code == HTTPStatus.BAD_REQUEST and is_too_long():
+            error = ContextOverflow(str(error))
+        raise error from err
+    except _UNREADABLE as err:
+        # the SDK's own models and converters raise these, and its check of an error without a code (errors.py)
+        raise BadStream(f"the answer is not of the expected form ({type(err).__name__})") from err
+
+
+def _from_api(err: APIError) -> ProviderError:
+    code, details = _code(err), _details(err)
+    message = f"status {err.code}, code {code or 'none'}"
+    kind = _by_reason(details) or _BY_CODE.get(code) or error_of_status(err.code)
+    if kind is RateLimited:
+        if _is_daily(details):
+            return QuotaError(message)
+        return RateLimited(message, _retry_after(err, details))
+    return kind(message)
+
+
+def _code(err: APIError) -> str:
+    """Return the canonical code where it is one that decides; the SDK puts the HTTP reason phrase there as well."""
+    return err.status if isinstance(err.status, str) and err.status in _BY_CODE else ""
+
+
+def _by_reason(details: list[Mapping[str, Any]]) -> type[ProviderError] | None:
+    reasons = [reason for each in details if isinstance(reason := each.get("reason"), str)]
+    return next((_BY_REASON[reason] for reason in reasons if reason in _BY_REASON), None)
+
+
+def _is_daily(details: list[Mapping[str, Any]]) -> bool:
+    violations = [each for detail in details for each in _objects(detail.get("violations"))]
+    return any(_PER_DAY in str(each.get("quotaId", "")) for each in violations)
+
+
+def _retry_after(err: APIError, details: list[Mapping[str, Any]]) -> float | None:
+    """Return the seconds to wait: `RetryInfo.retryDelay`, a duration such as `34.5s`, else the header."""
+    for delay in [each["retryDelay"] for each in details if isinstance(each.get("retryDelay"), str)]:
+        try:
+            seconds = float(delay.removesuffix("s"))
+        except ValueError:
+            continue
+        if math.isfinite(seconds):
+            return max(0.0, seconds)
+    return retry_after(getattr(err.response, "headers", None) or {})
+
+
+def _details(err: APIError) -> list[Mapping[str, Any]]:
+    body = err.details
+    error = body.get("error") if isinstance(body, dict) else None
+    return _objects(error.get("details")) if isinstance(error, dict) else []
+
+
+def _objects(value: object) -> list[Mapping[str, Any]]:
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []

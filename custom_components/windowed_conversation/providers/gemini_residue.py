@@ -1,0 +1,71 @@
+"""What only Gemini can use of its answer: thought signatures, each with the part that it came on, and its ids of calls.
+
+As a value for the encoder and the decoder, and as the JSON value that a message carries in between.
+"""
+
+from base64 import b64decode, b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..window import Message
+
+NAME = "gemini"
+
+
+@dataclass(frozen=True, slots=True)
+class SignedText:
+    """A stretch of text with its signature; `start` and `end` are counted in characters from the end of the text.
+
+    From the end, because the beginning may be stripped before a text is spoken. Both are 0 for the empty part in which
+    a stream often brings its last signature.
+    """
+
+    start: int
+    end: int
+    signature: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Residue:
+    """The signatures of an answer. `ids` are Gemini's own, where it gave any; both mappings go by our ids of calls."""
+
+    ids: Mapping[str, str] = field(default_factory=dict)
+    signatures: Mapping[str, bytes] = field(default_factory=dict)
+    texts: tuple[SignedText, ...] = ()
+
+    def as_json(self) -> dict[str, Any] | None:
+        """Return the residue as a JSON value, None where there is nothing to keep."""
+        if not self.ids and not self.signatures and not self.texts:
+            return None
+        return {
+            "ids": dict(self.ids),
+            "signatures": {call: b64encode(signature).decode() for call, signature in self.signatures.items()},
+            "texts": [[text.start, text.end, b64encode(text.signature).decode()] for text in self.texts],
+        }
+
+
+NOTHING = Residue()
+
+
+def residue_of(message: Message, model: str) -> Residue:
+    """Return the residue of a message, nothing where it comes from another provider or model, or is not of our form."""
+    native = message.native
+    if native is None or native.provider != NAME or native.model != model:
+        return NOTHING
+    try:
+        return _parsed(native.value)
+    except AttributeError, LookupError, TypeError, ValueError:
+        # conversations can be brought along from outside, and a signature is not worth an answer
+        return NOTHING
+
+
+def _parsed(value: Any) -> Residue:
+    return Residue(
+        {str(call): str(id_) for call, id_ in value["ids"].items()},
+        {str(call): b64decode(signature, validate=True) for call, signature in value["signatures"].items()},
+        tuple(
+            SignedText(int(start), int(end), b64decode(signature, validate=True))
+            for start, end, signature in value["texts"]
+        ),
+    )

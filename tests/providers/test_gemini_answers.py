@@ -1,0 +1,297 @@
+"""Gemini's answers: calls whole in one part, signatures on any part, and reasons to end of which most are bad news."""
+
+import json
+from typing import Any
+
+import pytest
+
+from custom_components.windowed_conversation.providers.errors import (
+    BadStream,
+    Incomplete,
+    ProviderError,
+    Refused,
+)
+from custom_components.windowed_conversation.providers.events import Finished, FinishReason, Request, ToolSchema, Usage
+from custom_components.windowed_conversation.providers.gemini_residue import Residue, SignedText, residue_of
+from custom_components.windowed_conversation.window import Message, Native, ToolCall
+
+from .byte_server import ByteServer
+from .conftest import Ask, over_either_client
+from .heard import Heard
+from .wires.gemini import SIGNATURE, STOP, GeminiWire, call, chunk, event, signed, text, usage
+from .wires.parts import Call, Calls, Reasoning, Text
+
+MODEL = "gemini-made-up"
+TOOLS = (ToolSchema("act", "", {"type": "object"}), ToolSchema("wetter für heute", "", {"type": "object"}))
+
+
+@pytest.fixture
+def ask(http_client: Any, byte_server: ByteServer) -> Ask:
+    """Ask the server of given bytes; `earlier` are messages before the user's."""
+
+    def ask(*earlier: Message) -> Any:
+        provider = GeminiWire().connect(byte_server.address, http_client)
+        return provider.stream(Request(MODEL, (*earlier, Message.user("hello")), TOOLS))
+
+    return ask
+
+
+def residue(heard: Heard) -> Residue:
+    """Return the residue as the next request reads it."""
+    value = json.loads(json.dumps(heard.finished[0].residue))
+    return residue_of(Message.assistant(native=Native("gemini", MODEL, value)), MODEL)
+
+
+@over_either_client
+async def test_parts_of_all_kinds_become_events(ask: Ask, byte_server: ByteServer) -> None:
+    parts = (
+        Reasoning(("Hm", ".")),
+        Text(("Hel", "lo")),
+        Calls((Call("x1", "act", ('{"a": 1}',)), Call("", "act", ()))),
+    )
+    byte_server.reply(*GeminiWire().answer(*parts, usage=Usage(9, 3, 7, 0, 4)))
+
+    heard = await Heard().listen(ask())
+
+    assert (heard.reasoning, heard.texts) == ("Hm.", ["Hel", "lo"])
+    assert heard.called == [("act", {"a": 1}), ("act", {})]
+    assert heard.usages == [Usage(9, 3, 7, 0, 4)]
+    assert heard.finished[0].reason is FinishReason.TOOL_CALLS
+    assert heard.events[-1] is heard.finished[0]
+
+
+async def test_parallel_calls_may_come_in_one_chunk_or_in_several(ask: Ask, byte_server: ByteServer) -> None:
+    byte_server.reply(chunk(call("act", {"n": 1}), call("act", {"n": 2})), chunk(call("act", {"n": 3})), STOP)
+
+    heard = await Heard().listen(ask())
+
+    assert heard.called == [("act", {"n": n}) for n in (1, 2, 3)]
+    assert len(set(heard.ids)) == 3
+
+
+async def test_id_that_the_history_has_already_is_replaced_and_goes_back(ask: Ask, byte_server: ByteServer) -> None:
+    byte_server.reply(chunk(call("act", {}, "x1")), STOP)
+    earlier = (
+        Message.user("before"),
+        Message.assistant(tool_calls=(ToolCall("x1", "act", {}),)),
+        Message.tool("x1", "act", "{}"),
+        Message.assistant("done"),
+    )
+
+    heard = await Heard().listen(ask(*earlier))
+
+    assert heard.ids != ["x1"]
+    assert residue(heard).ids == {heard.ids[0]: "x1"}
+
+
+async def test_name_that_gemini_refuses_is_the_tools_own_again(ask: Ask, byte_server: ByteServer) -> None:
+    byte_server.reply(STOP)
+    await Heard().listen(ask())
+    sent = byte_server.requests[-1]["tools"][0]["functionDeclarations"][1]["name"]
+    byte_server.reply(chunk(call(sent, {}), call("unheard_of", {})), STOP)
+
+    heard = await Heard().listen(ask())
+
+    assert [each.name for each in heard.calls] == ["wetter für heute", "unheard_of"]
+
+
+async def test_arguments_have_whole_characters_only(ask: Ask, byte_server: ByteServer) -> None:
+    byte_server.reply(chunk(call("act", {"name": "\ud83d lamp"})), STOP)
+
+    heard = await Heard().listen(ask())
+
+    assert heard.called == [("act", {"name": "\N{REPLACEMENT CHARACTER} lamp"})]
+
+
+async def test_halves_of_a_character_in_two_chunks_are_joined(ask: Ask, byte_server: ByteServer) -> None:
+    byte_server.reply(text("hi \ud83d"), text("\ude00 there"), STOP)
+
+    heard = await Heard().listen(ask())
+
+    assert heard.text == "hi \N{GRINNING FACE} there"
+
+
+@pytest.mark.parametrize(
+    ("events", "kept"),
+    [
+        ([text("Hello"), chunk(signed({"text": ""}, SIGNATURE), finish="STOP")], ((0, 0),)),
+        ([text("Hel"), text("lo", SIGNATURE), STOP], ((2, 0),)),
+        ([text("Hel", SIGNATURE), text("lo", SIGNATURE), STOP], ((5, 2), (2, 0))),
+        ([text("Hel", SIGNATURE), chunk(call("act", {})), STOP], ((3, 0),)),
+    ],
+)
+async def test_signature_of_a_text_is_kept_with_its_place(
+    events: list[bytes], kept: Any, ask: Ask, byte_server: ByteServer
+) -> None:
+    byte_server.reply(*events)
+
+    heard = await Heard().listen(ask())
+
+    assert residue(heard).texts == tuple(SignedText(*place, SIGNATURE) for place in kept)
+
+
+async def test_signature_of_a_call_is_kept_with_the_call(ask: Ask, byte_server: ByteServer) -> None:
+    byte_server.reply(chunk(call("act", {}, signature=SIGNATURE), call("act", {})), STOP)
+
+    heard = await Heard().listen(ask())
+
+    assert residue(heard) == Residue(signatures={heard.ids[0]: SIGNATURE})
+
+
+async def test_answer_goes_back_as_it_came(ask: Ask, byte_server: ByteServer) -> None:
+    parts = [{"text": "One moment."}, call("act", {"n": None}, "x1", SIGNATURE), call("act", {}, "x2")]
+    byte_server.reply(*(chunk(part) for part in parts), STOP)
+    heard = await Heard().listen(ask())
+    native = Native("gemini", MODEL, heard.finished[0].residue)
+    answer = Message.assistant(heard.text, tool_calls=tuple(heard.calls), native=native)
+
+    await Heard().listen(ask(Message.user("x"), answer, *(Message.tool(each, "act", "{}") for each in heard.ids)))
+
+    sent = json.dumps(byte_server.requests[-1]["contents"][1]["parts"]).replace("_", "/")
+    assert json.loads(sent) == parts
+
+
+async def test_answer_without_signatures_and_ids_leaves_nothing(ask: Ask, byte_server: ByteServer) -> None:
+    byte_server.reply(text("hello"), chunk(call("act", {})), STOP)
+
+    heard = await Heard().listen(ask())
+
+    assert heard.finished == [Finished(FinishReason.TOOL_CALLS, "STOP")]
+
+
+@pytest.mark.parametrize(
+    ("reported", "used"),
+    [
+        ([usage(7)], Usage(7)),
+        ([usage(7, 2)], Usage(7, 0, 2)),
+        ([usage(7, 1), usage(7, 5)], Usage(7, 0, 5)),
+        ([usage(7, 2, thoughtsTokenCount=30)], Usage(7, 0, 32, 0, 30)),
+        ([usage(7, 2, cachedContentTokenCount=5)], Usage(7, 5, 2)),
+        ([usage(7, 2, toolUsePromptTokenCount=4)], Usage(11, 0, 2)),
+        ([{}], Usage()),
+    ],
+)
+async def test_last_usage_counts(reported: Any, used: Usage, ask: Ask, byte_server: ByteServer) -> None:
+    byte_server.reply(*(chunk({"text": "a"}, usageMetadata=each) for each in reported), STOP)
+
+    heard = await Heard().listen(ask())
+
+    assert heard.usages == [used]
+
+
+@over_either_client
+@pytest.mark.parametrize(
+    ("finish", "error"),
+    [
+        ("MAX_TOKENS", Incomplete),
+        ("CONTINUATION", Incomplete),
+        ("SAFETY", Refused),
+        ("RECITATION", Refused),
+        ("LANGUAGE", Refused),
+        ("BLOCKLIST", Refused),
+        ("PROHIBITED_CONTENT", Refused),
+        ("SPII", Refused),
+        ("OTHER", BadStream),
+        ("MALFORMED_FUNCTION_CALL", BadStream),
+        ("UNEXPECTED_TOOL_CALL", BadStream),
+        ("TOO_MANY_TOOL_CALLS", BadStream),
+        ("MISSING_THOUGHT_SIGNATURE", BadStream),
+        ("FINISH_REASON_UNSPECIFIED", BadStream),
+        ("A_REASON_OF_NEXT_YEAR", BadStream),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:.* is not a valid FinishReason:UserWarning")
+async def test_reason_to_end_decides(
+    finish: str, error: type[ProviderError], ask: Ask, byte_server: ByteServer
+) -> None:
+    byte_server.reply(text("hel"), chunk(finish=finish, usageMetadata=usage(7, 2)))
+    heard = Heard()
+
+    with pytest.raises(ProviderError) as caught:
+        await heard.listen(ask())
+
+    assert type(caught.value) is error
+    assert heard.text == "hel"
+    assert heard.usages == [Usage(7, 0, 2)]
+
+
+async def test_refusal_has_geminis_reason(ask: Ask, byte_server: ByteServer) -> None:
+    byte_server.reply(chunk(finish="SPII"))
+
+    with pytest.raises(Refused) as caught:
+        await Heard().listen(ask())
+
+    assert caught.value.reason == "SPII"
+
+
+@pytest.mark.parametrize("reason", ["PROHIBITED_CONTENT", "A_REASON_OF_NEXT_YEAR"])
+@pytest.mark.filterwarnings("ignore:.* is not a valid BlockedReason:UserWarning")
+async def test_blocked_prompt_is_refused_with_its_reason(reason: str, ask: Ask, byte_server: ByteServer) -> None:
+    byte_server.reply(event({"promptFeedback": {"blockReason": reason}, "usageMetadata": usage(7)}))
+    heard = Heard()
+
+    with pytest.raises(Refused) as caught:
+        await heard.listen(ask())
+
+    assert caught.value.reason == reason
+    assert heard.usages == [Usage(7)]
+
+
+@over_either_client
+async def test_connection_that_breaks_after_the_finish_reason_is_no_error(ask: Ask, byte_server: ByteServer) -> None:
+    byte_server.reply(text("hello"), STOP, cut=True)
+
+    heard = await Heard().listen(ask())
+
+    assert heard.finished == [Finished(FinishReason.STOP, "STOP")]
+
+
+async def test_unknown_fields_and_parts_are_passed_over(ask: Ask, byte_server: ByteServer) -> None:
+    byte_server.reply(
+        GeminiWire().unknown_event(),
+        *map(event, ({}, [], None, "a text")),
+        event({"candidates": []}),
+        event({"candidates": [{"index": 0}]}),
+        event({"candidates": [{"content": {"role": "model"}}]}),
+        event({"candidates": [{"content": {"parts": []}, "safetyRatings": [], "somethingNew": {"a": 1}}]}),
+        chunk({"somethingNew": {"a": 1}}, {"text": "hello", "somethingNew": 5}, {"thought": True}),
+        chunk({"executableCode": {"language": "PYTHON", "code": "1"}}, finish="STOP"),
+    )
+
+    heard = await Heard().listen(ask())
+
+    assert heard.text == "hello"
+    assert len(heard.events) == 2
+
+
+@pytest.mark.parametrize(
+    "bent",
+    [
+        event(5),
+        event({"candidates": 5}),
+        event({"candidates": [5]}),
+        event({"candidates": [{"content": "a text"}]}),
+        event({"candidates": [{"content": {"parts": "a text"}}]}),
+        event({"candidates": [{"finishReason": 5}]}),
+        event({"usageMetadata": "a text"}),
+        event({"error": {}}),
+        event({"error": "a text"}),
+        chunk({"text": 5}),
+        chunk({"functionCall": "a text"}),
+        chunk({"functionCall": {}}),
+        chunk({"functionCall": {"name": 5}}),
+        chunk({"functionCall": {"name": "act", "args": [1]}}),
+        chunk({"text": "a", "thoughtSignature": 5}),
+        b"data: {\n\n",
+        b"data: \xff\xfe\n\n",
+        b"data: " + b"[" * 200_000 + b"\n\n",
+    ],
+)
+async def test_event_of_another_form_is_an_error(bent: bytes, ask: Ask, byte_server: ByteServer) -> None:
+    byte_server.reply(text("hello"), bent, STOP)
+    heard = Heard()
+
+    with pytest.raises(BadStream):
+        await heard.listen(ask())
+
+    assert heard.text == "hello"

@@ -1,0 +1,284 @@
+"""How Gemini's clients are built, where they ask and with what, and that nobody's connection is kept for nothing."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import aclosing
+import gc
+import ssl
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from custom_components.windowed_conversation.providers.errors import ProviderError, Unavailable
+from custom_components.windowed_conversation.providers.events import Request, TextDelta
+from custom_components.windowed_conversation.providers.gemini import Gemini
+from custom_components.windowed_conversation.providers.gemini_clients import gemini
+from custom_components.windowed_conversation.window import Message
+
+from .byte_server import ByteServer
+from .conftest import over_either_client
+from .heard import Heard
+from .wires.gemini import KEY, STOP, GeminiWire, chunk, error, event, text
+
+REQUEST = Request("gemini-made-up", (Message.user("hello"),))
+AT_ONCE = 0.05
+FLOOD = b"".join(text(str(n)) for n in range(2000))
+
+BUILD = """
+import asyncio, importlib, ssl, sys
+from custom_components.windowed_conversation.providers.gemini_clients import gemini
+http = importlib.import_module(sys.argv[1])
+client = http.AsyncClient(verify=False)
+before = set(sys.modules)
+async def build():
+    gemini(None, "a key", client, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+asyncio.run(build())
+print(*sorted(set(sys.modules) - before))
+"""
+
+pytestmark = over_either_client
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_collected() -> Iterator[None]:
+    """Keep the garbage collector from closing what was left open."""
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.fixture
+def provider(http_client: Any, byte_server: ByteServer) -> Gemini:
+    return GeminiWire().connect(byte_server.address, http_client)
+
+
+@pytest.fixture
+def asked(http_client: Any) -> list[Any]:
+    """Return the HTTP requests that the client sends."""
+    requests: list[Any] = []
+
+    async def on_request(request: Any) -> None:
+        requests.append(request)
+
+    http_client.event_hooks["request"] = [on_request]
+    return requests
+
+
+async def freed(byte_server: ByteServer, since: float) -> None:
+    """Wait until the server has no connection any more, which is to be at once."""
+    loop = asyncio.get_running_loop()
+    assert byte_server._runner
+    server = byte_server._runner.server
+    while server.connections:
+        assert loop.time() < since + AT_ONCE
+        await asyncio.sleep(0.002)
+
+
+@pytest.mark.parametrize("sent", [(), (text("hello"),), (FLOOD,)], ids=["silence", "text", "flood"])
+async def test_cancelling_frees_the_connection_at_once(
+    sent: tuple[bytes, ...], provider: Gemini, byte_server: ByteServer
+) -> None:
+    byte_server.reply(*sent, asyncio.Event())
+    listening = asyncio.create_task(Heard().listen(provider.stream(REQUEST)))
+    await asyncio.sleep(0.1)
+
+    began = asyncio.get_running_loop().time()
+    listening.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await listening
+
+    await freed(byte_server, began)
+
+
+@pytest.mark.parametrize("sent", [text("0"), FLOOD], ids=["text", "flood"])
+async def test_closing_early_frees_the_connection_at_once(
+    sent: bytes, provider: Gemini, byte_server: ByteServer
+) -> None:
+    byte_server.reply(sent, asyncio.Event())
+    async with aclosing(provider.stream(REQUEST)) as events:
+        assert await anext(events) == TextDelta("0")
+        began = asyncio.get_running_loop().time()
+
+    await freed(byte_server, began)
+
+
+async def test_listener_that_fails_frees_the_connection_at_once(provider: Gemini, byte_server: ByteServer) -> None:
+    async def listen() -> None:
+        async with aclosing(provider.stream(REQUEST)) as events:
+            async for _ in events:
+                raise ZeroDivisionError
+
+    byte_server.reply(text("hello"), asyncio.Event())
+
+    with pytest.raises(ZeroDivisionError):
+        await listen()
+
+    await freed(byte_server, asyncio.get_running_loop().time())
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        chunk({"functionCall": {}}),
+        chunk({"text": 5}),
+        b"data: {\n\n",
+        event({"error": {}}),
+        event({"error": {"code": 503, "status": "UNAVAILABLE"}}),
+        event({"promptFeedback": {"blockReason": "SAFETY"}, "candidates": 5}),
+    ],
+    ids=["half_a_call", "bent", "no_json", "empty_error", "error", "blocked_and_bent"],
+)
+async def test_failed_answer_frees_the_connection_at_once(
+    last: bytes, provider: Gemini, byte_server: ByteServer
+) -> None:
+    byte_server.reply(text("hello"), last, asyncio.Event())
+
+    with pytest.raises(ProviderError):
+        await Heard().listen(provider.stream(REQUEST))
+
+    await freed(byte_server, asyncio.get_running_loop().time())
+
+
+async def test_no_task_is_left(provider: Gemini, byte_server: ByteServer) -> None:
+    before = asyncio.all_tasks()
+    byte_server.reply(text("hello"), asyncio.Event())
+    async with aclosing(provider.stream(REQUEST)) as events:
+        await anext(events)
+
+    assert {task for task in asyncio.all_tasks() - before if "_receive" in repr(task.get_coro())} == set()
+
+
+async def test_stream_that_nobody_began_sends_nothing(provider: Gemini, byte_server: ByteServer) -> None:
+    async with aclosing(provider.stream(REQUEST)):
+        pass
+
+    assert byte_server.requests == []
+
+
+async def test_client_stays_its_owners(http_client: Any, provider: Gemini, byte_server: ByteServer) -> None:
+    byte_server.reply(text("hello"), cut=True)
+    with pytest.raises(Unavailable):
+        await Heard().listen(provider.stream(REQUEST))
+    byte_server.reply(text("hello"), STOP)
+
+    heard = await Heard().listen(provider.stream(REQUEST))
+
+    assert heard.text == "hello"
+    assert not http_client.is_closed
+
+
+async def test_streams_side_by_side_do_not_mix(provider: Gemini, byte_server: ByteServer) -> None:
+    byte_server.reply()
+    for n in range(8):
+        byte_server.then_reply(text(str(n)), text(str(n)), STOP)
+    with pytest.raises(ProviderError):
+        await Heard().listen(provider.stream(REQUEST))
+
+    heard = await asyncio.gather(*(Heard().listen(provider.stream(REQUEST)) for _ in range(8)))
+
+    assert sorted(each.text for each in heard) == [f"{n}{n}" for n in range(8)]
+
+
+async def test_failed_request_is_not_tried_again(provider: Gemini, byte_server: ByteServer) -> None:
+    byte_server.reply(error(503), status=503, headers={"Content-Type": "application/json"})
+
+    with pytest.raises(Unavailable):
+        await Heard().listen(provider.stream(REQUEST))
+
+    assert len(byte_server.requests) == 1
+
+
+async def test_stream_that_breaks_is_not_continued(provider: Gemini, byte_server: ByteServer) -> None:
+    candidate = {"content": {"parts": [{"text": "hello"}]}, "continuationToken": "dG9rZW4="}
+    byte_server.reply(chunk({"text": "hello"}, candidates=[candidate]), cut=True)
+
+    with pytest.raises(Unavailable):
+        await Heard().listen(provider.stream(REQUEST))
+
+    assert len(byte_server.requests) == 1
+
+
+@pytest.mark.parametrize("model", ["gemini-made-up", "models/gemini-made-up"])
+async def test_request_says_who_asks_for_what(
+    model: str, asked: list[Any], provider: Gemini, byte_server: ByteServer
+) -> None:
+    byte_server.reply(STOP)
+
+    await Heard().listen(provider.stream(Request(model, REQUEST.messages)))
+
+    address = f"{byte_server.address}/v1beta/models/gemini-made-up:streamGenerateContent?alt=sse"
+    assert str(asked[0].url) == address
+    assert asked[0].headers["x-goog-api-key"] == KEY
+
+
+async def test_environment_changes_nothing(
+    monkeypatch: pytest.MonkeyPatch, http_client: Any, asked: list[Any], byte_server: ByteServer
+) -> None:
+    for name, value in {
+        "GEMINI_API_KEY": "another",
+        "GOOGLE_API_KEY": "another",
+        "GOOGLE_GEMINI_BASE_URL": "http://127.0.0.1:1",
+        "GOOGLE_GENAI_API_VERSION": "v9",
+        "GOOGLE_GENAI_USE_VERTEXAI": "true",
+        "GOOGLE_CLOUD_PROJECT": "another",
+    }.items():
+        monkeypatch.setenv(name, value)
+    byte_server.reply(STOP)
+    provider = gemini(byte_server.address, None, http_client, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+
+    await Heard().listen(provider.stream(REQUEST))
+
+    assert asked[0].url.path.startswith("/v1beta/models/")
+    assert asked[0].headers["x-goog-api-key"] == "none"
+
+
+async def test_account_without_a_url_asks_google(http_client: Any, asked: list[Any]) -> None:
+    async def no_network(request: Any) -> None:
+        raise ZeroDivisionError
+
+    http_client.event_hooks["request"].append(no_network)
+    provider = gemini(None, KEY, http_client, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+
+    with pytest.raises(ZeroDivisionError):
+        await provider.list_models()
+
+    assert asked[0].url.scheme == "https"
+    assert asked[0].url.host == "generativelanguage.googleapis.com"
+
+
+async def test_limit_of_a_short_answer_is_not_that_of_a_long_one(
+    http_client: Any, asked: list[Any], byte_server: ByteServer
+) -> None:
+    provider = gemini(byte_server.address, KEY, http_client, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+    byte_server.reply(GeminiWire().model_list(["a"]))
+    await provider.list_models()
+    byte_server.reply(STOP)
+
+    await Heard().listen(provider.stream(REQUEST))
+
+    short, long = (request.headers.get("X-Server-Timeout") for request in asked)
+    assert (short, long) == ("10", None)
+    assert set(asked[1].extensions["timeout"].values()) == {None}
+
+
+async def test_building_reads_no_certificates(monkeypatch: pytest.MonkeyPatch, http_client: Any) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    read: list[object] = []
+    for name in ("load_default_certs", "load_verify_locations"):
+        monkeypatch.setattr(ssl.SSLContext, name, lambda *args, **_: read.append(args), raising=False)
+
+    gemini(None, KEY, http_client, context)
+
+    assert read == []
+
+
+async def test_building_imports_nothing(request: pytest.FixtureRequest, http_client: Any) -> None:
+    package = type(http_client).__module__.partition(".")[0]
+    arguments: list[str] = [sys.executable, "-c", BUILD, package]
+    run: Callable[..., Any] = subprocess.run
+
+    child = await asyncio.to_thread(run, arguments, cwd=request.config.rootpath, capture_output=True, text=True)
+
+    assert (child.stderr, child.stdout.strip()) == ("", "")

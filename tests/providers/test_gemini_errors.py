@@ -1,0 +1,256 @@
+"""Every way in which Gemini says no, and the error that it becomes. The tables are the documentation."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from custom_components.windowed_conversation.providers.errors import (
+    AuthError,
+    BadRequest,
+    BadStream,
+    ContextOverflow,
+    DeadlineExceeded,
+    ProviderError,
+    QuotaError,
+    RateLimited,
+    Unavailable,
+)
+from custom_components.windowed_conversation.providers.events import Request
+from custom_components.windowed_conversation.providers.profile import Profile
+from custom_components.windowed_conversation.window import Message
+
+from .byte_server import ByteServer
+from .conftest import Ask, over_either_client
+from .heard import Heard
+from .wires.gemini import KEY, STOP, GeminiWire, chunk, error, event, text
+
+JSON = {"Content-Type": "application/json; charset=UTF-8"}
+SECRET = "the pelican is my secret word"
+
+RPC = "type.googleapis.com/google.rpc."
+PER_MINUTE = {"quotaId": "GenerateRequestsPerMinutePerProjectPerModel-FreeTier", "quotaValue": "15"}
+PER_DAY = {"quotaId": "GenerateRequestsPerDayPerProjectPerModel-FreeTier", "quotaValue": "200"}
+
+
+def reason(value: str) -> dict[str, Any]:
+    return {"@type": f"{RPC}ErrorInfo", "reason": value, "domain": "googleapis.com"}
+
+
+def quota(*violations: Any) -> dict[str, Any]:
+    return {"@type": f"{RPC}QuotaFailure", "violations": list(violations)}
+
+
+def delay(value: Any) -> dict[str, Any]:
+    return {"@type": f"{RPC}RetryInfo", "retryDelay": value}
+
+
+ERRORS: dict[str, tuple[int, bytes, type[ProviderError]]] = {
+    "wrong_argument": (400, error(400), BadRequest),
+    "wrong_key": (400, error(400, reason("API_KEY_INVALID")), AuthError),
+    "expired_key": (400, error(400, reason("API_KEY_EXPIRED")), AuthError),
+    "other_reason": (400, error(400, reason("SOMETHING_NEW")), BadRequest),
+    "no_free_tier": (400, error(400, code="FAILED_PRECONDITION"), QuotaError),
+    "no_key": (401, error(401), AuthError),
+    "not_allowed": (403, error(403), AuthError),
+    "no_billing": (403, error(403, reason("BILLING_DISABLED")), QuotaError),
+    "no_such_model": (404, error(404), BadRequest),
+    "aborted": (409, error(409), BadRequest),
+    "front_end": (413, GeminiWire().error_body(413), ContextOverflow),
+    "too_many": (429, error(429), RateLimited),
+    "too_many_a_minute": (429, error(429, quota(PER_MINUTE), delay("3s")), RateLimited),
+    "too_many_a_day": (429, error(429, quota(PER_MINUTE, PER_DAY), delay("3s")), QuotaError),
+    "cancelled": (499, error(499), Unavailable),
+    "broken": (500, error(500), Unavailable),
+    "overloaded": (503, error(503), Unavailable),
+    "late": (504, error(504), DeadlineExceeded),
+    "overloaded_otherwise": (529, error(529), Unavailable),
+    "redirected": (301, b"", BadRequest),
+    "no_funds": (402, b"{}", QuotaError),
+    "html": (502, b"<html>Bad Gateway</html>", Unavailable),
+    "in_a_list": (401, b"[" + error(401) + b"]", AuthError),
+    "empty": (500, b"", Unavailable),
+    "no_object": (403, b"[]", AuthError),
+    "no_error": (403, b'{"error": null}', AuthError),
+    "text": (403, b'{"error": "a text"}', AuthError),
+    "odd_fields": (403, b'{"error": {"code": {}, "status": [], "details": 5}}', AuthError),
+    "odd_details": (429, error(429, 5, reason(""), quota(5), {"violations": {}}, {"reason": {}}), RateLimited),
+}
+
+
+@pytest.fixture
+def ask(http_client: Any, byte_server: ByteServer) -> Ask:
+    """Ask the server of given bytes."""
+
+    def ask(said: str = "hello", *, profile: Profile | None = None, timeout: float = 10.0) -> Any:
+        provider = GeminiWire().connect(byte_server.address, http_client, timeout=timeout)
+        return provider.stream(Request("gemini-made-up", (Message.user(said),), profile=profile or Profile()))
+
+    return ask
+
+
+@over_either_client
+@pytest.mark.parametrize(("status", "body", "raised"), ERRORS.values(), ids=ERRORS)
+async def test_refused_request_becomes_an_error_of_ours(
+    status: int, body: bytes, raised: type[ProviderError], ask: Ask, byte_server: ByteServer
+) -> None:
+    byte_server.reply(body, status=status, headers=JSON)
+
+    with pytest.raises(ProviderError) as caught:
+        await Heard().listen(ask())
+
+    assert type(caught.value) is raised
+
+
+@pytest.mark.parametrize(
+    ("limit", "said", "raised"),
+    [(100, "word " * 1000, ContextOverflow), (100_000, "word " * 1000, BadRequest), (None, "word " * 1000, BadRequest)],
+)
+async def test_invalid_request_beyond_what_the_model_reads_is_too_long(
+    limit: int | None, said: str, raised: type[ProviderError], ask: Ask, byte_server: ByteServer
+) -> None:
+    byte_server.reply(error(400), status=400, headers=JSON)
+
+    with pytest.raises(ProviderError) as caught:
+        await Heard().listen(ask(said, profile=Profile(context_tokens=limit)))
+
+    assert type(caught.value) is raised
+
+
+async def test_wrong_key_is_no_overflow(ask: Ask, byte_server: ByteServer) -> None:
+    byte_server.reply(error(400, reason("API_KEY_INVALID")), status=400, headers=JSON)
+
+    with pytest.raises(AuthError):
+        await Heard().listen(ask("word " * 1000, profile=Profile(context_tokens=100)))
+
+
+@pytest.mark.parametrize(
+    ("details", "header", "seconds"),
+    [
+        ([delay("34s")], {}, 34.0),
+        ([quota(PER_MINUTE), delay("34.074824224s")], {}, 34.074824224),
+        ([delay("0s")], {"Retry-After": "9"}, 0.0),
+        ([delay("-3s")], {}, 0.0),
+        ([delay("soon")], {"Retry-After": "9"}, 9.0),
+        ([delay("nans")], {}, None),
+        ([delay({"seconds": 5})], {}, None),
+        ([], {"Retry-After": "9"}, 9.0),
+        ([], {}, None),
+    ],
+)
+async def test_seconds_to_wait_are_geminis(
+    details: Any, header: Any, seconds: float | None, ask: Ask, byte_server: ByteServer
+) -> None:
+    byte_server.reply(error(429, *details), status=429, headers={**JSON, **header})
+
+    with pytest.raises(RateLimited) as caught:
+        await Heard().listen(ask())
+
+    assert caught.value.retry_after == seconds
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "raised"),
+    [
+        (503, "UNAVAILABLE", Unavailable),
+        (500, "INTERNAL", Unavailable),
+        (429, "RESOURCE_EXHAUSTED", RateLimited),
+        (504, "DEADLINE_EXCEEDED", DeadlineExceeded),
+        (400, "INVALID_ARGUMENT", BadRequest),
+        (503, "A_CODE_OF_NEXT_YEAR", Unavailable),
+    ],
+)
+async def test_error_in_the_stream_goes_by_its_code(
+    status: int, code: str, raised: type[ProviderError], ask: Ask, byte_server: ByteServer
+) -> None:
+    byte_server.reply(text("hello"), event({"error": {"code": status, "status": code, "message": "Made up."}}), STOP)
+    heard = Heard()
+
+    with pytest.raises(ProviderError) as caught:
+        await heard.listen(ask())
+
+    assert type(caught.value) is raised
+    assert heard.text == "hello"
+
+
+@over_either_client
+@pytest.mark.parametrize(
+    ("pieces", "cut", "raised"),
+    [
+        ((), False, BadStream),
+        ((text("hello"),), False, BadStream),
+        ((text("hello"), STOP[:20]), False, BadStream),
+        ((text("hello"),), True, Unavailable),
+        ((text("hello"), STOP[:20]), True, Unavailable),
+        ((b"<!DOCTYPE html>\n<html>{}</html>\n",), False, BadStream),
+        ((b'{\n  "candidates": []\n}\n',), False, BadStream),
+        ((error(503),), False, Unavailable),
+    ],
+)
+async def test_stream_without_its_end_is_an_error(
+    pieces: tuple[bytes, ...], cut: bool, raised: type[ProviderError], ask: Ask, byte_server: ByteServer
+) -> None:
+    byte_server.reply(*pieces, cut=cut)
+
+    with pytest.raises(ProviderError) as caught:
+        await Heard().listen(ask())
+
+    assert type(caught.value) is raised
+
+
+@over_either_client
+@pytest.mark.parametrize("pieces", [(), (text("hello"),)])
+async def test_silence_is_a_deadline(pieces: tuple[bytes, ...], ask: Ask, byte_server: ByteServer) -> None:
+    byte_server.reply(*pieces, asyncio.Event())
+
+    with pytest.raises(DeadlineExceeded):
+        await Heard().listen(ask(timeout=0.2))
+
+
+@over_either_client
+async def test_server_that_is_not_there_is_unavailable(ask: Ask, byte_server: ByteServer) -> None:
+    stream = ask()
+    await byte_server.__aexit__()
+
+    with pytest.raises(Unavailable):
+        await Heard().listen(stream)
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 413, 429, 500, 503])
+async def test_refused_request_is_told_without_text_or_key(status: int, ask: Ask, byte_server: ByteServer) -> None:
+    said = f"{SECRET} {KEY}"
+    body = event(
+        {"error": {"code": status, "message": said, "status": said, "details": [reason(said), delay(said)]}}
+    ).removeprefix(b"data: ")
+    byte_server.reply(body, status=status, headers={**JSON, "Retry-After": said})
+
+    with pytest.raises(ProviderError) as caught:
+        await Heard().listen(ask(SECRET))
+
+    assert "pelican" not in repr(caught.value)
+    assert KEY not in repr(caught.value)
+
+
+@pytest.mark.filterwarnings("ignore:.* is not a valid:UserWarning")
+@pytest.mark.parametrize(
+    "piece",
+    [
+        event({"error": {"code": 503, "message": SECRET, "status": SECRET}}),
+        event({"error": SECRET}),
+        event({"candidates": SECRET}),
+        event({"promptFeedback": {"blockReason": SECRET}}),
+        chunk({"text": [SECRET]}),
+        chunk({"text": SECRET}, finish=SECRET),
+        chunk({"text": SECRET}, finish="SAFETY"),
+        chunk({"functionCall": {"name": "", "args": {"a": SECRET}}}),
+        f"data: {{{SECRET}\n\n".encode(),
+        text(SECRET),
+    ],
+)
+async def test_broken_stream_is_told_without_text(piece: bytes, ask: Ask, byte_server: ByteServer) -> None:
+    byte_server.reply(piece)
+
+    with pytest.raises(ProviderError) as caught:
+        await Heard().listen(ask(SECRET))
+
+    assert "pelican" not in repr(caught.value)

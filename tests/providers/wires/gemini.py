@@ -1,0 +1,164 @@
+"""Gemini's answers: `streamGenerateContent` as server-sent events, the list of models, and google.rpc's errors."""
+
+from base64 import b64encode
+from collections.abc import Iterator, Mapping, Sequence
+import json
+import ssl
+from typing import Any
+
+from custom_components.windowed_conversation.providers.events import Usage
+from custom_components.windowed_conversation.providers.gemini import Gemini
+from custom_components.windowed_conversation.providers.gemini_clients import gemini
+
+from .parts import Call, Calls, End, Part, Reasoning, Text
+
+KEY = "AIza-a-made-up-key"
+SIGNATURE = b"\x01\xfe a signature"
+
+_FINISH_REASONS = {End.WHOLE: "STOP", End.LENGTH: "MAX_TOKENS", End.REFUSED: "SAFETY"}
+_CODES = {
+    400: "INVALID_ARGUMENT",
+    401: "UNAUTHENTICATED",
+    403: "PERMISSION_DENIED",
+    404: "NOT_FOUND",
+    409: "ABORTED",
+    429: "RESOURCE_EXHAUSTED",
+    499: "CANCELLED",
+    500: "INTERNAL",
+    503: "UNAVAILABLE",
+    504: "DEADLINE_EXCEEDED",
+}
+_HTML = b"<!DOCTYPE html><html lang=en><title>Error 413 (Request Entity Too Large)!!1</title></html>"
+
+
+def event(value: Any) -> bytes:
+    """Return a server-sent event with this value as JSON."""
+    return f"data: {json.dumps(value)}\r\n\r\n".encode()
+
+
+def chunk(*parts: Any, finish: str | None = None, **fields: Any) -> bytes:
+    """Return the event of a chunk with one candidate; `fields` are those of the chunk itself."""
+    candidate: dict[str, Any] = {"content": {"parts": list(parts), "role": "model"}, "index": 0}
+    if finish:
+        candidate["finishReason"] = finish
+    return event({"candidates": [candidate], **fields, "modelVersion": "gemini-made-up", "responseId": "r-1"})
+
+
+def text(content: str, signature: bytes | None = None) -> bytes:
+    """Return the event of a piece of text."""
+    return chunk(signed({"text": content}, signature))
+
+
+def call(name: str, args: Any, call_id: str = "", signature: bytes | None = None) -> dict[str, Any]:
+    """Return the part of a call, without an id where that is empty."""
+    ids = {"id": call_id} if call_id else {}
+    return signed({"functionCall": {"name": name, "args": args, **ids}}, signature)
+
+
+def signed(part: dict[str, Any], signature: bytes | None) -> dict[str, Any]:
+    """Return a part with a signature, as it is where there is none."""
+    return part if signature is None else {**part, "thoughtSignature": b64encode(signature).decode()}
+
+
+def usage(prompt: int, candidates: int | None = None, **figures: int) -> dict[str, Any]:
+    """Return the usage so far; `figures` are further ones in Gemini's own words."""
+    written = {} if candidates is None else {"candidatesTokenCount": candidates}
+    total = prompt + (candidates or 0) + figures.get("thoughtsTokenCount", 0)
+    return {"promptTokenCount": prompt, **written, "totalTokenCount": total, **figures}
+
+
+def error(status: int, *details: Any, code: str = "") -> bytes:
+    """Return the body of an error."""
+    told = {"code": status, "message": "Made up.", "status": code or _CODES.get(status, "UNKNOWN")}
+    return json.dumps({"error": {**told, "details": list(details)} if details else told}, indent=2).encode()
+
+
+STOP = chunk({"text": ""}, finish="STOP")
+
+
+class GeminiWire:
+    """See `Wire`."""
+
+    name = "gemini"
+
+    def connect(self, address: str, http_client: Any, *, timeout: float = 10.0) -> Gemini:
+        return gemini(address, KEY, http_client, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), timeout=timeout)
+
+    def answer(self, *parts: Part, end: End = End.WHOLE, usage: Usage | None = None) -> list[bytes]:
+        """See `Wire.answer`; what the model thought about is signed: the first call, else the last part."""
+        so_far = None if usage is None else {"promptTokenCount": usage.input, "totalTokenCount": usage.input}
+        thinks = any(isinstance(part, Reasoning) for part in parts)
+        calls = any(isinstance(part, Calls) for part in parts)
+        written = [_chunk(part, so_far) for part in _parts(parts, signs=thinks)]
+        if end is End.NONE:
+            return written
+        last = json.dumps(signed({"text": ""}, SIGNATURE if thinks and not calls else None))
+        return [*written, _chunk(last, None if usage is None else _figures(usage), _FINISH_REASONS[end])]
+
+    def unknown_event(self) -> bytes:
+        return event({"somethingNew": {"of": ["next", "year"]}})
+
+    def error_event(self) -> bytes:
+        return event({"error": {"code": 503, "message": "The model is overloaded.", "status": "UNAVAILABLE"}})
+
+    def error_body(self, status: int) -> bytes:
+        """See `Wire.error_body`; what is too large never gets past Google's front end, which answers in HTML."""
+        return _HTML if status == 413 else error(status)
+
+    def model_list(self, models: Sequence[str]) -> bytes:
+        return json.dumps({"models": [model(name) for name in models]}, indent=2).encode()
+
+    def request_text(self, body: Mapping[str, Any]) -> str:
+        said = [content["parts"] for content in body["contents"] if content["role"] == "user"]
+        return "".join(part.get("text", "") for part in said[-1])
+
+
+def model(name: str, **fields: Any) -> dict[str, Any]:
+    """Return a model of the list; `fields` are in Gemini's own words."""
+    return {
+        "name": f"models/{name}",
+        "version": "001",
+        "displayName": name,
+        "inputTokenLimit": 1048576,
+        "outputTokenLimit": 65536,
+        "supportedGenerationMethods": ["generateContent", "countTokens", "createCachedContent"],
+        **fields,
+    }
+
+
+def _chunk(part: str, figures: Mapping[str, int] | None, finish: str | None = None) -> bytes:
+    """Return the event of a chunk; the part is JSON already, as a test may want it broken."""
+    finished = f', "finishReason": "{finish}"' if finish else ""
+    used = f', "usageMetadata": {json.dumps(figures)}' if figures else ""
+    content = f'{{"content": {{"parts": [{part}], "role": "model"}}{finished}, "index": 0}}'
+    head = f'{{"candidates": [{content}]{used}'
+    return f'data: {head}, "modelVersion": "gemini-made-up", "responseId": "r-1"}}\r\n\r\n'.encode()
+
+
+def _parts(parts: Sequence[Part], *, signs: bool) -> Iterator[str]:
+    for part in parts:
+        match part:
+            case Text(pieces):
+                yield from (json.dumps({"text": piece}, ensure_ascii=False) for piece in pieces)
+            case Reasoning(pieces):
+                yield from (json.dumps({"text": piece, "thought": True}, ensure_ascii=False) for piece in pieces)
+            case Calls(calls):
+                yield from (_call(each, signs=signs and each is calls[0]) for each in calls)
+
+
+def _call(each: Call, *, signs: bool) -> str:
+    ids = f', "id": {json.dumps(each.id)}' if each.id else ""
+    signature = f', "thoughtSignature": "{b64encode(SIGNATURE).decode()}"' if signs else ""
+    args = "".join(each.fragments) or "{}"
+    return f'{{"functionCall": {{"name": {json.dumps(each.name)}, "args": {args}{ids}}}{signature}}}'
+
+
+def _figures(reported: Usage) -> dict[str, int]:
+    figures = {
+        "promptTokenCount": reported.input,
+        "candidatesTokenCount": reported.output - reported.reasoning,
+        "totalTokenCount": reported.input + reported.output,
+        "cachedContentTokenCount": reported.cached,
+        "thoughtsTokenCount": reported.reasoning,
+    }
+    return {name: figure for name, figure in figures.items() if figure or name == "promptTokenCount"}
