@@ -1,6 +1,7 @@
 """Every way in which Gemini says no, and the error that it becomes. The tables are the documentation."""
 
 import asyncio
+import ssl
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from custom_components.windowed_conversation.providers.errors import (
     Unavailable,
 )
 from custom_components.windowed_conversation.providers.events import Request
+from custom_components.windowed_conversation.providers.gemini_clients import gemini
 from custom_components.windowed_conversation.providers.profile import Profile
 from custom_components.windowed_conversation.window import Message
 
@@ -214,6 +216,21 @@ async def test_server_that_is_not_there_is_unavailable(ask: Ask, byte_server: By
 
     with pytest.raises(Unavailable):
         await Heard().listen(stream)
+
+
+@over_either_client
+@pytest.mark.parametrize("url", ["http://127.0.0.1:x", "http://\x00"])
+async def test_address_that_is_none_is_a_bad_request(url: str, http_client: Any) -> None:
+    with pytest.raises(BadRequest):
+        await GeminiWire().connect(url, http_client).list_models()
+
+
+@over_either_client
+async def test_key_that_cannot_be_sent_is_a_wrong_key(http_client: Any, byte_server: ByteServer) -> None:
+    provider = gemini(byte_server.address, "schlüssel", http_client, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+
+    with pytest.raises(AuthError):
+        await provider.list_models()
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 413, 429, 500, 503])

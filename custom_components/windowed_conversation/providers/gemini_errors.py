@@ -65,6 +65,9 @@ def provider_errors(is_too_long: Callable[[], bool] = lambda: False) -> Iterator
         if type(error) is BadRequest and err.code == HTTPStatus.BAD_REQUEST and is_too_long():
             error = ContextOverflow(str(error))
         raise error from err
+    except UnicodeEncodeError as err:
+        # a request is ASCII but for the key in its headers
+        raise AuthError("the key is not one that can be sent") from err
     except _UNREADABLE as err:
         # the SDK's own models and converters raise these, and its check of an error without a code (errors.py)
         raise BadStream(f"the answer is not of the expected form ({type(err).__name__})") from err

@@ -27,6 +27,7 @@ from .errors import (
 _HTTP = tuple(import_module(name) for name in ("httpx", "httpx2") if find_spec(name))
 _TIMEOUTS: tuple[type[Exception], ...] = tuple(module.TimeoutException for module in _HTTP)
 _TRANSPORT: tuple[type[Exception], ...] = tuple(module.HTTPError for module in _HTTP)
+_INVALID_ADDRESSES: tuple[type[Exception], ...] = tuple(module.InvalidURL for module in _HTTP)
 _UNREADABLE = (json.JSONDecodeError, UnicodeDecodeError, RecursionError)
 
 _BY_STATUS: dict[int, type[ProviderError]] = {
@@ -48,6 +49,8 @@ def transport_errors() -> Iterator[None]:
         raise DeadlineExceeded("the stream fell silent") from err
     except _TRANSPORT as err:
         raise Unavailable(f"the connection broke ({type(err).__name__})") from err
+    except _INVALID_ADDRESSES as err:
+        raise BadRequest("the address is not valid") from err
     except _UNREADABLE as err:
         raise BadStream(f"the answer could not be read ({type(err).__name__})") from err
 
