@@ -4,13 +4,14 @@ Decided by type, status and code, never by message text. The messages of ours na
 a server's own text may repeat what people said.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 import openai
 
 from .errors import (
     AuthError,
+    BadRequest,
     BadStream,
     ContextOverflow,
     DeadlineExceeded,
@@ -22,14 +23,32 @@ from .errors import (
 )
 from .http_errors import error_of_status, retry_after, transport_errors
 
+# Codes of error bodies, of errors in the stream, and of failed responses (openai/types/responses/response_error.py).
 _BY_CODE: dict[str, type[ProviderError]] = {
+    "billing_hard_limit_reached": QuotaError,
+    "billing_not_active": QuotaError,
+    "bio_policy": Refused,
     "content_filter": Refused,
     "context_length_exceeded": ContextOverflow,
+    "data_residency_mismatch": BadRequest,
+    "empty_image_file": BadRequest,
     "exceed_context_size_error": ContextOverflow,
+    "image_content_policy_violation": Refused,
+    "image_file_too_large": BadRequest,
+    "image_parse_error": BadRequest,
+    "image_too_large": BadRequest,
+    "image_too_small": BadRequest,
     "insufficient_quota": QuotaError,
     "invalid_api_key": AuthError,
+    "invalid_base64_image": BadRequest,
+    "invalid_image": BadRequest,
+    "invalid_image_format": BadRequest,
+    "invalid_image_mode": BadRequest,
+    "invalid_prompt": Refused,
+    "misalignment_policy_violation": Refused,
     "rate_limit_exceeded": RateLimited,
     "server_error": Unavailable,
+    "unsupported_image_media_type": BadRequest,
 }
 
 
@@ -48,22 +67,45 @@ def provider_errors() -> Iterator[None]:
     except openai.APIResponseValidationError as err:
         raise BadStream("the answer is not of the expected form") from err
     except openai.APIError as err:
-        code = _code(err)
-        raise _BY_CODE.get(code, Unavailable)(f"error in the stream, code {code or 'none'}") from err
+        raise error_in_stream(err.code, err.type) from err
+
+
+def error_in_stream(*codes: object) -> ProviderError:
+    """Return the error for what the server says mid-stream: the first of the codes that is known counts."""
+    code = known_code(*codes)
+    return _error(_BY_CODE.get(code, Unavailable), f"error in the stream, code {code or 'none'}", code)
+
+
+def refused(reason: str) -> Refused:
+    """Return the error for an answer that the model or a filter kept back."""
+    return Refused(f"kept back, reason {reason}", reason)
+
+
+def known_code(*codes: object) -> str:
+    """Return the first code that is known, else the first if it is one at all: a text is no code."""
+    for code in codes:
+        if isinstance(code, str) and code in _BY_CODE:
+            return code
+    first = codes[0]
+    return first if isinstance(first, str) and first.isidentifier() else ""
 
 
 def _from_status(err: openai.APIStatusError) -> ProviderError:
-    status, code = err.status_code, _code(err)
+    # llama.cpp puts its code where the type belongs
+    status, code = err.status_code, known_code(err.code, err.type)
     message = f"status {status}, code {code or 'none'}"
-    kind = _BY_CODE.get(code) or error_of_status(status)
+    return _error(_BY_CODE.get(code) or error_of_status(status), message, code, _delay(err.response.headers))
+
+
+def _error(kind: type[ProviderError], message: str, code: str, delay: float | None = None) -> ProviderError:
     if kind is RateLimited:
-        return RateLimited(message, retry_after(err.response.headers))
+        return RateLimited(message, delay)
+    if kind is Refused:
+        return Refused(message, code)
     return kind(message)
 
 
-def _code(err: openai.APIError) -> str:
-    """Return the code, or the type where servers put the code there (llama.cpp does); a text is no code."""
-    for value in (err.code, err.type):
-        if isinstance(value, str) and value in _BY_CODE:
-            return value
-    return err.code if isinstance(err.code, str) and err.code.isidentifier() else ""
+def _delay(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds to wait; Azure says them in milliseconds too, which are finer."""
+    milliseconds = retry_after({"retry-after": headers.get("retry-after-ms", "")})
+    return retry_after(headers) if milliseconds is None else milliseconds / 1000

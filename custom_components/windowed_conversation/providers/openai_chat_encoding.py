@@ -1,0 +1,186 @@
+"""Chat Completions, the request: messages and tools in the format's own form. Pure.
+
+What OpenAI itself takes and what every compatible server takes is told apart here, by the dialect.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from enum import StrEnum
+from typing import Any
+
+from openai.types.chat import (
+    ChatCompletionContentPartParam,
+    ChatCompletionFunctionToolParam,
+    ChatCompletionMessageParam,
+)
+
+from ..window import Attachment, Message, Role, ToolCall
+from .events import Request, ToolSchema
+from .openai_requests import caching_parameters, data_url, effort, file_name, is_image, temperature
+from .openai_tools import sent_name, sent_parameters, within, written_arguments
+
+# A longer one, of another provider, is refused: https://github.com/vercel/ai/issues/5171
+_CALL_ID_LENGTH = 40
+
+
+class Dialect(StrEnum):
+    """Who answers. OPENAI: OpenAI itself and Azure. COMPATIBLE: anybody, who is sent what everybody takes."""
+
+    OPENAI = "openai"
+    COMPATIBLE = "compatible"
+
+
+def encode_request(request: Request, dialect: Dialect) -> dict[str, Any]:
+    """Return the parameters of a request; what the model does not take, or nobody asked for, is not among them."""
+    messages = _merged(_acceptable(message, request, dialect) for message in request.messages)
+    asked = {
+        "temperature": temperature(request),
+        **(_asked_of_openai(request) if dialect is Dialect.OPENAI else {"max_tokens": request.reply_tokens}),
+    }
+    return {
+        "model": request.model,
+        "messages": encode_messages(messages),
+        **({"tools": encode_tools(request.tools)} if request.tools else {}),
+        **{name: value for name, value in asked.items() if value is not None},
+        "stream": True,
+        "stream_options": {"include_usage": True},
+    }
+
+
+def encode_messages(messages: Iterable[Message]) -> list[ChatCompletionMessageParam]:
+    """Return the messages in the format's own form, in the same order."""
+    return [_encode_message(message) for message in messages]
+
+
+def encode_tools(tools: Iterable[ToolSchema]) -> list[ChatCompletionFunctionToolParam]:
+    """Return the tools in the format's own form, in the same order."""
+    return [
+        {
+            "type": "function",
+            "function": {
+                "name": sent_name(tool.name),
+                "description": tool.description,
+                "parameters": sent_parameters(tool),
+            },
+        }
+        for tool in tools
+    ]
+
+
+def _asked_of_openai(request: Request) -> dict[str, Any]:
+    return {
+        "max_completion_tokens": request.reply_tokens,
+        "reasoning_effort": effort(request),
+        **caching_parameters(request),
+    }
+
+
+def _acceptable(message: Message, request: Request, dialect: Dialect) -> Message:
+    """Return the message with the names and ids that are taken, and without attachments that the model cannot read.
+
+    Most messages are fine as they are; copying each of a long history would cost more than writing it.
+    """
+    if message.attachments:
+        images = request.profile.images
+        kept = tuple(each for each in message.attachments if images and _is_read(each, dialect))
+        return replace(message, attachments=kept)
+    calls = tuple(_acceptable_call(call, dialect) for call in message.tool_calls)
+    result_of = message.tool_call_id and _acceptable_id(message.tool_call_id, dialect)
+    if calls == message.tool_calls and result_of == message.tool_call_id:
+        return message
+    return replace(message, tool_calls=calls, tool_call_id=result_of)
+
+
+def _acceptable_call(call: ToolCall, dialect: Dialect) -> ToolCall:
+    call_id, name = _acceptable_id(call.id, dialect), sent_name(call.name)
+    if (call_id, name) == (call.id, call.name):
+        return call
+    return replace(call, id=call_id, name=name)
+
+
+def _is_read(attachment: Attachment, dialect: Dialect) -> bool:
+    return is_image(attachment) or dialect is Dialect.OPENAI
+
+
+def _acceptable_id(call_id: str, dialect: Dialect) -> str:
+    # a compatible server may have put something into its ids that it wants to see again
+    return within(_CALL_ID_LENGTH, call_id) if dialect is Dialect.OPENAI else call_id
+
+
+def _merged(messages: Iterable[Message]) -> Iterable[Message]:
+    """Yield the messages, one for two of the same role in a row: chat templates of llama.cpp refuse those.
+
+    An assistant's message that says nothing and calls nothing is left out.
+    """
+    last: Message | None = None
+    for message in messages:
+        if message.role is Role.ASSISTANT and not message.content and not message.tool_calls:
+            continue
+        if last and _go_together(last, message):
+            last = _together(last, message)
+            continue
+        if last:
+            yield last
+        last = message
+    if last:
+        yield last
+
+
+def _go_together(first: Message, second: Message) -> bool:
+    return first.role is second.role is not Role.TOOL and not first.tool_calls
+
+
+def _together(first: Message, second: Message) -> Message:
+    return replace(
+        first,
+        content="\n\n".join(filter(None, (first.content, second.content))),
+        tool_calls=second.tool_calls,
+        attachments=(*first.attachments, *second.attachments),
+    )
+
+
+def _encode_message(message: Message) -> ChatCompletionMessageParam:
+    match message.role:
+        case Role.SYSTEM:
+            return {"role": "system", "content": message.content}
+        case Role.USER:
+            return {"role": "user", "content": _encode_parts(message) if message.attachments else message.content}
+        case Role.TOOL:
+            return {
+                "role": "tool",
+                "tool_call_id": message.tool_call_id or "",
+                "content": message.content,
+            }
+        case Role.ASSISTANT:
+            return _encode_assistant(message)
+
+
+def _encode_parts(message: Message) -> list[ChatCompletionContentPartParam]:
+    parts: list[ChatCompletionContentPartParam] = []
+    if message.content:
+        parts.append({"type": "text", "text": message.content})
+    parts.extend(_encode_attachment(attachment) for attachment in message.attachments)
+    return parts
+
+
+def _encode_attachment(attachment: Attachment) -> ChatCompletionContentPartParam:
+    if is_image(attachment):
+        return {"type": "image_url", "image_url": {"url": data_url(attachment)}}
+    return {"type": "file", "file": {"filename": file_name(attachment), "file_data": data_url(attachment)}}
+
+
+def _encode_assistant(message: Message) -> ChatCompletionMessageParam:
+    if not message.tool_calls:
+        return {"role": "assistant", "content": message.content}
+    return {
+        "role": "assistant",
+        "content": message.content or None,
+        "tool_calls": [
+            {
+                "type": "function",
+                "id": call.id,
+                "function": {"name": call.name, "arguments": written_arguments(call.arguments)},
+            }
+            for call in message.tool_calls
+        ],
+    }

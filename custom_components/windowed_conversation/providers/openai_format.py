@@ -1,0 +1,112 @@
+"""What both OpenAI formats share as providers: one request, the stream that answers it, and the list of models.
+
+How a request is written and what an event means is each format's own.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from typing import Any, Protocol
+
+from openai import AsyncOpenAI, AsyncStream
+from openai.resources.models import AsyncModels
+
+from .errors import BadStream, ProviderError
+from .events import Event, ListedModel, Request
+from .openai_errors import provider_errors
+from .openai_requests import caching_parameters
+
+_MODEL_LIST_TIMEOUT = 10.0
+
+_NO_HEADERS: Mapping[str, Any] = {}
+
+
+class Decoder(Protocol):
+    """Reads one answer, event by event."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Return whether the terminal marker has been read."""
+        ...
+
+    def on_event(self, event: Any) -> Iterator[Event]:
+        """Yield what an event of the SDK means. The SDK does not check what it parses: any field may be of any type."""
+        ...
+
+    def on_end(self) -> Iterator[Event]:
+        """Yield the usage and the terminal event; raises what the end of the stream means."""
+        ...
+
+
+class OpenAIFormat(ABC):
+    """A provider over an `AsyncOpenAI` client, which stays its owner's; `headers` go out with every request."""
+
+    name: str
+
+    def __init__(self, client: AsyncOpenAI, *, headers: Mapping[str, Any] = _NO_HEADERS) -> None:
+        self._headers = dict(headers)
+        # The client imports this where it is first asked for, which would be in the event loop.
+        self._models = AsyncModels(client)
+
+    @abstractmethod
+    async def _send(self, request: Request) -> AsyncStream[Any]:
+        """Send the request and return the SDK's stream."""
+
+    @abstractmethod
+    def _decoder(self, request: Request) -> Decoder:
+        """Return what reads the answer."""
+
+    async def stream(self, request: Request) -> AsyncGenerator[Event]:
+        """See `Provider.stream`."""
+        decoder = self._decoder(request)
+        with provider_errors():
+            answer = await self._send(request)
+            async with answer:
+                try:
+                    async for event in answer:
+                        for decoded in _decoded(decoder, event):
+                            yield decoded
+                except ProviderError:
+                    raise
+                except Exception:
+                    # the answer is whole: a connection that breaks after it costs at most the usage
+                    if not decoder.is_whole:
+                        raise
+        for decoded in decoder.on_end():
+            yield decoded
+
+    def caching(self, request: Request) -> Mapping[str, Any]:
+        """See `Provider.caching`."""
+        return caching_parameters(request)
+
+    async def list_models(self) -> list[ListedModel]:
+        """See `Provider.list_models`."""
+        with provider_errors():
+            try:
+                page = await self._models.list(timeout=_MODEL_LIST_TIMEOUT, extra_headers=self._headers)
+            except AttributeError as err:
+                # the SDK takes any text and any JSON for a page, and then finds that it is none
+                raise BadStream("the server does not list models") from err
+        models = getattr(page, "data", None)
+        if not isinstance(models, list) or not all(isinstance(getattr(m, "id", None), str) for m in models):
+            raise BadStream("the server does not list models")
+        return [ListedModel(model_id) for model_id in sorted(model.id for model in models)]
+
+
+def text_of(value: object) -> str:
+    """Return a text, empty for null; raises `TypeError` for anything else."""
+    if not isinstance(value, str | None):
+        raise TypeError("not a text")
+    return value or ""
+
+
+def tokens_of(figures: object, name: str) -> int:
+    """Return a figure; what is no number counts as none, for a figure must not cost the answer."""
+    value = getattr(figures, name, None)
+    return value if isinstance(value, int) else 0
+
+
+def _decoded(decoder: Decoder, event: Any) -> list[Event]:
+    try:
+        return list(decoder.on_event(event))
+    except (AttributeError, TypeError, ValueError) as err:
+        raise BadStream(f"an event is not of the expected form ({type(err).__name__})") from err

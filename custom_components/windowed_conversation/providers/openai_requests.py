@@ -1,0 +1,74 @@
+"""What requests in both OpenAI formats have in common: attachments, effort, and what is asked of the prompt cache."""
+
+from base64 import b64encode
+from collections.abc import Callable, Mapping
+from functools import cache
+import inspect
+from typing import Any
+
+from ..window import Attachment
+from .events import Request
+from .openai_tools import within
+from .profile import Caching, ReasoningStyle
+
+_CACHE_KEY_LENGTH = 64
+_MIME_TYPES = {"image/jpg": "image/jpeg"}
+
+# https://platform.openai.com/docs/guides/prompt-caching: models before 5.6 keep a prefix for a day where asked to,
+# later ones write a prefix by themselves (mode implicit) and keep it for half an hour at least.
+_RETENTION = {"prompt_cache_retention": "24h"}
+_OPTIONS = {"prompt_cache_options": {"mode": "implicit", "ttl": "30m"}}
+_CACHING: Mapping[Caching, Mapping[str, Any]] = {
+    Caching.KEY: {},
+    Caching.RETENTION: _RETENTION,
+    Caching.OPTIONS: _OPTIONS,
+}
+
+
+def is_image(attachment: Attachment) -> bool:
+    """Return whether an attachment is sent as an image, not as a file."""
+    return attachment.mime_type.startswith("image/")
+
+
+def data_url(attachment: Attachment) -> str:
+    """Return an attachment's bytes as a URL."""
+    mime_type = _MIME_TYPES.get(attachment.mime_type, attachment.mime_type)
+    return f"data:{mime_type};base64,{b64encode(attachment.data).decode()}"
+
+
+def file_name(attachment: Attachment) -> str:
+    """Return the name of a file; both formats insist on one."""
+    return attachment.name or f"attachment.{attachment.mime_type.rpartition('/')[2]}"
+
+
+def effort(request: Request) -> str | None:
+    """Return the effort that the request asks for, None where the model takes none."""
+    takes_it = request.profile.reasoning is ReasoningStyle.EFFORT
+    return request.effort.value if takes_it and request.effort else None
+
+
+def temperature(request: Request) -> float | None:
+    """Return the temperature that the request asks for, None where the model takes none."""
+    return request.temperature if request.profile.sampling else None
+
+
+def caching_parameters(request: Request) -> dict[str, Any]:
+    """Return what the request asks of the prompt cache."""
+    asked = _CACHING.get(request.profile.caching)
+    if asked is None:
+        return {}
+    key = {"prompt_cache_key": within(_CACHE_KEY_LENGTH, request.cache_key)} if request.cache_key else {}
+    return {**key, **asked}
+
+
+def known_to(method: Callable[..., Any], parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return arguments for a method of the SDK; what the installed one does not know goes into the body as it is."""
+    known = _names(method)
+    arguments = {name: value for name, value in parameters.items() if name in known}
+    unknown = {name: value for name, value in parameters.items() if name not in known}
+    return {**arguments, "extra_body": unknown} if unknown else arguments
+
+
+@cache
+def _names(method: Callable[..., Any]) -> frozenset[str]:
+    return frozenset(inspect.signature(method).parameters)

@@ -1,0 +1,262 @@
+"""Chat Completions in two dialects: what OpenAI itself is asked for, and what every compatible server is spared."""
+
+from base64 import b64encode
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any
+
+from openai.types.chat.completion_create_params import CompletionCreateParamsStreaming
+from pydantic import TypeAdapter
+import pytest
+
+from custom_components.windowed_conversation.providers.errors import Refused
+from custom_components.windowed_conversation.providers.events import CountsTokens, Request, ToolSchema, Usage
+from custom_components.windowed_conversation.providers.openai_chat_encoding import Dialect
+from custom_components.windowed_conversation.providers.profile import (
+    UNKNOWN_MODEL,
+    Caching,
+    Effort,
+    Profile,
+    ReasoningStyle,
+)
+from custom_components.windowed_conversation.window import Attachment, Message, Native, ToolCall
+
+from .byte_server import ByteServer
+from .heard import Heard
+from .wires.chat import DONE, ChatWire, chunk
+from .wires.parts import End, Reasoning, Text
+
+PARAMETERS = TypeAdapter(CompletionCreateParamsStreaming)
+REASONS = Profile(sampling=False, reasoning=ReasoningStyle.EFFORT, caching=Caching.RETENTION, images=True)
+SEES = replace(UNKNOWN_MODEL, images=True)
+ASKED = {"model": "a-model", "stream": True, "stream_options": {"include_usage": True}}
+HELLO = {"role": "user", "content": "hello"}
+IMAGE = Attachment("image/png", b"\x89PNG", "door.png")
+PDF = Attachment("application/pdf", b"%PDF", "manual.pdf")
+
+in_either_dialect = pytest.mark.parametrize("dialect", Dialect)
+
+type Send = Callable[..., Awaitable[Any]]
+
+
+@pytest.fixture
+def sent(http_client: Any, byte_server: ByteServer) -> Send:
+    """Send the request and return the body that the server gets, which is one that the SDK's types allow."""
+
+    async def sent(dialect: Dialect, *messages: Message, **fields: Any) -> Any:
+        wire = ChatWire(dialect)
+        byte_server.reply(*wire.answer(Text(("hello",))))
+        provider = wire.connect(byte_server.address, http_client)
+        await Heard().listen(provider.stream(Request("a-model", messages, **fields)))
+        PARAMETERS.validate_python(byte_server.requests[-1])
+        return byte_server.requests[-1]
+
+    return sent
+
+
+async def test_openai_is_asked_in_its_own_words(sent: Send) -> None:
+    body = await sent(
+        Dialect.OPENAI,
+        Message.user("hello"),
+        profile=REASONS,
+        cache_key="agent-1",
+        reply_tokens=3000,
+        effort=Effort.LOW,
+        temperature=0.5,
+    )
+
+    assert body == {
+        **ASKED,
+        "messages": [HELLO],
+        "max_completion_tokens": 3000,
+        "reasoning_effort": "low",
+        "prompt_cache_key": "agent-1",
+        "prompt_cache_retention": "24h",
+    }
+
+
+async def test_openai_is_not_asked_for_what_its_model_does_not_take(sent: Send) -> None:
+    profile = replace(UNKNOWN_MODEL, caching=Caching.OPTIONS)
+    body = await sent(Dialect.OPENAI, Message.user("hello"), profile=profile, effort=Effort.LOW, temperature=0.5)
+
+    assert body == {
+        **ASKED,
+        "messages": [HELLO],
+        "temperature": 0.5,
+        "prompt_cache_options": {"mode": "implicit", "ttl": "30m"},
+    }
+
+
+async def test_compatible_server_is_asked_for_what_everybody_takes(sent: Send) -> None:
+    body = await sent(
+        Dialect.COMPATIBLE,
+        Message.user("hello"),
+        profile=replace(REASONS, sampling=True),
+        cache_key="agent-1",
+        reply_tokens=3000,
+        effort=Effort.LOW,
+        temperature=0.5,
+    )
+
+    assert body == {**ASKED, "messages": [HELLO], "temperature": 0.5, "max_tokens": 3000}
+
+
+@pytest.mark.parametrize(
+    ("dialect", "asked"),
+    [
+        (Dialect.OPENAI, {"prompt_cache_key": "k", "prompt_cache_retention": "24h"}),
+        (Dialect.COMPATIBLE, {}),
+    ],
+)
+async def test_record_of_the_caching_is_what_was_asked(
+    dialect: Dialect, asked: dict[str, Any], http_client: Any, byte_server: ByteServer
+) -> None:
+    provider = ChatWire(dialect).connect(byte_server.address, http_client)
+
+    assert provider.caching(Request("a-model", (), profile=REASONS, cache_key="k")) == asked
+
+
+@in_either_dialect
+async def test_image_is_sent_to_a_model_that_sees(dialect: Dialect, sent: Send) -> None:
+    body = await sent(dialect, Message.user("who is there?", attachments=(IMAGE,)), profile=SEES)
+
+    url = f"data:image/png;base64,{b64encode(IMAGE.data).decode()}"
+    assert body["messages"][0]["content"] == [
+        {"type": "text", "text": "who is there?"},
+        {"type": "image_url", "image_url": {"url": url}},
+    ]
+
+
+@in_either_dialect
+async def test_image_is_not_sent_to_a_model_that_does_not_see(dialect: Dialect, sent: Send) -> None:
+    body = await sent(dialect, Message.user("who is there?", attachments=(IMAGE, PDF)))
+
+    assert body["messages"] == [{"role": "user", "content": "who is there?"}]
+
+
+async def test_file_is_sent_to_openai(sent: Send) -> None:
+    body = await sent(Dialect.OPENAI, Message.user("", attachments=(PDF,)), profile=SEES)
+
+    data = f"data:application/pdf;base64,{b64encode(PDF.data).decode()}"
+    assert body["messages"][0]["content"] == [
+        {"type": "file", "file": {"filename": "manual.pdf", "file_data": data}},
+    ]
+
+
+async def test_file_is_not_sent_to_a_compatible_server(sent: Send) -> None:
+    body = await sent(Dialect.COMPATIBLE, Message.user("read this", attachments=(IMAGE, PDF)), profile=SEES)
+
+    assert [part["type"] for part in body["messages"][0]["content"]] == ["text", "image_url"]
+
+
+@in_either_dialect
+async def test_messages_of_one_role_in_a_row_become_one(dialect: Dialect, sent: Send) -> None:
+    call = ToolCall("call_1", "time", {})
+    body = await sent(
+        dialect,
+        Message.user("hello"),
+        Message.user("are you there?", attachments=(IMAGE,)),
+        Message.assistant(""),
+        Message.user("hello?"),
+        Message.assistant("Yes."),
+        Message.assistant("I look.", tool_calls=(call,)),
+        Message.tool("call_1", "time", "8"),
+        Message.assistant("Eight."),
+        profile=SEES,
+    )
+
+    assert [message["role"] for message in body["messages"]] == ["user", "assistant", "tool", "assistant"]
+    assert body["messages"][0]["content"][0]["text"] == "hello\n\nare you there?\n\nhello?"
+    assert body["messages"][0]["content"][1]["type"] == "image_url"
+    assert body["messages"][1]["content"] == "Yes.\n\nI look."
+    assert [each["id"] for each in body["messages"][1]["tool_calls"]] == ["call_1"]
+
+
+async def test_results_in_a_row_stay_apart(sent: Send) -> None:
+    calls = (ToolCall("call_1", "time", {}), ToolCall("call_2", "time", {}))
+    results = (Message.tool("call_1", "time", "8"), Message.tool("call_2", "time", "9"))
+
+    body = await sent(Dialect.COMPATIBLE, Message.user("hello"), Message.assistant(tool_calls=calls), *results)
+
+    assert [message.get("tool_call_id") for message in body["messages"]] == [None, None, "call_1", "call_2"]
+
+
+@pytest.mark.parametrize(("dialect", "longest"), [(Dialect.OPENAI, 40), (Dialect.COMPATIBLE, 100)])
+async def test_long_ids_are_only_too_long_for_openai(dialect: Dialect, longest: int, sent: Send) -> None:
+    call = ToolCall("x" * 100, "time", {})
+
+    body = await sent(
+        dialect, Message.user("hello"), Message.assistant(tool_calls=(call,)), Message.tool("x" * 100, "time", "8")
+    )
+
+    assert body["messages"][1]["tool_calls"][0]["id"] == body["messages"][2]["tool_call_id"]
+    assert len(body["messages"][2]["tool_call_id"]) == longest
+
+
+@in_either_dialect
+async def test_tool_of_any_name_can_be_offered_and_called(
+    dialect: Dialect, http_client: Any, byte_server: ByteServer
+) -> None:
+    wire, tool = ChatWire(dialect), ToolSchema("home.turn on", "", {"type": "object", "oneOf": []})
+    said = (
+        Message.user("hello"),
+        Message.assistant(tool_calls=(ToolCall("call_1", tool.name, {}),)),
+        Message.tool("call_1", tool.name, "{}"),
+    )
+    request = Request("a-model", said, (tool,))
+    provider = wire.connect(byte_server.address, http_client)
+    byte_server.reply(*wire.answer(Text(("hello",))))
+    await Heard().listen(provider.stream(request))
+    offered = byte_server.requests[-1]["tools"][0]["function"]
+
+    function = {"name": offered["name"], "arguments": "{}"}
+    called = chunk({"tool_calls": [{"index": 0, "id": "call_2", "type": "function", "function": function}]})
+    byte_server.reply(called, chunk({}, "tool_calls"), DONE)
+    heard = await Heard().listen(provider.stream(request))
+
+    assert offered["parameters"] == {"type": "object"}
+    assert byte_server.requests[-1]["messages"][1]["tool_calls"][0]["function"]["name"] == offered["name"]
+    assert heard.called == [("home.turn on", {})]
+
+
+async def test_residue_of_others_is_not_sent(sent: Send) -> None:
+    native = Native("openai_responses", "a-model", [{"type": "reasoning", "id": "rs_1", "encrypted_content": "x"}])
+
+    body = await sent(Dialect.OPENAI, Message.user("hello"), Message.assistant("Hello.", native=native))
+
+    assert body["messages"][1] == {"role": "assistant", "content": "Hello."}
+
+
+async def test_usage_says_what_was_cached_written_and_thought(http_client: Any, byte_server: ByteServer) -> None:
+    used = Usage(input=100, cached=60, output=20, cache_written=30, reasoning=12)
+    byte_server.reply(*ChatWire().answer(Reasoning(("hm",)), Text(("Hello.",)), usage=used))
+
+    heard = await Heard().listen(
+        ChatWire().connect(byte_server.address, http_client).stream(Request("a-model", (Message.user("hello"),)))
+    )
+
+    assert heard.usages == [used]
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (ChatWire().answer(end=End.REFUSED), "refusal"),
+        ([chunk({"content": "once"}), chunk({}, "content_filter"), DONE], "content_filter"),
+    ],
+)
+async def test_refusal_has_the_providers_reason(
+    answer: list[bytes], reason: str, http_client: Any, byte_server: ByteServer
+) -> None:
+    byte_server.reply(*answer)
+
+    with pytest.raises(Refused) as caught:
+        await Heard().listen(
+            ChatWire().connect(byte_server.address, http_client).stream(Request("a-model", (Message.user("hello"),)))
+        )
+
+    assert caught.value.reason == reason
+
+
+async def test_format_has_nobody_to_count_its_tokens(http_client: Any, byte_server: ByteServer) -> None:
+    assert not isinstance(ChatWire().connect(byte_server.address, http_client), CountsTokens)
