@@ -1,0 +1,71 @@
+"""The Responses format: OpenAI itself and Azure.
+
+How a request is written lives in `openai_responses_encoding`, what an answer means in `openai_responses_decoding`. Who
+builds the client, and with which key, is not decided here.
+"""
+
+from collections.abc import Mapping
+from typing import Any, override
+
+from openai import AsyncOpenAI, AsyncStream, BadRequestError
+from openai.resources.responses import AsyncResponses
+from openai.resources.responses.input_tokens import AsyncInputTokens
+from openai.types.responses import ResponseStreamEvent
+
+from .errors import BadStream
+from .events import Request
+from .openai_errors import provider_errors
+from .openai_format import OpenAIFormat
+from .openai_requests import known_to
+from .openai_responses_decoding import ResponseDecoder
+from .openai_responses_encoding import encode_prompt, encode_request, without_residue
+
+
+class Responses(OpenAIFormat):
+    """Responses over an `AsyncOpenAI` client, which stays its owner's.
+
+    What one server encrypted another cannot read, so a server other than OpenAI's own has a `name` of its own.
+    """
+
+    name = "openai_responses"
+
+    def __init__(
+        self, client: AsyncOpenAI, *, name: str | None = None, headers: Mapping[str, Any] | None = None
+    ) -> None:
+        super().__init__(client, headers=headers or {})
+        self.name = name or self.name
+        self._responses = AsyncResponses(client)
+        self._input_tokens = AsyncInputTokens(client)
+
+    async def count_tokens(self, request: Request) -> int:
+        """See `CountsTokens.count_tokens`."""
+        parameters = known_to(AsyncInputTokens.count, encode_prompt(request, self.name))
+        with provider_errors():
+            counted = await self._input_tokens.count(**parameters, extra_headers=self._headers)
+        tokens = getattr(counted, "input_tokens", None)
+        if not isinstance(tokens, int):
+            raise BadStream("the server does not count tokens")
+        return tokens
+
+    @override
+    async def _send(self, request: Request) -> AsyncStream[ResponseStreamEvent]:
+        try:
+            return await self._create(request)
+        except BadRequestError as err:
+            # The key is of another organization by now. Nothing was said yet, and without the residue the history is
+            # true all the same: https://github.com/openai/codex/issues/8145
+            plain = without_residue(request)
+            if err.code != "invalid_encrypted_content" or plain == request:
+                raise
+            return await self._create(plain)
+
+    async def _create(self, request: Request) -> AsyncStream[ResponseStreamEvent]:
+        parameters = known_to(AsyncResponses.create, encode_request(request, self.name))
+        answer: AsyncStream[ResponseStreamEvent] = await self._responses.create(
+            **parameters, extra_headers=self._headers
+        )
+        return answer
+
+    @override
+    def _decoder(self, request: Request) -> ResponseDecoder:
+        return ResponseDecoder(request)

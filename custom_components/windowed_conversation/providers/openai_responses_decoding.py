@@ -1,0 +1,182 @@
+"""Responses, the answer: the SDK's events in, ours out. One small method per event; nothing is asked here.
+
+The order is: `response.created`, each item of the output from `output_item.added` to `output_item.done`, and one
+terminal event. A function call is read from its `output_item.done`, which has all of it. Other events say nothing new.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NoReturn
+
+from ..window import ToolCall
+from .characters import WholeCharacters
+from .errors import BadStream, Incomplete, ProviderError
+from .events import Event, Finished, FinishReason, ReasoningDelta, Request, TextDelta, ToolCallDone, Usage
+from .openai_errors import error_in_stream, refused
+from .openai_format import text_of, tokens_of
+from .openai_tools import CallIds, own_names, read_arguments
+
+type _Handler = Callable[[Any], Iterable[Event]]
+type _Item = dict[str, Any]
+
+# Items that only the server that wrote them can read.
+_ENCRYPTED = ("reasoning", "compaction")
+
+
+class ResponseDecoder:
+    """Reads one answer. Its residue are the items of the output in their order, text and arguments left out.
+
+    A message is there as where its text starts and ends in the whole text (characters), a call as its id.
+    """
+
+    def __init__(self, request: Request) -> None:
+        self.is_whole = False
+        self._ids = CallIds(request.messages)
+        self._own_names = own_names(request.tools)
+        self._text = WholeCharacters()
+        self._reasoning = WholeCharacters()
+        self._length = 0
+        self._spans: dict[int, tuple[int, int]] = {}
+        self._items: dict[int, _Item] = {}
+        self._usage: Usage | None = None
+        self._calls = False
+        self._half_a_call = False
+        self._refused = False
+        self._error: ProviderError | None = None
+        self._handlers: dict[str, _Handler] = {
+            "response.output_item.added": self._on_item_added,
+            "response.output_text.delta": self._on_text,
+            "response.reasoning_summary_text.delta": self._on_reasoning,
+            "response.reasoning_text.delta": self._on_reasoning,
+            "response.refusal.delta": self._on_refusal,
+            "response.refusal.done": self._on_refusal,
+            "response.output_item.done": self._on_item_done,
+            "response.completed": self._on_completed,
+            "response.incomplete": self._on_incomplete,
+            "response.failed": self._on_failed,
+            "error": self._on_error,
+        }
+
+    def on_event(self, event: Any) -> Iterator[Event]:
+        """See `Decoder.on_event`."""
+        if handler := self._handlers.get(event.type):
+            yield from handler(event)
+
+    def on_end(self) -> Iterator[Event]:
+        """See `Decoder.on_end`."""
+        if self._usage:
+            yield self._usage
+        if not self.is_whole:
+            raise BadStream("the stream ended without a terminal event")
+        if self._error:
+            raise self._error
+        if self._refused:
+            raise refused("refusal")
+        if self._half_a_call:
+            raise BadStream("a tool call is not whole")
+        reason = FinishReason.TOOL_CALLS if self._calls else FinishReason.STOP
+        yield Finished(reason, "completed", self._residue())
+
+    def _on_item_added(self, event: Any) -> Iterator[Event]:
+        # a commentary before the final answer is a paragraph of its own
+        if event.item.type == "message" and getattr(event.item, "phase", None) and self._length:
+            yield self._said("\n\n")
+
+    def _on_text(self, event: Any) -> Iterator[Event]:
+        if text := self._text.feed(text_of(event.delta)):
+            at = self._place(event)
+            start, _ = self._spans.get(at, (self._length, 0))
+            yield self._said(text)
+            self._spans[at] = start, self._length
+
+    def _on_reasoning(self, event: Any) -> Iterator[Event]:
+        if text := self._reasoning.feed(text_of(event.delta)):
+            yield ReasoningDelta(text)
+
+    def _on_refusal(self, _: Any) -> tuple[()]:
+        self._refused = True
+        return ()
+
+    def _on_item_done(self, event: Any) -> Iterator[Event]:
+        item, at = event.item, self._place(event)
+        # what cannot be sent back leaves its type: the reasoning before it is of no use without it
+        self._items[at] = {"type": text_of(item.type)}
+        if item.type == "function_call":
+            yield from self._on_call(item, at)
+        elif item.type == "message":
+            start, end = self._spans.get(at, (self._length, self._length))
+            self._items[at].update(start=start, end=end, **_given(item, "phase"))
+        elif item.type in _ENCRYPTED and item.encrypted_content:
+            self._items[at].update(_given(item, "id", "encrypted_content"))
+            if item.type == "reasoning":
+                self._items[at]["summary"] = _summary(item)
+
+    def _on_call(self, item: Any, at: int) -> Iterator[Event]:
+        arguments, name = read_arguments(text_of(item.arguments)), text_of(item.name)
+        if arguments is None or not name:
+            # cut off by a limit, or broken: the terminal event tells
+            self._half_a_call = True
+            return
+        call = ToolCall(self._ids.take(text_of(item.call_id)), self._own_names.get(name, name), arguments)
+        self._calls = True
+        self._items[at]["call_id"] = call.id
+        yield ToolCallDone(call)
+
+    def _on_completed(self, event: Any) -> tuple[()]:
+        self._end(event.response)
+        return ()
+
+    def _on_incomplete(self, event: Any) -> tuple[()]:
+        reason = text_of(getattr(event.response.incomplete_details, "reason", None))
+        filtered = reason == "content_filter"
+        self._error = refused(reason) if filtered else Incomplete("the answer was cut off at a limit")
+        self._end(event.response)
+        return ()
+
+    def _on_failed(self, event: Any) -> tuple[()]:
+        error = event.response.error
+        self._error = error_in_stream(getattr(error, "code", None), getattr(error, "type", None))
+        self._end(event.response)
+        return ()
+
+    def _on_error(self, event: Any) -> NoReturn:
+        raise error_in_stream(getattr(event, "code", None))
+
+    def _end(self, response: Any) -> None:
+        self.is_whole = True
+        if usage := getattr(response, "usage", None):
+            self._usage = _usage(usage)
+
+    def _place(self, event: Any) -> int:
+        """Return the place of the event's item in the output, which is the next where the server does not say."""
+        place = event.output_index
+        return place if isinstance(place, int) else len(self._items)
+
+    def _said(self, text: str) -> TextDelta:
+        self._length += len(text)
+        return TextDelta(text)
+
+    def _residue(self) -> list[_Item] | None:
+        """Return the items, None where any other provider could send back as much."""
+        items = [self._items[at] for at in sorted(self._items)]
+        return items if any("encrypted_content" in item or "phase" in item for item in items) else None
+
+
+def _given(item: Any, *names: str) -> _Item:
+    values = {name: text_of(getattr(item, name, None)) for name in names}
+    return {name: value for name, value in values.items() if value}
+
+
+def _summary(item: Any) -> list[_Item]:
+    texts = (WholeCharacters().feed(text_of(part.text)) for part in item.summary or ())
+    return [{"type": "summary_text", "text": text} for text in texts]
+
+
+def _usage(usage: object) -> Usage:
+    read, written = (getattr(usage, name, None) for name in ("input_tokens_details", "output_tokens_details"))
+    return Usage(
+        input=tokens_of(usage, "input_tokens"),
+        cached=tokens_of(read, "cached_tokens"),
+        output=tokens_of(usage, "output_tokens"),
+        cache_written=tokens_of(read, "cache_write_tokens"),
+        reasoning=tokens_of(written, "reasoning_tokens"),
+    )

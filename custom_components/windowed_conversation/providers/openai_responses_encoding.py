@@ -1,0 +1,164 @@
+"""Responses, the request: instructions, input items and tools in the format's own form. Pure.
+
+Nothing is stored by the server, so everything is sent each time: a reasoning item goes back encrypted, directly before
+the item that it led to. Those are sent without their ids, which binds none of them to a reasoning item that is gone.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from openai.types.responses import (
+    EasyInputMessageParam,
+    FunctionToolParam,
+    ResponseFunctionToolCallParam,
+    ResponseInputContentParam,
+    ResponseInputItemParam,
+)
+
+from ..window import Attachment, Message, Role, ToolCall
+from .events import Request, ToolSchema
+from .openai_requests import caching_parameters, data_url, effort, file_name, is_image, temperature
+from .openai_tools import sent_name, sent_parameters, within, written_arguments
+from .profile import ReasoningStyle
+
+# A longer one is refused, of whoever it is: https://github.com/openai/codex/issues/14355
+_CALL_ID_LENGTH = 64
+
+
+def encode_request(request: Request, provider: str) -> dict[str, Any]:
+    """Return the parameters of a request; residue is sent where `provider` and the request's model made it."""
+    reasons = request.profile.reasoning is ReasoningStyle.EFFORT
+    asked = {"max_output_tokens": request.reply_tokens, "temperature": temperature(request)}
+    return {
+        **encode_prompt(request, provider),
+        **({"include": ["reasoning.encrypted_content"]} if reasons else {}),
+        **{name: value for name, value in asked.items() if value is not None},
+        **caching_parameters(request),
+        "store": False,
+        "stream": True,
+    }
+
+
+def encode_prompt(request: Request, provider: str) -> dict[str, Any]:
+    """Return the parameters that cost input tokens, which are those that the counting endpoint takes."""
+    spoken = [message for message in request.messages if message.role is not Role.SYSTEM]
+    instructions = "\n\n".join(message.content for message in request.messages if message.role is Role.SYSTEM)
+    thinks = effort(request)
+    return {
+        "model": request.model,
+        **({"instructions": instructions} if instructions else {}),
+        "input": [item for message in spoken for item in _encode_message(message, request, provider)],
+        **({"tools": encode_tools(request.tools), "parallel_tool_calls": True} if request.tools else {}),
+        **({"reasoning": {"effort": thinks}} if thinks else {}),
+    }
+
+
+def encode_tools(tools: Iterable[ToolSchema]) -> list[FunctionToolParam]:
+    """Return the tools in the format's own form, in the same order."""
+    return [
+        {
+            "type": "function",
+            "name": sent_name(tool.name),
+            "description": tool.description,
+            "parameters": sent_parameters(tool),
+            "strict": False,
+        }
+        for tool in tools
+    ]
+
+
+def without_residue(request: Request) -> Request:
+    """Return the request as another provider would write it."""
+    return replace(request, messages=tuple(replace(message, native=None) for message in request.messages))
+
+
+def _encode_message(message: Message, request: Request, provider: str) -> Iterator[ResponseInputItemParam]:
+    match message.role:
+        case Role.TOOL:
+            call_id = within(_CALL_ID_LENGTH, message.tool_call_id or "")
+            yield {"type": "function_call_output", "call_id": call_id, "output": message.content}
+        case Role.ASSISTANT:
+            yield from _encode_assistant(message, _residue(message, request, provider))
+        case _:
+            yield _encode_user(message, images=request.profile.images)
+
+
+def _encode_user(message: Message, *, images: bool) -> EasyInputMessageParam:
+    if not (message.attachments and images):
+        return {"type": "message", "role": "user", "content": message.content}
+    parts: list[ResponseInputContentParam] = []
+    if message.content:
+        parts.append({"type": "input_text", "text": message.content})
+    parts.extend(_encode_attachment(attachment) for attachment in message.attachments)
+    return {"type": "message", "role": "user", "content": parts}
+
+
+def _encode_attachment(attachment: Attachment) -> ResponseInputContentParam:
+    if is_image(attachment):
+        return {"type": "input_image", "image_url": data_url(attachment), "detail": "auto"}
+    return {"type": "input_file", "filename": file_name(attachment), "file_data": data_url(attachment)}
+
+
+def _residue(message: Message, request: Request, provider: str) -> Sequence[Mapping[str, Any]]:
+    native = message.native
+    if not native or (native.provider, native.model) != (provider, request.model):
+        return ()
+    return native.value if isinstance(native.value, list) else ()
+
+
+def _encode_assistant(message: Message, residue: Sequence[Mapping[str, Any]]) -> Iterator[ResponseInputItemParam]:
+    """Yield the message's items: in the order of the residue, and after them what it does not know of.
+
+    Reasoning whose following item is gone is left out: the server would refuse it.
+    """
+    texts = _texts(message.content, residue)
+    calls = {call.id: _encode_call(call) for call in message.tool_calls}
+    reasoning: list[Any] = []
+    for at, entry in enumerate(residue):
+        follower: Any = None
+        match entry:
+            case {"type": "reasoning", "encrypted_content": _}:
+                reasoning.append(entry)
+                continue
+            case {"type": "compaction", "encrypted_content": _}:
+                # it holds what came before it
+                reasoning, follower = [], entry
+            case {"type": "message"}:
+                follower = _encode_text(texts.pop(at, ""), entry.get("phase"))
+            case {"type": "function_call", "call_id": call_id}:
+                follower = calls.pop(call_id, None)
+        if follower:
+            yield from (*reasoning, follower)
+        reasoning = []
+    yield from filter(None, (_encode_text(text) for text in texts.values()))
+    yield from calls.values()
+
+
+def _texts(content: str, residue: Sequence[Mapping[str, Any]]) -> dict[int, str]:
+    """Return the text of each message in the residue by its place there.
+
+    What was kept back from the user is not in the content: then it is all in one piece, in the last message.
+    """
+    messages = {at: entry for at, entry in enumerate(residue) if entry["type"] == "message"}
+    if not messages:
+        return {-1: content}
+    if max(entry["end"] for entry in messages.values()) != len(content):
+        return {max(messages): content}
+    return {at: content[entry["start"] : entry["end"]] for at, entry in messages.items()}
+
+
+def _encode_text(text: str, phase: Any = None) -> EasyInputMessageParam | None:
+    if not text:
+        return None
+    item: EasyInputMessageParam = {"type": "message", "role": "assistant", "content": text}
+    return {**item, "phase": phase} if phase else item
+
+
+def _encode_call(call: ToolCall) -> ResponseFunctionToolCallParam:
+    return {
+        "type": "function_call",
+        "call_id": within(_CALL_ID_LENGTH, call.id),
+        "name": sent_name(call.name),
+        "arguments": written_arguments(call.arguments),
+    }

@@ -1,0 +1,526 @@
+"""What the events of a Responses stream mean: the answer, its residue, and every way that it ends."""
+
+from collections.abc import AsyncIterator, Callable
+import importlib
+import pkgutil
+from typing import Any, Literal, get_args, get_origin
+
+from openai.types import responses as event_types
+import pytest
+
+from custom_components.windowed_conversation.providers.errors import (
+    BadRequest,
+    BadStream,
+    ContextOverflow,
+    Incomplete,
+    ProviderError,
+    QuotaError,
+    RateLimited,
+    Refused,
+    Unavailable,
+)
+from custom_components.windowed_conversation.providers.events import (
+    Event,
+    Finished,
+    FinishReason,
+    Request,
+    ToolSchema,
+    Usage,
+)
+from custom_components.windowed_conversation.window import Message, ToolCall
+
+from .byte_server import ByteServer
+from .conftest import over_either_client
+from .heard import Heard
+from .wires.parts import Call, Calls, End, Reasoning, Text
+from .wires.responses import (
+    ResponsesWire,
+    call_item,
+    done,
+    ended,
+    event,
+    failed,
+    message_item,
+    output_text,
+    reasoning_item,
+)
+
+WIRE = ResponsesWire()
+LIGHT = Call("call_1", "turn_on", ('{"na', 'me": "kit', 'chen"}'))
+CLOCK = Call("call_2", "time", ())
+COMPLETED = ended("completed")
+
+type Ask = Callable[..., AsyncIterator[Event]]
+
+
+@pytest.fixture
+def ask(http_client: Any, byte_server: ByteServer) -> Ask:
+    """Ask the server of given bytes; `earlier` are messages before the user's."""
+
+    def ask(*earlier: Message, tools: tuple[ToolSchema, ...] = ()) -> AsyncIterator[Event]:
+        provider = WIRE.connect(byte_server.address, http_client)
+        return provider.stream(Request("gpt-5.5", (*earlier, Message.user("hello")), tools))
+
+    return ask
+
+
+def delta(text: str, at: int = 0) -> bytes:
+    return event("response.output_text.delta", output_index=at, content_index=0, item_id="msg_1", delta=text)
+
+
+@over_either_client
+async def test_whole_answer_with_everything_in_it(ask: Ask, byte_server: ByteServer) -> None:
+    byte_server.reply(
+        *WIRE.answer(
+            Reasoning(("They want ", "light.")),
+            Text(("One ", "moment.")),
+            Calls((LIGHT, CLOCK)),
+            usage=Usage(100, 60, 20, 30, 12),
+        )
+    )
+
+    heard = await Heard().listen(ask())
+
+    assert heard.reasoning == "They want light."
+    assert heard.texts == ["One ", "moment."]
+    assert heard.calls == [ToolCall("call_1", "turn_on", {"name": "kitchen"}), ToolCall("call_2", "time", {})]
+    assert heard.events[-2] == Usage(input=100, cached=60, output=20, cache_written=30, reasoning=12)
+    assert heard.events[-1] == Finished(
+        FinishReason.TOOL_CALLS,
+        "completed",
+        [
+            {
+                "type": "reasoning",
+                "id": "rs_0",
+                "encrypted_content": "gAAAA-0",
+                "summary": [{"type": "summary_text", "text": "They want light."}],
+            },
+            {"type": "message", "start": 0, "end": 11},
+            {"type": "function_call", "call_id": "call_1"},
+            {"type": "function_call", "call_id": "call_2"},
+        ],
+    )
+
+
+async def test_answer_that_anybody_could_send_back_has_no_residue(ask: Ask, byte_server: ByteServer) -> None:
+    byte_server.reply(*WIRE.answer(Text(("Hello.",)), Calls((CLOCK,))))
+
+    heard = await Heard().listen(ask())
+
+    assert heard.finished == [Finished(FinishReason.TOOL_CALLS, "completed")]
+
+
+async def test_calls_are_announced_when_they_are_whole_in_whatever_order(ask: Ask, byte_server: ByteServer) -> None:
+    byte_server.reply(
+        done(2, **call_item(CLOCK)),
+        done(0, **reasoning_item("rs_0")),
+        done(1, **call_item(LIGHT)),
+        COMPLETED,
+    )
+
+    heard = await Heard().listen(ask())
+
+    assert heard.ids == ["call_2", "call_1"]
+    assert [item["type"] for item in heard.finished[0].residue] == ["reasoning", "function_call", "function_call"]
+    assert [item.get("call_id") for item in heard.finished[0].residue] == [None, "call_1", "call_2"]
+
+
+async def test_call_is_announced_before_the_answer_ends(ask: Ask, byte_server: ByteServer) -> None:
+    byte_server.reply(done(0, **call_item(LIGHT)))
+    heard = Heard()
+
+    with pytest.raises(BadStream):
+        await heard.listen(ask())
+
+    assert heard.called == [("turn_on", {"name": "kitchen"})]
+
+
+async def test_arguments_are_those_of_the_item_that_is_done(ask: Ask, byte_server: ByteServer) -> None:
+    added = call_item(LIGHT, arguments="", status="in_progress")
+    byte_server.reply(
+        event("response.output_item.added", output_index=0, item=added),
+        event("response.function_call_arguments.delta", output_index=0, item_id="fc_call_1", delta='{"name": "cellar'),
+        done(0, **call_item(LIGHT)),
+        COMPLETED,
+    )
+
+    heard = await Heard().listen(ask())
+
+    assert heard.called == [("turn_on", {"name": "kitchen"})]
+
+
+@pytest.mark.parametrize("call_id", ["", "call_0"])
+async def test_call_without_an_id_of_its_own_gets_one_of_ours(call_id: str, ask: Ask, byte_server: ByteServer) -> None:
+    byte_server.reply(done(0, **reasoning_item("rs_0")), done(1, **call_item(LIGHT, call_id=call_id)), COMPLETED)
+    earlier = Message.assistant(tool_calls=(ToolCall("call_0", "time", {}),))
+
+    heard = await Heard().listen(ask(earlier, Message.tool("call_0", "time", "{}")))
+
+    assert heard.ids[0].startswith("call_")
+    assert heard.ids[0] != "call_0"
+    assert heard.finished[0].residue[1]["call_id"] == heard.ids[0]
+
+
+async def test_two_calls_of_one_id_are_told_apart(ask: Ask, byte_server: ByteServer) -> None:
+    byte_server.reply(done(0, **call_item(LIGHT)), done(1, **call_item(LIGHT)), COMPLETED)
+
+    heard = await Heard().listen(ask())
+
+    assert len(set(heard.ids)) == 2
+
+
+async def test_tool_is_called_by_its_own_name(ask: Ask, byte_server: ByteServer) -> None:
+    tool = ToolSchema("home.turn on", "", {"type": "object"})
+    byte_server.reply(*WIRE.answer(Text(("Hello.",))))
+    await Heard().listen(ask(tools=(tool,)))
+    sent = byte_server.requests[-1]["tools"][0]["name"]
+
+    byte_server.reply(done(0, **call_item(LIGHT, name=sent)), COMPLETED)
+    heard = await Heard().listen(ask(tools=(tool,)))
+
+    assert heard.called == [("home.turn on", {"name": "kitchen"})]
+
+
+@pytest.mark.parametrize("arguments", ['{"name": "kit', "[]", "5", "null", "a text", "[" * 100_000])
+async def test_arguments_that_are_no_object_are_an_error(arguments: str, ask: Ask, byte_server: ByteServer) -> None:
+    byte_server.reply(delta("hello"), done(1, **call_item(LIGHT, arguments=arguments)), COMPLETED)
+    heard = Heard()
+
+    with pytest.raises(BadStream):
+        await heard.listen(ask())
+
+    assert heard.calls == []
+    assert heard.text == "hello"
+
+
+async def test_call_that_is_cut_off_at_the_length_limit_is_no_call(ask: Ask, byte_server: ByteServer) -> None:
+    byte_server.reply(*WIRE.answer(Calls((Call("call_1", "turn_on", ('{"name": "kit',)),)), end=End.LENGTH))
+    heard = Heard()
+
+    with pytest.raises(Incomplete):
+        await heard.listen(ask())
+
+    assert heard.calls == []
+
+
+async def test_refusal_is_not_spoken(ask: Ask, byte_server: ByteServer) -> None:
+    byte_server.reply(*WIRE.answer(end=End.REFUSED))
+    heard = Heard()
+
+    with pytest.raises(Refused) as caught:
+        await heard.listen(ask())
+
+    assert heard.events == []
+    assert caught.value.reason == "refusal"
+
+
+async def test_answer_that_a_filter_broke_off_is_refused(ask: Ask, byte_server: ByteServer) -> None:
+    byte_server.reply(delta("once"), ended("incomplete", incomplete_details={"reason": "content_filter"}))
+
+    with pytest.raises(Refused) as caught:
+        await Heard().listen(ask())
+
+    assert caught.value.reason == "content_filter"
+
+
+@pytest.mark.parametrize("details", [{"reason": "max_output_tokens"}, {"reason": "a_new_one"}, {}, None])
+async def test_answer_that_was_cut_off_is_incomplete(details: Any, ask: Ask, byte_server: ByteServer) -> None:
+    byte_server.reply(delta("once"), ended("incomplete", incomplete_details=details))
+
+    with pytest.raises(Incomplete):
+        await Heard().listen(ask())
+
+
+CODES: dict[str, type[ProviderError]] = {
+    "server_error": Unavailable,
+    "rate_limit_exceeded": RateLimited,
+    "insufficient_quota": QuotaError,
+    "context_length_exceeded": ContextOverflow,
+    "invalid_prompt": Refused,
+    "bio_policy": Refused,
+    "misalignment_policy_violation": Refused,
+    "image_content_policy_violation": Refused,
+    "data_residency_mismatch": BadRequest,
+    "invalid_image": BadRequest,
+    "vector_store_timeout": Unavailable,
+    "a_code_of_next_year": Unavailable,
+}
+
+
+@pytest.mark.parametrize(("code", "error"), CODES.items())
+@pytest.mark.parametrize(
+    "say",
+    [
+        failed,
+        lambda code: event("error", code=code, message="Made up.", param=None, sequence_number=3),
+        lambda code: event("error", error={"code": code, "message": "Made up.", "type": "invalid_request_error"}),
+        lambda code: event("error", error={"type": code, "message": "Made up."}),
+    ],
+    ids=["failed", "error", "error_object", "error_object_with_a_type"],
+)
+async def test_error_goes_by_its_code(
+    say: Callable[[str], bytes], code: str, error: type[ProviderError], ask: Ask, byte_server: ByteServer
+) -> None:
+    byte_server.reply(delta("once"), say(code))
+    heard = Heard()
+
+    with pytest.raises(ProviderError) as caught:
+        await heard.listen(ask())
+
+    assert type(caught.value) is error
+    assert heard.text == "once"
+
+
+async def test_reason_of_a_refusal_is_the_servers_code(ask: Ask, byte_server: ByteServer) -> None:
+    byte_server.reply(failed("bio_policy"))
+
+    with pytest.raises(Refused) as caught:
+        await Heard().listen(ask())
+
+    assert caught.value.reason == "bio_policy"
+
+
+@pytest.mark.parametrize("status", ["incomplete", "failed"])
+async def test_usage_of_an_answer_that_failed_is_reported(status: str, ask: Ask, byte_server: ByteServer) -> None:
+    figures = {"input_tokens": 7, "output_tokens": 2}
+    byte_server.reply(delta("once"), ended(status, usage=figures, error={"code": "server_error", "message": ""}))
+    heard = Heard()
+
+    with pytest.raises(ProviderError):
+        await heard.listen(ask())
+
+    assert heard.usages == [Usage(7, 0, 2)]
+
+
+@pytest.mark.parametrize(
+    ("figures", "reported"),
+    [
+        (None, []),
+        ({}, [Usage()]),
+        ({"input_tokens": 7, "output_tokens": 2, "input_tokens_details": None}, [Usage(7, 0, 2)]),
+        ({"input_tokens": 7, "output_tokens": 2, "input_tokens_details": {"cached_tokens": 5}}, [Usage(7, 5, 2)]),
+        ({"input_tokens": "7", "output_tokens": [], "output_tokens_details": "none"}, [Usage()]),
+        ("a text", [Usage()]),
+    ],
+)
+async def test_usage_never_costs_the_answer(
+    figures: Any, reported: list[Usage], ask: Ask, byte_server: ByteServer
+) -> None:
+    byte_server.reply(delta("hello"), ended("completed", usage=figures))
+
+    heard = await Heard().listen(ask())
+
+    assert heard.usages == reported
+    assert len(heard.finished) == 1
+
+
+@pytest.mark.parametrize("stream", [[], [delta("hello")], [b"data: [DONE]\n\n"], [delta("hello"), b"data: [DONE]\n\n"]])
+async def test_stream_without_a_terminal_event_is_an_error(
+    stream: list[bytes], ask: Ask, byte_server: ByteServer
+) -> None:
+    byte_server.reply(*stream)
+
+    with pytest.raises(BadStream):
+        await Heard().listen(ask())
+
+
+@over_either_client
+async def test_connection_that_breaks_after_the_answer_costs_nothing(ask: Ask, byte_server: ByteServer) -> None:
+    byte_server.reply(*WIRE.answer(Text(("hello",)), usage=Usage(7, 0, 2)), cut=True)
+
+    heard = await Heard().listen(ask())
+
+    assert heard.events[1:] == [Usage(7, 0, 2), Finished(FinishReason.STOP, "completed")]
+
+
+@over_either_client
+async def test_connection_that_breaks_before_the_terminal_event_is_an_error(ask: Ask, byte_server: ByteServer) -> None:
+    byte_server.reply(delta("hello"), cut=True)
+
+    with pytest.raises(Unavailable):
+        await Heard().listen(ask())
+
+
+async def test_raw_thoughts_are_reasoning_too(ask: Ask, byte_server: ByteServer) -> None:
+    byte_server.reply(event("response.reasoning_text.delta", output_index=0, content_index=0, delta="hm"), COMPLETED)
+
+    heard = await Heard().listen(ask())
+
+    assert (heard.reasoning, heard.text) == ("hm", "")
+
+
+async def test_final_answer_after_a_commentary_is_a_paragraph_of_its_own(ask: Ask, byte_server: ByteServer) -> None:
+    commentary = message_item(output_text("I look."), phase="commentary")
+    answer = message_item(output_text("It is on."), phase="final_answer")
+    byte_server.reply(
+        event("response.output_item.added", output_index=0, item=message_item(phase="commentary")),
+        delta("I look.", 0),
+        done(0, **commentary),
+        event("response.output_item.added", output_index=1, item=message_item(phase="final_answer")),
+        delta("It is", 1),
+        delta(" on.", 1),
+        done(1, **answer),
+        COMPLETED,
+    )
+
+    heard = await Heard().listen(ask())
+
+    assert heard.text == "I look.\n\nIt is on."
+    assert heard.finished[0].residue == [
+        {"type": "message", "start": 0, "end": 7, "phase": "commentary"},
+        {"type": "message", "start": 9, "end": 18, "phase": "final_answer"},
+    ]
+
+
+async def test_reasoning_that_is_not_encrypted_is_no_residue(ask: Ask, byte_server: ByteServer) -> None:
+    byte_server.reply(done(0, **reasoning_item("rs_0", None, "hm")), delta("hello", 1), COMPLETED)
+
+    heard = await Heard().listen(ask())
+
+    assert heard.finished[0].residue is None
+
+
+async def test_compaction_is_residue(ask: Ask, byte_server: ByteServer) -> None:
+    byte_server.reply(done(0, type="compaction", id="cmp_1", encrypted_content="gAAAA-c"), delta("hello"), COMPLETED)
+
+    heard = await Heard().listen(ask())
+
+    assert heard.finished[0].residue == [{"type": "compaction", "id": "cmp_1", "encrypted_content": "gAAAA-c"}]
+
+
+async def test_place_that_the_server_does_not_say_is_the_next(ask: Ask, byte_server: ByteServer) -> None:
+    byte_server.reply(
+        event("response.output_item.done", item=reasoning_item("rs_0")),
+        event("response.output_text.delta", delta="hello"),
+        event("response.output_item.done", item=message_item(output_text("hello"))),
+        COMPLETED,
+    )
+
+    heard = await Heard().listen(ask())
+
+    assert [item["type"] for item in heard.finished[0].residue] == ["reasoning", "message"]
+    assert heard.finished[0].residue[1] == {"type": "message", "start": 0, "end": 5}
+
+
+@pytest.mark.parametrize("halves", ["hi \ud83d|\ude00!", "hi \ud83d|!", "hi |\ude00!"])
+async def test_half_of_a_character_is_never_passed_on(halves: str, ask: Ask, byte_server: ByteServer) -> None:
+    item = reasoning_item("rs_0", "gAAAA", "a \ud83d half")
+    byte_server.reply(*(delta(half) for half in halves.split("|")), done(1, **item), COMPLETED)
+
+    heard = await Heard().listen(ask())
+
+    assert heard.text.startswith("hi ")
+    assert f"{heard.text}{heard.finished[0].residue}".encode()
+
+
+def sdk_event_types() -> list[str]:
+    """Return the types of every event that the installed SDK knows."""
+    names = [module.name for module in pkgutil.iter_modules(event_types.__path__) if module.name.endswith("_event")]
+    found = []
+    for name in names:
+        module = importlib.import_module(f"{event_types.__name__}.{name}")
+        fields = [getattr(cls, "model_fields", {}).get("type") for cls in vars(module).values()]
+        found.extend(
+            str(get_args(field.annotation)[0]) for field in fields if field and get_origin(field.annotation) is Literal
+        )
+    return sorted({name for name in found if name.startswith("response.")})
+
+
+MEANINGFUL = {
+    "response.completed",
+    "response.failed",
+    "response.function_call_arguments.delta",
+    "response.incomplete",
+    "response.output_item.added",
+    "response.output_item.done",
+    "response.output_text.delta",
+    "response.reasoning_summary_text.delta",
+    "response.reasoning_text.delta",
+    "response.refusal.delta",
+    "response.refusal.done",
+}
+
+
+def test_sdk_knows_the_events_that_mean_something() -> None:
+    assert set(sdk_event_types()) > MEANINGFUL
+    assert len(sdk_event_types()) > 50
+
+
+@pytest.mark.parametrize("name", sorted({*sdk_event_types(), "response.of_next_year"} - MEANINGFUL))
+async def test_every_other_event_is_passed_over(name: str, ask: Ask, byte_server: ByteServer) -> None:
+    fields = {"output_index": 0, "delta": "not said", "item": {"type": "message"}, "text": "", "arguments": "{"}
+    byte_server.reply(event(name, **fields), delta("hello"), event(name, response=None), COMPLETED)
+
+    heard = await Heard().listen(ask())
+
+    assert heard.text == "hello"
+    assert len(heard.events) == 2
+
+
+@pytest.mark.parametrize("kind", ["web_search_call", "image_generation_call", "program", "of_next_year"])
+async def test_every_other_item_is_passed_over(kind: str, ask: Ask, byte_server: ByteServer) -> None:
+    item = {"type": kind, "id": "x_1", "status": "completed", "arguments": 5, "summary": 5}
+    byte_server.reply(
+        event("response.output_item.added", output_index=0, item=item), done(0, **item), delta("hello", 1), COMPLETED
+    )
+
+    heard = await Heard().listen(ask())
+
+    assert heard.text == "hello"
+    assert heard.finished == [Finished(FinishReason.STOP, "completed")]
+
+
+@pytest.mark.parametrize(
+    "bent",
+    [
+        b"data: 5\n\n",
+        b"data: []\n\n",
+        b'data: "a text"\n\n',
+        b"data: null\n\n",
+        b"data: {\n\n",
+        b"data: \xff\xfe\n\n",
+        event("response.output_text.delta", output_index=0, delta=5),
+        event("response.output_text.delta", output_index=0, delta=["a", "list"]),
+        event("response.output_item.done", output_index=0, item=None),
+        event("response.output_item.done", output_index=0, item="a text"),
+        done(0, **call_item(LIGHT, name=5)),
+        done(0, **call_item(LIGHT, call_id={})),
+        done(0, **call_item(LIGHT, arguments=["a", "list"])),
+        done(0, **{**reasoning_item("rs_0"), "summary": 5}),
+        done(0, **{**reasoning_item("rs_0"), "encrypted_content": 5}),
+        event("response.completed", response=None) + event("response.incomplete", response=None),
+    ],
+)
+async def test_event_of_another_form_is_an_error(bent: bytes, ask: Ask, byte_server: ByteServer) -> None:
+    byte_server.reply(delta("hello"), bent)
+    heard = Heard()
+
+    with pytest.raises(ProviderError) as caught:
+        await heard.listen(ask())
+
+    assert type(caught.value) is BadStream
+    assert heard.text == "hello"
+
+
+SECRET = "the pelican is my secret word"
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        failed(SECRET),
+        event("error", code=SECRET, message=SECRET, param=SECRET),
+        event("error", error={"code": SECRET, "message": SECRET, "type": SECRET}),
+        ended("incomplete", incomplete_details={"reason": SECRET}),
+        done(0, **call_item(LIGHT, name=SECRET, arguments=SECRET)) + COMPLETED,
+        event("response.refusal.delta", delta=SECRET) + COMPLETED,
+        event("response.output_item.done", output_index=0, item=SECRET),
+    ],
+)
+async def test_broken_stream_is_told_without_text(piece: bytes, ask: Ask, byte_server: ByteServer) -> None:
+    byte_server.reply(piece)
+
+    with pytest.raises(ProviderError) as caught:
+        await Heard().listen(ask())
+
+    assert "pelican" not in repr(caught.value)

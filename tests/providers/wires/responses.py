@@ -1,0 +1,248 @@
+"""Answers as OpenAI's Responses API writes them: named and numbered events, each item of the output from added to done.
+
+The form is that of https://platform.openai.com/docs/api-reference/responses-streaming.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import count, zip_longest
+import json
+from typing import Any
+
+from openai import AsyncOpenAI
+
+from custom_components.windowed_conversation.providers.events import Usage
+from custom_components.windowed_conversation.providers.openai_responses import Responses
+
+from .chat import CODES, KEY, error
+from .parts import Call, Calls, End, Part, Reasoning, Text
+
+type JsonObject = dict[str, Any]
+
+
+def event(type_: str, **fields: Any) -> bytes:
+    """Return a server-sent event in UTF-8; half a character, which UTF-8 cannot write, is one of JSON's escapes."""
+    written = json.dumps({"type": type_, **fields}, ensure_ascii=False, separators=(",", ":"))
+    return f"event: {type_}\ndata: ".encode() + written.encode(errors="backslashreplace") + b"\n\n"
+
+
+def response(status: str, **fields: Any) -> JsonObject:
+    """Return the response that the first events and the terminal one are about."""
+    return {
+        "id": "resp_0f3ab1b2c3d4e5f6",
+        "object": "response",
+        "created_at": 1763800000,
+        "status": status,
+        "error": None,
+        "incomplete_details": None,
+        "instructions": "You are a voice assistant.",
+        "max_output_tokens": None,
+        "model": "gpt-5.5-2026-02-10",
+        "output": [],
+        "parallel_tool_calls": True,
+        "previous_response_id": None,
+        "reasoning": {"effort": "low", "summary": None},
+        "store": False,
+        "temperature": 1.0,
+        "text": {"format": {"type": "text"}, "verbosity": "medium"},
+        "tool_choice": "auto",
+        "tools": [],
+        "top_p": 1.0,
+        "truncation": "disabled",
+        "usage": None,
+        "user": None,
+        "metadata": {},
+        **fields,
+    }
+
+
+def usage_of(usage: Usage) -> JsonObject:
+    """Return the usage in a terminal event."""
+    return {
+        "input_tokens": usage.input,
+        "input_tokens_details": {"cached_tokens": usage.cached, "cache_write_tokens": usage.cache_written},
+        "output_tokens": usage.output,
+        "output_tokens_details": {"reasoning_tokens": usage.reasoning},
+        "total_tokens": usage.input + usage.output,
+    }
+
+
+def ended(status: str, **fields: Any) -> bytes:
+    """Return a terminal event: `completed`, `incomplete` or `failed`; `fields` are those of the response."""
+    return event(f"response.{status}", sequence_number=99, response=response(status, **fields))
+
+
+def failed(code: str) -> bytes:
+    """Return the terminal event of an answer that failed."""
+    return ended("failed", error={"code": code, "message": "Made up."})
+
+
+def done(at: int, **item: Any) -> bytes:
+    """Return the event that ends an item of the output."""
+    return event("response.output_item.done", sequence_number=50, output_index=at, item=item)
+
+
+def reasoning_item(id_: str, encrypted: str | None = "gAAAA-made-up", *summary: str) -> JsonObject:
+    """Return an item of reasoning."""
+    texts = [{"type": "summary_text", "text": text} for text in summary]
+    return {"id": id_, "type": "reasoning", "summary": texts, "encrypted_content": encrypted}
+
+
+def call_item(call: Call, **fields: Any) -> JsonObject:
+    """Return a function call that is whole."""
+    return {
+        "id": f"fc_{call.id}",
+        "type": "function_call",
+        "status": "completed",
+        "arguments": "".join(call.fragments),
+        "call_id": call.id,
+        "name": call.name,
+        **fields,
+    }
+
+
+def message_item(*content: JsonObject, **fields: Any) -> JsonObject:
+    """Return a message that is whole."""
+    return {
+        "id": "msg_1",
+        "type": "message",
+        "status": "completed",
+        "content": list(content),
+        "role": "assistant",
+        **fields,
+    }
+
+
+def output_text(text: str) -> JsonObject:
+    """Return a part of a message that is text."""
+    return {"type": "output_text", "annotations": [], "logprobs": [], "text": text}
+
+
+class ResponsesWire:
+    """See `Wire`."""
+
+    name = "responses"
+
+    def connect(self, address: str, http_client: Any, *, timeout: float = 10.0) -> Responses:
+        """See `Wire.connect`."""
+        url = f"{address}/v1"
+        return Responses(
+            AsyncOpenAI(api_key=KEY, base_url=url, http_client=http_client, max_retries=0, timeout=timeout)
+        )
+
+    def answer(self, *parts: Part, end: End = End.WHOLE, usage: Usage | None = None) -> list[bytes]:
+        """See `Wire.answer`."""
+        writing = _Writing()
+        begun = [
+            writing.event("response.created", response=response("in_progress")),
+            writing.event("response.in_progress", response=response("in_progress")),
+        ]
+        items = [each for part in parts for each in writing.part(part)]
+        if end is End.NONE:
+            return [*begun, *items]
+        if end is End.REFUSED:
+            items.extend(writing.refusal("I cannot do that."))
+        return [*begun, *items, writing.terminal(end, usage)]
+
+    def unknown_event(self) -> bytes:
+        """See `Wire.unknown_event`."""
+        return event("response.weather.delta", sequence_number=7, output_index=0, delta="sunny", item={"type": "sun"})
+
+    def error_event(self) -> bytes:
+        """See `Wire.error_event`."""
+        return event("error", sequence_number=7, code="server_error", message="Made up.", param=None)
+
+    def error_body(self, status: int) -> bytes:
+        """See `Wire.error_body`."""
+        return json.dumps(error(CODES.get(status)), indent=2).encode()
+
+    def model_list(self, models: Sequence[str]) -> bytes:
+        """See `Wire.model_list`."""
+        data = [{"id": model, "object": "model", "created": 1760000000, "owned_by": "system"} for model in models]
+        return json.dumps({"object": "list", "data": data}).encode()
+
+    def request_text(self, body: Mapping[str, Any]) -> str:
+        """See `Wire.request_text`."""
+        content = next(item["content"] for item in reversed(body["input"]) if item.get("role") == "user")
+        parts = [{"type": "input_text", "text": content}] if isinstance(content, str) else content
+        return "".join(part["text"] for part in parts if part["type"] == "input_text")
+
+
+class _Writing:
+    """One answer while it is written: numbers its events and keeps its output."""
+
+    def __init__(self) -> None:
+        self._numbers = count()
+        self._output: list[JsonObject] = []
+
+    def event(self, type_: str, **fields: Any) -> bytes:
+        return event(type_, sequence_number=next(self._numbers), **fields)
+
+    def part(self, part: Part) -> Iterator[bytes]:
+        match part:
+            case Text(pieces):
+                yield from self._text(pieces)
+            case Reasoning(pieces):
+                yield from self._reasoning(pieces)
+            case Calls(calls, interleaved):
+                first = len(self._output)
+                self._output.extend(call_item(call) for call in calls)
+                rows = [list(self._call(call, first + at)) for at, call in enumerate(calls)]
+                mixed = [each for column in zip_longest(*rows) for each in column if each]
+                yield from mixed if interleaved else [each for row in rows for each in row]
+
+    def terminal(self, end: End, usage: Usage | None) -> bytes:
+        figures = {"output": self._output, "usage": usage_of(usage) if usage else None}
+        if end is End.LENGTH:
+            cut = response("incomplete", incomplete_details={"reason": "max_output_tokens"}, **figures)
+            return self.event("response.incomplete", response=cut)
+        return self.event("response.completed", response=response("completed", **figures))
+
+    def refusal(self, text: str) -> Iterator[bytes]:
+        part = {"type": "refusal", "refusal": text}
+        yield from self._message(part, {**part, "refusal": ""}, "refusal", (text,), {"refusal": text})
+
+    def _text(self, pieces: Sequence[str]) -> Iterator[bytes]:
+        whole = "".join(pieces)
+        yield from self._message(
+            output_text(whole), output_text(""), "output_text", pieces, {"text": whole, "logprobs": []}
+        )
+
+    def _message(
+        self, part: JsonObject, empty: JsonObject, kind: str, pieces: Sequence[str], whole: JsonObject
+    ) -> Iterator[bytes]:
+        at = len(self._output)
+        item = message_item(part, id=f"msg_{at}")
+        self._output.append(item)
+        place = {"item_id": item["id"], "output_index": at, "content_index": 0}
+        begun = {**item, "status": "in_progress", "content": []}
+        yield self.event("response.output_item.added", output_index=at, item=begun)
+        yield self.event("response.content_part.added", **place, part=empty)
+        for piece in pieces:
+            yield self.event(f"response.{kind}.delta", **place, delta=piece, logprobs=[], obfuscation="x7Gq")
+        yield self.event(f"response.{kind}.done", **place, **whole)
+        yield self.event("response.content_part.done", **place, part=part)
+        yield self.event("response.output_item.done", output_index=at, item=item)
+
+    def _reasoning(self, pieces: Sequence[str]) -> Iterator[bytes]:
+        at, whole = len(self._output), "".join(pieces)
+        item = reasoning_item(f"rs_{at}", f"gAAAA-{at}", whole)
+        self._output.append(item)
+        place = {"item_id": item["id"], "output_index": at, "summary_index": 0}
+        begun = {**item, "summary": [], "encrypted_content": "gAAAA-not-yet"}
+        yield self.event("response.output_item.added", output_index=at, item=begun)
+        yield self.event("response.reasoning_summary_part.added", **place, part={"type": "summary_text", "text": ""})
+        for piece in pieces:
+            yield self.event("response.reasoning_summary_text.delta", **place, delta=piece, obfuscation="Zk1")
+        yield self.event("response.reasoning_summary_text.done", **place, text=whole)
+        yield self.event("response.reasoning_summary_part.done", **place, part=item["summary"][0])
+        yield self.event("response.output_item.done", output_index=at, item=item)
+
+    def _call(self, call: Call, at: int) -> Iterator[bytes]:
+        item = call_item(call)
+        place = {"item_id": item["id"], "output_index": at}
+        begun = {**item, "status": "in_progress", "arguments": ""}
+        yield self.event("response.output_item.added", output_index=at, item=begun)
+        for fragment in call.fragments:
+            yield self.event("response.function_call_arguments.delta", **place, delta=fragment, obfuscation="p0")
+        yield self.event("response.function_call_arguments.done", **place, arguments=item["arguments"])
+        yield self.event("response.output_item.done", output_index=at, item=item)
