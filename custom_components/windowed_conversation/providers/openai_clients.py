@@ -1,21 +1,64 @@
-"""Clients of the OpenAI SDK: which server is asked, and with which key. What is said to it is the format's business."""
+"""Clients of the OpenAI SDK: which server is asked, and with which key. What is said to it is the format's business.
 
+Each function opens no connection but may block, so none is called in the event loop. `http_client` is an httpx2 or, at
+run time only, an httpx client, and stays its owner's. There is one attempt for each request: a retry of the SDK's would
+be heard as silence.
+"""
+
+from collections.abc import Mapping
 from typing import Any
 
 from openai import AsyncOpenAI
 
+from .openai_azure import AzureChatCompletions, AzureServer, authorization
 from .openai_chat import ChatCompletions
+from .openai_chat_encoding import Dialect
+from .openai_responses import Responses
+
+OPENAI_URL = "https://api.openai.com/v1"
 
 # The SDK refuses an empty key; servers at home ask for none.
 _NO_KEY = "none"
 
 
 def chat_completions(url: str, api_key: str | None, http_client: Any) -> ChatCompletions:
-    """Return a provider for any server that speaks Chat Completions; opens no connection.
+    """Return a provider for any server that speaks Chat Completions."""
+    return ChatCompletions(_client(url, api_key, http_client))
 
-    `http_client` is an httpx2 or, at run time only, an httpx client, and stays its owner's. There is one attempt for
-    each request: a retry of the SDK's would be heard as silence.
-    """
-    return ChatCompletions(
-        AsyncOpenAI(api_key=api_key or _NO_KEY, base_url=url, http_client=http_client, max_retries=0)
+
+def openai_chat(api_key: str, http_client: Any, url: str = OPENAI_URL) -> ChatCompletions:
+    """Return a provider for OpenAI's own Chat Completions."""
+    return ChatCompletions(_client(url, api_key, http_client), Dialect.OPENAI)
+
+
+def openai_responses(api_key: str, http_client: Any, url: str = OPENAI_URL) -> Responses:
+    """Return a provider for OpenAI's own Responses."""
+    return Responses(_client(url, api_key, http_client))
+
+
+def azure_chat(server: AzureServer, http_client: Any) -> ChatCompletions:
+    """Return a provider for Chat Completions on Azure; a request's model is the name of a deployment."""
+    client = _azure_client(server, http_client)
+    if server.api_version:
+        return AzureChatCompletions(client, Dialect.OPENAI, headers=authorization(server))
+    return ChatCompletions(client, Dialect.OPENAI, headers=authorization(server))
+
+
+def azure_responses(server: AzureServer, http_client: Any) -> Responses:
+    """Return a provider for Responses on Azure; a request's model is the name of a deployment."""
+    client = _azure_client(server, http_client)
+    return Responses(client, name=f"{Responses.name} {client.base_url.host}", headers=authorization(server))
+
+
+def _azure_client(server: AzureServer, http_client: Any) -> AsyncOpenAI:
+    query = {"api-version": server.api_version} if server.api_version else None
+    return _client(server.url, server.key, http_client, query)
+
+
+def _client(url: str, api_key: str | None, http_client: Any, query: Mapping[str, object] | None = None) -> AsyncOpenAI:
+    client = AsyncOpenAI(
+        api_key=api_key or _NO_KEY, base_url=url, http_client=http_client, max_retries=0, default_query=query
     )
+    # The client finds out about the system that it runs on when it is first asked; from here on it remembers.
+    client.platform_headers()
+    return client

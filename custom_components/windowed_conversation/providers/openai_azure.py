@@ -1,0 +1,57 @@
+"""Azure's servers for the OpenAI formats: their addresses, keys, and what is different at the classic endpoint.
+
+A deployment is what Azure calls a model. The SDK's own Azure client is not used: it hooks itself into the HTTP client,
+which is shared, and is not needed for `/openai/v1/`:
+https://learn.microsoft.com/azure/ai-foundry/openai/api-version-lifecycle
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, override
+from urllib.parse import quote, urlsplit, urlunsplit
+
+from openai import AsyncOpenAI, Omit
+from openai.resources.chat.completions import AsyncCompletions
+
+from .openai_chat import ChatCompletions
+
+_API = "/openai"
+
+
+@dataclass(frozen=True, slots=True)
+class AzureServer:
+    """A resource of Azure. `endpoint` is any address of it, up to the target URI that the portal shows.
+
+    With an `api_version` (for example `2024-10-21`) it is the classic endpoint, else `/openai/v1/`. `is_token`: the key
+    is a bearer token, of Entra ID or a gateway.
+    """
+
+    endpoint: str
+    key: str
+    api_version: str = ""
+    is_token: bool = False
+
+    @property
+    def url(self) -> str:
+        """The base URL of the formats."""
+        parts = urlsplit(self.endpoint)
+        resource = parts.path.partition(_API)[0].rstrip("/")
+        return urlunsplit((parts.scheme, parts.netloc, f"{resource}{_API}{'' if self.api_version else '/v1'}", "", ""))
+
+
+def authorization(server: AzureServer) -> Mapping[str, Any]:
+    """Return the headers that let a request in: the SDK writes a bearer token by itself, but no `api-key`."""
+    return {} if server.is_token else {"api-key": server.key, "Authorization": Omit()}
+
+
+class AzureChatCompletions(ChatCompletions):
+    """Chat Completions at the classic endpoint, where each deployment has an address of its own."""
+
+    def __init__(self, client: AsyncOpenAI, *args: Any, **options: Any) -> None:
+        super().__init__(client, *args, **options)
+        self._client = client
+
+    @override
+    def _completions_of(self, model: str) -> AsyncCompletions:
+        url = f"{str(self._client.base_url).rstrip('/')}/deployments/{quote(model, safe='')}"
+        return AsyncCompletions(self._client.with_options(base_url=url))

@@ -1,0 +1,234 @@
+"""Which server is asked, at which address and with which key, as the server sees it."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+import json
+from typing import Any
+
+from aiohttp import web
+import pytest
+
+from custom_components.windowed_conversation.providers.errors import Unavailable
+from custom_components.windowed_conversation.providers.events import Provider, Request
+from custom_components.windowed_conversation.providers.openai_azure import AzureServer
+from custom_components.windowed_conversation.providers.openai_clients import (
+    azure_chat,
+    azure_responses,
+    chat_completions,
+    openai_chat,
+    openai_responses,
+)
+from custom_components.windowed_conversation.window import Message
+
+from .conftest import KEY, over_either_client
+from .heard import Heard
+from .wires.chat import ChatWire
+from .wires.parts import Text
+from .wires.responses import ResponsesWire
+
+VERSION = "2024-10-21"
+
+pytestmark = over_either_client
+
+type Ask = Callable[[Provider], Awaitable[web.Request]]
+
+
+class Server:
+    """Answers in either format, and keeps the requests as they came in."""
+
+    def __init__(self) -> None:
+        self.address = ""
+        self.requests: list[web.Request] = []
+        self.status = 200
+
+    async def handle(self, request: web.Request) -> web.Response:
+        self.requests.append(request)
+        await request.read()
+        if request.path.endswith("/models"):
+            return web.Response(body=ChatWire().model_list(["b", "a"]), content_type="application/json")
+        if request.path.endswith("/input_tokens"):
+            return web.json_response({"input_tokens": 42})
+        wire = ResponsesWire() if request.path.endswith("/responses") else ChatWire()
+        body = b"".join(wire.answer(Text(("Hello.",))))
+        return web.Response(status=self.status, body=body, content_type="text/event-stream")
+
+
+@pytest.fixture
+async def server(socket_enabled: None) -> AsyncIterator[Server]:
+    server = Server()
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", server.handle)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    host, port = runner.addresses[0][:2]
+    server.address = f"http://{host}:{port}"
+    yield server
+    await runner.cleanup()
+
+
+@pytest.fixture
+def ask(server: Server) -> Ask:
+    """Ask for a model that is called `my model`, and return the request that the server got."""
+
+    async def ask(provider: Provider) -> web.Request:
+        heard = await Heard().listen(provider.stream(Request("my model", (Message.user("hello"),))))
+        assert heard.text == "Hello."
+        return server.requests[-1]
+
+    return ask
+
+
+def where(request: web.Request) -> str:
+    return request.raw_path
+
+
+def keys(request: web.Request) -> dict[str, str]:
+    return {name: request.headers[name] for name in ("Authorization", "api-key") if name in request.headers}
+
+
+async def test_compatible_server_is_asked_at_its_url(ask: Ask, server: Server, http_client: Any) -> None:
+    request = await ask(chat_completions(f"{server.address}/v1", KEY, http_client))
+
+    assert where(request) == "/v1/chat/completions"
+    assert keys(request) == {"Authorization": f"Bearer {KEY}"}
+
+
+@pytest.mark.parametrize("key", ["", None])
+async def test_server_at_home_needs_no_key(key: str | None, ask: Ask, server: Server, http_client: Any) -> None:
+    await ask(chat_completions(f"{server.address}/v1/", key, http_client))
+
+
+@pytest.mark.parametrize(
+    ("build", "path"), [(openai_chat, "/v1/chat/completions"), (openai_responses, "/v1/responses")]
+)
+async def test_openai_is_asked_with_its_key(
+    build: Callable[..., Provider], path: str, ask: Ask, server: Server, http_client: Any
+) -> None:
+    request = await ask(build(KEY, http_client, f"{server.address}/v1"))
+
+    assert where(request) == path
+    assert keys(request) == {"Authorization": f"Bearer {KEY}"}
+
+
+@pytest.mark.parametrize(
+    ("build", "path"),
+    [(azure_chat, "/openai/v1/chat/completions"), (azure_responses, "/openai/v1/responses")],
+)
+async def test_azure_is_asked_by_the_name_of_a_deployment(
+    build: Callable[..., Provider], path: str, ask: Ask, server: Server, http_client: Any
+) -> None:
+    request = await ask(build(AzureServer(server.address, KEY), http_client))
+
+    assert where(request) == path
+    assert keys(request) == {"api-key": KEY}
+    assert json.loads(await request.read())["model"] == "my model"
+
+
+@pytest.mark.parametrize(
+    ("build", "path"),
+    [
+        (azure_chat, "/openai/deployments/my%20model/chat/completions"),
+        (azure_responses, "/openai/responses"),
+    ],
+)
+async def test_classic_endpoint_of_azure_has_its_deployments_and_version(
+    build: Callable[..., Provider], path: str, ask: Ask, server: Server, http_client: Any
+) -> None:
+    request = await ask(build(AzureServer(server.address, KEY, VERSION), http_client))
+
+    assert where(request) == f"{path}?api-version={VERSION}"
+    assert keys(request) == {"api-key": KEY}
+
+
+@pytest.mark.parametrize("build", [azure_chat, azure_responses])
+@pytest.mark.parametrize("version", ["", VERSION])
+async def test_token_for_azure_is_a_bearers(
+    build: Callable[..., Provider], version: str, ask: Ask, server: Server, http_client: Any
+) -> None:
+    request = await ask(build(AzureServer(server.address, KEY, version, is_token=True), http_client))
+
+    assert keys(request) == {"Authorization": f"Bearer {KEY}"}
+
+
+@pytest.mark.parametrize("build", [azure_chat, azure_responses])
+@pytest.mark.parametrize(
+    ("version", "path"), [("", "/openai/v1/models"), (VERSION, f"/openai/models?api-version={VERSION}")]
+)
+async def test_models_of_azure_are_listed(
+    build: Callable[..., Provider], version: str, path: str, server: Server, http_client: Any
+) -> None:
+    models = await build(AzureServer(server.address, KEY, version), http_client).list_models()
+
+    assert [model.id for model in models] == ["a", "b"]
+    assert where(server.requests[-1]) == path
+    assert keys(server.requests[-1]) == {"api-key": KEY}
+
+
+async def test_tokens_are_counted_on_azure(server: Server, http_client: Any) -> None:
+    provider = azure_responses(AzureServer(server.address, KEY), http_client)
+
+    assert await provider.count_tokens(Request("my model", (Message.user("hello"),))) == 42
+    assert where(server.requests[-1]) == "/openai/v1/responses/input_tokens"
+    assert keys(server.requests[-1]) == {"api-key": KEY}
+
+
+@pytest.mark.parametrize(
+    "endpoint",
+    [
+        "https://home.openai.azure.com",
+        "https://home.openai.azure.com/",
+        "https://home.openai.azure.com/openai",
+        "https://home.openai.azure.com/openai/v1/",
+        "https://home.openai.azure.com/openai/deployments/gpt/chat/completions?api-version=2025-01-01-preview",
+        "https://home.openai.azure.com/openai/responses?api-version=2025-04-01-preview",
+    ],
+)
+@pytest.mark.parametrize(("version", "path"), [("", "/openai/v1"), (VERSION, "/openai")])
+def test_any_address_of_a_resource_will_do(endpoint: str, version: str, path: str, http_client: Any) -> None:
+    assert AzureServer(endpoint, KEY, version).url == f"https://home.openai.azure.com{path}"
+
+
+def test_gateway_before_azure_may_have_a_path_of_its_own(http_client: Any) -> None:
+    endpoint = "https://gateway.example/home/api/projects/one/openai/v1"
+
+    assert AzureServer(endpoint, KEY).url == "https://gateway.example/home/api/projects/one/openai/v1"
+
+
+def test_what_one_server_encrypted_is_not_sent_to_another(http_client: Any) -> None:
+    names = {
+        openai_responses(KEY, http_client).name,
+        azure_responses(AzureServer("https://one.openai.azure.com", KEY), http_client).name,
+        azure_responses(AzureServer("https://two.openai.azure.com", KEY), http_client).name,
+    }
+
+    assert len(names) == 3
+
+
+@pytest.mark.parametrize("build", [azure_chat, azure_responses])
+@pytest.mark.parametrize("version", ["", VERSION])
+async def test_shared_client_is_left_as_it_was(
+    build: Callable[..., Provider], version: str, ask: Ask, server: Server, http_client: Any
+) -> None:
+    await ask(build(AzureServer(server.address, KEY, version), http_client))
+
+    assert http_client.event_hooks == {"request": [], "response": []}
+    assert not http_client.is_closed
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda address, client: chat_completions(f"{address}/v1", KEY, client),
+        lambda address, client: openai_chat(KEY, client, f"{address}/v1"),
+        lambda address, client: openai_responses(KEY, client, f"{address}/v1"),
+        lambda address, client: azure_chat(AzureServer(address, KEY, VERSION), client),
+        lambda address, client: azure_responses(AzureServer(address, KEY), client),
+    ],
+)
+async def test_server_is_asked_once(build: Callable[..., Provider], server: Server, http_client: Any) -> None:
+    server.status = 503
+
+    with pytest.raises(Unavailable):
+        await Heard().listen(build(server.address, http_client).stream(Request("my model", (Message.user("hello"),))))
+
+    assert len(server.requests) == 1

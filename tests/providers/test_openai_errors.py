@@ -1,0 +1,131 @@
+"""Errors of OpenAI and Azure as their servers write them, in both formats: decided by status and code."""
+
+from collections.abc import AsyncIterator, Callable
+import json
+from typing import Any
+
+import pytest
+
+from custom_components.windowed_conversation.providers.errors import (
+    AuthError,
+    BadRequest,
+    ContextOverflow,
+    ProviderError,
+    QuotaError,
+    RateLimited,
+    Refused,
+    Unavailable,
+)
+from custom_components.windowed_conversation.providers.events import Event, Request
+from custom_components.windowed_conversation.window import Message
+
+from .byte_server import ByteServer
+from .heard import Heard
+from .wires.chat import ChatWire
+from .wires.responses import ResponsesWire
+
+JSON = {"Content-Type": "application/json"}
+HELLO = Request("a-model", (Message.user("hello"),))
+
+type Wire = ChatWire | ResponsesWire
+type Ask = Callable[[], AsyncIterator[Event]]
+
+
+@pytest.fixture(params=[ChatWire(), ResponsesWire()], ids=lambda wire: wire.name)
+def wire(request: pytest.FixtureRequest) -> Wire:
+    """Return either format."""
+    return request.param
+
+
+@pytest.fixture
+def ask(wire: Wire, http_client: Any, byte_server: ByteServer) -> Ask:
+    """Say hello to the server of given bytes."""
+    return lambda: wire.connect(byte_server.address, http_client).stream(HELLO)
+
+
+# https://learn.microsoft.com/azure/ai-foundry/openai/concepts/content-filter#error-response
+AZURE_FILTER = {
+    "message": "The response was filtered due to the prompt triggering the content management policy.",
+    "type": None,
+    "param": "prompt",
+    "code": "content_filter",
+    "status": 400,
+    "innererror": {
+        "code": "ResponsibleAIPolicyViolation",
+        "content_filter_result": {"violence": {"filtered": True, "severity": "high"}},
+    },
+}
+
+
+def told(code: Any, kind: Any = "invalid_request_error") -> dict[str, Any]:
+    return {"message": "Made up.", "type": kind, "param": None, "code": code}
+
+
+ERRORS = [
+    (400, AZURE_FILTER, Refused),
+    (400, told("context_length_exceeded"), ContextOverflow),
+    (400, told("model_not_found"), BadRequest),
+    (400, told("unsupported_parameter"), BadRequest),
+    (400, told("invalid_prompt"), Refused),
+    (400, told("billing_hard_limit_reached"), QuotaError),
+    (400, {"code": "OperationNotSupported", "message": "Made up."}, BadRequest),
+    (401, told("invalid_api_key"), AuthError),
+    (401, {"code": "401", "message": "Made up."}, AuthError),
+    (403, told("unsupported_country_region_territory", "request_forbidden"), AuthError),
+    (404, {"code": "DeploymentNotFound", "message": "Made up."}, BadRequest),
+    (404, {"code": "404", "message": "Made up."}, BadRequest),
+    (429, told("rate_limit_exceeded", "requests"), RateLimited),
+    (429, told("rate_limit_exceeded", "tokens"), RateLimited),
+    (429, told(None, "tokens"), RateLimited),
+    (429, {"code": "429", "message": "Made up."}, RateLimited),
+    (429, {"code": "RateLimitReached", "message": "Made up."}, RateLimited),
+    (429, told("insufficient_quota", "insufficient_quota"), QuotaError),
+    (429, told(None, "insufficient_quota"), QuotaError),
+    (429, told("billing_not_active", "billing_not_active"), QuotaError),
+    (500, told(None, "server_error"), Unavailable),
+    (503, told("slow_down", "server_error"), Unavailable),
+]
+
+
+@pytest.mark.parametrize(("status", "error", "ours"), ERRORS)
+async def test_error_body_goes_by_status_and_code(
+    status: int, error: Any, ours: type[ProviderError], ask: Ask, byte_server: ByteServer
+) -> None:
+    byte_server.reply(json.dumps({"error": error}).encode(), status=status, headers=JSON)
+
+    with pytest.raises(ProviderError) as caught:
+        await Heard().listen(ask())
+
+    assert type(caught.value) is ours
+
+
+async def test_filter_of_azure_gives_its_reason(ask: Ask, byte_server: ByteServer) -> None:
+    byte_server.reply(json.dumps({"error": AZURE_FILTER}).encode(), status=400, headers=JSON)
+
+    with pytest.raises(Refused) as caught:
+        await Heard().listen(ask())
+
+    assert caught.value.reason == "content_filter"
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({}, None),
+        ({"Retry-After": "7"}, 7.0),
+        ({"retry-after-ms": "1500"}, 1.5),
+        ({"Retry-After": "2", "retry-after-ms": "1500"}, 1.5),
+        ({"Retry-After": "2", "retry-after-ms": "soon"}, 2.0),
+        ({"Retry-After": "2", "retry-after-ms": "inf"}, 2.0),
+        ({"retry-after-ms": "-5"}, 0.0),
+    ],
+)
+async def test_time_to_wait_is_the_servers(
+    headers: dict[str, str], seconds: float | None, wire: Wire, ask: Ask, byte_server: ByteServer
+) -> None:
+    byte_server.reply(wire.error_body(429), status=429, headers={**JSON, **headers})
+
+    with pytest.raises(RateLimited) as caught:
+        await Heard().listen(ask())
+
+    assert caught.value.retry_after == seconds
