@@ -86,6 +86,13 @@ class ByteServer:
         """The base URL for a client of the OpenAI SDK."""
         return f"{self.address}/v1"
 
+    @property
+    def open_connections(self) -> int:
+        """How many connections there are, answered on or not."""
+        assert self._runner
+        assert self._runner.server
+        return len(self._runner.server.connections)
+
     async def __aenter__(self) -> Self:
         app = web.Application()
         app.router.add_route("*", "/{path:.*}", self._handle)
