@@ -17,6 +17,7 @@ from custom_components.windowed_conversation.providers.openai_clients import (
     openai_chat,
     openai_responses,
 )
+from custom_components.windowed_conversation.providers.profile import Caching, Profile
 from custom_components.windowed_conversation.window import Message
 
 from .conftest import KEY, over_either_client
@@ -192,6 +193,23 @@ def test_gateway_before_azure_may_have_a_path_of_its_own(http_client: Any) -> No
     endpoint = "https://gateway.example/home/api/projects/one/openai/v1"
 
     assert AzureServer(endpoint, KEY).url == "https://gateway.example/home/api/projects/one/openai/v1"
+
+
+def test_part_of_a_gateways_path_may_look_like_the_api(http_client: Any) -> None:
+    assert (
+        AzureServer("https://gateway.example/openai-home/", KEY).url == "https://gateway.example/openai-home/openai/v1"
+    )
+
+
+@pytest.mark.parametrize("build", [azure_chat, azure_responses])
+@pytest.mark.parametrize(("version", "asked"), [("", {"prompt_cache_key": "k"}), (VERSION, {})])
+@pytest.mark.parametrize("caching", [Caching.RETENTION, Caching.OPTIONS])
+def test_azure_is_asked_of_its_cache_what_it_knows(
+    build: Callable[..., Provider], version: str, asked: dict[str, str], caching: Caching, http_client: Any
+) -> None:
+    provider = build(AzureServer("https://home.openai.azure.com", KEY, version), http_client)
+
+    assert provider.caching(Request("my model", (), profile=Profile(caching=caching), cache_key="k")) == asked
 
 
 def test_what_one_server_encrypted_is_not_sent_to_another(http_client: Any) -> None:

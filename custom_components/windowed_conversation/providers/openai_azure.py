@@ -5,8 +5,9 @@ which is shared, and is not needed for `/openai/v1/`:
 https://learn.microsoft.com/azure/ai-foundry/openai/api-version-lifecycle
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any, override
 from urllib.parse import quote, urlsplit, urlunsplit
 
@@ -15,7 +16,7 @@ from openai.resources.chat.completions import AsyncCompletions
 
 from .openai_chat import ChatCompletions
 
-_API = "/openai"
+_API = "openai"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +36,22 @@ class AzureServer:
     def url(self) -> str:
         """The base URL of the formats."""
         parts = urlsplit(self.endpoint)
-        resource = parts.path.partition(_API)[0].rstrip("/")
-        return urlunsplit((parts.scheme, parts.netloc, f"{resource}{_API}{'' if self.api_version else '/v1'}", "", ""))
+        resource = takewhile(lambda segment: segment != _API, parts.path.rstrip("/").split("/"))
+        path = "/".join((*resource, _API, *(() if self.api_version else ("v1",))))
+        return urlunsplit((parts.scheme, parts.netloc, path, "", ""))
 
+    @property
+    def headers(self) -> Mapping[str, Any]:
+        """The headers that let a request in: the SDK writes a bearer token by itself, but no `api-key`."""
+        return {} if self.is_token else {"api-key": self.key, "Authorization": Omit()}
 
-def authorization(server: AzureServer) -> Mapping[str, Any]:
-    """Return the headers that let a request in: the SDK writes a bearer token by itself, but no `api-key`."""
-    return {} if server.is_token else {"api-key": server.key, "Authorization": Omit()}
+    @property
+    def cache_parameters(self) -> Collection[str]:
+        """The parameters of the prompt cache that are sent: the key, which older API versions refuse.
+
+        Models of Azure refuse a retention that they take at OpenAI: https://github.com/OpenHands/software-agent-sdk/pull/2311
+        """
+        return () if self.api_version else ("prompt_cache_key",)
 
 
 class AzureChatCompletions(ChatCompletions):
@@ -50,8 +60,11 @@ class AzureChatCompletions(ChatCompletions):
     def __init__(self, client: AsyncOpenAI, *args: Any, **options: Any) -> None:
         super().__init__(client, *args, **options)
         self._client = client
+        self._deployments: dict[str, AsyncCompletions] = {}
 
     @override
     def _completions_of(self, model: str) -> AsyncCompletions:
-        url = f"{str(self._client.base_url).rstrip('/')}/deployments/{quote(model, safe='')}"
-        return AsyncCompletions(self._client.with_options(base_url=url))
+        if model not in self._deployments:
+            url = f"{str(self._client.base_url).rstrip('/')}/deployments/{quote(model, safe='')}"
+            self._deployments[model] = AsyncCompletions(self._client.with_options(base_url=url))
+        return self._deployments[model]

@@ -4,7 +4,7 @@ How a request is written lives in `openai_chat_encoding`, what an answer means i
 client, and with which key, is not decided here.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, override
 
 from openai import AsyncOpenAI, AsyncStream
@@ -15,7 +15,7 @@ from .events import Request
 from .openai_chat_decoding import ChunkDecoder
 from .openai_chat_encoding import Dialect, encode_request
 from .openai_format import OpenAIFormat
-from .openai_requests import known_to
+from .openai_requests import CACHE_PARAMETERS, known_to
 
 
 class ChatCompletions(OpenAIFormat):
@@ -24,21 +24,25 @@ class ChatCompletions(OpenAIFormat):
     name = "openai_chat"
 
     def __init__(
-        self, client: AsyncOpenAI, dialect: Dialect = Dialect.COMPATIBLE, *, headers: Mapping[str, Any] | None = None
+        self,
+        client: AsyncOpenAI,
+        dialect: Dialect = Dialect.COMPATIBLE,
+        *,
+        headers: Mapping[str, Any] | None = None,
+        cache_parameters: Collection[str] = CACHE_PARAMETERS,
     ) -> None:
-        super().__init__(client, headers=headers or {})
+        known = cache_parameters if dialect is Dialect.OPENAI else ()
+        super().__init__(client, headers=headers, cache_parameters=known)
         self._completions = AsyncCompletions(client)
         self._dialect = dialect
 
     @override
-    def caching(self, request: Request) -> Mapping[str, Any]:
-        return super().caching(request) if self._dialect is Dialect.OPENAI else {}
-
-    @override
     async def _send(self, request: Request) -> AsyncStream[ChatCompletionChunk]:
-        parameters = known_to(AsyncCompletions.create, encode_request(request, self._dialect))
+        parameters = encode_request(request, self._dialect, self.caching(request))
         completions = self._completions_of(request.model)
-        answer: AsyncStream[ChatCompletionChunk] = await completions.create(**parameters, extra_headers=self._headers)
+        answer: AsyncStream[ChatCompletionChunk] = await completions.create(
+            **known_to(AsyncCompletions.create, parameters), extra_headers=self._headers
+        )
         return answer
 
     @override

@@ -3,7 +3,7 @@
 What OpenAI itself takes and what every compatible server takes is told apart here, by the dialect.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from enum import StrEnum
 from typing import Any
@@ -16,7 +16,7 @@ from openai.types.chat import (
 
 from ..window import Attachment, Message, Role, ToolCall
 from .events import Request, ToolSchema
-from .openai_requests import caching_parameters, data_url, effort, file_name, is_image, temperature
+from .openai_requests import data_url, effort, file_name, is_image, temperature
 from .openai_tools import sent_name, sent_parameters, within, written_arguments
 
 # A longer one, of another provider, is refused: https://github.com/vercel/ai/issues/5171
@@ -30,8 +30,11 @@ class Dialect(StrEnum):
     COMPATIBLE = "compatible"
 
 
-def encode_request(request: Request, dialect: Dialect) -> dict[str, Any]:
-    """Return the parameters of a request; what the model does not take, or nobody asked for, is not among them."""
+def encode_request(request: Request, dialect: Dialect, caching: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters of a request; what the model does not take, or nobody asked for, is not among them.
+
+    `caching` is what is asked of the prompt cache.
+    """
     messages = _merged(_acceptable(message, request, dialect) for message in request.messages)
     asked = {
         "temperature": temperature(request),
@@ -42,6 +45,7 @@ def encode_request(request: Request, dialect: Dialect) -> dict[str, Any]:
         "messages": encode_messages(messages),
         **({"tools": encode_tools(request.tools)} if request.tools else {}),
         **{name: value for name, value in asked.items() if value is not None},
+        **caching,
         "stream": True,
         "stream_options": {"include_usage": True},
     }
@@ -68,11 +72,7 @@ def encode_tools(tools: Iterable[ToolSchema]) -> list[ChatCompletionFunctionTool
 
 
 def _asked_of_openai(request: Request) -> dict[str, Any]:
-    return {
-        "max_completion_tokens": request.reply_tokens,
-        "reasoning_effort": effort(request),
-        **caching_parameters(request),
-    }
+    return {"max_completion_tokens": request.reply_tokens, "reasoning_effort": effort(request)}
 
 
 def _acceptable(message: Message, request: Request, dialect: Dialect) -> Message:

@@ -10,7 +10,7 @@ from typing import Any
 
 from openai import AsyncOpenAI
 
-from .openai_azure import AzureChatCompletions, AzureServer, authorization
+from .openai_azure import AzureChatCompletions, AzureServer
 from .openai_chat import ChatCompletions
 from .openai_chat_encoding import Dialect
 from .openai_responses import Responses
@@ -38,16 +38,24 @@ def openai_responses(api_key: str, http_client: Any, url: str = OPENAI_URL) -> R
 
 def azure_chat(server: AzureServer, http_client: Any) -> ChatCompletions:
     """Return a provider for Chat Completions on Azure; a request's model is the name of a deployment."""
-    client = _azure_client(server, http_client)
-    if server.api_version:
-        return AzureChatCompletions(client, Dialect.OPENAI, headers=authorization(server))
-    return ChatCompletions(client, Dialect.OPENAI, headers=authorization(server))
+    provider = AzureChatCompletions if server.api_version else ChatCompletions
+    return provider(
+        _azure_client(server, http_client),
+        Dialect.OPENAI,
+        headers=server.headers,
+        cache_parameters=server.cache_parameters,
+    )
 
 
 def azure_responses(server: AzureServer, http_client: Any) -> Responses:
     """Return a provider for Responses on Azure; a request's model is the name of a deployment."""
     client = _azure_client(server, http_client)
-    return Responses(client, name=f"{Responses.name} {client.base_url.host}", headers=authorization(server))
+    return Responses(
+        client,
+        name=f"{Responses.name} {client.base_url.host}",
+        headers=server.headers,
+        cache_parameters=server.cache_parameters,
+    )
 
 
 def _azure_client(server: AzureServer, http_client: Any) -> AsyncOpenAI:

@@ -4,7 +4,7 @@ How a request is written and what an event means is each format's own.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Collection, Iterator, Mapping
 from typing import Any, Protocol
 
 from openai import AsyncOpenAI, AsyncStream
@@ -13,11 +13,9 @@ from openai.resources.models import AsyncModels
 from .errors import BadStream, ProviderError
 from .events import Event, ListedModel, Request
 from .openai_errors import provider_errors
-from .openai_requests import caching_parameters
+from .openai_requests import CACHE_PARAMETERS, caching_parameters
 
 _MODEL_LIST_TIMEOUT = 10.0
-
-_NO_HEADERS: Mapping[str, Any] = {}
 
 
 class Decoder(Protocol):
@@ -38,12 +36,22 @@ class Decoder(Protocol):
 
 
 class OpenAIFormat(ABC):
-    """A provider over an `AsyncOpenAI` client, which stays its owner's; `headers` go out with every request."""
+    """A provider over an `AsyncOpenAI` client, which stays its owner's.
+
+    `headers` go out with every request. `cache_parameters` are those of the prompt cache that the server knows.
+    """
 
     name: str
 
-    def __init__(self, client: AsyncOpenAI, *, headers: Mapping[str, Any] = _NO_HEADERS) -> None:
-        self._headers = dict(headers)
+    def __init__(
+        self,
+        client: AsyncOpenAI,
+        *,
+        headers: Mapping[str, Any] | None = None,
+        cache_parameters: Collection[str] = CACHE_PARAMETERS,
+    ) -> None:
+        self._headers = dict(headers or {})
+        self._cache_parameters = cache_parameters
         # The client imports this where it is first asked for, which would be in the event loop.
         self._models = AsyncModels(client)
 
@@ -76,7 +84,7 @@ class OpenAIFormat(ABC):
 
     def caching(self, request: Request) -> Mapping[str, Any]:
         """See `Provider.caching`."""
-        return caching_parameters(request)
+        return caching_parameters(request, self._cache_parameters)
 
     async def list_models(self) -> list[ListedModel]:
         """See `Provider.list_models`."""

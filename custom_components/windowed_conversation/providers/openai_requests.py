@@ -1,7 +1,7 @@
 """What requests in both OpenAI formats have in common: attachments, effort, and what is asked of the prompt cache."""
 
 from base64 import b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import cache
 import inspect
 from typing import Any
@@ -10,6 +10,8 @@ from ..window import Attachment
 from .events import Request
 from .openai_tools import within
 from .profile import Caching, ReasoningStyle
+
+CACHE_PARAMETERS = ("prompt_cache_key", "prompt_cache_retention", "prompt_cache_options")
 
 _CACHE_KEY_LENGTH = 64
 _MIME_TYPES = {"image/jpg": "image/jpeg"}
@@ -52,13 +54,13 @@ def temperature(request: Request) -> float | None:
     return request.temperature if request.profile.sampling else None
 
 
-def caching_parameters(request: Request) -> dict[str, Any]:
-    """Return what the request asks of the prompt cache."""
+def caching_parameters(request: Request, known: Collection[str]) -> dict[str, Any]:
+    """Return what the request asks of the prompt cache, of the parameters that the server knows."""
     asked = _CACHING.get(request.profile.caching)
     if asked is None:
         return {}
     key = {"prompt_cache_key": within(_CACHE_KEY_LENGTH, request.cache_key)} if request.cache_key else {}
-    return {**key, **asked}
+    return {name: value for name, value in {**key, **asked}.items() if name in known}
 
 
 def known_to(method: Callable[..., Any], parameters: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ How a request is written lives in `openai_responses_encoding`, what an answer me
 builds the client, and with which key, is not decided here.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, override
 
 from openai import AsyncOpenAI, AsyncStream, BadRequestError
@@ -16,7 +16,7 @@ from .errors import BadStream
 from .events import Request
 from .openai_errors import provider_errors
 from .openai_format import OpenAIFormat
-from .openai_requests import known_to
+from .openai_requests import CACHE_PARAMETERS, known_to
 from .openai_responses_decoding import ResponseDecoder
 from .openai_responses_encoding import encode_prompt, encode_request, without_residue
 
@@ -30,9 +30,14 @@ class Responses(OpenAIFormat):
     name = "openai_responses"
 
     def __init__(
-        self, client: AsyncOpenAI, *, name: str | None = None, headers: Mapping[str, Any] | None = None
+        self,
+        client: AsyncOpenAI,
+        *,
+        name: str | None = None,
+        headers: Mapping[str, Any] | None = None,
+        cache_parameters: Collection[str] = CACHE_PARAMETERS,
     ) -> None:
-        super().__init__(client, headers=headers or {})
+        super().__init__(client, headers=headers, cache_parameters=cache_parameters)
         self.name = name or self.name
         self._responses = AsyncResponses(client)
         self._input_tokens = AsyncInputTokens(client)
@@ -60,9 +65,9 @@ class Responses(OpenAIFormat):
             return await self._create(plain)
 
     async def _create(self, request: Request) -> AsyncStream[ResponseStreamEvent]:
-        parameters = known_to(AsyncResponses.create, encode_request(request, self.name))
+        parameters = encode_request(request, self.name, self.caching(request))
         answer: AsyncStream[ResponseStreamEvent] = await self._responses.create(
-            **parameters, extra_headers=self._headers
+            **known_to(AsyncResponses.create, parameters), extra_headers=self._headers
         )
         return answer
 

@@ -18,7 +18,7 @@ from openai.types.responses import (
 
 from ..window import Attachment, Message, Role, ToolCall
 from .events import Request, ToolSchema
-from .openai_requests import caching_parameters, data_url, effort, file_name, is_image, temperature
+from .openai_requests import data_url, effort, file_name, is_image, temperature
 from .openai_tools import sent_name, sent_parameters, within, written_arguments
 from .profile import ReasoningStyle
 
@@ -26,15 +26,18 @@ from .profile import ReasoningStyle
 _CALL_ID_LENGTH = 64
 
 
-def encode_request(request: Request, provider: str) -> dict[str, Any]:
-    """Return the parameters of a request; residue is sent where `provider` and the request's model made it."""
+def encode_request(request: Request, provider: str, caching: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters of a request; residue is sent where `provider` and the request's model made it.
+
+    `caching` is what is asked of the prompt cache.
+    """
     reasons = request.profile.reasoning is ReasoningStyle.EFFORT
     asked = {"max_output_tokens": request.reply_tokens, "temperature": temperature(request)}
     return {
         **encode_prompt(request, provider),
         **({"include": ["reasoning.encrypted_content"]} if reasons else {}),
         **{name: value for name, value in asked.items() if value is not None},
-        **caching_parameters(request),
+        **caching,
         "store": False,
         "stream": True,
     }
