@@ -7,7 +7,7 @@ from typing import Any
 from aiohttp import web
 import pytest
 
-from custom_components.windowed_conversation.providers.errors import Unavailable
+from custom_components.windowed_conversation.providers.errors import AuthError, BadRequest, Unavailable
 from custom_components.windowed_conversation.providers.events import Provider, Request
 from custom_components.windowed_conversation.providers.openai_azure import AzureServer
 from custom_components.windowed_conversation.providers.openai_clients import (
@@ -31,6 +31,7 @@ VERSION = "2024-10-21"
 pytestmark = over_either_client
 
 type Ask = Callable[[Provider], Awaitable[web.Request]]
+type Build = Callable[[str, str, Any], Provider]
 
 
 class Server:
@@ -233,20 +234,52 @@ async def test_shared_client_is_left_as_it_was(
     assert not http_client.is_closed
 
 
-@pytest.mark.parametrize(
+async def ask_once(build: Build, address: str, key: str, http_client: Any) -> None:
+    """Build a provider and say hello to it."""
+    await Heard().listen(build(address, key, http_client).stream(Request("my model", (Message.user("hello"),))))
+
+
+of_every_kind = pytest.mark.parametrize(
     "build",
     [
-        lambda address, client: chat_completions(f"{address}/v1", KEY, client),
-        lambda address, client: openai_chat(KEY, client, f"{address}/v1"),
-        lambda address, client: openai_responses(KEY, client, f"{address}/v1"),
-        lambda address, client: azure_chat(AzureServer(address, KEY, VERSION), client),
-        lambda address, client: azure_responses(AzureServer(address, KEY), client),
+        lambda address, key, client: chat_completions(f"{address}/v1", key, client),
+        lambda address, key, client: openai_chat(key, client, f"{address}/v1"),
+        lambda address, key, client: openai_responses(key, client, f"{address}/v1"),
+        lambda address, key, client: azure_chat(AzureServer(address, key, VERSION), client),
+        lambda address, key, client: azure_responses(AzureServer(address, key), client),
     ],
+    ids=["chat_completions", "openai_chat", "openai_responses", "azure_chat", "azure_responses"],
 )
-async def test_server_is_asked_once(build: Callable[..., Provider], server: Server, http_client: Any) -> None:
+
+
+@of_every_kind
+async def test_server_is_asked_once(build: Build, server: Server, http_client: Any) -> None:
     server.status = 503
 
     with pytest.raises(Unavailable):
-        await Heard().listen(build(server.address, http_client).stream(Request("my model", (Message.user("hello"),))))
+        await ask_once(build, server.address, KEY, http_client)
 
     assert len(server.requests) == 1
+
+
+@of_every_kind
+@pytest.mark.parametrize("address", ["http://[home", "http://xn--", "http://home/\x00"])
+async def test_address_that_is_none_is_told(build: Build, address: str, http_client: Any) -> None:
+    with pytest.raises((BadRequest, Unavailable)):
+        await ask_once(build, address, KEY, http_client)
+
+
+@of_every_kind
+async def test_key_that_cannot_be_sent_is_wrong(build: Build, server: Server, http_client: Any) -> None:
+    with pytest.raises(AuthError):
+        await ask_once(build, server.address, "schlüssel", http_client)
+
+
+@of_every_kind
+async def test_half_a_character_in_the_history_is_not_the_keys_fault(
+    build: Build, server: Server, http_client: Any
+) -> None:
+    request = Request("my model", (Message.user("half \ud83d"),))
+
+    with pytest.raises(BadRequest):
+        await Heard().listen(build(server.address, KEY, http_client).stream(request))

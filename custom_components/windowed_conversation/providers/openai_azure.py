@@ -14,6 +14,7 @@ from urllib.parse import quote, urlsplit, urlunsplit
 from openai import AsyncOpenAI, Omit
 from openai.resources.chat.completions import AsyncCompletions
 
+from .errors import BadRequest
 from .openai_chat import ChatCompletions
 
 _API = "openai"
@@ -34,8 +35,11 @@ class AzureServer:
 
     @property
     def url(self) -> str:
-        """The base URL of the formats."""
-        parts = urlsplit(self.endpoint)
+        """The base URL of the formats; raises `BadRequest` where the endpoint is no address."""
+        try:
+            parts = urlsplit(self.endpoint)
+        except ValueError as err:
+            raise BadRequest("the address is not valid") from err
         resource = takewhile(lambda segment: segment != _API, parts.path.rstrip("/").split("/"))
         path = "/".join((*resource, _API, *(() if self.api_version else ("v1",))))
         return urlunsplit((parts.scheme, parts.netloc, path, "", ""))

@@ -1,6 +1,7 @@
 """Clients of the OpenAI SDK: which server is asked, and with which key. What is said to it is the format's business.
 
-Each function opens no connection but may block, so none is called in the event loop. `http_client` is an httpx2 or, at
+Each function opens no connection but may block, so none is called in the event loop; where the address is none it
+raises `BadRequest`. `http_client` is an httpx2 or, at
 run time only, an httpx client, and stays its owner's. There is one attempt for each request: a retry of the SDK's would
 be heard as silence.
 """
@@ -13,6 +14,7 @@ from openai import AsyncOpenAI
 from .openai_azure import AzureChatCompletions, AzureServer
 from .openai_chat import ChatCompletions
 from .openai_chat_encoding import Dialect
+from .openai_errors import provider_errors
 from .openai_responses import Responses
 
 OPENAI_URL = "https://api.openai.com/v1"
@@ -64,9 +66,10 @@ def _azure_client(server: AzureServer, http_client: Any) -> AsyncOpenAI:
 
 
 def _client(url: str, api_key: str | None, http_client: Any, query: Mapping[str, object] | None = None) -> AsyncOpenAI:
-    client = AsyncOpenAI(
-        api_key=api_key or _NO_KEY, base_url=url, http_client=http_client, max_retries=0, default_query=query
-    )
+    with provider_errors():
+        client = AsyncOpenAI(
+            api_key=api_key or _NO_KEY, base_url=url, http_client=http_client, max_retries=0, default_query=query
+        )
     # The client finds out about the system that it runs on when it is first asked; from here on it remembers.
     client.platform_headers()
     return client

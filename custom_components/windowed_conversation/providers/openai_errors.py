@@ -68,6 +68,8 @@ def provider_errors() -> Iterator[None]:
         raise BadStream("the answer is not of the expected form") from err
     except openai.APIError as err:
         raise error_in_stream(err.code, err.type) from err
+    except UnicodeError as err:
+        raise _from_letters(err) from err
 
 
 def error_in_stream(*codes: object) -> ProviderError:
@@ -95,6 +97,13 @@ def _from_status(err: openai.APIStatusError) -> ProviderError:
     status, code = err.status_code, known_code(err.code, err.type)
     message = f"status {status}, code {code or 'none'}"
     return _error(_BY_CODE.get(code) or error_of_status(status), message, code, _delay(err.response.headers))
+
+
+def _from_letters(err: UnicodeError) -> ProviderError:
+    """Return the error for a request that cannot be written: its headers are ASCII, its body is UTF-8."""
+    if not isinstance(err, UnicodeEncodeError):
+        return BadRequest("the address is not valid")
+    return AuthError("the key cannot be sent") if err.encoding == "ascii" else BadRequest("the text cannot be sent")
 
 
 def _error(kind: type[ProviderError], message: str, code: str, delay: float | None = None) -> ProviderError:
