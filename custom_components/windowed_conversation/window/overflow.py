@@ -7,8 +7,8 @@ from math import inf
 # that may be in the middle of its conversation.
 _STILL_GOING_ON = 300
 
-# So many keys are remembered, the newest ones.
-_MOST_KEYS = 1000
+# So many keys are remembered, the newest ones: five times as many as there are windows by default.
+_MOST_KEYS = 500
 
 
 class Overflow[K: Hashable]:
