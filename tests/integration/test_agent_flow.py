@@ -147,6 +147,7 @@ async def test_mistake_is_told_beside_its_field(new_form: Submit, wrong: dict[st
         ({CONF_ROUTING: "both"}, CONF_ROUTING),
         ({CONF_LLM_HASS_API: ["gone"]}, CONF_LLM_HASS_API),
         ({CONF_HISTORY_TOKENS: 99}, CONF_HISTORY_TOKENS),
+        ({CONF_HISTORY_TOKENS: "nan"}, CONF_HISTORY_TOKENS),
         ({CONF_HISTORY_TOKENS: 2_000_001}, CONF_HISTORY_TOKENS),
         ({CONF_LIMITS: LIMITS | {CONF_FIRST_WORD_TIMEOUT: 0}}, "base"),
         ({CONF_LIMITS: LIMITS | {CONF_FIRST_WORD_TIMEOUT: 301}}, "base"),
