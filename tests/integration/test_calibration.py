@@ -14,6 +14,7 @@ from custom_components.windowed_conversation.bridge.calibration import ModelCali
 from custom_components.windowed_conversation.const import CONF_PROVIDER, DOMAIN, PROVIDER_NONE
 from custom_components.windowed_conversation.providers.events import Request, Usage
 from custom_components.windowed_conversation.window import Message
+from custom_components.windowed_conversation.window.byte_pairs import BytePairCounter
 from custom_components.windowed_conversation.window.calibration import Calibration, estimate_request
 from custom_components.windowed_conversation.window.tokens import tool_text
 from demo.model_server import ModelServer
@@ -25,6 +26,10 @@ FACTORS = {"fixed": 1.1, "prose": 1.25, "tools": 0.8}
 PROMPT = Message.system("The light in the kitchen is on. " * 100)
 REQUEST = Request("scripted", (PROMPT,))
 USAGE = Usage(input=round(1.5 * estimate_request([PROMPT]).fixed))
+# Without a vocabulary each byte is a token.
+EXACT = BytePairCounter("o200k_base", {})
+OTHER = BytePairCounter("cl100k_base", {})
+DEARER = Usage(input=round(1.3 * EXACT.count(PROMPT.content)))
 
 
 def key(entry_id: str) -> str:
@@ -45,9 +50,11 @@ async def loaded(home: HomeAssistant, entry_id: str) -> ModelCalibrations:
     return calibrations
 
 
-def known(calibrations: ModelCalibrations, model: str = "scripted") -> dict[str, float]:
+def known(
+    calibrations: ModelCalibrations, model: str = "scripted", exact: BytePairCounter | None = None
+) -> dict[str, float]:
     """Return the factors by which a new agent would count."""
-    return calibrations.counter("new agent", model).calibrator.calibration.as_dict()
+    return calibrations.counter("new agent", model, exact).calibrator.calibration.as_dict()
 
 
 async def test_estimate_is_within_three_percent_of_what_is_reported_after_five_turns(
@@ -124,7 +131,8 @@ async def test_file_holds_factors_and_nothing_that_was_said(
 
     written = hass_storage[key(entry.entry_id)]["data"]
     assert {model: set(learned) for model, learned in written["models"].items()} == {"scripted": {*FACTORS}}
-    assert set(written) == {"models"}
+    assert set(written) == {"models", "exact"}
+    assert written["exact"] == {}
 
 
 async def test_models_and_accounts_are_known_apart(home: HomeAssistant) -> None:
@@ -135,6 +143,48 @@ async def test_models_and_accounts_are_known_apart(home: HomeAssistant) -> None:
     assert known(calibrations)["fixed"] == pytest.approx(1.5, rel=0.05)
     assert known(calibrations, "another")["fixed"] == 1
     assert known(await async_calibrations(home, "two"))["fixed"] == 1
+
+
+async def test_estimate_and_exact_counts_of_a_model_are_learned_apart(home: HomeAssistant) -> None:
+    calibrations = await async_calibrations(home, "one")
+
+    calibrations.learn(REQUEST, DEARER, EXACT)
+
+    assert known(calibrations, exact=EXACT)["fixed"] > 1.2
+    assert known(calibrations)["fixed"] == 1
+    assert known(calibrations, exact=OTHER)["fixed"] == 1
+
+
+async def test_exact_counts_of_the_model_s_own_tokenizer_stay_as_they_are(home: HomeAssistant) -> None:
+    calibrations = await async_calibrations(home, "one")
+
+    calibrations.learn(REQUEST, Usage(input=4 + EXACT.count(PROMPT.content)), EXACT)
+
+    assert known(calibrations, exact=EXACT) == Calibration().as_dict()
+
+
+async def test_agent_that_changes_its_way_to_count_is_followed_by_its_windows(home: HomeAssistant) -> None:
+    calibrations = await async_calibrations(home, "one")
+    counter = calibrations.counter("agent", "scripted")
+    estimated = counter.count(PROMPT.content)
+
+    calibrations.counter("agent", "scripted", EXACT)
+    assert counter.count(PROMPT.content) == EXACT.count(PROMPT.content) != estimated
+
+    calibrations.counter("agent", "scripted")
+    assert counter.count(PROMPT.content) == estimated
+
+
+async def test_what_was_learned_against_exact_counts_is_there_after_a_restart(home: HomeAssistant) -> None:
+    calibrations = await async_calibrations(home, "one")
+    calibrations.learn(REQUEST, USAGE)
+    calibrations.learn(REQUEST, DEARER, EXACT)
+
+    await stop(home)
+
+    again = await loaded(home, "one")
+    assert known(again) == known(calibrations)
+    assert known(again, exact=EXACT) == known(calibrations, exact=EXACT) != known(again)
 
 
 async def test_agent_that_changes_its_model_counts_by_the_new_one(home: HomeAssistant) -> None:
@@ -198,6 +248,7 @@ async def test_factors_are_read_from_the_file(home: HomeAssistant, hass_storage)
         pytest.param(stored({"scripted": FACTORS | {"prose": 1e9}}), id="factor out of bounds"),
         pytest.param(stored({"scripted": FACTORS, "other": {}}), id="one model is damaged"),
         pytest.param(stored({}) | {"data": {}}, id="no models"),
+        pytest.param(stored({}) | {"data": {"models": {}, "exact": {"o200k_base": 1}}}, id="exact is damaged"),
         pytest.param(stored({}) | {"data": "text"}, id="data is text"),
         pytest.param(stored({"scripted": FACTORS}) | {"version": 2}, id="newer version"),
         pytest.param({"data": {}}, id="no version"),

@@ -13,6 +13,7 @@ from homeassistant.util.hass_dict import HassKey
 
 from ..const import DOMAIN
 from ..providers.events import Request, Usage
+from ..window.byte_pairs import BytePairCounter
 from ..window.calibration import CalibratedCounter, Calibration, Calibrator, estimate_request
 from ..window.tokens import tool_text
 
@@ -23,8 +24,15 @@ _VERSION = 1
 # How long a change waits for the next one before it is written, in seconds.
 _SAVE_DELAY = 120
 
-# The greatest number of models that an account's file holds.
+# The greatest number of models that an account's file holds, each once for every counter.
 _MAX_MODELS = 100
+
+# Where the file has what was learned against the estimate, and by encoding what was learned against exact counts.
+_MODELS = "models"
+_EXACT = "exact"
+
+# A model, and the encoding that it was counted with, None for the estimate.
+type _Key = tuple[str, str | None]
 
 
 class ModelCalibrations:
@@ -34,7 +42,7 @@ class ModelCalibrations:
         self._store: Store[dict[str, Any]] = Store(hass, _VERSION, f"{DOMAIN}.calibration.{entry_id}")
         self._removed = False
         # In the order of their last report.
-        self._calibrators: dict[str, Calibrator] = {}
+        self._calibrators: dict[_Key, Calibrator] = {}
         self._counters: dict[str, CalibratedCounter] = {}
 
     async def async_load(self) -> None:
@@ -48,20 +56,23 @@ class ModelCalibrations:
             _LOGGER.warning("What was learned of the models' tokens cannot be read and is ignored: %s", kind)
 
     @callback
-    def counter(self, agent_id: str, model: str) -> CalibratedCounter:
-        """Return the agent's counter, which is the same for each of its windows and counts by its model of now."""
-        calibrator = self._calibrators.setdefault(model, Calibrator())
+    def counter(self, agent_id: str, model: str, exact: BytePairCounter | None = None) -> CalibratedCounter:
+        """Return the agent's counter, which is the same for each of its windows and counts by its model of now.
+
+        `exact` is what it counts with before that, None for the estimate.
+        """
+        calibrator = self._calibrators.setdefault(_key(model, exact), Calibrator())
         counter = self._counters.setdefault(agent_id, CalibratedCounter(calibrator))
-        counter.calibrator = calibrator
+        counter.count_by(calibrator, exact)
         return counter
 
     @callback
-    def learn(self, request: Request, usage: Usage) -> None:
-        """Learn from what a provider reports of a request, see `OnUsage`."""
+    def learn(self, request: Request, usage: Usage, exact: BytePairCounter | None = None) -> None:
+        """Learn from what a provider reports of a request, see `OnUsage`, against what `exact` or the estimate says."""
         schemas = (tool_text(tool.name, tool.description, tool.parameters) for tool in request.tools)
-        calibrator = self._calibrators.pop(request.model, None) or Calibrator()
-        self._calibrators[request.model] = calibrator
-        learned = calibrator.learn(estimate_request(request.messages, schemas), usage.input, usage.cached)
+        key = _key(request.model, exact)
+        self._calibrators[key] = calibrator = self._calibrators.pop(key, None) or Calibrator()
+        learned = calibrator.learn(estimate_request(request.messages, schemas, exact), usage.input, usage.cached)
         if learned and not self._removed:
             self._store.async_delay_save(self._as_dict, _SAVE_DELAY)
 
@@ -71,13 +82,24 @@ class ModelCalibrations:
         await self._store.async_remove()
 
     def _as_dict(self) -> dict[str, Any]:
-        known = {model: each.calibration for model, each in self._calibrators.items() if each.calibration.is_learned}
-        return {"models": {model: known[model].as_dict() for model in list(known)[-_MAX_MODELS:]}}
+        known = {key: each.calibration for key, each in self._calibrators.items() if each.calibration.is_learned}
+        models: dict[str | None, dict[str, Any]] = {None: {}}
+        for model, encoding in list(known)[-_MAX_MODELS:]:
+            models.setdefault(encoding, {})[model] = known[model, encoding].as_dict()
+        return {_MODELS: models.pop(None), _EXACT: models}
 
 
-def _calibrators(stored: dict[str, Any]) -> dict[str, Calibrator]:
+def _key(model: str, exact: BytePairCounter | None) -> _Key:
+    return model, None if exact is None else exact.encoding
+
+
+def _calibrators(stored: dict[str, Any]) -> dict[_Key, Calibrator]:
     """Return what a file holds; raises where it is not of our form."""
-    return {str(model): Calibrator(Calibration.remembered(each)) for model, each in stored["models"].items()}
+    return {
+        (str(model), encoding): Calibrator(Calibration.remembered(factors))
+        for encoding, models in [(None, stored[_MODELS]), *stored.get(_EXACT, {}).items()]
+        for model, factors in models.items()
+    }
 
 
 _CALIBRATIONS: HassKey[dict[str, ModelCalibrations]] = HassKey(f"{DOMAIN}_calibrations")
