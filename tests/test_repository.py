@@ -18,12 +18,14 @@ import pytest
 from custom_components.windowed_conversation import PLATFORMS, config_flow
 from custom_components.windowed_conversation.bridge.errors import _FAILURES, Failure, failure_of
 from custom_components.windowed_conversation.const import (
+    CONF_COUNTING,
     CONF_PERSISTENCE,
     CONF_ROUTING,
     CONF_SCOPE,
     CONF_TOOL_RESULTS,
     DOMAIN,
     SUBENTRY_CONVERSATION,
+    Counting,
     Persistence,
 )
 from custom_components.windowed_conversation.health import Report
@@ -291,9 +293,10 @@ def test_every_sensor_has_a_name_and_an_icon() -> None:
 def test_every_choice_has_its_text() -> None:
     assert TEXTS["entity"]["sensor"]["last_route"]["state"].keys() == set(LastRoute)
     assert TEXTS["selector"].keys() == {
-        *(CONF_PERSISTENCE, CONF_ROUTING, CONF_SCOPE, CONF_TOOL_RESULTS, ATTR_CONTENT, ATTR_MATCH),
+        *(CONF_COUNTING, CONF_PERSISTENCE, CONF_ROUTING, CONF_SCOPE, CONF_TOOL_RESULTS, ATTR_CONTENT, ATTR_MATCH),
     }
     assert TEXTS["selector"][CONF_SCOPE]["options"].keys() == set(Scope)
+    assert TEXTS["selector"][CONF_COUNTING]["options"].keys() == set(Counting)
     assert TEXTS["selector"][CONF_PERSISTENCE]["options"].keys() == set(Persistence)
     assert TEXTS["selector"][CONF_ROUTING]["options"].keys() == set(Routing)
     assert TEXTS["selector"][ATTR_CONTENT]["options"].keys() == set(WindowContent)

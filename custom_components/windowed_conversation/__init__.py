@@ -27,6 +27,7 @@ from .agent import (
 from .bridge.account import async_create_provider
 from .bridge.calibration import async_calibrations, async_remove_calibrations
 from .bridge.errors import failure_of
+from .bridge.exact_counting import async_exact_counter
 from .bridge.storage import async_remove_stores, async_window_store
 from .const import CONF_PROVIDER, DOMAIN, PROVIDER_NONE, SUBENTRY_CONVERSATION
 from .health import async_report_damage, async_report_health, async_review_windows, async_withdraw_report
@@ -63,12 +64,14 @@ async def async_setup_entry(hass: HomeAssistant, entry: Account) -> bool:
                 translation_key="impossible_configuration",
                 translation_placeholders={"agent": subentry.title},
             ) from err
-        counter = calibrations.counter(subentry.subentry_id, config.model)
+        exact = await async_exact_counter(hass, config.counting)
+        counter = calibrations.counter(subentry.subentry_id, config.model, exact)
         windows = async_windows(hass, subentry.subentry_id, config, counter)
+        on_usage = partial(calibrations.learn, exact=exact)
         store = await async_window_store(hass, subentry.subentry_id, windows, config.persistence)
         async_report_damage(hass, subentry.subentry_id, config.name, await store.async_damaged_file())
         watch = async_health_watch(hass, subentry.subentry_id)
-        agent = Agent(config, provider, windows, counter, calibrations.learn, watch=watch)
+        agent = Agent(config, provider, windows, counter, on_usage, watch=watch)
         agents[subentry.subentry_id] = agent
         entry.async_on_unload(agent.listen(store.save_soon))
         entry.async_on_unload(agent.listen(partial(_report_health, hass, subentry.subentry_id, agent)))

@@ -16,6 +16,7 @@ from homeassistant.util.hass_dict import HassKey
 
 from .const import (
     CONF_CONTEXT_TOKENS,
+    CONF_COUNTING,
     CONF_EXPIRY_HOURS,
     CONF_FIRST_WORD_TIMEOUT,
     CONF_HISTORY_TOKENS,
@@ -33,6 +34,7 @@ from .const import (
     CONF_TOOL_RESULTS,
     CONF_TRIM_SHARE,
     CONF_TURN_TIMEOUT,
+    DEFAULT_COUNTING,
     DEFAULT_EXPIRY_HOURS,
     DEFAULT_LIMITS,
     DEFAULT_MAX_WINDOWS,
@@ -43,6 +45,7 @@ from .const import (
     DEFAULT_SCOPE,
     DOMAIN,
     PROVIDER_NONE,
+    Counting,
     Persistence,
 )
 from .providers.events import Provider
@@ -81,6 +84,7 @@ class AgentConfig:
     llm_apis: tuple[str, ...]
     policy: WindowPolicy
     left_out: frozenset[str]
+    counting: Counting
     context_tokens: int | None
     reply_tokens: int
     limits: Limits
@@ -103,6 +107,7 @@ class AgentConfig:
             llm_apis=tuple(data.get(CONF_LLM_HASS_API, ())),
             policy=_policy(entry.options, data),
             left_out=frozenset(data.get(CONF_LEFT_OUT, ())),
+            counting=Counting(data.get(CONF_COUNTING, DEFAULT_COUNTING)),
             context_tokens=_context_tokens(data),
             reply_tokens=int(data.get(CONF_REPLY_TOKENS, DEFAULT_REPLY_TOKENS)),
             limits=_limits(data.get(CONF_LIMITS, {})),

@@ -10,6 +10,7 @@ from .window import WindowPolicy
 DOMAIN = "windowed_conversation"
 
 CONF_CONTEXT_TOKENS = "context_tokens"
+CONF_COUNTING = "counting"
 CONF_EXPIRY_HOURS = "expiry_hours"
 CONF_FIRST_WORD_TIMEOUT = "first_word_timeout"
 CONF_HISTORY_TOKENS = "history_tokens"
@@ -37,12 +38,21 @@ class Persistence(StrEnum):
     ALL = "all"
 
 
+class Counting(StrEnum):
+    """How tokens are counted: estimated, or exactly by one of OpenAI's encodings."""
+
+    ESTIMATE = "estimate"
+    O200K_BASE = "o200k_base"
+    CL100K_BASE = "cl100k_base"
+
+
 PROVIDER_NONE = "none"
 PROVIDER_OPENAI_CHAT = "openai_chat"
 
 SUBENTRY_CONVERSATION = "conversation"
 
 DEFAULT_AGENT_NAME = "Windowed Conversation"
+DEFAULT_COUNTING = Counting.ESTIMATE
 DEFAULT_ROUTING = Routing.LOCAL_FIRST
 DEFAULT_SCOPE = Scope.CONVERSATION
 DEFAULT_POLICY = WindowPolicy()

@@ -23,6 +23,7 @@ import probatio
 from .agent import AccountData
 from .const import (
     CONF_CONTEXT_TOKENS,
+    CONF_COUNTING,
     CONF_FIRST_WORD_TIMEOUT,
     CONF_HISTORY_TOKENS,
     CONF_LEFT_OUT,
@@ -34,11 +35,13 @@ from .const import (
     CONF_TOOL_ITERATIONS,
     CONF_TURN_TIMEOUT,
     DEFAULT_AGENT_NAME,
+    DEFAULT_COUNTING,
     DEFAULT_LIMITS,
     DEFAULT_REPLY_TOKENS,
     DEFAULT_ROUTING,
     DEFAULT_SCOPE,
     PROVIDER_NONE,
+    Counting,
 )
 from .options_flow import number_selector, window_size_selector
 from .providers.errors import ProviderError
@@ -157,6 +160,8 @@ class AgentFlow(ConfigSubentryFlow):
             fields[probatio.Optional(CONF_LEFT_OUT, default=list)] = SelectSelector(left_out)
             fields[probatio.Optional(CONF_CONTEXT_TOKENS)] = window_size_selector()
             fields[probatio.Required(CONF_REPLY_TOKENS, default=DEFAULT_REPLY_TOKENS)] = window_size_selector()
+            counting = SelectSelectorConfig(options=list(Counting), translation_key=CONF_COUNTING)
+            fields[probatio.Required(CONF_COUNTING, default=DEFAULT_COUNTING)] = SelectSelector(counting)
             fields[probatio.Required(CONF_LIMITS)] = section(_limits_schema(), {"collapsed": True})
         return probatio.Schema(fields)
 

@@ -12,6 +12,7 @@ import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
 from custom_components.windowed_conversation.const import (
+    CONF_COUNTING,
     CONF_FIRST_WORD_TIMEOUT,
     CONF_HISTORY_TOKENS,
     CONF_LEFT_OUT,
@@ -41,6 +42,7 @@ FRIDAY: dict[str, Any] = {
     CONF_SCOPE: "device",
     CONF_LEFT_OUT: ["route:local"],
     CONF_REPLY_TOKENS: 500,
+    CONF_COUNTING: "estimate",
     CONF_LIMITS: LIMITS,
 }
 
@@ -145,6 +147,7 @@ async def test_mistake_is_told_beside_its_field(new_form: Submit, wrong: dict[st
         ({CONF_PROMPT: "{{ unclosed"}, CONF_PROMPT),
         ({CONF_PROMPT: "{% if %}"}, CONF_PROMPT),
         ({CONF_ROUTING: "both"}, CONF_ROUTING),
+        ({CONF_COUNTING: "p50k_base"}, CONF_COUNTING),
         ({CONF_LLM_HASS_API: ["gone"]}, CONF_LLM_HASS_API),
         ({CONF_HISTORY_TOKENS: 99}, CONF_HISTORY_TOKENS),
         ({CONF_HISTORY_TOKENS: "nan"}, CONF_HISTORY_TOKENS),

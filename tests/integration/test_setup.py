@@ -16,6 +16,7 @@ import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry, async_fire_time_changed
 
 from custom_components.windowed_conversation.const import (
+    CONF_COUNTING,
     CONF_EXPIRY_HOURS,
     CONF_HISTORY_TOKENS,
     CONF_LIMITS,
@@ -144,6 +145,7 @@ async def test_refused_key_asks_for_another_at_set_up(
         ({CONF_PERSISTENCE: "some"}, {}),
         ({}, {CONF_HISTORY_TOKENS: -1}),
         ({}, {CONF_ROUTING: "both"}),
+        ({}, {CONF_COUNTING: "p50k_base"}),
         ({}, {CONF_LIMITS: {CONF_TURN_TIMEOUT: "long"}}),
     ],
 )

@@ -1,0 +1,200 @@
+"""Exact counting, where an agent wants it: the vocabulary's, and the estimate's where the vocabulary is not usable."""
+
+import gzip
+import logging
+from pathlib import Path
+import shutil
+
+from homeassistant.config_entries import ConfigEntryState
+from homeassistant.core import HomeAssistant
+import pytest
+
+from custom_components.windowed_conversation.bridge import exact_counting
+from custom_components.windowed_conversation.bridge.exact_counting import async_exact_counter
+from custom_components.windowed_conversation.const import CONF_COUNTING, CONF_TOOL_RESULTS, Counting
+from custom_components.windowed_conversation.window import EstimatedCounter, Message
+from custom_components.windowed_conversation.window.byte_pairs import BytePairCounter
+from custom_components.windowed_conversation.window.tokens import message_text
+from tests.exact_tokens import ENCODINGS, VOCABULARIES, exact_count, theirs, vocabulary
+
+from .conftest import Say, SetUp, Submit, speech
+from .test_agent_flow import FRIDAY, open_change
+
+# It never reports usage, from which the count would learn that this server has another tokenizer.
+SILENT = "scripted+no_usage"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _tiktoken() -> None:
+    """Have tiktoken read its vocabularies outside of an event loop."""
+    for encoding in ENCODINGS:
+        theirs(encoding)
+
+
+def missing(vocabulary: bytes, path: Path) -> None:
+    """Leave no file."""
+
+
+def cut_short(vocabulary: bytes, path: Path) -> None:
+    path.write_bytes(gzip.compress(vocabulary)[:1000])
+
+
+def no_gzip(vocabulary: bytes, path: Path) -> None:
+    path.write_bytes(vocabulary)
+
+
+def garbled(vocabulary: bytes, path: Path) -> None:
+    path.write_bytes(gzip.compress(vocabulary)[:10] + b"\xff" * 1000)
+
+
+def another(vocabulary: bytes, path: Path) -> None:
+    path.write_bytes(gzip.compress(vocabulary.replace(b" 100\n", b" 101\n")))
+
+
+DAMAGES = {
+    missing: "FileNotFoundError",
+    cut_short: "EOFError",
+    no_gzip: "BadGzipFile",
+    garbled: "error",
+    another: "its hash is wrong",
+}
+
+
+@pytest.fixture(scope="module", params=DAMAGES, ids=lambda damage: damage.__name__)
+def damaged_folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """Return a folder in which o200k_base is damaged and cl100k_base is not, and what is told of it."""
+    folder = tmp_path_factory.mktemp("vocabularies")
+    shutil.copy(VOCABULARIES / "cl100k_base.tiktoken.gz", folder)
+    request.param(vocabulary("o200k_base"), folder / "o200k_base.tiktoken.gz")
+    return folder, DAMAGES[request.param]
+
+
+@pytest.fixture
+def damaged(damaged_folder: tuple[Path, str], monkeypatch: pytest.MonkeyPatch) -> str:
+    """Have o200k_base damaged; returns what is told of it."""
+    folder, why = damaged_folder
+    monkeypatch.setattr(exact_counting, "_FOLDER", folder)
+    return why
+
+
+def cost(message: Message, encoding: str) -> int:
+    """Return what a message costs: its text by tiktoken, four for its frame, and eight for each call."""
+    return exact_count(encoding, message_text(message)) + 4 + 8 * len(message.tool_calls)
+
+
+def logged(caplog: pytest.LogCaptureFixture) -> list[tuple[int, str]]:
+    """Return what was logged about vocabularies."""
+    ours = [record for record in caplog.records if record.name == exact_counting.__name__]
+    return [(record.levelno, record.getMessage()) for record in ours]
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+async def test_window_holds_what_tiktoken_counts(encoding: str, set_up: SetUp, say: Say, agent_of) -> None:
+    entry = await set_up(
+        model=SILENT, routing="llm_only", options={CONF_TOOL_RESULTS: "keep"}, **{CONF_COUNTING: encoding}
+    )
+
+    await say("turn on the kitchen light")
+    await say("mein Name ist Änne, und die Küche heißt 厨房 🍳")
+
+    (window,) = agent_of(entry).windows.newest_first()
+    system, *messages = window.messages()
+    assert {message.role for message in messages} == {"user", "assistant", "tool"}
+    assert [message.tokens for message in messages] == [cost(message, encoding) for message in messages]
+    assert window.stats().current_tokens == sum(cost(message, encoding) for message in messages)
+    assert window.stats().prefix_tokens == cost(system, encoding)
+
+
+async def test_local_answers_are_counted_exactly_too(set_up: SetUp, say: Say, agent_of) -> None:
+    entry = await set_up(counting="o200k_base")
+
+    await say("turn on kitchen light")
+
+    (window,) = agent_of(entry).windows.newest_first()
+    assert window.stats().current_tokens == sum(cost(message, "o200k_base") for message in window.messages())
+
+
+async def test_tokens_are_estimated_unless_exact_ones_are_wanted(home: HomeAssistant, entry, agent_of) -> None:
+    assert agent_of(entry).config.counting is Counting.ESTIMATE
+    assert await async_exact_counter(home, Counting.ESTIMATE) is None
+    assert exact_counting._COUNTERS not in home.data
+
+
+async def test_vocabulary_is_read_once_for_all_agents(
+    home: HomeAssistant, set_up: SetUp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = await set_up(counting="o200k_base")
+    known = await async_exact_counter(home, Counting.O200K_BASE)
+    monkeypatch.setattr(exact_counting, "_FOLDER", Path("gone"))
+
+    await home.config_entries.async_reload(entry.entry_id)
+
+    assert isinstance(known, BytePairCounter)
+    assert await async_exact_counter(home, Counting.O200K_BASE) is known
+
+
+async def test_damaged_vocabulary_is_told_once_and_tokens_are_estimated(
+    damaged: str, set_up: SetUp, say: Say, agent_of, caplog
+) -> None:
+    entry = await set_up(model=SILENT, counting="o200k_base")
+    await set_up(counting="o200k_base")
+
+    assert entry.state is ConfigEntryState.LOADED
+    assert "Nice to meet you" in speech(await say("my name is Ada"))
+    (window,) = agent_of(entry).windows.newest_first()
+    question = window.messages()[1]
+    assert question.tokens == 4 + EstimatedCounter().count(question.content)
+    told = f"The vocabulary o200k_base cannot be used, so tokens are estimated: {damaged}"
+    assert logged(caplog) == [(logging.WARNING, told)]
+
+
+async def test_other_vocabulary_is_used_where_one_is_damaged(damaged: str, home: HomeAssistant) -> None:
+    assert await async_exact_counter(home, Counting.O200K_BASE) is None
+    assert isinstance(await async_exact_counter(home, Counting.CL100K_BASE), BytePairCounter)
+
+
+@pytest.fixture
+async def change_form(home: HomeAssistant, entry) -> Submit:
+    """Open the form that changes Ada, who estimates."""
+    return await open_change(home, entry)
+
+
+async def test_form_offers_the_ways_to_count_and_estimates_by_itself(change_form: Submit, entry) -> None:
+    fields = change_form.shown["data_schema"].schema
+    assert fields[CONF_COUNTING].config["options"] == ["estimate", "o200k_base", "cl100k_base"]
+
+    await change_form(**{key: value for key, value in FRIDAY.items() if key != CONF_COUNTING})
+
+    (ada,) = entry.subentries.values()
+    assert ada.data[CONF_COUNTING] == "estimate"
+
+
+async def test_change_to_exact_counts_keeps_the_conversation_and_counts_what_comes(
+    change_form: Submit, entry, say: Say, agent_of
+) -> None:
+    await say("my name is Ada")
+    (window,) = agent_of(entry).windows.newest_first()
+    before = window.messages()[1:]
+
+    await change_form(**FRIDAY | {"model": SILENT, "scope": "conversation", CONF_COUNTING: "o200k_base"})
+
+    assert "Ada" in speech(await say("what is my name?"))
+    assert agent_of(entry).windows.newest_first() == [window]
+    messages = window.messages()[1:]
+    assert messages[: len(before)] == before
+    assert [m.tokens for m in messages[len(before) :]] == [cost(m, "o200k_base") for m in messages[len(before) :]]
+
+
+async def test_change_back_to_the_estimate_keeps_the_conversation(
+    home: HomeAssistant, set_up: SetUp, say: Say, agent_of
+) -> None:
+    entry = await set_up(model=SILENT, counting="o200k_base")
+    await say("my name is Ada")
+    form = await open_change(home, entry)
+
+    await form(**FRIDAY | {"model": SILENT, "scope": "conversation", CONF_COUNTING: "estimate"})
+
+    assert "Ada" in speech(await say("what is my name?"))
+    (window,) = agent_of(entry).windows.newest_first()
+    newest = window.messages()[-1]
+    assert newest.tokens == 4 + EstimatedCounter().count(newest.content)
