@@ -38,6 +38,7 @@ capping = st.builds(
     st.sampled_from(["stub", "keep"]),
     st.none() | tool_turns,
     result_cap_tokens=st.sampled_from([100, 300, 4000]),
+    summarize=st.booleans(),
 )
 tags = st.frozensets(st.sampled_from(["important", "ephemeral", "route:llm", "context:lights", "input"]))
 

@@ -61,6 +61,7 @@ class PlainWindow:
         self.whole: list[bool] = []
         self.evicted = [0, 0, 0, 0]
         self.closed = 0
+        self.summary = 0
         self.before: PlainWindow | None = None
 
     def open(self, message: Message, tags: frozenset[str]) -> None:
@@ -102,6 +103,21 @@ class PlainWindow:
         self.__dict__.update(before.__dict__)
         self.set_policy(policy)
 
+    def summarize(self, numbers: frozenset[int], summary: list[Message]) -> None:
+        going = [place for place in range(len(self.numbers) - 1) if self.numbers[place] in numbers]
+        if going:
+            self.keep([place for place in range(len(self.numbers)) if place not in going])
+        if self.summary:
+            self.tags[self.numbers.index(self.summary)] -= {"summary", "important"}
+            self.tags[self.numbers.index(self.summary)] |= {"ephemeral"}
+        self.summary = self.numbers[-1]
+        self.closed += 1
+        self.exchanges.insert(-1, summary)
+        self.tags.insert(-1, {"input", "output", "summary", "important"})
+        self.whole.insert(-1, False)
+        self.numbers.append(self.closed)
+        self.trim()
+
     def set_policy(self, policy: WindowPolicy) -> None:
         self.policy = policy
         self.trim()
@@ -109,13 +125,17 @@ class PlainWindow:
     def trim(self) -> None:
         stubbed = self.stub_old_results() if _cost(self.exchanges) > self.policy.history_tokens else False
         kept = after_trim(self.exchanges, self.tags, self.policy, due=stubbed)
+        self.keep(kept, trims=stubbed or len(kept) < len(self.exchanges))
+
+    def keep(self, kept: list[int], *, trims: bool = True) -> None:
         gone = [exchange for place, exchange in enumerate(self.exchanges) if place not in kept]
-        amounts = (len(gone), sum(map(len, gone)), _cost(gone), bool(gone) or stubbed)
+        amounts = (len(gone), sum(map(len, gone)), _cost(gone), trims)
         self.evicted = [total + amount for total, amount in zip(self.evicted, amounts, strict=True)]
         self.exchanges = [self.exchanges[place] for place in kept]
         self.tags = [self.tags[place] for place in kept]
         self.numbers = [self.numbers[place] for place in kept]
         self.whole = [self.whole[place] for place in kept]
+        self.summary = self.summary if self.summary in self.numbers else 0
 
     def stub_old_results(self) -> bool:
         if self.policy.tool_results == "keep":

@@ -21,6 +21,7 @@ from custom_components.windowed_conversation.window import (
     WindowPolicy,
     WindowStats,
 )
+from custom_components.windowed_conversation.window.summary import Passage, older_passage
 
 from .histories import (
     Exchange,
@@ -57,6 +58,10 @@ def is_closed(machine: WindowMachine) -> bool:
 
 def holds_closed_ones(machine: WindowMachine) -> bool:
     return is_closed(machine) and bool(machine.plain.numbers)
+
+
+def may_summarize(machine: WindowMachine) -> bool:
+    return is_closed(machine) and machine.window.dropped is not None
 
 
 class WindowMachine(RuleBasedStateMachine):
@@ -149,6 +154,40 @@ class WindowMachine(RuleBasedStateMachine):
         self.window.tag_exchange(self.plain.numbers[place], add=added, remove=removed - {"input"})
         self.plain.tags[place] = self.plain.tags[place] - (removed - {"input"}) | added
 
+    @precondition(may_summarize)
+    @rule(text=long_texts)
+    def summarize_what_was_dropped(self, text: str) -> None:
+        passage = self.window.dropped
+        assert passage is not None
+        self._summarize(passage, text)
+
+    @precondition(holds_closed_ones)
+    @rule(text=long_texts, keep=st.integers(1, 3))
+    def summarize_what_is_older(self, text: str, keep: int) -> None:
+        passage = older_passage(None, self.window.exchanges(), keep, frozenset())
+        self._summarize(passage or Passage(), text)
+
+    def _summarize(self, passage: Passage, text: str) -> None:
+        going = passage.numbers & set(self.plain.numbers)
+        newest = self.plain.exchanges[-1]
+        self.sent = [] if going else said(self.window.messages())[: -len(newest)]
+        question, answer = self.window.summarize(passage, text).messages
+        assert cost((question, answer)) <= self.plain.policy.summary_tokens
+        kept = answer.content.count("x")
+        cut = f"{'x' * kept}\n[Cut: these are the first {kept} of {len(text)} characters.]"
+        assert answer.content in (text, cut)
+        self.plain.summarize(passage.numbers, [question, answer])
+        assert not passage.numbers & (self.window.dropped or Passage()).numbers
+
+    @precondition(may_summarize)
+    @rule()
+    def fail_to_summarize(self) -> None:
+        passage = self.window.dropped
+        assert passage is not None
+        self.window.fail_to_summarize(passage)
+        left = self.window.dropped
+        assert left == (None if passage.failures else passage._replace(failures=1))
+
     @rule(wanted=tags, match=st.sampled_from(["any", "all"]), excluded=tags)
     def view(self, wanted: frozenset[str], match: Literal["any", "all"], excluded: frozenset[str]) -> None:
         view = self.window.messages(tags=wanted, match=match, exclude=excluded)
@@ -175,6 +214,8 @@ class WindowMachine(RuleBasedStateMachine):
             self.window.record(exchange)
         with pytest.raises(ExchangeStillOpen):
             self.window.tag_exchange(1, add={"important"})
+        with pytest.raises(ExchangeStillOpen):
+            self.window.summarize(Passage(), "nothing")
 
     @precondition(is_closed)
     @rule()
@@ -255,6 +296,16 @@ class WindowMachine(RuleBasedStateMachine):
     def closed_exchanges_are_numbered_as_they_were_closed(self) -> None:
         closed = len(self.plain.numbers) - is_open(self)
         assert [exchange.number for exchange in self.window.exchanges()] == self.plain.numbers[:closed]
+
+    @invariant()
+    def nothing_is_held_that_is_not_to_be_summarized(self) -> None:
+        held = self.window.dropped or Passage()
+        assert self.plain.policy.summarize or not held.numbers
+        assert not held.numbers & set(self.plain.numbers)
+
+    @invariant()
+    def at_most_one_summary_counts(self) -> None:
+        assert sum("summary" in exchange.tags for exchange in self.window.exchanges()) == bool(self.plain.summary)
 
     @invariant()
     def request_is_valid_once_every_call_has_its_result(self) -> None:

@@ -517,3 +517,52 @@ async def test_window_that_cannot_be_made_leaves_nothing_behind() -> None:
     with pytest.raises(LookupError):
         await use(registry, "a")
     assert len(registry) == 0
+
+
+async def test_between_turns_nobody_else_has_the_window_and_it_is_no_use(registry: WindowRegistry) -> None:
+    await use_all(registry, "a", "b")
+    window = registry.peek("a")
+    async with registry.between_turns(window) as is_there:
+        turn = elsewhere(use(registry, "a"))
+        await settle()
+        assert is_there
+        assert not turn.done()
+        assert ids(registry) == ["a", "b"]
+    await turn
+
+    await use(registry, "b")
+    async with registry.between_turns(window):
+        pass
+    assert ids(registry) == ["b", "a"]
+
+
+async def test_between_turns_waits_for_the_turn_before_it(registry: WindowRegistry) -> None:
+    order: list[str] = []
+
+    async def wait(window: Window) -> None:
+        async with registry.between_turns(window):
+            order.append("between")
+
+    async with registry.turn("a") as window:
+        waiting = elsewhere(wait(window))
+        await settle()
+        order.append("turn")
+    await waiting
+    assert order == ["turn", "between"]
+
+
+async def test_window_that_was_dropped_has_no_turns(registry: WindowRegistry) -> None:
+    await use(registry, "a")
+    dropped = registry.peek("a")
+    registry.drop("a")
+    await use(registry, "a")
+
+    async with registry.between_turns(dropped) as is_there:
+        assert not is_there
+
+
+async def test_turn_cannot_wait_for_its_own_end(registry: WindowRegistry) -> None:
+    async with registry.turn("a") as window:
+        with pytest.raises(WindowBusy):
+            await registry.between_turns(window).__aenter__()
+    await use(registry, "a", within=1)

@@ -13,11 +13,13 @@ _SMALL_WINDOW, _SMALL_WINDOW_SHARE = 16_000, 0.25
 _LARGE_WINDOW, _LARGE_WINDOW_SHARE = 32_000, 0.15
 # Less would leave no room for the line that marks a cut.
 _MIN_RESULT_TOKENS = 100
+# A summary is a fifth of a small window, where it has to leave room, and no more than a page of a large one.
+_SUMMARY_SHARE, _MIN_SUMMARY_TOKENS, _MAX_SUMMARY_TOKENS = 5, 100, 500
 
 
 @dataclass(frozen=True, slots=True)
 class WindowPolicy:
-    """The budget of a window's exchanges in tokens, the share of it that a trim frees, and what stays of tool results.
+    """The budget of a window's exchanges in tokens, the share of it that a trim frees, and what stays of what goes.
 
     Between trims every request begins with the bytes of the last one, which is what makes prompt caches hit:
     measured at 4,000 to 8,000 tokens, 77 to 86 % of the input at a share of 0.25, against 7 to 23 % where single
@@ -28,6 +30,8 @@ class WindowPolicy:
     15 % cheaper. With `max_tool_turns` the results of the newest so many exchanges that have whole ones stay, and
     older ones are replaced only at a trim. "keep" replaces none.
 
+    With `summarize` a window holds on to what trims let go, until there is a summary of it or it is given up.
+
     Raises `ValueError` that names the field: `history_tokens` is a whole number from 1 to a thousand million,
     `trim_share` is from 0 to 0.9 or None, `result_cap_tokens` is from 100 on, `max_tool_turns` from 1 on or None.
     """
@@ -37,6 +41,7 @@ class WindowPolicy:
     tool_results: ToolResults = "stub"
     max_tool_turns: int | None = None
     result_cap_tokens: int = 4000
+    summarize: bool = False
 
     def __post_init__(self) -> None:
         """Check the fields; a whole number may come as a float, as number fields in forms send it."""
@@ -66,6 +71,11 @@ class WindowPolicy:
     def low_water(self) -> float:
         """What a trim leaves at most, in tokens."""
         return (1 - self.share) * self.history_tokens
+
+    @property
+    def summary_tokens(self) -> int:
+        """What a summary costs at most, in tokens: a fifth of the budget, but from 100 to 500."""
+        return min(max(self.history_tokens // _SUMMARY_SHARE, _MIN_SUMMARY_TOKENS), _MAX_SUMMARY_TOKENS)
 
     @property
     def stubs_at_close(self) -> bool:

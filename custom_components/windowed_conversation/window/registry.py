@@ -72,6 +72,28 @@ class WindowRegistry[K: Hashable = str]:
         """
         return self._turn(key, timeout)
 
+    @asynccontextmanager
+    async def between_turns(self, window: Window) -> AsyncIterator[bool]:
+        """Return a context in which no turn has the window; this is no use of it.
+
+        What it yields is whether the window is still one of these: it may have been dropped or replaced. Entering
+        raises `WindowBusy` inside a turn that has the window.
+        """
+        slot = next((slot for slot in self._slots.values() if slot.window is window), None)
+        if slot is None:
+            yield False
+            return
+        slot.users += 1
+        try:
+            await self._wait(slot, None)
+            try:
+                yield True
+            finally:
+                slot.lock.release()
+        finally:
+            slot.users -= 1
+            self._evict()
+
     def peek(self, key: K) -> Window | None:
         """Return the window of a key, or None; this is no use of it."""
         slot = self._slots.get(key)

@@ -16,6 +16,8 @@ NO_TAGS = frozenset[str]()
 # What a trim goes by: these exchanges go last, and those first.
 IMPORTANT = "important"
 EPHEMERAL = "ephemeral"
+# What a summary has, which is protected besides.
+SUMMARY = "summary"
 
 INPUT = frozenset({"input"})
 OUTPUT_AND_CALL = frozenset({"output", "tool_call"})

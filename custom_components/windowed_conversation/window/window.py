@@ -16,6 +16,7 @@ from .messages import Message, Role
 from .policy import WindowPolicy
 from .restore import Snapshot
 from .stats import Evicted, WindowStats
+from .summary import Passage, dropped, joined, summary_exchange, with_summary
 from .tags import IMPORTANT, NO_TAGS, checked_tags, joined_tags, tag_filter
 from .tokens import TokenCounter, message_tokens
 from .tool_results import capped, stubbed
@@ -53,8 +54,10 @@ class Window:
         # Everything that is sent, in order: rendering is one copy of it.
         self._sent: list[Message] = []
         self._evicted = Evicted()
-        # What `abort` goes back to: the prompt and the sums at `open`, and the exchanges that trims have changed since.
-        self._before: tuple[Message | None, Evicted] = None, self._evicted
+        self._dropped: Passage | None = None
+        # What `abort` goes back to: the prompt, the sums and what was dropped at `open`, and the exchanges that trims
+        # have changed since.
+        self._before: tuple[Message | None, Evicted, Passage | None] = None, self._evicted, None
         self._set_aside: dict[int, Exchange] = {}
         # The snapshot, until something changes: it is asked for after every turn, of every window.
         self._kept: Snapshot | None = None
@@ -73,6 +76,11 @@ class Window:
     def is_open(self) -> bool:
         """Whether an exchange is open."""
         return self._open is not None
+
+    @property
+    def dropped(self) -> Passage | None:
+        """What trims have let go that no summary stands for, under a policy that summarizes."""
+        return self._dropped if self._policy.summarize else None
 
     def messages(
         self, *, tags: Iterable[str] = (), match: Literal["any", "all"] = "any", exclude: Iterable[str] = ()
@@ -177,7 +185,7 @@ class Window:
         if self._set_aside:
             self._replace(self._set_aside.values())
             self._set_aside.clear()
-        system, self._evicted = self._before
+        system, self._evicted, self._dropped = self._before
         self._put_system(system)
         self._enforce()
 
@@ -214,6 +222,28 @@ class Window:
         self._replace([exchange.retagged(checked_tags(add), checked_tags(remove))])
         self._kept = None
 
+    def summarize(self, passage: Passage, text: str) -> Exchange:
+        """Let a passage go for its summary, a protected exchange before the newest one; returns that exchange.
+
+        What is sent before the newest exchange changes only by what goes. Raises `ExchangeStillOpen`.
+        """
+        self._expect_none_open()
+        summary = summary_exchange(text, self._policy, self._counter, self._clock())
+        newest = max(1, self._last_number)
+        gone = [exchange for exchange in self._history if exchange.number in passage.numbers - {newest}]
+        if gone:
+            self._let_go(gone)
+        self._replace(with_summary(self._history, newest, summary))
+        self._last_number += 1
+        self._dropped = self._dropped and self._dropped.without(passage.numbers)
+        self._kept = None
+        self._enforce()
+        return summary
+
+    def fail_to_summarize(self, passage: Passage) -> None:
+        """Take note that no summary came of what was dropped: the second time it is given up."""
+        self._dropped = self._dropped and self._dropped.after_failure(passage)
+
     @property
     def _first(self) -> int:
         """Where the exchanges begin in what is sent."""
@@ -228,7 +258,7 @@ class Window:
             raise ExchangeStillOpen("the last exchange is neither closed nor aborted")
 
     def _begin(self, exchange: OpenExchange) -> None:
-        self._before = self._system, self._evicted
+        self._before = self._system, self._evicted, self._dropped
         self._open = exchange
         self._sent += exchange.messages
         self._enforce()
@@ -259,8 +289,10 @@ class Window:
         gone = self._history.to_evict(self._tokens(), self._policy, newest)
         if not gone and not whole:
             return
-        messages = self._evict(gone) if gone else 0
-        self._evicted = self._evicted.and_a_trim(len(gone), messages, sum(exchange.tokens for exchange in gone))
+        if self._policy.summarize:
+            passage = dropped(self._system, (*self._history, *whole), gone)
+            self._dropped = joined(self._dropped, passage, self._policy.history_tokens)
+        self._let_go(gone)
         if self.is_open:
             for exchange in (*whole, *gone):
                 self._set_aside.setdefault(exchange.number, exchange)
@@ -275,15 +307,15 @@ class Window:
             self._replace([stubbed(exchange, self._counter) for exchange in whole])
         return whole
 
-    def _evict(self, gone: list[Exchange]) -> int:
-        """Take exchanges out of the window; returns the number of their messages."""
-        self._history.remove(gone)
+    def _let_go(self, gone: list[Exchange]) -> None:
+        """Take exchanges out of the window: one trim, also when none of them go."""
         messages = sum(len(exchange.messages) for exchange in gone)
-        if self._history.is_older(gone):
+        self._evicted = self._evicted.and_a_trim(len(gone), messages, sum(exchange.tokens for exchange in gone))
+        self._history.remove(gone)
+        if not gone or self._history.is_older(gone):
             del self._sent[self._first : self._first + messages]
         else:
             self._render()
-        return messages
 
     def _replace(self, exchanges: Iterable[Exchange]) -> None:
         """Put closed exchanges where their numbers say, in the place of those that have the same."""
@@ -302,7 +334,7 @@ class Window:
         return self._kept
 
     def _at_rest(self) -> Snapshot:
-        system, evicted = self._before if self.is_open else (self._system, self._evicted)
+        system, evicted, _ = self._before if self.is_open else (self._system, self._evicted, None)
         exchanges = {exchange.number: exchange for exchange in self._history} | self._set_aside
         at_rest = tuple(exchanges[number].numbered(0) for number in sorted(exchanges))
         return Snapshot(self._conversation_id, system, at_rest, evicted)

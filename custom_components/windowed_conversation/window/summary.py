@@ -1,0 +1,138 @@
+"""Summaries: what one is made of, and the protected exchange that stands for it afterwards.
+
+When a summary is asked for, and how the model is asked, is the turn's business; a window only puts it in its place.
+"""
+
+from collections.abc import Iterable
+from itertools import chain
+from typing import NamedTuple
+
+from .entry import entered, question
+from .exchange import Exchange
+from .messages import Message
+from .policy import WindowPolicy
+from .tags import EPHEMERAL, IMPORTANT, SUMMARY
+from .tokens import TokenCounter
+from .tool_results import capped
+
+# The user's part of a summary: it has to say whose words the answer is about.
+QUESTION = "[What was said before, in short?]"
+
+_TAGS = frozenset({SUMMARY})
+_PROTECTED = frozenset({IMPORTANT})
+_OUTDATED = frozenset({EPHEMERAL})
+
+
+class Passage(NamedTuple):
+    """A part of a conversation that a summary is to stand for.
+
+    `exchanges` are as they were last sent, oldest first, with those in between that stay, so that together with
+    `system` they begin like the last request; `numbers` are those that go. `earlier` is the text of the summary before
+    this one, `failures` how often no summary came of the passage.
+    """
+
+    system: Message | None = None
+    exchanges: tuple[Exchange, ...] = ()
+    numbers: frozenset[int] = frozenset()
+    earlier: str = ""
+    failures: int = 0
+
+    def shown(self, left_out: frozenset[str]) -> tuple[Exchange, ...]:
+        """Return the exchanges that were sent where those with any of these tags are left out."""
+        return tuple(exchange for exchange in self.exchanges if left_out.isdisjoint(exchange.tags))
+
+    def messages(self, left_out: frozenset[str]) -> tuple[Message, ...]:
+        """Return the messages as they were sent where exchanges with any of these tags are left out."""
+        shown = (exchange.messages for exchange in self.shown(left_out))
+        return (*filter(None, [self.system]), *chain.from_iterable(shown))
+
+    def without(self, numbers: frozenset[int]) -> Passage | None:
+        """Return what is left when there is a summary of these, or they are given up; None where nothing is."""
+        left = self.numbers - numbers
+        exchanges = tuple(exchange for exchange in self.exchanges if exchange.number not in numbers)
+        return Passage(self.system, exchanges, left) if left else None
+
+    def after_failure(self, failed: Passage) -> Passage | None:
+        """Return what is tried again after no summary came of a passage: each goes through two attempts at most."""
+        return self.without(failed.numbers) if self.failures else self._replace(failures=1)
+
+
+def joined(passage: Passage | None, later: Passage | None, limit: int) -> Passage | None:
+    """Return two passages as one; what is beyond so many tokens is given up, oldest first."""
+    if passage is None or later is None:
+        return later or passage
+    by_number = {exchange.number: exchange for exchange in (*passage.exchanges, *later.exchanges)}
+    exchanges = [by_number[number] for number in sorted(by_number)]
+    tokens = sum(exchange.tokens for exchange in exchanges)
+    given_up = set[int]()
+    for exchange in exchanges:
+        if tokens > limit:
+            tokens -= exchange.tokens
+            given_up.add(exchange.number)
+    return later._replace(
+        exchanges=tuple(exchange for exchange in exchanges if exchange.number not in given_up),
+        numbers=(passage.numbers | later.numbers) - given_up,
+        earlier=later.earlier or passage.earlier,
+        failures=passage.failures,
+    )
+
+
+def is_summary(exchange: Exchange) -> bool:
+    """Return whether an exchange is the summary that counts; the user's own tag does not make it one."""
+    return SUMMARY in exchange.messages[0].tags
+
+
+def summary_text(exchanges: Iterable[Exchange]) -> str:
+    """Return what the summary among these says, an empty text where there is none."""
+    return next((exchange.messages[-1].content for exchange in exchanges if is_summary(exchange)), "")
+
+
+def dropped(system: Message | None, before: Iterable[Exchange], gone: Iterable[Exchange]) -> Passage | None:
+    """Return what a trim has let go of the exchanges that were sent before it, None where nothing is worth a summary.
+
+    Ephemeral exchanges are not: the user has said so, or a later summary stands for them. Of those in `before` that
+    have the same number, the last one counts.
+    """
+    gone = [exchange for exchange in gone if EPHEMERAL not in exchange.tags]
+    if not gone:
+        return None
+    numbers = frozenset(exchange.number for exchange in gone)
+    by_number = {exchange.number: exchange for exchange in before if exchange.number <= max(numbers)}
+    head = tuple(by_number[number] for number in sorted(by_number))
+    return Passage(system, head, numbers, summary_text(gone))
+
+
+def older_passage(
+    system: Message | None, exchanges: tuple[Exchange, ...], keep: int, left_out: frozenset[str]
+) -> Passage | None:
+    """Return the passage before the newest `keep` exchanges, None where nothing there may go.
+
+    Protected exchanges stay, and so do those that have a tag in `left_out`, as the model does not get to see them.
+    """
+    older = exchanges[: max(0, len(exchanges) - keep)]
+    gone = [exchange for exchange in older if IMPORTANT not in exchange.tags and left_out.isdisjoint(exchange.tags)]
+    return dropped(system, older, gone)
+
+
+def with_summary(exchanges: Iterable[Exchange], last: int, summary: Exchange) -> list[Exchange]:
+    """Return the exchanges that change when a summary is put before the one of the number `last`, the newest.
+
+    The summary so far is not taken out, which would change what was sent before: it becomes what goes at the next trim.
+    """
+    changed = [summary._replace(number=last)]
+    for exchange in exchanges:
+        after = exchange.retagged(_OUTDATED, _TAGS | _PROTECTED) if is_summary(exchange) else exchange
+        if exchange.number == last:
+            after = after._replace(number=last + 1)
+        if after is not exchange:
+            changed.append(after)
+    return changed
+
+
+def summary_exchange(text: str, policy: WindowPolicy, counter: TokenCounter, now: float) -> Exchange:
+    """Return the exchange of a summary; what is longer than the policy allows is cut, with a line that says so."""
+    asked = question(QUESTION, _TAGS, counter, now)
+    written = Message.assistant(text, tags=_TAGS)
+    content, tokens = capped(written, policy.summary_tokens - (asked.tokens or 0), counter)
+    answer = entered(written, content, tokens, now)
+    return Exchange((asked, answer), asked.tags | answer.tags | _PROTECTED, tokens + (asked.tokens or 0))

@@ -1,0 +1,296 @@
+"""What a window holds on to for a summary, and what becomes of it when there is one."""
+
+from dataclasses import replace
+
+from hypothesis import given, strategies as st
+import pytest
+
+from custom_components.windowed_conversation.window import ExchangeStillOpen, Message, Window, WindowPolicy
+from custom_components.windowed_conversation.window.codecs import dump, load
+from custom_components.windowed_conversation.window.summary import QUESTION, Passage, is_summary, older_passage
+
+from .histories import (
+    Exchange,
+    LengthCounter,
+    budgets,
+    cost,
+    exchanges,
+    less_volatile_tail,
+    long_texts,
+    new_window,
+    play,
+    said,
+    shares,
+    steps,
+)
+
+POLICY = WindowPolicy(1000, 0.25, summarize=True)
+NOTHING: frozenset[str] = frozenset()
+
+
+def say(window: Window, text: str, length: int = 100, tags: tuple[str, ...] = ()) -> None:
+    """Have an exchange with an answer of so many characters."""
+    window.record((Message.user(text), Message.assistant("x" * length)), tags)
+
+
+def filled(policy: WindowPolicy = POLICY) -> Window:
+    """Return a window in which the second trim is near, with a summary of what the first one has dropped."""
+    window = new_window(policy, "system")
+    for number in range(10):
+        say(window, f"question {number}")
+    window.summarize(dropped(window), "Ada asked four questions")
+    return window
+
+
+def dropped(window: Window) -> Passage:
+    """Return what was dropped, which must be something."""
+    passage = window.dropped
+    assert passage is not None
+    return passage
+
+
+def questions(passage: Passage) -> list[str]:
+    """Return what was asked in the exchanges that go."""
+    return [exchange.messages[0].content for exchange in passage.exchanges if exchange.number in passage.numbers]
+
+
+def summaries(window: Window) -> list[str]:
+    """Return what the summaries that count say."""
+    return [exchange.messages[-1].content for exchange in window.exchanges() if is_summary(exchange)]
+
+
+def test_window_without_summaries_holds_on_to_nothing() -> None:
+    window = new_window(replace(POLICY, summarize=False))
+    for _ in range(100):
+        say(window, "hello")
+
+    assert window.stats().trims > 0
+    assert window.dropped is None
+
+
+@given(history=st.lists(exchanges(), min_size=1, max_size=12), budget=budgets, share=shares)
+def test_what_was_dropped_begins_like_the_last_request(
+    history: list[Exchange], budget: int, share: float | None
+) -> None:
+    window = new_window(WindowPolicy(budget, share, summarize=True), "system")
+    last: list[tuple[object, ...]] = []
+    for _ in steps(window, history):
+        passage = window.dropped
+        head = said(passage.messages(NOTHING)) if passage else []
+        assert head[: len(last)] == last[: len(head)]
+        window.fail_to_summarize(passage or Passage())
+        window.fail_to_summarize(passage or Passage())
+        assert window.dropped is None
+        last = said(less_volatile_tail(window.messages(), window.policy))
+
+
+def test_summary_changes_nothing_before_the_newest_exchange() -> None:
+    window = filled()
+    while window.dropped is None:
+        say(window, "more")
+    before = said(window.messages())
+
+    window.summarize(dropped(window), "Ada asked more")
+
+    summary = said((Message.user(QUESTION), Message.assistant("Ada asked more")))
+    assert said(window.messages()) == [*before[:-2], *summary, *before[-2:]]
+
+
+def test_last_summary_goes_at_the_next_trim() -> None:
+    window = filled()
+    while window.dropped is None:
+        say(window, "more")
+    window.summarize(dropped(window), "Ada asked more")
+    assert summaries(window) == ["Ada asked more"]
+    assert "Ada asked four questions" in [message.content for message in window.messages()]
+
+    trims = window.stats().trims
+    while window.stats().trims == trims:
+        say(window, "even more")
+
+    assert summaries(window) == ["Ada asked more"]
+    assert "Ada asked four questions" not in [message.content for message in window.messages()]
+
+
+def test_summary_is_protected_and_counted_so() -> None:
+    window = filled()
+
+    (summary,) = [exchange for exchange in window.exchanges() if is_summary(exchange)]
+    assert summary.tags == {"input", "output", "summary", "important"}
+    assert window.stats().protected_tokens == summary.tokens == cost(summary.messages)
+    for _ in range(100):
+        say(window, "more")
+    assert summaries(window) == ["Ada asked four questions"]
+
+
+@pytest.mark.parametrize("text", ["x" * 101, "x" * 10_000, "Ada " * 2_500_000])
+def test_summary_that_is_too_long_is_cut_and_says_so(text: str) -> None:
+    window = new_window(POLICY)
+    for _ in range(10):
+        say(window, "hello")
+
+    summary = window.summarize(dropped(window), 2 * text)
+
+    assert summary.tokens == cost(summary.messages) <= POLICY.summary_tokens == 200
+    assert summary.messages[-1].content.endswith(f" of {2 * len(text)} characters.]")
+
+
+@pytest.mark.parametrize(("budget", "tokens"), [(100, 100), (500, 100), (1000, 200), (2500, 500), (2_000_000, 500)])
+def test_summary_takes_a_fifth_of_a_small_window_and_a_page_of_a_large_one(budget: int, tokens: int) -> None:
+    assert WindowPolicy(budget).summary_tokens == tokens
+
+
+def test_summaries_of_summaries_stay_bounded() -> None:
+    window = new_window(POLICY)
+    for _ in range(300):
+        say(window, "hello")
+        if window.dropped:
+            window.summarize(window.dropped, "x" * 10_000)
+        assert window.stats().protected_tokens <= POLICY.summary_tokens
+        assert len(summaries(window)) <= 1
+        assert window.stats().current_tokens <= POLICY.history_tokens
+
+
+def test_protected_exchange_stays_and_is_part_of_the_request() -> None:
+    window = new_window(POLICY)
+    say(window, "first")
+    say(window, "the alarm code", tags=("important",))
+    while window.dropped is None:
+        say(window, "more")
+
+    assert "the alarm code" not in questions(dropped(window))
+    assert said(dropped(window).messages(NOTHING))[2][1] == "the alarm code"
+    window.summarize(dropped(window), "Ada said something")
+    assert "the alarm code" in [message.content for message in window.messages()]
+
+
+def test_ephemeral_exchanges_are_not_held() -> None:
+    window = new_window(POLICY)
+    for _ in range(100):
+        say(window, "hello", tags=("ephemeral",))
+
+    assert window.stats().trims > 0
+    assert window.dropped is None
+
+
+def test_left_out_exchanges_are_not_shown() -> None:
+    window = new_window(POLICY, "system")
+    say(window, "turn on the light", tags=("route:local",))
+    while window.dropped is None:
+        say(window, "more")
+
+    contents = [message.content for message in dropped(window).messages(frozenset({"route:local"}))]
+    assert "turn on the light" not in contents
+    assert contents[:2] == ["system", "more"]
+
+
+def test_summary_that_had_to_go_is_part_of_the_next_one() -> None:
+    window = filled()
+    say(window, "long", 990)
+
+    assert summaries(window) == []
+    assert dropped(window).earlier == "Ada asked four questions"
+
+
+def test_held_exchanges_are_bounded_by_the_budget() -> None:
+    window = new_window(POLICY)
+    for _ in range(300):
+        say(window, "hello")
+        held = window.dropped or Passage()
+        assert sum(exchange.tokens for exchange in held.exchanges) <= POLICY.history_tokens
+    assert questions(dropped(window)).count("hello") == len(dropped(window).numbers)
+
+
+def test_abort_gives_back_what_was_dropped() -> None:
+    window = new_window(POLICY)
+    for _ in range(8):
+        say(window, "hello")
+    before = window.dropped
+    window.open("x" * 500)
+    assert window.dropped != before
+
+    window.abort()
+
+    assert window.dropped == before
+
+
+def test_what_is_dropped_meanwhile_waits_for_the_next_summary() -> None:
+    window = new_window(POLICY)
+    for number in range(9):
+        say(window, f"question {number}")
+    passage = dropped(window)
+    while window.dropped == passage:
+        say(window, "meanwhile")
+    both = dropped(window).numbers
+
+    window.summarize(passage, "the first questions")
+
+    assert dropped(window).numbers == both - passage.numbers != both
+
+
+def test_passage_is_given_up_after_the_second_failure() -> None:
+    window = new_window(POLICY)
+    for _ in range(9):
+        say(window, "hello")
+    before = window.messages()
+
+    window.fail_to_summarize(dropped(window))
+    assert dropped(window).failures == 1
+    window.fail_to_summarize(dropped(window))
+
+    assert window.dropped is None
+    assert window.messages() == before
+
+
+def test_older_passage_is_all_but_the_newest_protected_and_left_out_ones() -> None:
+    window = new_window(WindowPolicy())
+    for text, tags in (("a", ()), ("b", ("important",)), ("c", ("route:local",)), ("d", ()), ("e", ()), ("f", ())):
+        say(window, text, tags=tags)
+
+    passage = older_passage(None, window.exchanges(), 2, frozenset({"route:local"}))
+    assert passage is not None
+    window.summarize(passage, "Ada spelled")
+
+    asked = [message.content for message in window.messages() if message.role == "user"]
+    assert asked == ["b", "c", "e", QUESTION, "f"]
+    assert window.stats().evicted_exchanges == 2
+    assert window.stats().trims == 1
+
+
+@pytest.mark.parametrize("keep", [3, 4, 100])
+def test_nothing_is_older_than_everything(keep: int) -> None:
+    window = new_window(WindowPolicy())
+    play(window, [(Message.user(text), Message.assistant("yes")) for text in "abc"])
+
+    assert older_passage(None, window.exchanges(), keep, NOTHING) is None
+
+
+def test_window_with_an_open_exchange_takes_no_summary() -> None:
+    window = filled()
+    window.open("and?")
+    before = window.messages()
+
+    with pytest.raises(ExchangeStillOpen):
+        window.summarize(Passage(), "nothing")
+
+    assert window.messages() == before
+
+
+def test_tag_of_the_user_makes_no_summary() -> None:
+    window = filled()
+    window.tag_exchange(window.exchanges()[-1].number, add={"summary"})
+
+    assert summaries(window) == ["Ada asked four questions"]
+
+
+@given(text=long_texts, more=st.lists(exchanges(), max_size=5))
+def test_summary_is_written_down_and_read_again(text: str, more: list[Exchange]) -> None:
+    window = filled()
+    play(window, more)
+    window.summarize(window.dropped or Passage(), text)
+
+    read = load(dump(window), POLICY, LengthCounter())
+
+    assert read.messages() == window.messages()
+    assert read.stats() == window.stats()
+    assert summaries(read) == summaries(window)
