@@ -14,6 +14,7 @@ from homeassistant.core import CALLBACK_TYPE, HomeAssistant, callback
 from homeassistant.helpers import llm
 from homeassistant.util.hass_dict import HassKey
 
+from .bridge.question import Asking
 from .const import (
     CONF_CONTEXT_TOKENS,
     CONF_COUNTING,
@@ -30,6 +31,7 @@ from .const import (
     CONF_RESULT_CAP,
     CONF_ROUTING,
     CONF_SCOPE,
+    CONF_SUMMARIZE,
     CONF_TOOL_ITERATIONS,
     CONF_TOOL_RESULTS,
     CONF_TRIM_SHARE,
@@ -49,6 +51,7 @@ from .const import (
     Persistence,
 )
 from .providers.events import Provider
+from .turn.budget import Budget
 from .turn.deadlines import Limits
 from .turn.ports import OnUsage
 from .turn.routing import Routing
@@ -126,6 +129,7 @@ def _policy(options: Mapping[str, Any], agent: Mapping[str, Any]) -> WindowPolic
         tool_results=options.get(CONF_TOOL_RESULTS, DEFAULT_POLICY.tool_results),
         max_tool_turns=options.get(CONF_MAX_TOOL_TURNS),
         result_cap_tokens=options.get(CONF_RESULT_CAP, DEFAULT_POLICY.result_cap_tokens),
+        summarize=bool(options.get(CONF_SUMMARIZE, DEFAULT_POLICY.summarize)),
     )
 
 
@@ -175,6 +179,8 @@ class Agent:
         self.on_usage = on_usage
         self.watch = watch
         self.statistics = AgentStatistics()
+        # The windows of which a summary is being written.
+        self.summarizing: set[Window] = set()
         self._listeners: list[Callable[[], None]] = []
         self._news: list[Callable[[], None]] = []
         self._tell_later: asyncio.TimerHandle | None = None
@@ -189,12 +195,30 @@ class Agent:
         self.statistics.totals.evicted_messages += self._evicted_messages() - evicted
         self.tell()
 
+    @property
+    def asking(self) -> Asking:
+        """How the agent asks."""
+        config = self.config
+        return Asking(
+            provider=self.provider,
+            model=config.model,
+            instructions=config.instructions,
+            llm_apis=config.llm_apis,
+            budget=Budget(config.policy, config.context_tokens, config.reply_tokens),
+            counter=self.counter,
+            left_out=config.left_out,
+        )
+
     def _evicted_messages(self) -> int:
         return sum(window.stats().evicted_messages for window in self.windows.newest_first())
 
     def on_turn(self, outcome: Outcome, evicted_messages: int, *news: Callable[[], None]) -> None:
         """Take in a turn that ended; `news` are called, and the listeners told, when the answer is on its way."""
         self.statistics.on_turn(outcome, evicted_messages)
+        self.afterwards(*news)
+
+    def afterwards(self, *news: Callable[[], None]) -> None:
+        """Call `news`, and tell the listeners, when the answer is on its way."""
         self._news += news
         if self._tell_later is None:
             self._tell_later = asyncio.get_running_loop().call_later(_TELL_DELAY, self.tell)

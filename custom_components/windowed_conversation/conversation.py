@@ -32,15 +32,15 @@ from .bridge.chat_log import handled_by_pipeline
 from .bridge.errors import failure_of
 from .bridge.local_intents import LocalIntents
 from .bridge.phrases import async_error_phrase
-from .bridge.question import Asking, ModelQuestion
+from .bridge.question import ModelQuestion
 from .bridge.reply import ChatLogReply
 from .bridge.session import BUSY_ERRORS, async_open_session
 from .bridge.turn_report import async_fire_turn, async_trace_turn
-from .const import SUBENTRY_CONVERSATION
+from .const import DOMAIN, SUBENTRY_CONVERSATION
 from .entity import AgentEntity
 from .health import async_report_model, async_report_window
 from .providers.errors import AuthError
-from .turn.budget import Budget
+from .summaries import Summarizer, is_due
 from .turn.cache_health import UsageRecorder
 from .turn.context import readable
 from .turn.errors import Busy
@@ -159,21 +159,16 @@ class WindowedConversationEntity(AgentEntity, conversation.ConversationEntity):
             model_is_next=config.routing is not Routing.LOCAL_ONLY,
             model_has_tools=bool(config.llm_apis),
         )
-        asking = Asking(
-            provider=self.agent.provider,
-            model=config.model,
-            instructions=config.instructions,
-            llm_apis=config.llm_apis,
-            budget=Budget(config.policy, config.context_tokens, config.reply_tokens),
-            counter=self.agent.counter,
-            left_out=config.left_out,
-        )
-        question = ModelQuestion(self.hass, asking, user_input, chat_log)
+        question = ModelQuestion(self.hass, self.agent.asking, user_input, chat_log)
         usage = UsageRecorder(self.agent.on_usage)
         outcome = await run_turn(
             window, readable(user_input.text), config.routing, Ways(local, question, reply, usage), config.limits
         )
         self._after_turn(outcome, EndedTurn(window, before, window.stats(), usage.reported, question.prompt))
+        if is_due(self.agent, window, outcome):
+            context = user_input.as_llm_context(DOMAIN)
+            summarizer = Summarizer(self.hass, self.agent, window, context, self.entity_id)
+            self.agent.afterwards(partial(self._summarize, summarizer))
         if outcome.decision.route is Route.LOCAL and local.response is not None:
             return ConversationResult(local.response, chat_log.conversation_id)
         if outcome.error is not None:
@@ -197,6 +192,13 @@ class WindowedConversationEntity(AgentEntity, conversation.ConversationEntity):
         if outcome.error is not None:
             kind = type(outcome.error).__name__
             _LOGGER.info("No answer from %s: %s (%s)", self.entity_id, kind, outcome.error)
+
+    def _summarize(self, summarizer: Summarizer) -> None:
+        """Begin a summary, which ends with the account and with Home Assistant, whatever it has come to."""
+        name = f"summary for {self.entity_id}"
+        self._entry.async_create_background_task(
+            self.hass, summarizer.async_summarize_dropped(), name, eager_start=False
+        )
 
     async def _failed(
         self,

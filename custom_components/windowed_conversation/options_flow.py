@@ -6,6 +6,7 @@ from typing import Any, get_args, override
 from homeassistant.config_entries import ConfigFlowResult, OptionsFlow
 from homeassistant.const import PERCENTAGE, UnitOfTime
 from homeassistant.helpers.selector import (
+    BooleanSelector,
     NumberSelector,
     NumberSelectorConfig,
     NumberSelectorMode,
@@ -21,6 +22,7 @@ from .const import (
     CONF_MAX_WINDOWS,
     CONF_PERSISTENCE,
     CONF_RESULT_CAP,
+    CONF_SUMMARIZE,
     CONF_TOOL_RESULTS,
     CONF_TRIM_SHARE,
     DEFAULT_EXPIRY_HOURS,
@@ -38,6 +40,7 @@ _DEFAULTS = {
     CONF_MAX_WINDOWS: DEFAULT_MAX_WINDOWS,
     CONF_EXPIRY_HOURS: DEFAULT_EXPIRY_HOURS,
     CONF_PERSISTENCE: DEFAULT_PERSISTENCE,
+    CONF_SUMMARIZE: DEFAULT_POLICY.summarize,
 }
 
 _SMALLEST_WINDOW = 100
@@ -88,6 +91,7 @@ def _schema() -> probatio.Schema:
             probatio.Required(CONF_MAX_WINDOWS, default=DEFAULT_MAX_WINDOWS): number_selector(1, _MOST_WINDOWS),
             probatio.Required(CONF_EXPIRY_HOURS): number_selector(1, _LONGEST_EXPIRY, UnitOfTime.HOURS),
             probatio.Required(CONF_PERSISTENCE): SelectSelector(persistence),
+            probatio.Required(CONF_SUMMARIZE, default=DEFAULT_POLICY.summarize): BooleanSelector(),
         }
     )
 

@@ -1,19 +1,25 @@
-"""The actions on a conversation: look, forget, export, import, fork, tag. Registered once, for all agents.
+"""The actions on a conversation: look, forget, export, import, fork, tag, summarize. Registered once, for all agents.
 
 An action finds the agent by its entity. What a window is made of is decided in `window`.
 """
 
 from enum import StrEnum
 
+from homeassistant.components.conversation import DOMAIN as CONVERSATION_DOMAIN
 from homeassistant.const import ATTR_ENTITY_ID
 from homeassistant.core import HomeAssistant, ServiceCall, ServiceResponse, SupportsResponse, callback
-from homeassistant.exceptions import ServiceValidationError
-from homeassistant.helpers import config_validation as cv, entity_registry as er
+from homeassistant.exceptions import HomeAssistantError, ServiceValidationError
+from homeassistant.helpers import config_validation as cv, entity_registry as er, llm
 import probatio
 
 from .agent import Account, Agent
+from .bridge.errors import failure_of
 from .bridge.window_response import messages_response, statistics_response
 from .const import DOMAIN
+from .providers.errors import ProviderError
+from .summaries import ConversationGone, Summarizer, older_than
+from .turn.errors import TurnError
+from .turn.routing import Routing
 from .turn.scope import WindowKey
 from .window import ExchangeStillOpen, InvalidTag, Window, WindowBusy
 from .window.codecs import CodecError, Malformed, NewerVersion, NotOurs, TooLarge, dump_snapshot, load_snapshot
@@ -29,6 +35,9 @@ ATTR_REMOVE = "remove"
 ATTR_TAGS = "tags"
 ATTR_MATCH = "match"
 ATTR_EXCLUDE = "exclude"
+ATTR_KEEP = "keep"
+
+_DEFAULT_KEEP = 2
 
 SERVICE_GET_WINDOW = "get_window"
 SERVICE_RESET_WINDOW = "reset_window"
@@ -36,6 +45,7 @@ SERVICE_EXPORT_CONVERSATION = "export_conversation"
 SERVICE_IMPORT_CONVERSATION = "import_conversation"
 SERVICE_FORK_CONVERSATION = "fork_conversation"
 SERVICE_TAG_EXCHANGE = "tag_exchange"
+SERVICE_SUMMARIZE_WINDOW = "summarize_window"
 
 _CODEC_ERRORS: dict[type[CodecError], str] = {
     Malformed: "import_malformed",
@@ -84,6 +94,9 @@ _TAG_SCHEMA = probatio.Schema(
         probatio.Optional(ATTR_REMOVE, default=list): _TAGS,
     }
 )
+_SUMMARIZE_SCHEMA = probatio.Schema(
+    {**_CONVERSATION, probatio.Optional(ATTR_KEEP, default=_DEFAULT_KEEP): cv.positive_int}
+)
 
 
 @callback
@@ -97,6 +110,7 @@ def async_setup_services(hass: HomeAssistant) -> None:
         (SERVICE_IMPORT_CONVERSATION, _async_import_conversation, _IMPORT_SCHEMA, none),
         (SERVICE_FORK_CONVERSATION, _async_fork_conversation, _FORK_SCHEMA, none),
         (SERVICE_TAG_EXCHANGE, _async_tag_exchange, _TAG_SCHEMA, none),
+        (SERVICE_SUMMARIZE_WINDOW, _async_summarize_window, _SUMMARIZE_SCHEMA, SupportsResponse.OPTIONAL),
     ):
         hass.services.async_register(DOMAIN, name, action, schema, answers)
 
@@ -164,6 +178,34 @@ async def _async_tag_exchange(call: ServiceCall) -> None:
     except InvalidTag as err:
         raise _error("invalid_tag", call) from err
     agent.tell()
+
+
+async def _async_summarize_window(call: ServiceCall) -> ServiceResponse:
+    """Let the older exchanges of a conversation go for a summary, the newest one stays in any case."""
+    agent = _agent(call)
+    window = _window(agent, call)
+    if agent.provider is None or agent.config.routing is Routing.LOCAL_ONLY:
+        raise _error("no_model", call)
+    context = llm.LLMContext(DOMAIN, call.context, call.hass.config.language, CONVERSATION_DOMAIN, None)
+    summarizer = Summarizer(call.hass, agent, window, context, call.data[ATTR_ENTITY_ID])
+    if window.is_open:
+        raise _error("window_in_use", call)
+    if summarizer.is_at_work:
+        raise _error("summary_in_progress", call)
+    passage = older_than(window, max(1, call.data[ATTR_KEEP]), agent.config.left_out)
+    if passage is None:
+        raise _error("nothing_to_summarize", call)
+    try:
+        return await summarizer.async_summarize(passage)
+    except ConversationGone as err:
+        raise _error("unknown_conversation", call) from err
+    except WindowBusy as err:
+        raise _error("window_in_use", call) from err
+    except (ProviderError, TurnError) as err:
+        failure = failure_of(err)
+        raise HomeAssistantError(
+            translation_domain=DOMAIN, translation_key=failure.key, translation_placeholders=failure.placeholders
+        ) from err
 
 
 def _begin(agent: Agent, key: WindowKey, snapshot: Snapshot, call: ServiceCall) -> None:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from .providers.events import Usage
 from .turn.routing import Route
 from .turn.turn import Outcome
 
@@ -51,10 +52,7 @@ class AgentStatistics:
     def on_turn(self, outcome: Outcome, evicted_messages: int) -> None:
         """Take in a turn that ended."""
         totals = self.totals
-        totals.evicted_messages += evicted_messages
-        totals.input_tokens += outcome.usage.input
-        totals.cached_input_tokens += outcome.usage.cached
-        totals.output_tokens += outcome.usage.output
+        self._count(outcome.usage, evicted_messages)
         self.turn_duration = outcome.duration
         if outcome.first_word is not None:
             self.time_to_first_token = outcome.first_word
@@ -62,3 +60,14 @@ class AgentStatistics:
         if outcome.error is None:
             totals.turns_local += outcome.decision.route is Route.LOCAL
             totals.turns_model += outcome.decision.route is not Route.LOCAL
+
+    def on_summary(self, usage: Usage, evicted_messages: int) -> None:
+        """Take in what a summary has cost, also one that failed, and what had to go for it."""
+        self._count(usage, evicted_messages)
+
+    def _count(self, usage: Usage, evicted_messages: int) -> None:
+        totals = self.totals
+        totals.evicted_messages += evicted_messages
+        totals.input_tokens += usage.input
+        totals.cached_input_tokens += usage.cached
+        totals.output_tokens += usage.output

@@ -3,7 +3,7 @@
 The skills read a `Conversation` and return an `Answer`. How either looks on the wire is its format's business.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 import re
@@ -90,10 +90,6 @@ class Conversation:
         since = self.turns[len(self.earlier) + 1 :]
         results = {turn.call_id: turn.text for turn in since if turn.role == "tool"}
         return [[Result(call, results.get(call.id, "")) for call in turn.calls] for turn in since if turn.calls]
-
-    def told(self) -> Iterator[str]:
-        """Yield what the user said, newest first, the newest message included."""
-        yield from (turn.said for turn in reversed(self.turns) if turn.role == "user")
 
     def tool(self, suffix: str) -> str | None:
         """Return the offered tool with this name, whatever namespace (`intent__`) is before it."""

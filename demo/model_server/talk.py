@@ -7,12 +7,16 @@ from collections.abc import Iterator
 from itertools import cycle, islice
 import re
 
-from .conversation import Answer, Conversation
+from .conversation import Answer, Conversation, Turn
 from .faults import FAULTS
 from .rules import Rule, pattern
 
 _NAME_TOLD = re.compile(r"\b(?:my name is|i am called) (?P<name>[\w'\u2019-]+)", re.IGNORECASE)
 _FACT_TOLD = re.compile(r"remember that (?:the |my )?(?P<key>.+?) is (?P<value>.+?)[.!]*", re.IGNORECASE)
+_SUMMARY_WANTED = re.compile(r"\[?Summarize the conversation above\b.*", re.IGNORECASE)
+_SUMMARY_ASKED = re.compile(r"\[What was said before\b.*", re.IGNORECASE)
+_EARLIER_SUMMARY = re.compile(r"\byour earlier summary: (?P<text>.*?)\]?\Z")
+_SUMMARY_BEGINS = "You told me: "
 _SIZE = "Which size would you like?"
 _STORY_WORDS = 300
 _SENTENCES = (
@@ -27,8 +31,21 @@ _SENTENCES = (
 )
 
 
+def _told(turns: tuple[Turn, ...]) -> Iterator[str]:
+    """Yield what the user said and what summaries say that the user said, newest first."""
+    for turn, answer in reversed([*zip(turns, (*turns[1:], Turn("assistant", "")), strict=True)]):
+        if turn.role == "user" and _SUMMARY_ASKED.fullmatch(turn.said):
+            yield from _summarized(answer.said)
+        elif turn.role == "user":
+            yield turn.said
+
+
+def _summarized(summary: str) -> Iterator[str]:
+    yield from summary.removeprefix(_SUMMARY_BEGINS).rstrip(".").split("; ")
+
+
 def _told_name(conversation: Conversation) -> str | None:
-    found = (_NAME_TOLD.search(said) for said in conversation.told())
+    found = (_NAME_TOLD.search(said) for said in _told(conversation.turns))
     return next((match["name"] for match in found if match), None)
 
 
@@ -56,7 +73,7 @@ def _keep(match: re.Match[str], _conversation: Conversation) -> Answer:
 
 def _recall(match: re.Match[str], conversation: Conversation) -> Answer:
     key = match["key"]
-    found = (_FACT_TOLD.fullmatch(said) for said in conversation.told())
+    found = (_FACT_TOLD.fullmatch(said) for said in _told(conversation.turns))
     value = next((told["value"] for told in found if told and told["key"].lower() == key.lower()), None)
     return Answer(text=f"The {key} is {value}." if value else f"I do not know what the {key} is.")
 
@@ -121,6 +138,19 @@ def _oldest(_match: re.Match[str], conversation: Conversation) -> Answer:
     return Answer(text=f"The oldest thing I can see is: {oldest}")
 
 
+def _summarize(match: re.Match[str], conversation: Conversation) -> Answer:
+    """List the facts that were told, each once in its newest form, those of the earlier summary last."""
+    earlier = _EARLIER_SUMMARY.search(match[0])
+    said = [*_told(conversation.earlier), *_summarized(earlier["text"] if earlier else "")]
+    facts: dict[str, str] = {}
+    for sentence in said:
+        if told := _NAME_TOLD.search(sentence):
+            facts.setdefault("name", f"my name is {told['name']}")
+        elif told := _FACT_TOLD.fullmatch(sentence):
+            facts.setdefault(told["key"].lower(), f"remember that the {told['key']} is {told['value']}")
+    return Answer(text=f"{_SUMMARY_BEGINS}{'; '.join(facts.values())}." if facts else "Nothing of importance.")
+
+
 def _fail(match: re.Match[str], _conversation: Conversation) -> Answer:
     if re.sub(r"\W+", "_", match["name"].lower()) in FAULTS:
         return Answer(text="This answer is about to go wrong, in the way that you have asked for just now.")
@@ -128,6 +158,7 @@ def _fail(match: re.Match[str], _conversation: Conversation) -> Answer:
 
 
 TALK: tuple[Rule, ...] = (
+    Rule(_SUMMARY_WANTED, _summarize),
     Rule(pattern(r"(?:an? |the )?(?P<size>small|medium|large|big|family)\b.*"), _ordered, after=_SIZE),
     Rule(pattern(r"(?:please )?fail with (?:an? )?(?P<name>.+?)"), _fail),
     Rule(pattern(r".*\b(?:what(?: is|'s) my name|do you (?:know|remember) my name|what my name is).*"), _name),

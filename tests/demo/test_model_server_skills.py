@@ -43,6 +43,21 @@ async def test_the_newest_name_counts(ask):
     assert heard.text == "Your name is Bea."
 
 
+async def test_facts_are_summarized_and_known_from_the_summary(ask):
+    told = ("my name is Ada", assistant("Hi."), "remember that the pin is 12", assistant("Yes."))
+    earlier = "Keep what matters of your earlier summary: You told me: my name is Bea; remember that the car is red."
+    summary = await ask(*told, f"[Summarize the conversation above for yourself: it is about to be removed. {earlier}]")
+    assert summary.text == "You told me: remember that the pin is 12; my name is Ada; remember that the car is red."
+    asked = "[What was said before, in short?]"
+    assert (await ask(asked, assistant(summary.text), "what is my name?")).text == "Your name is Ada."
+    assert (await ask(asked, assistant(summary.text), "what is the car?")).text == "The car is red."
+
+
+async def test_a_summary_of_nothing_is_none(ask):
+    summary = await ask("order pizza", assistant("Which size?"), "[Summarize the conversation above for yourself.]")
+    assert summary.text == "Nothing of importance."
+
+
 async def test_a_name_that_only_the_assistant_said_is_unknown(ask):
     heard = await ask("hello", assistant("my name is Ada"), "what is my name?")
     assert heard.text == "I do not know your name."

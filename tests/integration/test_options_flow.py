@@ -14,6 +14,7 @@ from custom_components.windowed_conversation.const import (
     CONF_MAX_WINDOWS,
     CONF_PERSISTENCE,
     CONF_RESULT_CAP,
+    CONF_SUMMARIZE,
     CONF_TOOL_RESULTS,
     CONF_TRIM_SHARE,
 )
@@ -29,6 +30,7 @@ SMALL = {
     CONF_MAX_WINDOWS: 100,
     CONF_EXPIRY_HOURS: 24,
     CONF_PERSISTENCE: "own",
+    CONF_SUMMARIZE: False,
 }
 
 
@@ -65,10 +67,10 @@ async def test_what_was_entered_is_kept_as_whole_numbers(home: HomeAssistant, op
         CONF_EXPIRY_HOURS: 48,
     }
     entered = {name: float(number) for name, number in numbers.items()}
-    done = await options_form(**entered, persistence="all", tool_results="keep")
+    done = await options_form(**entered, persistence="all", tool_results="keep", summarize=True)
 
     assert done["type"] is FlowResultType.CREATE_ENTRY
-    assert entry.options == numbers | {CONF_PERSISTENCE: "all", CONF_TOOL_RESULTS: "keep"}
+    assert entry.options == numbers | {CONF_PERSISTENCE: "all", CONF_TOOL_RESULTS: "keep", CONF_SUMMARIZE: True}
     assert {type(entry.options[name]) for name in numbers} == {int}
     again = Submit(home, home.config_entries.options, await home.config_entries.options.async_init(entry.entry_id))
     assert suggested(again) == entry.options

@@ -17,6 +17,7 @@ from custom_components.windowed_conversation.const import (
     CONF_EXPIRY_HOURS,
     CONF_HISTORY_TOKENS,
     CONF_PERSISTENCE,
+    CONF_SUMMARIZE,
     DOMAIN,
     Persistence,
 )
@@ -135,6 +136,26 @@ async def test_conversation_goes_on_after_a_restart_with_the_same_bytes(
     after = sent(model_server)
     assert after[: len(before)] == before
     assert after[len(before) : -1] == [json.dumps({"role": "assistant", "content": answered})]
+
+
+async def test_summary_is_sent_after_a_restart_as_before(
+    *, set_up: SetUp, say: Say, model_server: ModelServer, disk: Disk, agent_of
+) -> None:
+    entry = await set_up(options={CONF_HISTORY_TOKENS: 600, CONF_SUMMARIZE: True})
+    await say("my name is Ada", "mine")
+    (window,) = agent_of(entry).windows.newest_first()
+    while not window.stats().trims:
+        await say("tell me a story in 120 words", "mine")
+    await until(lambda: "summary" in window.stats().tag_distribution)
+    await say("who am I?", "mine")
+    before = sent(model_server)
+
+    await disk.restart(entry)
+
+    assert "Ada" in speech(await say("what is my name?", "mine"))
+    assert sent(model_server)[: len(before)] == before
+    (restored,) = agent_of(entry).windows.newest_first()
+    assert restored.stats().tag_distribution["summary"] == 1
 
 
 async def test_figures_are_the_same_after_a_restart(entry, say: Say, agent_of, disk: Disk) -> None:

@@ -34,6 +34,7 @@ _FAILURES: dict[type[Exception], Failure] = {
     provider.BadStream: Failure("bad_stream"),
     turn.NothingSaid: Failure("nothing_said", _CODES.NO_INTENT_MATCH),
     turn.EmptyAnswer: Failure("empty_answer"),
+    turn.NoSummary: Failure("no_summary"),
     turn.RepeatedToolCall: Failure("repeated_tool_call", _CODES.FAILED_TO_HANDLE),
     turn.PromptFailed: Failure("prompt_failed"),
     turn.ToolsUnavailable: Failure("tools_unavailable"),

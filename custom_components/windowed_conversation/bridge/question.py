@@ -41,6 +41,26 @@ class Asking:
     left_out: frozenset[str] = frozenset()
 
 
+async def async_summary_question(hass: HomeAssistant, asking: Asking, llm_context: llm.LLMContext) -> Question:
+    """Return how the model is asked for a summary: there is no input, and the system prompt is the passage's.
+
+    Raises `ToolsUnavailable`, and `Unavailable` where the account has no model.
+    """
+    if asking.provider is None:
+        raise Unavailable("the account has no model")
+    api = await async_get_tools(hass, asking.llm_apis, llm_context)
+    return Question(
+        provider=asking.provider,
+        model=asking.model,
+        system="",
+        prefix="",
+        tools=tool_schemas(api),
+        budget=asking.budget,
+        left_out=asking.left_out,
+        done="",
+    )
+
+
 class ModelQuestion:
     """The `ModelAccess` of one turn: gives the chat log the tools and returns what to ask.
 

@@ -1,4 +1,4 @@
-"""What is told about a turn that ended, in the conversation trace and on the event bus: ids and figures, no text."""
+"""What is told about turns and summaries, in the conversation trace and on the event bus: ids and figures, no text."""
 
 from typing import Any
 
@@ -6,11 +6,13 @@ from homeassistant.components import conversation
 from homeassistant.core import HomeAssistant, callback
 
 from ..const import DOMAIN
+from ..providers.events import Usage
 from ..turn.turn import Outcome
 from ..window import WindowStats
 
 EVENT_TURN = f"{DOMAIN}_turn"
 EVENT_TRIMMED = f"{DOMAIN}_trimmed"
+EVENT_SUMMARIZED = f"{DOMAIN}_summarized"
 
 
 @callback
@@ -33,6 +35,26 @@ def async_fire_turn(
 ) -> None:
     """Fire the event of a turn, and of a trim when there was one; `who` has the ids of agent and conversation."""
     hass.bus.async_fire(EVENT_TURN, {**who, **_turn(outcome)})
+    _fire_trimmed(hass, who, stats, before)
+
+
+@callback
+def async_fire_summarized(
+    hass: HomeAssistant,
+    who: dict[str, str],
+    counts: dict[str, int],
+    usage: Usage,
+    before_and_after: tuple[WindowStats, WindowStats],
+) -> dict[str, Any]:
+    """Fire the event of a summary, and of a trim when it let exchanges go; returns what the event holds."""
+    before, after = before_and_after
+    told = {**who, **counts, "usage": _usage(usage)}
+    hass.bus.async_fire(EVENT_SUMMARIZED, told)
+    _fire_trimmed(hass, who, after, before)
+    return told
+
+
+def _fire_trimmed(hass: HomeAssistant, who: dict[str, str], stats: WindowStats, before: WindowStats) -> None:
     if stats.trims > before.trims:
         evicted = {
             "exchanges": stats.evicted_exchanges - before.evicted_exchanges,
@@ -43,14 +65,17 @@ def async_fire_turn(
 
 
 def _turn(outcome: Outcome) -> dict[str, Any]:
-    usage = outcome.usage
     return {
         "route": outcome.decision.route,
         "reason": outcome.decision.reason,
         "error": type(outcome.error).__name__ if outcome.error else None,
         "requests": outcome.requests,
         "tool_calls": outcome.tool_calls,
-        "usage": {"input": usage.input, "cached": usage.cached, "output": usage.output},
+        "usage": _usage(outcome.usage),
         "time_to_first_token": outcome.first_word,
         "duration": outcome.duration,
     }
+
+
+def _usage(usage: Usage) -> dict[str, int]:
+    return {"input": usage.input, "cached": usage.cached, "output": usage.output}

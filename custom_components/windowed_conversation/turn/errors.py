@@ -3,6 +3,7 @@
     TurnError
     +-- NothingSaid          the input holds nothing to answer
     +-- EmptyAnswer          the model answered with nothing
+    +-- NoSummary            the model was asked for a summary and gave none
     +-- RepeatedToolCall     the model asked for the same tool call again and again, or would not stop calling tools
     +-- PromptFailed         the instructions could not be rendered
     +-- ToolsUnavailable     a set of tools that the agent is to offer does not exist or may not be used
@@ -23,6 +24,10 @@ class NothingSaid(TurnError):
 
 class EmptyAnswer(TurnError):
     """The model answered with nothing."""
+
+
+class NoSummary(TurnError):
+    """The model was asked for a summary and gave none."""
 
 
 class RepeatedToolCall(TurnError):

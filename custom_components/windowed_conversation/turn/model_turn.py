@@ -60,7 +60,7 @@ async def ask_model(
     for iteration in count():
         tools = question.tools if iteration < limits.tool_iterations else ()
         _fit(window, question.budget, progress)
-        request = Request(question.model, window.messages(exclude=question.left_out), tools)
+        request = question.request(window.messages(exclude=question.left_out), tools)
         answer = _Answer(request, question, progress, on_usage)
         progress.requests += 1
         async with aclosing(question.provider.stream(request)) as events:

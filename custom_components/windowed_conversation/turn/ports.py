@@ -44,6 +44,10 @@ class Question:
     budget: Budget
     left_out: frozenset[str] = frozenset()
 
+    def request(self, messages: tuple[Message, ...], tools: tuple[ToolSchema, ...]) -> Request:
+        """Return the request of these messages; all requests of a conversation begin alike."""
+        return Request(self.model, messages, tools)
+
 
 class LocalAnswers(Protocol):
     """What can answer without a model."""

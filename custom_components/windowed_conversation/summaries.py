@@ -1,0 +1,125 @@
+"""Summaries of what conversations let go: when one is asked for, and who is told of it.
+
+What a summary stands for is decided in the window, how the model is asked is the turn's business.
+"""
+
+from dataclasses import dataclass
+import logging
+from typing import Any
+
+from homeassistant.core import HomeAssistant
+from homeassistant.helpers import llm
+
+from .agent import Agent
+from .bridge.question import async_summary_question
+from .bridge.turn_report import async_fire_summarized
+from .providers.errors import ProviderError
+from .providers.events import Request, Usage
+from .turn.errors import TurnError
+from .turn.summary import ask_for_summary
+from .turn.turn import Outcome
+from .window import Message, Role, Window
+from .window.summary import Passage, joined, older_passage, summary_text
+
+_LOGGER = logging.getLogger(__name__)
+
+
+class ConversationGone(Exception):
+    """The conversation was forgotten or replaced while its summary was being written."""
+
+
+def is_due(agent: Agent, window: Window, outcome: Outcome) -> bool:
+    """Return whether a turn leaves a window with something to summarize.
+
+    Only a turn that has asked the model: what Home Assistant answers by itself sends nothing to anybody. And only
+    where a summary has room beside the newest exchange, as it would be the next to go.
+    """
+    passage = window.dropped
+    if passage is None or not outcome.requests or outcome.error is not None:
+        return False
+    policy, exchanges = window.policy, window.exchanges()
+    has_room = exchanges[-1].tokens + policy.summary_tokens <= policy.history_tokens
+    return has_room and bool(passage.earlier or passage.shown(agent.config.left_out))
+
+
+def older_than(window: Window, keep: int, left_out: frozenset[str]) -> Passage | None:
+    """Return all that a summary can stand for without the newest `keep` exchanges, None where there is nothing.
+
+    What trims have dropped before is part of it.
+    """
+    older = older_passage(_system(window), window.exchanges(), keep, left_out)
+    return joined(window.dropped, older, window.policy.history_tokens)
+
+
+def _system(window: Window) -> Message | None:
+    return next((message for message in window.messages()[:1] if message.role is Role.SYSTEM), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Summarizer:
+    """What summarizes one conversation of an agent; `context` says for whom the tools in the request are."""
+
+    hass: HomeAssistant
+    agent: Agent
+    window: Window
+    context: llm.LLMContext
+    entity_id: str
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether a summary of the conversation is being written."""
+        return self.window in self.agent.summarizing
+
+    async def async_summarize_dropped(self) -> None:
+        """Summarize what trims have dropped; a failure costs nothing but the summary."""
+        passage = self.window.dropped
+        if passage is None or self.is_at_work:
+            return
+        try:
+            await self.async_summarize(passage)
+        except ConversationGone:
+            _LOGGER.debug("A conversation with %s was gone before its summary came", self.entity_id)
+        except (ProviderError, TurnError) as err:
+            self.window.fail_to_summarize(passage)
+            _LOGGER.info("No summary from %s: %s (%s)", self.entity_id, type(err).__name__, err)
+        except Exception as err:  # noqa: BLE001 - whatever it is, it costs nothing but the summary
+            self.window.fail_to_summarize(passage)
+            # without the error's own text, which may repeat what was said
+            _LOGGER.error("A summary failed in an unexpected way: %s", type(err).__name__)  # noqa: TRY400
+
+    async def async_summarize(self, passage: Passage) -> dict[str, Any]:
+        """Let a passage go for its summary; returns what of it is told.
+
+        No turn has to wait while the model writes. Raises `ProviderError`, `TurnError`, `ConversationGone`, and
+        `WindowBusy` inside a turn of the conversation, and then the window is as it was.
+        """
+        agent, window, usage, evicted = self.agent, self.window, Usage(), 0
+
+        def count(request: Request, used: Usage) -> None:
+            nonlocal usage
+            usage += used
+            agent.on_usage(request, used)
+
+        agent.summarizing.add(window)
+        try:
+            question = await async_summary_question(self.hass, agent.asking, self.context)
+            passage = passage._replace(
+                system=passage.system or _system(window),
+                earlier=summary_text(window.exchanges()) or passage.earlier,
+            )
+            limit = window.policy.summary_tokens
+            text = await ask_for_summary(question, passage, limit, agent.config.limits, count)
+            async with agent.windows.between_turns(window) as is_there:
+                if not is_there:
+                    raise ConversationGone("the conversation was forgotten or replaced")
+                before = window.stats()
+                summary = window.summarize(passage, text)
+                stats = window.stats()
+            evicted = stats.evicted_messages - before.evicted_messages
+        finally:
+            agent.summarizing.discard(window)
+            agent.statistics.on_summary(usage, evicted)
+            agent.tell()
+        who = {"entity_id": self.entity_id, "conversation_id": window.conversation_id}
+        counts = {"exchanges": len(passage.numbers), "summary_tokens": summary.tokens}
+        return async_fire_summarized(self.hass, who, counts, usage, (before, stats))

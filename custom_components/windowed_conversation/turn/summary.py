@@ -1,0 +1,63 @@
+"""Asking the model for a summary of what a conversation lets go.
+
+The request is the one that the provider knows already, up to the end of the passage, and then the instruction, so that
+the provider's cache serves it. When it is asked, and where the answer goes, is decided elsewhere.
+"""
+
+import asyncio
+from contextlib import aclosing
+
+from ..providers.errors import DeadlineExceeded
+from ..providers.events import TextDelta, ToolCallDone, Usage
+from ..window import Message
+from ..window.summary import Passage
+from .deadlines import Limits, without_silence
+from .errors import NoSummary
+from .ports import OnUsage, Question
+from .speech_filter import SpeechFilter
+
+# English prose has three words to four tokens.
+_WORDS_PER_TOKEN = 0.75
+# Models are poor at counting their own words, and what is over the limit is cut.
+_AIM = 0.6
+
+_INSTRUCTION = (
+    "[Summarize the conversation above for yourself: it is about to be removed, and your summary takes its place. "
+    "Keep what may matter later: names, facts, preferences, decisions, what was promised and what is still open. "
+    "Leave out small talk, and the states of devices, which you can look up. Write plain text in the language of the "
+    "conversation, at most {words} words, and nothing else. Call no tools.{earlier}]"
+)
+_EARLIER = " Keep what still matters of your earlier summary: {text}"
+
+
+async def ask_for_summary(question: Question, passage: Passage, tokens: int, limits: Limits, on_usage: OnUsage) -> str:
+    """Return a summary of a passage and of the summary before it; the model is told to keep it under so many tokens.
+
+    Raises `ProviderError`, and `NoSummary` where the model answers with nothing or with a tool call.
+    """
+    earlier = _EARLIER.format(text=passage.earlier) if passage.earlier else ""
+    instruction = _INSTRUCTION.format(words=int(tokens * _AIM * _WORDS_PER_TOKEN), earlier=earlier)
+    messages = (*passage.messages(question.left_out), Message.user(instruction))
+    try:
+        async with asyncio.timeout(limits.turn):
+            return await _answer(question, messages, limits, on_usage)
+    except TimeoutError as err:
+        raise DeadlineExceeded(f"no whole summary in {limits.turn:g} seconds") from err
+
+
+async def _answer(question: Question, messages: tuple[Message, ...], limits: Limits, on_usage: OnUsage) -> str:
+    request = question.request(messages, question.tools)
+    speech, text = SpeechFilter(), ""
+    async with aclosing(question.provider.stream(request)) as events:
+        async for event in without_silence(events, limits.silence):
+            match event:
+                case TextDelta():
+                    text += "".join(delta.text for delta in speech.feed(event.text) if isinstance(delta, TextDelta))
+                case ToolCallDone():
+                    raise NoSummary("a tool call in the place of a summary")
+                case Usage():
+                    on_usage(request, event)
+    text += "".join(delta.text for delta in speech.flush() if isinstance(delta, TextDelta))
+    if not text.strip():
+        raise NoSummary("a summary without a word")
+    return text.strip()

@@ -1,0 +1,369 @@
+"""Summaries of what leaves a window: after the answer, on the same prefix, and nobody waits for them."""
+
+import asyncio
+from collections.abc import Callable
+import json
+from typing import Any
+
+from homeassistant.core import Event, HomeAssistant, callback
+from homeassistant.exceptions import HomeAssistantError, ServiceValidationError
+import pytest
+from pytest_homeassistant_custom_component.common import MockConfigEntry, async_capture_events
+
+from custom_components.windowed_conversation.agent import Agent
+from custom_components.windowed_conversation.const import (
+    CONF_HISTORY_TOKENS,
+    CONF_SUMMARIZE,
+    DOMAIN,
+)
+from custom_components.windowed_conversation.window import Window
+from demo.model_server import ModelServer
+
+from .conftest import AGENT, Say, SetUp, speech, until
+
+SMALL = {CONF_HISTORY_TOKENS: 600, CONF_SUMMARIZE: True}
+ASKED = "[Summarize the conversation above"
+STORY = "tell me a story in 120 words"
+
+
+def asked_for(model_server: ModelServer) -> list[dict[str, Any]]:
+    """Return the bodies of the requests for a summary."""
+    bodies = [request.body for request in model_server.requests]
+    return [body for body in bodies if str(body["messages"][-1]["content"]).startswith(ASKED)]
+
+
+def wire(body: dict[str, Any]) -> list[str]:
+    """Return the messages of a request, each as its bytes."""
+    return [json.dumps(message) for message in body["messages"]]
+
+
+def the_window(agent: Agent) -> Window:
+    """Return the only window."""
+    (window,) = agent.windows.newest_first()
+    return window
+
+
+def summaries_in(agent: Agent) -> int:
+    """Return how many summaries count in the only window."""
+    return the_window(agent).stats().tag_distribution.get("summary", 0)
+
+
+def the_trims(agent: Agent) -> int:
+    """Return the trims of all windows."""
+    return sum(window.stats().trims for window in agent.windows.newest_first())
+
+
+async def act(home: HomeAssistant, action: str, **data: Any) -> Any:
+    """Perform an action on the agent's conversation `test`."""
+    wanted = {"entity_id": AGENT, "conversation_id": "test", **data}
+    answers = action == "summarize_window"
+    return await home.services.async_call(DOMAIN, action, wanted, blocking=True, return_response=answers)
+
+
+@pytest.fixture
+async def entry_of_agent(set_up: SetUp) -> MockConfigEntry:
+    """Return an account that summarizes, with a small window."""
+    return await set_up(options=SMALL)
+
+
+@pytest.fixture
+def agent(entry_of_agent: MockConfigEntry, agent_of: Callable[[MockConfigEntry], Agent]) -> Agent:
+    """Return its agent."""
+    return agent_of(entry_of_agent)
+
+
+@pytest.fixture
+def after(home: HomeAssistant) -> Callable[[str, Callable[[], Any]], None]:
+    """Return what has something done at the next event of ours: after the answer, and before a summary is asked for."""
+
+    def after(event: str, do: Callable[[], Any]) -> None:
+        @callback
+        def on_event(_event: Event) -> None:
+            do()
+
+        home.bus.async_listen_once(f"{DOMAIN}_{event}", on_event)
+
+    return after
+
+
+@pytest.fixture
+def fill(say: Say, agent: Agent) -> Callable[[], Any]:
+    """Return what tells the agent a name and then talks until a trim drops it."""
+
+    async def fill() -> None:
+        await say("my name is Ada")
+        while not the_trims(agent):
+            await say(STORY)
+
+    return fill
+
+
+async def test_what_has_left_is_known_from_its_summary(say: Say, agent: Agent, fill) -> None:
+    await fill()
+    await until(lambda: summaries_in(agent) == 1)
+
+    assert speech(await say("what is my name?")) == "Your name is Ada."
+    assert "important" in the_window(agent).stats().tag_distribution
+
+
+async def test_without_the_option_nothing_is_asked(
+    home: HomeAssistant, set_up: SetUp, say: Say, agent_of, model_server: ModelServer
+) -> None:
+    agent = agent_of(await set_up(options=SMALL | {CONF_SUMMARIZE: False}))
+    await say("my name is Ada")
+    while the_trims(agent) < 2:
+        await say(STORY)
+
+    assert asked_for(model_server) == []
+    assert speech(await say("what is my name?")) == "I do not know your name."
+
+
+async def test_request_begins_like_the_one_before_the_trim(agent: Agent, fill, model_server: ModelServer) -> None:
+    await fill()
+    await until(lambda: summaries_in(agent) == 1)
+
+    (asked,) = asked_for(model_server)
+    before = model_server.requests[-3].body
+    head = wire(asked)[:-1]
+    assert len(head) > 2
+    assert wire(before)[: len(head)] == head
+    assert asked["tools"] == before["tools"]
+
+
+async def test_request_after_a_summary_differs_only_before_the_newest_exchange(
+    say: Say, agent: Agent, fill, after, model_server: ModelServer
+) -> None:
+    left: list[str] = []
+    after("trimmed", lambda: left.extend(message.content for message in the_window(agent).messages()))
+    await fill()
+    await until(lambda: summaries_in(agent) == 1)
+
+    await say("what is my name?")
+
+    sent = [message["content"] for message in model_server.requests[-1].body["messages"]]
+    assert len(left) > 4
+    assert sent[:-3] == [*left[:-2], "[What was said before, in short?]", "You told me: my name is Ada."]
+    assert sent[-3:-1] == left[-2:]
+
+
+async def test_summary_is_told_and_counted(home: HomeAssistant, say: Say, agent: Agent, fill) -> None:
+    told = async_capture_events(home, "windowed_conversation_summarized")
+    turns = async_capture_events(home, "windowed_conversation_turn")
+    await fill()
+    await until(lambda: len(told) == 1)
+
+    data = told[0].data
+    assert data["entity_id"] == AGENT
+    assert data["conversation_id"] == "test"
+    assert data["exchanges"] > 0
+    assert 0 < data["summary_tokens"] <= agent.config.policy.summary_tokens
+    assert "Ada" not in str(data)
+    costs = [event.data["usage"]["input"] for event in (*turns, *told)]
+    assert agent.statistics.totals.input_tokens == sum(costs)
+
+
+async def test_nobody_waits_for_a_summary(say: Say, agent: Agent, fill, after, model_server: ModelServer) -> None:
+    after("trimmed", lambda: model_server.fault("no_answer", 1))
+    await fill()
+    await until(lambda: len(asked_for(model_server)) == 1)
+
+    assert speech(await say("my name is Bob")) == "Nice to meet you, Bob."
+    assert the_window(agent) in agent.summarizing
+    assert len(asked_for(model_server)) == 1
+
+
+async def test_conversation_that_was_forgotten_gets_no_summary(
+    home: HomeAssistant, agent: Agent, fill, after, model_server: ModelServer
+) -> None:
+    after("trimmed", lambda: model_server.change(delay=0.05))
+    await fill()
+    await until(lambda: len(asked_for(model_server)) == 1)
+    window = the_window(agent)
+
+    await act(home, "reset_window")
+
+    await until(lambda: window not in agent.summarizing)
+    assert len(agent.windows) == 0
+    assert "summary" not in window.stats().tag_distribution
+
+
+async def test_failure_costs_the_summary_and_it_is_tried_once_more(
+    *, say: Say, agent: Agent, fill, after, model_server: ModelServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    after("trimmed", lambda: model_server.fault("500", 1))
+    await fill()
+    before = the_window(agent).messages()
+    await until(lambda: "No summary from" in caplog.text)
+
+    assert the_window(agent).messages() == before
+    assert summaries_in(agent) == 0
+    assert "Ada" not in caplog.text.partition("No summary from")[2].partition("\n")[0]
+    await say("order pizza")
+    await until(lambda: summaries_in(agent) == 1)
+    assert speech(await say("what is my name?")) == "Your name is Ada."
+
+
+async def test_it_is_given_up_after_the_second_failure(
+    say: Say, agent: Agent, fill, after, model_server: ModelServer
+) -> None:
+    after("trimmed", lambda: model_server.fault("500", 1))
+    await fill()
+    await until(lambda: the_window(agent).dropped.failures == 1)
+    after("turn", lambda: model_server.fault("empty_answer", 1))
+    await say("order pizza")
+
+    await until(lambda: the_window(agent).dropped is None)
+    await say("order pizza")
+    assert len(asked_for(model_server)) == 2
+
+
+async def test_local_turn_sends_nothing(say: Say, agent: Agent, model_server: ModelServer) -> None:
+    while not the_trims(agent):
+        await say("turn on kitchen light")
+    await asyncio.sleep(0.1)
+    assert model_server.requests == []
+
+    await say("my name is Ada")
+
+    await until(lambda: summaries_in(agent) == 1)
+
+
+async def test_what_is_left_out_is_not_sent_for_a_summary(
+    set_up: SetUp, say: Say, agent_of, model_server: ModelServer
+) -> None:
+    agent = agent_of(await set_up(options=SMALL, left_out=["route:local"]))
+    await say("turn on kitchen light")
+    await say("my name is Ada")
+    while not the_trims(agent):
+        await say(STORY)
+    await until(lambda: summaries_in(agent) == 1)
+
+    assert "my name is Ada" in str(asked_for(model_server)[0])
+    assert "turn on kitchen light" not in str(asked_for(model_server)[0])
+
+
+async def test_summary_ends_with_the_account(
+    *, home: HomeAssistant, entry_of_agent: MockConfigEntry, agent: Agent, fill, after, model_server: ModelServer
+) -> None:
+    after("trimmed", lambda: model_server.fault("no_answer"))
+    await fill()
+    await until(lambda: len(asked_for(model_server)) == 1)
+    window = the_window(agent)
+
+    await home.config_entries.async_unload(entry_of_agent.entry_id)
+
+    assert agent.summarizing == set()
+    assert window.dropped is not None
+
+
+async def test_window_that_is_summarized_by_hand(
+    home: HomeAssistant, entry: MockConfigEntry, say: Say, agent_of, model_server: ModelServer
+) -> None:
+    for text in ("my name is Ada", STORY, "hello", "order pizza"):
+        await say(text)
+    told = async_capture_events(home, "windowed_conversation_summarized")
+
+    response = await act(home, "summarize_window")
+
+    agent = agent_of(entry)
+    assert response["exchanges"] == 2
+    assert response == told[0].data
+    assert summaries_in(agent) == 1
+    assert the_window(agent).stats().evicted_exchanges == agent.statistics.totals.evicted_messages / 2 == 2
+    assert speech(await say("a large one")) == "Your large pizza is on its way."
+    assert speech(await say("what is my name?")) == "Your name is Ada."
+
+
+async def test_important_exchanges_are_not_summarized(
+    home: HomeAssistant, entry: MockConfigEntry, say: Say, agent_of
+) -> None:
+    await say("my name is Ada")
+    await act(home, "tag_exchange", add=["important"])
+    for text in ("order pizza", "hello", "hi"):
+        await say(text)
+
+    assert (await act(home, "summarize_window", keep=1))["exchanges"] == 2
+
+    assert "my name is Ada" in str(the_window(agent_of(entry)).messages())
+
+
+async def test_nothing_to_summarize_is_told(home: HomeAssistant, entry: MockConfigEntry, say: Say) -> None:
+    await say("my name is Ada")
+    await say("order pizza")
+
+    with pytest.raises(ServiceValidationError, match="nothing that a summary could stand for"):
+        await act(home, "summarize_window")
+
+
+async def test_unknown_conversation_is_told(home: HomeAssistant, entry: MockConfigEntry) -> None:
+    with pytest.raises(ServiceValidationError, match="no conversation test"):
+        await act(home, "summarize_window")
+
+
+async def test_agent_without_a_model_cannot_summarize(
+    home: HomeAssistant, entry_without_model: MockConfigEntry, say: Say
+) -> None:
+    await say("turn on kitchen light")
+
+    with pytest.raises(ServiceValidationError, match="asks no model"):
+        await act(home, "summarize_window")
+
+
+async def test_conversation_that_is_being_answered_is_not_summarized(
+    home: HomeAssistant, entry: MockConfigEntry, say: Say, model_server: ModelServer
+) -> None:
+    await say("my name is Ada")
+    model_server.change(delay=0.01)
+    turn = asyncio.create_task(say("order pizza"))
+    await until(lambda: model_server.open_streams > 0)
+
+    with pytest.raises(ServiceValidationError, match="being answered right now"):
+        await act(home, "summarize_window")
+
+    await turn
+
+
+async def test_conversation_is_summarized_once_at_a_time(
+    home: HomeAssistant, entry: MockConfigEntry, say: Say, agent_of, model_server: ModelServer
+) -> None:
+    for text in ("my name is Ada", "hello", "hi"):
+        await say(text)
+    model_server.change(delay=0.01)
+    first = asyncio.create_task(act(home, "summarize_window"))
+    await until(lambda: len(agent_of(entry).summarizing) == 1)
+
+    with pytest.raises(ServiceValidationError, match="being summarized right now"):
+        await act(home, "summarize_window")
+
+    assert (await first)["exchanges"] == 1
+
+
+async def test_conversation_that_is_forgotten_meanwhile_is_unknown(
+    home: HomeAssistant, entry: MockConfigEntry, say: Say, model_server: ModelServer
+) -> None:
+    for text in ("my name is Ada", "hello", "hi"):
+        await say(text)
+    model_server.change(delay=0.02)
+    summary = asyncio.create_task(act(home, "summarize_window"))
+    await until(lambda: len(asked_for(model_server)) == 1)
+    await act(home, "reset_window")
+
+    with pytest.raises(ServiceValidationError, match="no conversation test"):
+        await summary
+
+
+@pytest.mark.parametrize(
+    ("fault", "told"), [("500", "cannot be reached"), ("same_call", "did not write a summary"), ("429", "too many")]
+)
+async def test_failure_of_the_model_is_told(
+    *, home: HomeAssistant, entry: MockConfigEntry, say: Say, agent_of, model_server: ModelServer, fault: str, told: str
+) -> None:
+    for text in ("my name is Ada", "hello", "hi"):
+        await say(text)
+    before = the_window(agent_of(entry)).snapshot()
+    model_server.fault(fault)
+
+    with pytest.raises(HomeAssistantError, match=told):
+        await act(home, "summarize_window")
+
+    assert the_window(agent_of(entry)).snapshot() == before

@@ -1,0 +1,130 @@
+"""Asking for a summary: what is sent, what is taken for one, and what is an error."""
+
+from dataclasses import replace
+import json
+from typing import Any
+
+import pytest
+
+from custom_components.windowed_conversation.providers.errors import (
+    BadStream,
+    DeadlineExceeded,
+    RateLimited,
+    Refused,
+    Unavailable,
+)
+from custom_components.windowed_conversation.providers.events import Request, Usage
+from custom_components.windowed_conversation.turn.budget import Budget
+from custom_components.windowed_conversation.turn.deadlines import Limits
+from custom_components.windowed_conversation.turn.errors import NoSummary
+from custom_components.windowed_conversation.turn.ports import Question
+from custom_components.windowed_conversation.turn.summary import ask_for_summary
+from custom_components.windowed_conversation.window import EstimatedCounter, Message, Window, WindowPolicy
+from custom_components.windowed_conversation.window.summary import Passage
+from demo.model_server import ModelServer
+from tests.providers.byte_server import DONE, STOP, ByteServer, text
+
+from .conftest import Take
+
+POLICY = WindowPolicy(300, summarize=True)
+TOLD = Passage(Message.system("You are a voice assistant."), earlier="Ada likes pizza.")
+
+
+@pytest.fixture
+def window() -> Window:
+    return Window("conversation", POLICY, EstimatedCounter())
+
+
+@pytest.fixture
+async def passage(take: Take, window: Window, question: Question) -> Passage:
+    """Return what is dropped after Ada has told her name and the wifi password."""
+    asked = replace(question, budget=Budget(POLICY))
+    await take("my name is Ada", asked=asked)
+    await take("remember that the wifi password is swordfish", asked=asked)
+    for _ in range(3):
+        await take("tell me a story in 60 words", asked=asked)
+    assert window.dropped is not None
+    return window.dropped
+
+
+async def ask(question: Question, passage: Passage, **limits: Any) -> tuple[str, list[Usage]]:
+    """Return the summary, and what it has cost."""
+    usage: list[Usage] = []
+
+    def on_usage(_request: Request, used: Usage) -> None:
+        usage.append(used)
+
+    return await ask_for_summary(question, passage, 100, Limits(**limits), on_usage), usage
+
+
+async def test_facts_are_in_the_summary(passage: Passage, question: Question) -> None:
+    summary, usage = await ask(question, passage)
+
+    assert summary == "You told me: remember that the wifi password is swordfish; my name is Ada."
+    assert usage[0].input > 0
+
+
+async def test_summary_before_is_part_of_it(passage: Passage, question: Question) -> None:
+    passage = passage._replace(earlier="You told me: my name is Bob; remember that the pin is 12.")
+
+    summary, _ = await ask(question, passage)
+
+    facts = "remember that the wifi password is swordfish; my name is Ada; remember that the pin is 12"
+    assert summary == f"You told me: {facts}."
+
+
+async def test_request_is_the_passage_the_tools_and_the_instruction(
+    passage: Passage, question: Question, model_server: ModelServer
+) -> None:
+    bodies = [request.body for request in model_server.requests]
+
+    await ask(question, passage)
+
+    body = model_server.requests[-1].body
+    *head, instruction = body["messages"]
+    assert json.dumps(body["tools"]) == json.dumps(bodies[0]["tools"])
+    assert len(head) > 4
+    assert any(sent["messages"][: len(head)] == head for sent in bodies)
+    assert instruction["role"] == "user"
+    assert "at most 45 words" in instruction["content"]
+
+
+async def test_thoughts_are_no_part_of_a_summary(byte_question: Question, byte_server: ByteServer) -> None:
+    byte_server.reply(text("<think>hm</think>\n\nAda likes "), text("pizza.\n"), STOP, DONE)
+
+    assert await ask(byte_question, TOLD) == ("Ada likes pizza.", [])
+
+
+@pytest.mark.parametrize(
+    ("fault", "error"),
+    [
+        ("500", Unavailable),
+        ("429", RateLimited),
+        ("cut_mid_stream", Unavailable),
+        ("no_terminal", BadStream),
+        ("refusal", Refused),
+        ("empty_answer", NoSummary),
+        ("same_call", NoSummary),
+    ],
+)
+async def test_what_is_no_summary_is_an_error(
+    question: Question, model_server: ModelServer, fault: str, error: type[Exception]
+) -> None:
+    model_server.fault(fault)
+
+    with pytest.raises(error):
+        await ask(question, TOLD)
+
+
+async def test_silence_ends_it(question: Question, model_server: ModelServer) -> None:
+    model_server.change(delay=1)
+
+    with pytest.raises(DeadlineExceeded, match="silent"):
+        await ask(question, TOLD, silence=0.1)
+
+
+async def test_deadline_ends_it(question: Question, model_server: ModelServer) -> None:
+    model_server.change(delay=0.5)
+
+    with pytest.raises(DeadlineExceeded, match="no whole summary"):
+        await ask(question, TOLD, turn=0.2)
