@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 import fcntl
+from functools import partial
 import json
 import os
 from pathlib import Path
@@ -23,9 +24,10 @@ from demo.errors import DemoError
 from demo.home import furnish
 from demo.home_assistant import REPOSITORY, RESTART, HomeAssistant, require_free_port
 from demo.model_server import WHAT_TO_TRY, ModelServer
-from demo.say import say_all
+from demo.say import Input, say_all
 from demo.setup_agent import Account, Model, change_options, create_account, find_account, prefer_agent
 from demo.small_model import MODEL as SMALL_MODEL, SmallModel
+from demo.window import WindowWatch
 
 USER = "demo"
 PASSWORD = "demo"
@@ -53,10 +55,19 @@ def _arguments() -> argparse.Namespace:
         epilog="With OPENAI_API_KEY set (and OPENAI_BASE_URL, OPENAI_MODEL if wanted), that server answers instead.",
     )
     parser.add_argument(
-        "--say", metavar="TEXT", action="append", default=[], help="say this without a browser; repeatable"
+        "--say", metavar="TEXT", action="append", type=Input, default=[], help="say this without a browser; repeatable"
+    )
+    parser.add_argument(
+        "--important",
+        metavar="TEXT",
+        dest="say",
+        action="append",
+        type=partial(Input, important=True),
+        help="like --say, and tag the exchange as important, which protects it",
     )
     parser.add_argument("--model", choices=("scripted", "smollm2"), help="who answers (default: scripted)")
     parser.add_argument("--window", metavar="TOKENS", type=int, help="the size of the window")
+    parser.add_argument("--summary", action="store_true", help="summarize what leaves the window")
     parser.add_argument("--fresh", action="store_true", help="forget the home and start over")
     parser.add_argument("--port", type=int, default=_PORT, help=f"of Home Assistant (default: {_PORT})")
     parser.add_argument("--model-port", type=int, default=_MODEL_PORT, help=f"of the model (default: {_MODEL_PORT})")
@@ -104,8 +115,8 @@ async def _prepare(client: Client, model: Model, arguments: argparse.Namespace) 
         account = await create_account(client, model)
         done.write_text(json.dumps(model.fingerprint()))
     await prefer_agent(client, account.agent_id)
-    if arguments.window:
-        await change_options(client, account, {"history_tokens": arguments.window})
+    wanted = ({"history_tokens": arguments.window} if arguments.window else {}) | {"summarize": arguments.summary}
+    await change_options(client, account, wanted)
     return account
 
 
@@ -127,7 +138,8 @@ async def _run(arguments: argparse.Namespace) -> int:
                 account = await _prepare(client, model, arguments)
                 _tell(f"ready: {model.model} answers what Home Assistant does not understand by itself")
                 if arguments.say:
-                    return 0 if await say_all(client, arguments.say) else 1
+                    watch = WindowWatch(client, account.agent_id, summarizes=arguments.summary)
+                    return 0 if await say_all(client, arguments.say, watch) else 1
                 _welcome(home_assistant.url, account, model)
                 code = await home_assistant.wait()
             if code != RESTART:

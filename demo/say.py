@@ -4,6 +4,7 @@ How a turn is taken is in turns.py.
 """
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 import re
 import textwrap
@@ -14,10 +15,13 @@ from demo.client import Client, Json
 from demo.home import EXPOSED
 from demo.setup_agent import AGENT_NAME, sensors
 from demo.turns import ToolCall, Turn
+from demo.window import WindowWatch
 
 _WIDTH = 90
 _INDENT = " " * 9
 _LONGEST_INPUT = 500
+# The routes of turns that leave an exchange in the window, in the words of the sensor.
+_KEPT_ROUTES = ("local", "model")
 _PARTS = re.compile(r"\n|[^\S\n]+|\S+")
 
 SENSOR_KEYS = (
@@ -39,20 +43,32 @@ SENSOR_KEYS = (
 )
 
 
-async def say_all(client: Client, inputs: Iterable[str]) -> bool:
+@dataclass(frozen=True, slots=True)
+class Input:
+    """What is said, and whether its exchange is tagged as important then."""
+
+    text: str
+    important: bool = False
+
+
+async def say_all(client: Client, inputs: Iterable[Input], watch: WindowWatch) -> bool:
     """Say the inputs in one conversation and print what comes of each; returns whether every turn went well."""
     known = await sensors(client)
     conversation_id = None
     failed = 0
-    for text in inputs:
-        turn = await _say(client, text, conversation_id, known)
+    for said in inputs:
+        turn, route = await _say(client, said.text, conversation_id, known)
         conversation_id = turn.conversation_id
         failed += bool(turn.error)
+        if conversation_id and route in _KEPT_ROUTES:
+            if said.important:
+                await watch.protect(conversation_id)
+            await watch.tell(conversation_id, asked_model=route == "model")
     _print_table(await client.states(), known)
     return not failed
 
 
-async def _say(client: Client, text: str, conversation_id: str | None, known: dict[str, str]) -> Turn:
+async def _say(client: Client, text: str, conversation_id: str | None, known: dict[str, str]) -> tuple[Turn, str]:
     print(f"\nYou      {text[:_LONGEST_INPUT]}{' ...' if len(text) > _LONGEST_INPUT else ''}")
     before = await client.states()
     began = datetime.now(UTC)
@@ -67,7 +83,7 @@ async def _say(client: Client, text: str, conversation_id: str | None, known: di
         print(f"Error    {turn.error}")
     for entity_id in EXPOSED:
         _print_difference(before[entity_id], after[entity_id], is_target=entity_id in turn.targets)
-    return turn
+    return turn, route
 
 
 def _print_difference(before: Json, after: Json, *, is_target: bool) -> None:

@@ -16,6 +16,7 @@ _FACT_TOLD = re.compile(r"remember that (?:the |my )?(?P<key>.+?) is (?P<value>.
 _SUMMARY_WANTED = re.compile(r"\[?Summarize the conversation above\b.*", re.IGNORECASE)
 _SUMMARY_ASKED = re.compile(r"\[What was said before\b.*", re.IGNORECASE)
 _EARLIER_SUMMARY = re.compile(r"\byour earlier summary: (?P<text>.*?)\]?\Z")
+_MOST_WORDS = re.compile(r"\bat most (?P<words>\d+) words\b")
 _SUMMARY_BEGINS = "You told me: "
 _SIZE = "Which size would you like?"
 _STORY_WORDS = 300
@@ -139,7 +140,7 @@ def _oldest(_match: re.Match[str], conversation: Conversation) -> Answer:
 
 
 def _summarize(match: re.Match[str], conversation: Conversation) -> Answer:
-    """List the facts that were told, each once in its newest form, those of the earlier summary last."""
+    """List the facts that were told, each once in its newest form, the name first, as far as the words go."""
     earlier = _EARLIER_SUMMARY.search(match[0])
     said = [*_told(conversation.earlier), *_summarized(earlier["text"] if earlier else "")]
     facts: dict[str, str] = {}
@@ -148,7 +149,13 @@ def _summarize(match: re.Match[str], conversation: Conversation) -> Answer:
             facts.setdefault("name", f"my name is {told['name']}")
         elif told := _FACT_TOLD.fullmatch(sentence):
             facts.setdefault(told["key"].lower(), f"remember that the {told['key']} is {told['value']}")
-    return Answer(text=f"{_SUMMARY_BEGINS}{'; '.join(facts.values())}." if facts else "Nothing of importance.")
+    limit = _MOST_WORDS.search(match[0])
+    text = ""
+    for fact in sorted(facts.values(), key=lambda fact: not _NAME_TOLD.search(fact)):
+        longer = f"{text}; {fact}" if text else f"{_SUMMARY_BEGINS}{fact}"
+        if limit is None or len(longer.split()) <= int(limit["words"]):
+            text = longer
+    return Answer(text=f"{text}." if text else "Nothing of importance.")
 
 
 def _fail(match: re.Match[str], _conversation: Conversation) -> Answer:

@@ -47,10 +47,16 @@ async def test_facts_are_summarized_and_known_from_the_summary(ask):
     told = ("my name is Ada", assistant("Hi."), "remember that the pin is 12", assistant("Yes."))
     earlier = "Keep what matters of your earlier summary: You told me: my name is Bea; remember that the car is red."
     summary = await ask(*told, f"[Summarize the conversation above for yourself: it is about to be removed. {earlier}]")
-    assert summary.text == "You told me: remember that the pin is 12; my name is Ada; remember that the car is red."
+    assert summary.text == "You told me: my name is Ada; remember that the pin is 12; remember that the car is red."
     asked = "[What was said before, in short?]"
     assert (await ask(asked, assistant(summary.text), "what is my name?")).text == "Your name is Ada."
     assert (await ask(asked, assistant(summary.text), "what is the car?")).text == "The car is red."
+
+
+async def test_a_summary_keeps_to_the_words(ask):
+    told = ("my name is Ada", assistant("Hi."), "remember that the pin is 12", assistant("Yes."))
+    summary = await ask(*told, "[Summarize the conversation above for yourself, in at most 10 words.]")
+    assert summary.text == "You told me: my name is Ada."
 
 
 async def test_a_summary_of_nothing_is_none(ask):

@@ -12,6 +12,12 @@ import pytest
 
 from demo.home_assistant import REPOSITORY, free_port
 
+# Twenty inputs: a name that goes, a code that is protected, and more than the window holds.
+_LONG = (
+    *("--say", "my name is Ada", "--important", "remember that the alarm code is 4711"),
+    *(part for number in range(16) for part in ("--say", f"remember that locker {number} is blue inside and outside")),
+    *("--say", "what is the alarm code?", "--say", "what is my name?"),
+)
 _SCREENPLAY = ("turn on the kitchen light", "my name is Ada", "what is my name?")
 
 
@@ -74,6 +80,32 @@ async def test_a_turn_that_fails_is_told_by_the_exit_code(demo):
 async def test_a_small_window_is_shown(demo):
     code, printed = await demo.run("--window", "600", "--say", "my name is Ada")
     assert re.search(r"Window size +600 tokens", printed)
+    assert code == 0
+
+
+async def test_trims_are_shown_and_what_is_protected_stays(demo):
+    code, printed = await demo.run("--window", "500", *_LONG)
+    blocks = [int(number) for number in re.findall(r"^Trim +(\d+) exchanges, \d+ tokens", printed, re.MULTILINE)]
+    held = [int(number) for number in re.findall(r"^Window +(\d+) of 500 tokens in", printed, re.MULTILINE)]
+    protected = set(re.findall(r"^Window .* (\d+) protected$", printed, re.MULTILINE))
+    assert len(blocks) >= 2
+    assert min(blocks) >= 2
+    assert len(held) == 20
+    assert max(held) <= 500
+    assert len(protected) == 1
+    assert "Summary" not in printed
+    assert "Agent    The alarm code is 4711." in printed
+    assert "Agent    I do not know your name." in printed
+    assert code == 0
+
+
+async def test_a_summary_is_shown_and_tells_what_has_left(demo):
+    code, printed = await demo.run("--window", "500", "--summary", *_LONG)
+    trims = re.findall(r"^Trim ", printed, re.MULTILINE)
+    assert len(trims) >= 2
+    assert len(re.findall(r"^Summary  You told me: ", printed, re.MULTILINE)) == len(trims)
+    assert "Agent    The alarm code is 4711." in printed
+    assert "Agent    Your name is Ada." in printed
     assert code == 0
 
 

@@ -60,7 +60,7 @@ async def ask(question: Question, passage: Passage, **limits: Any) -> tuple[str,
 async def test_facts_are_in_the_summary(passage: Passage, question: Question) -> None:
     summary, usage = await ask(question, passage)
 
-    assert summary == "You told me: remember that the wifi password is swordfish; my name is Ada."
+    assert summary == "You told me: my name is Ada; remember that the wifi password is swordfish."
     assert usage[0].input > 0
 
 
@@ -69,7 +69,7 @@ async def test_summary_before_is_part_of_it(passage: Passage, question: Question
 
     summary, _ = await ask(question, passage)
 
-    facts = "remember that the wifi password is swordfish; my name is Ada; remember that the pin is 12"
+    facts = "my name is Ada; remember that the wifi password is swordfish; remember that the pin is 12"
     assert summary == f"You told me: {facts}."
 
 

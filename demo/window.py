@@ -1,0 +1,87 @@
+"""What a conversation's window holds after each turn, as the action get_window tells it, printed for a person.
+
+What was said and done in the turn is printed in say.py.
+"""
+
+import asyncio
+import textwrap
+
+from demo.client import Client, Json
+from demo.setup_agent import DOMAIN
+
+_WIDTH = 90
+_INDENT = " " * 9
+
+# Seconds that the model has for a summary.
+_PATIENCE = 30.0
+
+
+class WindowWatch:
+    """Prints what comes in and goes out; `summarizes` is whether a summary is to be waited for after a trim."""
+
+    def __init__(self, client: Client, agent_id: str, *, summarizes: bool) -> None:
+        self._client = client
+        self._agent_id = agent_id
+        self._summarizes = summarizes
+        self._before: Json = {"evicted_exchanges": 0, "evicted_tokens": 0, "trims": 0}
+        self._summarized = 0.0
+        self._owed = False
+
+    async def protect(self, conversation_id: str) -> None:
+        """Tag the newest exchange as important."""
+        await self._client.call(
+            f"{DOMAIN}.tag_exchange", self._agent_id, conversation_id=conversation_id, add=["important"]
+        )
+
+    async def tell(self, conversation_id: str, *, asked_model: bool) -> None:
+        """Print what a turn has changed; only one that asked the model is followed by a summary."""
+        figures = await self._window(conversation_id, content="statistics")
+        self._print_trim(figures)
+        self._print_figures(figures)
+        if self._owed and asked_model:
+            self._owed = False
+            await self._print_summary(conversation_id)
+
+    def _print_trim(self, figures: Json) -> None:
+        before, self._before = self._before, figures
+        if figures["trims"] == before["trims"]:
+            return
+        exchanges, tokens = (figures[name] - before[name] for name in ("evicted_exchanges", "evicted_tokens"))
+        print(f"Trim     {_exchanges(exchanges)}, {tokens} tokens: out of the window in one block")
+        self._owed = self._summarizes
+
+    @staticmethod
+    def _print_figures(figures: Json) -> None:
+        tokens, exchanges = f"{figures['current_tokens']} of {figures['max_tokens']}", figures["exchange_count"]
+        protected = figures["protected_tokens"]
+        print(f"Window   {tokens} tokens in {_exchanges(exchanges)}{f', {protected} protected' if protected else ''}")
+
+    async def _print_summary(self, conversation_id: str) -> None:
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                summary = await self._new_summary(conversation_id)
+        except TimeoutError:
+            print("Summary  none came")
+            return
+        print(textwrap.fill(summary, _WIDTH, initial_indent="Summary  ", subsequent_indent=_INDENT))
+        self._print_figures(await self._window(conversation_id, content="statistics"))
+
+    async def _new_summary(self, conversation_id: str) -> str:
+        while True:
+            window = await self._window(conversation_id)
+            for message in window["messages"]:
+                is_new = message["role"] == "assistant" and message["created"] > self._summarized
+                if is_new and "summary" in message["tags"]:
+                    self._summarized = message["created"]
+                    return str(message["content"])
+            await asyncio.sleep(0.05)
+
+    async def _window(self, conversation_id: str, **more: str) -> Json:
+        data = {"entity_id": self._agent_id, "conversation_id": conversation_id, **more}
+        answer = await self._client.post(f"/api/services/{DOMAIN}/get_window?return_response", data)
+        response: Json = answer["service_response"]
+        return response
+
+
+def _exchanges(number: int) -> str:
+    return f"{number} exchange{'s' if number != 1 else ''}"
