@@ -3,13 +3,14 @@
 Needs aiohttp and nothing else; knows nothing of Home Assistant but the names of the tools that it is offered.
 """
 
+from .chat_validation import chat_violations, message_bytes, shared_prefix
 from .faults import FAULTS
 from .phrases import WHAT_TO_TRY
+from .responses_validation import responses_violations
 from .server import ModelServer
 from .settings import Settings
 from .shapes import SHAPES
 from .threaded import serve_in_thread
-from .validation import chat_violations, message_bytes, shared_prefix
 
 __all__ = [
     "FAULTS",
@@ -19,6 +20,7 @@ __all__ = [
     "Settings",
     "chat_violations",
     "message_bytes",
+    "responses_violations",
     "serve_in_thread",
     "shared_prefix",
 ]

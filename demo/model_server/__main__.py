@@ -27,7 +27,7 @@ def _parser() -> argparse.ArgumentParser:
     }
     parser = argparse.ArgumentParser(
         prog="python -m demo.model_server",
-        description="A scripted model that speaks Chat Completions.",
+        description="A scripted model that speaks the formats of OpenAI, Azure OpenAI, Anthropic and Gemini.",
         epilog="\n\n".join(f"{title}:\n{table}" for title, table in tables.items()),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -3,85 +3,118 @@
 What is answered is the skills' business, how tool calls are cut up is `shapes`, what is valid is `validation`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 import json
 import time
-from typing import Any
+from typing import Any, override
 from uuid import uuid4
 
+from aiohttp import web
+
+from .chat_validation import chat_violations
 from .conversation import Answer, Call, Conversation, Finish, Turn
-from .faults import Refusal, RefusedError
+from .media import Attachment, from_data_url
+from .openai_errors import openai_error, openai_words
+from .refusal import Refusal, RefusedError
 from .shapes import call_deltas, pieces, whole_calls
+from .state import State
 from .usage import Usage, prompt_bytes, to_bytes
-from .validation import Violation, chat_violations
-from .wire import Frame, FrameKind, Prompt, Reply
+from .violations import Violation
+from .wire import Frame, FrameKind, Prompt, Reply, WireFormat, bearer, halves, objects
+
+_FINISHES = {
+    Finish.LENGTH: "length",
+    Finish.WINDOW_EXCEEDED: "length",
+    Finish.CONTENT_FILTER: "content_filter",
+}
 
 DONE = b"data: [DONE]\n\n"
 
 
-class ChatCompletions:
+class ChatCompletions(WireFormat):
     """The format of `POST /v1/chat/completions`."""
 
+    name = "openai_chat"
+
+    @override
+    def sent_key(self, headers: Mapping[str, str]) -> str | None:
+        """Return the key that came with the request."""
+        return bearer(headers)
+
+    @override
+    def check(self, headers: Mapping[str, str]) -> None:
+        """Accept every request: all that the format wants is in the body."""
+
+    @override
     def violations(self, body: Any) -> list[Violation]:
         """Return the ordering rules that the request breaks."""
         return chat_violations(body)
 
+    @override
     def read(self, body: Any) -> Prompt:
         """Return the request; raises RefusedError when it is no object with a list of message objects."""
         messages = body.get("messages") if isinstance(body, dict) else None
         if not isinstance(messages, list) or not all(isinstance(each, dict) for each in messages):
             message = "'messages' must be a list of objects."
             raise RefusedError(Refusal(400, "invalid_request_error", None, message))
-        tools = _dicts(body.get("tools"))
+        tools = objects(body.get("tools"))
         options = body.get("stream_options")
         return Prompt(
-            model=body.get("model"),
+            model=str(body.get("model")),
             conversation=Conversation(
                 tuple(_turn(message) for message in messages),
                 () if body.get("tool_choice") == "none" else tuple(_tool_names(tools)),
             ),
             cached_form=prompt_bytes(tools, messages),
             stream=body.get("stream") is True,
+            body=body,
             stream_usage=isinstance(options, dict) and options.get("include_usage") is True,
         )
 
+    @override
     def frames(self, reply: Reply) -> Iterator[Frame]:
         """Yield the answer: server-sent events where it is streamed, else the two halves of one document."""
         if "think_tags" in reply.shapes:
             reply = replace(reply, answer=_with_think_tags(reply.answer))
-        if reply.stream:
+        if reply.prompt.stream:
             yield from _events(reply)
             return
-        whole = to_bytes(_document(reply))
-        half = len(whole) // 2
-        yield Frame(FrameKind.TEXT, whole[:half])
-        yield Frame(FrameKind.TERMINAL, whole[half:])
+        yield from halves(to_bytes(_document(reply)))
 
+    @override
+    def in_own_words(self, refusal: Refusal) -> Refusal:
+        """Return the refusal as OpenAI says it."""
+        return openai_words(refusal)
+
+    @override
     def error_body(self, refusal: Refusal) -> dict[str, Any]:
         """Return the document that says the refusal."""
-        error = {"message": refusal.message, "type": refusal.kind, "param": None, "code": refusal.code}
-        return {"error": error | refusal.extra}
+        return openai_error(refusal)
 
-    def error_event(self, refusal: Refusal) -> bytes:
+    @override
+    def error_event(self, refusal: Refusal, reply: Reply, sent: int) -> bytes:
         """Return the event that says the refusal inside a stream."""
         return _event(self.error_body(refusal))
 
+    @override
+    def failure_event(self, refusal: Refusal, reply: Reply, sent: int) -> bytes:
+        """Return the error event: the format has no other."""
+        return self.error_event(refusal, reply, sent)
+
+    @override
     def malformed_event(self) -> bytes:
         """Return an event that is no JSON."""
         return b'data: {"id": "chatcmpl-broken", "choices": [{"delta": {"content": "half an ev\n\n'
 
 
-def models_body(models: list[str]) -> dict[str, Any]:
+def models_body(_http: web.Request, state: State) -> dict[str, Any]:
     """Return the list of models."""
+    models = state.settings.listed_models()
     return {
         "object": "list",
         "data": [{"id": model, "object": "model", "created": 0, "owned_by": "demo"} for model in models],
     }
-
-
-def _dicts(value: object) -> list[dict[str, Any]]:
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
 def _tool_names(tools: list[dict[str, Any]]) -> Iterator[str]:
@@ -95,13 +128,23 @@ def _turn(message: dict[str, Any]) -> Turn:
     return Turn(
         role=str(message.get("role")),
         text=_text(message.get("content")),
-        calls=tuple(_call(call) for call in _dicts(message.get("tool_calls"))),
+        calls=tuple(_call(call) for call in objects(message.get("tool_calls"))),
         call_id=str(message.get("tool_call_id", "")),
+        attachments=tuple(_attachments(objects(message.get("content")))),
     )
 
 
+def _attachments(parts: list[dict[str, Any]]) -> Iterator[Attachment]:
+    for part in parts:
+        image, document = part.get("image_url"), part.get("file")
+        url = image.get("url") if isinstance(image, dict) else None
+        url = document.get("file_data") if isinstance(document, dict) else url
+        if found := from_data_url(url):
+            yield found
+
+
 def _text(content: object) -> str:
-    parts = [{"text": content}] if isinstance(content, str) else _dicts(content)
+    parts = [{"text": content}] if isinstance(content, str) else objects(content)
     return "\n".join(str(part["text"]) for part in parts if part.get("text"))
 
 
@@ -124,7 +167,7 @@ def _with_think_tags(answer: Answer) -> Answer:
 def _finish_reason(reply: Reply) -> str:
     if reply.answer.calls and reply.answer.finish is Finish.STOP and "finish_stop" not in reply.shapes:
         return "tool_calls"
-    return reply.answer.finish.value
+    return _FINISHES.get(reply.answer.finish, "stop")
 
 
 def _usage(usage: Usage) -> dict[str, Any]:
@@ -167,7 +210,7 @@ def _event(value: dict[str, Any]) -> bytes:
 
 def _events(reply: Reply) -> Iterator[Frame]:
     head = _head("chat.completion.chunk", reply.model)
-    reports = reply.stream_usage and "no_usage" not in reply.shapes
+    reports = reply.prompt.stream_usage and "no_usage" not in reply.shapes
     # OpenAI writes `usage: null` into every chunk before the one that has it.
     tail: dict[str, Any] = {"usage": None} if reports else {}
 

@@ -9,6 +9,8 @@ from enum import StrEnum
 import re
 from typing import Any
 
+from .media import Attachment
+
 _CONTEXT = re.compile(r"\A\[CONTEXT:(?P<facts>.*?)\]\s*?\n\s*?\n(?P<said>.*)\Z", re.DOTALL)
 
 
@@ -18,6 +20,9 @@ class Finish(StrEnum):
     STOP = "stop"
     LENGTH = "length"
     CONTENT_FILTER = "content_filter"
+    WINDOW_EXCEEDED = "window_exceeded"
+    MALFORMED_CALL = "malformed_call"
+    PROMPT_BLOCKED = "prompt_blocked"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +42,7 @@ class Turn:
     text: str
     calls: tuple[Call, ...] = ()
     call_id: str = ""
+    attachments: tuple[Attachment, ...] = ()
 
     @property
     def said(self) -> str:

@@ -4,17 +4,34 @@ What is written comes from the wire format; which fault is due, and when, from t
 """
 
 import asyncio
-from collections.abc import Iterator
+from dataclasses import dataclass
 import socket
 import struct
 
 from aiohttp import web
 
 from .faults import ArmedFault, Break
+from .refusal import Refusal
 from .request_log import Outcome, Record
-from .wire import Frame, FrameKind, WireFormat
+from .wire import Frame, FrameKind, Reply, WireFormat
 
+_PIECES = (FrameKind.REASONING, FrameKind.TEXT, FrameKind.CALL)
 _LINGER_OFF = struct.pack("ii", 1, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Failures:
+    """The events with which an answer fails after `sent` others."""
+
+    wire: WireFormat
+    reply: Reply
+    sent: int
+
+    def error(self, refusal: Refusal) -> bytes:
+        return self.wire.error_event(self.wire.in_own_words(refusal), self.reply, self.sent)
+
+    def failure(self, refusal: Refusal) -> bytes:
+        return self.wire.failure_event(self.wire.in_own_words(refusal), self.reply, self.sent)
 
 
 class Delivery:
@@ -35,18 +52,19 @@ class Delivery:
             case Break.CUT_BEFORE_HEADERS:
                 await self._cut()
 
-    async def send(self, frames: Iterator[Frame], content_type: str, wire: WireFormat) -> web.StreamResponse:
-        """Write the frames, up to where the fault breaks in."""
+    async def send(self, reply: Reply, wire: WireFormat) -> web.StreamResponse:
+        """Write the answer, up to where the fault breaks in."""
+        content_type = "text/event-stream; charset=utf-8" if reply.prompt.stream else "application/json"
         response = web.StreamResponse(headers={"Content-Type": content_type, "Cache-Control": "no-cache"})
         self._record.status = response.status
         await response.prepare(self._http)
-        for frame in frames:
+        for sent, frame in enumerate(wire.frames(reply)):
             if self._due(frame):
-                ends = await self._break(response, frame, wire)
+                ends = await self._break(response, frame, _Failures(wire, reply, sent))
                 self._armed = None
                 if ends:
                     break
-            if frame.kind not in (FrameKind.OPENING, FrameKind.TERMINAL):
+            if frame.kind in _PIECES:
                 await asyncio.sleep(self._delay)
             text = frame.kind is FrameKind.TEXT
             self._words += text
@@ -61,7 +79,7 @@ class Delivery:
         after = self._armed.fault.after_words
         return frame.kind is FrameKind.TERMINAL or (after is not None and self._words >= after)
 
-    async def _break(self, response: web.StreamResponse, frame: Frame, wire: WireFormat) -> bool:
+    async def _break(self, response: web.StreamResponse, frame: Frame, failures: _Failures) -> bool:
         """Do what the fault does; returns whether that ends the answer."""
         assert self._armed
         match self._armed.fault.breaks:
@@ -75,10 +93,12 @@ class Delivery:
             case Break.RESET:
                 await self._cut(reset=True)
             case Break.MALFORMED:
-                await response.write(wire.malformed_event())
+                await response.write(failures.wire.malformed_event())
                 return False
             case Break.ERROR_EVENT:
-                await response.write(wire.error_event(self._armed.error_in_stream))
+                await response.write(failures.error(self._armed.error_in_stream))
+            case Break.FAILURE_EVENT:
+                await response.write(failures.failure(self._armed.error_in_stream))
         return True
 
     async def _cut(self, *, reset: bool = False) -> None:

@@ -4,33 +4,12 @@ How an error looks in a wire format, and how a stream is written, is not in here
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum, auto
 import re
-from typing import Any
 
 from .conversation import Answer, Call, Conversation, Finish
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """An HTTP answer instead of a model's. `extra` goes into the error object."""
-
-    status: int
-    kind: str
-    code: str | None
-    message: str
-    retry_after: float | None = None
-    extra: dict[str, Any] = field(default_factory=dict)
-    html: bool = False
-
-
-class RefusedError(Exception):
-    """The request is answered with a refusal."""
-
-    def __init__(self, refusal: Refusal) -> None:
-        super().__init__(refusal.message)
-        self.refusal = refusal
+from .refusal import NO_SUCH_MODEL, WRONG_KEY, Reason, Refusal
 
 
 class Break(StrEnum):
@@ -44,6 +23,7 @@ class Break(StrEnum):
     RESET = auto()
     MALFORMED = auto()
     ERROR_EVENT = auto()
+    FAILURE_EVENT = auto()
     NO_TERMINAL = auto()
 
 
@@ -77,9 +57,11 @@ def _same_call(answer: Answer, conversation: Conversation) -> Answer:
     return Answer(calls=(Call(name, {}),)) if name else answer
 
 
-WRONG_KEY = Refusal(401, "invalid_request_error", "invalid_api_key", "Incorrect API key provided.")
-NO_SUCH_MODEL = Refusal(404, "invalid_request_error", "model_not_found", "The model does not exist.")
-_SERVER_ERROR = Refusal(500, "server_error", None, "The server had an error while processing your request.")
+_SERVER_ERROR = Refusal(
+    500, "server_error", None, "The server had an error while processing your request.", reason=Reason.SERVER_ERROR
+)
+_OVERLOADED = Refusal(503, "server_error", None, "The engine is currently overloaded.", reason=Reason.UNAVAILABLE)
+_DECLINED = "I'm sorry, I can't help with that."
 _TOO_LONG = "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens."
 
 FAULTS: dict[str, Fault] = {
@@ -90,42 +72,62 @@ FAULTS: dict[str, Fault] = {
     "401": Fault("401, the key is wrong", WRONG_KEY),
     "403": Fault(
         "403, the key may not do this",
-        Refusal(403, "invalid_request_error", "unsupported_country_region_territory", "Not allowed."),
+        Refusal(
+            403,
+            "invalid_request_error",
+            "unsupported_country_region_territory",
+            "Not allowed.",
+            reason=Reason.FORBIDDEN,
+        ),
     ),
     "404": Fault("404, no such model", NO_SUCH_MODEL),
-    "413": Fault("413, too large", Refusal(413, "invalid_request_error", None, "Request entity too large.")),
+    "413": Fault(
+        "413, too large",
+        Refusal(413, "invalid_request_error", None, "Request entity too large.", reason=Reason.TOO_LARGE),
+    ),
     "422": Fault(
-        "422, as pydantic-style servers say it", Refusal(422, "invalid_request_error", None, "Unprocessable.")
+        "422, as pydantic-style servers say it",
+        Refusal(422, "invalid_request_error", None, "Unprocessable.", reason=Reason.UNPROCESSABLE),
     ),
     "429": Fault(
-        "429 with Retry-After",
-        Refusal(429, "requests", "rate_limit_exceeded", "Rate limit reached.", retry_after=2),
+        "429 with the time to wait",
+        Refusal(
+            429, "requests", "rate_limit_exceeded", "Rate limit reached.", retry_after=2, reason=Reason.RATE_LIMITED
+        ),
     ),
     "quota": Fault(
-        "429, no credit left",
-        Refusal(429, "insufficient_quota", "insufficient_quota", "You exceeded your current quota."),
+        "429 (Anthropic: 402), no credit left",
+        Refusal(
+            429,
+            "insufficient_quota",
+            "insufficient_quota",
+            "You exceeded your current quota.",
+            reason=Reason.NO_CREDIT,
+        ),
     ),
     "500": Fault("500", _SERVER_ERROR),
-    "503": Fault("503, overloaded", Refusal(503, "server_error", None, "The engine is currently overloaded.")),
+    "503": Fault("503, overloaded", _OVERLOADED),
+    "529": Fault("529, overloaded as Anthropic says it", replace(_OVERLOADED, status=529, reason=Reason.OVERLOADED)),
     "context_overflow": Fault(
-        "400, the request is longer than the model can read, as OpenAI says it",
-        Refusal(400, "invalid_request_error", "context_length_exceeded", _TOO_LONG),
+        "400, the request is longer than the model can read",
+        Refusal(400, "invalid_request_error", "context_length_exceeded", _TOO_LONG, reason=Reason.TOO_LONG),
     ),
     "context_overflow_llama": Fault(
-        "400, the same as llama.cpp says it",
+        "400, the same as llama.cpp says it (Chat Completions)",
         Refusal(
             400,
             "exceed_context_size_error",
             None,
             "the request exceeds the available context size",
             extra={"code": 400, "n_prompt_tokens": 9000, "n_ctx": 8192},
+            reason=Reason.TOO_LONG,
         ),
     ),
     "azure_filter": Fault(
         "400, Azure's filter refused the prompt",
-        Refusal(400, "invalid_request_error", "content_filter", "The response was filtered."),
+        Refusal(400, "invalid_request_error", "content_filter", "The response was filtered.", reason=Reason.FILTERED),
     ),
-    "html": Fault("502 with an HTML page", Refusal(502, "", None, "Bad gateway", html=True)),
+    "html": Fault("502 with an HTML page", Refusal(502, "", None, "Bad gateway", html=True, reason=Reason.UNAVAILABLE)),
     "json_200": Fault("HTTP 200 with an error body", replace(_SERVER_ERROR, status=200)),
     "no_answer": Fault("accepts the request, sends nothing", breaks=Break.SILENT_BEFORE_HEADERS),
     "cut_before_headers": Fault("closes the connection, sends nothing", breaks=Break.CUT_BEFORE_HEADERS),
@@ -136,6 +138,7 @@ FAULTS: dict[str, Fault] = {
     "reset_mid_stream": Fault("some words, then the connection is reset", breaks=Break.RESET),
     "malformed_event": Fault("an event in the middle is no JSON, the rest is as usual", breaks=Break.MALFORMED),
     "error_in_stream": Fault("some words, then an error object", breaks=Break.ERROR_EVENT),
+    "failed_in_stream": Fault("some words, then `response.failed` (elsewhere an error)", breaks=Break.FAILURE_EVENT),
     "no_terminal": Fault("the whole text, then the end without a marker", breaks=Break.NO_TERMINAL, after_words=None),
     "empty_answer": Fault("ends well without a word", bend=lambda *_: Answer()),
     "length": Fault(
@@ -146,8 +149,34 @@ FAULTS: dict[str, Fault] = {
         "half of the text, cut off by a filter",
         bend=lambda answer, _: replace(answer, text=_half(answer.text), calls=(), finish=Finish.CONTENT_FILTER),
     ),
-    "refusal": Fault("the model declines", bend=lambda *_: Answer(refusal="I'm sorry, I can't help with that.")),
+    "window_exceeded": Fault(
+        "half of the text, then the context is full, as Anthropic says it (elsewhere the length limit)",
+        bend=lambda answer, _: replace(answer, text=_half(answer.text), calls=(), finish=Finish.WINDOW_EXCEEDED),
+    ),
+    "malformed_call": Fault(
+        "ends with a call that cannot be read, as Gemini says it (elsewhere an empty answer)",
+        bend=lambda *_: Answer(finish=Finish.MALFORMED_CALL),
+    ),
+    "prompt_blocked": Fault(
+        "the prompt itself is blocked, as Gemini says it (elsewhere the model declines)",
+        bend=lambda *_: Answer(refusal=_DECLINED, finish=Finish.PROMPT_BLOCKED),
+    ),
+    "refusal": Fault("the model declines", bend=lambda *_: Answer(refusal=_DECLINED)),
     "same_call": Fault("the same tool call for ever, while a tool is offered", bend=_same_call),
+}
+
+# What the codes of the providers mean, for an error inside a stream.
+_REASONS = {
+    "rate_limit_exceeded": Reason.RATE_LIMITED,
+    "rate_limit_error": Reason.RATE_LIMITED,
+    "RESOURCE_EXHAUSTED": Reason.RATE_LIMITED,
+    "insufficient_quota": Reason.NO_CREDIT,
+    "billing_error": Reason.NO_CREDIT,
+    "context_length_exceeded": Reason.TOO_LONG,
+    "server_error": Reason.SERVER_ERROR,
+    "api_error": Reason.SERVER_ERROR,
+    "INTERNAL": Reason.SERVER_ERROR,
+    "UNAVAILABLE": Reason.UNAVAILABLE,
 }
 
 _FAIL = re.compile(r"(?:please )?fail with (?:an? )?(?P<name>.+?)[.!]*", re.IGNORECASE)
@@ -191,8 +220,9 @@ class ArmedFault:
 
     @property
     def error_in_stream(self) -> Refusal:
-        """What an error object inside the stream says."""
-        return replace(_SERVER_ERROR, code=self.code, kind=self.code or "server_error")
+        """What an error object inside the stream says: what the code means, else that the model is overloaded."""
+        reason = _REASONS.get(self.code or "", Reason.OVERLOADED)
+        return replace(_SERVER_ERROR, code=self.code, kind=self.code or "server_error", reason=reason)
 
 
 class FaultSwitch:

@@ -30,8 +30,9 @@ WHAT_TO_TRY: tuple[tuple[str, str], ...] = (
     ("which room am I in?", "answered from the context of the message"),
     ("who am I?", "answered from the window or the context"),
     ("repeat my message", "echoes the context too, which is not spoken"),
+    ("what is in the picture?", "what was attached to the message: types and sizes"),
     ("how many messages do you see?", "how much of the conversation is still sent"),
     ("what did I say first?", "the oldest exchange that is still sent"),
-    ("fail with 429", "an error, spoken kindly; there are thirty kinds"),
+    ("fail with 429", "an error, spoken kindly; there are more than thirty kinds"),
     ("what can you do?", "this list"),
 )

@@ -4,13 +4,14 @@ Times are `time.monotonic_ns()`: CLOCK_MONOTONIC, the same for every process of 
 """
 
 from collections import deque
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum, auto
 import time
 from typing import Any
 
-from .validation import Violation
+from aiohttp import web
+
+from .violations import Violation
 
 _KEPT_RECORDS = 1000
 _KEY_HEADERS = frozenset({"authorization", "api-key", "x-api-key", "x-goog-api-key", "cookie"})
@@ -29,8 +30,10 @@ class Outcome(StrEnum):
 
 @dataclass(slots=True)
 class Record:
-    """One request. Times are nanoseconds, None where it did not come to that; `size` is bytes of the body.
+    """One request in the wire format `format`. Times are nanoseconds, None where it did not come to that.
 
+    `raw` is the body as it came, `size` its bytes, `body` what it says; the control API leaves `raw` out.
+    `for_answer` is whether the model is asked, not the list of models, a token count or a compaction.
     `first_event_ns` is when the first bytes of the answer were about to be written, `first_content_ns` the same for
     the first text; `text_events` counts the events with text that were written.
     """
@@ -40,8 +43,12 @@ class Record:
     path: str
     headers: dict[str, str]
     arrived_ns: int
+    format: str
+    query: dict[str, str] = field(default_factory=dict)
+    for_answer: bool = False
     size: int = 0
     body: Any = None
+    raw: bytes = field(default=b"", repr=False)
     violations: list[Violation] = field(default_factory=list)
     fault: str | None = None
     status: int | None = None
@@ -73,7 +80,9 @@ class Record:
 
     def to_json(self) -> dict[str, Any]:
         """Return the record for the control API."""
-        return {**asdict(self), "client_left": self.client_left}
+        shown = {**asdict(self), "client_left": self.client_left}
+        del shown["raw"]
+        return shown
 
 
 class RequestLog:
@@ -83,12 +92,13 @@ class RequestLog:
         self.records: deque[Record] = deque(maxlen=_KEPT_RECORDS)
         self.received = 0
 
-    def open(self, method: str, path: str, headers: Mapping[str, str]) -> Record:
+    def open(self, http: web.Request, wire: str, *, for_answer: bool) -> Record:
         """Start the record of a request that has arrived just now."""
         arrived = time.monotonic_ns()
-        kept = {name.lower(): value for name, value in headers.items() if name.lower() not in _KEY_HEADERS}
+        kept = {name.lower(): value for name, value in http.headers.items() if name.lower() not in _KEY_HEADERS}
+        query = {name: value for name, value in http.query.items() if name != "key"}
         self.received += 1
-        record = Record(self.received, method, path, kept, arrived)
+        record = Record(self.received, http.method, http.path, kept, arrived, wire, query, for_answer)
         self.records.append(record)
         return record
 

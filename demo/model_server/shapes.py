@@ -1,6 +1,6 @@
 """The shapes that compatible servers write an answer in: tool calls above all.
 
-The words are the ones of a model id and of `--shape`. Chat Completions only; a format may ignore a shape.
+The words are the ones of a model id and of `--shape`. Most are of Chat Completions; a format may ignore a shape.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -32,6 +32,10 @@ SHAPES: dict[str, str] = _CALL_SHAPES | {
     "tiny_chunks": "text and arguments one character at a time",
     "no_usage": "usage is never reported",
     "usage_at_finish": "usage in the chunk with the finish_reason",
+    "reasoning": "thinks before every answer and before every call",
+    "redacted": "Anthropic: the thinking is redacted",
+    "nested_error": "Responses: an error in the stream around an error object",
+    "raw_reasoning": "Responses: thinking as reasoning_text, as local servers write it",
 }
 
 _FRAGMENT_CHARACTERS = 8
@@ -74,10 +78,9 @@ def _fragments(call: Call, index: int, shapes: Sequence[str]) -> Iterator[dict[s
     if not isinstance(arguments, str):
         yield whole
         return
-    step = 1 if "tiny_chunks" in shapes else _FRAGMENT_CHARACTERS
     yield {**whole, "function": {"name": call.name, "arguments": ""}}
-    for at in range(0, len(arguments), step):
-        yield {"index": index, "function": {"arguments": arguments[at : at + step]}}
+    for fragment in fragments(arguments, shapes):
+        yield {"index": index, "function": {"arguments": fragment}}
 
 
 def _whole(call: Call, index: int, shapes: Sequence[str]) -> dict[str, Any]:
@@ -95,9 +98,18 @@ def _without_index(call: dict[str, Any]) -> dict[str, Any]:
 
 
 def _arguments(call: Call, shapes: Sequence[str]) -> str | dict[str, Any]:
+    return dict(call.arguments) if "dict_arguments" in shapes else arguments_text(call, shapes)
+
+
+def fragments(written: str, shapes: Sequence[str]) -> list[str]:
+    """Return the text of arguments in the fragments that are streamed."""
+    step = 1 if "tiny_chunks" in shapes else _FRAGMENT_CHARACTERS
+    return [written[at : at + step] for at in range(0, len(written), step)]
+
+
+def arguments_text(call: Call, shapes: Sequence[str]) -> str:
+    """Return the arguments of a call as the text that is streamed."""
     arguments = dict(call.arguments)
-    if "dict_arguments" in shapes:
-        return arguments
     if "empty_arguments" in shapes and not arguments:
         return ""
     written = json.dumps(arguments, ensure_ascii=False)

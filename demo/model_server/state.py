@@ -5,9 +5,9 @@ from dataclasses import replace
 from typing import Any
 
 from .faults import ArmedFault, FaultSwitch
+from .prompt_cache import PromptCache
 from .request_log import Record, RequestLog
 from .settings import Settings
-from .usage import PromptCache
 
 
 class State(ABC):
@@ -22,8 +22,8 @@ class State(ABC):
 
     @property
     def requests(self) -> list[Record]:
-        """The requests for answers, oldest first; those for the list of models are only in `log.records`."""
-        return [record for record in self.log.records if record.method == "POST"]
+        """The requests for answers, oldest first; those for lists and counts are only in `log.records`."""
+        return [record for record in self.log.records if record.for_answer]
 
     @property
     @abstractmethod

@@ -129,6 +129,11 @@ def _repeat(_match: re.Match[str], conversation: Conversation) -> Answer:
     return Answer(text=f"You wrote: {conversation.newest.text}")
 
 
+def _describe(_match: re.Match[str], conversation: Conversation) -> Answer:
+    sent = [f"{each.media_type} of {each.size} bytes" for each in conversation.newest.attachments]
+    return Answer(text=f"I was sent {' and '.join(sent)}." if sent else "I was sent no picture.")
+
+
 def _count(_match: re.Match[str], conversation: Conversation) -> Answer:
     yours = sum(turn.role == "user" for turn in conversation.turns)
     return Answer(text=f"I was sent {len(conversation.turns)} messages, {yours} of them yours.")
@@ -171,6 +176,7 @@ TALK: tuple[Rule, ...] = (
     Rule(pattern(r".*\b(?:what(?: is|'s) my name|do you (?:know|remember) my name|what my name is).*"), _name),
     Rule(pattern(r".*\b(?:my name is|i am called) (?P<name>[\w'\u2019-]+).*"), _meet),
     Rule(pattern(r"who am i"), _who),
+    Rule(pattern(r"what(?: is|'s| do you see) (?:in|on) the (?:picture|image|photo|document|file)s?.*"), _describe),
     Rule(_FACT_TOLD, _keep),
     Rule(pattern(r"(?:tell me )?what time (?:is it|it is).*"), _time),
     Rule(pattern(r"(?:which|what) room am i in.*|where am i.*"), _room),

@@ -1,31 +1,31 @@
-"""Token usage: an estimate from the bytes of the request, and a prompt cache that works as OpenAI documents its own.
+"""Token usage: an estimate from the bytes of the request, in words that no wire format owns.
 
-Nothing in here knows how usage is written on the wire.
+What a prompt cache would have served is in `prompt_cache`.
 """
 
-from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 import json
 from typing import Any
 
+from .media import priced
+
 BYTES_PER_TOKEN = 4
-
-# https://platform.openai.com/docs/guides/prompt-caching: from 1024 tokens on, in steps of 128.
-CACHE_FROM_TOKENS = 1024
-CACHE_STEP_TOKENS = 128
-
-_REMEMBERED_PROMPTS = 256
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens: `prompt` includes `cached`, `completion` includes `reasoning`."""
+    """Tokens: `prompt` includes `cached` and `written` (to the cache), `completion` includes `reasoning`.
+
+    `written_long` is the part of `written` that is kept for an hour.
+    """
 
     prompt: int
     cached: int
     completion: int
     reasoning: int
+    written: int = 0
+    written_long: int = 0
 
 
 def to_bytes(value: Any) -> bytes:
@@ -35,40 +35,17 @@ def to_bytes(value: Any) -> bytes:
 
 def prompt_bytes(tools: Iterable[Any], messages: Iterable[Any]) -> bytes:
     """Return what the model reads, in the order it is cached: the tools, then the messages, one a line."""
-    return b"".join(to_bytes(part) + b"\n" for part in (*tools, *messages))
+    return b"".join(part_bytes(part) for part in (*tools, *messages))
+
+
+def part_bytes(part: Any) -> bytes:
+    """Return what one part of a prompt is to the cache: a line; attachments by their price, whatever their size."""
+    return to_bytes(priced(part)) + b"\n"
 
 
 def tokens(data: bytes) -> int:
     """Return the estimate for these bytes, rounded up."""
     return -(-len(data) // BYTES_PER_TOKEN)
-
-
-def common_prefix(one: bytes, other: bytes) -> int:
-    """Return how many bytes both begin with."""
-    low, high = 0, min(len(one), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if one[:middle] == other[:middle] else (low, middle - 1)
-    return low
-
-
-class PromptCache:
-    """The prompts that were answered, by model, newest kept. Entries do not expire with time."""
-
-    def __init__(self) -> None:
-        self._prompts: dict[str, deque[bytes]] = {}
-
-    def cached_tokens(self, model: str, prompt: bytes) -> int:
-        """Return how many tokens of the prompt an earlier one began with, and remember this prompt."""
-        prompts = self._prompts.setdefault(model, deque(maxlen=_REMEMBERED_PROMPTS))
-        longest = max((common_prefix(prompt, earlier) for earlier in prompts), default=0)
-        prompts.append(prompt)
-        whole = longest // BYTES_PER_TOKEN
-        return whole - whole % CACHE_STEP_TOKENS if whole >= CACHE_FROM_TOKENS else 0
-
-    def clear(self) -> None:
-        """Forget every prompt."""
-        self._prompts.clear()
 
 
 def completion_tokens(text: str, arguments: Iterable[Mapping[str, Any]]) -> int:

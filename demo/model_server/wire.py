@@ -3,24 +3,27 @@
 A format is pure: it reads a parsed body and returns bytes. Connections, faults and delays are not its business.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum, auto
 from typing import Any, Protocol
+from uuid import uuid4
 
 from .conversation import Answer, Conversation
-from .faults import Refusal
+from .prompt_cache import Caching
+from .refusal import Refusal
 from .usage import Usage
-from .validation import Violation
+from .violations import Violation
 
 
 class FrameKind(StrEnum):
-    """What a frame carries; everything after the answer's content is terminal."""
+    """What a frame carries. One that is closing says that a part is whole; what ends the answer is terminal."""
 
     OPENING = auto()
     REASONING = auto()
     TEXT = auto()
     CALL = auto()
+    CLOSING = auto()
     TERMINAL = auto()
 
 
@@ -33,33 +36,49 @@ class Frame:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
-    """An answer and all that is written with it."""
+class Prompt:
+    """A request, read. `cached_form` is the bytes that the prompt cache compares, `body` the request as it came."""
 
     model: str
-    answer: Answer
-    usage: Usage
-    shapes: tuple[str, ...]
-    stream: bool
-    stream_usage: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prompt:
-    """A request, read. `cached_form` is the bytes that the prompt cache compares."""
-
-    model: object
     conversation: Conversation
     cached_form: bytes
     stream: bool
-    stream_usage: bool
+    body: dict[str, Any]
+    stream_usage: bool = True
+    caching: Caching = field(default=Caching())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """An answer and all that is written with it. `id` is hexadecimal."""
+
+    prompt: Prompt
+    answer: Answer
+    usage: Usage
+    shapes: tuple[str, ...]
+    id: str = field(default_factory=lambda: uuid4().hex)
+
+    @property
+    def model(self) -> str:
+        """The model that was asked."""
+        return self.prompt.model
 
 
 class WireFormat(Protocol):
-    """A format that the server speaks."""
+    """A format that the server speaks, for one request."""
+
+    name: str
+
+    def sent_key(self, headers: Mapping[str, str]) -> str | None:
+        """Return the key that came with the request."""
+        ...
+
+    def check(self, headers: Mapping[str, str]) -> None:
+        """Raise RefusedError where the request lacks what the format wants beside its body."""
+        ...
 
     def violations(self, body: Any) -> list[Violation]:
-        """Return the ordering rules that the request breaks."""
+        """Return the rules of the format that the request breaks."""
         ...
 
     def read(self, body: Any) -> Prompt:
@@ -67,17 +86,43 @@ class WireFormat(Protocol):
         ...
 
     def frames(self, reply: Reply) -> Iterator[Frame]:
-        """Yield the answer: events where it is streamed, else the parts of one document."""
+        """Yield the answer: events where it is streamed, else the two halves of one document."""
+        ...
+
+    def in_own_words(self, refusal: Refusal) -> Refusal:
+        """Return the refusal with the status, type and code that this provider has for its reason."""
         ...
 
     def error_body(self, refusal: Refusal) -> dict[str, Any]:
         """Return the document that says the refusal."""
         ...
 
-    def error_event(self, refusal: Refusal) -> bytes:
-        """Return the event that says the refusal inside a stream."""
+    def error_event(self, refusal: Refusal, reply: Reply, sent: int) -> bytes:
+        """Return the event that says the refusal inside a stream, after `sent` events."""
+        ...
+
+    def failure_event(self, refusal: Refusal, reply: Reply, sent: int) -> bytes:
+        """Return the event with which the answer itself fails; the error event where the format has no other."""
         ...
 
     def malformed_event(self) -> bytes:
         """Return an event that cannot be parsed."""
         ...
+
+
+def halves(document: bytes) -> Iterator[Frame]:
+    """Yield an answer that is not streamed, in two parts, so that a fault can come between them."""
+    middle = len(document) // 2
+    yield Frame(FrameKind.TEXT, document[:middle])
+    yield Frame(FrameKind.TERMINAL, document[middle:])
+
+
+def bearer(headers: Mapping[str, str]) -> str | None:
+    """Return the key of an `Authorization: Bearer` header."""
+    scheme, _, key = headers.get("Authorization", "").partition(" ")
+    return key if scheme.lower() == "bearer" else None
+
+
+def objects(value: object) -> list[dict[str, Any]]:
+    """Return the objects of a JSON list; none where it is no list."""
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []

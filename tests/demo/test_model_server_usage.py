@@ -6,7 +6,7 @@ from hypothesis import given, strategies as st
 from model_talk import TOOLS, assistant
 import pytest
 
-from demo.model_server.usage import common_prefix
+from demo.model_server.prompt_cache import common_prefix
 
 LONG = "the quick brown fox jumps over the lazy dog. " * 200
 

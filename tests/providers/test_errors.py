@@ -32,6 +32,7 @@ ERRORS: dict[str, type[ProviderError]] = {
     "quota": QuotaError,
     "500": Unavailable,
     "503": Unavailable,
+    "529": Unavailable,
     "context_overflow": ContextOverflow,
     "context_overflow_llama": ContextOverflow,
     "azure_filter": Refused,
@@ -43,14 +44,17 @@ ERRORS: dict[str, type[ProviderError]] = {
     "reset_mid_stream": Unavailable,
     "malformed_event": BadStream,
     "error_in_stream": Unavailable,
+    "failed_in_stream": Unavailable,
     "no_terminal": BadStream,
     "length": Incomplete,
     "content_filter": Refused,
+    "window_exceeded": Incomplete,
+    "prompt_blocked": Refused,
     "refusal": Refused,
 }
 SILENCES = {"no_answer", "silence_after_headers", "silence_mid_stream"}
 # The stream is as it should be: what the answer is worth is the turn's business.
-WELL_FORMED = {"empty_answer", "same_call"}
+WELL_FORMED = {"empty_answer", "malformed_call", "same_call"}
 
 ERROR_CODES: dict[str, type[ProviderError]] = {
     "rate_limit_exceeded": RateLimited,

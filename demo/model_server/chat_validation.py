@@ -1,19 +1,17 @@
-"""Which requests a provider would accept: the ordering rules of each format as pure functions over a parsed body.
+"""Which requests a server of Chat Completions would accept: its rules as pure functions over a parsed body.
 
-Written from the formats' documentation, not from any client: this is the independent check of what a client sends.
+Written from the documentation of OpenAI and of compatible servers, not from any client.
 """
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
-import json
-import re
 from typing import Any
 
-from .usage import common_prefix, prompt_bytes
+from .prompt_cache import common_prefix
+from .usage import prompt_bytes
+from .violations import TOOL_NAME, Violation, has_words, is_object_text, tool_violations, unknown_keys
 
-_TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _ROLES = ("system", "user", "assistant", "tool")
 # What OpenAI, Azure, llama.cpp, Ollama, LM Studio and vLLM all take.
 _KNOWN_KEYS = frozenset(
@@ -23,15 +21,6 @@ _KNOWN_KEYS = frozenset(
         "stop", "seed", "user",
     }
 )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Violation:
-    """A broken rule. `where` is a path into the body; `text` never quotes what people said."""
-
-    rule: str
-    where: str
-    text: str
 
 
 def shared_prefix(one: Any, other: Any) -> int:
@@ -58,8 +47,7 @@ def chat_violations(body: Any) -> list[Violation]:
 
 
 def _top_level(body: dict[str, Any]) -> Iterator[Violation]:
-    for key in body.keys() - _KNOWN_KEYS:
-        yield Violation("unknown_key", key, "not every compatible server knows this")
+    yield from unknown_keys(body, _KNOWN_KEYS)
     if not isinstance(body.get("model"), str) or not body["model"]:
         yield Violation("no_model", "model", "not a name")
     if "stream_options" in body and body.get("stream") is not True:
@@ -75,25 +63,8 @@ def _tools(body: dict[str, Any]) -> Iterator[Violation]:
     if not isinstance(tools, list) or not tools:
         yield Violation("tools_empty", "tools", "not a list of at least one tool")
         return
-    functions = [tool.get("function") if isinstance(tool, dict) else None for tool in tools]
-    for at, function in enumerate(functions):
-        yield from _tool(function, f"tools[{at}]")
-    names = [str(function.get("name")) for function in functions if isinstance(function, dict)]
-    if len(set(names)) != len(names):
-        yield Violation("tools_unique", "tools", "two tools have one name")
-    if names != sorted(names):
-        yield Violation("tools_sorted", "tools", "an order of their own for each request misses the cache")
-
-
-def _tool(function: object, where: str) -> Iterator[Violation]:
-    if not isinstance(function, dict):
-        yield Violation("tool_shape", where, "no function object")
-        return
-    name, parameters = function.get("name"), function.get("parameters")
-    if not isinstance(name, str) or not _TOOL_NAME.fullmatch(name):
-        yield Violation("tool_name", where, "does not match ^[a-zA-Z0-9_-]{1,64}$")
-    if not isinstance(parameters, dict) or parameters.get("type") != "object":
-        yield Violation("tool_parameters", where, "no JSON schema of type object")
+    functions: list[object] = [tool.get("function") if isinstance(tool, dict) else None for tool in tools]
+    yield from tool_violations(functions)
 
 
 def _order(messages: list[dict[str, Any]]) -> Iterator[Violation]:
@@ -162,7 +133,7 @@ def _message(message: dict[str, Any], where: str) -> Iterator[Violation]:
 
 def _says_something(content: object) -> bool:
     if isinstance(content, str):
-        return bool(content.strip())
+        return has_words(content)
     if not isinstance(content, list) or not content:
         return False
     return all(
@@ -177,12 +148,7 @@ def _call(call: object, where: str) -> Iterator[Violation]:
         return
     if not isinstance(call.get("id"), str) or not call["id"]:
         yield Violation("call_id_empty", where, "a call has no id")
-    if not isinstance(function.get("name"), str) or not _TOOL_NAME.fullmatch(function["name"]):
+    if not isinstance(function.get("name"), str) or not TOOL_NAME.fullmatch(function["name"]):
         yield Violation("tool_name", where, "a call names no tool")
-    written = function.get("arguments")
-    try:
-        arguments = json.loads(written) if isinstance(written, str) else None
-    except ValueError:
-        arguments = None
-    if not isinstance(arguments, dict):
+    if not is_object_text(function.get("arguments")):
         yield Violation("call_arguments", where, "the arguments are not the text of a JSON object")

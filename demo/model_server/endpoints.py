@@ -1,0 +1,196 @@
+"""The way of a request from the wire to the skills and back: the key, the model, faults, usage, the record.
+
+What a format reads and writes is its own module's business, which path it has is `routes`.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict, replace
+import json
+from typing import Any
+
+from aiohttp import web
+
+from . import skills
+from .conversation import Answer
+from .delivery import Delivery
+from .faults import ArmedFault, fault_asked_for
+from .refusal import NO_SUCH_MODEL, WRONG_KEY, Reason, Refusal, RefusedError
+from .request_log import Outcome, Record
+from .settings import ModelChoice
+from .state import State
+from .usage import Usage, completion_tokens, tokens
+from .wire import Prompt, Reply, WireFormat
+
+_THOUGHT = "The user wants an answer. I think about it, briefly. "
+
+type Wires = Callable[[web.Request], WireFormat]
+type Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class Endpoints:
+    """What the server does for each kind of request. `answering` are the tasks that do it now."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self.answering: set[asyncio.Task[Any]] = set()
+        self.stopping = False
+
+    def answers(self, wires: Wires) -> Handler:
+        """Return the handler that answers as the model."""
+
+        async def work(http: web.Request, record: Record, wire: WireFormat) -> web.StreamResponse:
+            prompt = await self._read(http, record, wire)
+            choice = self._state.settings.choice(prompt.model)
+            armed = self._armed(prompt, choice)
+            await self._fail_early(http, record, armed)
+            self._check(http, wire)
+            if choice is None:
+                raise RefusedError(NO_SUCH_MODEL)
+            self._check_request(prompt, record)
+            reply = self._reply(prompt, choice, armed)
+            record.usage = asdict(reply.usage)
+            return await Delivery(http, record, self._state.settings.delay, armed).send(reply, wire)
+
+        return self._recorded(wires, work, for_answer=True)
+
+    def documents(self, wires: Wires, write: Callable[[Prompt], Any]) -> Handler:
+        """Return the handler that answers with what is written about the request: a count, a compaction."""
+
+        async def work(http: web.Request, record: Record, wire: WireFormat) -> web.StreamResponse:
+            prompt = await self._read(http, record, wire)
+            await self._fail_early(http, record, self._state.faults.take(whole_answer=False))
+            self._check(http, wire)
+            if self._state.settings.choice(prompt.model) is None:
+                raise RefusedError(NO_SUCH_MODEL)
+            if self._state.settings.strict:
+                _refuse_invalid(record)
+            record.status = 200
+            return web.json_response(write(prompt))
+
+        return self._recorded(wires, work)
+
+    def lists(self, wires: Wires, write: Callable[[web.Request, State], Any]) -> Handler:
+        """Return the handler that answers with what is written about the models."""
+
+        async def work(http: web.Request, record: Record, wire: WireFormat) -> web.StreamResponse:
+            await self._fail_early(http, record, self._state.faults.take(whole_answer=False))
+            self._check(http, wire)
+            record.status = 200
+            return web.json_response(write(http, self._state))
+
+        return self._recorded(wires, work)
+
+    def _recorded(
+        self,
+        wires: Wires,
+        work: Callable[[web.Request, Record, WireFormat], Awaitable[web.StreamResponse]],
+        *,
+        for_answer: bool = False,
+    ) -> Handler:
+        """Return the handler around `work`: the record, refusals, and what became of the request."""
+
+        async def handler(http: web.Request) -> web.StreamResponse:
+            wire = wires(http)
+            record = self._state.log.open(http, wire.name, for_answer=for_answer)
+            task = asyncio.current_task()
+            assert task
+            self.answering.add(task)
+            try:
+                response = await work(http, record, wire)
+                record.end(Outcome.ANSWERED)
+            except RefusedError as error:
+                response = _refused(wire.in_own_words(error.refusal), record, wire)
+            except asyncio.CancelledError, ConnectionError:
+                record.end(Outcome.STOPPED if self.stopping else Outcome.CLIENT_LEFT)
+                raise
+            finally:
+                self.answering.discard(task)
+            return response
+
+        return handler
+
+    async def _read(self, http: web.Request, record: Record, wire: WireFormat) -> Prompt:
+        record.raw = await http.read()
+        record.size = len(record.raw)
+        try:
+            record.body = json.loads(record.raw)
+        except ValueError as error:
+            message = "We could not parse the JSON body of your request."
+            raise RefusedError(Refusal(400, "invalid_request_error", None, message)) from error
+        record.violations = wire.violations(record.body)
+        return wire.read(record.body)
+
+    def _armed(self, prompt: Prompt, choice: ModelChoice | None) -> ArmedFault | None:
+        """Return the fault that was set from outside, else the model id's, else the one that the user asks for."""
+        name = (choice.fault if choice else None) or fault_asked_for(prompt.conversation.newest.said)
+        return self._state.faults.take(whole_answer=True) or (ArmedFault(name) if name else None)
+
+    async def _fail_early(self, http: web.Request, record: Record, armed: ArmedFault | None) -> None:
+        """Do what the fault does before an answer is begun; returns where that is nothing."""
+        if armed is None:
+            return
+        record.fault = armed.name
+        if armed.fault.refusal:
+            raise RefusedError(armed.fault.refusal)
+        await Delivery(http, record, 0, armed).before_headers()
+
+    def _check(self, http: web.Request, wire: WireFormat) -> None:
+        key = self._state.settings.key
+        if key is not None and wire.sent_key(http.headers) != key:
+            raise RefusedError(WRONG_KEY)
+        wire.check(http.headers)
+
+    def _check_request(self, prompt: Prompt, record: Record) -> None:
+        if self._state.settings.strict:
+            _refuse_invalid(record)
+        size, limit = tokens(prompt.cached_form), self._state.settings.context_size
+        if limit is not None and size > limit:
+            message = f"This model's maximum context length is {limit} tokens. Your messages resulted in {size} tokens."
+            raise RefusedError(
+                Refusal(400, "invalid_request_error", "context_length_exceeded", message, reason=Reason.TOO_LONG)
+            )
+
+    def _reply(self, prompt: Prompt, choice: ModelChoice, armed: ArmedFault | None) -> Reply:
+        answer = skills.answer(prompt.conversation)
+        if "reasoning" in choice.shapes:
+            answer = replace(answer, reasoning=answer.reasoning or _THOUGHT)
+        if armed and armed.fault.bend:
+            answer = armed.fault.bend(answer, prompt.conversation)
+        cached = self._state.cache.use(prompt.model, prompt.cached_form, prompt.caching)
+        reasoning, written = _completion(answer)
+        usage = Usage(
+            prompt=tokens(prompt.cached_form),
+            cached=cached.read,
+            completion=reasoning + written,
+            reasoning=reasoning,
+            written=cached.written,
+            written_long=cached.written_long,
+        )
+        return Reply(prompt=prompt, answer=answer, usage=usage, shapes=choice.shapes)
+
+
+def _completion(answer: Answer) -> tuple[int, int]:
+    """Return the tokens of what was thought, and of what was said and called."""
+    calls = (call.arguments for call in answer.calls)
+    return completion_tokens(answer.reasoning, ()), completion_tokens(answer.text + answer.refusal, calls)
+
+
+def _refuse_invalid(record: Record) -> None:
+    """Raise RefusedError where the request breaks a rule of its format."""
+    if not record.violations:
+        return
+    broken = "; ".join(f"{each.rule} at {each.where}: {each.text}" for each in record.violations)
+    foreign = any(each.rule == "residue_foreign" for each in record.violations)
+    reason = Reason.FOREIGN_RESIDUE if foreign else Reason.INVALID
+    raise RefusedError(Refusal(400, "invalid_request_error", None, f"Invalid request: {broken}.", reason=reason))
+
+
+def _refused(refusal: Refusal, record: Record, wire: WireFormat) -> web.Response:
+    record.status = refusal.status
+    record.end(Outcome.REFUSED)
+    if refusal.html:
+        page = f"<html><head><title>{refusal.status}</title></head><body><h1>{refusal.message}</h1></body></html>"
+        return web.Response(status=refusal.status, text=page, content_type="text/html")
+    headers = {} if refusal.retry_after is None else {"Retry-After": f"{refusal.retry_after:g}"}
+    return web.json_response(wire.error_body(refusal), status=refusal.status, headers=headers)

@@ -1,0 +1,62 @@
+"""Images and documents in a request: what was sent, and what they cost.
+
+How a format writes them is its own business; in here is base64, data URLs, and the price in tokens.
+"""
+
+import base64
+import binascii
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+IMAGE_TYPES = ("image/gif", "image/jpeg", "image/png", "image/webp")
+DOCUMENT_TYPE = "application/pdf"
+MEDIA_TYPES = (*IMAGE_TYPES, DOCUMENT_TYPE)
+
+# What an attachment costs whatever its size: 300 tokens, about what the providers charge for a small picture.
+_COST_BYTES = 1200
+_TYPE_KEYS = frozenset({"media_type", "mimeType", "mime_type"})
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """An image or a document; `size` is bytes."""
+
+    media_type: str
+    size: int
+
+
+def attachment(media_type: object, data: object) -> Attachment | None:
+    """Return what base64 data holds, None where it is none."""
+    try:
+        size = len(base64.b64decode(data, validate=True)) if isinstance(data, str) else 0
+    except binascii.Error, ValueError:
+        return None
+    return Attachment(str(media_type), size)
+
+
+def from_data_url(url: object) -> Attachment | None:
+    """Return what a `data:` URL holds, None where it is none."""
+    head, comma, data = url.partition(",") if isinstance(url, str) else ("", "", "")
+    if not comma or not head.startswith("data:") or not head.endswith(";base64"):
+        return None
+    return attachment(head.removeprefix("data:").removesuffix(";base64"), data)
+
+
+def priced(value: Any) -> Any:
+    """Return the JSON value with the data of attachments replaced by a digest that is as long as its price."""
+    if isinstance(value, list):
+        return [priced(each) for each in value]
+    if isinstance(value, dict):
+        typed = not _TYPE_KEYS.isdisjoint(value)
+        return {key: _digest(each) if _is_data(key, each, typed) else priced(each) for key, each in value.items()}
+    return value
+
+
+def _is_data(key: str, value: object, typed: bool) -> bool:
+    return isinstance(value, str) and (value.startswith("data:") or (typed and key == "data"))
+
+
+def _digest(data: str) -> str:
+    digest = sha256(data.encode("utf-8", "surrogatepass")).hexdigest()
+    return (digest * (_COST_BYTES // len(digest) + 1))[:_COST_BYTES]

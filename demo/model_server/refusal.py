@@ -1,0 +1,56 @@
+"""An HTTP answer instead of a model's: why, and in OpenAI's words.
+
+Another provider's words for the same reason are in the modules of its format.
+"""
+
+from dataclasses import dataclass, field
+from enum import StrEnum, auto
+from typing import Any
+
+
+class Reason(StrEnum):
+    """Why a request is refused: what a provider's own status, type and code are chosen by."""
+
+    INVALID = auto()
+    WRONG_KEY = auto()
+    FORBIDDEN = auto()
+    NO_SUCH_MODEL = auto()
+    NOT_FOUND = auto()
+    TOO_LARGE = auto()
+    UNPROCESSABLE = auto()
+    RATE_LIMITED = auto()
+    NO_CREDIT = auto()
+    TOO_LONG = auto()
+    FILTERED = auto()
+    FOREIGN_RESIDUE = auto()
+    SERVER_ERROR = auto()
+    UNAVAILABLE = auto()
+    OVERLOADED = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An HTTP answer instead of a model's, in OpenAI's words. `extra` goes into the error object."""
+
+    status: int
+    kind: str
+    code: str | None
+    message: str
+    retry_after: float | None = None
+    extra: dict[str, Any] = field(default_factory=dict)
+    html: bool = False
+    reason: Reason = Reason.INVALID
+
+
+class RefusedError(Exception):
+    """The request is answered with a refusal."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(refusal.message)
+        self.refusal = refusal
+
+
+WRONG_KEY = Refusal(401, "invalid_request_error", "invalid_api_key", "Incorrect API key.", reason=Reason.WRONG_KEY)
+NO_SUCH_MODEL = Refusal(
+    404, "invalid_request_error", "model_not_found", "The model does not exist.", reason=Reason.NO_SUCH_MODEL
+)

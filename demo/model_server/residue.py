@@ -1,0 +1,48 @@
+"""What a model gives along with its thoughts and wants back unchanged: signatures, and contents that are sealed.
+
+Signed with a key of this server and for one model: another server's, another model's or a changed one does not open.
+"""
+
+import base64
+import binascii
+from hashlib import sha256
+import hmac
+from uuid import uuid4
+
+_KEY = b"the scripted model's own"
+_MAC_BYTES = 16
+
+
+def seal(model: str, content: bytes) -> str:
+    """Return the content as an opaque text that only this model opens."""
+    return base64.b64encode(_mac(model, content) + content).decode()
+
+
+def unseal(model: str, sealed: object) -> bytes | None:
+    """Return what was sealed for this model, None where it was not, or is changed."""
+    try:
+        whole = base64.b64decode(sealed, validate=True) if isinstance(sealed, str) else b""
+    except binascii.Error, ValueError:
+        return None
+    mac, content = whole[:_MAC_BYTES], whole[_MAC_BYTES:]
+    return content if hmac.compare_digest(mac, _mac(model, content)) else None
+
+
+def sign(model: str, text: str) -> str:
+    """Return a signature of the text, a new one each time."""
+    salt = uuid4().bytes
+    return base64.b64encode(salt + _mac(model, salt + text.encode())).decode()
+
+
+def is_signed(model: str, text: str, signature: object) -> bool:
+    """Return whether this model signed exactly this text."""
+    try:
+        whole = base64.b64decode(signature, validate=True) if isinstance(signature, str) else b""
+    except binascii.Error, ValueError:
+        return False
+    salt, mac = whole[:_MAC_BYTES], whole[_MAC_BYTES:]
+    return hmac.compare_digest(mac, _mac(model, salt + text.encode("utf-8", "surrogatepass")))
+
+
+def _mac(model: str, content: bytes) -> bytes:
+    return hmac.digest(_KEY, model.encode("utf-8", "surrogatepass") + b"\n" + content, sha256)[:_MAC_BYTES]

@@ -1,0 +1,172 @@
+"""What an answer of OpenAI's Responses is made of: the response object, its items, its usage.
+
+An item's id says to which reasoning item it is bound, so that a replay without it is found without any memory.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+import time
+from typing import Any
+from uuid import uuid4
+
+from .conversation import Answer, Call, Finish
+from .residue import seal
+from .shapes import arguments_text
+from .wire import Reply
+
+UNBOUND = "0" * 16
+
+_INCOMPLETE = {
+    Finish.LENGTH: "max_output_tokens",
+    Finish.WINDOW_EXCEEDED: "max_output_tokens",
+    Finish.CONTENT_FILTER: "content_filter",
+}
+
+
+@dataclass(frozen=True)
+class Items:
+    """The output of a reply, item by item; each is made once."""
+
+    reply: Reply
+
+    @property
+    def answer(self) -> Answer:
+        """What is answered."""
+        return self.reply.answer
+
+    @property
+    def status(self) -> str:
+        """How the response ends."""
+        return "incomplete" if self.answer.finish in _INCOMPLETE else "completed"
+
+    @property
+    def raw(self) -> bool:
+        """Whether thinking is shown as it is, as local servers do."""
+        return "raw_reasoning" in self.reply.shapes
+
+    @property
+    def summarized(self) -> bool:
+        """Whether a summary of the thinking was asked for."""
+        asked = self.reply.prompt.body.get("reasoning")
+        return isinstance(asked, dict) and asked.get("summary") is not None and not self.raw
+
+    @cached_property
+    def reasoning(self) -> dict[str, Any] | None:
+        """The reasoning item, where there was thinking."""
+        if not self.answer.reasoning:
+            return None
+        item_id = f"rs_{uuid4().hex}"
+        item: dict[str, Any] = {"id": item_id, "type": "reasoning", "summary": []}
+        if self.raw:
+            return {**item, "content": [{"type": "reasoning_text", "text": self.answer.reasoning}]}
+        if self.summarized:
+            item["summary"] = [{"type": "summary_text", "text": self.answer.reasoning}]
+        return {**item, "encrypted_content": seal(self.reply.model, item_id.encode())}
+
+    @cached_property
+    def message(self) -> dict[str, Any] | None:
+        """The message, where there is text or a refusal."""
+        if not (self.answer.text or self.answer.refusal):
+            return None
+        return {
+            "id": f"msg_{self._binding(first=True)}",
+            "type": "message",
+            "status": self.status,
+            "role": "assistant",
+            "phase": "commentary" if self.answer.calls else "final_answer",
+            "content": [self.part],
+        }
+
+    @property
+    def part(self) -> dict[str, Any]:
+        """The only part of the message."""
+        if self.answer.refusal:
+            return {"type": "refusal", "refusal": self.answer.refusal}
+        return {"type": "output_text", "text": self.answer.text, "annotations": [], "logprobs": []}
+
+    @cached_property
+    def calls(self) -> list[dict[str, Any]]:
+        """The function calls."""
+        return [self._call(call, at) for at, call in enumerate(self.answer.calls)]
+
+    @property
+    def all(self) -> list[dict[str, Any]]:
+        """The output in its order."""
+        return [item for item in (self.reasoning, self.message, *self.calls) if item]
+
+    def _call(self, call: Call, at: int) -> dict[str, Any]:
+        return {
+            "id": f"fc_{self._binding(first=at == 0 and self.message is None)}",
+            "type": "function_call",
+            "status": "completed",
+            "call_id": f"call_{uuid4().hex[:24]}",
+            "name": call.name,
+            "arguments": arguments_text(call, self.reply.shapes),
+        }
+
+    def _binding(self, *, first: bool) -> str:
+        """Return the hexadecimal part of an id, whose start names the reasoning item directly before."""
+        bound = first and self.reasoning is not None and not self.raw
+        start = self.reasoning["id"].removeprefix("rs_")[:16] if bound and self.reasoning else UNBOUND
+        return f"{start}{uuid4().hex[:16]}"
+
+
+def document(reply: Reply, *, output: list[dict[str, Any]] | None = None) -> dict[str, Any]:
+    """Return the finished response; with another output where one is given."""
+    items = Items(reply)
+    reason = _INCOMPLETE.get(reply.answer.finish)
+    return {
+        **head(reply),
+        "status": items.status,
+        "incomplete_details": {"reason": reason} if reason else None,
+        "output": items.all if output is None else output,
+        "usage": None if "no_usage" in reply.shapes else _usage(reply),
+    }
+
+
+def head(reply: Reply) -> dict[str, Any]:
+    """Return the response as it stands before there is any output."""
+    body = reply.prompt.body
+    return {
+        "id": f"resp_{reply.id}",
+        "object": "response",
+        "created_at": int(time.time()),
+        "status": "in_progress",
+        "background": False,
+        "error": None,
+        "incomplete_details": None,
+        "instructions": body.get("instructions"),
+        "max_output_tokens": body.get("max_output_tokens"),
+        "max_tool_calls": None,
+        "model": reply.model,
+        "output": [],
+        "parallel_tool_calls": body.get("parallel_tool_calls", True),
+        "previous_response_id": None,
+        "prompt_cache_key": body.get("prompt_cache_key"),
+        "prompt_cache_retention": body.get("prompt_cache_retention"),
+        "reasoning": {"effort": None, "summary": None, **(body.get("reasoning") or {})},
+        "safety_identifier": body.get("safety_identifier"),
+        "service_tier": "default",
+        "store": body.get("store", True),
+        "temperature": body.get("temperature", 1.0),
+        "text": {"format": {"type": "text"}, "verbosity": "medium", **(body.get("text") or {})},
+        "tool_choice": body.get("tool_choice", "auto"),
+        "tools": body.get("tools", []),
+        "top_logprobs": 0,
+        "top_p": body.get("top_p", 1.0),
+        "truncation": body.get("truncation", "disabled"),
+        "usage": None,
+        "user": None,
+        "metadata": body.get("metadata", {}),
+    }
+
+
+def _usage(reply: Reply) -> dict[str, Any]:
+    usage = reply.usage
+    return {
+        "input_tokens": usage.prompt,
+        "input_tokens_details": {"cached_tokens": usage.cached, "cache_write_tokens": usage.written},
+        "output_tokens": usage.completion,
+        "output_tokens_details": {"reasoning_tokens": usage.reasoning},
+        "total_tokens": usage.prompt + usage.completion,
+    }

@@ -1,0 +1,160 @@
+"""Every rule of Responses, each with a request that breaks it and nothing else."""
+
+from copy import deepcopy
+
+from hypothesis import given, strategies as st
+import pytest
+
+from demo.model_server import responses_violations
+from demo.model_server.residue import seal
+from demo.model_server.responses import Responses
+
+CALL = {"type": "function_call", "call_id": "call_a", "name": "intent__HassTurnOn", "arguments": "{}"}
+OTHER = {**CALL, "call_id": "call_b"}
+RESULT = {"type": "function_call_output", "call_id": "call_a", "output": "{}"}
+OTHER_RESULT = {**RESULT, "call_id": "call_b"}
+THOUGHT = {"type": "reasoning", "id": "rs_" + "a" * 32, "summary": [], "encrypted_content": ""}
+THOUGHT["encrypted_content"] = seal("scripted", THOUGHT["id"].encode())
+BOUND = {**CALL, "id": "fc_" + "a" * 16 + "b" * 16}
+UNBOUND = {**CALL, "id": "fc_" + "0" * 16 + "b" * 16}
+TOOL = {"type": "function", "name": "a", "parameters": {"type": "object"}}
+IMAGE = {"type": "input_image", "image_url": "data:image/png;base64,aGk="}
+PDF = {"type": "input_file", "filename": "a.pdf", "file_data": "data:application/pdf;base64,aGk="}
+
+
+def user(content="hi"):
+    return {"role": "user", "content": content}
+
+
+def assistant(content="Hi."):
+    return {"role": "assistant", "content": content}
+
+
+def request(*items, **fields):
+    return {"model": "scripted", "input": list(items), **fields}
+
+
+def rules(body):
+    return {violation.rule for violation in responses_violations(body)}
+
+
+HISTORY = [user(), THOUGHT, BOUND, OTHER, OTHER_RESULT, RESULT, assistant(), user("thanks")]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"model": "scripted", "input": "hi"},
+        request(user(), instructions="Be brief.", store=False, stream=True, tools=[TOOL], tool_choice="auto"),
+        request({"role": "developer", "content": "Be brief."}, user()),
+        request(*HISTORY),
+        request(user(), CALL, RESULT, OTHER, OTHER_RESULT),
+        request(user(), CALL, assistant(), RESULT),
+        request(user(), UNBOUND, RESULT),
+        request(user(), THOUGHT, THOUGHT | {"id": None}, BOUND | {"id": None}, RESULT),
+        request(user([{"type": "input_text", "text": "what is this?"}, IMAGE, PDF])),
+        request(user(), assistant([{"type": "output_text", "text": "Hi.", "annotations": []}]), user()),
+        request(user(), assistant([{"type": "refusal", "refusal": "No."}]), user()),
+        request({"type": "compaction", "encrypted_content": seal("scripted", b"[]")}, user()),
+    ],
+)
+def test_a_valid_request_breaks_no_rule(body):
+    assert responses_violations(body) == []
+
+
+@pytest.mark.parametrize(
+    ("rule", "items"),
+    [
+        ("no_input", []),
+        ("no_input", ["hi"]),
+        ("user_first", [assistant(), user()]),
+        ("user_first", [CALL, RESULT]),
+        ("ends_with_user_or_tool", [user(), assistant()]),
+        ("role", [user(), {"role": "tool", "content": "hi"}, user()]),
+        ("item_type", [user(), {"type": "item_reference", "id": "msg_1"}, user()]),
+        ("item_id", [user(), {**CALL, "id": "call_a"}, RESULT]),
+        ("item_id_unique", [user(), UNBOUND, {**UNBOUND, "call_id": "call_b"}, RESULT, OTHER_RESULT]),
+        ("call_id_unique", [user(), CALL, CALL, RESULT]),
+        ("call_id_empty", [user(), {**CALL, "call_id": ""}, {**RESULT, "call_id": ""}]),
+        ("call_arguments", [user(), {**CALL, "arguments": {}}, RESULT]),
+        ("call_arguments", [user(), {**CALL, "arguments": ""}, RESULT]),
+        ("tool_name", [user(), {**CALL, "name": "a b"}, RESULT]),
+        ("result_missing", [user(), CALL, user()]),
+        ("result_missing", [user(), CALL, OTHER, RESULT]),
+        ("result_orphan", [user(), RESULT]),
+        ("result_orphan", [user(), RESULT, CALL, user()]),
+        ("result_duplicate", [user(), CALL, RESULT, RESULT]),
+        ("result_shape", [user(), CALL, {**RESULT, "output": {}}]),
+        ("reasoning_alone", [user(), THOUGHT, user()]),
+        ("reasoning_alone", [user(), THOUGHT]),
+        ("reasoning_missing", [user(), BOUND, RESULT]),
+        ("reasoning_missing", [user(), THOUGHT, {**BOUND, "id": "fc_" + "c" * 32}, RESULT]),
+        ("reasoning_summary", [user(), {k: v for k, v in THOUGHT.items() if k != "summary"}, BOUND, RESULT]),
+        ("reasoning_content", [user(), {k: v for k, v in THOUGHT.items() if k != "encrypted_content"}, BOUND, RESULT]),
+        ("residue_foreign", [user(), {**THOUGHT, "encrypted_content": seal("other", b"")}, BOUND, RESULT]),
+        ("residue_foreign", [user(), {**THOUGHT, "encrypted_content": "changed"}, BOUND, RESULT]),
+        ("residue_foreign", [{"type": "compaction", "encrypted_content": seal("other", b"[]")}, user()]),
+        ("content_empty", [user("")]),
+        ("content_empty", [user(" \n")]),
+        ("content_empty", [user([])]),
+        ("content_empty", [user([{"type": "input_text", "text": ""}])]),
+        ("content_empty", [user(), assistant(None), user()]),
+        ("part_type", [user([{"type": "output_text", "text": "hi"}])]),
+        ("part_type", [user(), assistant([{"type": "input_text", "text": "hi"}]), user()]),
+        ("part_type", [user(), assistant([IMAGE]), user()]),
+        ("media_data", [user([{**IMAGE, "image_url": "data:image/png;base64,?"}])]),
+        ("media_data", [user([{**IMAGE, "image_url": "https://example.com/a.png"}])]),
+        ("media_type", [user([{**IMAGE, "image_url": "data:image/jpg;base64,aGk="}])]),
+        ("media_type", [user([{**PDF, "file_data": IMAGE["image_url"]}])]),
+        ("file_name", [user([{**PDF, "filename": ""}])]),
+    ],
+)
+def test_items_that_break_a_rule_are_found(rule, items):
+    assert rule in rules(request(*items))
+
+
+@pytest.mark.parametrize(
+    ("rule", "fields"),
+    [
+        ("unknown_key", {"messages": []}),
+        ("no_model", {"model": ""}),
+        ("tool_choice_without_tools", {"tool_choice": "auto"}),
+        ("tools_empty", {"tools": []}),
+        ("tools_sorted", {"tools": [{**TOOL, "name": "b"}, TOOL]}),
+        ("tools_unique", {"tools": [TOOL, TOOL]}),
+        ("tool_shape", {"tools": [{"type": "function", "function": TOOL}, None][1:]}),
+        ("tool_name", {"tools": [{**TOOL, "name": "light.turn_on"}]}),
+        ("tool_parameters", {"tools": [{**TOOL, "parameters": None}]}),
+        ("max_output_tokens", {"max_output_tokens": 1}),
+        ("cache_key", {"prompt_cache_key": "a" * 65}),
+    ],
+)
+def test_fields_that_break_a_rule_are_found_alone(rule, fields):
+    assert rules({**request(user()), **fields}) == {rule}
+
+
+@pytest.mark.parametrize("at", [0, 1, 2, 3, 4, 5])
+def test_a_history_without_one_of_its_items_is_invalid(at):
+    items = deepcopy(HISTORY)
+    del items[at]
+    assert responses_violations(request(*items))
+
+
+def test_a_violation_does_not_quote_what_was_said():
+    body = request(assistant("my secret"), RESULT | {"output": "my secret"}, user([{"text": "my secret"}]))
+    assert "secret" not in repr(responses_violations(body))
+
+
+KEYS = st.sampled_from(["role", "content", "type", "text", "call_id", "id", "name", "output", "summary"])
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text() | st.sampled_from(["function_call", "reasoning", "user"]),
+    lambda each: st.lists(each) | st.dictionaries(KEYS, each),
+)
+
+
+@given(content=JSON, kind=JSON, tools=JSON, role=JSON)
+def test_nothing_that_json_can_hold_breaks_the_server(content, kind, tools, role):
+    item = {"role": role, "content": content, "type": kind, "output": content, "arguments": content, "id": kind}
+    body = {"model": content, "input": [item, item], "tools": tools, "instructions": content}
+    assert responses_violations(body)
+    assert Responses().read(body)
