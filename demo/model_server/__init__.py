@@ -3,6 +3,7 @@
 Needs aiohttp and nothing else; knows nothing of Home Assistant but the names of the tools that it is offered.
 """
 
+from .anthropic_validation import anthropic_violations
 from .chat_validation import chat_violations, message_bytes, shared_prefix
 from .faults import FAULTS
 from .phrases import WHAT_TO_TRY
@@ -18,6 +19,7 @@ __all__ = [
     "WHAT_TO_TRY",
     "ModelServer",
     "Settings",
+    "anthropic_violations",
     "chat_violations",
     "message_bytes",
     "responses_violations",

@@ -153,8 +153,10 @@ class Endpoints:
 
     def _reply(self, prompt: Prompt, choice: ModelChoice, armed: ArmedFault | None) -> Reply:
         answer = skills.answer(prompt.conversation)
-        if "reasoning" in choice.shapes:
+        if "reasoning" in choice.shapes or prompt.always_thinks:
             answer = replace(answer, reasoning=answer.reasoning or _THOUGHT)
+        if not prompt.thinks:
+            answer = replace(answer, reasoning="")
         if armed and armed.fault.bend:
             answer = armed.fault.bend(answer, prompt.conversation)
         cached = self._state.cache.use(prompt.model, prompt.cached_form, prompt.caching)

@@ -1,18 +1,24 @@
 """Which path is which endpoint in which wire format."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from aiohttp import web
 
-from . import responses
+from . import anthropic_messages, responses
+from .anthropic_messages import AnthropicMessages
+from .anthropic_models import model_list
 from .chat_completions import ChatCompletions, models_body
 from .endpoints import Endpoints, Wires
 from .responses import Responses
+from .state import State
+from .wire import WireFormat
 
 
 def model_routes(endpoints: Endpoints) -> Iterator[web.RouteDef]:
     """Yield the routes of every format."""
     yield from _openai(endpoints)
+    yield from _anthropic(endpoints)
 
 
 def _always(make: type[ChatCompletions | Responses]) -> Wires:
@@ -21,8 +27,31 @@ def _always(make: type[ChatCompletions | Responses]) -> Wires:
 
 def _openai(endpoints: Endpoints) -> Iterator[web.RouteDef]:
     chat, answers = _always(ChatCompletions), _always(Responses)
-    yield web.get("/v1/models", endpoints.lists(chat, models_body))
+    yield web.get("/v1/models", endpoints.lists(_of_models, _models))
     yield web.post("/v1/chat/completions", endpoints.answers(chat))
     yield web.post("/v1/responses", endpoints.answers(answers))
     yield web.post("/v1/responses/input_tokens", endpoints.documents(answers, responses.count_body))
     yield web.post("/v1/responses/compact", endpoints.documents(answers, responses.compaction_body))
+
+
+def _anthropic(endpoints: Endpoints) -> Iterator[web.RouteDef]:
+    yield web.post("/v1/messages", endpoints.answers(_messages))
+    yield web.post("/v1/messages/count_tokens", endpoints.documents(_messages, anthropic_messages.count_body))
+
+
+def _messages(http: web.Request) -> AnthropicMessages:
+    named = http.headers.getall("anthropic-beta", [])
+    return AnthropicMessages(frozenset(beta.strip() for header in named for beta in header.split(",")))
+
+
+def _of_models(http: web.Request) -> WireFormat:
+    """Return the format of the list: OpenAI and Anthropic have theirs under one path."""
+    return _messages(http) if _is_anthropics(http) else ChatCompletions()
+
+
+def _models(http: web.Request, state: State) -> dict[str, Any]:
+    return model_list(http, state) if _is_anthropics(http) else models_body(http, state)
+
+
+def _is_anthropics(http: web.Request) -> bool:
+    return "anthropic-version" in http.headers

@@ -37,7 +37,10 @@ class Frame:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
-    """A request, read. `cached_form` is the bytes that the prompt cache compares, `body` the request as it came."""
+    """A request, read. `cached_form` is the bytes that the prompt cache compares, `body` what it says to the format.
+
+    A model that does not think has no reasoning; one that always does has some in every answer.
+    """
 
     model: str
     conversation: Conversation
@@ -45,6 +48,8 @@ class Prompt:
     stream: bool
     body: dict[str, Any]
     stream_usage: bool = True
+    thinks: bool = True
+    always_thinks: bool = False
     caching: Caching = field(default=Caching())
 
 

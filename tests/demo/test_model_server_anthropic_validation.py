@@ -1,0 +1,192 @@
+"""Every rule of Anthropic's Messages, each with a request that breaks it and nothing else."""
+
+from copy import deepcopy
+
+from hypothesis import given, strategies as st
+import pytest
+
+from demo.model_server import anthropic_violations
+from demo.model_server.anthropic_messages import AnthropicMessages
+from demo.model_server.residue import seal, sign
+
+TOOL = {"name": "a", "input_schema": {"type": "object"}}
+CALL = {"type": "tool_use", "id": "toolu_a", "name": "a", "input": {}}
+OTHER = {**CALL, "id": "toolu_b"}
+RESULT = {"type": "tool_result", "tool_use_id": "toolu_a", "content": "{}"}
+OTHER_RESULT = {**RESULT, "tool_use_id": "toolu_b"}
+TEXT = {"type": "text", "text": "hi"}
+MARK = {"cache_control": {"type": "ephemeral"}}
+LONG_MARK = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
+THOUGHT = {"type": "thinking", "thinking": "hm", "signature": sign("scripted", "hm")}
+REDACTED = {"type": "redacted_thinking", "data": seal("scripted", b"hm")}
+THINKING = {"type": "enabled", "budget_tokens": 1024}
+IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}
+PDF = {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "aGk="}}
+BETA = "context-management-2025-06-27"
+EDIT = {"edits": [{"type": "clear_tool_uses_20250919"}]}
+
+
+def user(*blocks):
+    return {"role": "user", "content": list(blocks) or "hi"}
+
+
+def assistant(*blocks):
+    return {"role": "assistant", "content": list(blocks) or "Hi."}
+
+
+def request(*messages, **fields):
+    return {"model": "scripted", "max_tokens": 2000, "messages": list(messages), "tools": [TOOL], **fields}
+
+
+def rules(body, betas=frozenset()):
+    return {violation.rule for violation in anthropic_violations(body, betas)}
+
+
+HISTORY = [user(), assistant(THOUGHT, TEXT, CALL, OTHER), user(OTHER_RESULT, RESULT), assistant(), user()]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"model": "scripted", "max_tokens": 9, "messages": [user()]},
+        request(*HISTORY, system="Be brief.", stream=True, thinking=THINKING, tool_choice={"type": "auto"}),
+        request(user(), assistant(CALL), user(RESULT, TEXT)),
+        request(user(), assistant(CALL), user(RESULT), user(TEXT)),
+        request(user(), user(), assistant(), assistant(CALL), user(RESULT)),
+        request(user(), assistant(THOUGHT, CALL), user(RESULT), thinking=THINKING),
+        request(user(), assistant(REDACTED, CALL), user(RESULT), thinking=THINKING),
+        request(user(), assistant(CALL), user(RESULT), thinking={"type": "adaptive"}),
+        request(user(), assistant(CALL), user({**RESULT, "content": [TEXT, IMAGE], "is_error": True})),
+        request(user(), assistant(CALL), user({"type": "tool_result", "tool_use_id": "toolu_a"})),
+        request(user(IMAGE, PDF, TEXT)),
+        request(user({**TEXT, **MARK}), system=[{**TEXT, **LONG_MARK}], tools=[{**TOOL, **LONG_MARK}], **MARK),
+    ],
+)
+def test_a_valid_request_breaks_no_rule(body):
+    assert anthropic_violations(body) == []
+
+
+@pytest.mark.parametrize(
+    ("rule", "messages"),
+    [
+        ("no_messages", []),
+        ("no_messages", ["hi"]),
+        ("role", [user(), {"role": "system", "content": "hi"}, user()]),
+        ("user_first", [assistant(), user()]),
+        ("ends_with_user", [user(), assistant()]),
+        ("call_id_unique", [user(), assistant(CALL, CALL), user(RESULT)]),
+        ("call_id", [user(), assistant({**CALL, "id": "a b"}), user({**RESULT, "tool_use_id": "a b"})]),
+        ("call_id", [user(), assistant({**CALL, "id": ""}), user({**RESULT, "tool_use_id": ""})]),
+        ("call_arguments", [user(), assistant({**CALL, "input": "{}"}), user(RESULT)]),
+        ("tool_name", [user(), assistant({**CALL, "name": "a b"}), user(RESULT)]),
+        ("result_missing", [user(), assistant(CALL), user()]),
+        ("result_missing", [user(), assistant(CALL, OTHER), user(RESULT)]),
+        ("result_missing", [user(), assistant(CALL, OTHER), user(RESULT), assistant(), user(OTHER_RESULT)]),
+        ("result_missing", [user(), assistant(CALL)]),
+        ("result_orphan", [user(RESULT)]),
+        ("result_orphan", [user(), assistant(CALL), user(RESULT), assistant(), user(RESULT)]),
+        ("result_duplicate", [user(), assistant(CALL), user(RESULT, RESULT)]),
+        ("results_first", [user(), assistant(CALL), user(TEXT, RESULT)]),
+        ("results_first", [user(), assistant(CALL, OTHER), user(RESULT, TEXT, OTHER_RESULT)]),
+        ("result_shape", [user(), assistant(CALL), user({**RESULT, "content": {}})]),
+        ("result_shape", [user(), assistant(CALL), user({**RESULT, "is_error": "yes"})]),
+        ("content_empty", [user(), {"role": "assistant", "content": []}, user()]),
+        ("content_empty", [{"role": "user", "content": ""}]),
+        ("content_empty", [{"role": "user", "content": " \n"}]),
+        ("content_empty", [user({"type": "text", "text": " "})]),
+        ("content_empty", [user(), assistant(CALL), user({**RESULT, "content": [{"type": "text", "text": ""}]})]),
+        ("block_type", [user(CALL)]),
+        ("block_type", [user(THOUGHT)]),
+        ("block_type", [user(), assistant(IMAGE), user()]),
+        ("block_type", [user({"type": "input_text", "text": "hi"})]),
+        ("residue_foreign", [user(), assistant({**THOUGHT, "thinking": "changed"}, TEXT), user()]),
+        ("residue_foreign", [user(), assistant({**THOUGHT, "signature": sign("other", "hm")}, TEXT), user()]),
+        ("residue_foreign", [user(), assistant({**REDACTED, "data": "changed"}, TEXT), user()]),
+        ("thinking_first", [user(), assistant(TEXT, THOUGHT, CALL), user(RESULT)]),
+        ("thinking_last", [user(), assistant(THOUGHT), user()]),
+        ("cache_place", [user(), assistant({**THOUGHT, **MARK}, TEXT), user()]),
+        ("cache_marks", [user(*[{**TEXT, **MARK}] * 5)]),
+        ("cache_mark", [user({**TEXT, "cache_control": {"type": "ephemeral", "ttl": "2h"}})]),
+        ("cache_order", [user({**TEXT, **MARK}, {**TEXT, **LONG_MARK})]),
+        ("media_type", [user({**IMAGE, "source": {**IMAGE["source"], "media_type": "image/jpg"}})]),
+        ("media_data", [user({**IMAGE, "source": {**IMAGE["source"], "data": "?"}})]),
+        ("media_data", [user({**PDF, "source": {"type": "text", "data": "hi"}})]),
+    ],
+)
+def test_messages_that_break_a_rule_are_found(rule, messages):
+    assert rule in rules(request(*messages))
+
+
+@pytest.mark.parametrize(
+    ("rule", "fields"),
+    [
+        ("unknown_key", {"input": []}),
+        ("unknown_key", {"context_management": EDIT}),
+        ("no_model", {"model": ""}),
+        ("max_tokens", {"max_tokens": None}),
+        ("max_tokens", {"max_tokens": 0}),
+        ("tool_choice_without_tools", {"tools": [], "tool_choice": {"type": "auto"}}),
+        ("tools_empty", {"tools": {}}),
+        ("tools_sorted", {"tools": [{**TOOL, "name": "b"}, TOOL]}),
+        ("tools_unique", {"tools": [TOOL, TOOL]}),
+        ("tool_parameters", {"tools": [{"name": "a", "parameters": {"type": "object"}}]}),
+        ("system_empty", {"system": " "}),
+        ("system_empty", {"system": [IMAGE]}),
+        ("thinking_type", {"thinking": {"type": "on"}}),
+        ("thinking_budget", {"thinking": {"type": "enabled"}}),
+        ("thinking_budget", {"thinking": {"type": "enabled", "budget_tokens": 1023}}),
+        ("thinking_budget", {"thinking": {"type": "enabled", "budget_tokens": 2000}}),
+        ("thinking_sampling", {"thinking": THINKING, "temperature": 0.5}),
+        ("thinking_tool_choice", {"thinking": THINKING, "tool_choice": {"type": "any"}}),
+        ("cache_mark", {"cache_control": {}}),
+    ],
+)
+def test_fields_that_break_a_rule_are_found_alone(rule, fields):
+    assert rules({**request(user()), **fields}) == {rule}
+
+
+def test_a_beta_allows_context_editing():
+    assert rules(request(user(), context_management=EDIT), frozenset({BETA})) == set()
+
+
+def test_a_history_with_calls_needs_the_tools():
+    body = request(user(), assistant(CALL), user(RESULT))
+    del body["tools"]
+    assert rules(body) == {"tools_missing"}
+
+
+def test_a_tool_loop_that_is_going_on_needs_its_thinking():
+    assert rules(request(user(), assistant(CALL), user(RESULT), thinking=THINKING)) == {"thinking_missing"}
+
+
+def test_a_tool_loop_that_is_over_needs_no_thinking():
+    assert rules(request(user(), assistant(CALL), user(RESULT), assistant(), user(), thinking=THINKING)) == set()
+
+
+@pytest.mark.parametrize("at", [0, 1, 2])
+def test_a_history_without_one_of_its_messages_is_invalid(at):
+    messages = deepcopy(HISTORY)
+    del messages[at]
+    assert anthropic_violations(request(*messages))
+
+
+def test_a_violation_does_not_quote_what_was_said():
+    body = request(assistant({"type": "text", "text": "my secret"}, {"type": "my", "text": "my secret"}))
+    assert "secret" not in repr(anthropic_violations(body))
+
+
+KEYS = st.sampled_from(["role", "content", "type", "text", "id", "name", "input", "source", "cache_control"])
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text() | st.sampled_from(["tool_use", "text", "thinking"]),
+    lambda each: st.lists(each) | st.dictionaries(KEYS, each),
+)
+
+
+@given(content=JSON, system=JSON, tools=JSON, role=JSON)
+def test_nothing_that_json_can_hold_breaks_the_server(content, system, tools, role):
+    message = {"role": role, "content": content}
+    edits = {"edits": [{"type": "clear_tool_uses_20250919", "trigger": system, "keep": content}]}
+    body = {"messages": [message, message], "system": system, "tools": tools, "thinking": tools, "tool_choice": role}
+    body = {**body, "model": content, "cache_control": system, "context_management": edits}
+    assert anthropic_violations(body)
+    assert AnthropicMessages(frozenset()).read(body)
