@@ -6,6 +6,7 @@ Needs aiohttp and nothing else; knows nothing of Home Assistant but the names of
 from .anthropic_validation import anthropic_violations
 from .chat_validation import chat_violations, message_bytes, shared_prefix
 from .faults import FAULTS
+from .gemini_validation import gemini_violations
 from .phrases import WHAT_TO_TRY
 from .responses_validation import responses_violations
 from .server import ModelServer
@@ -21,6 +22,7 @@ __all__ = [
     "Settings",
     "anthropic_violations",
     "chat_violations",
+    "gemini_violations",
     "message_bytes",
     "responses_violations",
     "serve_in_thread",

@@ -14,6 +14,7 @@ NO_VERSION = Refusal(400, "invalid_request_error", None, "anthropic-version: hea
 _WORDS: dict[Reason, tuple[int, str]] = {
     Reason.INVALID: (400, "invalid_request_error"),
     Reason.WRONG_KEY: (401, "authentication_error"),
+    Reason.UNAUTHENTICATED: (401, "authentication_error"),
     Reason.FORBIDDEN: (403, "permission_error"),
     Reason.NO_SUCH_MODEL: (404, "not_found_error"),
     Reason.NOT_FOUND: (404, "not_found_error"),

@@ -69,7 +69,7 @@ FAULTS: dict[str, Fault] = {
         "400, a request the server does not accept",
         Refusal(400, "invalid_request_error", None, "Unrecognized request argument supplied."),
     ),
-    "401": Fault("401, the key is wrong", WRONG_KEY),
+    "401": Fault("401, the key is wrong", replace(WRONG_KEY, reason=Reason.UNAUTHENTICATED)),
     "403": Fault(
         "403, the key may not do this",
         Refusal(
@@ -107,7 +107,7 @@ FAULTS: dict[str, Fault] = {
     ),
     "500": Fault("500", _SERVER_ERROR),
     "503": Fault("503, overloaded", _OVERLOADED),
-    "529": Fault("529, overloaded as Anthropic says it", replace(_OVERLOADED, status=529, reason=Reason.OVERLOADED)),
+    "529": Fault("529 (Gemini: 503), overloaded", replace(_OVERLOADED, status=529, reason=Reason.OVERLOADED)),
     "context_overflow": Fault(
         "400, the request is longer than the model can read",
         Refusal(400, "invalid_request_error", "context_length_exceeded", _TOO_LONG, reason=Reason.TOO_LONG),

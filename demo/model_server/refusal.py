@@ -13,6 +13,7 @@ class Reason(StrEnum):
 
     INVALID = auto()
     WRONG_KEY = auto()
+    UNAUTHENTICATED = auto()
     FORBIDDEN = auto()
     NO_SUCH_MODEL = auto()
     NOT_FOUND = auto()

@@ -5,11 +5,11 @@ from typing import Any
 
 from aiohttp import web
 
-from . import anthropic_messages, responses
+from . import anthropic_messages, anthropic_models, gemini_content, gemini_models, responses
 from .anthropic_messages import AnthropicMessages
-from .anthropic_models import model_list
 from .chat_completions import ChatCompletions, models_body
 from .endpoints import Endpoints, Wires
+from .gemini_content import GeminiContent
 from .responses import Responses
 from .state import State
 from .wire import WireFormat
@@ -19,6 +19,7 @@ def model_routes(endpoints: Endpoints) -> Iterator[web.RouteDef]:
     """Yield the routes of every format."""
     yield from _openai(endpoints)
     yield from _anthropic(endpoints)
+    yield from _gemini(endpoints)
 
 
 def _always(make: type[ChatCompletions | Responses]) -> Wires:
@@ -50,8 +51,26 @@ def _of_models(http: web.Request) -> WireFormat:
 
 
 def _models(http: web.Request, state: State) -> dict[str, Any]:
-    return model_list(http, state) if _is_anthropics(http) else models_body(http, state)
+    return anthropic_models.model_list(http, state) if _is_anthropics(http) else models_body(http, state)
 
 
 def _is_anthropics(http: web.Request) -> bool:
     return "anthropic-version" in http.headers
+
+
+def _gemini(endpoints: Endpoints) -> Iterator[web.RouteDef]:
+    models = "/v1beta/models"
+    yield web.get(models, endpoints.lists(_contents, gemini_models.model_list))
+    yield web.get(models + "/{model}", endpoints.lists(_contents, gemini_models.model))
+    yield web.post(models + "/{model}:generateContent", endpoints.answers(_contents))
+    yield web.post(models + "/{model}:streamGenerateContent", endpoints.answers(_streamed_contents))
+    count = endpoints.documents(_contents, gemini_content.count_body)
+    yield web.post(models + "/{model}:countTokens", count)
+
+
+def _contents(http: web.Request) -> GeminiContent:
+    return GeminiContent(http.match_info.get("model", ""), key=http.query.get("key"))
+
+
+def _streamed_contents(http: web.Request) -> GeminiContent:
+    return GeminiContent(http.match_info["model"], stream=True, key=http.query.get("key"))

@@ -1,0 +1,49 @@
+"""Gemini's models: a list a page at a time, and one by its name, with the limits of each."""
+
+from typing import Any
+
+from aiohttp import web
+
+from .refusal import NO_SUCH_MODEL, RefusedError
+from .state import State
+
+CONTEXT_TOKENS = 1_048_576
+OUTPUT_TOKENS = 65_536
+
+_DEFAULT_PAGE = 50
+
+
+def model_list(http: web.Request, state: State) -> dict[str, Any]:
+    """Return a page of the models: `pageSize` of them from `pageToken` on."""
+    models = state.settings.listed_models()
+    token, size = http.query.get("pageToken", ""), http.query.get("pageSize", "")
+    start = int(token) if token.isdecimal() else 0
+    end = start + (int(size) if size.isdecimal() else _DEFAULT_PAGE)
+    page = {"models": [_model(model, state.settings.context_size) for model in models[start:end]]}
+    return page | ({"nextPageToken": str(end)} if end < len(models) else {})
+
+
+def model(http: web.Request, state: State) -> dict[str, Any]:
+    """Return the model that the path names; raises RefusedError where there is none."""
+    name = http.match_info["model"]
+    if state.settings.choice(name) is None:
+        raise RefusedError(NO_SUCH_MODEL)
+    return _model(name, state.settings.context_size)
+
+
+def _model(name: str, context_size: int | None) -> dict[str, Any]:
+    size = context_size or CONTEXT_TOKENS
+    return {
+        "name": f"models/{name}",
+        "version": "001",
+        "displayName": name.title(),
+        "description": "A scripted model",
+        "inputTokenLimit": size,
+        "outputTokenLimit": min(size, OUTPUT_TOKENS),
+        "supportedGenerationMethods": ["generateContent", "countTokens"],
+        "temperature": 1,
+        "topP": 0.95,
+        "topK": 64,
+        "maxTemperature": 2,
+        "thinking": True,
+    }

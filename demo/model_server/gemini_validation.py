@@ -1,0 +1,161 @@
+"""Which requests Gemini's generateContent would accept: its rules as pure functions over a parsed body.
+
+What a single part is made of is checked in `gemini_part_validation`, thought signatures in here: which part must
+have one depends on where it stands. https://ai.google.dev/gemini-api/docs/thought-signatures
+"""
+
+import base64
+import binascii
+from collections import Counter
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+from .gemini_part_validation import FUNCTION_NAME, part_violations
+from .gemini_prompt import declarations, in_camel_case, inner, parts_of, standard_base64
+from .residue import unseal
+from .violations import Violation, has_words, tool_violations, unknown_keys
+
+_KNOWN_KEYS = frozenset(
+    {"contents", "generationConfig", "safetySettings", "serviceTier", "systemInstruction", "toolConfig", "tools"}
+)
+_ROLES = ("user", "model")
+_SKIP = "skip_thought_signature_validator"
+
+
+def gemini_violations(body: Any, model: str) -> list[Violation]:
+    """Return every rule of generateContent that the body breaks, an empty list for a valid request."""
+    if not isinstance(body, dict):
+        return [Violation("not_an_object", "", "the body is no JSON object")]
+    body = in_camel_case(body)
+    contents = body.get("contents")
+    if not isinstance(contents, list) or not contents or not all(isinstance(each, dict) for each in contents):
+        return [Violation("no_contents", "contents", "contents is not specified")]
+    checks = (
+        unknown_keys(body, _KNOWN_KEYS),
+        _tools(body),
+        _system(body),
+        _order(contents),
+        _pairs(contents),
+        _signatures(contents, model),
+    )
+    found = [found for check in checks for found in check]
+    return found + [each for at, content in enumerate(contents) for each in _content(content, f"contents[{at}]")]
+
+
+def _tools(body: dict[str, Any]) -> Iterator[Violation]:
+    if "tools" not in body:
+        return
+    declared = declarations(body)
+    if not declared:
+        yield Violation("tools_empty", "tools", "no function is declared")
+    yield from tool_violations([_with_one_schema(each) for each in declared], name_form=FUNCTION_NAME)
+    for at, declaration in enumerate(declared):
+        schema = inner(declaration, "parameters") if isinstance(declaration, dict) else {}
+        if schema and not schema.get("properties"):
+            text = "parameters.properties: should be non-empty for OBJECT type"
+            yield Violation("tool_properties", f"tools[{at}]", text)
+        if isinstance(declaration, dict) and {"parameters", "parametersJsonSchema"} <= declaration.keys():
+            yield Violation("tool_parameters", f"tools[{at}]", "parameters and parametersJsonSchema exclude each other")
+
+
+def _with_one_schema(declaration: object) -> object:
+    if not isinstance(declaration, dict):
+        return declaration
+    schema = declaration.get("parametersJsonSchema", declaration.get("parameters", {"type": "object"}))
+    return {"name": declaration.get("name"), "parameters": schema}
+
+
+def _system(body: dict[str, Any]) -> Iterator[Violation]:
+    if "systemInstruction" not in body:
+        return
+    parts = parts_of(body["systemInstruction"])
+    if not parts or not all(has_words(part.get("text")) for part in parts):
+        yield Violation("system_empty", "systemInstruction", "no parts with text in them")
+
+
+def _order(contents: list[dict[str, Any]]) -> Iterator[Violation]:
+    for at, content in enumerate(contents):
+        if content.get("role") not in _ROLES:
+            yield Violation("role", f"contents[{at}]", "Please use a valid role: user, model")
+    if contents[0].get("role") != "user":
+        yield Violation("user_first", "contents[0]", "the first content is no user's")
+    if contents[-1].get("role") != "user":
+        yield Violation("ends_with_user", f"contents[{len(contents) - 1}]", "nothing to answer")
+
+
+def _of_kind(content: dict[str, Any], kind: str) -> list[dict[str, Any]]:
+    return [inner(part, kind) for part in parts_of(content) if kind in part]
+
+
+def _pairs(contents: list[dict[str, Any]]) -> Iterator[Violation]:
+    for at, (before, content) in enumerate(pairwise([{}, *contents, {}])):
+        where = f"contents[{at}]"
+        called, responses = _of_kind(before, "functionCall"), _of_kind(content, "functionResponse")
+        if _of_kind(content, "functionCall") and before.get("role") != "user":
+            text = "function call turn comes immediately after a user turn or after a function response turn"
+            yield Violation("call_order", where, text)
+        if responses and not called:
+            text = "function response turn comes immediately after a function call turn"
+            yield Violation("result_orphan", where, text)
+        elif len(called) != len(responses):
+            text = "the number of function response parts is equal to the number of function call parts"
+            yield Violation("result_count", where, text)
+        elif _names(called) != _names(responses) or _wrong_ids(called, responses):
+            yield Violation("result_mismatch", where, "the responses are not those of the calls")
+        if responses and len(responses) < len(parts_of(content)):
+            yield Violation("result_mixed", where, "function responses are not alone in their content")
+
+
+def _names(functions: list[dict[str, Any]]) -> Counter[str]:
+    return Counter(str(function.get("name")) for function in functions)
+
+
+def _wrong_ids(called: list[dict[str, Any]], responses: list[dict[str, Any]]) -> bool:
+    """Return whether ids that came with the calls did not come back."""
+    ids = Counter(str(call["id"]) for call in called if call.get("id"))
+    return bool(ids - Counter(str(response.get("id")) for response in responses))
+
+
+def _signatures(contents: list[dict[str, Any]], model: str) -> Iterator[Violation]:
+    """Yield what is wrong with the signatures of the current turn: all that came after what the user said last."""
+    said = [at for at, each in enumerate(contents) if each.get("role") == "user" and not _answers(each)]
+    start = said[-1] + 1 if said else 0
+    for at, content in enumerate(contents[start:], start):
+        parts = parts_of(content)
+        for number, part in enumerate(parts):
+            if "thoughtSignature" in part and not is_signature(part["thoughtSignature"], model):
+                yield Violation("residue_foreign", f"contents[{at}].parts[{number}]", "Corrupted thought signature.")
+        calls = [part for part in parts if "functionCall" in part]
+        # Models before Gemini 3 sign too, and do not insist.
+        if calls and "thoughtSignature" not in calls[0] and not model.startswith("gemini-2"):
+            text = "Function call is missing a thought_signature in functionCall parts."
+            yield Violation("signature_missing", f"contents[{at}]", text)
+
+
+def _answers(content: dict[str, Any]) -> bool:
+    return bool(_of_kind(content, "functionResponse"))
+
+
+def is_signature(signature: object, model: str) -> bool:
+    """Return whether the model gave this signature, or it is the documented one for calls of other origin."""
+    if not isinstance(signature, str):
+        return False
+    standard = standard_base64(signature)
+    return signature == _SKIP or _decoded(standard) == _SKIP.encode() or unseal(model, standard) is not None
+
+
+def _decoded(signature: str) -> bytes:
+    try:
+        return base64.b64decode(signature, validate=True)
+    except binascii.Error, ValueError:
+        return b""
+
+
+def _content(content: dict[str, Any], where: str) -> Iterator[Violation]:
+    parts = content.get("parts")
+    if not isinstance(parts, list) or not parts:
+        yield Violation("content_empty", where, "must include at least one parts field")
+        return
+    for at, part in enumerate(parts):
+        yield from part_violations(part, f"{where}.parts[{at}]", str(content.get("role")))

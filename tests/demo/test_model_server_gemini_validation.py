@@ -1,0 +1,184 @@
+"""Every rule of Gemini's generateContent, each with a request that breaks it and nothing else."""
+
+import base64
+from copy import deepcopy
+
+from hypothesis import given, strategies as st
+import pytest
+
+from demo.model_server import gemini_violations
+from demo.model_server.gemini_content import GeminiContent
+from demo.model_server.residue import seal
+
+SIGNED = {"thoughtSignature": seal("scripted", b"hm")}
+FOREIGN = {"thoughtSignature": seal("other", b"hm")}
+SKIP = "skip_thought_signature_validator"
+TEXT = {"text": "hi"}
+CALL = {"functionCall": {"name": "a", "args": {}, "id": "1"}}
+OTHER = {"functionCall": {"name": "b", "id": "2"}}
+RESULT = {"functionResponse": {"name": "a", "id": "1", "response": {"output": "done"}}}
+OTHER_RESULT = {"functionResponse": {"name": "b", "id": "2", "response": {"output": "done"}}}
+DECLARATION = {"name": "a", "parametersJsonSchema": {"type": "object"}}
+OBJECT = {"type": "OBJECT", "properties": {"x_y": {}}}
+IMAGE = {"inlineData": {"mimeType": "image/png", "data": "aGk="}}
+PDF = {"inlineData": {"mimeType": "application/pdf", "data": "__79"}}
+
+
+def user(*parts):
+    return {"role": "user", "parts": list(parts) or [TEXT]}
+
+
+def model(*parts):
+    return {"role": "model", "parts": list(parts) or [TEXT]}
+
+
+def declared(*declarations):
+    return [{"functionDeclarations": list(declarations)}]
+
+
+def request(*contents, **fields):
+    return {"contents": list(contents), **fields}
+
+
+def rules(body, name="scripted"):
+    return {violation.rule for violation in gemini_violations(body, name)}
+
+
+def without_id(part):
+    return {kind: {key: value for key, value in each.items() if key != "id"} for kind, each in part.items()}
+
+
+HISTORY = [user(), model(TEXT, {**CALL, **SIGNED}, OTHER), user(OTHER_RESULT, RESULT), model(), user()]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        request(user()),
+        request(*HISTORY, systemInstruction={"parts": [TEXT]}, tools=declared(DECLARATION), generationConfig={}),
+        request(user(), model({**CALL, **SIGNED}, OTHER), user(RESULT, OTHER_RESULT)),
+        request(user(), model({**CALL, **SIGNED}), user(RESULT), model({**OTHER, **SIGNED}), user(OTHER_RESULT)),
+        request(user(), model({**CALL, "thoughtSignature": SKIP}), user(RESULT)),
+        request(user(), model({**CALL, "thoughtSignature": base64.b64encode(SKIP.encode()).decode()}), user(RESULT)),
+        request(user(), model(CALL), user(RESULT), model(), user()),
+        request(user(), model({**CALL, **FOREIGN}), user(RESULT), model(), user()),
+        request(user(), model({**without_id(CALL), **SIGNED}), user(without_id(RESULT))),
+        request(user(), model({"text": "", **SIGNED}), user()),
+        request(user(), model({"text": "hm", "thought": True}, TEXT), user()),
+        request(user(), user(), model(), model(), user()),
+        request(user(IMAGE, PDF, TEXT)),
+        request(user({"text": " "})),
+        request(user(), tools=declared({"name": "a"}, {"name": "b", "parameters": OBJECT})),
+        request(
+            user({"inline_data": {"mime_type": "image/png", "data": "aGk="}}), system_instruction={"parts": [TEXT]}
+        ),
+    ],
+)
+def test_a_valid_request_breaks_no_rule(body):
+    assert gemini_violations(body, "scripted") == []
+
+
+@pytest.mark.parametrize(
+    ("rule", "contents"),
+    [
+        ("no_contents", []),
+        ("no_contents", ["hi"]),
+        ("role", [user(), {"role": "assistant", "parts": [TEXT]}, user()]),
+        ("role", [{"parts": [TEXT]}, user()]),
+        ("user_first", [model(), user()]),
+        ("ends_with_user", [user(), model()]),
+        ("call_order", [user(), model(), model({**CALL, **SIGNED}), user(RESULT)]),
+        ("call_order", [model({**CALL, **SIGNED}), user(RESULT)]),
+        ("result_orphan", [user(RESULT)]),
+        ("result_orphan", [user(), model({**CALL, **SIGNED}), user(RESULT), user(RESULT)]),
+        ("result_count", [user(), model({**CALL, **SIGNED}), user()]),
+        ("result_count", [user(), model({**CALL, **SIGNED})]),
+        ("result_count", [user(), model({**CALL, **SIGNED}, OTHER), user(RESULT), user(OTHER_RESULT)]),
+        ("result_count", [user(), model({**CALL, **SIGNED}), user(RESULT, RESULT)]),
+        ("result_mismatch", [user(), model({**CALL, **SIGNED}), user(OTHER_RESULT)]),
+        ("result_mismatch", [user(), model({**CALL, **SIGNED}), user(without_id(RESULT))]),
+        ("result_mixed", [user(), model({**CALL, **SIGNED}), user(RESULT, TEXT)]),
+        ("result_shape", [user(), model({**CALL, **SIGNED}), user({"functionResponse": {"name": "a", "id": "1"}})]),
+        ("signature_missing", [user(), model(CALL), user(RESULT)]),
+        ("signature_missing", [user(), model(CALL, {**OTHER, **SIGNED}), user(RESULT, OTHER_RESULT)]),
+        ("signature_missing", [user(), model({**CALL, **SIGNED}), user(RESULT), model(OTHER), user(OTHER_RESULT)]),
+        ("residue_foreign", [user(), model({**CALL, **FOREIGN}), user(RESULT)]),
+        ("residue_foreign", [user(), model({**CALL, "thoughtSignature": "changed"}), user(RESULT)]),
+        ("residue_foreign", [user(), model({**CALL, "thoughtSignature": None}), user(RESULT)]),
+        ("call_arguments", [user(), model({"functionCall": {"name": "a", "args": "{}"}, **SIGNED}), user(RESULT)]),
+        ("tool_name", [user(), model({"functionCall": {"name": "1a"}, **SIGNED}), user(RESULT)]),
+        ("content_empty", [{"role": "user", "parts": []}]),
+        ("content_empty", [{"role": "user"}]),
+        ("content_empty", [user({"text": ""})]),
+        ("content_empty", [user({"text": None})]),
+        ("part_empty", [user({})]),
+        ("part_empty", [user({"thought": True})]),
+        ("part_empty", [user({**TEXT, **IMAGE})]),
+        ("part_role", [user(CALL)]),
+        ("part_role", [user(), model(RESULT), user()]),
+        ("part_role", [user(), model(IMAGE), user()]),
+        ("media_type", [user({"inlineData": {"mimeType": "image/gif", "data": "aGk="}})]),
+        ("media_data", [user({"inlineData": {"mimeType": "image/png", "data": "?"}})]),
+    ],
+)
+def test_contents_that_break_a_rule_are_found(rule, contents):
+    assert rule in rules(request(*contents))
+
+
+@pytest.mark.parametrize(
+    ("rule", "fields"),
+    [
+        ("unknown_key", {"messages": []}),
+        ("system_empty", {"systemInstruction": {"parts": []}}),
+        ("system_empty", {"systemInstruction": {"parts": [{"text": " "}]}}),
+        ("tools_empty", {"tools": []}),
+        ("tools_unique", {"tools": declared(DECLARATION, DECLARATION)}),
+        ("tools_sorted", {"tools": declared({**DECLARATION, "name": "b"}, DECLARATION)}),
+        ("tool_name", {"tools": declared({**DECLARATION, "name": "1a"})}),
+        ("tool_parameters", {"tools": declared({**DECLARATION, "parametersJsonSchema": {"type": "array"}})}),
+        ("tool_properties", {"tools": declared({"name": "a", "parameters": {"type": "OBJECT"}})}),
+        (
+            "tool_parameters",
+            {"tools": declared({**DECLARATION, "parameters": OBJECT})},
+        ),
+    ],
+)
+def test_fields_that_break_a_rule_are_found_alone(rule, fields):
+    assert rules(request(user(), **fields)) == {rule}
+
+
+def test_models_before_the_third_do_not_insist_on_a_signature():
+    assert rules(request(user(), model(CALL), user(RESULT)), "gemini-2.5-flash") == set()
+
+
+@pytest.mark.parametrize("body", [None, [], "text", 5])
+def test_a_body_that_is_no_object_is_found(body):
+    assert rules(body) == {"not_an_object"}
+
+
+@pytest.mark.parametrize("at", [0, 1, 2])
+def test_a_history_without_one_of_its_contents_is_invalid(at):
+    contents = deepcopy(HISTORY)
+    del contents[at]
+    assert gemini_violations(request(*contents), "scripted")
+
+
+def test_a_violation_does_not_quote_what_was_said():
+    secret = {"functionResponse": {"name": "my secret", "response": "my secret"}, "text": "my secret"}
+    assert "secret" not in repr(gemini_violations(request(model({"text": "my secret"}), user(secret)), "scripted"))
+
+
+KEYS = st.sampled_from(["role", "parts", "text", "functionCall", "functionResponse", "inlineData", "thoughtSignature"])
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text() | st.sampled_from(["user", "model"]),
+    lambda each: st.lists(each) | st.dictionaries(KEYS, each),
+)
+
+
+@given(parts=JSON, system=JSON, tools=JSON, role=JSON)
+def test_nothing_that_json_can_hold_breaks_the_server(parts, system, tools, role):
+    content = {"role": role, "parts": parts}
+    body = {"contents": [content, content], "systemInstruction": system, "generationConfig": tools, "key": tools}
+    body |= {"tools": [{"functionDeclarations": tools}], "toolConfig": system}
+    assert gemini_violations(body, "scripted")
+    assert GeminiContent("scripted").read(body)
