@@ -1,4 +1,7 @@
-"""`python -m demo.model_server`: prints the base URL as one line, and serves until it is interrupted or terminated."""
+"""`python -m demo.model_server`: prints its base URLs, and serves until it is interrupted or terminated.
+
+The first line is OpenAI's URL alone, for programs; each line after it names its provider.
+"""
 
 import argparse
 import asyncio
@@ -50,7 +53,14 @@ async def _serve(server: ModelServer) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
     async with server:
+        # The first line is the only one that a program needs to read.
         print(server.url, flush=True)
+        for name, url in (
+            ("Anthropic", server.anthropic_url),
+            ("Gemini", server.gemini_url),
+            ("Azure", server.azure_url),
+        ):
+            print(f"{name}: {url}", flush=True)
         await stop.wait()
 
 

@@ -1,12 +1,13 @@
 """Which path is which endpoint in which wire format."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from aiohttp import web
 
 from . import anthropic_messages, anthropic_models, gemini_content, gemini_models, responses
 from .anthropic_messages import AnthropicMessages
+from .azure import AzureChat, AzureResponses, Gateway, azure_models
 from .chat_completions import ChatCompletions, models_body
 from .endpoints import Endpoints, Wires
 from .gemini_content import GeminiContent
@@ -20,6 +21,7 @@ def model_routes(endpoints: Endpoints) -> Iterator[web.RouteDef]:
     yield from _openai(endpoints)
     yield from _anthropic(endpoints)
     yield from _gemini(endpoints)
+    yield from _azure(endpoints)
 
 
 def _always(make: type[ChatCompletions | Responses]) -> Wires:
@@ -74,3 +76,32 @@ def _contents(http: web.Request) -> GeminiContent:
 
 def _streamed_contents(http: web.Request) -> GeminiContent:
     return GeminiContent(http.match_info["model"], stream=True, key=http.query.get("key"))
+
+
+def _azure(endpoints: Endpoints) -> Iterator[web.RouteDef]:
+    yield web.get("/openai/v1/models", endpoints.lists(_azure_chat(_v1), azure_models))
+    yield web.post("/openai/v1/chat/completions", endpoints.answers(_azure_chat(_v1)))
+    yield web.post("/openai/v1/responses", endpoints.answers(_azure_responses(_v1)))
+    yield web.get("/openai/models", endpoints.lists(_azure_chat(_classic), azure_models))
+    classic_chat = "/openai/deployments/{deployment}/chat/completions"
+    yield web.post(classic_chat, endpoints.answers(_azure_chat(_classic)))
+    yield web.post("/openai/responses", endpoints.answers(_azure_responses(_classic)))
+
+
+type _Gateways = Callable[[web.Request], Gateway]
+
+
+def _azure_chat(gateway: _Gateways) -> Wires:
+    return lambda http: AzureChat(gateway(http))
+
+
+def _azure_responses(gateway: _Gateways) -> Wires:
+    return lambda http: AzureResponses(gateway(http))
+
+
+def _v1(http: web.Request) -> Gateway:
+    return Gateway(http.query.get("api-version"))
+
+
+def _classic(http: web.Request) -> Gateway:
+    return Gateway(http.query.get("api-version"), classic=True, deployment=http.match_info.get("deployment"))

@@ -258,6 +258,15 @@ async def test_the_command_prints_its_url_and_stops_on_a_signal(socket_enabled, 
         assert await process.wait() == 0
 
 
+async def test_the_command_prints_the_url_of_every_provider(socket_enabled):
+    process = await asyncio.create_subprocess_exec(*COMMAND, stdout=asyncio.subprocess.PIPE)
+    printed = [(await process.stdout.readline()).decode().strip() for _ in range(4)]
+    process.terminate()
+    await process.wait()
+    address = printed[0].removesuffix("/v1")
+    assert printed[1:] == [f"{name}: {address}" for name in ("Anthropic", "Gemini", "Azure")]
+
+
 async def test_the_command_says_that_a_port_is_in_use(server):
     port = server.address.rpartition(":")[2]
     process = await asyncio.create_subprocess_exec(*COMMAND, "--port", port, stderr=asyncio.subprocess.PIPE)

@@ -153,3 +153,9 @@ async def test_the_models_are_listed_with_every_shape(client):
 async def test_every_shape_is_also_written_when_nothing_is_streamed(client, shape):
     answer = await client.chat.completions.create(model=f"scripted+{shape}", messages=[user(BOTH)], tools=TOOLS)
     assert [call.function.name for call in answer.choices[0].message.tool_calls] == [ON, ON]
+
+
+async def test_the_model_may_think_before_every_answer(ask):
+    heard = await ask("my name is Ada", model="scripted+reasoning")
+    assert heard.extra("reasoning_content")
+    assert heard.text == "Nice to meet you, Ada."

@@ -1,0 +1,40 @@
+"""What is signed or sealed for a model opens for that model only, and only unchanged."""
+
+from hypothesis import given, strategies as st
+import pytest
+
+from demo.model_server.residue import is_signed, seal, sign, unseal
+
+NOT_OURS = ["", "?", "AAAA", None, 5, "gAAA" * 30, "\N{SNOWMAN}"]
+
+
+@given(st.text(), st.binary())
+def test_what_is_sealed_opens_again(model, content):
+    assert unseal(model, seal(model, content)) == content
+
+
+@given(st.text(), st.text())
+def test_what_is_signed_is_recognised(model, said):
+    assert is_signed(model, said, sign(model, said))
+
+
+def test_another_model_opens_nothing():
+    assert unseal("one", seal("other", b"hm")) is None
+    assert not is_signed("one", "hm", sign("other", "hm"))
+
+
+def test_another_text_is_not_signed():
+    assert not is_signed("one", "ho", sign("one", "hm"))
+
+
+@pytest.mark.parametrize("at", [0, 10, 20, -5])
+def test_a_changed_seal_does_not_open(at):
+    sealed = bytearray(seal("one", b"something that is long enough").encode())
+    sealed[at] = ord("A") if sealed[at] != ord("A") else ord("B")
+    assert unseal("one", sealed.decode()) is None
+
+
+@pytest.mark.parametrize("sealed", NOT_OURS)
+def test_what_is_not_ours_does_not_open(sealed):
+    assert unseal("one", sealed) is None
+    assert not is_signed("one", "hm", sealed)
