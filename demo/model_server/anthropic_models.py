@@ -25,7 +25,7 @@ _CAPABILITIES: dict[str, Any] = {
     "effort": {**_YES, "low": _YES, "medium": _YES, "high": _YES, "xhigh": _NO, "max": _YES},
     "image_input": _YES,
     "pdf_input": _YES,
-    "server_tools": _NO,
+    "server_tools": {**_NO, "code_execution": _NO, "web_search": _NO},
     "structured_outputs": _NO,
     "thinking": {
         **_YES,
@@ -42,19 +42,24 @@ def model_list(http: web.Request, state: State) -> dict[str, Any]:
     limit = http.query.get("limit", "")
     page = models[start:][: int(limit) if limit.isdecimal() else _DEFAULT_PAGE]
     return {
-        "data": [_model(model, state.settings.context_size) for model in page],
+        "data": [_model(each, state.settings.context_size) for each in page],
         "first_id": page[0] if page else None,
         "last_id": page[-1] if page else None,
         "has_more": bool(page) and page[-1] != models[-1],
     }
 
 
-def _model(model: str, context_size: int | None) -> dict[str, Any]:
+def model(http: web.Request, state: State) -> dict[str, Any]:
+    """Return the model that the path names; raises RefusedError where there is none."""
+    return _model(state.named_model(http.match_info["model"]), state.settings.context_size)
+
+
+def _model(name: str, context_size: int | None) -> dict[str, Any]:
     size = context_size or CONTEXT_TOKENS
     return {
         "type": "model",
-        "id": model,
-        "display_name": model.title(),
+        "id": name,
+        "display_name": name.title(),
         "created_at": "2026-01-01T00:00:00Z",
         "deprecated_at": None,
         "retires_at": None,

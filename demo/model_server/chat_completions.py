@@ -108,13 +108,18 @@ class ChatCompletions(WireFormat):
         return b'data: {"id": "chatcmpl-broken", "choices": [{"delta": {"content": "half an ev\n\n'
 
 
-def models_body(_http: web.Request, state: State) -> dict[str, Any]:
+def model_list(_http: web.Request, state: State) -> dict[str, Any]:
     """Return the list of models."""
-    models = state.settings.listed_models()
-    return {
-        "object": "list",
-        "data": [{"id": model, "object": "model", "created": 0, "owned_by": "demo"} for model in models],
-    }
+    return {"object": "list", "data": [_model(each) for each in state.settings.listed_models()]}
+
+
+def model(http: web.Request, state: State) -> dict[str, Any]:
+    """Return the model that the path names; raises RefusedError where there is none."""
+    return _model(state.named_model(http.match_info["model"]))
+
+
+def _model(name: str) -> dict[str, Any]:
+    return {"id": name, "object": "model", "created": 0, "owned_by": "demo"}
 
 
 def _tool_names(tools: list[dict[str, Any]]) -> Iterator[str]:

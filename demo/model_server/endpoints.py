@@ -25,6 +25,7 @@ from .wire import Prompt, Reply, WireFormat
 _THOUGHT = "The user wants an answer. I think about it, briefly. "
 
 type Wires = Callable[[web.Request], WireFormat]
+type ModelsBody = Callable[[web.Request, State], dict[str, Any]]
 type Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -70,7 +71,7 @@ class Endpoints:
 
         return self._recorded(wires, work)
 
-    def lists(self, wires: Wires, write: Callable[[web.Request, State], Any]) -> Handler:
+    def lists(self, wires: Wires, write: ModelsBody) -> Handler:
         """Return the handler that answers with what is written about the models."""
 
         async def work(http: web.Request, record: Record, wire: WireFormat) -> web.StreamResponse:

@@ -4,7 +4,6 @@ from typing import Any
 
 from aiohttp import web
 
-from .refusal import NO_SUCH_MODEL, RefusedError
 from .state import State
 
 CONTEXT_TOKENS = 1_048_576
@@ -25,10 +24,7 @@ def model_list(http: web.Request, state: State) -> dict[str, Any]:
 
 def model(http: web.Request, state: State) -> dict[str, Any]:
     """Return the model that the path names; raises RefusedError where there is none."""
-    name = http.match_info["model"]
-    if state.settings.choice(name) is None:
-        raise RefusedError(NO_SUCH_MODEL)
-    return _model(name, state.settings.context_size)
+    return _model(state.named_model(http.match_info["model"]), state.settings.context_size)
 
 
 def _model(name: str, context_size: int | None) -> dict[str, Any]:

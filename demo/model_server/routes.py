@@ -1,23 +1,21 @@
 """Which path is which endpoint in which wire format."""
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from aiohttp import web
 
-from . import anthropic_messages, anthropic_models, gemini_content, gemini_models, responses
-from .anthropic_messages import AnthropicMessages
+from . import anthropic_messages, gemini_content, gemini_models, responses
 from .azure import AzureChat, AzureResponses, Gateway, azure_models
-from .chat_completions import ChatCompletions, models_body
+from .chat_completions import ChatCompletions
 from .endpoints import Endpoints, Wires
 from .gemini_content import GeminiContent
 from .responses import Responses
-from .state import State
-from .wire import WireFormat
+from .shared_paths import contents, messages, owners_model, owners_models, owners_wire
 
 
 def model_routes(endpoints: Endpoints) -> Iterator[web.RouteDef]:
     """Yield the routes of every format."""
+    yield from _shared(endpoints)
     yield from _openai(endpoints)
     yield from _anthropic(endpoints)
     yield from _gemini(endpoints)
@@ -28,9 +26,13 @@ def _always(make: type[ChatCompletions | Responses]) -> Wires:
     return lambda _http: make()
 
 
+def _shared(endpoints: Endpoints) -> Iterator[web.RouteDef]:
+    yield web.get("/v1/models", endpoints.lists(owners_wire, owners_models))
+    yield web.get("/v1/models/{model}", endpoints.lists(owners_wire, owners_model))
+
+
 def _openai(endpoints: Endpoints) -> Iterator[web.RouteDef]:
     chat, answers = _always(ChatCompletions), _always(Responses)
-    yield web.get("/v1/models", endpoints.lists(_of_models, _models))
     yield web.post("/v1/chat/completions", endpoints.answers(chat))
     yield web.post("/v1/responses", endpoints.answers(answers))
     yield web.post("/v1/responses/input_tokens", endpoints.documents(answers, responses.count_body))
@@ -38,40 +40,18 @@ def _openai(endpoints: Endpoints) -> Iterator[web.RouteDef]:
 
 
 def _anthropic(endpoints: Endpoints) -> Iterator[web.RouteDef]:
-    yield web.post("/v1/messages", endpoints.answers(_messages))
-    yield web.post("/v1/messages/count_tokens", endpoints.documents(_messages, anthropic_messages.count_body))
-
-
-def _messages(http: web.Request) -> AnthropicMessages:
-    named = http.headers.getall("anthropic-beta", [])
-    return AnthropicMessages(frozenset(beta.strip() for header in named for beta in header.split(",")))
-
-
-def _of_models(http: web.Request) -> WireFormat:
-    """Return the format of the list: OpenAI and Anthropic have theirs under one path."""
-    return _messages(http) if _is_anthropics(http) else ChatCompletions()
-
-
-def _models(http: web.Request, state: State) -> dict[str, Any]:
-    return anthropic_models.model_list(http, state) if _is_anthropics(http) else models_body(http, state)
-
-
-def _is_anthropics(http: web.Request) -> bool:
-    return "anthropic-version" in http.headers
+    yield web.post("/v1/messages", endpoints.answers(messages))
+    yield web.post("/v1/messages/count_tokens", endpoints.documents(messages, anthropic_messages.count_body))
 
 
 def _gemini(endpoints: Endpoints) -> Iterator[web.RouteDef]:
-    models = "/v1beta/models"
-    yield web.get(models, endpoints.lists(_contents, gemini_models.model_list))
-    yield web.get(models + "/{model}", endpoints.lists(_contents, gemini_models.model))
-    yield web.post(models + "/{model}:generateContent", endpoints.answers(_contents))
-    yield web.post(models + "/{model}:streamGenerateContent", endpoints.answers(_streamed_contents))
-    count = endpoints.documents(_contents, gemini_content.count_body)
-    yield web.post(models + "/{model}:countTokens", count)
-
-
-def _contents(http: web.Request) -> GeminiContent:
-    return GeminiContent(http.match_info.get("model", ""), key=http.query.get("key"))
+    yield web.get("/v1beta/models", endpoints.lists(contents, gemini_models.model_list))
+    yield web.get("/v1beta/models/{model}", endpoints.lists(contents, gemini_models.model))
+    for version in ("v1", "v1beta"):
+        model = f"/{version}/models/{{model}}"
+        yield web.post(f"{model}:generateContent", endpoints.answers(contents))
+        yield web.post(f"{model}:streamGenerateContent", endpoints.answers(_streamed_contents))
+        yield web.post(f"{model}:countTokens", endpoints.documents(contents, gemini_content.count_body))
 
 
 def _streamed_contents(http: web.Request) -> GeminiContent:

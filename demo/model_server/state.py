@@ -6,6 +6,7 @@ from typing import Any
 
 from .faults import ArmedFault, FaultSwitch
 from .prompt_cache import PromptCache
+from .refusal import NO_SUCH_MODEL, RefusedError
 from .request_log import Record, RequestLog
 from .settings import Settings
 
@@ -52,6 +53,12 @@ class State(ABC):
         if fixed := {"host", "port"} & options.keys():
             raise ValueError(f"{' and '.join(sorted(fixed))} cannot be changed while the server runs")
         self.settings = replace(self.settings, **options)
+
+    def named_model(self, name: str) -> str:
+        """Return the name of a model that is offered; raises RefusedError where it is none."""
+        if self.settings.choice(name) is None:
+            raise RefusedError(NO_SUCH_MODEL)
+        return name
 
     def reset(self) -> None:
         """Go back to the start options, with no fault, no requests in the log and an empty prompt cache."""

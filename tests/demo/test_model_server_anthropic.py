@@ -384,3 +384,9 @@ async def test_a_picture_and_a_document_are_seen(ask):
     ]
     said = text(await ask(user(*blocks)))
     assert said == "I was sent image/png of 2 bytes and application/pdf of 3 bytes."
+
+
+async def test_one_model_has_its_limits(client):
+    assert (await client.models.retrieve("scripted")).max_input_tokens == 200_000
+    with pytest.raises(anthropic.NotFoundError):
+        await client.models.retrieve("claude-none")

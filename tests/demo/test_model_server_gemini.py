@@ -342,3 +342,13 @@ async def test_a_picture_and_a_document_are_seen(ask):
     ]
     answer = text(await ask(types.Content(role="user", parts=sent)))
     assert answer == "I was sent image/png of 3 bytes and application/pdf of 1 bytes."
+
+
+@pytest.mark.parametrize("version", ["v1", "v1beta"])
+async def test_both_versions_have_models_and_answers(server, version):
+    async with httpx.AsyncClient() as http:
+        options = types.HttpOptions(base_url=server.gemini_url, httpx_async_client=http, api_version=version)
+        client = genai.Client(api_key="made-up", http_options=options)
+        assert (await client.aio.models.get(model="scripted")).name == "models/scripted"
+        assert "models/scripted" in [model.name async for model in await client.aio.models.list()]
+        assert (await client.aio.models.generate_content(model="scripted", contents="hello")).text.startswith("Hello!")

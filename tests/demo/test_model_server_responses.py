@@ -278,3 +278,9 @@ async def test_a_picture_is_seen_and_costs_the_same_whatever_its_size(ask):
     _, large = await look(f"{PNG[:-12]}{'AAAA' * 1000}")
     assert answer == "I was sent image/png of 8 bytes."
     assert small == large
+
+
+async def test_one_model_is_found_by_its_id(client):
+    assert (await client.models.retrieve("scripted")).id == "scripted"
+    with pytest.raises(openai.NotFoundError):
+        await client.models.retrieve("gpt-none")
