@@ -57,7 +57,7 @@ def _call(block: dict[str, Any]) -> Call:
 
 def _result(block: dict[str, Any]) -> Turn:
     text = _text(as_blocks(block.get("content")))
-    if block.get("is_error") is True:
+    if block.get("is_error") is True and '"error"' not in text:
         text = json.dumps({"error": True, "error_text": text})
     return Turn("tool", text, call_id=str(block.get("tool_use_id")))
 

@@ -11,6 +11,7 @@ from typing import Any, override
 from aiohttp import web
 
 from .chat_completions import ChatCompletions
+from .chat_validation import chat_violations
 from .openai_errors import openai_error, openai_words
 from .refusal import Reason, Refusal, RefusedError
 from .responses import Responses
@@ -124,7 +125,7 @@ class AzureChat(ChatCompletions):
 
     @override
     def violations(self, body: Any) -> list[Violation]:
-        return super().violations(self._gateway.with_model(body))
+        return chat_violations(self._gateway.with_model(body), openai=True)
 
     @override
     def read(self, body: Any) -> Prompt:

@@ -6,6 +6,7 @@ Written from the documentation of OpenAI and of compatible servers, not from any
 from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
+import re
 from typing import Any
 
 from .prompt_cache import common_prefix
@@ -21,6 +22,14 @@ _KNOWN_KEYS = frozenset(
         "stop", "seed", "user",
     }
 )  # fmt: skip
+# What OpenAI takes beside that, itself and on Azure; a compatible server may refuse it.
+_OPENAI_KEYS = frozenset(
+    {
+        "metadata", "prompt_cache_key", "prompt_cache_options", "prompt_cache_retention", "safety_identifier",
+        "service_tier", "store", "verbosity",
+    }
+)  # fmt: skip
+_OPENAI_MODEL = re.compile(r"(?:gpt-(?!oss)|o\d|chatgpt)")
 
 
 def shared_prefix(one: Any, other: Any) -> int:
@@ -34,20 +43,23 @@ def message_bytes(body: Any, *, without_newest: int = 0) -> bytes:
     return prompt_bytes((), messages[: len(messages) - without_newest])
 
 
-def chat_violations(body: Any) -> list[Violation]:
-    """Return every rule of Chat Completions that the body breaks, an empty list for a valid request."""
+def chat_violations(body: Any, *, openai: bool = False) -> list[Violation]:
+    """Return every rule of Chat Completions that the body breaks, an empty list for a valid request.
+
+    What only OpenAI takes may be in it with `openai`, and where the model is one of OpenAI's by its name.
+    """
     if not isinstance(body, dict):
         return [Violation("not_an_object", "", "the body is no JSON object")]
     messages = body.get("messages")
     if not isinstance(messages, list) or not messages or not all(isinstance(each, dict) for each in messages):
         return [Violation("no_messages", "messages", "not a list of at least one object")]
-    checks = (_top_level(body), _tools(body), _order(messages), _pairs(messages))
+    known = _KNOWN_KEYS | _OPENAI_KEYS if openai or _OPENAI_MODEL.match(str(body.get("model"))) else _KNOWN_KEYS
+    checks = (unknown_keys(body, known), _top_level(body), _tools(body), _order(messages), _pairs(messages))
     contents = (found for at, message in enumerate(messages) for found in _message(message, f"messages[{at}]"))
     return [found for check in (*checks, contents) for found in check]
 
 
 def _top_level(body: dict[str, Any]) -> Iterator[Violation]:
-    yield from unknown_keys(body, _KNOWN_KEYS)
     if not isinstance(body.get("model"), str) or not body["model"]:
         yield Violation("no_model", "model", "not a name")
     if "stream_options" in body and body.get("stream") is not True:

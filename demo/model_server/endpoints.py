@@ -24,6 +24,9 @@ from .wire import Prompt, Reply, WireFormat
 
 _THOUGHT = "The user wants an answer. I think about it, briefly. "
 
+# What a request needs to be answered, not to be counted or compacted.
+_RULES_OF_ANSWERS = frozenset({"ends_with_user", "ends_with_user_or_tool", "max_tokens"})
+
 type Wires = Callable[[web.Request], WireFormat]
 type ModelsBody = Callable[[web.Request, State], dict[str, Any]]
 type Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -60,6 +63,7 @@ class Endpoints:
 
         async def work(http: web.Request, record: Record, wire: WireFormat) -> web.StreamResponse:
             prompt = await self._read(http, record, wire)
+            record.violations = [each for each in record.violations if each.rule not in _RULES_OF_ANSWERS]
             await self._fail_early(http, record, self._state.faults.take(whole_answer=False))
             self._check(http, wire)
             if self._state.settings.choice(prompt.model) is None:

@@ -338,6 +338,12 @@ async def test_counted_tokens_are_those_that_the_answer_reports(client, ask):
     assert counted.input_tokens == ending(await ask("hello")).usage.input_tokens
 
 
+async def test_a_conversation_that_is_only_counted_may_end_with_an_answer(client, server):
+    server.change(strict=True)
+    messages = [{"role": "user", "content": "hello"}, {"role": "assistant", "content": "Hello!"}]
+    assert (await client.messages.count_tokens(model="scripted", messages=messages)).input_tokens > 0
+
+
 async def test_the_models_are_listed_with_their_limits(client, server):
     server.change(context_size=100_000)
     listed = [model async for model in client.models.list()]

@@ -114,6 +114,13 @@ def test_fields_that_break_a_rule_are_found_alone(rule, fields):
     assert rules({**request(user("hi")), **fields}) == {rule}
 
 
+@pytest.mark.parametrize("model", ["gpt-5.6-luna", "o4-mini"])
+def test_a_model_of_openais_may_be_asked_for_what_only_openai_has(model):
+    body = {**request(user("hi")), "model": model, "store": False, "prompt_cache_key": "a"}
+    assert rules(body) == set()
+    assert rules({**body, "model": "gpt-oss-20b"}) == {"unknown_key"}
+
+
 @pytest.mark.parametrize("body", [None, [], "text", 5])
 def test_a_body_that_is_no_object_is_found(body):
     assert rules(body) == {"not_an_object"}
