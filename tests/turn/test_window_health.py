@@ -88,6 +88,12 @@ def test_window_is_no_longer_full_after_a_turn_that_leaves_room(say: Say) -> Non
     assert say(100).full is None
 
 
+def test_trims_in_vain_count_only_when_they_come_in_a_row(say: Say) -> None:
+    found = [say(words).full for words in (1000, 1000, 1000, 100, 1000, 1000, 100)]
+
+    assert found == [None] * 7
+
+
 def test_larger_window_is_no_longer_full(say: Say, watch: HealthWatch, windows: WindowRegistry[str]) -> None:
     for _ in range(6):
         say(1000)
