@@ -32,7 +32,7 @@ _WORDS: dict[Reason, tuple[int, str]] = {
 _MESSAGES = {
     Reason.WRONG_KEY: "invalid x-api-key",
     Reason.NO_CREDIT: "Your credit balance is too low to access the API.",
-    Reason.TOO_LONG: "prompt is too long: 9000 tokens > 8192 maximum",
+    Reason.TOO_LONG: "prompt is too long: {size} tokens > {limit} maximum",
     Reason.FOREIGN_RESIDUE: "Invalid `signature` in `thinking` block",
     Reason.OVERLOADED: "Overloaded",
 }
@@ -43,7 +43,9 @@ def anthropic_words(refusal: Refusal) -> Refusal:
     if refusal.html:
         return refusal
     status, kind = _WORDS[refusal.reason]
-    message = _MESSAGES.get(refusal.reason, refusal.message)
+    message = refusal.message
+    if refusal.reason in _MESSAGES:
+        message = _MESSAGES[refusal.reason].format(size=refusal.size, limit=refusal.limit)
     return replace(refusal, status=200 if refusal.status == 200 else status, kind=kind, message=message)
 
 

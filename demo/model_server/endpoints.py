@@ -152,9 +152,8 @@ class Endpoints:
         size, limit = tokens(prompt.cached_form), self._state.settings.context_size
         if limit is not None and size > limit:
             message = f"This model's maximum context length is {limit} tokens. Your messages resulted in {size} tokens."
-            raise RefusedError(
-                Refusal(400, "invalid_request_error", "context_length_exceeded", message, reason=Reason.TOO_LONG)
-            )
+            too_long = Refusal(400, "invalid_request_error", "context_length_exceeded", message, reason=Reason.TOO_LONG)
+            raise RefusedError(replace(too_long, size=size, limit=limit))
 
     def _reply(self, prompt: Prompt, choice: ModelChoice, armed: ArmedFault | None) -> Reply:
         answer = skills.answer(prompt.conversation)

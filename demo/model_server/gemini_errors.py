@@ -31,7 +31,7 @@ _MESSAGES = {
     Reason.NO_SUCH_MODEL: "The model is not found for API version v1beta, or is not supported for this method.",
     Reason.RATE_LIMITED: "You exceeded your current quota, please check your plan and billing details.",
     Reason.NO_CREDIT: "You exceeded your current quota, please check your plan and billing details.",
-    Reason.TOO_LONG: "The input token count (9000) exceeds the maximum number of tokens allowed (8192).",
+    Reason.TOO_LONG: "The input token count ({size}) exceeds the maximum number of tokens allowed ({limit}).",
     Reason.FOREIGN_RESIDUE: "Corrupted thought signature.",
     Reason.OVERLOADED: "The model is overloaded. Please try again later.",
 }
@@ -44,12 +44,15 @@ def gemini_words(refusal: Refusal) -> Refusal:
     if refusal.html:
         return refusal
     status, kind = _WORDS[refusal.reason]
+    message = refusal.message
+    if refusal.reason in _MESSAGES:
+        message = _MESSAGES[refusal.reason].format(size=refusal.size, limit=refusal.limit)
     return replace(
         refusal,
         status=200 if refusal.status == 200 else status,
         kind=kind,
         code=str(status),
-        message=_MESSAGES.get(refusal.reason, refusal.message),
+        message=message,
         # The time to wait is in the details, not in a header.
         retry_after=None,
         extra=_details(refusal),

@@ -31,7 +31,10 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """An HTTP answer instead of a model's, in OpenAI's words. `extra` goes into the error object."""
+    """An HTTP answer instead of a model's, in OpenAI's words. `extra` goes into the error object.
+
+    `size` and `limit` are the tokens of a request that is too long, and of the longest.
+    """
 
     status: int
     kind: str
@@ -41,6 +44,8 @@ class Refusal:
     extra: dict[str, Any] = field(default_factory=dict)
     html: bool = False
     reason: Reason = Reason.INVALID
+    size: int = 9000
+    limit: int = 8192
 
 
 class RefusedError(Exception):

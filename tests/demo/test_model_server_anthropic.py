@@ -308,6 +308,15 @@ async def test_a_malformed_event_is_no_json(ask, server):
         await ask(STORY)
 
 
+async def test_a_prompt_that_is_too_long_is_told_its_length_and_the_limit(client, ask, server):
+    server.change(context_size=1000)
+    with pytest.raises(anthropic.BadRequestError) as caught:
+        await ask(LONG)
+    messages = [{"role": "user", "content": LONG}]
+    size = (await client.messages.count_tokens(model="scripted", messages=messages, tools=TOOLS)).input_tokens
+    assert caught.value.body["error"]["message"] == f"prompt is too long: {size} tokens > 1000 maximum"
+
+
 async def test_a_wrong_key_is_refused(ask, server):
     server.change(key="another")
     with pytest.raises(anthropic.AuthenticationError):
