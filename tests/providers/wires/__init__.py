@@ -3,3 +3,15 @@
 What every format owes the turn is tested over all of them with the same parts of answers; where a format has words of
 its own for something, its module has a function of its own for it.
 """
+
+from .anthropic import AnthropicWire
+from .chat import ChatWire
+from .gemini import GeminiWire
+from .parts import Wire
+from .responses import ResponsesWire
+
+WIRES: tuple[Wire, ...] = (AnthropicWire(), ChatWire(), GeminiWire(), ResponsesWire())
+# Those whose models leave residue behind when they think.
+THINKING_WIRES: tuple[Wire, ...] = (AnthropicWire(), GeminiWire(), ResponsesWire())
+# Those whose servers write calls in fragments, and a comment where they have nothing to say.
+FRAGMENTING_WIRES: tuple[Wire, ...] = (AnthropicWire(), ChatWire(), ResponsesWire())

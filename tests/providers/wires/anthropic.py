@@ -8,6 +8,7 @@ from itertools import count
 import json
 from typing import Any
 
+from custom_components.windowed_conversation.providers import anthropic_clients
 from custom_components.windowed_conversation.providers.anthropic_clients import anthropic_messages
 from custom_components.windowed_conversation.providers.events import Provider, Usage
 
@@ -28,6 +29,8 @@ ERROR_TYPES = {
     504: "timeout_error",
     529: "overloaded_error",
 }
+# The package of the SDK's own client.
+SDK_CLIENT = anthropic_clients._CLIENT.__module__.partition(".")[0]
 STOP_REASONS = {End.LENGTH: "max_tokens", End.REFUSED: "refusal"}
 
 type JsonObject = dict[str, Any]
@@ -105,6 +108,7 @@ class AnthropicWire:
     """The Messages API, streamed."""
 
     name = "anthropic"
+    clients = (SDK_CLIENT,)
 
     def connect(self, address: str, http_client: Any, *, timeout: float = 10.0) -> Provider:
         provider = anthropic_messages(address, KEY, http_client)

@@ -11,7 +11,7 @@ from custom_components.windowed_conversation.providers.events import Usage
 from custom_components.windowed_conversation.providers.openai_chat import ChatCompletions
 from custom_components.windowed_conversation.providers.openai_chat_encoding import Dialect
 
-from .parts import Calls, End, Part, Reasoning, Text
+from .parts import CLIENTS, Calls, End, Part, Reasoning, Text
 
 KEY = "sk-a-made-up-key"
 CODES = {401: "invalid_api_key", 404: "model_not_found", 429: "rate_limit_exceeded", 500: "server_error"}
@@ -65,6 +65,7 @@ class ChatWire:
     """See `Wire`."""
 
     name = "chat"
+    clients = CLIENTS
 
     def __init__(self, dialect: Dialect = Dialect.COMPATIBLE) -> None:
         self._dialect = dialect

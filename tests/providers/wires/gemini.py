@@ -10,7 +10,7 @@ from custom_components.windowed_conversation.providers.events import Usage
 from custom_components.windowed_conversation.providers.gemini import Gemini
 from custom_components.windowed_conversation.providers.gemini_clients import gemini
 
-from .parts import Call, Calls, End, Part, Reasoning, Text
+from .parts import CLIENTS, Call, Calls, End, Part, Reasoning, Text
 
 KEY = "AIza-a-made-up-key"
 SIGNATURE = b"\x01\xfe a signature"
@@ -80,6 +80,7 @@ class GeminiWire:
     """See `Wire`."""
 
     name = "gemini"
+    clients = CLIENTS
 
     def connect(self, address: str, http_client: Any, *, timeout: float = 10.0) -> Gemini:
         return gemini(address, KEY, http_client, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), timeout=timeout)

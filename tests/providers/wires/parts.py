@@ -3,9 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from importlib.util import find_spec
 from typing import Any, Protocol
 
 from custom_components.windowed_conversation.providers.events import Provider, Usage
+
+# Home Assistant shares a client of httpx up to 2026.10, of httpx2 from 2026.11 on, which comes without httpx.
+CLIENTS = tuple(name for name in ("httpx", "httpx2") if find_spec(name))
 
 
 @dataclass(frozen=True)
@@ -52,9 +56,10 @@ class End(StrEnum):
 
 
 class Wire(Protocol):
-    """A format's bytes, and the provider that reads them."""
+    """A format's bytes, and the provider that reads them; `clients` are the HTTP packages that its SDK runs on."""
 
     name: str
+    clients: tuple[str, ...]
 
     def connect(self, address: str, http_client: Any, *, timeout: float = 10.0) -> Provider:
         """Return the provider for a server at an address without a path; `timeout` is in seconds."""

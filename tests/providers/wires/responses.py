@@ -14,7 +14,7 @@ from custom_components.windowed_conversation.providers.events import Usage
 from custom_components.windowed_conversation.providers.openai_responses import Responses
 
 from .chat import CODES, KEY, error
-from .parts import Call, Calls, End, Part, Reasoning, Text
+from .parts import CLIENTS, Call, Calls, End, Part, Reasoning, Text
 
 type JsonObject = dict[str, Any]
 
@@ -121,6 +121,7 @@ class ResponsesWire:
     """See `Wire`."""
 
     name = "responses"
+    clients = CLIENTS
 
     def connect(self, address: str, http_client: Any, *, timeout: float = 10.0) -> Responses:
         """See `Wire.connect`."""

@@ -1,0 +1,49 @@
+"""The list of models: what an account is tried with."""
+
+from typing import Any
+
+import pytest
+
+from custom_components.windowed_conversation.providers.errors import (
+    AuthError,
+    BadStream,
+    ProviderError,
+    RateLimited,
+    Unavailable,
+)
+from custom_components.windowed_conversation.providers.events import Provider
+from tests.providers.byte_server import ByteServer
+from tests.providers.wires.parts import Wire
+
+JSON = {"Content-Type": "application/json"}
+
+
+async def test_models_are_listed_by_their_ids(wire: Wire, provider: Provider, byte_server: ByteServer) -> None:
+    byte_server.reply(wire.model_list(["zebra", "ant"]), headers=JSON)
+
+    assert [model.id for model in await provider.list_models()] == ["ant", "zebra"]
+
+
+@pytest.mark.parametrize(("status", "error"), [(401, AuthError), (429, RateLimited), (500, Unavailable)])
+async def test_status_of_the_list_becomes_an_error_of_ours(
+    status: int, error: type[ProviderError], wire: Wire, provider: Provider, byte_server: ByteServer
+) -> None:
+    byte_server.reply(wire.error_body(status), status=status, headers=JSON)
+
+    with pytest.raises(error):
+        await provider.list_models()
+
+
+@pytest.mark.parametrize("answer", [b"<html>Welcome to my router</html>", b"{", b"null", b"[]", b'"models"'])
+async def test_what_lists_no_models_is_refused(
+    answer: bytes, wire: Wire, provider: Provider, byte_server: ByteServer
+) -> None:
+    byte_server.reply(answer, headers=JSON)
+
+    with pytest.raises(BadStream):
+        await provider.list_models()
+
+
+async def test_server_that_is_not_there_lists_nothing(wire: Wire, http_client: Any, unused_port: int) -> None:
+    with pytest.raises(Unavailable):
+        await wire.connect(f"http://127.0.0.1:{unused_port}", http_client).list_models()

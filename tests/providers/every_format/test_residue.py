@@ -1,0 +1,77 @@
+"""What only one model can use of its answers goes back to it, and to no other."""
+
+from dataclasses import replace
+import json
+
+import pytest
+
+from custom_components.windowed_conversation.providers.events import Provider
+from custom_components.windowed_conversation.window import Message, Native
+from tests.providers.byte_server import ByteServer
+from tests.providers.heard import Heard
+from tests.providers.wires import THINKING_WIRES
+from tests.providers.wires.parts import Call, Calls, Reasoning, Text, Wire
+
+from .conftest import AskWire
+
+pytestmark = pytest.mark.parametrize("wire", THINKING_WIRES, ids=lambda wire: wire.name)
+
+
+async def answered(wire: Wire, ask_wire: AskWire, provider: Provider, byte_server: ByteServer) -> tuple[Message, ...]:
+    """Have the model think and call; returns what a window would hold of it."""
+    byte_server.reply(*wire.answer(Reasoning(("The lamp.",)), Calls((Call("call_a", "act", ('{"n": 1}',)),))))
+    heard = await Heard().listen(ask_wire())
+    (call,) = heard.calls
+    native = Native(provider.name, "model", heard.finished[0].residue)
+    byte_server.reply(*wire.answer(Text(("Done.",))))
+    question, answer = Message.user("switch it on"), Message.assistant(tool_calls=(call,), native=native)
+    return question, answer, Message.tool(call.id, "act", '{"done": true}')
+
+
+async def test_residue_is_json(wire: Wire, ask_wire: AskWire, provider: Provider, byte_server: ByteServer) -> None:
+    _, answer, _ = await answered(wire, ask_wire, provider, byte_server)
+
+    assert answer.native is not None
+    assert answer.native.value is not None
+    assert json.loads(json.dumps(answer.native.value)) == answer.native.value
+
+
+async def test_reasoning_before_a_call_is_replayed(
+    wire: Wire, ask_wire: AskWire, provider: Provider, byte_server: ByteServer
+) -> None:
+    history = await answered(wire, ask_wire, provider, byte_server)
+    await Heard().listen(ask_wire(*history))
+    plain = [replace(message, native=None) for message in history]
+    await Heard().listen(ask_wire(*plain))
+
+    _, with_residue, without = byte_server.requests
+    assert len(json.dumps(with_residue)) > len(json.dumps(without))
+
+
+@pytest.mark.parametrize("change", [{"model": "another"}, {"provider": "another"}])
+async def test_residue_is_kept_from_another_model(
+    change: dict[str, str], wire: Wire, ask_wire: AskWire, provider: Provider, byte_server: ByteServer
+) -> None:
+    history = await answered(wire, ask_wire, provider, byte_server)
+    plain = [replace(message, native=None) for message in history]
+    foreign = [replace(message, native=message.native and replace(message.native, **change)) for message in history]
+    await Heard().listen(ask_wire(*foreign))
+    await Heard().listen(ask_wire(*plain))
+
+    _, with_foreign, without = byte_server.requests
+    assert with_foreign == without
+
+
+async def test_residue_that_is_not_understood_is_left_out(
+    wire: Wire, ask_wire: AskWire, provider: Provider, byte_server: ByteServer
+) -> None:
+    history = await answered(wire, ask_wire, provider, byte_server)
+    broken = [
+        replace(message, native=message.native and replace(message.native, value={"of": ["next", "year"]}))
+        for message in history
+    ]
+    await Heard().listen(ask_wire(*broken))
+    await Heard().listen(ask_wire(*(replace(message, native=None) for message in history)))
+
+    _, with_broken, without = byte_server.requests
+    assert with_broken == without
