@@ -19,6 +19,7 @@ from custom_components.windowed_conversation import PLATFORMS, config_flow
 from custom_components.windowed_conversation.bridge.errors import _FAILURES, Failure, failure_of
 from custom_components.windowed_conversation.const import (
     CONF_COUNTING,
+    CONF_FORMAT,
     CONF_PERSISTENCE,
     CONF_ROUTING,
     CONF_SCOPE,
@@ -293,7 +294,14 @@ def test_every_sensor_has_a_name_and_an_icon() -> None:
 def test_every_choice_has_its_text() -> None:
     assert TEXTS["entity"]["sensor"]["last_route"]["state"].keys() == set(LastRoute)
     assert TEXTS["selector"].keys() == {
-        *(CONF_COUNTING, CONF_PERSISTENCE, CONF_ROUTING, CONF_SCOPE, CONF_TOOL_RESULTS, ATTR_CONTENT, ATTR_MATCH),
+        CONF_COUNTING,
+        CONF_FORMAT,
+        CONF_PERSISTENCE,
+        CONF_ROUTING,
+        CONF_SCOPE,
+        CONF_TOOL_RESULTS,
+        ATTR_CONTENT,
+        ATTR_MATCH,
     }
     assert TEXTS["selector"][CONF_SCOPE]["options"].keys() == set(Scope)
     assert TEXTS["selector"][CONF_COUNTING]["options"].keys() == set(Counting)

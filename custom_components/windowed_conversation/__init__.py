@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
-from homeassistant.const import CONF_API_KEY, CONF_URL, Platform
+from homeassistant.const import Platform
 from homeassistant.core import HomeAssistant, callback
 from homeassistant.exceptions import ConfigEntryAuthFailed, ConfigEntryError, ConfigEntryNotReady
 from homeassistant.helpers import config_validation as cv
@@ -24,16 +24,21 @@ from .agent import (
     async_health_watch,
     async_windows,
 )
-from .bridge.account import async_create_provider
-from .bridge.calibration import async_calibrations, async_remove_calibrations
+from .bridge.account import async_create_provider, vendor_of
+from .bridge.calibration import ModelCalibrations, async_calibrations, async_remove_calibrations
 from .bridge.errors import failure_of
 from .bridge.exact_counting import async_exact_counter
+from .bridge.models import async_profile, listed_model
 from .bridge.storage import async_remove_stores, async_window_store
 from .const import CONF_PROVIDER, DOMAIN, PROVIDER_NONE, SUBENTRY_CONVERSATION
 from .health import async_report_damage, async_report_health, async_review_windows, async_withdraw_report
 from .providers.errors import AuthError, ProviderError
-from .providers.events import Provider
+from .providers.events import ListedModel, Provider
+from .providers.profile import Profile
 from .services import async_setup_services
+from .turn.budget import Budget
+from .turn.deadlines import Pause
+from .turn.ports import Model, OnUsage
 
 CONFIG_SCHEMA = cv.config_entry_only_config_schema(DOMAIN)
 
@@ -52,7 +57,8 @@ async def async_setup(hass: HomeAssistant, config: ConfigType) -> bool:
 async def async_setup_entry(hass: HomeAssistant, entry: Account) -> bool:
     """Set up an account: reach its server, then set up its agents."""
     await _async_forget_gone(hass)
-    provider = await _async_provider(hass, entry)
+    provider, listed = await _async_provider(hass, entry)
+    vendor, pause = vendor_of(entry.data), Pause()
     calibrations = await async_calibrations(hass, entry.entry_id)
     agents = {}
     for subentry in entry.get_subentries_of_type(SUBENTRY_CONVERSATION):
@@ -71,7 +77,19 @@ async def async_setup_entry(hass: HomeAssistant, entry: Account) -> bool:
         store = await async_window_store(hass, subentry.subentry_id, windows, config.persistence)
         async_report_damage(hass, subentry.subentry_id, config.name, await store.async_damaged_file())
         watch = async_health_watch(hass, subentry.subentry_id)
-        agent = Agent(config, provider, windows, counter, on_usage, watch=watch)
+        model = None
+        if provider is not None:
+            profile = await async_profile(hass, vendor, config.family, listed_model(listed, config.model))
+            model = _model(
+                subentry.subentry_id,
+                config,
+                provider=provider,
+                profile=profile,
+                calibrations=calibrations,
+                on_usage=on_usage,
+                pause=pause,
+            )
+        agent = Agent(config, model, windows, counter, watch=watch, vendor=vendor)
         agents[subentry.subentry_id] = agent
         entry.async_on_unload(agent.listen(store.save_soon))
         entry.async_on_unload(agent.listen(partial(_report_health, hass, subentry.subentry_id, agent)))
@@ -114,13 +132,13 @@ async def _async_forget_gone(hass: HomeAssistant) -> None:
     await async_remove_stores(hass, async_agent_ids(hass))
 
 
-async def _async_provider(hass: HomeAssistant, entry: Account) -> Provider | None:
-    """Return the account's provider after a call that costs nothing, None where there is no model."""
+async def _async_provider(hass: HomeAssistant, entry: Account) -> tuple[Provider | None, list[ListedModel]]:
+    """Return the account's provider and its models after a call that costs nothing, None where there is no model."""
     if entry.data[CONF_PROVIDER] == PROVIDER_NONE:
-        return None
-    provider = await async_create_provider(hass, entry.data[CONF_URL], entry.data.get(CONF_API_KEY))
+        return None, []
+    provider = await async_create_provider(hass, entry.data)
     try:
-        await provider.list_models()
+        return provider, await provider.list_models()
     except ProviderError as err:
         kind = ConfigEntryAuthFailed if isinstance(err, AuthError) else ConfigEntryNotReady
         failure = failure_of(err)
@@ -129,7 +147,33 @@ async def _async_provider(hass: HomeAssistant, entry: Account) -> Provider | Non
             translation_key=failure.key,
             translation_placeholders=failure.placeholders,
         ) from err
-    return provider
+
+
+def _model(
+    agent_id: str,
+    config: AgentConfig,
+    *,
+    provider: Provider,
+    profile: Profile,
+    calibrations: ModelCalibrations,
+    on_usage: OnUsage,
+    pause: Pause,
+) -> Model:
+    """Return an agent's model: what it reads is what the user says, or its provider, or less where it refused that."""
+    known = (config.context_tokens or profile.context_tokens, calibrations.context_tokens(config.model))
+    budget = Budget(config.policy, min(filter(None, known), default=None), config.reply_tokens)
+    return Model(
+        agent=agent_id,
+        provider=provider,
+        name=config.model,
+        budget=budget,
+        profile=profile,
+        effort=config.effort,
+        temperature=config.temperature,
+        pause=pause,
+        on_usage=on_usage,
+        on_overflow=calibrations.learn_context_tokens,
+    )
 
 
 def _set_up_as(entry: Account) -> tuple[Any, ...]:

@@ -5,7 +5,7 @@ How an agent answers is the conversation entity's and `turn`'s business; the for
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from homeassistant.config_entries import ConfigEntry, ConfigSubentry
@@ -18,13 +18,16 @@ from .bridge.question import Asking
 from .const import (
     CONF_CONTEXT_TOKENS,
     CONF_COUNTING,
+    CONF_EFFORT,
     CONF_EXPIRY_HOURS,
+    CONF_FAMILY,
     CONF_FIRST_WORD_TIMEOUT,
     CONF_HISTORY_TOKENS,
     CONF_LEFT_OUT,
     CONF_LIMITS,
     CONF_MAX_TOOL_TURNS,
     CONF_MAX_WINDOWS,
+    CONF_OTHERS,
     CONF_PERSISTENCE,
     CONF_PROVIDER,
     CONF_REPLY_TOKENS,
@@ -32,6 +35,7 @@ from .const import (
     CONF_ROUTING,
     CONF_SCOPE,
     CONF_SUMMARIZE,
+    CONF_TEMPERATURE,
     CONF_TOOL_ITERATIONS,
     CONF_TOOL_RESULTS,
     CONF_TRIM_SHARE,
@@ -46,14 +50,16 @@ from .const import (
     DEFAULT_ROUTING,
     DEFAULT_SCOPE,
     DOMAIN,
+    PROVIDER_AZURE,
     PROVIDER_NONE,
     Counting,
     Persistence,
 )
 from .providers.events import Provider
-from .turn.budget import Budget
+from .providers.profile import Effort
+from .providers.profiles import Vendor
 from .turn.deadlines import Limits
-from .turn.ports import OnUsage
+from .turn.ports import Model
 from .turn.routing import Routing
 from .turn.scope import Scope, WindowKey
 from .turn.turn import Outcome
@@ -74,15 +80,20 @@ type Account = ConfigEntry[AccountData]
 class AgentConfig:
     """How an agent behaves: the agent's own settings over the account's options over the defaults.
 
-    Exchanges with a tag in `left_out` are kept and not sent. `context_tokens` is what the model can read, None where
-    nobody says, `reply_tokens` what is kept free of it for the answer. `expiry_seconds` is how long an idle
-    conversation is kept, `max_windows` how many are kept at most.
+    `family` is the model's name, or on Azure the model that its deployment runs, and `others` are the entities that are
+    asked when the model does not answer. Exchanges with a tag in `left_out` are kept and not sent. `context_tokens` is
+    what the model can read, None where nobody says, `reply_tokens` what is kept free of it for the answer.
+    `expiry_seconds` is how long an idle conversation is kept, `max_windows` how many are kept at most.
     """
 
     name: str
     routing: Routing
     scope: Scope
     model: str
+    family: str
+    effort: Effort | None
+    temperature: float | None
+    others: tuple[str, ...]
     instructions: str
     llm_apis: tuple[str, ...]
     policy: WindowPolicy
@@ -106,6 +117,10 @@ class AgentConfig:
             routing=routing,
             scope=Scope(data.get(CONF_SCOPE, DEFAULT_SCOPE)),
             model=str(data.get(CONF_MODEL, "")),
+            family=_family(entry.data, data),
+            effort=Effort(data[CONF_EFFORT]) if CONF_EFFORT in data else None,
+            temperature=data.get(CONF_TEMPERATURE),
+            others=tuple(data.get(CONF_OTHERS, ())),
             instructions=str(data.get(CONF_PROMPT) or llm.DEFAULT_INSTRUCTIONS_PROMPT),
             llm_apis=tuple(data.get(CONF_LLM_HASS_API, ())),
             policy=_policy(entry.options, data),
@@ -118,6 +133,12 @@ class AgentConfig:
             max_windows=_positive(CONF_MAX_WINDOWS, entry.options.get(CONF_MAX_WINDOWS, DEFAULT_MAX_WINDOWS)),
             persistence=Persistence(entry.options.get(CONF_PERSISTENCE, DEFAULT_PERSISTENCE)),
         )
+
+
+def _family(account: Mapping[str, Any], agent: Mapping[str, Any]) -> str:
+    """Return by which name to look a model up: that of a deployment says nothing."""
+    is_deployment = account[CONF_PROVIDER] == PROVIDER_AZURE
+    return str(agent.get(CONF_FAMILY if is_deployment else CONF_MODEL, ""))
 
 
 def _policy(options: Mapping[str, Any], agent: Mapping[str, Any]) -> WindowPolicy:
@@ -160,25 +181,29 @@ def _limits(data: Mapping[str, Any]) -> Limits:
 
 
 class Agent:
-    """One agent. Its windows outlive it: a reload of the account does not end a conversation."""
+    """One agent. Its windows outlive it: a reload of the account does not end a conversation.
+
+    `vendor` is whose models it asks, None for a compatible server's.
+    """
 
     def __init__(
         self,
         config: AgentConfig,
-        provider: Provider | None,
+        model: Model | None,
         windows: WindowRegistry[str],
         counter: KindCounter,
-        on_usage: OnUsage,
         *,
         watch: HealthWatch,
+        vendor: Vendor | None = None,
     ) -> None:
         self.config = config
-        self.provider = provider
         self.windows = windows
         self.counter = counter
-        self.on_usage = on_usage
+        self.vendor = vendor
         self.watch = watch
         self.statistics = AgentStatistics()
+        self._model = model and replace(model, on_overflow=self._on_overflow)
+        self._remember_overflow = model.on_overflow if model else None
         # The windows of which a summary is being written.
         self.summarizing: set[Window] = set()
         self._listeners: list[Callable[[], None]] = []
@@ -196,18 +221,22 @@ class Agent:
         self.tell()
 
     @property
+    def model(self) -> Model | None:
+        """The model that the agent asks now, None where its account has none."""
+        if self._model is None:
+            return None
+        return replace(self._model, budget=replace(self._model.budget, policy=self.config.policy))
+
+    @property
     def asking(self) -> Asking:
         """How the agent asks."""
         config = self.config
-        return Asking(
-            provider=self.provider,
-            model=config.model,
-            instructions=config.instructions,
-            llm_apis=config.llm_apis,
-            budget=Budget(config.policy, config.context_tokens, config.reply_tokens),
-            counter=self.counter,
-            left_out=config.left_out,
-        )
+        return Asking(self.model, config.instructions, config.llm_apis, self.counter, config.left_out)
+
+    def _on_overflow(self, name: str, context_tokens: int) -> None:
+        if self._model and self._remember_overflow:
+            self._model = replace(self._model, budget=replace(self._model.budget, context_tokens=context_tokens))
+            self._remember_overflow(name, context_tokens)
 
     def _evicted_messages(self) -> int:
         return sum(window.stats().evicted_messages for window in self.windows.newest_first())

@@ -3,12 +3,15 @@
 Agents have their own forms in `subentry_flow`, the window's settings in `options_flow`.
 """
 
+import asyncio
 from collections.abc import Mapping
+from contextlib import aclosing
 from typing import Any, override
 from urllib.parse import urlsplit
 
 from homeassistant.config_entries import (
     SOURCE_REAUTH,
+    SOURCE_RECONFIGURE,
     SOURCE_USER,
     ConfigEntry,
     ConfigFlow,
@@ -17,22 +20,26 @@ from homeassistant.config_entries import (
     ConfigSubentryFlow,
     OptionsFlow,
 )
-from homeassistant.const import CONF_API_KEY, CONF_LLM_HASS_API, CONF_MODEL, CONF_NAME, CONF_URL
+from homeassistant.const import CONF_LLM_HASS_API, CONF_MODEL, CONF_NAME, CONF_URL
 from homeassistant.core import HomeAssistant, callback
 from homeassistant.helpers import llm
-from homeassistant.helpers.selector import TextSelector, TextSelectorConfig, TextSelectorType
-import httpx
 import probatio
 
+from .account_form import ACCOUNT_FORMS, account_form, account_title, plain_address
 from .bridge.account import async_create_provider
 from .const import (
+    CONF_API_VERSION,
     CONF_PROVIDER,
     CONF_ROUTING,
     DEFAULT_AGENT_NAME,
     DEFAULT_ROUTING,
     DOMAIN,
     OPENAI_URL,
+    PROVIDER_ANTHROPIC,
+    PROVIDER_AZURE,
+    PROVIDER_GEMINI,
     PROVIDER_NONE,
+    PROVIDER_OPENAI,
     PROVIDER_OPENAI_CHAT,
     SUBENTRY_CONVERSATION,
 )
@@ -41,42 +48,76 @@ from .providers.errors import (
     AuthError,
     BadRequest,
     BadStream,
+    Incomplete,
+    ModelNotFound,
     ProviderError,
     QuotaError,
+    Refused,
 )
-from .providers.events import ListedModel
+from .providers.events import ListedModel, Provider, Request
 from .subentry_flow import AgentFlow, model_selector
+from .window import Message
 
+# The forms of new accounts, in the order of the menu, and the kind of account that each adds.
+_STEPS = {
+    "openai": PROVIDER_OPENAI,
+    "azure": PROVIDER_AZURE,
+    "gemini": PROVIDER_GEMINI,
+    "anthropic": PROVIDER_ANTHROPIC,
+    "server": PROVIDER_OPENAI_CHAT,
+}
+
+# The first whose kind it is.
 _ERRORS: dict[type[ProviderError], str] = {
     AuthError: "invalid_auth",
+    ModelNotFound: "no_such_model",
     BadRequest: "not_compatible",
     BadStream: "not_compatible",
     QuotaError: "no_credit",
 }
 
+# A model that thinks may need this many tokens to say that it is there; OpenAI takes no fewer than 16.
+_TRIAL_TOKENS = 16
+_TRIAL_SECONDS = 15.0
 
-async def _async_find_server(hass: HomeAssistant, url: str, key: str | None) -> tuple[str, list[ListedModel]]:
-    """Return the address that answers and its models: people leave out the `/v1`; raises `ProviderError`."""
+
+async def _async_find_server(
+    hass: HomeAssistant, account: Mapping[str, Any]
+) -> tuple[str, Provider, list[ListedModel]]:
+    """Return the address that answers, its provider and its models; raises `ProviderError`.
+
+    People leave out the `/v1` of a compatible server.
+    """
+    url: str = account[CONF_URL]
+    provider = await async_create_provider(hass, account)
     try:
-        return url, await (await async_create_provider(hass, url, key)).list_models()
+        return url, provider, await provider.list_models()
     except BadRequest, BadStream:
-        if urlsplit(url).path:
+        if account[CONF_PROVIDER] != PROVIDER_OPENAI_CHAT or urlsplit(url).path:
             raise
     url = f"{url}/v1"
-    return url, await (await async_create_provider(hass, url, key)).list_models()
+    provider = await async_create_provider(hass, {**account, CONF_URL: url})
+    return url, provider, await provider.list_models()
 
 
-def _address(url: str) -> str | None:
-    """Return the URL in its plain form, None where it is none."""
-    url = url.strip().rstrip("/")
+async def _async_try_model(provider: Provider, model: str) -> str | None:
+    """Ask the model for a word; returns the form's error, None where it answers, if only by saying too much."""
+    request = Request(model, (Message.user("Say ok."),), reply_tokens=_TRIAL_TOKENS)
     try:
-        parts = urlsplit(url)
-        valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-        # the client's own rules for host names are stricter
-        httpx.URL(url)
-    except ValueError, httpx.InvalidURL:
+        async with asyncio.timeout(_TRIAL_SECONDS), aclosing(provider.stream(request)) as events:
+            async for _ in events:
+                pass
+    except Incomplete, Refused:
         return None
-    return url if valid and not any(char.isspace() for char in url) else None
+    except TimeoutError:
+        return "cannot_connect"
+    except ProviderError as err:
+        return _error_key(err)
+    return None
+
+
+def _error_key(error: ProviderError) -> str:
+    return next((key for kind, key in _ERRORS.items() if isinstance(error, kind)), "cannot_connect")
 
 
 class WindowedConversationConfigFlow(ConfigFlow, domain=DOMAIN):
@@ -86,13 +127,15 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=DOMAIN):
     MINOR_VERSION = 1
 
     def __init__(self) -> None:
+        self._form = ACCOUNT_FORMS[PROVIDER_OPENAI_CHAT]
         self._account: dict[str, Any] = {}
+        self._provider: Provider | None = None
         self._models: list[ListedModel] = []
 
     @override
     async def async_step_user(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
         """Ask who is to answer what Home Assistant does not understand by itself."""
-        return self.async_show_menu(step_id="user", menu_options=["server", "local"])
+        return self.async_show_menu(step_id="user", menu_options=[*_STEPS, "local"])
 
     async def async_step_local(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
         """Add an account without a model: there is nothing to enter."""
@@ -100,16 +143,39 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=DOMAIN):
         self._async_abort_entries_match(account)
         return self._created("Home Assistant", account, DEFAULT_AGENT_NAME, {})
 
+    async def async_step_openai(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
+        """Ask for an account with OpenAI and try it."""
+        return await self._async_new_account(PROVIDER_OPENAI, user_input)
+
+    async def async_step_azure(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
+        """Ask for a resource of Azure OpenAI and try it."""
+        return await self._async_new_account(PROVIDER_AZURE, user_input)
+
+    async def async_step_gemini(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
+        """Ask for an account with Google and try it."""
+        return await self._async_new_account(PROVIDER_GEMINI, user_input)
+
+    async def async_step_anthropic(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
+        """Ask for an account with Anthropic and try it."""
+        return await self._async_new_account(PROVIDER_ANTHROPIC, user_input)
+
     async def async_step_server(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
-        """Ask for the server and try it."""
-        return await self._async_server_form("server", user_input, {CONF_URL: OPENAI_URL})
+        """Ask for a compatible server and try it."""
+        return await self._async_new_account(PROVIDER_OPENAI_CHAT, user_input)
+
+    async def _async_new_account(self, provider: str, user_input: dict[str, Any] | None) -> ConfigFlowResult:
+        self._form = ACCOUNT_FORMS[provider]
+        step_id = next(step for step, kind in _STEPS.items() if kind == provider)
+        return await self._async_account_form(step_id, user_input, {})
 
     async def async_step_reconfigure(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
         """Ask for another address or key and try it; the agents stay."""
         entry = self._get_reconfigure_entry()
-        if entry.data[CONF_PROVIDER] == PROVIDER_NONE:
+        form = account_form(entry.data)
+        if form is None:
             return self.async_abort(reason="nothing_to_change")
-        return await self._async_server_form("reconfigure", user_input, entry.data)
+        self._form = form
+        return await self._async_account_form("reconfigure", user_input, entry.data)
 
     async def async_step_reauth(self, entry_data: Mapping[str, Any]) -> ConfigFlowResult:
         """Begin to ask for another key after the server refused the one it was sent."""
@@ -117,42 +183,38 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=DOMAIN):
 
     async def async_step_reauth_confirm(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
         """Ask for another key and try it."""
-        return await self._async_server_form("reauth_confirm", user_input, self._get_reauth_entry().data)
+        known = self._get_reauth_entry().data
+        self._form = account_form(known) or self._form
+        return await self._async_account_form("reauth_confirm", user_input, known)
 
-    async def _async_server_form(
+    async def _async_account_form(
         self, step_id: str, user_input: dict[str, Any] | None, known: Mapping[str, Any]
     ) -> ConfigFlowResult:
         errors: dict[str, str] = {}
+        entered = self._form.entered(user_input or {}, known)
         if user_input is not None:
-            errors = await self._async_try({**known, **user_input})
+            errors = await self._async_try(entered)
             if not errors:
                 return await self._async_server_found()
-        fields: dict[Any, Any] = {
-            probatio.Optional(CONF_API_KEY): TextSelector(TextSelectorConfig(type=TextSelectorType.PASSWORD))
-        }
-        if self.source != SOURCE_REAUTH:
-            url = TextSelector(TextSelectorConfig(type=TextSelectorType.URL))
-            fields = {probatio.Required(CONF_URL): url, **fields}
-        suggested = {CONF_URL: (user_input or known).get(CONF_URL)}
-        return self.async_show_form(
-            step_id=step_id,
-            data_schema=self.add_suggested_values_to_schema(probatio.Schema(fields), suggested),
-            errors=errors,
-            description_placeholders={"openai_url": OPENAI_URL, "url": known.get(CONF_URL, "")},
+        schema = self._form.schema(
+            entered, key_only=self.source == SOURCE_REAUTH, key_known=self.source == SOURCE_RECONFIGURE
         )
+        told = {"openai_url": OPENAI_URL, "url": known.get(CONF_URL, "")}
+        return self.async_show_form(step_id=step_id, data_schema=schema, errors=errors, description_placeholders=told)
 
-    async def _async_try(self, entered: Mapping[str, Any]) -> dict[str, str]:
+    async def _async_try(self, entered: dict[str, Any]) -> dict[str, str]:
         """Try the server and keep what it says; returns the form's errors."""
-        url, key = _address(entered[CONF_URL]), entered.get(CONF_API_KEY)
+        url = plain_address(entered.get(CONF_URL, self._form.url))
         if url is None:
-            return {CONF_URL: "invalid_url"}
+            return {CONF_URL if CONF_URL not in self._form.advanced else "base": "invalid_url"}
+        account = {**entered, CONF_URL: url}
         try:
-            url, self._models = await _async_find_server(self.hass, url, key)
+            account[CONF_URL], self._provider, self._models = await _async_find_server(self.hass, account)
         except ProviderError as err:
-            return {"base": _ERRORS.get(type(err), "cannot_connect")}
-        self._account = {CONF_PROVIDER: PROVIDER_OPENAI_CHAT, CONF_URL: url}
-        if key:
-            self._account[CONF_API_KEY] = key
+            key = _error_key(err)
+            wrong_version = key == "not_compatible" and CONF_API_VERSION in account
+            return {"base": "wrong_api_version" if wrong_version else key}
+        self._account = account
         return {}
 
     async def _async_server_found(self) -> ConfigFlowResult:
@@ -170,9 +232,10 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=DOMAIN):
         """Ask for the model and the name of the first agent."""
         errors: dict[str, str] = {}
         if user_input is not None:
-            if user_input[CONF_MODEL].strip():
+            error = await self._async_model_error(user_input[CONF_MODEL].strip())
+            if error is None:
                 return self._agent_named(user_input)
-            errors[CONF_MODEL] = "model_missing"
+            errors[CONF_MODEL] = error
         default_model = {"default": self._models[0].id} if self._models else {}
         schema = probatio.Schema(
             {
@@ -180,7 +243,16 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=DOMAIN):
                 probatio.Required(CONF_MODEL, **default_model): model_selector(self._models),
             }
         )
+        schema = self.add_suggested_values_to_schema(schema, user_input)
         return self.async_show_form(step_id="model", data_schema=schema, errors=errors)
+
+    async def _async_model_error(self, model: str) -> str | None:
+        """Return what is wrong with a model. A server at home may have to load it first and is not asked."""
+        if not model:
+            return "model_missing"
+        if self._provider is None or self._form.provider == PROVIDER_OPENAI_CHAT:
+            return None
+        return await _async_try_model(self._provider, model)
 
     def _agent_named(self, user_input: dict[str, Any]) -> ConfigFlowResult:
         data = {
@@ -188,7 +260,7 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=DOMAIN):
             CONF_LLM_HASS_API: [llm.LLM_API_ASSIST],
             CONF_ROUTING: DEFAULT_ROUTING,
         }
-        title = urlsplit(self._account[CONF_URL]).netloc.rpartition("@")[2]
+        title = account_title(self._form, self._account)
         return self._created(title, self._account, user_input[CONF_NAME].strip() or DEFAULT_AGENT_NAME, data)
 
     def _created(self, title: str, account: dict[str, Any], agent_name: str, agent: dict[str, Any]) -> ConfigFlowResult:

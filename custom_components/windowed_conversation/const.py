@@ -9,21 +9,27 @@ from .window import WindowPolicy
 
 DOMAIN = "windowed_conversation"
 
+CONF_API_VERSION = "api_version"
 CONF_CONTEXT_TOKENS = "context_tokens"
+CONF_EFFORT = "effort"
 CONF_COUNTING = "counting"
 CONF_EXPIRY_HOURS = "expiry_hours"
+CONF_FAMILY = "model_family"
 CONF_FIRST_WORD_TIMEOUT = "first_word_timeout"
+CONF_FORMAT = "format"
 CONF_HISTORY_TOKENS = "history_tokens"
 CONF_LEFT_OUT = "left_out"
 CONF_LIMITS = "limits"
 CONF_MAX_TOOL_TURNS = "max_tool_turns"
 CONF_MAX_WINDOWS = "max_windows"
+CONF_OTHERS = "others"
 CONF_PERSISTENCE = "persistence"
 CONF_PROVIDER = "provider"
 CONF_REPLY_TOKENS = "reply_tokens"
 CONF_RESULT_CAP = "result_cap_tokens"
 CONF_ROUTING = "routing"
 CONF_SCOPE = "scope"
+CONF_TEMPERATURE = "temperature"
 CONF_SUMMARIZE = "summarize"
 CONF_TOOL_ITERATIONS = "max_tool_iterations"
 CONF_TOOL_RESULTS = "tool_results"
@@ -47,8 +53,21 @@ class Counting(StrEnum):
     CL100K_BASE = "cl100k_base"
 
 
+# Whom an account asks: nobody, any compatible server, or a vendor.
 PROVIDER_NONE = "none"
 PROVIDER_OPENAI_CHAT = "openai_chat"
+PROVIDER_OPENAI = "openai"
+PROVIDER_AZURE = "azure"
+PROVIDER_ANTHROPIC = "anthropic"
+PROVIDER_GEMINI = "gemini"
+
+
+class OpenAIFormat(StrEnum):
+    """Which of the two formats of OpenAI an account speaks."""
+
+    RESPONSES = "responses"
+    CHAT = "chat"
+
 
 SUBENTRY_CONVERSATION = "conversation"
 
@@ -63,5 +82,9 @@ DEFAULT_MAX_WINDOWS = 100
 DEFAULT_PERSISTENCE = Persistence.OWN
 DEFAULT_REPLY_TOKENS = 1000
 
-# The address that the account form suggests; any compatible server's goes there too.
+DEFAULT_FORMAT = OpenAIFormat.RESPONSES
+
+# The addresses that the account forms suggest; a gateway's goes there too.
 OPENAI_URL = "https://api.openai.com/v1"
+ANTHROPIC_URL = "https://api.anthropic.com"
+GEMINI_URL = "https://generativelanguage.googleapis.com"

@@ -39,11 +39,12 @@ from .bridge.turn_report import async_fire_turn, async_trace_turn
 from .const import DOMAIN, SUBENTRY_CONVERSATION
 from .entity import AgentEntity
 from .health import async_report_model, async_report_window
-from .providers.errors import AuthError
+from .others import async_others, async_renew_keys
 from .summaries import Summarizer, is_due
 from .turn.cache_health import UsageRecorder
 from .turn.context import readable
 from .turn.errors import Busy
+from .turn.ports import Model
 from .turn.routing import Route, Routing
 from .turn.scope import window_key
 from .turn.turn import Outcome, Ways, run_turn
@@ -159,10 +160,15 @@ class WindowedConversationEntity(AgentEntity, conversation.ConversationEntity):
             model_is_next=config.routing is not Routing.LOCAL_ONLY,
             model_has_tools=bool(config.llm_apis),
         )
-        question = ModelQuestion(self.hass, self.agent.asking, user_input, chat_log)
-        usage = UsageRecorder(self.agent.on_usage)
+        usage = UsageRecorder()
+        asking = replace(
+            self.agent.asking,
+            model=_watched(self.agent.model, usage),
+            others=async_others(self.hass, config.others, self.entity_id, user_input),
+        )
+        question = ModelQuestion(self.hass, asking, user_input, chat_log)
         outcome = await run_turn(
-            window, readable(user_input.text), config.routing, Ways(local, question, reply, usage), config.limits
+            window, readable(user_input.text), config.routing, Ways(local, question, reply), config.limits
         )
         self._after_turn(outcome, EndedTurn(window, before, window.stats(), usage.reported, question.prompt))
         if is_due(self.agent, window, outcome):
@@ -187,8 +193,7 @@ class WindowedConversationEntity(AgentEntity, conversation.ConversationEntity):
             async_report_model(self.hass, agent_id, name, outcome.shortfall)
         if outcome.shortfall is None:
             async_report_window(self.hass, agent_id, name, stats)
-        if isinstance(outcome.error, AuthError):
-            self._entry.async_start_reauth(self.hass)
+        async_renew_keys(self.hass, agent_id, outcome)
         if outcome.error is not None:
             kind = type(outcome.error).__name__
             _LOGGER.info("No answer from %s: %s (%s)", self.entity_id, kind, outcome.error)
@@ -217,6 +222,11 @@ class WindowedConversationEntity(AgentEntity, conversation.ConversationEntity):
         response = IntentResponse(user_input.language)
         response.async_set_error(failure.code, f"{spoken} {phrase}".strip())
         return ConversationResult(response, user_input.conversation_id)
+
+
+def _watched(model: Model | None, usage: UsageRecorder) -> Model | None:
+    """Return the model with what is reported of its requests kept for the end of the turn."""
+    return model and replace(model, on_usage=usage.also(model.on_usage))
 
 
 def _take_over(window: Window, chat_log: ChatLog) -> None:

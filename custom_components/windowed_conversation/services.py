@@ -184,7 +184,7 @@ async def _async_summarize_window(call: ServiceCall) -> ServiceResponse:
     """Let the older exchanges of a conversation go for a summary, the newest one stays in any case."""
     agent = _agent(call)
     window = _window(agent, call)
-    if agent.provider is None or agent.config.routing is Routing.LOCAL_ONLY:
+    if agent.model is None or agent.config.routing is Routing.LOCAL_ONLY:
         raise _error("no_model", call)
     context = llm.LLMContext(DOMAIN, call.context, call.hass.config.language, CONVERSATION_DOMAIN, None)
     summarizer = Summarizer(call.hass, agent, window, context, call.data[ATTR_ENTITY_ID])

@@ -98,7 +98,7 @@ class Summarizer:
         def count(request: Request, used: Usage) -> None:
             nonlocal usage
             usage += used
-            agent.on_usage(request, used)
+            question.model.on_usage(request, used)
 
         agent.summarizing.add(window)
         try:

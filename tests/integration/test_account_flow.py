@@ -28,7 +28,7 @@ async def test_menu_asks_who_is_to_answer(home: HomeAssistant) -> None:
     menu = await home.config_entries.flow.async_init(DOMAIN, context={"source": SOURCE_USER})
 
     assert menu["type"] is FlowResultType.MENU
-    assert menu["menu_options"] == ["server", "local"]
+    assert menu["menu_options"] == ["openai", "azure", "gemini", "anthropic", "server", "local"]
 
 
 async def test_server_form_suggests_the_address_of_openai(server_form: Submit) -> None:

@@ -21,6 +21,7 @@ ON_A_CONVERSATION: dict[str, dict[str, Any]] = {
     "reset_window": {},
     "export_conversation": {},
     "fork_conversation": {"new_conversation_id": "fork"},
+    "summarize_window": {},
     "tag_exchange": {"add": ["important"]},
 }
 EVERY_ACTION = ON_A_CONVERSATION | {"import_conversation": {"conversation": {"format": DOMAIN, "version": 1}}}

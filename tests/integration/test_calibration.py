@@ -1,5 +1,6 @@
 """What is learned of a model's tokens: from its answers, over restarts, for one account, until that is removed."""
 
+from dataclasses import replace
 from datetime import timedelta
 import logging
 from typing import Any
@@ -72,7 +73,7 @@ async def test_estimate_is_within_three_percent_of_what_is_reported_after_five_t
         learn(request, usage)
 
     (agent,) = entry.runtime_data.agents.values()
-    agent.on_usage = checked
+    agent._model = replace(agent.model, on_usage=checked)
     for number in range(6):
         await say(f"remember that the locker number {number} is the {number} times seventh on the left")
 
@@ -131,7 +132,7 @@ async def test_file_holds_factors_and_nothing_that_was_said(
 
     written = hass_storage[key(entry.entry_id)]["data"]
     assert {model: set(learned) for model, learned in written["models"].items()} == {"scripted": {*FACTORS}}
-    assert set(written) == {"models", "exact"}
+    assert set(written) == {"models", "exact", "limits"}
     assert written["exact"] == {}
 
 

@@ -11,14 +11,14 @@ import pytest
 from custom_components.windowed_conversation.providers.openai_chat import ChatCompletions
 from custom_components.windowed_conversation.turn.budget import Budget
 from custom_components.windowed_conversation.turn.deadlines import Limits
-from custom_components.windowed_conversation.turn.ports import Question
+from custom_components.windowed_conversation.turn.ports import Model, Question
 from custom_components.windowed_conversation.turn.routing import Routing
 from custom_components.windowed_conversation.turn.turn import Outcome, Ways, run_turn
 from custom_components.windowed_conversation.window import EstimatedCounter, Window, WindowPolicy
 from demo.model_server import ModelServer
 from tests.providers.byte_server import ByteServer
 
-from .world import TOOLS, Ear, Home, Local, Model
+from .world import TOOLS, Access, Ear, Home, Local
 
 PREFIX = "[CONTEXT: time: Monday 2026-11-23 08:00; area: Attic]\n\n"
 
@@ -55,13 +55,11 @@ def ear(home: Home) -> Ear:
 def question(http_client: Any, model_server: ModelServer) -> Question:
     """Return what the scripted model is asked."""
     return Question(
-        provider=provider(http_client, model_server.url),
-        model="scripted",
+        model=Model("own", provider(http_client, model_server.url), "scripted", Budget(WindowPolicy())),
         system="You are a voice assistant.",
         prefix=PREFIX,
         tools=TOOLS,
         done="Done.",
-        budget=Budget(WindowPolicy()),
     )
 
 
@@ -73,7 +71,7 @@ def provider(http_client: Any, url: str) -> ChatCompletions:
 @pytest.fixture
 def byte_question(http_client: Any, byte_server: ByteServer, question: Question) -> Question:
     """Return what the server of given bytes is asked."""
-    return replace(question, provider=provider(http_client, byte_server.url))
+    return replace(question, model=replace(question.model, provider=provider(http_client, byte_server.url)))
 
 
 @pytest.fixture
@@ -88,7 +86,7 @@ def take(window: Window, ear: Ear, question: Question) -> Take:
         local: Local | None = None,
         **limits: Any,
     ) -> Outcome:
-        ways = Ways(local or Local(), Model(asked or question), ear)
+        ways = Ways(local or Local(), Access(asked or question), ear)
         return await run_turn(window, text, routing, ways, Limits(**limits))
 
     return take

@@ -47,10 +47,16 @@ def test_model_that_is_too_small_is_told_with_the_numbers() -> None:
     assert shortfall(budget, 2000, 120) == Shortfall(needed=9120, context=8192)
 
 
+def with_budget(question: Question, budget: Budget) -> Question:
+    return replace(question, model=replace(question.model, budget=budget))
+
+
 async def test_turn_lets_go_of_history_for_which_the_model_has_no_room(
     take: Take, question: Question, window: Window
 ) -> None:
-    small = replace(question, budget=Budget(POLICY, context_tokens=400, reply_tokens=100))
+    small = replace(
+        question, model=replace(question.model, budget=Budget(POLICY, context_tokens=400, reply_tokens=100))
+    )
     for number in range(12):
         outcome = await take(f"remember that the locker number {number} is on the left", asked=small)
 
@@ -60,7 +66,7 @@ async def test_turn_lets_go_of_history_for_which_the_model_has_no_room(
 
 
 async def test_newest_question_is_sent_to_a_model_that_is_too_small(take: Take, question: Question) -> None:
-    tiny = replace(question, budget=Budget(POLICY, context_tokens=50, reply_tokens=100))
+    tiny = with_budget(question, Budget(POLICY, context_tokens=50, reply_tokens=100))
 
     outcome = await take("my name is Ada", asked=tiny)
 

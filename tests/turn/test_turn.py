@@ -1,6 +1,7 @@
 """One input from start to end: who answers it, what is left in the window, what is known of it afterwards."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -15,7 +16,7 @@ from custom_components.windowed_conversation.window import Message, ToolCall, Wi
 from demo.model_server import FAULTS, ModelServer
 
 from .conftest import PREFIX, Take
-from .world import Ear, Home, Local, Model
+from .world import Access, Ear, Home, Local
 
 LIGHT_IS_ON = (
     Message.assistant(tool_calls=(ToolCall("call_1", "HassTurnOn", {"name": "kitchen light"}),)),
@@ -52,7 +53,8 @@ async def test_what_each_request_has_cost_is_told_before_its_answer_is_kept(
     def on_usage(request: Request, usage: Usage) -> None:
         told.append((request.messages == window.messages(), len(request.messages), usage.input > 0))
 
-    ways = Ways(Local(), Model(question), ear, on_usage)
+    watched = replace(question, model=replace(question.model, on_usage=on_usage))
+    ways = Ways(Local(), Access(watched), ear)
     await run_turn(window, "switch on the kitchen light", Routing.LLM_ONLY, ways, Limits())
 
     assert told == [(True, 2, True), (True, 4, True)]

@@ -108,7 +108,7 @@ class Local:
 
 
 @dataclass
-class Model:
+class Access:
     """The `ModelAccess` of a turn: a question, or an error."""
 
     outcome: Question | Exception

@@ -4,18 +4,117 @@ An SDK is imported when the first account needs it, in the import executor, and 
 the executor too: they find out about the system that they run on.
 """
 
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from homeassistant.core import HomeAssistant
+from homeassistant.const import CONF_API_KEY, CONF_URL, EVENT_HOMEASSISTANT_CLOSE
+from homeassistant.core import Event, HomeAssistant
 from homeassistant.helpers.httpx_client import get_async_client
 from homeassistant.helpers.importlib import async_import_module
+from homeassistant.util.hass_dict import HassKey
+from homeassistant.util.ssl import client_context
 
+from ..const import (
+    CONF_API_VERSION,
+    CONF_FORMAT,
+    CONF_PROVIDER,
+    DEFAULT_FORMAT,
+    DOMAIN,
+    OPENAI_URL,
+    PROVIDER_ANTHROPIC,
+    PROVIDER_AZURE,
+    PROVIDER_GEMINI,
+    PROVIDER_OPENAI,
+    PROVIDER_OPENAI_CHAT,
+    OpenAIFormat,
+)
 from ..providers.events import Provider
+from ..providers.profiles import Vendor
 
 _PROVIDERS = f"{__package__.rpartition('.')[0]}.providers"
 
+_VENDORS = {
+    PROVIDER_OPENAI: Vendor.OPENAI,
+    PROVIDER_AZURE: Vendor.AZURE,
+    PROVIDER_ANTHROPIC: Vendor.ANTHROPIC,
+    PROVIDER_GEMINI: Vendor.GOOGLE,
+}
 
-async def async_create_provider(hass: HomeAssistant, url: str, api_key: str | None) -> Provider:
-    """Return a provider for a server that speaks Chat Completions; opens no connection."""
-    clients: Any = await async_import_module(hass, f"{_PROVIDERS}.openai_clients")
-    return await hass.async_add_executor_job(clients.chat_completions, url, api_key, get_async_client(hass))
+# A client for an SDK that does not run on the package whose client Home Assistant shares.
+_OWN_CLIENT: HassKey[Any] = HassKey(f"{DOMAIN}_http_client")
+
+type _Build = Callable[[HomeAssistant, Mapping[str, Any]], Awaitable[Provider]]
+
+
+async def async_create_provider(hass: HomeAssistant, account: Mapping[str, Any]) -> Provider:
+    """Return the provider of an account's data; opens no connection."""
+    return await _BUILDS[account[CONF_PROVIDER]](hass, account)
+
+
+def vendor_of(account: Mapping[str, Any]) -> Vendor | None:
+    """Return whose models an account reaches, None for a compatible server's."""
+    if account[CONF_PROVIDER] == PROVIDER_OPENAI_CHAT and account[CONF_URL] == OPENAI_URL:
+        return Vendor.OPENAI
+    return _VENDORS.get(account[CONF_PROVIDER])
+
+
+async def _async_compatible(hass: HomeAssistant, account: Mapping[str, Any]) -> Provider:
+    clients = await _async_clients(hass, "openai_clients")
+    url, key = account[CONF_URL], account.get(CONF_API_KEY)
+    build = clients.openai_chat if url == OPENAI_URL else clients.chat_completions
+    return await hass.async_add_executor_job(build, url, key, get_async_client(hass))
+
+
+async def _async_openai(hass: HomeAssistant, account: Mapping[str, Any]) -> Provider:
+    clients = await _async_clients(hass, "openai_clients")
+    build = clients.openai_responses if _speaks_responses(account) else clients.openai_chat
+    return await hass.async_add_executor_job(build, account[CONF_URL], account[CONF_API_KEY], get_async_client(hass))
+
+
+async def _async_azure(hass: HomeAssistant, account: Mapping[str, Any]) -> Provider:
+    clients = await _async_clients(hass, "openai_clients")
+    server = clients.AzureServer(account[CONF_URL], account[CONF_API_KEY], account.get(CONF_API_VERSION, ""))
+    build = clients.azure_responses if _speaks_responses(account) else clients.azure_chat
+    return await hass.async_add_executor_job(build, server, get_async_client(hass))
+
+
+async def _async_anthropic(hass: HomeAssistant, account: Mapping[str, Any]) -> Provider:
+    clients = await _async_clients(hass, "anthropic_clients")
+    shared = get_async_client(hass)
+    http_client = shared if clients.accepts(shared) else _own_client(hass, clients.own_http_client)
+    url, key = account[CONF_URL], account[CONF_API_KEY]
+    return await hass.async_add_executor_job(clients.anthropic_messages, url, key, http_client)
+
+
+async def _async_gemini(hass: HomeAssistant, account: Mapping[str, Any]) -> Provider:
+    clients = await _async_clients(hass, "gemini_clients")
+    url, key = account[CONF_URL], account[CONF_API_KEY]
+    return await hass.async_add_executor_job(clients.gemini, url, key, get_async_client(hass), client_context())
+
+
+_BUILDS: dict[str, _Build] = {
+    PROVIDER_OPENAI_CHAT: _async_compatible,
+    PROVIDER_OPENAI: _async_openai,
+    PROVIDER_AZURE: _async_azure,
+    PROVIDER_ANTHROPIC: _async_anthropic,
+    PROVIDER_GEMINI: _async_gemini,
+}
+
+
+def _speaks_responses(account: Mapping[str, Any]) -> bool:
+    return bool(account.get(CONF_FORMAT, DEFAULT_FORMAT) == OpenAIFormat.RESPONSES)
+
+
+async def _async_clients(hass: HomeAssistant, module: str) -> Any:
+    return await async_import_module(hass, f"{_PROVIDERS}.{module}")
+
+
+def _own_client(hass: HomeAssistant, create: Callable[..., Any]) -> Any:
+    if _OWN_CLIENT not in hass.data:
+        client = hass.data[_OWN_CLIENT] = create(client_context())
+
+        async def close(_event: Event) -> None:
+            await client.aclose()
+
+        hass.bus.async_listen_once(EVENT_HOMEASSISTANT_CLOSE, close)
+    return hass.data[_OWN_CLIENT]

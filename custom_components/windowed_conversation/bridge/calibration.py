@@ -3,7 +3,9 @@
 How it is learned is `window.calibration`'s business.
 """
 
+from dataclasses import asdict, dataclass
 import logging
+import time
 from typing import Any
 
 from homeassistant.core import HomeAssistant, callback
@@ -30,9 +32,22 @@ _MAX_MODELS = 100
 # Where the file has what was learned against the estimate, and by encoding what was learned against exact counts.
 _MODELS = "models"
 _EXACT = "exact"
+_LIMITS = "limits"
 
 # A model, and the encoding that it was counted with, None for the estimate.
 type _Key = tuple[str, str | None]
+
+
+# For how long a refusal counts, in seconds: a server at home may have been given a larger context since.
+_LIMIT_LIFE = 7 * 24 * 60 * 60
+
+
+@dataclass(frozen=True, slots=True)
+class _LearnedLimit:
+    """What a model reads, in tokens, as a refusal showed it; `at` is in seconds since the epoch."""
+
+    tokens: int
+    at: float
 
 
 class ModelCalibrations:
@@ -43,6 +58,7 @@ class ModelCalibrations:
         self._removed = False
         # In the order of their last report.
         self._calibrators: dict[_Key, Calibrator] = {}
+        self._limits: dict[str, _LearnedLimit] = {}
         self._counters: dict[str, CalibratedCounter] = {}
 
     async def async_load(self) -> None:
@@ -50,7 +66,7 @@ class ModelCalibrations:
         try:
             stored = await self._store.async_load()
             if stored is not None:
-                self._calibrators = _calibrators(stored)
+                self._calibrators, self._limits = _calibrators(stored), _limits(stored)
         except (HomeAssistantError, AttributeError, LookupError, NotImplementedError, TypeError, ValueError) as err:
             kind = type(err).__name__
             _LOGGER.warning("What was learned of the models' tokens cannot be read and is ignored: %s", kind)
@@ -72,25 +88,47 @@ class ModelCalibrations:
         schemas = (tool_text(tool.name, tool.description, tool.parameters) for tool in request.tools)
         key = _key(request.model, exact)
         self._calibrators[key] = calibrator = self._calibrators.pop(key, None) or Calibrator()
-        learned = calibrator.learn(estimate_request(request.messages, schemas, exact), usage.input, usage.cached)
-        if learned and not self._removed:
-            self._store.async_delay_save(self._as_dict, _SAVE_DELAY)
+        if calibrator.learn(estimate_request(request.messages, schemas, exact), usage.input, usage.cached):
+            self._save_soon()
+
+    @callback
+    def context_tokens(self, model: str) -> int | None:
+        """Return how many tokens a model reads as far as a refusal showed it, None where there was none of late."""
+        learned = self._limits.get(model)
+        return learned.tokens if learned and time.time() - learned.at < _LIMIT_LIFE else None
+
+    @callback
+    def learn_context_tokens(self, model: str, tokens: int) -> None:
+        """Remember what a refusal showed a model to read, in tokens."""
+        self._limits[model] = _LearnedLimit(tokens, time.time())
+        self._save_soon()
 
     async def async_remove(self) -> None:
         """Remove the file; a turn that is still under way does not bring it back."""
         self._removed = True
         await self._store.async_remove()
 
+    def _save_soon(self) -> None:
+        if not self._removed:
+            self._store.async_delay_save(self._as_dict, _SAVE_DELAY)
+
     def _as_dict(self) -> dict[str, Any]:
         known = {key: each.calibration for key, each in self._calibrators.items() if each.calibration.is_learned}
         models: dict[str | None, dict[str, Any]] = {None: {}}
         for model, encoding in list(known)[-_MAX_MODELS:]:
             models.setdefault(encoding, {})[model] = known[model, encoding].as_dict()
-        return {_MODELS: models.pop(None), _EXACT: models}
+        limits = {model: asdict(self._limits[model]) for model in list(self._limits)[-_MAX_MODELS:]}
+        return {_MODELS: models.pop(None), _EXACT: models, _LIMITS: limits}
 
 
 def _key(model: str, exact: BytePairCounter | None) -> _Key:
     return model, None if exact is None else exact.encoding
+
+
+def _limits(stored: dict[str, Any]) -> dict[str, _LearnedLimit]:
+    """Return what a file holds of refusals; raises where it is not of our form."""
+    limits = stored.get(_LIMITS, {})
+    return {str(model): _LearnedLimit(int(each["tokens"]), float(each["at"])) for model, each in limits.items()}
 
 
 def _calibrators(stored: dict[str, Any]) -> dict[_Key, Calibrator]:

@@ -31,6 +31,7 @@ _FAILURES: dict[type[Exception], Failure] = {
     provider.Unavailable: Failure("unavailable"),
     provider.DeadlineExceeded: Failure("deadline_exceeded"),
     provider.BadRequest: Failure("bad_request"),
+    provider.ModelNotFound: Failure("model_not_found"),
     provider.BadStream: Failure("bad_stream"),
     turn.NothingSaid: Failure("nothing_said", _CODES.NO_INTENT_MATCH),
     turn.EmptyAnswer: Failure("empty_answer"),

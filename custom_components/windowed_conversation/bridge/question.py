@@ -12,12 +12,11 @@ from homeassistant.util import dt as dt_util
 
 from ..const import DOMAIN
 from ..providers.errors import Unavailable
-from ..providers.events import Provider, ToolSchema
-from ..turn.budget import Budget
+from ..providers.events import ToolSchema
 from ..turn.cache_health import PromptFingerprints
 from ..turn.context import VolatileContext
 from ..turn.errors import PromptFailed
-from ..turn.ports import Question
+from ..turn.ports import Model, OtherAgent, Question
 from ..window.tokens import KindCounter, TextKind, tool_text
 from .phrases import async_done_phrase
 from .tools import async_get_tools, tool_schemas
@@ -27,18 +26,17 @@ _LOGGER = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """How an agent asks: the provider, the model's name, the instructions (a template) and the LLM APIs' ids.
+    """How an agent asks: its model (None where the account has none), its instructions (a template), the LLM APIs' ids.
 
-    `budget` is without the tools, which `counter` counts once they are known.
+    The models' budgets are without the tools, which `counter` counts once they are known.
     """
 
-    provider: Provider | None
-    model: str
+    model: Model | None
     instructions: str
     llm_apis: tuple[str, ...]
-    budget: Budget
     counter: KindCounter
     left_out: frozenset[str] = frozenset()
+    others: tuple[Model | OtherAgent, ...] = ()
 
 
 async def async_summary_question(hass: HomeAssistant, asking: Asking, llm_context: llm.LLMContext) -> Question:
@@ -46,18 +44,16 @@ async def async_summary_question(hass: HomeAssistant, asking: Asking, llm_contex
 
     Raises `ToolsUnavailable`, and `Unavailable` where the account has no model.
     """
-    if asking.provider is None:
+    if asking.model is None:
         raise Unavailable("the account has no model")
     api = await async_get_tools(hass, asking.llm_apis, llm_context)
     return Question(
-        provider=asking.provider,
         model=asking.model,
         system="",
         prefix="",
         tools=tool_schemas(api),
-        budget=asking.budget,
-        left_out=asking.left_out,
         done="",
+        left_out=asking.left_out,
     )
 
 
@@ -77,8 +73,8 @@ class ModelQuestion:
 
     async def question(self) -> Question:
         """See `ModelAccess.question`."""
-        provider = self._asking.provider
-        if provider is None:
+        model = self._asking.model
+        if model is None:
             raise Unavailable("the account has no model")
         llm_context = self._user_input.as_llm_context(DOMAIN)
         speaker = await self._speaker()
@@ -87,23 +83,25 @@ class ModelQuestion:
         self._chat_log.llm_input_provided_index = len(self._chat_log.content)
         tools = tool_schemas(api)
         return Question(
-            provider=provider,
-            model=self._asking.model,
+            model=self._with_tools(model, tools),
             system=self._system_prompt(llm_context, api, speaker),
             prefix=self._context(speaker).prefix(),
             tools=tools,
-            budget=self._budget(tools),
-            left_out=self._asking.left_out,
             done=await async_done_phrase(self._hass, self._user_input.language),
+            left_out=self._asking.left_out,
+            others=tuple(
+                self._with_tools(other, tools) if isinstance(other, Model) else other for other in self._asking.others
+            ),
         )
 
-    def _budget(self, tools: tuple[ToolSchema, ...]) -> Budget:
+    def _with_tools(self, model: Model, tools: tuple[ToolSchema, ...]) -> Model:
         """Count the tools where there is a context size that they count against."""
-        budget, count_as = self._asking.budget, self._asking.counter.count_as
+        budget, count_as = model.budget, self._asking.counter.count_as
         if budget.context_tokens is None:
-            return budget
+            return model
         texts = (tool_text(tool.name, tool.description, tool.parameters) for tool in tools)
-        return replace(budget, schema_tokens=sum(count_as(TextKind.FIXED, text) for text in texts))
+        schema_tokens = sum(count_as(TextKind.FIXED, text) for text in texts)
+        return replace(model, budget=replace(budget, schema_tokens=schema_tokens))
 
     def _system_prompt(self, llm_context: llm.LLMContext, api: llm.APIInstance | None, speaker: str | None) -> str:
         extra = self._user_input.extra_system_prompt or self._chat_log.extra_system_prompt

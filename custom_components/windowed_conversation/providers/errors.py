@@ -9,7 +9,8 @@
     +-- Incomplete           the answer was cut off at a length limit
     +-- Unavailable          no connection, or the server is in trouble
     +-- DeadlineExceeded     nothing came in time
-    +-- BadRequest           the server does not accept what it was sent (a wrong model, a wrong address)
+    +-- BadRequest           the server does not accept what it was sent (a wrong address, a wrong parameter)
+    |   +-- ModelNotFound    the server has no such model or deployment
     +-- BadStream            the answer could not be read, or ended without its terminal marker
 
 Messages are for the log: they never hold what people said, nor a key. What a person is told is a translation.
@@ -38,7 +39,12 @@ class RateLimited(ProviderError):
 
 
 class ContextOverflow(ProviderError):
-    """The request is longer than the model can read."""
+    """The request is longer than the model can read: `context_tokens`, None where the server does not say."""
+
+    def __init__(self, message: str, context_tokens: int | None = None) -> None:
+        """Keep the size that the server named."""
+        super().__init__(message)
+        self.context_tokens = context_tokens
 
 
 class Refused(ProviderError):
@@ -64,6 +70,10 @@ class DeadlineExceeded(ProviderError):
 
 class BadRequest(ProviderError):
     """The server does not accept what it was sent."""
+
+
+class ModelNotFound(BadRequest):
+    """The server has no such model or deployment."""
 
 
 class BadStream(ProviderError):

@@ -3,9 +3,11 @@
 Planned again before every request, because a tool's result may have filled what was free before. Pure decisions.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ..window import WindowPolicy
+from ..window import Exchange, WindowPolicy
+from ..window.tags import IMPORTANT
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,3 +47,14 @@ def shortfall(budget: Budget, system_tokens: int, history_tokens: int) -> Shortf
     if budget.context_tokens is None or needed <= budget.context_tokens:
         return None
     return Shortfall(needed, budget.context_tokens)
+
+
+def left_behind(exchanges: Sequence[Exchange], spare: int) -> frozenset[int]:
+    """Return the numbers of the exchanges that go first when `spare` tokens are free, or missing where negative."""
+    gone = list[int]()
+    for exchange in sorted(exchanges, key=lambda exchange: IMPORTANT in exchange.tags):
+        if spare >= 0:
+            break
+        spare += exchange.tokens
+        gone.append(exchange.number)
+    return frozenset(gone)

@@ -57,18 +57,21 @@ class Reported:
 
 
 class UsageRecorder:
-    """An `OnUsage` that passes on what is reported, and keeps it for the end of the turn."""
+    """Keeps what is reported of a turn's requests for its end."""
 
-    __slots__ = ("_on_usage", "reported")
+    __slots__ = ("reported",)
 
-    def __init__(self, on_usage: OnUsage) -> None:
+    def __init__(self) -> None:
         self.reported: list[Reported] = []
-        self._on_usage = on_usage
 
-    def __call__(self, request: Request, usage: Usage) -> None:
-        """See `OnUsage`."""
-        self._on_usage(request, usage)
-        self.reported.append(Reported(request, usage, time.monotonic()))
+    def also(self, on_usage: OnUsage) -> OnUsage:
+        """Return an `OnUsage` that passes on what is reported, and keeps it."""
+
+        def reported(request: Request, usage: Usage) -> None:
+            on_usage(request, usage)
+            self.reported.append(Reported(request, usage, time.monotonic()))
+
+        return reported
 
 
 @dataclass(frozen=True, slots=True)

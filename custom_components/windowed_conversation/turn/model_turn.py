@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
-from itertools import count
+from itertools import chain, count
 import json
 import time
 
@@ -20,29 +20,50 @@ from ..providers.events import (
     Request,
     TextDelta,
     ToolCallDone,
+    ToolSchema,
     Usage,
 )
 from ..window import Message, Native, Role, ToolCall, Window
-from .budget import Budget, Shortfall, planned_policy, shortfall
+from .budget import Shortfall, left_behind, planned_policy, shortfall
 from .deadlines import Limits, without_silence
 from .errors import EmptyAnswer, RepeatedToolCall
-from .ports import OnUsage, Question, Reply, Spoken
+from .ports import Question, Reply, Spoken
 from .speech_filter import SpeechFilter
 
 # A call that is asked for this often with the same arguments will not come out differently.
 _SAME_CALL_LIMIT = 3
 
 
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why one of those who were asked did not answer; `agent` is its id."""
+
+    agent: str
+    error: ProviderError
+
+
 @dataclass(slots=True)
 class Progress:
-    """What happened so far, readable also when the turn fails. Times are in seconds on the monotonic clock."""
+    """What happened so far, readable also when the turn fails. Times are in seconds on the monotonic clock.
+
+    `usage_of` has the usage by the ids of the agents whose models were asked. `failures` are of those who were asked
+    before `answered_by`, the id of the agent that answered.
+    """
 
     usage: Usage = field(default_factory=Usage)
+    usage_of: dict[str, Usage] = field(default_factory=dict)
     requests: int = 0
     tool_calls: int = 0
     spoken: str = ""
     first_word: float | None = None
     shortfall: Shortfall | None = None
+    failures: list[Failure] = field(default_factory=list)
+    answered_by: str | None = None
+
+    def on_usage(self, agent: str, usage: Usage) -> None:
+        """Take note of what a request to an agent's model has cost."""
+        self.usage += usage
+        self.usage_of[agent] = self.usage_of.get(agent, Usage()) + usage
 
     def on_text(self, text: str, *, new_message: bool) -> None:
         """Take note of text that the user gets to hear."""
@@ -52,18 +73,16 @@ class Progress:
         self.spoken += f" {text}" if apart else text
 
 
-async def ask_model(
-    window: Window, question: Question, limits: Limits, reply: Reply, progress: Progress, *, on_usage: OnUsage
-) -> None:
-    """Bring the open exchange to an answer; raises `ProviderError` and `TurnError`."""
+async def ask_model(window: Window, question: Question, limits: Limits, reply: Reply, progress: Progress) -> None:
+    """Bring the open exchange to an answer by the question's model; raises `ProviderError` and `TurnError`."""
+    model = question.model
     seen: Counter[str] = Counter()
     for iteration in count():
         tools = question.tools if iteration < limits.tool_iterations else ()
-        _fit(window, question.budget, progress)
-        request = question.request(window.messages(exclude=question.left_out), tools)
-        answer = _Answer(request, question, progress, on_usage)
+        request = _request(window, question, tools, progress)
+        answer = _Answer(request, question, progress)
         progress.requests += 1
-        async with aclosing(question.provider.stream(request)) as events:
+        async with aclosing(model.provider.stream(request)) as events:
             deltas = answer.deltas(without_silence(events, limits.silence))
             async for message in reply.add(deltas):
                 window.add(answer.stamped(message))
@@ -73,11 +92,30 @@ async def ask_model(
         _stop_repetition(seen, answer.calls)
 
 
-def _fit(window: Window, budget: Budget, progress: Progress) -> None:
+def _request(window: Window, question: Question, tools: tuple[ToolSchema, ...], progress: Progress) -> Request:
+    messages = _fitting(window, question) if progress.failures else _trimmed(window, question, progress)
+    return question.request(messages, tools)
+
+
+def _trimmed(window: Window, question: Question, progress: Progress) -> tuple[Message, ...]:
     """Let go of history for which the model has no room; what is still too large is sent all the same, and noted."""
+    budget = question.model.budget
     window.set_policy(planned_policy(budget, window.stats().prefix_tokens))
     stats = window.stats()
     progress.shortfall = shortfall(budget, stats.prefix_tokens, stats.current_tokens) or progress.shortfall
+    return window.messages(exclude=question.left_out)
+
+
+def _fitting(window: Window, question: Question) -> tuple[Message, ...]:
+    """Return what another model has room for: the window is the agent's own model's and keeps what it has."""
+    stats, closed = window.stats(), window.exchanges()
+    room = planned_policy(question.model.budget, stats.prefix_tokens).history_tokens
+    gone = left_behind(closed, room - stats.current_tokens)
+    shown = [each for each in closed if each.number not in gone and question.left_out.isdisjoint(each.tags)]
+    messages = window.messages()
+    system = [message for message in messages[:1] if message.role is Role.SYSTEM]
+    newest = messages[len(system) + sum(len(exchange.messages) for exchange in closed) :]
+    return (*system, *chain.from_iterable(exchange.messages for exchange in shown), *newest)
 
 
 def _stop_repetition(seen: Counter[str], calls: list[ToolCall]) -> None:
@@ -93,15 +131,14 @@ class _Answer:
     An error does not break the reply off in the middle: what was said stands, and the error is raised after it.
     """
 
-    def __init__(self, request: Request, question: Question, progress: Progress, on_usage: OnUsage) -> None:
+    def __init__(self, request: Request, question: Question, progress: Progress) -> None:
         self.calls: list[ToolCall] = []
         self._request = request
-        self._provider = question.provider.name
+        self._model = question.model
         self._done = question.done
         self._native: Native | None = None
         self._reasoning_tokens = 0
         self._progress = progress
-        self._on_usage = on_usage
         self._text = False
         self._error: Exception | None = None
 
@@ -139,10 +176,10 @@ class _Answer:
                 return [event]
             case Usage():
                 self._reasoning_tokens += event.reasoning
-                self._progress.usage += event
-                self._on_usage(self._request, event)
+                self._progress.on_usage(self._model.agent, event)
+                self._model.on_usage(self._request, event)
             case Finished(residue=residue) if residue is not None:
-                self._native = Native(self._provider, self._request.model, residue, self._reasoning_tokens)
+                self._native = Native(self._model.provider.name, self._request.model, residue, self._reasoning_tokens)
         return []
 
     def _passed(self, delta: TextDelta | ReasoningDelta) -> Spoken:

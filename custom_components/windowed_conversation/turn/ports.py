@@ -1,12 +1,14 @@
 """What a turn needs of the world, as protocols. `bridge` fills them in with Home Assistant."""
 
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from ..providers.events import Provider, ReasoningDelta, Request, TextDelta, ToolCallDone, ToolSchema, Usage
+from ..providers.profile import UNKNOWN_MODEL, Effort, Profile
 from ..window import Message
 from .budget import Budget
+from .deadlines import Pause
 
 type Spoken = TextDelta | ReasoningDelta | ToolCallDone
 
@@ -27,26 +29,64 @@ class Reply(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Model:
+    """A model that may be asked: where, what is known about it, and what may be sent to it.
+
+    `agent` is the id of the agent whose model it is. `on_usage` is told what each request has cost, and `on_overflow`
+    the context size in tokens that a refusal showed the model to have. `pause` is shared by all who ask the provider.
+    """
+
+    agent: str
+    provider: Provider
+    name: str
+    budget: Budget
+    profile: Profile = UNKNOWN_MODEL
+    effort: Effort | None = None
+    temperature: float | None = None
+    pause: Pause = field(default_factory=Pause)
+    on_usage: OnUsage = lambda request, usage: None
+    on_overflow: Callable[[str, int], None] = lambda model, tokens: None
+
+
+class OtherAgent(Protocol):
+    """A conversation agent that is not ours; `agent` is its id."""
+
+    agent: str
+
+    async def answer(self) -> str:
+        """Return what it answers to the input; raises `ProviderError` where it has no answer."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
 class Question:
     """An input as the model gets it.
 
     `system` is the stable part, `prefix` the volatile context that is frozen before the user's words, and `done` what
-    is said when tools ran and the model found no words. `budget` is what may be sent, and exchanges with a
-    tag in `left_out` are not.
+    is said when tools ran and the model found no words. `others` are asked in their order when `model` fails before
+    its first word. Exchanges with a tag in `left_out` are not sent.
     """
 
-    provider: Provider
-    model: str
+    model: Model
     system: str
     prefix: str
     tools: tuple[ToolSchema, ...]
     done: str
-    budget: Budget
     left_out: frozenset[str] = frozenset()
+    others: tuple[Model | OtherAgent, ...] = ()
 
     def request(self, messages: tuple[Message, ...], tools: tuple[ToolSchema, ...]) -> Request:
         """Return the request of these messages; all requests of a conversation begin alike."""
-        return Request(self.model, messages, tools)
+        model = self.model
+        return Request(
+            model.name,
+            messages,
+            tools,
+            profile=model.profile,
+            cache_key=model.agent,
+            effort=model.effort,
+            temperature=model.temperature,
+        )
 
 
 class LocalAnswers(Protocol):

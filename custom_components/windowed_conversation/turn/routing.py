@@ -3,6 +3,15 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from ..providers.errors import (
+    AuthError,
+    BadStream,
+    ContextOverflow,
+    DeadlineExceeded,
+    ProviderError,
+    QuotaError,
+    RateLimited,
+)
 from ..window import Message, Role
 
 # Home Assistant's own rule for an answer that waits for another (`ChatLog.continue_conversation`): the question
@@ -39,6 +48,14 @@ class Reason(StrEnum):
     LLM_ONLY = "llm_only"
     LOCAL_ONLY = "local_only"
     TOO_LONG = "too_long_for_local"
+    # the agent's own model did not answer
+    AUTH_ERROR = "auth_error"
+    QUOTA_ERROR = "quota_error"
+    RATE_LIMITED = "rate_limited"
+    CONTEXT_OVERFLOW = "context_overflow"
+    UNAVAILABLE = "unavailable"
+    DEADLINE_EXCEEDED = "deadline_exceeded"
+    BAD_STREAM = "bad_stream"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +87,21 @@ def first_choice(routing: Routing, text: str, *, answers_question: bool) -> Deci
 def after_local_miss() -> Decision:
     """Return where an input goes that nothing local understood."""
     return Decision(Route.LLM, Reason.NO_LOCAL_MATCH)
+
+
+_FAILURES: dict[type[ProviderError], Reason] = {
+    AuthError: Reason.AUTH_ERROR,
+    QuotaError: Reason.QUOTA_ERROR,
+    RateLimited: Reason.RATE_LIMITED,
+    ContextOverflow: Reason.CONTEXT_OVERFLOW,
+    DeadlineExceeded: Reason.DEADLINE_EXCEEDED,
+    BadStream: Reason.BAD_STREAM,
+}
+
+
+def after_failure(error: ProviderError) -> Decision:
+    """Return why an input was answered by another than the agent's own model."""
+    return Decision(Route.FALLBACK, _FAILURES.get(type(error), Reason.UNAVAILABLE))
 
 
 def asks_back(last: Message | None, now: float) -> bool:

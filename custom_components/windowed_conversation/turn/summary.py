@@ -48,7 +48,7 @@ async def ask_for_summary(question: Question, passage: Passage, tokens: int, lim
 async def _answer(question: Question, messages: tuple[Message, ...], limits: Limits, on_usage: OnUsage) -> str:
     request = question.request(messages, question.tools)
     speech, text = SpeechFilter(), ""
-    async with aclosing(question.provider.stream(request)) as events:
+    async with aclosing(question.model.provider.stream(request)) as events:
         async for event in without_silence(events, limits.silence):
             match event:
                 case TextDelta():

@@ -4,23 +4,29 @@ A turn that fails leaves the window as it was before. Waiting for earlier turns 
 """
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 import time
 
 from ..providers.errors import DeadlineExceeded, ProviderError
 from ..providers.events import Usage
 from ..window import Message, Window
+from .asking import ask_in_order
 from .budget import Shortfall
 from .deadlines import Limits
 from .errors import LocalAnswerFailed, NothingSaid, TurnError
-from .model_turn import Progress, ask_model
-from .ports import LocalAnswers, ModelAccess, OnUsage, Reply
-from .routing import Decision, Route, Routing, after_local_miss, asks_back, first_choice
+from .model_turn import Failure, Progress
+from .ports import LocalAnswers, ModelAccess, Reply
+from .routing import Decision, Route, Routing, after_failure, after_local_miss, asks_back, first_choice
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a turn went. Times are in seconds from its start, `usage` is in tokens over all of its requests."""
+    """How a turn went. Times are in seconds from its start, `usage` is in tokens over all of its requests.
+
+    `usage_of` is the same by the ids of the agents whose models were asked. `answered_by` is the id of the one that
+    answered, `failures` are of those that were asked before it.
+    """
 
     decision: Decision
     duration: float
@@ -29,18 +35,20 @@ class Outcome:
     requests: int = 0
     tool_calls: int = 0
     usage: Usage = field(default_factory=Usage)
+    usage_of: Mapping[str, Usage] = field(default_factory=dict)
     shortfall: Shortfall | None = None
+    answered_by: str | None = None
+    failures: tuple[Failure, ...] = ()
     error: ProviderError | TurnError | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Ways:
-    """What may answer an input, where the answer goes, and who is told what a request has cost."""
+    """What may answer an input, and where the answer goes."""
 
     local: LocalAnswers
     model: ModelAccess
     reply: Reply
-    on_usage: OnUsage = lambda request, usage: None
 
 
 async def run_turn(window: Window, text: str, routing: Routing, ways: Ways, limits: Limits) -> Outcome:
@@ -59,6 +67,8 @@ async def run_turn(window: Window, text: str, routing: Routing, ways: Ways, limi
             decision = after_local_miss()
         if decision.route is Route.LLM:
             await _answer_by_model(window, text, ways, limits, progress)
+            if progress.failures:
+                decision = after_failure(progress.failures[0].error)
     except (ProviderError, TurnError) as err:
         error = err
     return Outcome(
@@ -69,7 +79,10 @@ async def run_turn(window: Window, text: str, routing: Routing, ways: Ways, limi
         requests=progress.requests,
         tool_calls=progress.tool_calls,
         usage=progress.usage,
+        usage_of=progress.usage_of,
         shortfall=progress.shortfall,
+        answered_by=progress.answered_by,
+        failures=tuple(progress.failures),
         error=error,
     )
 
@@ -83,16 +96,21 @@ async def _answer_locally(window: Window, text: str, local: LocalAnswers) -> boo
 
 
 async def _answer_by_model(window: Window, text: str, ways: Ways, limits: Limits, progress: Progress) -> None:
+    policy = window.policy
     try:
         async with asyncio.timeout(limits.turn):
             question = await ways.model.question()
             window.open(question.prefix + text)
             window.set_system(question.system)
             window.tag(f"route:{Route.LLM}")
-            await ask_model(window, question, limits, ways.reply, progress, on_usage=ways.on_usage)
+            await ask_in_order(window, question, limits, ways.reply, progress)
+            if progress.failures:
+                window.tag(f"route:{Route.FALLBACK}")
             window.close()
     except TimeoutError as err:
         raise DeadlineExceeded(f"no whole answer in {limits.turn:g} seconds") from err
     finally:
         if window.is_open:
+            # what was let go of for a model that did not answer comes back
+            window.set_policy(policy)
             window.abort()

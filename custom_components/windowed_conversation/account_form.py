@@ -1,0 +1,133 @@
+"""The fields of an account's form for each kind of account, and what is entered there as the data of the account.
+
+Trying what was entered, and in which order the forms come, is `config_flow`'s business.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from homeassistant.const import CONF_API_KEY, CONF_URL
+from homeassistant.data_entry_flow import section
+from homeassistant.helpers.selector import (
+    SelectSelector,
+    SelectSelectorConfig,
+    TextSelector,
+    TextSelectorConfig,
+    TextSelectorType,
+)
+import httpx2
+import probatio
+
+from .const import (
+    ANTHROPIC_URL,
+    CONF_API_VERSION,
+    CONF_FORMAT,
+    CONF_PROVIDER,
+    DEFAULT_FORMAT,
+    GEMINI_URL,
+    OPENAI_URL,
+    PROVIDER_ANTHROPIC,
+    PROVIDER_AZURE,
+    PROVIDER_GEMINI,
+    PROVIDER_OPENAI,
+    PROVIDER_OPENAI_CHAT,
+    OpenAIFormat,
+)
+
+_ADVANCED = "advanced"
+
+_URL_FIELD = TextSelector(TextSelectorConfig(type=TextSelectorType.URL))
+_KEY_FIELD = TextSelector(TextSelectorConfig(type=TextSelectorType.PASSWORD))
+_FORMAT_FIELD = SelectSelector(SelectSelectorConfig(options=list(OpenAIFormat), translation_key=CONF_FORMAT))
+
+
+@dataclass(frozen=True, slots=True)
+class AccountForm:
+    """What the form of one kind of account asks for.
+
+    `url` is the address that is suggested, and `title` the account's, the host's where there is none. `advanced` are
+    the fields that most people leave alone.
+    """
+
+    provider: str
+    url: str
+    title: str = ""
+    key_required: bool = True
+    advanced: tuple[str, ...] = ()
+
+    def schema(self, known: Mapping[str, Any], *, key_only: bool, key_known: bool) -> probatio.Schema:
+        """Return the fields, filled with what is known; the key is asked for again and never shown."""
+        key = probatio.Required if self.key_required and not key_known else probatio.Optional
+        fields: dict[Any, Any] = {key(CONF_API_KEY): _KEY_FIELD}
+        if not key_only:
+            address = {} if CONF_URL in self.advanced else self._field(CONF_URL, known)
+            fields = {**address, **fields, **self._advanced_section(known)}
+        return probatio.Schema(fields)
+
+    def entered(self, user_input: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the account's data after a form: what was known and not asked for stays, what was emptied goes."""
+        advanced = user_input.get(_ADVANCED)
+        kept = known if advanced is None else {name: known[name] for name in known.keys() - {*self.advanced}}
+        flat = {**kept, **user_input, **(advanced or {}), CONF_PROVIDER: self.provider}
+        flat.pop(_ADVANCED, None)
+        texts = {name: value.strip() if isinstance(value, str) else value for name, value in flat.items()}
+        return {name: value for name, value in texts.items() if value or name == CONF_URL}
+
+    def _field(self, name: str, known: Mapping[str, Any]) -> dict[Any, Any]:
+        match name:
+            case "url":
+                suggested = {"suggested_value": known.get(CONF_URL, self.url)}
+                return {probatio.Required(CONF_URL, description=suggested): _URL_FIELD}
+            case "format":
+                return {probatio.Required(CONF_FORMAT, default=known.get(CONF_FORMAT, DEFAULT_FORMAT)): _FORMAT_FIELD}
+            case _:
+                return {probatio.Optional(name, description={"suggested_value": known.get(name)}): TextSelector()}
+
+    def _advanced_section(self, known: Mapping[str, Any]) -> dict[Any, Any]:
+        if not self.advanced:
+            return {}
+        fields: dict[Any, Any] = {}
+        for name in self.advanced:
+            fields |= self._field(name, known)
+        return {probatio.Required(_ADVANCED): section(probatio.Schema(fields), {"collapsed": True})}
+
+
+ACCOUNT_FORMS = {
+    form.provider: form
+    for form in (
+        AccountForm(PROVIDER_OPENAI, OPENAI_URL, "OpenAI", advanced=(CONF_URL, CONF_FORMAT)),
+        AccountForm(PROVIDER_AZURE, "", advanced=(CONF_FORMAT, CONF_API_VERSION)),
+        AccountForm(PROVIDER_GEMINI, GEMINI_URL, "Google Gemini", advanced=(CONF_URL,)),
+        AccountForm(PROVIDER_ANTHROPIC, ANTHROPIC_URL, "Anthropic", advanced=(CONF_URL,)),
+        AccountForm(PROVIDER_OPENAI_CHAT, OPENAI_URL, key_required=False),
+    )
+}
+
+
+def plain_address(url: str) -> str | None:
+    """Return the URL in its plain form, None where it is none."""
+    url = url.strip().rstrip("/")
+    try:
+        parts = urlsplit(url)
+        valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        # the client's own rules for host names are stricter
+        httpx2.URL(url)
+    except ValueError, httpx2.InvalidURL:
+        return None
+    return url if valid and not any(char.isspace() for char in url) else None
+
+
+def account_title(form: AccountForm, account: Mapping[str, Any]) -> str:
+    """Return what an account is called: its vendor, and the host where that is not the vendor's own."""
+    url: str = account[CONF_URL]
+    host = urlsplit(url).netloc.rpartition("@")[2]
+    if not form.title:
+        return host
+    return form.title if url == form.url else f"{form.title} ({host})"
+
+
+def account_form(account: Mapping[str, Any]) -> AccountForm | None:
+    """Return the form of an account that exists, None for one without a model."""
+    return ACCOUNT_FORMS.get(account[CONF_PROVIDER])

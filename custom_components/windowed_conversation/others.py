@@ -1,0 +1,61 @@
+"""Who else may answer for an agent: other agents of ours by their models, any other conversation entity as a whole.
+
+When they are asked is `turn.asking`'s business.
+"""
+
+from collections.abc import Iterator
+
+from homeassistant.components.conversation import ConversationInput
+from homeassistant.config_entries import ConfigEntryState
+from homeassistant.core import HomeAssistant, callback
+from homeassistant.helpers import entity_registry as er
+
+from .agent import Account, Agent
+from .bridge.other_agents import EntityAgent
+from .const import DOMAIN
+from .providers.errors import AuthError
+from .turn.ports import Model, OtherAgent
+from .turn.turn import Outcome
+
+
+@callback
+def async_others(
+    hass: HomeAssistant, entity_ids: tuple[str, ...], own_entity_id: str, user_input: ConversationInput
+) -> tuple[Model | OtherAgent, ...]:
+    """Return those that may answer now, in the order that the user gave them; those that are away are left out."""
+    others: list[Model | OtherAgent] = []
+    for entity_id in entity_ids:
+        if entity_id == own_entity_id:
+            continue
+        entity = er.async_get(hass).async_get(entity_id)
+        if entity is None or entity.platform != DOMAIN:
+            if hass.states.get(entity_id) is not None:
+                others.append(EntityAgent(hass, entity_id, user_input))
+            continue
+        agent = async_find_agent(hass, entity.config_subentry_id or "")
+        if agent is not None and agent.model is not None:
+            others.append(agent.model)
+    return tuple(others)
+
+
+@callback
+def async_find_agent(hass: HomeAssistant, agent_id: str) -> Agent | None:
+    """Return an agent of ours, None while its account is not set up."""
+    return next((account.runtime_data.agents[agent_id] for account in _accounts(hass, agent_id)), None)
+
+
+@callback
+def async_renew_keys(hass: HomeAssistant, agent_id: str, outcome: Outcome) -> None:
+    """Ask the user for another key of each account whose key was refused in a turn."""
+    refused = {failure.agent for failure in outcome.failures if isinstance(failure.error, AuthError)}
+    if isinstance(outcome.error, AuthError):
+        refused.add(agent_id)
+    for each in refused:
+        for account in _accounts(hass, each):
+            account.async_start_reauth(hass)
+
+
+def _accounts(hass: HomeAssistant, agent_id: str) -> Iterator[Account]:
+    for account in hass.config_entries.async_entries(DOMAIN):
+        if agent_id in account.subentries and account.state is ConfigEntryState.LOADED:
+            yield account

@@ -1,0 +1,298 @@
+"""Who is asked next when a model does not answer, and who is not."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+from custom_components.windowed_conversation.providers.errors import (
+    BadRequest,
+    ContextOverflow,
+    ProviderError,
+    RateLimited,
+    Refused,
+    Unavailable,
+)
+from custom_components.windowed_conversation.turn.budget import Budget
+from custom_components.windowed_conversation.turn.deadlines import Pause
+from custom_components.windowed_conversation.turn.ports import Model, Question
+from custom_components.windowed_conversation.turn.routing import Decision, Reason, Route
+from custom_components.windowed_conversation.window import Window, WindowPolicy
+from demo.model_server import ModelServer
+from tests.providers.test_connections import until
+
+from .conftest import Take, provider
+from .world import Ear, Home
+
+
+@dataclass
+class Elsewhere:
+    """An `OtherAgent`: an answer, or an error."""
+
+    outcome: str | Exception
+    agent: str = "conversation.elsewhere"
+
+    async def answer(self) -> str:
+        """See `OtherAgent.answer`."""
+        if isinstance(self.outcome, Exception):
+            raise self.outcome
+        return self.outcome
+
+
+@pytest.fixture
+async def second_server(socket_enabled: None) -> AsyncIterator[ModelServer]:
+    async with ModelServer(strict=True) as server:
+        yield server
+
+
+@pytest.fixture
+def second(http_client: Any, second_server: ModelServer) -> Model:
+    return Model("second", provider(http_client, second_server.url), "scripted", Budget(WindowPolicy()))
+
+
+@pytest.fixture
+def chain(question: Question, second: Model) -> Question:
+    return replace(question, others=(second,))
+
+
+HANDS_OVER = {
+    "401": Reason.AUTH_ERROR,
+    "429": Reason.RATE_LIMITED,
+    "quota": Reason.QUOTA_ERROR,
+    "500": Reason.UNAVAILABLE,
+    "context_overflow": Reason.CONTEXT_OVERFLOW,
+    "cut_before_headers": Reason.UNAVAILABLE,
+    "no_answer": Reason.DEADLINE_EXCEEDED,
+    "malformed_event": Reason.BAD_STREAM,
+}
+
+
+@pytest.mark.parametrize(("fault", "reason"), HANDS_OVER.items())
+async def test_next_model_answers_for_one_that_fails(
+    fault: str, reason: Reason, take: Take, chain: Question, model_server: ModelServer
+) -> None:
+    model_server.fault(fault, after_words=0)
+
+    outcome = await take("my name is Ada", asked=chain, silence=0.3)
+
+    assert outcome.spoken == "Nice to meet you, Ada."
+    assert outcome.decision == Decision(Route.FALLBACK, reason)
+    assert (outcome.answered_by, [failure.agent for failure in outcome.failures]) == ("second", ["own"])
+
+
+async def test_answer_of_another_is_kept_like_any(
+    take: Take, chain: Question, window: Window, model_server: ModelServer
+) -> None:
+    model_server.fault("500", 1)
+    await take("my name is Ada", asked=chain)
+
+    assert (await take("what is my name?", asked=chain)).spoken == "Your name is Ada."
+    assert "route:fallback" in window.exchanges()[0].tags
+    assert "route:fallback" not in window.exchanges()[1].tags
+
+
+@pytest.mark.parametrize(("fault", "error"), [("400", BadRequest), ("content_filter", Refused)])
+async def test_what_another_would_only_repeat_is_told(
+    fault: str, error: type[ProviderError], take: Take, chain: Question, model_server: ModelServer
+) -> None:
+    model_server.fault(fault, after_words=0)
+
+    outcome = await take("my name is Ada", asked=chain)
+
+    assert isinstance(outcome.error, error)
+    assert outcome.failures == ()
+
+
+async def test_nobody_else_is_asked_after_the_first_word(
+    take: Take, chain: Question, model_server: ModelServer, second_server: ModelServer
+) -> None:
+    model_server.fault("cut_mid_stream")
+
+    outcome = await take("tell me a story about the sea", asked=chain)
+
+    assert isinstance(outcome.error, Unavailable)
+    assert outcome.spoken
+    assert second_server.requests == []
+
+
+async def test_tools_that_ran_are_not_run_again(
+    take: Take, chain: Question, ear: Ear, home: Home, model_server: ModelServer
+) -> None:
+    model_server.change(delay=0.05)
+    talking = asyncio.create_task(take("switch on the kitchen light", asked=chain))
+    await until(lambda: home.ran != [])
+    model_server.fault("500")
+
+    outcome = await talking
+
+    assert home.ran == ["on kitchen light"]
+    assert outcome.answered_by == "second"
+
+
+async def test_smaller_model_is_sent_what_it_can_read(
+    take: Take, chain: Question, second: Model, model_server: ModelServer, second_server: ModelServer
+) -> None:
+    for number in range(8):
+        await take(f"remember that the number {number} is lucky", asked=chain)
+    small = replace(second, budget=Budget(WindowPolicy(), context_tokens=300, reply_tokens=50))
+    model_server.fault("500")
+
+    outcome = await take("hello", asked=replace(chain, others=(small,)))
+
+    assert outcome.error is None
+    assert len(second_server.requests[-1].body["messages"]) < len(model_server.requests[-1].body["messages"])
+
+
+async def test_small_model_that_helps_out_costs_no_history(
+    take: Take, chain: Question, second: Model, window: Window, model_server: ModelServer
+) -> None:
+    for number in range(8):
+        await take(f"remember that the number {number} is lucky", asked=chain)
+    small = replace(second, budget=Budget(WindowPolicy(), context_tokens=300, reply_tokens=50))
+    model_server.fault("500", 1)
+
+    await take("hello", asked=replace(chain, others=(small,)))
+
+    assert window.stats().exchange_count == 9
+    assert window.stats().evicted_messages == 0
+
+
+async def test_last_error_is_told_when_nobody_answers(
+    take: Take, chain: Question, window: Window, model_server: ModelServer, second_server: ModelServer
+) -> None:
+    model_server.fault("500")
+    second_server.fault("429")
+
+    outcome = await take("hello", asked=chain)
+
+    assert isinstance(outcome.error, RateLimited)
+    assert window.exchanges() == ()
+
+
+async def test_agent_of_another_integration_may_answer(
+    take: Take, question: Question, ear: Ear, window: Window, model_server: ModelServer
+) -> None:
+    model_server.fault("500")
+
+    outcome = await take("hello", asked=replace(question, others=(Elsewhere("Good day."),)))
+
+    assert (outcome.spoken, ear.text, outcome.answered_by) == ("Good day.", "Good day.", "conversation.elsewhere")
+    assert [message.content for message in window.messages()][-1] == "Good day."
+
+
+async def test_agent_of_another_integration_may_fail(
+    take: Take, question: Question, second: Model, model_server: ModelServer
+) -> None:
+    model_server.fault("500")
+
+    outcome = await take("my name is Ada", asked=replace(question, others=(Elsewhere(Unavailable("gone")), second)))
+
+    assert outcome.answered_by == "second"
+    assert [failure.agent for failure in outcome.failures] == ["own", "conversation.elsewhere"]
+
+
+async def test_short_pause_is_waited_for_where_nobody_else_is(take: Take, model_server: ModelServer) -> None:
+    model_server.fault("429", 1, retry_after=1)
+
+    outcome = await take("my name is Ada", silence=5.0)
+
+    assert outcome.spoken == "Nice to meet you, Ada."
+    assert len(model_server.requests) == 2
+
+
+async def test_provider_is_left_alone_for_as_long_as_it_asked(take: Take, model_server: ModelServer) -> None:
+    model_server.fault("429", 1, retry_after=60)
+    await take("hello")
+
+    outcome = await take("hello")
+
+    assert isinstance(outcome.error, RateLimited)
+    assert 50 < (outcome.error.retry_after or 0) <= 60
+    assert len(model_server.requests) == 1
+
+
+async def test_other_is_asked_at_once_while_a_provider_is_left_alone(
+    take: Take, chain: Question, model_server: ModelServer
+) -> None:
+    model_server.fault("429", 1, retry_after=60)
+    await take("hello", asked=chain)
+
+    outcome = await take("my name is Ada", asked=chain)
+
+    assert outcome.answered_by == "second"
+    assert len(model_server.requests) == 1
+
+
+def test_pause_never_gets_shorter() -> None:
+    now = [100.0]
+    pause = Pause(lambda: now[0])
+    pause.begin(30)
+    pause.begin(5)
+    now[0] = 110.0
+
+    assert pause.seconds_left == 20
+
+
+@pytest.fixture
+async def long_talk(take: Take) -> None:
+    for number in range(12):
+        await take(f"remember that the number {number} is lucky")
+
+
+async def test_request_that_was_too_long_is_sent_again_with_less(
+    long_talk: None, take: Take, model_server: ModelServer
+) -> None:
+    model_server.fault("context_overflow", 1)
+
+    outcome = await take("my name is Ada")
+
+    refused, accepted = model_server.requests[-2:]
+    assert outcome.spoken == "Nice to meet you, Ada."
+    assert len(accepted.body["messages"]) < len(refused.body["messages"])
+
+
+async def test_size_that_the_refusal_shows_is_told(
+    long_talk: None, take: Take, question: Question, model_server: ModelServer
+) -> None:
+    told = list[tuple[str, int]]()
+    model = replace(question.model, on_overflow=lambda name, tokens: told.append((name, tokens)))
+    model_server.fault("context_overflow", 1)
+
+    await take("my name is Ada", asked=replace(question, model=model))
+
+    ((name, tokens),) = told
+    assert name == "scripted"
+    assert 0 < tokens < 1000
+
+
+async def test_user_is_told_when_less_is_still_too_long(long_talk: None, take: Take, model_server: ModelServer) -> None:
+    model_server.fault("context_overflow")
+    before = len(model_server.requests)
+
+    outcome = await take("my name is Ada")
+
+    assert isinstance(outcome.error, ContextOverflow)
+    assert len(model_server.requests) == before + 2
+
+
+async def test_window_is_as_before_after_a_turn_that_nobody_answered(
+    long_talk: None, take: Take, window: Window, model_server: ModelServer
+) -> None:
+    before = window.exchanges()
+    model_server.fault("500")
+
+    await take("my name is Ada")
+
+    assert window.exchanges() == before
+
+
+async def test_whole_turn_has_one_deadline(take: Take, chain: Question, model_server: ModelServer) -> None:
+    model_server.fault("no_answer")
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+
+    await take("hello", asked=chain, silence=5.0, turn=0.3)
+
+    assert loop.time() - began < 5.0
