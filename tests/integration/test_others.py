@@ -1,0 +1,136 @@
+"""Who answers in a real Home Assistant when an agent's model does not: its other choices, in their order."""
+
+from collections.abc import AsyncIterator
+
+from homeassistant.config_entries import SOURCE_REAUTH
+from homeassistant.const import CONF_URL
+from homeassistant.core import HomeAssistant
+import pytest
+from pytest_homeassistant_custom_component.common import MockConfigEntry, async_capture_events
+
+from custom_components.windowed_conversation.const import CONF_CONTEXT_TOKENS, CONF_OTHERS, CONF_ROUTING, DOMAIN
+from demo.model_server import ModelServer
+
+from .conftest import Say, SetUp, speech
+
+HOME_ASSISTANT = "conversation.home_assistant"
+# The agent that is set up first gets the plain name.
+SECOND = "conversation.ada_2"
+
+
+@pytest.fixture
+async def second_server(socket_enabled: None) -> AsyncIterator[ModelServer]:
+    async with ModelServer(strict=True) as server:
+        yield server
+
+
+@pytest.fixture
+async def both(set_up: SetUp, second_server: ModelServer) -> MockConfigEntry:
+    """Return the account of the first agent, which hands over to the second one, on a server of its own."""
+    first = await set_up(**{CONF_OTHERS: [SECOND], CONF_ROUTING: "llm_only"})
+    await set_up(account={CONF_URL: second_server.url}, **{CONF_ROUTING: "llm_only"})
+    second_server.log.clear()
+    return first
+
+
+async def test_another_agent_of_ours_answers_with_its_model(
+    both: MockConfigEntry, say: Say, model_server: ModelServer, second_server: ModelServer
+) -> None:
+    model_server.fault("500")
+
+    result = await say("my name is Grace")
+
+    assert speech(result) == "Nice to meet you, Grace."
+    assert len(second_server.requests) == 1
+
+
+async def test_conversation_goes_on_with_what_another_agent_answered(
+    both: MockConfigEntry, say: Say, model_server: ModelServer
+) -> None:
+    model_server.fault("500", 1)
+    await say("my name is Grace")
+
+    assert speech(await say("what is my name?")) == "Your name is Grace."
+
+
+async def test_other_agent_may_act_on_the_home(
+    home: HomeAssistant, both: MockConfigEntry, say: Say, model_server: ModelServer
+) -> None:
+    model_server.fault("500")
+
+    await say("I would like the kitchen light switched on")
+
+    state = home.states.get("input_boolean.kitchen")
+    assert state is not None
+    assert state.state == "on"
+
+
+async def test_agent_of_another_integration_answers_as_a_whole(
+    home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer
+) -> None:
+    await set_up(**{CONF_OTHERS: [HOME_ASSISTANT], CONF_ROUTING: "llm_only"})
+    model_server.fault("500")
+
+    result = await say("turn on the kitchen light")
+
+    assert speech(result) == "Turned on the switch"
+
+
+async def test_agent_of_another_integration_that_has_no_answer_is_no_help(
+    set_up: SetUp, say: Say, model_server: ModelServer
+) -> None:
+    await set_up(**{CONF_OTHERS: [HOME_ASSISTANT], CONF_ROUTING: "llm_only"})
+    model_server.fault("500")
+
+    result = await say("my name is Grace")
+
+    assert result.response.error_code is not None
+
+
+@pytest.mark.parametrize("gone", ["conversation.nobody", "conversation.ada"])
+async def test_agent_that_is_not_there_is_passed_over(
+    gone: str, set_up: SetUp, second_server: ModelServer, say: Say, model_server: ModelServer
+) -> None:
+    await set_up(**{CONF_OTHERS: [gone, SECOND], CONF_ROUTING: "llm_only"})
+    await set_up(account={CONF_URL: second_server.url})
+    model_server.fault("500")
+
+    assert speech(await say("my name is Grace")) == "Nice to meet you, Grace."
+
+
+async def test_refused_key_of_the_first_is_asked_for_again(
+    home: HomeAssistant, both: MockConfigEntry, say: Say, model_server: ModelServer
+) -> None:
+    model_server.fault("401")
+
+    assert speech(await say("my name is Grace")) == "Nice to meet you, Grace."
+
+    (flow,) = home.config_entries.flow.async_progress_by_handler(DOMAIN)
+    assert flow["context"]["source"] == SOURCE_REAUTH
+    assert flow["context"]["entry_id"] == both.entry_id
+
+
+async def test_route_tells_that_another_answered(
+    home: HomeAssistant, both: MockConfigEntry, say: Say, model_server: ModelServer
+) -> None:
+    events = async_capture_events(home, f"{DOMAIN}_turn")
+    model_server.fault("429")
+
+    await say("my name is Grace")
+
+    assert (events[-1].data["route"], events[-1].data["reason"]) == ("fallback", "rate_limited")
+
+
+async def test_size_that_a_refusal_showed_is_remembered_over_a_reload(
+    home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer
+) -> None:
+    entry = await set_up(**{CONF_CONTEXT_TOKENS: 50_000, CONF_ROUTING: "llm_only"})
+    for number in range(8):
+        await say(f"remember that the number {number} is lucky")
+    model_server.fault("context_overflow", 1)
+    await say("my name is Grace")
+
+    await home.config_entries.async_reload(entry.entry_id)
+
+    (agent,) = entry.runtime_data.agents.values()
+    assert agent.model.budget.context_tokens < 50_000
