@@ -9,6 +9,7 @@ from custom_components.windowed_conversation.providers.errors import (
     ContextOverflow,
     DeadlineExceeded,
     Incomplete,
+    ModelNotFound,
     ProviderError,
     QuotaError,
     RateLimited,
@@ -25,7 +26,7 @@ ERRORS: dict[str, type[ProviderError]] = {
     "400": BadRequest,
     "401": AuthError,
     "403": AuthError,
-    "404": BadRequest,
+    "404": ModelNotFound,
     "413": ContextOverflow,
     "422": BadRequest,
     "429": RateLimited,
@@ -74,7 +75,7 @@ def test_every_fault_of_the_server_is_in_a_table() -> None:
 
 
 def test_every_error_of_the_tree_has_a_fault() -> None:
-    assert {*ERRORS.values(), DeadlineExceeded} == set(ProviderError.__subclasses__())
+    assert {*ERRORS.values(), DeadlineExceeded} == {ModelNotFound, *ProviderError.__subclasses__()}
 
 
 @over_either_client

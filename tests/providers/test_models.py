@@ -8,8 +8,8 @@ import pytest
 
 from custom_components.windowed_conversation.providers.errors import (
     AuthError,
-    BadRequest,
     BadStream,
+    ModelNotFound,
     ProviderError,
     RateLimited,
     Unavailable,
@@ -45,7 +45,7 @@ async def test_key_is_sent(connect: Connect, model_server: ModelServer) -> None:
     [
         ("401", AuthError),
         ("403", AuthError),
-        ("404", BadRequest),
+        ("404", ModelNotFound),
         ("429", RateLimited),
         ("500", Unavailable),
         ("html", Unavailable),

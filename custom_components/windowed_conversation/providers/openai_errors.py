@@ -15,6 +15,7 @@ from .errors import (
     BadStream,
     ContextOverflow,
     DeadlineExceeded,
+    ModelNotFound,
     ProviderError,
     QuotaError,
     RateLimited,
@@ -25,6 +26,8 @@ from .http_errors import error_of_status, retry_after, transport_errors
 
 # Codes of error bodies, of errors in the stream, and of failed responses (openai/types/responses/response_error.py).
 _BY_CODE: dict[str, type[ProviderError]] = {
+    "DeploymentNotFound": ModelNotFound,
+    "NotFoundError": ModelNotFound,
     "billing_hard_limit_reached": QuotaError,
     "billing_not_active": QuotaError,
     "bio_policy": Refused,
@@ -46,6 +49,8 @@ _BY_CODE: dict[str, type[ProviderError]] = {
     "invalid_image_mode": BadRequest,
     "invalid_prompt": Refused,
     "misalignment_policy_violation": Refused,
+    "model_not_found": ModelNotFound,
+    "not_found_error": ModelNotFound,
     "rate_limit_exceeded": RateLimited,
     "server_error": Unavailable,
     "unsupported_image_media_type": BadRequest,
@@ -93,7 +98,7 @@ def known_code(*codes: object) -> str:
 
 
 def _from_status(err: openai.APIStatusError) -> ProviderError:
-    # llama.cpp puts its code where the type belongs
+    # llama.cpp and vLLM put their code where the type belongs
     status, code = err.status_code, known_code(err.code, err.type)
     message = f"status {status}, code {code or 'none'}"
     return _error(_BY_CODE.get(code) or error_of_status(status), message, code, _delay(err.response.headers))

@@ -10,6 +10,7 @@ from custom_components.windowed_conversation.providers.errors import (
     BadRequest,
     ContextOverflow,
     DeadlineExceeded,
+    ModelNotFound,
     ProviderError,
     QuotaError,
     RateLimited,
@@ -31,7 +32,7 @@ STATUSES: dict[int, type[ProviderError]] = {
     401: AuthError,
     402: QuotaError,
     403: AuthError,
-    404: BadRequest,
+    404: ModelNotFound,
     413: ContextOverflow,
     429: RateLimited,
     500: Unavailable,
@@ -39,12 +40,20 @@ STATUSES: dict[int, type[ProviderError]] = {
     504: DeadlineExceeded,
     529: Unavailable,
 }
+# Where the body does not say what is meant.
+WITHOUT_A_BODY: dict[int, type[ProviderError]] = {
+    301: BadRequest,
+    404: BadRequest,
+    408: DeadlineExceeded,
+    504: Unavailable,
+    599: Unavailable,
+}
 TYPES: dict[str, type[ProviderError]] = {
     "api_error": Unavailable,
     "authentication_error": AuthError,
     "billing_error": QuotaError,
     "invalid_request_error": BadRequest,
-    "not_found_error": BadRequest,
+    "not_found_error": ModelNotFound,
     "overloaded_error": Unavailable,
     "permission_error": AuthError,
     "rate_limit_error": RateLimited,
@@ -79,9 +88,7 @@ async def test_refused_request_becomes_an_error_of_ours(status: int, kind: type[
     assert type(await failed(status, AnthropicWire().error_body(status))) is kind
 
 
-@pytest.mark.parametrize(
-    ("status", "kind"), {**STATUSES, 301: BadRequest, 408: DeadlineExceeded, 504: Unavailable, 599: Unavailable}.items()
-)
+@pytest.mark.parametrize(("status", "kind"), {**STATUSES, **WITHOUT_A_BODY}.items())
 @pytest.mark.parametrize(
     "body",
     [b"", b"<html>not here</html>", b"[]", {"error": "a text"}, {"error": {"type": ["odd"], "details": 5}}],
@@ -157,7 +164,7 @@ async def test_size_of_uncounted_messages_and_tools_is_estimated(failed) -> None
     assert type(caught) is ContextOverflow
 
 
-@pytest.mark.parametrize(("status", "kind"), [(404, "not_found_error"), (400, "a_type_of_next_year"), (400, "")])
+@pytest.mark.parametrize(("status", "kind"), [(404, "a_type_of_next_year"), (400, "a_type_of_next_year"), (400, "")])
 async def test_full_context_excuses_nothing_else(status: int, kind: str, failed) -> None:
     history = Message.user("said before", tokens=5000)
 
