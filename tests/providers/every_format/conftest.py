@@ -2,7 +2,9 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from contextlib import ExitStack, suppress
 from importlib import import_module
+import socket
 from typing import Any
 
 import pytest
@@ -43,6 +45,30 @@ async def unused_port(socket_enabled: None) -> int:
     server.close()
     await server.wait_closed()
     return port
+
+
+@pytest.fixture
+async def full_port(socket_enabled: None) -> AsyncIterator[int]:
+    """Return a port whose queue of connections is full: a connection to it is neither taken nor refused."""
+    loop = asyncio.get_running_loop()
+    with ExitStack() as sockets:
+        listening = sockets.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
+        with suppress(TimeoutError):
+            async with asyncio.timeout(0.1):
+                while True:
+                    waiting = sockets.enter_context(socket.socket())
+                    waiting.setblocking(False)
+                    await loop.sock_connect(waiting, listening.getsockname())
+        yield listening.getsockname()[1]
+
+
+@pytest.fixture
+async def silent_port(socket_enabled: None) -> AsyncIterator[int]:
+    """Return a port where every connection is taken and nothing is ever said."""
+    loop = asyncio.get_running_loop()
+    async with await loop.create_server(asyncio.Protocol, "127.0.0.1", 0) as server:
+        yield server.sockets[0].getsockname()[1]
+        server.close_clients()
 
 
 @pytest.fixture

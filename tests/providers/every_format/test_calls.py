@@ -65,6 +65,29 @@ async def test_interleaved_calls_are_not_mixed_up(wire: Wire, ask_wire: AskWire,
     assert sorted(heard.called) == [("first", {"n": 1}), ("second", {"n": 2}), ("third", {"n": 3})]
 
 
+async def test_calls_out_of_order_are_not_mixed_up(wire: Wire, ask_wire: AskWire, byte_server: ByteServer) -> None:
+    byte_server.reply(*wire.answer(Calls(THREE.calls, order=(2, 0, 1))))
+
+    heard = await Heard().listen(ask_wire())
+
+    assert sorted(heard.called) == [("first", {"n": 1}), ("second", {"n": 2}), ("third", {"n": 3})]
+
+
+@pytest.mark.parametrize("ids", [("", "call_b"), ("call_a", "")])
+@pytest.mark.parametrize("interleaved", [False, True])
+async def test_call_may_have_an_empty_id_beside_one_with_an_id(
+    ids: tuple[str, str], interleaved: bool, wire: Wire, ask_wire: AskWire, byte_server: ByteServer
+) -> None:
+    calls = tuple(Call(id_, "act", ('{"n"', f": {n}}}")) for n, id_ in enumerate(ids))
+    byte_server.reply(*wire.answer(Calls(calls, interleaved)))
+
+    heard = await Heard().listen(ask_wire())
+
+    assert sorted(call.arguments["n"] for call in heard.calls) == [0, 1]
+    assert len(set(filter(None, heard.ids))) == 2
+    assert set(filter(None, ids)) <= set(heard.ids)
+
+
 @pytest.mark.parametrize("written", ["", "call_a"])
 async def test_ids_are_different_whatever_the_server_sends(
     written: str, wire: Wire, ask_wire: AskWire, byte_server: ByteServer

@@ -220,6 +220,20 @@ async def test_silence_is_told_apart_from_an_end(
     assert isinstance(await failure(provider.stream(Request("model", (Message.user("hello"),)))), DeadlineExceeded)
 
 
+@over_either_client
+async def test_server_that_takes_no_connection_is_told(wire: Wire, http_client: Any, full_port: int) -> None:
+    provider = wire.connect(f"http://127.0.0.1:{full_port}", http_client, timeout=0.2)
+
+    assert isinstance(await failure(provider.stream(Request("model", (Message.user("hello"),)))), DeadlineExceeded)
+
+
+@over_either_client
+async def test_server_that_sends_no_headers_is_told(wire: Wire, http_client: Any, silent_port: int) -> None:
+    provider = wire.connect(f"http://127.0.0.1:{silent_port}", http_client, timeout=0.2)
+
+    assert isinstance(await failure(provider.stream(Request("model", (Message.user("hello"),)))), DeadlineExceeded)
+
+
 async def test_usage_is_in_the_same_terms_everywhere(wire: Wire, ask_wire: AskWire, byte_server: ByteServer) -> None:
     byte_server.reply(*wire.answer(Text(("yes",)), usage=Usage(input=1000, cached=600, output=50)))
 
@@ -244,6 +258,20 @@ async def test_answer_without_usage_is_whole(wire: Wire, ask_wire: AskWire, byte
 
     assert heard.text == "yes"
     assert heard.finished != []
+
+
+@pytest.mark.parametrize(("place", "output"), [(1, 7), (2, 7), (-1, 50)])
+async def test_usage_that_is_told_twice_counts_once(
+    place: int, output: int, wire: Wire, ask_wire: AskWire, byte_server: ByteServer
+) -> None:
+    events = wire.answer(Text(("yes", "sir")), usage=Usage(input=1000, cached=600, output=50))
+    events.insert(place, wire.usage_event(Usage(input=1000, cached=600, output=output)))
+    byte_server.reply(*events)
+
+    heard = await Heard().listen(ask_wire())
+
+    assert heard.text == "yessir"
+    assert [(usage.input, usage.cached, usage.output) for usage in heard.usages] == [(1000, 600, 50)]
 
 
 @over_either_client

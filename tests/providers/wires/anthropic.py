@@ -128,6 +128,10 @@ class AnthropicWire:
     def unknown_event(self) -> bytes:
         return event({"type": "a_type_of_next_year", "index": 0, "message": {"content": "?"}})
 
+    def usage_event(self, usage: Usage) -> bytes:
+        _, ended = _figures(usage)
+        return message_delta(None, **ended)
+
     def error_event(self) -> bytes:
         return event(error("overloaded_error"))
 
@@ -169,11 +173,9 @@ def _blocks(part: Part, indexes: Iterator[int]) -> list[bytes]:
             return text_block(next(indexes), *pieces)
         case Reasoning(pieces):
             return thinking_block(next(indexes), *pieces)
-        case Calls(calls, interleaved=False):
-            return [each for call in calls for each in _call(call, next(indexes))]
-        case Calls(calls):
-            written = [_call(call, next(indexes)) for call in calls]
-            return [each for row in _by_turns(written) for each in row]
+        case Calls(calls, interleaved):
+            written = part.ordered([_call(call, next(indexes)) for call in calls])
+            return [each for row in (_by_turns(written) if interleaved else written) for each in row]
 
 
 def _call(call: Call, index: int) -> list[bytes]:

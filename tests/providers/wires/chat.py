@@ -95,6 +95,10 @@ class ChatWire:
         """See `Wire.unknown_event`."""
         return event({**_chunk_fields(), "object": "chat.completion.weather", "weather": {"sunny": True}})
 
+    def usage_event(self, usage: Usage) -> bytes:
+        """See `Wire.usage_event`."""
+        return usage_chunk(usage)
+
     def error_event(self) -> bytes:
         """See `Wire.error_event`."""
         return event(error(None, "server_error"))
@@ -133,7 +137,7 @@ def _deltas(part: Part, calls_before: int) -> Iterator[bytes]:
         case Reasoning(pieces):
             yield from (chunk({"reasoning_content": piece}) for piece in pieces)
         case Calls(calls, interleaved):
-            rows = [list(_call_deltas(call, calls_before + at)) for at, call in enumerate(calls)]
+            rows = part.ordered([list(_call_deltas(call, calls_before + at)) for at, call in enumerate(calls)])
             mixed = [each for column in zip_longest(*rows) for each in column if each]
             yield from mixed if interleaved else [each for row in rows for each in row]
 

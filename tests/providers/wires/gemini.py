@@ -99,6 +99,9 @@ class GeminiWire:
     def unknown_event(self) -> bytes:
         return event({"somethingNew": {"of": ["next", "year"]}})
 
+    def usage_event(self, usage: Usage) -> bytes:
+        return _chunk(json.dumps({"text": ""}), _figures(usage))
+
     def error_event(self) -> bytes:
         return event({"error": {"code": 503, "message": "The model is overloaded.", "status": "UNAVAILABLE"}})
 
@@ -144,7 +147,7 @@ def _parts(parts: Sequence[Part], *, signs: bool) -> Iterator[str]:
             case Reasoning(pieces):
                 yield from (json.dumps({"text": piece, "thought": True}, ensure_ascii=False) for piece in pieces)
             case Calls(calls):
-                yield from (_call(each, signs=signs and each is calls[0]) for each in calls)
+                yield from part.ordered([_call(each, signs=signs and each is calls[0]) for each in calls])
 
 
 def _call(each: Call, *, signs: bool) -> str:

@@ -37,10 +37,18 @@ class Call:
 
 @dataclass(frozen=True)
 class Calls:
-    """Parallel calls; `interleaved` mixes their fragments where the format can."""
+    """Parallel calls; `interleaved` mixes their fragments, `order` is the one they are written in, where not theirs.
+
+    A format without fragments cannot mix, and one that does not number its calls has no other order.
+    """
 
     calls: tuple[Call, ...]
     interleaved: bool = False
+    order: tuple[int, ...] | None = None
+
+    def ordered[T](self, written: Sequence[T]) -> list[T]:
+        """Return what is written of each call in the order that it comes in."""
+        return [written[at] for at in self.order or range(len(written))]
 
 
 type Part = Text | Reasoning | Calls
@@ -71,6 +79,10 @@ class Wire(Protocol):
 
     def unknown_event(self) -> bytes:
         """Return an event of a type that nobody knows yet."""
+        ...
+
+    def usage_event(self, usage: Usage) -> bytes:
+        """Return an event in the middle of an answer that tells the usage so far."""
         ...
 
     def error_event(self) -> bytes:

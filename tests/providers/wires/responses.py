@@ -148,6 +148,11 @@ class ResponsesWire:
         """See `Wire.unknown_event`."""
         return event("response.weather.delta", sequence_number=7, output_index=0, delta="sunny", item={"type": "sun"})
 
+    def usage_event(self, usage: Usage) -> bytes:
+        """See `Wire.usage_event`."""
+        so_far = response("in_progress", usage=usage_of(usage))
+        return event("response.in_progress", sequence_number=7, response=so_far)
+
     def error_event(self) -> bytes:
         """See `Wire.error_event`."""
         return event("error", sequence_number=7, code="server_error", message="Made up.", param=None)
@@ -187,7 +192,7 @@ class _Writing:
             case Calls(calls, interleaved):
                 first = len(self._output)
                 self._output.extend(call_item(call) for call in calls)
-                rows = [list(self._call(call, first + at)) for at, call in enumerate(calls)]
+                rows = part.ordered([list(self._call(call, first + at)) for at, call in enumerate(calls)])
                 mixed = [each for column in zip_longest(*rows) for each in column if each]
                 yield from mixed if interleaved else [each for row in rows for each in row]
 
