@@ -24,6 +24,7 @@ from demo.errors import DemoError
 from demo.home import furnish
 from demo.home_assistant import REPOSITORY, RESTART, HomeAssistant, require_free_port
 from demo.model_server import WHAT_TO_TRY, ModelServer
+from demo.providers import PROVIDERS, SCRIPTED, scripted_model
 from demo.say import Input, say_all
 from demo.setup_agent import Account, Model, change_options, create_account, find_account, prefer_agent
 from demo.small_model import MODEL as SMALL_MODEL, SmallModel
@@ -40,7 +41,6 @@ _PORT = 8124
 _MODEL_PORT = 8125
 # Seconds between the words of the scripted model: slow enough to see them come.
 _DELAY = 0.03
-_SCRIPTED = "scripted"
 # What core's own integration takes by default.
 _OPENAI_MODEL = "gpt-4o-mini"
 _OPENAI_URL = "https://api.openai.com/v1"
@@ -66,6 +66,9 @@ def _arguments() -> argparse.Namespace:
         help="like --say, and tag the exchange as important, which protects it",
     )
     parser.add_argument("--model", choices=("scripted", "smollm2"), help="who answers (default: scripted)")
+    parser.add_argument(
+        "--provider", choices=PROVIDERS, help="whose account and format the scripted model has (default: chat)"
+    )
     parser.add_argument("--window", metavar="TOKENS", type=int, help="the size of the window")
     parser.add_argument("--summary", action="store_true", help="summarize what leaves the window")
     parser.add_argument("--fresh", action="store_true", help="forget the home and start over")
@@ -84,6 +87,8 @@ def _arguments() -> argparse.Namespace:
         parser.error("a port is a number from 1 to 65535")
     if arguments.window is not None and not 100 <= arguments.window <= 2_000_000:
         parser.error("--window takes 100 to 2000000 tokens")
+    if arguments.provider and arguments.model == "smollm2":
+        parser.error("--provider is for the scripted model")
     return arguments
 
 
@@ -91,7 +96,7 @@ def _arguments() -> argparse.Namespace:
 async def _model(arguments: argparse.Namespace) -> AsyncIterator[Model]:
     """Start who answers, and tell how it is reached. Raises DemoError."""
     key = os.environ.get("OPENAI_API_KEY")
-    if key and arguments.model is None:
+    if key and arguments.model is None and arguments.provider is None:
         url, model = os.environ.get("OPENAI_BASE_URL"), os.environ.get("OPENAI_MODEL")
         yield Model(url=url or _OPENAI_URL, model=model or _OPENAI_MODEL, api_key=key)
         return
@@ -102,7 +107,7 @@ async def _model(arguments: argparse.Namespace) -> AsyncIterator[Model]:
             yield Model(url=small.url, model=SMALL_MODEL, controls_home=False, timeouts=(120, 300), window=1500)
         return
     async with ModelServer(port=arguments.model_port, delay=_DELAY) as scripted:
-        yield Model(url=scripted.url, model=_SCRIPTED)
+        yield scripted_model(scripted, arguments.provider or "chat")
 
 
 async def _prepare(client: Client, model: Model, arguments: argparse.Namespace) -> Account:
@@ -151,7 +156,7 @@ def _welcome(url: str, account: Account, model: Model) -> None:
     print(f"Log in    {USER}, password {PASSWORD}")
     print('Talk      press "a", or the Assist icon at the top right')
     print(f"Watch     {url}/config/devices/device/{account.device_id}")
-    if model.model == _SCRIPTED:
+    if model.model == SCRIPTED:
         print("\nWhat to say, beside what Home Assistant understands by itself:")
         width = max(len(phrase) for phrase, _ in WHAT_TO_TRY)
         for phrase, shows in WHAT_TO_TRY:

@@ -22,12 +22,15 @@ _FLOWS = "/api/config/config_entries"
 class Model:
     """Where the model is reached and how patient one must be with it: timeouts are seconds, None the defaults.
 
+    `form` is the account's, as the menu names it, and `wire_format` the one of OpenAI's two where it asks for one.
     `controls_home` offers it the tools of Assist. `window` is the size of the window in tokens for a new account.
     """
 
     url: str
     model: str
     api_key: str | None = None
+    form: str = "server"
+    wire_format: str | None = None
     controls_home: bool = True
     timeouts: tuple[int, int] | None = None
     window: int | None = None
@@ -50,18 +53,22 @@ class Account:
 async def create_account(client: Client, model: Model) -> Account:
     """Add the account with one agent, and remove any other of this integration. Raises DemoError."""
     for entry in await _entries(client):
-        await client.delete(f"{_FLOWS}/entry/{entry['entry_id']}")
+        await remove_account(client, entry["entry_id"])
+    return await add_account(client, model)
+
+
+async def add_account(client: Client, model: Model, agent_name: str = AGENT_NAME) -> Account:
+    """Add an account with one agent to those that there are. Raises DemoError."""
     form = await client.post(f"{_FLOWS}/flow", {"handler": DOMAIN})
-    form = await _submit(client, form, {"next_step_id": "server"})
-    server = {"url": model.url} | ({"api_key": model.api_key} if model.api_key else {})
+    form = await _submit(client, form, {"next_step_id": model.form})
     try:
-        form = await _submit(client, form, server)
+        form = await _submit(client, form, _account_entered(form, model))
     except DemoError as error:
         raise DemoError(f"the model's server {model.url} cannot be used: {error}") from error
-    done = await _submit(client, form, {"name": AGENT_NAME, "model": model.model})
+    done = await _submit(client, form, {"name": agent_name, "model": model.model})
     if done["type"] != "create_entry":
         raise DemoError(f"the account form asks for more than the demo knows ({done.get('step_id')}).")
-    account = await find_account(client)
+    account = await find_account(client, done["result"]["entry_id"])
     if account is None:
         raise DemoError("Home Assistant did not keep the account: its log says why.")
     if not model.controls_home or model.timeouts:
@@ -71,10 +78,22 @@ async def create_account(client: Client, model: Model) -> Account:
     return account
 
 
-async def find_account(client: Client) -> Account | None:
-    """Return the account and its first agent, None where there is none or it never got as far as to have one."""
+async def remove_account(client: Client, entry_id: str) -> None:
+    """Remove an account with its agents."""
+    await client.delete(f"{_FLOWS}/entry/{entry_id}")
+
+
+async def renew_key(client: Client, flow_id: str, api_key: str) -> None:
+    """Enter another key in the form that Home Assistant opened after a refused one. Raises DemoError."""
+    form = await client.get(f"{_FLOWS}/flow/{flow_id}")
+    await _submit(client, form, {"api_key": api_key})
+
+
+async def find_account(client: Client, entry_id: str | None = None) -> Account | None:
+    """Return an account, any where no id is given, and its first agent; None where there is none yet."""
     for entity in await client.command("config/entity_registry/list"):
-        if entity["platform"] == DOMAIN and entity["entity_id"].startswith("conversation."):
+        is_agent = entity["platform"] == DOMAIN and entity["entity_id"].startswith("conversation.")
+        if is_agent and entry_id in (None, entity["config_entry_id"]):
             return Account(
                 entry_id=entity["config_entry_id"],
                 subentry_id=entity["config_subentry_id"],
@@ -99,9 +118,16 @@ async def change_options(client: Client, account: Account, changes: Mapping[str,
 
 async def prefer_agent(client: Client, agent_id: str) -> str:
     """Return the id of the pipeline that asks the agent and is preferred; it never answers before the agent does."""
+    pipeline_id = await pipeline_for(client, agent_id, PIPELINE_NAME)
+    await client.command("assist_pipeline/pipeline/set_preferred", pipeline_id=pipeline_id)
+    return pipeline_id
+
+
+async def pipeline_for(client: Client, agent_id: str, name: str) -> str:
+    """Return the id of the pipeline of this name, after it was made or changed to ask the agent."""
     found = await client.command("assist_pipeline/pipeline/list")
     fields = {
-        "name": PIPELINE_NAME,
+        "name": name,
         "language": "en",
         "conversation_engine": agent_id,
         "conversation_language": "*",
@@ -114,29 +140,37 @@ async def prefer_agent(client: Client, agent_id: str) -> str:
         "wake_word_id": None,
         "prefer_local_intents": False,
     }
-    known = next((each["id"] for each in found["pipelines"] if each["name"] == PIPELINE_NAME), None)
+    known = next((each["id"] for each in found["pipelines"] if each["name"] == name), None)
     if known:
         await client.command("assist_pipeline/pipeline/update", pipeline_id=known, **fields)
     else:
         known = (await client.command("assist_pipeline/pipeline/create", **fields))["id"]
-    await client.command("assist_pipeline/pipeline/set_preferred", pipeline_id=known)
     pipeline_id: str = known
     return pipeline_id
 
 
-async def sensors(client: Client) -> dict[str, str]:
-    """Return the entity ids of the agent's sensors by their key, such as window_tokens."""
+async def sensors(client: Client, entry_id: str | None = None) -> dict[str, str]:
+    """Return the entity ids of an account's sensors by their key, such as window_tokens; an id tells it from others."""
     entities = await client.command("config/entity_registry/list")
     return {
         entity["translation_key"]: entity["entity_id"]
         for entity in entities
-        if entity["platform"] == DOMAIN and entity["entity_id"].startswith("sensor.")
+        if entity["platform"] == DOMAIN
+        and entity["entity_id"].startswith("sensor.")
+        and entry_id in (None, entity["config_entry_id"])
     }
 
 
 def filled_in(form: Json, changes: Mapping[str, Any]) -> Json:
     """Return what the form would submit if a person changed only these fields."""
     return _values(form["data_schema"], changes)
+
+
+def _account_entered(form: Json, model: Model) -> Json:
+    """Return what is entered in an account's form; some ask for the address among the advanced fields."""
+    entered = {"url": model.url, "api_key": model.api_key, "format": model.wire_format}
+    entered = {name: value for name, value in entered.items() if value is not None}
+    return filled_in(form, {**entered, "advanced": entered})
 
 
 def _values(fields: list[Json], changes: Mapping[str, Any]) -> Json:

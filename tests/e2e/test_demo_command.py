@@ -63,6 +63,15 @@ async def test_it_shows_a_local_turn_two_model_turns_and_the_sensors(demo):
     assert code == 0
 
 
+async def test_another_provider_answers_the_same(demo):
+    code, printed = await demo.run(
+        "--provider", "anthropic", *(option for text in _SCREENPLAY for option in ("--say", text))
+    )
+    assert re.findall(r"^Route +(\w+)", printed, re.MULTILINE) == ["local", "model", "model"]
+    assert "Agent    Your name is Ada." in printed
+    assert code == 0
+
+
 async def test_the_home_is_kept_and_fresh_starts_over(demo):
     await demo.run("--say", "turn on the kitchen light")
     _, kept = await demo.run("--say", "turn on the kitchen light")
