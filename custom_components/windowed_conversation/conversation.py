@@ -37,6 +37,7 @@ from .bridge.reply import ChatLogReply
 from .bridge.session import BUSY_ERRORS, async_open_session
 from .bridge.turn_report import async_fire_turn, async_trace_turn
 from .const import DOMAIN, SUBENTRY_CONVERSATION
+from .costs import async_count_turn
 from .entity import AgentEntity
 from .health import async_report_model, async_report_window
 from .others import async_others, async_renew_keys
@@ -186,7 +187,8 @@ class WindowedConversationEntity(AgentEntity, conversation.ConversationEntity):
         who = {"entity_id": self.entity_id, "conversation_id": turn.window.conversation_id}
         fire = partial(async_fire_turn, self.hass, who, outcome, stats, turn.before)
         watch = partial(self.agent.watch.on_turn, turn, self.agent.counter)
-        self.agent.on_turn(outcome, stats.evicted_messages - turn.before.evicted_messages, fire, watch)
+        count_cost = partial(async_count_turn, self.hass, self.agent, outcome)
+        self.agent.on_turn(outcome, stats.evicted_messages - turn.before.evicted_messages, fire, watch, count_cost)
         async_trace_turn(outcome, stats)
         agent_id, name = self._attr_unique_id or "", self.agent.config.name
         if outcome.requests:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 from itertools import islice
 from typing import Any, override
 
@@ -25,6 +26,7 @@ from .window import WindowStats
 
 PARALLEL_UPDATES = 0
 
+_US_DOLLARS = "USD"
 _TOKENS = "tokens"
 _MESSAGES = "messages"
 _EXCHANGES = "exchanges"
@@ -38,7 +40,7 @@ _MOST_CONVERSATIONS_SHOWN = 20
 class AgentSensorDescription(SensorEntityDescription):
     """A figure of an agent."""
 
-    value: Callable[[Agent], StateType]
+    value: Callable[[Agent], StateType | Decimal]
     attributes: Callable[[Agent], dict[str, Any]] | None = None
 
 
@@ -119,6 +121,26 @@ _SENSORS = (
     _seconds("turn_duration", lambda agent: agent.statistics.turn_duration),
 )
 
+_WITHOUT_PRICE = "without_price"
+
+# Of those whose models have prices.
+_TURN_COST = AgentSensorDescription(
+    key="turn_cost",
+    device_class=SensorDeviceClass.MONETARY,
+    native_unit_of_measurement=_US_DOLLARS,
+    suggested_display_precision=5,
+    value=lambda agent: agent.statistics.costs.turn,
+)
+_TOTAL_COST = AgentSensorDescription(
+    key="total_cost",
+    device_class=SensorDeviceClass.MONETARY,
+    native_unit_of_measurement=_US_DOLLARS,
+    state_class=SensorStateClass.TOTAL,
+    suggested_display_precision=2,
+    value=lambda agent: agent.statistics.costs.total,
+    attributes=lambda agent: {_WITHOUT_PRICE: agent.statistics.costs.without_price},
+)
+
 # By the names of the fields of `Totals`.
 _TOTALS = {
     "evicted_messages": _MESSAGES,
@@ -139,6 +161,9 @@ async def async_setup_entry(
         sensors = [AgentSensor(agent, subentry, description) for description in _SENSORS]
         totals = [TotalSensor(agent, subentry, _total(name, unit)) for name, unit in _TOTALS.items()]
         async_add_entities([*sensors, *totals], config_subentry_id=subentry.subentry_id)
+        if agent.vendor is not None:
+            costs = [AgentSensor(agent, subentry, _TURN_COST), TotalCostSensor(agent, subentry, _TOTAL_COST)]
+            async_add_entities(costs, config_subentry_id=subentry.subentry_id)
 
 
 def _total(name: str, unit: str) -> AgentSensorDescription:
@@ -194,4 +219,20 @@ class TotalSensor(AgentSensor):
         if last is not None and isinstance(last.native_value, int | float):
             self.agent.statistics.totals.add(self.entity_description.key, int(last.native_value))
             self._update()
+        await super().async_added_to_hass()
+
+
+class TotalCostSensor(AgentSensor):
+    """What all turns and summaries have cost, which goes on after a restart."""
+
+    @override
+    async def async_added_to_hass(self) -> None:
+        costs = self.agent.statistics.costs
+        figure, state = await self.async_get_last_sensor_data(), await self.async_get_last_state()
+        if figure is not None and isinstance(figure.native_value, Decimal) and figure.native_value.is_finite():
+            costs.known += figure.native_value
+        without_price = state.attributes.get(_WITHOUT_PRICE) if state else None
+        if isinstance(without_price, int):
+            costs.without_price += without_price
+        self._update()
         await super().async_added_to_hass()

@@ -13,6 +13,7 @@ from homeassistant.helpers import llm
 from .agent import Agent
 from .bridge.question import async_summary_question
 from .bridge.turn_report import async_fire_summarized
+from .costs import async_count_summary
 from .providers.errors import ProviderError
 from .providers.events import Request, Usage
 from .turn.errors import TurnError
@@ -119,6 +120,7 @@ class Summarizer:
         finally:
             agent.summarizing.discard(window)
             agent.statistics.on_summary(usage, evicted)
+            async_count_summary(self.hass, agent, usage)
             agent.tell()
         who = {"entity_id": self.entity_id, "conversation_id": window.conversation_id}
         counts = {"exchanges": len(passage.numbers), "summary_tokens": summary.tokens}

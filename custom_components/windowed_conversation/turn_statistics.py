@@ -1,6 +1,7 @@
 """What an agent counts over its turns, beside what its windows count themselves. What shows it is `sensor`."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from decimal import Decimal
 from enum import StrEnum
 
 from .providers.events import Usage
@@ -40,11 +41,39 @@ class Totals:
         setattr(self, name, getattr(self, name) + amount)
 
 
+@dataclass(slots=True)
+class Costs:
+    """US dollars: `turn` is what the last turn has cost, None where that is not known.
+
+    `known` is the sum over the turns and summaries of which it is known, over restarts too; `without_price` counts the
+    others.
+    """
+
+    turn: Decimal | None = None
+    known: Decimal = field(default_factory=Decimal)
+    without_price: int = 0
+
+    @property
+    def total(self) -> Decimal | None:
+        """The sum, None where nothing is known of what there was."""
+        return None if self.without_price and not self.known else self.known
+
+    def add(self, cost: Decimal | None, *, of_turn: bool) -> None:
+        """Take in what a turn or a summary has cost, None where that is not known."""
+        if of_turn:
+            self.turn = cost
+        if cost is None:
+            self.without_price += 1
+        else:
+            self.known += cost
+
+
 class AgentStatistics:
     """The totals of an agent and the figures of its last turn; times are in seconds."""
 
     def __init__(self) -> None:
         self.totals = Totals()
+        self.costs = Costs()
         self.last_route: LastRoute | None = None
         self.time_to_first_token: float | None = None
         self.turn_duration: float | None = None

@@ -4,10 +4,10 @@ The provider's own list comes first, then the bundled table of prices, then nobo
 agent's business.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 
 from homeassistant.core import HomeAssistant
 from homeassistant.helpers.importlib import async_import_module
@@ -17,6 +17,14 @@ from ..providers.profile import Profile
 from ..providers.profiles import Vendor, profile_of
 
 _PRICES = f"{__package__.rpartition('.')[0]}.providers.prices"
+
+
+class Use(NamedTuple):
+    """What one request has used of a model; `family` is the model's name, or on Azure what the user says it runs."""
+
+    vendor: Vendor
+    family: str
+    usage: Usage
 
 
 async def async_profile(hass: HomeAssistant, vendor: Vendor | None, family: str, listed: ListedModel | None) -> Profile:
@@ -34,12 +42,17 @@ def listed_model(models: Sequence[ListedModel], name: str) -> ListedModel | None
     return next((model for model in models if model.id == name.removeprefix("models/")), None)
 
 
-async def async_cost(hass: HomeAssistant, vendor: Vendor, usage: Mapping[str, Usage]) -> Decimal | None:
-    """Return what was used, by the families of the models, in US dollars, None where one of the prices is not known."""
+async def async_cost(hass: HomeAssistant, uses: Collection[Use]) -> Decimal | None:
+    """Return what requests have cost in US dollars, None where one of the prices is not known.
+
+    Request by request, because some models cost more by the token when they are sent much.
+    """
+    if not uses:
+        return Decimal()
     prices = await _async_prices(hass)
 
     def cost() -> Decimal | None:
-        costs = [prices.cost_of(vendor, family, used) for family, used in usage.items()]
+        costs = [prices.cost_of(use.vendor, use.family, use.usage) for use in uses]
         return None if None in costs else sum(costs, Decimal())
 
     return await hass.async_add_executor_job(cost)

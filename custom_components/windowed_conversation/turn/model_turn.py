@@ -12,7 +12,15 @@ from itertools import chain, count
 import json
 import time
 
-from ..providers.errors import ProviderError
+from ..providers.errors import (
+    AuthError,
+    BadRequest,
+    ContextOverflow,
+    ProviderError,
+    QuotaError,
+    RateLimited,
+    Unavailable,
+)
 from ..providers.events import (
     Event,
     Finished,
@@ -27,11 +35,14 @@ from ..window import Message, Native, Role, ToolCall, Window
 from .budget import Shortfall, left_behind, planned_policy, shortfall
 from .deadlines import Limits, without_silence
 from .errors import EmptyAnswer, RepeatedToolCall
-from .ports import Question, Reply, Spoken
+from .ports import Billed, Question, Reply, Spoken
 from .speech_filter import SpeechFilter
 
 # A call that is asked for this often with the same arguments will not come out differently.
 _SAME_CALL_LIMIT = 3
+
+# What costs nothing when it comes before the first event. A model that was too slow may have been at work.
+_COST_NOTHING = (AuthError, BadRequest, ContextOverflow, QuotaError, RateLimited, Unavailable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +57,14 @@ class Failure:
 class Progress:
     """What happened so far, readable also when the turn fails. Times are in seconds on the monotonic clock.
 
-    `usage_of` has the usage by the ids of the agents whose models were asked. `failures` are of those who were asked
-    before `answered_by`, the id of the agent that answered.
+    `billed` are the requests whose usage was reported, and `unbilled` counts the others, but for those that failed
+    before anything came: they cost nothing. `failures` are of those who were asked before `answered_by`, the id of the
+    agent that answered.
     """
 
     usage: Usage = field(default_factory=Usage)
-    usage_of: dict[str, Usage] = field(default_factory=dict)
+    billed: list[Billed] = field(default_factory=list)
+    unbilled: int = 0
     requests: int = 0
     tool_calls: int = 0
     spoken: str = ""
@@ -60,10 +73,10 @@ class Progress:
     failures: list[Failure] = field(default_factory=list)
     answered_by: str | None = None
 
-    def on_usage(self, agent: str, usage: Usage) -> None:
-        """Take note of what a request to an agent's model has cost."""
-        self.usage += usage
-        self.usage_of[agent] = self.usage_of.get(agent, Usage()) + usage
+    def on_usage(self, billed: Billed) -> None:
+        """Take note of what a request has cost."""
+        self.usage += billed.usage
+        self.billed.append(billed)
 
     def on_text(self, text: str, *, new_message: bool) -> None:
         """Take note of text that the user gets to hear."""
@@ -82,10 +95,13 @@ async def ask_model(window: Window, question: Question, limits: Limits, reply: R
         request = _request(window, question, tools, progress)
         answer = _Answer(request, question, progress)
         progress.requests += 1
-        async with aclosing(model.provider.stream(request)) as events:
-            deltas = answer.deltas(without_silence(events, limits.silence))
-            async for message in reply.add(deltas):
-                window.add(answer.stamped(message))
+        try:
+            async with aclosing(model.provider.stream(request)) as events:
+                deltas = answer.deltas(without_silence(events, limits.silence))
+                async for message in reply.add(deltas):
+                    window.add(answer.stamped(message))
+        finally:
+            progress.unbilled += answer.is_unbilled
         answer.raise_error()
         if not answer.calls:
             return
@@ -140,12 +156,21 @@ class _Answer:
         self._reasoning_tokens = 0
         self._progress = progress
         self._text = False
+        self._begun = False
+        self._billed = False
         self._error: Exception | None = None
+
+    @property
+    def is_unbilled(self) -> bool:
+        """Whether the answer has cost something, or may have, that nobody has reported."""
+        costs_nothing = isinstance(self._error, _COST_NOTHING) and not self._begun
+        return not (self._billed or costs_nothing)
 
     async def deltas(self, events: AsyncIterator[Event]) -> AsyncGenerator[Spoken]:
         speech = SpeechFilter()
         try:
             async for event in events:
+                self._begun = True
                 for delta in self._on_event(event, speech):
                     yield delta
             for held in speech.flush():
@@ -176,7 +201,8 @@ class _Answer:
                 return [event]
             case Usage():
                 self._reasoning_tokens += event.reasoning
-                self._progress.on_usage(self._model.agent, event)
+                self._billed = True
+                self._progress.on_usage(Billed(self._model, self._request, event))
                 self._model.on_usage(self._request, event)
             case Finished(residue=residue) if residue is not None:
                 self._native = Native(self._model.provider.name, self._request.model, residue, self._reasoning_tokens)

@@ -48,6 +48,15 @@ class Model:
     on_overflow: Callable[[str, int], None] = lambda model, tokens: None
 
 
+@dataclass(frozen=True, slots=True)
+class Billed:
+    """What a model's provider reported that one request has cost, in tokens."""
+
+    model: Model
+    request: Request
+    usage: Usage
+
+
 class OtherAgent(Protocol):
     """A conversation agent that is not ours; `agent` is its id."""
 

@@ -4,7 +4,6 @@ A turn that fails leaves the window as it was before. Waiting for earlier turns 
 """
 
 import asyncio
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 import time
 
@@ -16,7 +15,7 @@ from .budget import Shortfall
 from .deadlines import Limits
 from .errors import LocalAnswerFailed, NothingSaid, TurnError
 from .model_turn import Failure, Progress
-from .ports import LocalAnswers, ModelAccess, Reply
+from .ports import Billed, LocalAnswers, ModelAccess, Reply
 from .routing import Decision, Route, Routing, after_failure, after_local_miss, asks_back, first_choice
 
 
@@ -24,8 +23,8 @@ from .routing import Decision, Route, Routing, after_failure, after_local_miss, 
 class Outcome:
     """How a turn went. Times are in seconds from its start, `usage` is in tokens over all of its requests.
 
-    `usage_of` is the same by the ids of the agents whose models were asked. `answered_by` is the id of the one that
-    answered, `failures` are of those that were asked before it.
+    `billed` are the requests that it was reported of, `unbilled` counts those of which nobody knows it. `answered_by`
+    is the id of the agent that answered, `failures` are of those that were asked before it.
     """
 
     decision: Decision
@@ -35,7 +34,8 @@ class Outcome:
     requests: int = 0
     tool_calls: int = 0
     usage: Usage = field(default_factory=Usage)
-    usage_of: Mapping[str, Usage] = field(default_factory=dict)
+    billed: tuple[Billed, ...] = ()
+    unbilled: int = 0
     shortfall: Shortfall | None = None
     answered_by: str | None = None
     failures: tuple[Failure, ...] = ()
@@ -79,7 +79,8 @@ async def run_turn(window: Window, text: str, routing: Routing, ways: Ways, limi
         requests=progress.requests,
         tool_calls=progress.tool_calls,
         usage=progress.usage,
-        usage_of=progress.usage_of,
+        billed=tuple(progress.billed),
+        unbilled=progress.unbilled,
         shortfall=progress.shortfall,
         answered_by=progress.answered_by,
         failures=tuple(progress.failures),

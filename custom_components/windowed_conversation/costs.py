@@ -1,0 +1,51 @@
+"""What turns and summaries have cost: looked up after the answer, and counted to the agent that was talked to.
+
+What a token costs is looked up in `bridge.models`, and what was used is the turn's to say. Nothing is guessed.
+"""
+
+from collections.abc import Iterable
+
+from homeassistant.core import HomeAssistant, callback
+
+from .agent import Agent, async_agent_ids
+from .bridge.models import Use, async_cost
+from .others import async_find_agent
+from .providers.events import Usage
+from .turn.turn import Outcome
+
+
+@callback
+def async_count_turn(hass: HomeAssistant, agent: Agent, outcome: Outcome) -> None:
+    """Count what a turn has cost, over all models that were asked in it; one that asked none has cost nothing."""
+    if agent.vendor is None:
+        return
+    asked = {outcome.answered_by, *(failure.agent for failure in outcome.failures)} - {None}
+    is_known = not outcome.unbilled and asked <= async_agent_ids(hass)
+    uses = _uses(hass, ((billed.model.agent, billed.usage) for billed in outcome.billed)) if is_known else None
+    hass.async_create_task(_async_count(hass, agent, uses, of_turn=True), "cost of a turn")
+
+
+@callback
+def async_count_summary(hass: HomeAssistant, agent: Agent, usage: Usage) -> None:
+    """Count what a summary has cost, also one that failed."""
+    if agent.vendor is None:
+        return
+    uses = (Use(agent.vendor, agent.config.family, usage),) if usage != Usage() else None
+    hass.async_create_task(_async_count(hass, agent, uses, of_turn=False), "cost of a summary")
+
+
+def _uses(hass: HomeAssistant, usages: Iterable[tuple[str, Usage]]) -> tuple[Use, ...] | None:
+    """Return what was used of which models, None where one of them is nobody's whose prices are known."""
+    uses = []
+    for agent_id, usage in usages:
+        asked = async_find_agent(hass, agent_id)
+        if asked is None or asked.vendor is None:
+            return None
+        uses.append(Use(asked.vendor, asked.config.family, usage))
+    return tuple(uses)
+
+
+async def _async_count(hass: HomeAssistant, agent: Agent, uses: tuple[Use, ...] | None, *, of_turn: bool) -> None:
+    cost = None if uses is None else await async_cost(hass, uses)
+    agent.statistics.costs.add(cost, of_turn=of_turn)
+    agent.tell()

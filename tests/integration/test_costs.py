@@ -1,0 +1,311 @@
+"""What turns cost in US dollars: exact where the prices are known, unknown otherwise, and none where there are none."""
+
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from typing import Any
+
+from genai_prices import Usage, calc_price
+from homeassistant.config_entries import ConfigSubentryData
+from homeassistant.const import CONF_MODEL, CONF_URL
+from homeassistant.core import HomeAssistant, State
+from homeassistant.helpers import entity_registry as er
+import pytest
+from pytest_homeassistant_custom_component.common import MockConfigEntry, mock_restore_cache_with_extra_data
+
+from custom_components.windowed_conversation.const import (
+    CONF_FAMILY,
+    CONF_FIRST_WORD_TIMEOUT,
+    CONF_HISTORY_TOKENS,
+    CONF_LIMITS,
+    CONF_OTHERS,
+    CONF_PROVIDER,
+    CONF_SUMMARIZE,
+    DOMAIN,
+    PROVIDER_ANTHROPIC,
+    PROVIDER_AZURE,
+    PROVIDER_GEMINI,
+    PROVIDER_OPENAI,
+    SUBENTRY_CONVERSATION,
+)
+from demo.model_server import ModelServer
+
+from .conftest import Say, SetUp, speech
+
+MINI, HAIKU, FLASH = "gpt-4o-mini", "claude-haiku-4-5", "gemini-2.5-flash"
+TURN_COST, TOTAL_COST = "sensor.ada_cost_of_the_last_turn", "sensor.ada_total_cost"
+
+
+@pytest.fixture(autouse=True)
+def models(model_server: ModelServer) -> None:
+    """Have the server offer models that have a price, and one that has none."""
+    model_server.change(models=("scripted", MINI, HAIKU, FLASH, "kitchen"))
+
+
+@pytest.fixture
+def openai(model_server: ModelServer) -> dict[str, Any]:
+    """Return the data of an account with OpenAI."""
+    return {CONF_PROVIDER: PROVIDER_OPENAI, CONF_URL: model_server.url}
+
+
+@pytest.fixture
+def cost(home: HomeAssistant) -> Callable[[str], Decimal]:
+    """Return what reads a cost in US dollars."""
+
+    def cost(entity_id: str) -> Decimal:
+        state = home.states.get(entity_id)
+        assert state.attributes["unit_of_measurement"] == "USD"
+        return Decimal(state.state)
+
+    return cost
+
+
+@pytest.fixture
+def without_price(home: HomeAssistant) -> Callable[[], int]:
+    """Return what reads how many turns and summaries had no price."""
+    return lambda: home.states.get(TOTAL_COST).attributes["without_price"]
+
+
+def prices(model_server: ModelServer, vendor: str, model: str) -> Iterator[Decimal]:
+    """Yield what each request has cost, by the server's own figures."""
+    for request in model_server.requests:
+        used = request.usage
+        written = used["written"] if vendor == "anthropic" else 0
+        usage = Usage(
+            input_tokens=used["prompt"],
+            cache_read_tokens=used["cached"],
+            cache_write_tokens=written,
+            output_tokens=used["completion"],
+        )
+        yield calc_price(usage, model, provider_id=vendor).total_price
+
+
+@pytest.mark.parametrize(
+    ("provider", "vendor", "model"),
+    [
+        (PROVIDER_OPENAI, "openai", MINI),
+        (PROVIDER_ANTHROPIC, "anthropic", HAIKU),
+        (PROVIDER_GEMINI, "google", FLASH),
+    ],
+)
+async def test_turns_cost_what_the_vendor_asks_for_them(
+    *, provider: str, vendor: str, model: str, set_up: SetUp, say: Say, cost, without_price, model_server: ModelServer
+) -> None:
+    url = model_server.url if provider == PROVIDER_OPENAI else model_server.address
+    await set_up(account={CONF_PROVIDER: provider, CONF_URL: url}, **{CONF_MODEL: model})
+
+    await say(f"my name is {'Ada ' * 3000}")
+    await say("quietly switch on the kitchen light")
+
+    first, *second = prices(model_server, vendor, model)
+    assert sum(request.usage["cached"] for request in model_server.requests) > 0
+    assert len(second) == 2
+    assert cost(TURN_COST) == sum(second)
+    assert cost(TOTAL_COST) == first + sum(second) > 0
+    assert without_price() == 0
+
+
+async def test_deployment_costs_what_the_model_costs_that_the_user_names(
+    set_up: SetUp, say: Say, cost, model_server: ModelServer
+) -> None:
+    account = {CONF_PROVIDER: PROVIDER_AZURE, CONF_URL: model_server.azure_url}
+    await set_up(account=account, **{CONF_MODEL: "kitchen", CONF_FAMILY: MINI})
+
+    await say("my name is Ada")
+
+    assert cost(TURN_COST) == cost(TOTAL_COST) == sum(prices(model_server, "azure", MINI)) > 0
+
+
+async def test_deployment_of_nobody_knows_what_has_no_price(
+    set_up: SetUp, say: Say, home: HomeAssistant, without_price, model_server: ModelServer
+) -> None:
+    model_server.change(models=(MINI,))
+    account = {CONF_PROVIDER: PROVIDER_AZURE, CONF_URL: model_server.azure_url}
+    await set_up(account=account, **{CONF_MODEL: MINI})
+
+    await say("my name is Ada")
+
+    assert home.states.get(TURN_COST).state == home.states.get(TOTAL_COST).state == "unknown"
+    assert without_price() == 1
+
+
+async def test_model_without_a_price_costs_nobody_knows_what(
+    set_up: SetUp, say: Say, home: HomeAssistant, openai, without_price
+) -> None:
+    await set_up(account=openai)
+
+    await say("my name is Ada")
+    await say("what is my name?")
+
+    assert home.states.get(TURN_COST).state == home.states.get(TOTAL_COST).state == "unknown"
+    assert without_price() == 2
+
+
+async def test_turn_that_asked_no_model_has_cost_nothing(set_up: SetUp, say: Say, openai, cost) -> None:
+    await set_up(account=openai, **{CONF_MODEL: MINI})
+    await say("my name is Ada")
+    total = cost(TOTAL_COST)
+
+    await say("turn on kitchen light")
+
+    assert cost(TURN_COST) == 0
+    assert cost(TOTAL_COST) == total > 0
+
+
+async def test_server_that_is_no_vendors_has_no_costs(home: HomeAssistant, entry: MockConfigEntry, say: Say) -> None:
+    await say("my name is Ada")
+
+    assert home.states.get(TURN_COST) is home.states.get(TOTAL_COST) is None
+
+
+@pytest.fixture
+async def other(home: HomeAssistant, model_server: ModelServer) -> None:
+    """Have another agent, of Anthropic's, at the same server."""
+    subentry = ConfigSubentryData(
+        data={CONF_MODEL: HAIKU}, subentry_type=SUBENTRY_CONVERSATION, title="Grace", unique_id=None
+    )
+    data = {CONF_PROVIDER: PROVIDER_ANTHROPIC, CONF_URL: model_server.address, "api_key": "key"}
+    entry = MockConfigEntry(domain=DOMAIN, title="Other", data=data, subentries_data=[subentry])
+    entry.add_to_hass(home)
+    await home.config_entries.async_setup(entry.entry_id)
+
+
+@pytest.mark.usefixtures("other")
+async def test_answer_of_another_agent_costs_what_its_model_costs(
+    *, set_up: SetUp, say: Say, home: HomeAssistant, openai, cost, model_server: ModelServer
+) -> None:
+    await set_up(account=openai, **{CONF_MODEL: MINI, CONF_OTHERS: ["conversation.grace"]})
+    model_server.fault("500", 1)
+
+    assert "Ada" in speech(await say("my name is Ada"))
+
+    failed, answered = model_server.requests
+    model_server.log.records.remove(failed)
+    assert (failed.usage, answered.format) == (None, "anthropic")
+    assert cost(TURN_COST) == cost(TOTAL_COST) == sum(prices(model_server, "anthropic", HAIKU)) > 0
+    assert Decimal(home.states.get("sensor.grace_total_cost").state) == 0
+
+
+async def test_answer_of_a_stranger_costs_nobody_knows_what(
+    *, set_up: SetUp, say: Say, home: HomeAssistant, openai, without_price, model_server: ModelServer
+) -> None:
+    await set_up(account=openai, **{CONF_MODEL: MINI, CONF_OTHERS: ["conversation.home_assistant"]})
+    model_server.fault("500")
+
+    await say("quietly, what time is it now?")
+
+    assert home.states.get("sensor.ada_last_route").state == "fallback"
+    assert home.states.get(TURN_COST).state == "unknown"
+    assert without_price() == 1
+
+
+async def test_answer_that_breaks_off_costs_nobody_knows_what(
+    *, set_up: SetUp, say: Say, home: HomeAssistant, openai, cost, without_price, model_server: ModelServer
+) -> None:
+    await set_up(account=openai, **{CONF_MODEL: MINI})
+    await say("my name is Ada")
+    total = cost(TOTAL_COST)
+    model_server.fault("cut_mid_stream", after_words=3)
+
+    await say("tell me a story about the sea")
+
+    assert home.states.get(TURN_COST).state == "unknown"
+    assert cost(TOTAL_COST) == total > 0
+    assert without_price() == 1
+
+
+async def test_answer_that_does_not_come_in_time_costs_nobody_knows_what(
+    set_up: SetUp, say: Say, home: HomeAssistant, openai, model_server: ModelServer
+) -> None:
+    await set_up(account=openai, **{CONF_MODEL: MINI, CONF_LIMITS: {CONF_FIRST_WORD_TIMEOUT: 0.2}})
+    model_server.fault("silence_after_headers")
+
+    await say("my name is Ada")
+
+    assert home.states.get(TURN_COST).state == "unknown"
+
+
+async def test_question_that_is_refused_at_once_has_cost_nothing(
+    *, set_up: SetUp, say: Say, openai, cost, without_price, model_server: ModelServer
+) -> None:
+    await set_up(account=openai, **{CONF_MODEL: MINI})
+    model_server.fault("429")
+
+    await say("my name is Ada")
+
+    assert cost(TURN_COST) == cost(TOTAL_COST) == 0
+    assert without_price() == 0
+
+
+async def test_summary_is_part_of_the_total(
+    *, set_up: SetUp, say: Say, home: HomeAssistant, openai, agent_of, cost, model_server: ModelServer
+) -> None:
+    entry = await set_up(account=openai, options={CONF_HISTORY_TOKENS: 600, CONF_SUMMARIZE: True}, **{CONF_MODEL: MINI})
+    while not sum(window.stats().trims for window in agent_of(entry).windows.newest_first()):
+        await say("tell me a story in 120 words")
+    await home.async_block_till_done(wait_background_tasks=True)
+
+    *_, last, summary = prices(model_server, "openai", MINI)
+    assert cost(TURN_COST) == last
+    assert cost(TOTAL_COST) == sum(prices(model_server, "openai", MINI))
+    assert summary > 0
+
+
+@pytest.fixture
+def kept(home: HomeAssistant) -> Callable[[str | None], None]:
+    """Return what has a total kept from before a restart, and that two turns had no price."""
+
+    def kept(total: str | None) -> None:
+        value = total and {"__type": "<class 'decimal.Decimal'>", "decimal_str": total}
+        state = State(TOTAL_COST, total or "unknown", {"without_price": 2})
+        extra = {"native_value": value, "native_unit_of_measurement": "USD"}
+        mock_restore_cache_with_extra_data(home, [(state, extra)])
+
+    return kept
+
+
+async def test_total_goes_on_after_a_restart(
+    *, set_up: SetUp, say: Say, openai, kept, cost, without_price, model_server: ModelServer
+) -> None:
+    kept("1.25")
+    await set_up(account=openai, **{CONF_MODEL: MINI})
+    assert cost(TOTAL_COST) == Decimal("1.25")
+
+    await say("my name is Ada")
+
+    assert cost(TOTAL_COST) == Decimal("1.25") + sum(prices(model_server, "openai", MINI))
+    assert without_price() == 2
+
+
+@pytest.mark.parametrize("total", [None, "NaN"])
+async def test_total_of_which_nothing_was_known_is_still_unknown_after_a_restart(
+    *, home: HomeAssistant, set_up: SetUp, openai, kept, without_price, total: str | None
+) -> None:
+    kept(total)
+
+    await set_up(account=openai, **{CONF_MODEL: MINI})
+
+    assert home.states.get(TOTAL_COST).state == "unknown"
+    assert without_price() == 2
+
+
+async def test_total_is_not_counted_twice_by_a_reload(
+    home: HomeAssistant, set_up: SetUp, say: Say, openai, cost
+) -> None:
+    entry = await set_up(account=openai, **{CONF_MODEL: MINI})
+    await say("my name is Ada")
+    total = cost(TOTAL_COST)
+
+    await home.config_entries.async_reload(entry.entry_id)
+    await home.async_block_till_done()
+
+    assert cost(TOTAL_COST) == total > 0
+
+
+async def test_costs_are_money_on_the_agents_device(home: HomeAssistant, set_up: SetUp, openai) -> None:
+    entry = await set_up(account=openai, **{CONF_MODEL: MINI})
+    turn, total = home.states.get(TURN_COST).attributes, home.states.get(TOTAL_COST).attributes
+
+    assert (turn["device_class"], turn.get("state_class")) == ("monetary", None)
+    assert (total["device_class"], total["state_class"]) == ("monetary", "total")
+    entities = er.async_entries_for_config_entry(er.async_get(home), entry.entry_id)
+    assert len({entity.device_id for entity in entities}) == 1
