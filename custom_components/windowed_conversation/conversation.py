@@ -35,7 +35,7 @@ from .bridge.phrases import async_error_phrase
 from .bridge.question import ModelQuestion
 from .bridge.reply import ChatLogReply
 from .bridge.session import BUSY_ERRORS, async_open_session
-from .bridge.turn_report import async_fire_turn, async_trace_turn
+from .bridge.turn_report import async_fire_turn, async_told_answer, async_trace_turn
 from .const import DOMAIN, SUBENTRY_CONVERSATION
 from .costs import async_count_turn
 from .entity import AgentEntity
@@ -185,11 +185,13 @@ class WindowedConversationEntity(AgentEntity, conversation.ConversationEntity):
     def _after_turn(self, outcome: Outcome, turn: EndedTurn) -> None:
         stats = turn.after
         who = {"entity_id": self.entity_id, "conversation_id": turn.window.conversation_id}
-        fire = partial(async_fire_turn, self.hass, who, outcome, stats, turn.before)
+        answer = async_told_answer(self.hass, outcome)
+        self.agent.statistics.last_answer = answer
+        fire = partial(async_fire_turn, self.hass, who, outcome, answer, (turn.before, stats))
         watch = partial(self.agent.watch.on_turn, turn, self.agent.counter)
         count_cost = partial(async_count_turn, self.hass, self.agent, outcome)
         self.agent.on_turn(outcome, stats.evicted_messages - turn.before.evicted_messages, fire, watch, count_cost)
-        async_trace_turn(outcome, stats)
+        async_trace_turn(outcome, answer, stats)
         agent_id, name = self._attr_unique_id or "", self.agent.config.name
         if outcome.requests:
             async_report_model(self.hass, agent_id, name, outcome.shortfall)

@@ -1,8 +1,10 @@
 """What an agent counts over its turns, beside what its windows count themselves. What shows it is `sensor`."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
+from typing import Any
 
 from .providers.events import Usage
 from .turn.routing import Route
@@ -23,6 +25,9 @@ _LAST_ROUTES = {
     Route.LLM: LastRoute.MODEL,
     Route.FALLBACK: LastRoute.FALLBACK,
 }
+
+
+_NO_ANSWER: Mapping[str, Any] = {"reason": None, "answered_by": None, "failures": []}
 
 
 @dataclass(slots=True)
@@ -75,6 +80,8 @@ class AgentStatistics:
         self.totals = Totals()
         self.costs = Costs()
         self.last_route: LastRoute | None = None
+        # Why the last turn took its route, who answered, and who failed before; ids and words.
+        self.last_answer: Mapping[str, Any] = _NO_ANSWER
         self.time_to_first_token: float | None = None
         self.turn_duration: float | None = None
 

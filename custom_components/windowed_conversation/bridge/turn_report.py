@@ -1,9 +1,11 @@
 """What is told about turns and summaries, in the conversation trace and on the event bus: ids and figures, no text."""
 
+from dataclasses import asdict
 from typing import Any
 
 from homeassistant.components import conversation
 from homeassistant.core import HomeAssistant, callback
+from homeassistant.helpers import entity_registry as er
 
 from ..const import DOMAIN
 from ..providers.events import Usage
@@ -16,8 +18,25 @@ EVENT_SUMMARIZED = f"{DOMAIN}_summarized"
 
 
 @callback
-def async_trace_turn(outcome: Outcome, stats: WindowStats) -> None:
-    """Tell the conversation trace of a turn."""
+def async_told_answer(hass: HomeAssistant, outcome: Outcome) -> dict[str, Any]:
+    """Return who answered, by the ids of entities, and who was asked before and failed; nobody where it was local."""
+
+    def entity_id(agent_id: str) -> str:
+        entity_id = er.async_get(hass).async_get_entity_id(conversation.DOMAIN, DOMAIN, agent_id)
+        return entity_id or agent_id
+
+    return {
+        "reason": outcome.decision.reason,
+        "answered_by": entity_id(outcome.answered_by) if outcome.answered_by else None,
+        "failures": [
+            {"agent": entity_id(failure.agent), "error": type(failure.error).__name__} for failure in outcome.failures
+        ],
+    }
+
+
+@callback
+def async_trace_turn(outcome: Outcome, answer: dict[str, Any], stats: WindowStats) -> None:
+    """Tell the conversation trace of a turn; `answer` is what `async_told_answer` returns."""
     budget = {
         "history_tokens": stats.max_tokens,
         "current_tokens": stats.current_tokens,
@@ -25,17 +44,27 @@ def async_trace_turn(outcome: Outcome, stats: WindowStats) -> None:
         "over_budget": stats.over_budget,
     }
     conversation.async_conversation_trace_append(
-        conversation.ConversationTraceEventType.AGENT_DETAIL, {**_turn(outcome), "budget": budget}
+        conversation.ConversationTraceEventType.AGENT_DETAIL,
+        {**_turn(outcome), **answer, "budget": budget, "cache": _cache(outcome)},
     )
 
 
 @callback
 def async_fire_turn(
-    hass: HomeAssistant, who: dict[str, str], outcome: Outcome, stats: WindowStats, before: WindowStats
+    hass: HomeAssistant,
+    who: dict[str, str],
+    outcome: Outcome,
+    answer: dict[str, Any],
+    before_and_after: tuple[WindowStats, WindowStats],
 ) -> None:
-    """Fire the event of a turn, and of a trim when there was one; `who` has the ids of agent and conversation."""
-    hass.bus.async_fire(EVENT_TURN, {**who, **_turn(outcome)})
-    _fire_trimmed(hass, who, stats, before)
+    """Fire the event of a turn, and of a trim when there was one.
+
+    `who` has the ids of agent and conversation, `answer` is what `async_told_answer` returns. What the turn has cost is
+    not known yet; the sensors show it.
+    """
+    before, after = before_and_after
+    hass.bus.async_fire(EVENT_TURN, {**who, **_turn(outcome), **answer})
+    _fire_trimmed(hass, who, after, before)
 
 
 @callback
@@ -67,7 +96,6 @@ def _fire_trimmed(hass: HomeAssistant, who: dict[str, str], stats: WindowStats, 
 def _turn(outcome: Outcome) -> dict[str, Any]:
     return {
         "route": outcome.decision.route,
-        "reason": outcome.decision.reason,
         "error": type(outcome.error).__name__ if outcome.error else None,
         "requests": outcome.requests,
         "tool_calls": outcome.tool_calls,
@@ -78,4 +106,13 @@ def _turn(outcome: Outcome) -> dict[str, Any]:
 
 
 def _usage(usage: Usage) -> dict[str, int]:
-    return {"input": usage.input, "cached": usage.cached, "output": usage.output}
+    return asdict(usage)
+
+
+def _cache(outcome: Outcome) -> dict[str, Any] | None:
+    """Return what the last request asked of the prompt cache, in its provider's words, and what was reported of it."""
+    if not outcome.billed:
+        return None
+    last = outcome.billed[-1]
+    reported = {"input": last.usage.input, "cached": last.usage.cached, "cache_written": last.usage.cache_written}
+    return {"asked": dict(last.model.provider.caching(last.request)), "reported": reported}

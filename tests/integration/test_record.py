@@ -1,0 +1,193 @@
+"""The record of a turn: who answered and who failed before, what was used, what was asked of the prompt cache."""
+
+from typing import Any
+
+from homeassistant.components.conversation.trace import async_get_traces
+from homeassistant.config_entries import ConfigSubentryData
+from homeassistant.const import CONF_MODEL, CONF_URL
+from homeassistant.core import HomeAssistant
+from homeassistant.helpers import entity_registry as er
+import pytest
+from pytest_homeassistant_custom_component.common import MockConfigEntry, async_capture_events
+
+from custom_components.windowed_conversation.const import (
+    CONF_OTHERS,
+    CONF_PROVIDER,
+    CONF_ROUTING,
+    DOMAIN,
+    PROVIDER_ANTHROPIC,
+    PROVIDER_GEMINI,
+    PROVIDER_OPENAI,
+    SUBENTRY_CONVERSATION,
+)
+from demo.model_server import ModelServer
+
+from .conftest import AGENT, Say, SetUp, speech
+
+MODEL, HAIKU, FLASH = "gpt-4o-mini", "claude-haiku-4-5", "gemini-2.5-flash"
+GRACE = "conversation.grace"
+LONG = f"remember that the word is pelican {'Ada ' * 3000}"
+
+
+def traced() -> dict[str, Any]:
+    """Return what the traces tell of our last turn."""
+    events = [event.data for trace in async_get_traces() for event in trace._events]
+    return [details for details in events if "route" in (details or {})][-1]
+
+
+@pytest.fixture(autouse=True)
+async def other(home: HomeAssistant, model_server: ModelServer) -> None:
+    """Have models that cache, and another agent, of Anthropic's, at the same server."""
+    model_server.change(models=("scripted", MODEL, HAIKU, FLASH))
+    subentry = ConfigSubentryData(
+        data={CONF_MODEL: HAIKU}, subentry_type=SUBENTRY_CONVERSATION, title="Grace", unique_id=None
+    )
+    data = {CONF_PROVIDER: PROVIDER_ANTHROPIC, CONF_URL: model_server.address, "api_key": "key"}
+    entry = MockConfigEntry(domain=DOMAIN, title="Other", data=data, subentries_data=[subentry])
+    entry.add_to_hass(home)
+    await home.config_entries.async_setup(entry.entry_id)
+
+
+@pytest.fixture
+async def ours(other: None, set_up: SetUp, model_server: ModelServer) -> MockConfigEntry:
+    """Return an account with OpenAI, whose agent hands over to the other one."""
+    account = {CONF_PROVIDER: PROVIDER_OPENAI, CONF_URL: model_server.url}
+    return await set_up(account=account, **{CONF_MODEL: MODEL, CONF_OTHERS: [GRACE]})
+
+
+async def test_event_tells_who_answered_and_all_that_was_used(
+    home: HomeAssistant, ours: MockConfigEntry, say: Say, model_server: ModelServer
+) -> None:
+    events = async_capture_events(home, f"{DOMAIN}_turn")
+
+    await say(LONG)
+    await say("what is the word?")
+
+    used = model_server.requests[-1].usage
+    told = events[-1].data
+    assert (told["answered_by"], told["failures"]) == (AGENT, [])
+    assert told["usage"].keys() == {"input", "cached", "output", "cache_written", "reasoning"}
+    assert (told["usage"]["input"], told["usage"]["cached"]) == (used["prompt"], used["cached"])
+    assert (told["usage"]["output"], told["usage"]["reasoning"]) == (used["completion"], used["reasoning"])
+    assert used["cached"] > 0
+
+
+async def test_hand_over_is_told_by_event_trace_and_sensor(
+    home: HomeAssistant, ours: MockConfigEntry, say: Say, model_server: ModelServer
+) -> None:
+    events = async_capture_events(home, f"{DOMAIN}_turn")
+    model_server.fault("429", 1)
+
+    assert "Ada" in speech(await say("my name is Ada"))
+
+    expected = {
+        "reason": "rate_limited",
+        "answered_by": GRACE,
+        "failures": [{"agent": AGENT, "error": "RateLimited"}],
+    }
+    shown = home.states.get("sensor.ada_last_route")
+    assert shown.state == "fallback"
+    for told in (events[-1].data, traced(), shown.attributes):
+        assert {key: told[key] for key in expected} == expected
+
+
+async def test_all_who_failed_are_told_when_nobody_answered(
+    home: HomeAssistant, ours: MockConfigEntry, say: Say, model_server: ModelServer
+) -> None:
+    model_server.fault("500")
+
+    await say("my name is Ada")
+
+    shown = home.states.get("sensor.ada_last_route")
+    assert shown.state == "error"
+    assert shown.attributes["answered_by"] is None
+    assert shown.attributes["failures"] == [{"agent": AGENT, "error": "Unavailable"}]
+    assert traced()["error"] == "Unavailable"
+
+
+async def test_stranger_is_told_by_its_entity(
+    home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer
+) -> None:
+    await set_up(**{CONF_OTHERS: ["conversation.home_assistant"], CONF_ROUTING: "llm_only"})
+    model_server.fault("500")
+
+    await say("turn on the kitchen light")
+
+    assert traced()["answered_by"] == "conversation.home_assistant"
+
+
+async def test_agent_is_told_by_the_name_that_its_entity_was_given(
+    home: HomeAssistant, ours: MockConfigEntry, say: Say
+) -> None:
+    er.async_get(home).async_update_entity(AGENT, new_entity_id="conversation.lovelace")
+    await home.async_block_till_done()
+
+    await say("my name is Ada", agent_id="conversation.lovelace")
+
+    assert traced()["answered_by"] == "conversation.lovelace"
+
+
+async def test_local_turn_was_answered_by_no_agent(home: HomeAssistant, ours: MockConfigEntry, say: Say) -> None:
+    await say("turn on kitchen light")
+
+    assert (traced()["answered_by"], traced()["failures"], traced()["cache"]) == (None, [], None)
+    shown = home.states.get("sensor.ada_last_route").attributes
+    assert (shown["reason"], shown["answered_by"], shown["failures"]) == ("local_match", None, [])
+
+
+async def test_trace_tells_what_openai_was_asked_to_cache_and_did(
+    ours: MockConfigEntry, say: Say, model_server: ModelServer
+) -> None:
+    await say(LONG)
+    await say("what is the word?")
+
+    (agent_id,) = ours.subentries
+    request = model_server.requests[-1]
+    assert traced()["cache"]["asked"] == {"prompt_cache_key": agent_id} | {
+        name: request.body[name] for name in request.body if name.startswith("prompt_cache")
+    }
+    assert traced()["cache"]["reported"]["cached"] == request.usage["cached"] > 0
+
+
+async def test_trace_tells_where_anthropic_was_asked_to_cache_and_did(
+    set_up: SetUp, say: Say, model_server: ModelServer
+) -> None:
+    account = {CONF_PROVIDER: PROVIDER_ANTHROPIC, CONF_URL: model_server.address}
+    await set_up(account=account, **{CONF_MODEL: HAIKU})
+
+    await say(LONG)
+
+    assert traced()["cache"]["asked"]["cache_control"] == {"type": "ephemeral"}
+    assert "tools" in traced()["cache"]["asked"]["breakpoints"]
+    used = model_server.requests[-1].usage
+    assert traced()["cache"]["reported"] == {
+        "input": used["prompt"],
+        "cached": used["cached"],
+        "cache_written": used["written"],
+    }
+    assert used["written"] > 0
+
+
+async def test_trace_tells_that_gemini_caches_without_being_asked(
+    set_up: SetUp, say: Say, model_server: ModelServer
+) -> None:
+    await set_up(account={CONF_PROVIDER: PROVIDER_GEMINI, CONF_URL: model_server.address}, **{CONF_MODEL: FLASH})
+
+    await say(LONG)
+    await say("what is the word?")
+
+    assert traced()["cache"]["asked"] == {}
+    assert traced()["cache"]["reported"]["cached"] == model_server.requests[-1].usage["cached"] > 0
+
+
+async def test_record_holds_no_text(
+    home: HomeAssistant, ours: MockConfigEntry, say: Say, model_server: ModelServer
+) -> None:
+    events = async_capture_events(home, f"{DOMAIN}_turn")
+    model_server.fault("500", 1)
+
+    await say(LONG)
+
+    told = f"{events[-1].data} {traced()} {home.states.get('sensor.ada_last_route').attributes}"
+    assert "pelican" not in told
+    assert "key'" not in told.replace("prompt_cache_key'", "")
