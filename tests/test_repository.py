@@ -15,7 +15,7 @@ from homeassistant.helpers.service import _SERVICES_SCHEMA
 from homeassistant.util.yaml import load_yaml_dict
 import pytest
 
-from custom_components.windowed_conversation import PLATFORMS, config_flow
+from custom_components.windowed_conversation import PLATFORMS, account_trial
 from custom_components.windowed_conversation.bridge.errors import _FAILURES, Failure, failure_of
 from custom_components.windowed_conversation.const import (
     CONF_COUNTING,
@@ -246,10 +246,11 @@ def test_every_step_has_its_text_and_every_text_its_step() -> None:
 
 def test_every_error_and_abort_is_one_of_the_flows() -> None:
     account, agent = TEXTS["config"], TEXTS["config_subentries"][SUBENTRY_CONVERSATION]
+    told_of_accounts = words("config_flow") | words("account_trial")
 
-    assert account["error"].keys() | account["abort"].keys() <= words("config_flow") | INHERITED_ABORTS
+    assert account["error"].keys() | account["abort"].keys() <= told_of_accounts | INHERITED_ABORTS
     assert agent["error"].keys() | agent["abort"].keys() <= words("subentry_flow")
-    assert set(config_flow._ERRORS.values()) <= account["error"].keys()
+    assert {*account_trial._LIST_ERRORS.values(), *account_trial._MODEL_ERRORS.values()} <= account["error"].keys()
 
 
 def test_every_exception_has_its_text_and_every_text_its_exception() -> None:

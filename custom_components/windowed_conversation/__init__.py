@@ -136,8 +136,8 @@ async def _async_provider(hass: HomeAssistant, entry: Account) -> tuple[Provider
     """Return the account's provider and its models after a call that costs nothing, None where there is no model."""
     if entry.data[CONF_PROVIDER] == PROVIDER_NONE:
         return None, []
-    provider = await async_create_provider(hass, entry.data)
     try:
+        provider = await async_create_provider(hass, entry.data)
         return provider, await provider.list_models()
     except ProviderError as err:
         kind = ConfigEntryAuthFailed if isinstance(err, AuthError) else ConfigEntryNotReady

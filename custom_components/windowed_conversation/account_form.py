@@ -67,12 +67,19 @@ class AccountForm:
         return probatio.Schema(fields)
 
     def entered(self, user_input: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the account's data after a form: what was known and not asked for stays, what was emptied goes."""
+        """Return the account's data after a form: what was known and not asked for stays, what was emptied goes.
+
+        A key that the account cannot do without stays, and so does the address that is the vendor's.
+        """
         advanced = user_input.get(_ADVANCED)
         kept = known if advanced is None else {name: known[name] for name in known.keys() - {*self.advanced}}
         flat = {**kept, **user_input, **(advanced or {}), CONF_PROVIDER: self.provider}
         flat.pop(_ADVANCED, None)
         texts = {name: value.strip() if isinstance(value, str) else value for name, value in flat.items()}
+        if self.key_required and not texts.get(CONF_API_KEY):
+            texts[CONF_API_KEY] = known.get(CONF_API_KEY)
+        if CONF_URL in self.advanced:
+            texts[CONF_URL] = texts.get(CONF_URL) or self.url
         return {name: value for name, value in texts.items() if value or name == CONF_URL}
 
     def _field(self, name: str, known: Mapping[str, Any]) -> dict[Any, Any]:

@@ -3,11 +3,8 @@
 Agents have their own forms in `subentry_flow`, the window's settings in `options_flow`.
 """
 
-import asyncio
 from collections.abc import Mapping
-from contextlib import aclosing
 from typing import Any, override
-from urllib.parse import urlsplit
 
 from homeassistant.config_entries import (
     SOURCE_REAUTH,
@@ -20,15 +17,14 @@ from homeassistant.config_entries import (
     ConfigSubentryFlow,
     OptionsFlow,
 )
-from homeassistant.const import CONF_LLM_HASS_API, CONF_MODEL, CONF_NAME, CONF_URL
-from homeassistant.core import HomeAssistant, callback
+from homeassistant.const import CONF_API_KEY, CONF_LLM_HASS_API, CONF_MODEL, CONF_NAME, CONF_URL
+from homeassistant.core import callback
 from homeassistant.helpers import llm
 import probatio
 
 from .account_form import ACCOUNT_FORMS, account_form, account_title, plain_address
-from .bridge.account import async_create_provider
+from .account_trial import OF_THE_ACCOUNT, OF_THE_MODEL, TriedAccount, async_try_account, async_try_model
 from .const import (
-    CONF_API_VERSION,
     CONF_PROVIDER,
     CONF_ROUTING,
     DEFAULT_AGENT_NAME,
@@ -44,19 +40,8 @@ from .const import (
     SUBENTRY_CONVERSATION,
 )
 from .options_flow import WindowOptionsFlow
-from .providers.errors import (
-    AuthError,
-    BadRequest,
-    BadStream,
-    Incomplete,
-    ModelNotFound,
-    ProviderError,
-    QuotaError,
-    Refused,
-)
-from .providers.events import ListedModel, Provider, Request
+from .providers.events import ListedModel
 from .subentry_flow import AgentFlow, model_selector
-from .window import Message
 
 # The forms of new accounts, in the order of the menu, and the kind of account that each adds.
 _STEPS = {
@@ -67,58 +52,6 @@ _STEPS = {
     "server": PROVIDER_OPENAI_CHAT,
 }
 
-# The first whose kind it is.
-_ERRORS: dict[type[ProviderError], str] = {
-    AuthError: "invalid_auth",
-    ModelNotFound: "no_such_model",
-    BadRequest: "not_compatible",
-    BadStream: "not_compatible",
-    QuotaError: "no_credit",
-}
-
-# A model that thinks may need this many tokens to say that it is there; OpenAI takes no fewer than 16.
-_TRIAL_TOKENS = 16
-_TRIAL_SECONDS = 15.0
-
-
-async def _async_find_server(
-    hass: HomeAssistant, account: Mapping[str, Any]
-) -> tuple[str, Provider, list[ListedModel]]:
-    """Return the address that answers, its provider and its models; raises `ProviderError`.
-
-    People leave out the `/v1` of a compatible server.
-    """
-    url: str = account[CONF_URL]
-    provider = await async_create_provider(hass, account)
-    try:
-        return url, provider, await provider.list_models()
-    except BadRequest, BadStream:
-        if account[CONF_PROVIDER] != PROVIDER_OPENAI_CHAT or urlsplit(url).path:
-            raise
-    url = f"{url}/v1"
-    provider = await async_create_provider(hass, {**account, CONF_URL: url})
-    return url, provider, await provider.list_models()
-
-
-async def _async_try_model(provider: Provider, model: str) -> str | None:
-    """Ask the model for a word; returns the form's error, None where it answers, if only by saying too much."""
-    request = Request(model, (Message.user("Say ok."),), reply_tokens=_TRIAL_TOKENS)
-    try:
-        async with asyncio.timeout(_TRIAL_SECONDS), aclosing(provider.stream(request)) as events:
-            async for _ in events:
-                pass
-    except Incomplete, Refused:
-        return None
-    except TimeoutError:
-        return "cannot_connect"
-    except ProviderError as err:
-        return _error_key(err)
-    return None
-
-
-def _error_key(error: ProviderError) -> str:
-    return next((key for kind, key in _ERRORS.items() if isinstance(error, kind)), "cannot_connect")
-
 
 class WindowedConversationConfigFlow(ConfigFlow, domain=DOMAIN):
     """The forms of an account."""
@@ -128,9 +61,8 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=DOMAIN):
 
     def __init__(self) -> None:
         self._form = ACCOUNT_FORMS[PROVIDER_OPENAI_CHAT]
-        self._account: dict[str, Any] = {}
-        self._provider: Provider | None = None
-        self._models: list[ListedModel] = []
+        self._form_step = ""
+        self._tried: TriedAccount | None = None
 
     @override
     async def async_step_user(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
@@ -190,78 +122,92 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=DOMAIN):
     async def _async_account_form(
         self, step_id: str, user_input: dict[str, Any] | None, known: Mapping[str, Any]
     ) -> ConfigFlowResult:
-        errors: dict[str, str] = {}
+        self._form_step = step_id
         entered = self._form.entered(user_input or {}, known)
-        if user_input is not None:
-            errors = await self._async_try(entered)
-            if not errors:
-                return await self._async_server_found()
+        if user_input is None:
+            return self._show_account_form(entered, {})
+        if self._form.key_required and CONF_API_KEY not in entered:
+            return self._show_account_form(entered, {CONF_API_KEY: "key_missing"})
+        url = plain_address(entered.get(CONF_URL, self._form.url))
+        if url is None:
+            field = "base" if CONF_URL in self._form.advanced else CONF_URL
+            return self._show_account_form(entered, {field: "invalid_url"})
+        tried = await async_try_account(self.hass, {**entered, CONF_URL: url})
+        if isinstance(tried, str):
+            return self._show_account_form(entered, {"base": tried})
+        return await self._async_server_found(tried)
+
+    def _show_account_form(self, entered: Mapping[str, Any], errors: dict[str, str]) -> ConfigFlowResult:
         schema = self._form.schema(
             entered, key_only=self.source == SOURCE_REAUTH, key_known=self.source == SOURCE_RECONFIGURE
         )
-        told = {"openai_url": OPENAI_URL, "url": known.get(CONF_URL, "")}
-        return self.async_show_form(step_id=step_id, data_schema=schema, errors=errors, description_placeholders=told)
+        told = {"openai_url": OPENAI_URL, "url": entered.get(CONF_URL, "")}
+        return self.async_show_form(
+            step_id=self._form_step, data_schema=schema, errors=errors, description_placeholders=told
+        )
 
-    async def _async_try(self, entered: dict[str, Any]) -> dict[str, str]:
-        """Try the server and keep what it says; returns the form's errors."""
-        url = plain_address(entered.get(CONF_URL, self._form.url))
-        if url is None:
-            return {CONF_URL if CONF_URL not in self._form.advanced else "base": "invalid_url"}
-        account = {**entered, CONF_URL: url}
-        try:
-            account[CONF_URL], self._provider, self._models = await _async_find_server(self.hass, account)
-        except ProviderError as err:
-            key = _error_key(err)
-            wrong_version = key == "not_compatible" and CONF_API_VERSION in account
-            return {"base": "wrong_api_version" if wrong_version else key}
-        self._account = account
-        return {}
-
-    async def _async_server_found(self) -> ConfigFlowResult:
-        if self.source != SOURCE_REAUTH:
-            self._async_abort_entries_match(self._account)
+    async def _async_server_found(self, tried: TriedAccount) -> ConfigFlowResult:
+        if self.source != SOURCE_REAUTH and self._is_another_account(tried.data):
+            return self.async_abort(reason="already_configured")
+        self._tried = tried
         if self.source == SOURCE_USER:
             return await self.async_step_model()
         entry = self._get_reauth_entry() if self.source == SOURCE_REAUTH else self._get_reconfigure_entry()
+        error = await self._async_error_of_first_agent(entry, tried)
+        if error is not None:
+            return self._show_account_form(tried.data, {"base": error})
         # A listener sets the account up again; an account that failed to set up has none.
         if entry.update_listeners:
-            return self.async_update_and_abort(entry, data=self._account)
-        return self.async_update_reload_and_abort(entry, data=self._account)
+            return self.async_update_and_abort(entry, data=tried.data)
+        return self.async_update_reload_and_abort(entry, data=tried.data)
+
+    def _is_another_account(self, account: Mapping[str, Any]) -> bool:
+        """Whether an account other than the one to change has exactly this data, and nothing more."""
+        own_id = self.context.get("entry_id")
+        entries = self._async_current_entries(include_ignore=False)
+        return any(dict(entry.data) == account for entry in entries if entry.entry_id != own_id)
+
+    async def _async_error_of_first_agent(self, entry: ConfigEntry, tried: TriedAccount) -> str | None:
+        """Return what an agent's model says of the account: not every server checks a key where it lists models."""
+        models = (agent.data.get(CONF_MODEL) for agent in entry.get_subentries_of_type(SUBENTRY_CONVERSATION))
+        model = next(filter(None, models), None)
+        error = await async_try_model(tried, model) if model else None
+        return error if error in OF_THE_ACCOUNT else None
 
     async def async_step_model(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
         """Ask for the model and the name of the first agent."""
+        assert self._tried is not None
         errors: dict[str, str] = {}
         if user_input is not None:
-            error = await self._async_model_error(user_input[CONF_MODEL].strip())
+            model = user_input[CONF_MODEL].strip()
+            error = await async_try_model(self._tried, model) if model else "model_missing"
             if error is None:
-                return self._agent_named(user_input)
-            errors[CONF_MODEL] = error
-        default_model = {"default": self._models[0].id} if self._models else {}
-        schema = probatio.Schema(
-            {
-                probatio.Required(CONF_NAME, default=DEFAULT_AGENT_NAME): str,
-                probatio.Required(CONF_MODEL, **default_model): model_selector(self._models),
-            }
-        )
-        schema = self.add_suggested_values_to_schema(schema, user_input)
+                return self._agent_named(self._tried.data, user_input)
+            if error in OF_THE_ACCOUNT:
+                return self._show_account_form(self._tried.data, {"base": error})
+            errors = {CONF_MODEL if error in {"model_missing", *OF_THE_MODEL} else "base": error}
+        schema = self.add_suggested_values_to_schema(self._model_schema(self._tried.models), user_input)
         return self.async_show_form(step_id="model", data_schema=schema, errors=errors)
 
-    async def _async_model_error(self, model: str) -> str | None:
-        """Return what is wrong with a model. A server at home may have to load it first and is not asked."""
-        if not model:
-            return "model_missing"
-        if self._provider is None or self._form.provider == PROVIDER_OPENAI_CHAT:
-            return None
-        return await _async_try_model(self._provider, model)
+    def _model_schema(self, models: list[ListedModel]) -> probatio.Schema:
+        # a vendor's list begins with models of long ago, and with some that do not talk
+        suggests = bool(models) and self._form.provider == PROVIDER_OPENAI_CHAT
+        default = {"default": models[0].id} if suggests else {}
+        return probatio.Schema(
+            {
+                probatio.Required(CONF_NAME, default=DEFAULT_AGENT_NAME): str,
+                probatio.Required(CONF_MODEL, **default): model_selector(models),
+            }
+        )
 
-    def _agent_named(self, user_input: dict[str, Any]) -> ConfigFlowResult:
+    def _agent_named(self, account: dict[str, Any], user_input: dict[str, Any]) -> ConfigFlowResult:
         data = {
             CONF_MODEL: user_input[CONF_MODEL].strip(),
             CONF_LLM_HASS_API: [llm.LLM_API_ASSIST],
             CONF_ROUTING: DEFAULT_ROUTING,
         }
-        title = account_title(self._form, self._account)
-        return self._created(title, self._account, user_input[CONF_NAME].strip() or DEFAULT_AGENT_NAME, data)
+        title = account_title(self._form, account)
+        return self._created(title, account, user_input[CONF_NAME].strip() or DEFAULT_AGENT_NAME, data)
 
     def _created(self, title: str, account: dict[str, Any], agent_name: str, agent: dict[str, Any]) -> ConfigFlowResult:
         """Return an account with its first agent."""

@@ -193,7 +193,7 @@ async def test_server_that_is_down_is_told(server_form: Submit, unused_tcp_port:
         ("401", "invalid_auth"),
         ("403", "invalid_auth"),
         ("404", "not_compatible"),
-        ("429", "cannot_connect"),
+        ("429", "rate_limited"),
         ("quota", "no_credit"),
         ("500", "cannot_connect"),
         ("html", "cannot_connect"),

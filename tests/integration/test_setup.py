@@ -29,6 +29,7 @@ from custom_components.windowed_conversation.const import (
 )
 from demo.model_server import ModelServer
 
+from .account_kinds import KINDS, Kind
 from .conftest import AGENT, Say, SetUp, speech
 
 FRIDAY = ConfigSubentry(
@@ -117,6 +118,14 @@ async def test_server_in_trouble_is_tried_again(
 
     assert entry.state is ConfigEntryState.SETUP_RETRY
     assert entry.error_reason_translation_key == reason
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+async def test_impossible_address_is_told_at_set_up(set_up: SetUp, model_server: ModelServer, kind: Kind) -> None:
+    entry = await set_up(account={**kind.account(model_server), CONF_URL: "http://[::1"})
+
+    assert entry.state is ConfigEntryState.SETUP_RETRY
+    assert entry.error_reason_translation_key in {"bad_request", "bad_stream"}
 
 
 async def test_refused_key_asks_for_another_at_set_up(

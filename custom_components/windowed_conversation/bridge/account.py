@@ -61,14 +61,15 @@ def vendor_of(account: Mapping[str, Any]) -> Vendor | None:
 async def _async_compatible(hass: HomeAssistant, account: Mapping[str, Any]) -> Provider:
     clients = await _async_clients(hass, "openai_clients")
     url, key = account[CONF_URL], account.get(CONF_API_KEY)
-    build = clients.openai_chat if url == OPENAI_URL else clients.chat_completions
-    return await hass.async_add_executor_job(build, url, key, get_async_client(hass))
+    if url == OPENAI_URL:
+        return await hass.async_add_executor_job(clients.openai_chat, key, get_async_client(hass))
+    return await hass.async_add_executor_job(clients.chat_completions, url, key, get_async_client(hass))
 
 
 async def _async_openai(hass: HomeAssistant, account: Mapping[str, Any]) -> Provider:
     clients = await _async_clients(hass, "openai_clients")
     build = clients.openai_responses if _speaks_responses(account) else clients.openai_chat
-    return await hass.async_add_executor_job(build, account[CONF_URL], account[CONF_API_KEY], get_async_client(hass))
+    return await hass.async_add_executor_job(build, account[CONF_API_KEY], get_async_client(hass), account[CONF_URL])
 
 
 async def _async_azure(hass: HomeAssistant, account: Mapping[str, Any]) -> Provider:

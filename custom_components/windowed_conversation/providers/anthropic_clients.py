@@ -12,6 +12,7 @@ from typing import Any
 
 from anthropic import AsyncAnthropic, DefaultAsyncHttpxClient
 
+from .anthropic_errors import provider_errors
 from .anthropic_messages import Messages
 
 _ANTHROPIC = "https://api.anthropic.com"
@@ -43,18 +44,19 @@ def own_http_client(ssl_context: SSLContext) -> Any:
 def anthropic_messages(url: str | None, api_key: str | None, http_client: Any) -> Messages:
     """Return a provider for Anthropic, or for a compatible server where there is a URL; opens no connection.
 
-    `http_client` is one that `accepts` says yes to (else a `TypeError`) and stays its owner's. There is one attempt for
-    each request: a retry of the SDK's would be heard as silence.
+    `http_client` is one that `accepts` says yes to (else a `TypeError`) and stays its owner's. Where the
+    address is none it raises `BadRequest`. There is one attempt for each request: a retry of the SDK's would be heard
+    as silence.
     """
     if not accepts(http_client):
         kind = type(http_client)
         raise TypeError(f"the SDK runs on {_CLIENT.__module__}, not on {kind.__name__} of {kind.__module__}")
-    return Messages(
-        AsyncAnthropic(
+    with provider_errors():
+        client = AsyncAnthropic(
             api_key=api_key or _NO_KEY,
             base_url=url or _ANTHROPIC,
             http_client=http_client,
             max_retries=0,
             **_NO_TRACES,
         )
-    )
+    return Messages(client)

@@ -1,0 +1,125 @@
+"""Trying an account before it is kept: the list of its models, and a word of one model, by real calls.
+
+What is entered where, and what comes after an error, is `config_flow`'s business.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from homeassistant.const import CONF_API_KEY, CONF_URL
+from homeassistant.core import HomeAssistant
+
+from .bridge.account import async_create_provider
+from .const import CONF_API_VERSION, CONF_FORMAT, CONF_PROVIDER, PROVIDER_OPENAI_CHAT, OpenAIFormat
+from .providers.errors import (
+    AuthError,
+    BadRequest,
+    BadStream,
+    DeadlineExceeded,
+    Incomplete,
+    ModelNotFound,
+    ProviderError,
+    QuotaError,
+    RateLimited,
+    Refused,
+)
+from .providers.events import ListedModel, Provider, Request
+from .window import Message
+
+# Errors that another key or another field of the account's form puts right.
+OF_THE_ACCOUNT = frozenset({"invalid_auth", "wrong_api_version"})
+# Errors of the model that was chosen.
+OF_THE_MODEL = frozenset({"no_such_model", "unsuitable_model"})
+
+# Of several that fit, the first counts.
+_LIST_ERRORS: dict[type[ProviderError], str] = {
+    AuthError: "invalid_auth",
+    BadRequest: "not_compatible",
+    BadStream: "not_compatible",
+    QuotaError: "no_credit",
+    RateLimited: "rate_limited",
+}
+_MODEL_ERRORS: dict[type[ProviderError], str] = {
+    ModelNotFound: "no_such_model",
+    **_LIST_ERRORS,
+    BadRequest: "unsuitable_model",
+}
+
+_TRIAL = (Message.system("Answer with one word."), Message.user("Say ok."))
+# A model that thinks may need this many tokens to say that it is there; OpenAI takes no fewer than 16.
+_TRIAL_TOKENS = 16
+_TRIAL_SECONDS = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class TriedAccount:
+    """An account whose server answers, and what it offers; `data` has the address that was found."""
+
+    data: dict[str, Any]
+    provider: Provider
+    models: list[ListedModel]
+
+
+async def async_try_account(hass: HomeAssistant, account: dict[str, Any]) -> TriedAccount | str:
+    """Ask the server for its models; returns the key of the form's error where that fails."""
+    try:
+        return await _async_find_server(hass, account)
+    except ProviderError as err:
+        key = _key(_LIST_ERRORS, err)
+        wrong_version = isinstance(err, BadRequest) and CONF_API_VERSION in account
+        return "wrong_api_version" if wrong_version else key
+
+
+async def async_try_model(account: TriedAccount, model: str) -> str | None:
+    """Ask the model for a word; returns the key of the form's error, None where it answers, if only by saying too much.
+
+    A server at home, which has no key, may have to load the model first and is not asked.
+    """
+    if _is_at_home(account.data):
+        return None
+    request = Request(model, _TRIAL, reply_tokens=_TRIAL_TOKENS)
+    try:
+        await _async_hear(account.provider, request)
+    except Incomplete, Refused, RateLimited:
+        return None
+    except ProviderError as err:
+        key = _key(_MODEL_ERRORS, err)
+        # older versions list models, and do not know the format
+        wrong_version = key == "unsuitable_model" and CONF_API_VERSION in account.data
+        is_new_format = account.data.get(CONF_FORMAT) == OpenAIFormat.RESPONSES
+        return "wrong_api_version" if wrong_version and is_new_format else key
+    return None
+
+
+async def _async_find_server(hass: HomeAssistant, account: dict[str, Any]) -> TriedAccount:
+    """People leave out the `/v1` of a compatible server."""
+    provider = await async_create_provider(hass, account)
+    try:
+        return TriedAccount(account, provider, await provider.list_models())
+    except BadRequest, BadStream:
+        if account[CONF_PROVIDER] != PROVIDER_OPENAI_CHAT or urlsplit(account[CONF_URL]).path:
+            raise
+    account = {**account, CONF_URL: f"{account[CONF_URL]}/v1"}
+    provider = await async_create_provider(hass, account)
+    return TriedAccount(account, provider, await provider.list_models())
+
+
+async def _async_hear(provider: Provider, request: Request) -> None:
+    try:
+        async with asyncio.timeout(_TRIAL_SECONDS), aclosing(provider.stream(request)) as events:
+            async for _ in events:
+                pass
+    except TimeoutError as err:
+        raise DeadlineExceeded("no whole answer in time") from err
+
+
+def _is_at_home(account: Mapping[str, Any]) -> bool:
+    return account[CONF_PROVIDER] == PROVIDER_OPENAI_CHAT and CONF_API_KEY not in account
+
+
+def _key(errors: Mapping[type[ProviderError], str], error: ProviderError) -> str:
+    return next((key for kind, key in errors.items() if isinstance(error, kind)), "cannot_connect")

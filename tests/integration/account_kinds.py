@@ -1,0 +1,82 @@
+"""The kinds of accounts that vendors have, each at the scripted server: what is entered, kept, and asked."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from homeassistant.const import CONF_API_KEY, CONF_URL
+
+from custom_components.windowed_conversation.const import (
+    CONF_API_VERSION,
+    CONF_FORMAT,
+    CONF_PROVIDER,
+    PROVIDER_ANTHROPIC,
+    PROVIDER_AZURE,
+    PROVIDER_GEMINI,
+    PROVIDER_OPENAI,
+)
+from demo.model_server import ModelServer
+
+_CHAT_ADDRESS = "/openai/deployments/scripted/chat/completions"
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of account: the step of its form, its data without address and key, and where its model is asked.
+
+    `path` is appended to the server's address. `title` is what the account is called at the server's host.
+    """
+
+    name: str
+    step: str
+    data: Mapping[str, str]
+    asked: str
+    path: str = ""
+    title: str = "{host}"
+
+    def account(self, server: ModelServer, key: str = "key") -> dict[str, str]:
+        """Return the account's data."""
+        return {**self.data, CONF_URL: f"{server.address}{self.path}", CONF_API_KEY: key}
+
+    def entered(self, server: ModelServer, key: str = "key", **changed: str) -> dict[str, Any]:
+        """Return what is entered in the account's form; `changed` are fields of it."""
+        fields = {**self.account(server, key), **changed}
+        fields.pop(CONF_PROVIDER)
+        if self.step != "azure":
+            return {CONF_API_KEY: fields.pop(CONF_API_KEY), "advanced": fields}
+        return {CONF_URL: fields.pop(CONF_URL), CONF_API_KEY: fields.pop(CONF_API_KEY), "advanced": fields}
+
+
+def _openai(format_: str, asked: str) -> Kind:
+    data = {CONF_PROVIDER: PROVIDER_OPENAI, CONF_FORMAT: format_}
+    return Kind(f"openai_{format_}", "openai", data, asked, path="/v1", title="OpenAI ({host})")
+
+
+def _azure(name: str, format_: str, asked: str, version: str = "") -> Kind:
+    data = {CONF_PROVIDER: PROVIDER_AZURE, CONF_FORMAT: format_}
+    return Kind(name, "azure", data | ({CONF_API_VERSION: version} if version else {}), asked)
+
+
+CLASSIC_RESPONSES = _azure("azure_classic_responses", "responses", "/openai/responses", "2025-04-01-preview")
+CLASSIC_CHAT = _azure("azure_classic_chat", "chat", _CHAT_ADDRESS, "2024-10-21")
+AZURE_RESPONSES = _azure("azure_responses", "responses", "/openai/v1/responses")
+
+KINDS = (
+    _openai("responses", "/v1/responses"),
+    _openai("chat", "/v1/chat/completions"),
+    AZURE_RESPONSES,
+    _azure("azure_chat", "chat", "/openai/v1/chat/completions"),
+    CLASSIC_RESPONSES,
+    CLASSIC_CHAT,
+    Kind(
+        "gemini",
+        "gemini",
+        {CONF_PROVIDER: PROVIDER_GEMINI},
+        "/v1beta/models/scripted:streamGenerateContent",
+        title="Google Gemini ({host})",
+    ),
+    Kind("anthropic", "anthropic", {CONF_PROVIDER: PROVIDER_ANTHROPIC}, "/v1/messages", title="Anthropic ({host})"),
+)
+
+# One of each vendor, for what the format does not matter to.
+VENDORS = (KINDS[0], AZURE_RESPONSES, *KINDS[-2:])

@@ -1,0 +1,217 @@
+"""Vendors' accounts that change: a refused key asks for another, and everything else can be changed; agents stay."""
+
+from typing import Any
+
+from homeassistant.config_entries import SOURCE_REAUTH, ConfigEntryState
+from homeassistant.const import CONF_API_KEY
+from homeassistant.core import HomeAssistant
+from homeassistant.data_entry_flow import FlowResultType
+from homeassistant.helpers import issue_registry as ir
+import pytest
+from pytest_homeassistant_custom_component.common import MockConfigEntry
+
+from custom_components.windowed_conversation.const import CONF_API_VERSION, CONF_FORMAT, CONF_OTHERS
+from demo.model_server import ModelServer
+
+from .account_kinds import AZURE_RESPONSES, CLASSIC_CHAT, CLASSIC_RESPONSES, KINDS, VENDORS, Kind
+from .conftest import Say, SetUp, Submit, speech
+
+one_of_each_vendor = pytest.mark.parametrize("kind", VENDORS, ids=lambda kind: kind.name, indirect=True)
+
+
+@pytest.fixture(params=KINDS, ids=lambda kind: kind.name)
+def kind(request: pytest.FixtureRequest) -> Kind:
+    """Return each kind of account."""
+    return request.param
+
+
+@pytest.fixture
+async def entry(kind: Kind, set_up: SetUp, model_server: ModelServer) -> MockConfigEntry:
+    """Return an account with an agent that has the defaults."""
+    return await set_up(account=kind.account(model_server))
+
+
+async def reconfigure(home: HomeAssistant, entry: MockConfigEntry) -> Submit:
+    """Open the form that changes an account."""
+    return Submit(home, home.config_entries.flow, await entry.start_reconfigure_flow(home))
+
+
+def reauth_flows(home: HomeAssistant, entry: MockConfigEntry) -> list[Any]:
+    """Return the flows that ask for another key of an account."""
+    return list(entry.async_get_active_flows(home, {SOURCE_REAUTH}))
+
+
+async def test_key_that_is_refused_in_a_turn_is_asked_for_again(
+    home: HomeAssistant, entry: MockConfigEntry, model_server: ModelServer, say: Say
+) -> None:
+    agents = dict(entry.subentries)
+    await say("my name is Ada")
+    model_server.change(key="new")
+    await say("what is my name?")
+    (flow,) = reauth_flows(home, entry)
+    form = Submit(home, home.config_entries.flow, flow)
+
+    assert (await form(api_key="wrong"))["errors"] == {"base": "invalid_auth"}
+    done = await form(api_key="new")
+
+    assert (done["type"], done["reason"]) == (FlowResultType.ABORT, "reauth_successful")
+    assert entry.data[CONF_API_KEY] == "new"
+    assert entry.subentries == agents
+    assert "Ada" in speech(await say("what is my name?"))
+
+
+@one_of_each_vendor
+async def test_only_the_key_changes_when_another_is_asked_for(
+    home: HomeAssistant, entry: MockConfigEntry, kind: Kind, model_server: ModelServer
+) -> None:
+    form = Submit(home, home.config_entries.flow, await entry.start_reauth_flow(home))
+    model_server.change(key="new")
+
+    assert list(form.shown["data_schema"].schema) == [CONF_API_KEY]
+    await form(api_key="new")
+
+    assert entry.data == kind.account(model_server, "new")
+
+
+@one_of_each_vendor
+async def test_key_that_is_refused_at_set_up_is_asked_for_again(
+    home: HomeAssistant, kind: Kind, set_up: SetUp, model_server: ModelServer
+) -> None:
+    model_server.change(key="new")
+    entry = await set_up(account=kind.account(model_server))
+    assert entry.state is ConfigEntryState.SETUP_ERROR
+    (flow,) = reauth_flows(home, entry)
+
+    await Submit(home, home.config_entries.flow, flow)(api_key="new")
+
+    assert entry.state is ConfigEntryState.LOADED
+
+
+@one_of_each_vendor
+async def test_key_that_only_lists_models_is_refused_again(
+    home: HomeAssistant, kind: Kind, set_up: SetUp, model_server: ModelServer
+) -> None:
+    entry = await set_up(account=kind.account(model_server), model="scripted+401")
+    form = Submit(home, home.config_entries.flow, await entry.start_reauth_flow(home))
+
+    shown = await form(api_key="lists only")
+
+    assert shown["errors"] == {"base": "invalid_auth"}
+    assert entry.data == kind.account(model_server)
+
+
+async def test_key_is_asked_for_of_the_account_whose_it_is(
+    home: HomeAssistant, set_up: SetUp, model_server: ModelServer, say: Say
+) -> None:
+    anthropic, openai = KINDS[-1], KINDS[0]
+    async with ModelServer(strict=True) as other_server:
+        mine = await set_up(account=openai.account(model_server), **{CONF_OTHERS: ["conversation.ada_2"]})
+        other = await set_up(account=anthropic.account(other_server))
+        model_server.change(key="new")
+
+        said = await say("my name is Grace")
+
+    assert "Grace" in speech(said)
+    assert len(reauth_flows(home, mine)) == 1
+    assert reauth_flows(home, other) == []
+    assert [domain for domain, issue in ir.async_get(home).issues if issue.startswith("config_entry_reauth")]
+
+
+@one_of_each_vendor
+async def test_other_address_and_key_are_taken_over(
+    home: HomeAssistant, entry: MockConfigEntry, kind: Kind, say: Say
+) -> None:
+    agents = dict(entry.subentries)
+    await say("my name is Ada")
+    form = await reconfigure(home, entry)
+
+    async with ModelServer(strict=True, key="other") as other:
+        done = await form(**kind.entered(other, "other"))
+        said = speech(await say("what is my name?"))
+
+    assert (done["type"], done["reason"]) == (FlowResultType.ABORT, "reconfigure_successful")
+    assert entry.data == kind.account(other, "other")
+    assert entry.subentries == agents
+    assert "Ada" in said
+
+
+@one_of_each_vendor
+async def test_form_of_a_change_shows_everything_but_the_key(
+    home: HomeAssistant, kind: Kind, set_up: SetUp, model_server: ModelServer
+) -> None:
+    form = await reconfigure(home, await set_up(account=kind.account(model_server, "my-secret")))
+
+    fields = form.shown["data_schema"].schema
+    shown = [*fields, *fields["advanced"].schema.schema]
+    suggested = [each.description["suggested_value"] for each in shown if each.description]
+    assert kind.account(model_server)["url"] in suggested
+    assert "my-secret" not in str(shown) + str(suggested)
+
+
+@one_of_each_vendor
+@pytest.mark.parametrize("key", [{}, {CONF_API_KEY: ""}])
+async def test_key_that_is_left_empty_stays(
+    home: HomeAssistant, entry: MockConfigEntry, kind: Kind, model_server: ModelServer, key: dict[str, str]
+) -> None:
+    form = await reconfigure(home, entry)
+    entered = kind.entered(model_server)
+    del entered[CONF_API_KEY]
+
+    await form(**entered, **key)
+
+    assert entry.data == kind.account(model_server)
+
+
+@one_of_each_vendor
+async def test_change_that_does_not_work_changes_nothing(
+    home: HomeAssistant, entry: MockConfigEntry, kind: Kind, model_server: ModelServer
+) -> None:
+    form = await reconfigure(home, entry)
+    model_server.change(key="right")
+
+    shown = await form(**kind.entered(model_server, "wrong"))
+
+    assert shown["errors"] == {"base": "invalid_auth"}
+    assert entry.data == kind.account(model_server)
+
+
+@pytest.mark.parametrize("kind", [KINDS[0], AZURE_RESPONSES], ids=lambda kind: kind.name, indirect=True)
+async def test_conversation_goes_on_in_the_other_format(
+    home: HomeAssistant, entry: MockConfigEntry, kind: Kind, model_server: ModelServer, say: Say
+) -> None:
+    await say("my name is Ada")
+    form = await reconfigure(home, entry)
+
+    await form(**kind.entered(model_server, format="chat"))
+
+    assert entry.data[CONF_FORMAT] == "chat"
+    assert "Ada" in speech(await say("what is my name?"))
+    assert model_server.requests[-1].path.endswith("/chat/completions")
+
+
+@pytest.mark.parametrize("kind", [CLASSIC_RESPONSES], ids=lambda kind: kind.name, indirect=True)
+async def test_version_can_be_emptied(
+    home: HomeAssistant, entry: MockConfigEntry, kind: Kind, model_server: ModelServer, say: Say
+) -> None:
+    form = await reconfigure(home, entry)
+    entered = AZURE_RESPONSES.entered(model_server)
+
+    await form(**entered)
+
+    assert CONF_API_VERSION not in entry.data
+    await say("hello")
+    assert model_server.requests[-1].path == AZURE_RESPONSES.asked
+
+
+@pytest.mark.parametrize("kind", [CLASSIC_CHAT], ids=lambda kind: kind.name, indirect=True)
+async def test_format_that_the_version_does_not_know_is_refused(
+    home: HomeAssistant, entry: MockConfigEntry, kind: Kind, model_server: ModelServer
+) -> None:
+    form = await reconfigure(home, entry)
+
+    shown = await form(**kind.entered(model_server, format="responses"))
+
+    assert shown["errors"] == {"base": "wrong_api_version"}
+    assert entry.data == kind.account(model_server)
+    done = await form(**kind.entered(model_server, format="responses", api_version="2025-04-01-preview"))
+    assert done["reason"] == "reconfigure_successful"

@@ -1,0 +1,264 @@
+"""The forms of vendors' accounts, from the menu to an agent that answers; each mistake can be put right."""
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from homeassistant.config_entries import SOURCE_USER, ConfigEntryState
+from homeassistant.const import CONF_API_KEY, CONF_MODEL, CONF_URL
+from homeassistant.core import HomeAssistant
+from homeassistant.data_entry_flow import FlowResultType
+import pytest
+
+from custom_components.windowed_conversation.const import CONF_API_VERSION, CONF_FORMAT
+from demo.model_server import ModelServer
+
+from .account_kinds import AZURE_RESPONSES, CLASSIC_CHAT, CLASSIC_RESPONSES, KINDS, VENDORS, Kind
+from .conftest import Page, Say, SetUp, Submit, speech
+
+ADA = {"name": "Ada", "model": "scripted"}
+
+one_of_each_vendor = pytest.mark.parametrize("kind", VENDORS, ids=lambda kind: kind.name, indirect=True)
+
+type Open = Callable[[Kind], Coroutine[Any, Any, Submit]]
+
+
+@pytest.fixture(params=KINDS, ids=lambda kind: kind.name)
+def kind(request: pytest.FixtureRequest) -> Kind:
+    """Return each kind of account."""
+    return request.param
+
+
+@pytest.fixture
+def opened(home: HomeAssistant) -> Open:
+    """Return what opens the form of a new account of a kind."""
+
+    async def opened(kind: Kind) -> Submit:
+        flows = home.config_entries.flow
+        menu = await flows.async_init("windowed_conversation", context={"source": SOURCE_USER})
+        return Submit(home, flows, await flows.async_configure(menu["flow_id"], {"next_step_id": kind.step}))
+
+    return opened
+
+
+@pytest.fixture
+async def form(kind: Kind, opened: Open) -> Submit:
+    """Open the form of a new account."""
+    return await opened(kind)
+
+
+async def test_account_is_made_as_it_was_entered(form: Submit, kind: Kind, model_server: ModelServer) -> None:
+    await form(**kind.entered(model_server))
+
+    made = await form(**ADA)
+
+    assert made["type"] is FlowResultType.CREATE_ENTRY
+    entry = made["result"]
+    assert entry.state is ConfigEntryState.LOADED
+    assert entry.data == kind.account(model_server)
+    assert entry.title == kind.title.format(host=model_server.address.removeprefix("http://"))
+
+
+async def test_first_agent_answers_at_once(form: Submit, kind: Kind, model_server: ModelServer, say: Say) -> None:
+    await form(**kind.entered(model_server))
+    await form(**ADA)
+    model_server.log.clear()
+
+    await say("my name is Grace")
+
+    assert "Grace" in speech(await say("what is my name?"))
+    assert [request.path for request in model_server.requests] == [kind.asked] * 2
+    assert [request.violations for request in model_server.requests] == [[], []]
+
+
+@one_of_each_vendor
+async def test_models_are_offered_and_none_is_chosen(form: Submit, kind: Kind, model_server: ModelServer) -> None:
+    shown = await form(**kind.entered(model_server))
+
+    fields = shown["data_schema"].schema
+    assert fields[CONF_MODEL].config["options"] == model_server.settings.listed_models()
+    assert fields[CONF_MODEL].config["custom_value"]
+    (model,) = [field for field in fields if field == CONF_MODEL]
+    assert model.description is None
+
+
+@one_of_each_vendor
+async def test_model_is_asked_for_a_word_once(form: Submit, kind: Kind, model_server: ModelServer) -> None:
+    await form(**kind.entered(model_server))
+
+    await form(**ADA)
+
+    (asked,) = model_server.requests
+    assert asked.path == kind.asked
+
+
+async def test_wrong_key_is_refused_and_never_shown(form: Submit, kind: Kind, model_server: ModelServer) -> None:
+    model_server.change(key="right")
+
+    shown = await form(**kind.entered(model_server, "wrong"))
+
+    assert shown["errors"] == {"base": "invalid_auth"}
+    assert "wrong" not in str(shown["data_schema"].schema)
+    assert (await form(**kind.entered(model_server, "right")))["step_id"] == "model"
+
+
+async def test_key_that_only_lists_models_is_refused(form: Submit, kind: Kind, model_server: ModelServer) -> None:
+    await form(**kind.entered(model_server))
+    model_server.fault("401", 1)
+
+    shown = await form(**ADA)
+
+    assert (shown["step_id"], shown["errors"]) == (kind.step, {"base": "invalid_auth"})
+    assert (await form(**kind.entered(model_server)))["step_id"] == "model"
+    assert (await form(**ADA))["type"] is FlowResultType.CREATE_ENTRY
+
+
+@one_of_each_vendor
+async def test_empty_key_is_refused(form: Submit, kind: Kind, model_server: ModelServer) -> None:
+    shown = await form(**kind.entered(model_server, " "))
+
+    assert shown["errors"] == {CONF_API_KEY: "key_missing"}
+    assert (await form(**kind.entered(model_server)))["step_id"] == "model"
+
+
+async def test_server_that_is_down_is_told(
+    form: Submit, kind: Kind, model_server: ModelServer, unused_tcp_port: int
+) -> None:
+    shown = await form(**kind.entered(model_server, url=f"http://127.0.0.1:{unused_tcp_port}"))
+
+    assert shown["errors"] == {"base": "cannot_connect"}
+    assert (await form(**kind.entered(model_server)))["step_id"] == "model"
+
+
+@one_of_each_vendor
+@pytest.mark.parametrize(
+    "answer",
+    [("<html><body>Welcome to my router</body></html>", "text/html"), ("null", "application/json")],
+)
+async def test_server_of_another_kind_is_told(
+    form: Submit, kind: Kind, model_server: ModelServer, page: Page, answer: tuple[str, str]
+) -> None:
+    shown = await form(**kind.entered(model_server, url=await page(*answer)))
+
+    assert shown["errors"] == {"base": "not_compatible"}
+    assert (await form(**kind.entered(model_server)))["step_id"] == "model"
+
+
+@one_of_each_vendor
+@pytest.mark.parametrize("url", ["ftp://127.0.0.1", "http://[::1", "http://127.0.0.1:99999", "here"])
+async def test_what_is_no_address_is_refused(form: Submit, kind: Kind, model_server: ModelServer, url: str) -> None:
+    shown = await form(**kind.entered(model_server, url=url))
+
+    assert list(shown["errors"].values()) == ["invalid_url"]
+    assert (await form(**kind.entered(model_server)))["step_id"] == "model"
+
+
+@pytest.mark.parametrize(
+    ("fault", "errors"),
+    [
+        ("404", {CONF_MODEL: "no_such_model"}),
+        ("400", {CONF_MODEL: "unsuitable_model"}),
+        ("quota", {"base": "no_credit"}),
+        ("500", {"base": "cannot_connect"}),
+        ("cut_mid_stream", {"base": "cannot_connect"}),
+    ],
+)
+@one_of_each_vendor
+async def test_what_the_model_says_is_told(
+    form: Submit, kind: Kind, model_server: ModelServer, fault: str, errors: dict[str, str]
+) -> None:
+    await form(**kind.entered(model_server))
+    model_server.fault(fault, 1)
+
+    shown = await form(**ADA)
+
+    assert (shown["step_id"], shown["errors"]) == ("model", errors)
+    assert (await form(**ADA))["type"] is FlowResultType.CREATE_ENTRY
+
+
+@one_of_each_vendor
+@pytest.mark.parametrize("fault", ["length", "refusal", "429"])
+async def test_model_that_is_there_may_say_what_it_likes(
+    form: Submit, kind: Kind, model_server: ModelServer, fault: str
+) -> None:
+    await form(**kind.entered(model_server))
+    model_server.fault(fault, 1)
+
+    assert (await form(**ADA))["type"] is FlowResultType.CREATE_ENTRY
+
+
+async def test_model_or_deployment_that_is_not_there_is_told(
+    form: Submit, kind: Kind, model_server: ModelServer
+) -> None:
+    await form(**kind.entered(model_server))
+
+    shown = await form(name="Ada", model="nobody")
+
+    assert (shown["step_id"], shown["errors"]) == ("model", {CONF_MODEL: "no_such_model"})
+    assert (await form(**ADA))["type"] is FlowResultType.CREATE_ENTRY
+
+
+@one_of_each_vendor
+async def test_missing_credit_may_be_told_with_the_models(form: Submit, kind: Kind, model_server: ModelServer) -> None:
+    model_server.fault("quota", 1)
+
+    shown = await form(**kind.entered(model_server))
+
+    assert shown["errors"] == {"base": "no_credit"}
+
+
+@pytest.mark.parametrize("classic", [CLASSIC_CHAT, CLASSIC_RESPONSES], ids=lambda kind: kind.name)
+async def test_version_that_there_never_was_is_told(opened: Open, model_server: ModelServer, classic: Kind) -> None:
+    form = await opened(classic)
+
+    shown = await form(**classic.entered(model_server, api_version="2020-01-01"))
+
+    assert shown["errors"] == {"base": "wrong_api_version"}
+    assert (await form(**classic.entered(model_server)))["step_id"] == "model"
+
+
+async def test_version_that_is_older_than_the_format_is_told(opened: Open, model_server: ModelServer) -> None:
+    form = await opened(CLASSIC_RESPONSES)
+    await form(**CLASSIC_RESPONSES.entered(model_server, api_version="2024-10-21"))
+
+    shown = await form(**ADA)
+
+    assert (shown["step_id"], shown["errors"]) == ("azure", {"base": "wrong_api_version"})
+    await form(**CLASSIC_RESPONSES.entered(model_server))
+    assert (await form(**ADA))["type"] is FlowResultType.CREATE_ENTRY
+
+
+@one_of_each_vendor
+async def test_same_account_is_not_made_twice(
+    form: Submit, kind: Kind, model_server: ModelServer, set_up: SetUp
+) -> None:
+    await set_up(account=kind.account(model_server))
+
+    again = await form(**kind.entered(model_server))
+
+    assert (again["type"], again["reason"]) == (FlowResultType.ABORT, "already_configured")
+
+
+async def test_account_without_a_version_is_another_than_with_one(
+    opened: Open, model_server: ModelServer, home: HomeAssistant, set_up: SetUp
+) -> None:
+    await set_up(account=CLASSIC_RESPONSES.account(model_server))
+    form = await opened(AZURE_RESPONSES)
+
+    assert (await form(**AZURE_RESPONSES.entered(model_server)))["step_id"] == "model"
+
+
+@pytest.mark.parametrize("step", ["openai", "gemini", "anthropic"])
+async def test_address_of_the_vendor_is_suggested(opened: Open, step: str) -> None:
+    form = await opened(next(kind for kind in KINDS if kind.step == step))
+    (section,) = [value for field, value in form.shown["data_schema"].schema.items() if field == "advanced"]
+    (address,) = [field for field in section.schema.schema if field == CONF_URL]
+
+    assert address.description["suggested_value"].startswith("https://")
+
+
+async def test_format_is_the_newer_one_unless_changed(opened: Open) -> None:
+    form = await opened(AZURE_RESPONSES)
+
+    (section,) = [value for field, value in form.shown["data_schema"].schema.items() if field == "advanced"]
+    assert section.schema({}) == {CONF_FORMAT: "responses"}
+    assert CONF_API_VERSION in section.schema.schema
