@@ -1,0 +1,46 @@
+"""Whether each SDK's own types take a request, read to the last field."""
+
+from collections.abc import Iterator
+import json
+from typing import Any
+
+from anthropic.types.message_create_params import MessageCreateParamsStreaming
+from google.genai import types as google
+from openai.types.chat.completion_create_params import CompletionCreateParamsStreaming
+from openai.types.responses.response_create_params import ResponseCreateParamsStreaming
+from pydantic import BaseModel, TypeAdapter
+
+from demo.model_server.gemini_prompt import in_camel_case
+
+_PARAMETERS = {
+    "anthropic": TypeAdapter[Any](MessageCreateParamsStreaming),
+    "chat": TypeAdapter[Any](CompletionCreateParamsStreaming),
+    "responses": TypeAdapter[Any](ResponseCreateParamsStreaming),
+}
+
+
+class _GenerateContent(BaseModel, extra="forbid"):
+    """The body of Gemini's `streamGenerateContent`, which the SDK has no type for; its parts are the SDK's."""
+
+    contents: list[google.Content]
+    systemInstruction: google.Content  # noqa: N815 - the name on the wire
+    tools: list[google.Tool]
+    generationConfig: google.GenerationConfig  # noqa: N815 - the name on the wire
+
+
+def is_what_the_sdk_takes(name: str, body: Any) -> bool:
+    """Return whether the types of a format's SDK know all of a body; raises `pydantic.ValidationError`."""
+    if name == "gemini":
+        read = _GenerateContent.model_validate_json(json.dumps(body))
+        # the SDK writes some names in the one way and some in the other, and the API reads both
+        return read.model_dump(mode="json", by_alias=True, exclude_none=True) == in_camel_case(body)
+    return bool(_whole(_PARAMETERS[name].validate_python(body)) == body)
+
+
+def _whole(value: Any) -> Any:
+    """Return a value with what is iterable in it as lists: pydantic reads those only when they are needed."""
+    if isinstance(value, dict):
+        return {key: _whole(each) for key, each in value.items()}
+    if isinstance(value, list | Iterator):
+        return [_whole(each) for each in value]
+    return value

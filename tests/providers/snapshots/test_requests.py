@@ -1,0 +1,124 @@
+"""What one long conversation looks like in each format: the same bytes as ever, and a request that is valid.
+
+To write the snapshots anew, after a change that is meant to change them, and to read the difference:
+
+    WRITE_SNAPSHOTS=1 .venv/test/bin/python -m pytest tests/providers/snapshots && git diff tests/providers/snapshots
+"""
+
+from base64 import b64encode, urlsafe_b64encode
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
+from importlib import import_module
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from custom_components.windowed_conversation.providers.events import Request
+from custom_components.windowed_conversation.providers.openai_chat_encoding import Dialect
+from custom_components.windowed_conversation.providers.profile import UNKNOWN_MODEL, Effort, Profile
+from custom_components.windowed_conversation.providers.profiles import Vendor, profile_of
+from demo.model_server import ModelServer
+from tests.providers.heard import Heard
+from tests.providers.wires.anthropic import AnthropicWire
+from tests.providers.wires.chat import ChatWire
+from tests.providers.wires.gemini import GeminiWire
+from tests.providers.wires.parts import Wire
+from tests.providers.wires.responses import ResponsesWire
+
+from .conversation import ABORTED, CLAUDE, GEMINI, GPT, LLAMA, MODELS, PIXEL, SUMMARY, TOOLS, TRIMMED, conversation
+from .sdk_types import is_what_the_sdk_takes
+
+
+@dataclass(frozen=True)
+class Format:
+    """A wire format with a model to ask, and the name of its snapshot."""
+
+    name: str
+    wire: Wire
+    model: str
+    profile: Profile
+
+
+FORMATS = (
+    Format("anthropic", AnthropicWire(), CLAUDE, profile_of(Vendor.ANTHROPIC, CLAUDE)),
+    Format("chat_compatible", ChatWire(), LLAMA, replace(UNKNOWN_MODEL, images=True)),
+    Format("chat_openai", ChatWire(Dialect.OPENAI), GPT, profile_of(Vendor.OPENAI, GPT)),
+    Format("gemini", GeminiWire(), GEMINI, profile_of(Vendor.GOOGLE, GEMINI)),
+    Format("responses", ResponsesWire(), GPT, profile_of(Vendor.OPENAI, GPT)),
+)
+
+
+@pytest.fixture(params=FORMATS, ids=lambda each: each.name)
+def wire_format(request: pytest.FixtureRequest) -> Format:
+    found: Format = request.param
+    return found
+
+
+@pytest.fixture
+async def http_client(wire_format: Format) -> AsyncIterator[Any]:
+    async with import_module(wire_format.wire.clients[0]).AsyncClient(verify=False) as client:
+        yield client
+
+
+@pytest.fixture
+async def sent(wire_format: Format, http_client: Any, model_server: ModelServer) -> Any:
+    """Return the server's record of the conversation's newest request."""
+    model_server.change(models=MODELS)
+    request = Request(
+        wire_format.model,
+        conversation(wire_format.wire.name).messages(),
+        TOOLS,
+        profile=wire_format.profile,
+        cache_key="agent",
+        reply_tokens=4096,
+        effort=Effort.LOW,
+        temperature=0.5,
+    )
+    await Heard().listen(wire_format.wire.connect(model_server.address, http_client).stream(request))
+    return model_server.requests[-1]
+
+
+def snapshot(name: str, written: str) -> str:
+    """Return the snapshot of this name, which is what is written now where the environment says so."""
+    path = Path(__file__).with_name(f"{name}.json")
+    if os.environ.get("WRITE_SNAPSHOTS"):
+        path.write_text(written, encoding="utf-8")
+    return path.read_text(encoding="utf-8")
+
+
+async def test_request_is_the_same_as_ever(sent: Any, wire_format: Format) -> None:
+    # the SDKs put the parameters in one order or another; inside of them the order is ours
+    body = {name: sent.body[name] for name in sorted(sent.body)}
+    written = json.dumps({"path": sent.path, "body": body}, ensure_ascii=False, indent=2) + "\n"
+
+    assert written == snapshot(wire_format.name, written)
+
+
+async def test_request_breaks_no_rule_of_its_format(sent: Any) -> None:
+    assert sent.violations == []
+
+
+async def test_request_is_what_the_sdk_takes(sent: Any, wire_format: Format) -> None:
+    assert is_what_the_sdk_takes(wire_format.wire.name, sent.body)
+
+
+async def test_what_is_not_in_the_window_is_not_sent(sent: Any) -> None:
+    text = sent.raw.decode()
+
+    assert ABORTED not in text
+    assert f"The {TRIMMED} is nice" not in text
+
+
+@pytest.mark.parametrize("said", [SUMMARY, "Eingeschaltet", "Nobody, and the door is open.", "no such light"])
+async def test_what_is_in_the_window_is_sent(said: str, sent: Any) -> None:
+    assert said in sent.raw.decode()
+
+
+async def test_picture_is_sent_as_it_is(sent: Any) -> None:
+    # in the alphabet for addresses, or in the standard one
+    written = {encode(PIXEL) in sent.raw for encode in (b64encode, urlsafe_b64encode)}
+
+    assert True in written
