@@ -1,0 +1,212 @@
+"""Each provider in Home Assistant: streams, switches a light, remembers, is replaced when it fails, renews its key."""
+
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+from homeassistant.config_entries import ConfigEntryState
+from homeassistant.const import CONF_API_KEY, CONF_MODEL, CONF_URL
+from homeassistant.core import HomeAssistant
+import pytest
+from pytest_homeassistant_custom_component.common import MockConfigEntry, async_capture_events
+
+from custom_components.windowed_conversation.agent import Agent
+from custom_components.windowed_conversation.bridge.turn_report import EVENT_TURN
+from custom_components.windowed_conversation.const import (
+    CONF_FIRST_WORD_TIMEOUT,
+    CONF_FORMAT,
+    CONF_LIMITS,
+    CONF_OTHERS,
+    CONF_PROVIDER,
+    CONF_TOOL_ITERATIONS,
+    CONF_TURN_TIMEOUT,
+    PROVIDER_ANTHROPIC,
+    PROVIDER_AZURE,
+    PROVIDER_GEMINI,
+    PROVIDER_OPENAI,
+    PROVIDER_OPENAI_CHAT,
+)
+from demo.model_server import ModelServer
+
+from .conftest import Say, SetUp, speech, until
+from .dashboard import PipelineClient, ending, streamed
+
+# The kind of account, the format that it asks for, and the path of the server's address.
+_ACCOUNTS = {
+    "responses": (PROVIDER_OPENAI, {CONF_FORMAT: "responses"}, "/v1"),
+    "chat": (PROVIDER_OPENAI, {CONF_FORMAT: "chat"}, "/v1"),
+    "azure": (PROVIDER_AZURE, {CONF_FORMAT: "responses"}, ""),
+    "gemini": (PROVIDER_GEMINI, {}, ""),
+    "anthropic": (PROVIDER_ANTHROPIC, {}, ""),
+    "server": (PROVIDER_OPENAI_CHAT, {}, "/v1"),
+}
+_MODELS = {
+    "responses": "gpt-5-mini",
+    "chat": "gpt-4o-mini",
+    "azure": "our-deployment",
+    "gemini": "gemini-2.5-flash",
+    "anthropic": "claude-haiku-4-5",
+    "server": "scripted",
+}
+
+# In which format the server is then asked.
+_FORMATS = {
+    "responses": "openai_responses",
+    "chat": "openai_chat",
+    "azure": "openai_responses",
+    "gemini": "gemini",
+    "anthropic": "anthropic",
+    "server": "openai_chat",
+}
+
+# How long the first provider may be silent, in seconds, and how soon the second must then be heard.
+_PATIENCE = 0.3
+_HAND_OVER = 1.0
+
+_SECOND = "conversation.ada_2"
+
+
+def account(provider: str, server: ModelServer) -> dict[str, Any]:
+    """Return the data of an account that reaches the server as this provider."""
+    kind, more, path = _ACCOUNTS[provider]
+    return {CONF_PROVIDER: kind, CONF_URL: f"{server.address}{path}", CONF_API_KEY: "key", **more}
+
+
+@pytest.fixture(params=list(_ACCOUNTS))
+def provider(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+async def asked(provider: str, set_up: SetUp, model_server: ModelServer) -> MockConfigEntry:
+    """Return an account with the provider, whose agent may ask a second one."""
+    model_server.change(models=tuple(_MODELS.values()))
+    limits = {CONF_FIRST_WORD_TIMEOUT: _PATIENCE, CONF_TURN_TIMEOUT: 5, CONF_TOOL_ITERATIONS: 10}
+    return await set_up(
+        account=account(provider, model_server),
+        **{CONF_MODEL: _MODELS[provider], CONF_LIMITS: limits, CONF_OTHERS: [_SECOND]},
+    )
+
+
+@pytest.fixture
+async def second(provider: str, set_up: SetUp, asked: MockConfigEntry) -> AsyncIterator[ModelServer]:
+    """Return the server of a second account, which is with the next provider."""
+    names = list(_ACCOUNTS)
+    other = names[(names.index(provider) + 1) % len(names)]
+    async with ModelServer(strict=True, models=tuple(_MODELS.values())) as server:
+        await set_up(account=account(other, server), **{CONF_MODEL: _MODELS[other]})
+        yield server
+
+
+async def test_answer_is_streamed(
+    home: HomeAssistant, provider: str, asked: MockConfigEntry, model_server: ModelServer, hass_ws_client
+) -> None:
+    dashboard = PipelineClient(await hass_ws_client(home))
+    pipeline = await dashboard.create(prefer_local_intents=False)
+
+    events = await dashboard.run(pipeline, "tell me a story about the sea")
+
+    assert len(streamed(events)) > 20
+    assert "".join(streamed(events)) == ending(events)["intent_output"]["response"]["speech"]["plain"]["speech"]
+    assert [request.format for request in model_server.requests] == [_FORMATS[provider]]
+
+
+async def test_tool_call_changes_the_home(
+    home: HomeAssistant, asked: MockConfigEntry, say: Say, model_server: ModelServer
+) -> None:
+    assert home.states.is_state("input_boolean.kitchen", "off")
+
+    result = await say("I would like the kitchen light switched on")
+
+    assert home.states.is_state("input_boolean.kitchen", "on")
+    assert "kitchen light" in speech(result)
+    assert [request.violations for request in model_server.requests] == [[], []]
+
+
+async def test_follow_up_knows_what_was_said_and_done(
+    asked: MockConfigEntry, say: Say, model_server: ModelServer
+) -> None:
+    await say("my name is Ada")
+    await say("I would like the kitchen light switched on")
+
+    assert speech(await say("what is my name?")) == "Your name is Ada."
+    assert all(request.violations == [] for request in model_server.requests)
+
+
+@pytest.mark.parametrize(
+    ("fault", "failed_after", "reason"),
+    [
+        ("503", 0.0, "unavailable"),
+        ("no_answer", _PATIENCE, "deadline_exceeded"),
+    ],
+)
+async def test_second_is_heard_within_a_second_of_the_failure(
+    *,
+    home: HomeAssistant,
+    asked: MockConfigEntry,
+    second: ModelServer,
+    say: Say,
+    model_server: ModelServer,
+    agent_of: Callable[[MockConfigEntry], Agent],
+    fault: str,
+    failed_after: float,
+    reason: str,
+) -> None:
+    await say("my name is Ada")
+    told = async_capture_events(home, EVENT_TURN)
+    model_server.fault(fault)
+
+    assert speech(await say("what is my name?")) == "Your name is Ada."
+
+    first_word = agent_of(asked).statistics.time_to_first_token
+    assert first_word is not None
+    assert first_word - failed_after < _HAND_OVER
+    assert [(event.data["route"], event.data["reason"]) for event in told] == [("fallback", reason)]
+    assert [request.violations for request in second.requests] == [[]]
+
+
+async def test_second_is_heard_within_a_second_when_the_first_is_down(
+    *,
+    asked: MockConfigEntry,
+    second: ModelServer,
+    say: Say,
+    model_server: ModelServer,
+    agent_of: Callable[[MockConfigEntry], Agent],
+) -> None:
+    await say("my name is Ada")
+    await model_server.stop()
+
+    assert speech(await say("what is my name?")) == "Your name is Ada."
+
+    first_word = agent_of(asked).statistics.time_to_first_token
+    assert first_word is not None
+    assert first_word < _HAND_OVER
+    assert agent_of(asked).statistics.last_route == "fallback"
+
+
+async def test_first_goes_on_with_what_the_second_answered(
+    asked: MockConfigEntry, second: ModelServer, say: Say, model_server: ModelServer
+) -> None:
+    model_server.fault("503", 1)
+    await say("my name is Ada")
+    second.log.clear()
+
+    assert speech(await say("what is my name?")) == "Your name is Ada."
+    assert model_server.requests[-1].violations == []
+    assert second.requests == []
+
+
+async def test_refused_key_is_renewed_by_the_user(
+    home: HomeAssistant, asked: MockConfigEntry, say: Say, model_server: ModelServer
+) -> None:
+    model_server.change(key="renewed")
+
+    assert "did not accept the key" in speech(await say("my name is Ada"))
+
+    (flow,) = home.config_entries.flow.async_progress()
+    assert (flow["context"]["source"], flow["context"]["entry_id"]) == ("reauth", asked.entry_id)
+    done = await home.config_entries.flow.async_configure(flow["flow_id"], {CONF_API_KEY: "renewed"})
+    assert done["reason"] == "reauth_successful"
+    await home.async_block_till_done()
+    await until(lambda: asked.state is ConfigEntryState.LOADED)
+    await say("my name is Ada")
+    assert speech(await say("what is my name?")) == "Your name is Ada."
