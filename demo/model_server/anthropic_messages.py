@@ -16,7 +16,7 @@ from .conversation import Conversation
 from .refusal import Refusal, RefusedError
 from .usage import to_bytes, tokens
 from .violations import Violation
-from .wire import Frame, Prompt, Reply, WireFormat, halves, objects
+from .wire import Frame, Prompt, Reply, WireFormat, bearer, halves, objects
 
 
 class AnthropicMessages(WireFormat):
@@ -29,7 +29,8 @@ class AnthropicMessages(WireFormat):
 
     @override
     def sent_key(self, headers: Mapping[str, str]) -> str | None:
-        return headers.get("x-api-key")
+        # the SDK's 0.x send the one, its 2.x the other
+        return headers.get("x-api-key") or bearer(headers)
 
     @override
     def check(self, headers: Mapping[str, str]) -> None:

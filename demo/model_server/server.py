@@ -73,7 +73,8 @@ class ModelServer(State):
         return len(self._transports() - self._control_transports)
 
     async def start(self) -> None:
-        """Listen; `address` is valid from here on."""
+        """Listen, again after `stop`, too; `address` is valid from here on."""
+        self._endpoints.stopping = False
         app = web.Application(client_max_size=_MAX_BODY_BYTES, middlewares=[self._note_control])
         app.router.add_routes(model_routes(self._endpoints))
         app.router.add_routes(control_routes(self))

@@ -323,6 +323,16 @@ async def test_a_wrong_key_is_refused(ask, server):
         await ask("hello")
 
 
+@pytest.mark.parametrize("headers", [{"x-api-key": "secret"}, {"Authorization": "Bearer secret"}])
+async def test_the_key_may_be_in_either_header(server, headers):
+    server.change(key="secret")
+    async with (
+        aiohttp.ClientSession(headers={"anthropic-version": "2023-06-01", **headers}) as session,
+        session.get(f"{server.anthropic_url}/v1/models") as response,
+    ):
+        assert response.status == 200
+
+
 async def test_the_right_key_is_accepted_and_not_kept(ask, server):
     server.change(key="made-up")
     await ask("hello")
