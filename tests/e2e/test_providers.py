@@ -4,9 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
-from typing import Any
 
-from genai_prices import Usage, calc_price
 import pytest
 import pytest_asyncio
 
@@ -17,6 +15,7 @@ from demo.providers import scripted_model
 from demo.setup_agent import add_account, pipeline_for, remove_account, renew_key, sensors
 from demo.turns import Turn
 from tests.e2e.house import House, wait_for
+from tests.price_list import price
 
 # Seconds between the words of the models.
 _DELAY = 0.005
@@ -175,15 +174,5 @@ async def test_cost_is_what_the_price_list_says(asked, name):
     case = _CASES[name]
     await asked.say("my name is Ada")
     (request,) = asked.model.requests
-    assert float(await asked.sensor("turn_cost")) == pytest.approx(price(case, request.usage))
-
-
-def price(case: Case, usage: dict[str, Any]) -> float:
-    """Return what the server's account of a request comes to, in US dollars."""
-    used = Usage(
-        input_tokens=usage["prompt"],
-        cache_read_tokens=usage["cached"],
-        cache_write_tokens=usage["written"],
-        output_tokens=usage["completion"],
-    )
-    return float(calc_price(used, case.family or case.model, provider_id=case.vendor).total_price)
+    expected = price(case.vendor, case.family or case.model, request.usage)
+    assert float(await asked.sensor("turn_cost")) == pytest.approx(expected)

@@ -12,6 +12,7 @@ from pytest_homeassistant_custom_component.common import MockConfigEntry, async_
 from custom_components.windowed_conversation.agent import Agent
 from custom_components.windowed_conversation.bridge.turn_report import EVENT_TURN
 from custom_components.windowed_conversation.const import (
+    CONF_FAMILY,
     CONF_FIRST_WORD_TIMEOUT,
     CONF_FORMAT,
     CONF_LIMITS,
@@ -26,6 +27,7 @@ from custom_components.windowed_conversation.const import (
     PROVIDER_OPENAI_CHAT,
 )
 from demo.model_server import ModelServer
+from tests.price_list import price
 
 from .conftest import Say, SetUp, speech, until
 from .dashboard import PipelineClient, ending, streamed
@@ -46,6 +48,18 @@ _MODELS = {
     "gemini": "gemini-2.5-flash",
     "anthropic": "claude-haiku-4-5",
     "server": "scripted",
+}
+
+# The model that the deployment runs.
+_FAMILY = "gpt-4.1-mini"
+
+# Whose prices and which model's an answer is billed by.
+_PRICES = {
+    "responses": ("openai", _MODELS["responses"]),
+    "chat": ("openai", _MODELS["chat"]),
+    "azure": ("azure", _FAMILY),
+    "gemini": ("google", _MODELS["gemini"]),
+    "anthropic": ("anthropic", _MODELS["anthropic"]),
 }
 
 # In which format the server is then asked.
@@ -83,7 +97,7 @@ async def asked(provider: str, set_up: SetUp, model_server: ModelServer) -> Mock
     limits = {CONF_FIRST_WORD_TIMEOUT: _PATIENCE, CONF_TURN_TIMEOUT: 5, CONF_TOOL_ITERATIONS: 10}
     return await set_up(
         account=account(provider, model_server),
-        **{CONF_MODEL: _MODELS[provider], CONF_LIMITS: limits, CONF_OTHERS: [_SECOND]},
+        **{CONF_MODEL: _MODELS[provider], CONF_LIMITS: limits, CONF_OTHERS: [_SECOND], CONF_FAMILY: _FAMILY},
     )
 
 
@@ -210,3 +224,17 @@ async def test_refused_key_is_renewed_by_the_user(
     await until(lambda: asked.state is ConfigEntryState.LOADED)
     await say("my name is Ada")
     assert speech(await say("what is my name?")) == "Your name is Ada."
+
+
+@pytest.mark.parametrize("provider", _PRICES, indirect=True)
+async def test_cost_is_what_the_price_list_says(
+    provider: str, asked: MockConfigEntry, say: Say, model_server: ModelServer, figure: Callable[[str], str]
+) -> None:
+    await say("my name is Ada")
+    (request,) = model_server.requests
+    assert request.usage is not None
+
+    expected = price(*_PRICES[provider], request.usage)
+
+    assert float(figure("turn_cost")) == pytest.approx(expected)
+    assert float(figure("total_cost")) == pytest.approx(expected)

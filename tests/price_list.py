@@ -1,0 +1,16 @@
+"""What a request costs by the price list, worked out from the scripted server's own account of it."""
+
+from typing import Any
+
+from genai_prices import Usage, calc_price
+
+
+def price(vendor: str, model: str, usage: dict[str, Any]) -> float:
+    """Return the price of one request in US dollars; `usage` is that of its record in the server's log."""
+    used = Usage(
+        input_tokens=usage["prompt"],
+        cache_read_tokens=usage["cached"],
+        cache_write_tokens=usage["written"],
+        output_tokens=usage["completion"],
+    )
+    return float(calc_price(used, model, provider_id=vendor).total_price)
