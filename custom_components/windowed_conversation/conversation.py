@@ -32,7 +32,7 @@ from .bridge.chat_log import handled_by_pipeline
 from .bridge.errors import failure_of
 from .bridge.local_intents import LocalIntents
 from .bridge.phrases import async_error_phrase
-from .bridge.question import ModelQuestion
+from .bridge.question import Asking, ModelQuestion
 from .bridge.reply import ChatLogReply
 from .bridge.session import BUSY_ERRORS, async_open_session
 from .bridge.turn_report import async_fire_turn, async_told_answer, async_trace_turn
@@ -162,12 +162,7 @@ class WindowedConversationEntity(AgentEntity, conversation.ConversationEntity):
             model_has_tools=bool(config.llm_apis),
         )
         usage = UsageRecorder()
-        asking = replace(
-            self.agent.asking,
-            model=_watched(self.agent.model, usage),
-            others=async_others(self.hass, config.others, self.entity_id, user_input),
-        )
-        question = ModelQuestion(self.hass, asking, user_input, chat_log)
+        question = ModelQuestion(self.hass, partial(self._asking, user_input, usage), user_input, chat_log)
         outcome = await run_turn(
             window, readable(user_input.text), config.routing, Ways(local, question, reply), config.limits
         )
@@ -181,6 +176,11 @@ class WindowedConversationEntity(AgentEntity, conversation.ConversationEntity):
         if outcome.error is not None:
             return await self._failed(user_input, outcome.error, reply, outcome.spoken)
         return conversation.async_get_result_from_chat_log(user_input, chat_log)
+
+    def _asking(self, user_input: ConversationInput, usage: UsageRecorder) -> Asking:
+        asking = self.agent.asking
+        others = async_others(self.hass, self.agent.config.others, self.entity_id, user_input)
+        return replace(asking, model=_watched(asking.model, usage), others=others)
 
     def _after_turn(self, outcome: Outcome, turn: EndedTurn) -> None:
         stats = turn.after

@@ -1,5 +1,6 @@
 """An input as the model gets it: the stable system prompt, the tools, and the volatile context of this turn."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 import logging
 
@@ -60,19 +61,24 @@ async def async_summary_question(hass: HomeAssistant, asking: Asking, llm_contex
 class ModelQuestion:
     """The `ModelAccess` of one turn: gives the chat log the tools and returns what to ask.
 
-    `prompt` has the fingerprints of the system prompt that was asked with, None where nothing was asked.
+    `asking` is called when there is something to ask, which most inputs never come to. `prompt` has the fingerprints of
+    the system prompt that was asked with, None where nothing was asked.
     """
 
     prompt: PromptFingerprints | None = None
+    _asking: Asking
 
-    def __init__(self, hass: HomeAssistant, asking: Asking, user_input: ConversationInput, chat_log: ChatLog) -> None:
+    def __init__(
+        self, hass: HomeAssistant, asking: Callable[[], Asking], user_input: ConversationInput, chat_log: ChatLog
+    ) -> None:
         self._hass = hass
-        self._asking = asking
+        self._ask = asking
         self._user_input = user_input
         self._chat_log = chat_log
 
     async def question(self) -> Question:
         """See `ModelAccess.question`."""
+        self._asking = self._ask()
         model = self._asking.model
         if model is None:
             raise Unavailable("the account has no model")

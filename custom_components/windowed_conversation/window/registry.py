@@ -179,6 +179,10 @@ class WindowRegistry[K: Hashable = str]:
     async def _wait(slot: _Slot, seconds: float | None) -> None:
         if slot.turn in _turns_above.get():
             raise WindowBusy("the turn that has the window waits for this one")
+        if not slot.lock.locked() and slot.users == 1:
+            # nobody to wait for: a deadline would cost more than the lock
+            await slot.lock.acquire()
+            return
         try:
             async with asyncio.timeout(seconds):
                 await slot.lock.acquire()
