@@ -34,16 +34,19 @@ def edits(body: dict[str, Any]) -> list[dict[str, Any]]:
 def edited(body: dict[str, Any], size: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Return the request of `size` tokens without the tool results that an edit clears, and what was applied."""
     edit = next((each for each in edits(body) if each.get("type") == CLEAR_TOOL_USES), None)
-    if edit is None or size <= _value(edit, "trigger", _DEFAULT_TRIGGER):
+    if edit is None:
         return body, []
     results = [block for message in objects(body.get("messages")) for block in _results(message)]
+    reached = len(results) if _kind(edit, "trigger") == "tool_uses" else size
+    if reached <= _value(edit, "trigger", _DEFAULT_TRIGGER):
+        return body, []
     kept = _value(edit, "keep", _DEFAULT_KEPT)
     old = results[: max(0, len(results) - kept)]
-    if not old:
+    saved = sum(tokens(part_bytes(block.get("content"))) for block in old)
+    if not old or saved < _value(edit, "clear_at_least", 0):
         return body, []
     cleared = {str(block.get("tool_use_id")) for block in old}
     messages = [_without_results(message, cleared) for message in objects(body.get("messages"))]
-    saved = sum(tokens(part_bytes(block.get("content"))) for block in old)
     report = {"type": CLEAR_TOOL_USES, "cleared_tool_uses": len(old), "cleared_input_tokens": saved}
     return {**body, "messages": messages}, [report]
 
@@ -52,6 +55,11 @@ def _value(edit: dict[str, Any], name: str, default: int) -> int:
     threshold = edit.get(name)
     value = threshold.get("value") if isinstance(threshold, dict) else None
     return value if isinstance(value, int) else default
+
+
+def _kind(edit: dict[str, Any], name: str) -> object:
+    threshold = edit.get(name)
+    return threshold.get("type") if isinstance(threshold, dict) else None
 
 
 def _results(message: dict[str, Any]) -> list[dict[str, Any]]:

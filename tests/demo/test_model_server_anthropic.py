@@ -387,6 +387,31 @@ async def test_old_tool_results_are_cleared_where_that_is_asked_for(client):
     assert answer.context_management.applied_edits[0].cleared_tool_uses == 1
 
 
+@pytest.mark.parametrize(
+    ("trigger", "least", "cleared"),
+    [
+        ({"type": "tool_uses", "value": 1}, 0, 1),
+        ({"type": "tool_uses", "value": 2}, 0, 0),
+        ({"type": "tool_uses", "value": 1}, 1000, 0),
+    ],
+)
+async def test_old_tool_results_are_cleared_from_a_number_of_calls_on_and_where_it_saves_enough(
+    client, trigger, least, cleared
+):
+    content = await whole(client, THINK_THEN_SWITCH)
+    edit = {"type": "clear_tool_uses_20250919", "keep": {"type": "tool_uses", "value": 1}}
+    edit |= {"trigger": trigger, "clear_at_least": {"type": "input_tokens", "value": least}}
+    answer = await client.beta.messages.create(
+        model="scripted",
+        max_tokens=2000,
+        messages=replay(THINK_THEN_SWITCH, content),
+        tools=TOOLS,
+        betas=["context-management-2025-06-27"],
+        context_management={"edits": [edit]},
+    )
+    assert [each.cleared_tool_uses for each in answer.context_management.applied_edits] == [1] * cleared
+
+
 async def test_a_stream_says_what_was_cleared(client, server):
     server.change(strict=True)
     stream = await client.beta.messages.create(
