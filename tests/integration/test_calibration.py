@@ -146,6 +146,14 @@ async def test_models_and_accounts_are_known_apart(home: HomeAssistant) -> None:
     assert known(await async_calibrations(home, "two"))["fixed"] == 1
 
 
+async def test_what_a_provider_cleared_by_itself_was_sent_all_the_same(home: HomeAssistant) -> None:
+    calibrations = await async_calibrations(home, "one")
+
+    calibrations.learn(REQUEST, replace(USAGE, input=USAGE.input // 2, cleared=USAGE.input - USAGE.input // 2))
+
+    assert known(calibrations)["fixed"] == pytest.approx(1.5, rel=0.05)
+
+
 async def test_estimate_and_exact_counts_of_a_model_are_learned_apart(home: HomeAssistant) -> None:
     calibrations = await async_calibrations(home, "one")
 

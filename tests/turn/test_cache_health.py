@@ -58,12 +58,13 @@ def turn(watch: CacheWatch, window: Window) -> Turn:
         model: str = "model",
         text: str = "what is on?",
         input_tokens: int = 10_000,
+        cleared: int = 0,
     ) -> CacheUse | None:
         window.open(text)
         reported = []
         for place, tokens in enumerate(cached):
             request = Request(model, window.messages(), tools[min(place, len(tools) - 1)])
-            reported.append(Reported(request, Usage(input=input_tokens, cached=tokens), at))
+            reported.append(Reported(request, Usage(input=input_tokens, cached=tokens, cleared=cleared), at))
         window.add(Message.assistant("The lamp."))
         window.close()
         watch.on_turn(window, reported, prompt, COUNTER)
@@ -115,6 +116,12 @@ def test_change_that_costs_nothing_is_no_collapse(turn: Turn) -> None:
     turn(9900, at=0)
 
     assert turn(9900, at=60, prompt=OTHER_ENTITIES) is None
+
+
+def test_provider_that_cleared_a_part_by_itself_tells_nothing_of_its_cache(turn: Turn) -> None:
+    turn(9900, at=0)
+
+    assert turn(0, at=60, cleared=1000) is None
 
 
 def test_expected_is_in_the_tokens_of_the_provider(turn: Turn) -> None:

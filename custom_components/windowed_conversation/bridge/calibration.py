@@ -88,7 +88,8 @@ class ModelCalibrations:
         schemas = (tool_text(tool.name, tool.description, tool.parameters) for tool in request.tools)
         key = _key(request.model, exact)
         self._calibrators[key] = calibrator = self._calibrators.pop(key, None) or Calibrator()
-        if calibrator.learn(estimate_request(request.messages, schemas, exact), usage.input, usage.cached):
+        sent = usage.input + usage.cleared
+        if calibrator.learn(estimate_request(request.messages, schemas, exact), sent, usage.cached):
             self._save_soon()
 
     @callback

@@ -10,6 +10,7 @@ from typing import Any
 from uuid import uuid4
 
 from ..window import ToolCall
+from .anthropic_context import cleared_tokens
 from .anthropic_encoding import THINKING, Block
 from .characters import WholeCharacters, whole_json
 from .errors import BadStream, ContextOverflow, Incomplete, ProviderError, Refused
@@ -75,6 +76,7 @@ class Decoder:
         self._called = False
         self._residue: list[Block] = []
         self._figures: dict[str, int] = {}
+        self._cleared = 0
         self._stop_reason = ""
         self._category = ""
 
@@ -112,6 +114,7 @@ class Decoder:
                 self._on_usage(getattr(event.message, "usage", None))
             case "message_delta":
                 self._on_usage(getattr(event, "usage", None))
+                self._cleared += cleared_tokens(event)
                 yield from self._on_stop_reason(event.delta)
             case "message_stop":
                 yield from self._on_message_stop()
@@ -212,6 +215,7 @@ class Decoder:
             output=figures.get("output_tokens", 0),
             cache_written=written,
             reasoning=figures.get("thinking_tokens", 0),
+            cleared=self._cleared,
         )
 
     def _own_residue(self) -> list[Block] | None:

@@ -7,7 +7,8 @@ mapped in `anthropic_errors`; who builds the client, and with which key, is not 
 from collections.abc import AsyncGenerator, Mapping
 from typing import Any
 
-from anthropic import AsyncAnthropic
+from anthropic import AsyncAnthropic, AsyncStream
+from anthropic.resources.beta.messages import AsyncMessages as AsyncBetaMessages
 from anthropic.resources.messages import AsyncMessages
 from anthropic.resources.models import AsyncModels
 
@@ -31,6 +32,7 @@ class Messages:
     def __init__(self, client: AsyncAnthropic) -> None:
         # The client imports these where they are first asked for, which would be in the event loop.
         self._messages = AsyncMessages(client)
+        self._beta_messages = AsyncBetaMessages(client)
         self._models = AsyncModels(client)
 
     async def stream(self, request: Request) -> AsyncGenerator[Event]:
@@ -38,7 +40,7 @@ class Messages:
         body = encode_request(request)
         decoder = Decoder(request, thinks="thinking" in body)
         with provider_errors(request):
-            events = await self._messages.create(**body, stream=True)
+            events = await self._create(body)
             async with events:
                 try:
                     async for sdk_event in events:
@@ -52,6 +54,12 @@ class Messages:
                         raise
         for event in decoder.end():
             yield event
+
+    async def _create(self, body: dict[str, Any]) -> AsyncStream[Any]:
+        """Return the events, which have the same types and attributes with betas as without."""
+        messages: Any = self._beta_messages if "betas" in body else self._messages
+        events: AsyncStream[Any] = await messages.create(**body, stream=True)
+        return events
 
     def caching(self, request: Request) -> Mapping[str, Any]:
         """See `Provider.caching`: the mark, and the names of the blocks that bear it."""

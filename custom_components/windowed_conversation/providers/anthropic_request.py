@@ -9,6 +9,7 @@ from typing import Any
 
 from ..window import EstimatedCounter, Message, Role, message_tokens
 from ..window.tokens import tool_text
+from .anthropic_context import encode_editing
 from .anthropic_encoding import THINKING, Block, encode_messages, own_residue
 from .events import Request, ToolSchema
 from .profile import Caching, Effort, ReasoningStyle
@@ -30,8 +31,12 @@ _FULL = 0.75
 
 
 def encode_request(request: Request) -> dict[str, Any]:
-    """Return the body, as arguments of the SDK's `messages.create`, without `stream`."""
+    """Return the body, as arguments of the SDK's `messages.create`, without `stream`.
+
+    Where it has `betas`, they are those of `beta.messages.create`.
+    """
     body, breakpoints = _encoded(request)
+    body |= encode_editing(request)
     if request.profile.caching is Caching.BREAKPOINTS:
         for block in breakpoints.values():
             block["cache_control"] = _MARK

@@ -28,6 +28,7 @@ class Request:
     `profile` says what the model accepts; what it does not accept is not sent. `cache_key` is the same for requests
     that begin alike. `reply_tokens` are the most that the model may write, reasoning included; `effort` is how much
     it is to think and `temperature` how freely it is to choose, each the provider's own default where None.
+    `compaction`: whether the provider may shorten old turns by itself.
     """
 
     model: str
@@ -38,6 +39,7 @@ class Request:
     reply_tokens: int | None = None
     effort: Effort | None = None
     temperature: float | None = None
+    compaction: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +65,17 @@ class ToolCallDone:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one request: `input` includes `cached` and `cache_written`, `output` includes `reasoning`."""
+    """Tokens of one request: `input` includes `cached` and `cache_written`, `output` includes `reasoning`.
+
+    `cleared` is what the provider left out of the request by its own account, and not in `input`.
+    """
 
     input: int = 0
     cached: int = 0
     output: int = 0
     cache_written: int = 0
     reasoning: int = 0
+    cleared: int = 0
 
     def __add__(self, other: Usage) -> Usage:
         """Return the sum over two requests."""
@@ -79,6 +85,7 @@ class Usage:
             self.output + other.output,
             self.cache_written + other.cache_written,
             self.reasoning + other.reasoning,
+            self.cleared + other.cleared,
         )
 
 

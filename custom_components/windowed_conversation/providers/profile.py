@@ -50,7 +50,8 @@ class Profile:
     """Facts about a model; the defaults are what any compatible server accepts.
 
     `context_tokens` is what it reads and `output_tokens` what it writes at most, None where nobody says. `sampling`:
-    whether it takes a temperature. `images`: whether it takes images and PDFs.
+    whether it takes a temperature. `images`: whether it takes images and PDFs. `context_editing`: whether its provider
+    clears old tool results where it is asked to (Anthropic).
     """
 
     context_tokens: int | None = None
@@ -59,6 +60,7 @@ class Profile:
     reasoning: ReasoningStyle = ReasoningStyle.NONE
     caching: Caching = Caching.AUTOMATIC
     images: bool = False
+    context_editing: bool = False
 
 
 UNKNOWN_MODEL = Profile()

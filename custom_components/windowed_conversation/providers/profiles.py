@@ -27,8 +27,18 @@ class _Family:
     profile: Profile
 
 
-def _family(names: str, reasoning: ReasoningStyle, caching: Caching, *, sampling: bool, images: bool = True) -> _Family:
-    profile = Profile(sampling=sampling, reasoning=reasoning, caching=caching, images=images)
+def _family(
+    names: str,
+    reasoning: ReasoningStyle,
+    caching: Caching,
+    *,
+    sampling: bool,
+    images: bool = True,
+    context_editing: bool = False,
+) -> _Family:
+    profile = Profile(
+        sampling=sampling, reasoning=reasoning, caching=caching, images=images, context_editing=context_editing
+    )
     return _Family(re.compile(names), profile)
 
 
@@ -51,10 +61,12 @@ _OPENAI = (
 
 # Adaptive thinking, and no temperature, from Opus 4.6 and Sonnet 4.6 on; before, thinking has a budget, and before
 # Claude 3.7 there is none: https://platform.claude.com/docs/en/build-with-claude/adaptive-thinking
+# Context editing began with Claude 4: https://platform.claude.com/docs/en/build-with-claude/context-editing
 _ANTHROPIC = (
     _family(r"claude-(2|v1|3-(5-)?(haiku|sonnet|opus))", _NONE, _BREAKPOINTS, sampling=True),
-    _family(r"claude-(3-7|\w+-4-([0-5](?!\d)|\d{8}))", _BUDGET, _BREAKPOINTS, sampling=True),
-    _family(r"claude-", _ADAPTIVE, _BREAKPOINTS, sampling=False),
+    _family(r"claude-3-7", _BUDGET, _BREAKPOINTS, sampling=True),
+    _family(r"claude-\w+-4-([0-5](?!\d)|\d{8})", _BUDGET, _BREAKPOINTS, sampling=True, context_editing=True),
+    _family(r"claude-", _ADAPTIVE, _BREAKPOINTS, sampling=False, context_editing=True),
 )
 
 # Which models take a temperature, a budget or a level: components/google_generative_ai_conversation/entity.py, 2026.11.

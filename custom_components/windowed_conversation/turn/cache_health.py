@@ -140,8 +140,8 @@ def compare(before: SentRequest, now: SentRequest, usage: Usage) -> CacheUse | N
     """Return how the cache served a request after another one in its window, None where nobody can tell.
 
     Expected is what both have in common, and what they would have, had none of the fixed parts changed. Nobody can tell
-    when the cache may have forgotten the earlier one, when history went (a trim, whose price is known), or when too
-    little is in common to collapse.
+    when the cache may have forgotten the earlier one, when history went (a trim, whose price is known) or the provider
+    left some out, or when too little is in common to collapse.
     """
     total = now.fixed + sum(now.tokens)
     shared, common = 0, min(before.fixed, now.fixed)
@@ -149,7 +149,8 @@ def compare(before: SentRequest, now: SentRequest, usage: Usage) -> CacheUse | N
         if one != other:
             break
         shared, common = shared + 1, common + tokens
-    if before.model != now.model or now.at - before.at > CACHE_LIFE or shared < before.settled or not total:
+    gone = usage.cleared or shared < before.settled
+    if before.model != now.model or now.at - before.at > CACHE_LIFE or gone or not total:
         return None
     # in the provider's own tokens, so that an error of our count does not look like one of the cache
     expected = round(usage.input * common / total)

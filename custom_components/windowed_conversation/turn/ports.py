@@ -33,7 +33,8 @@ class Model:
     """A model that may be asked: where, what is known about it, and what may be sent to it.
 
     `agent` is the id of the agent whose model it is. `on_usage` is told what each request has cost, and `on_overflow`
-    the context size in tokens that a refusal showed the model to have. `pause` is shared by all who ask the provider.
+    the context size in tokens that a refusal showed the model to have. `compaction`: whether the provider may shorten
+    old turns by itself. `pause` is shared by all who ask the provider.
     """
 
     agent: str
@@ -43,6 +44,7 @@ class Model:
     profile: Profile = UNKNOWN_MODEL
     effort: Effort | None = None
     temperature: float | None = None
+    compaction: bool = False
     pause: Pause = field(default_factory=Pause)
     on_usage: OnUsage = lambda request, usage: None
     on_overflow: Callable[[str, int], None] = lambda model, tokens: None
@@ -95,6 +97,7 @@ class Question:
             cache_key=model.agent,
             effort=model.effort,
             temperature=model.temperature,
+            compaction=model.compaction,
         )
 
 

@@ -1,0 +1,207 @@
+"""Context editing: when the provider is asked for it, what it says that it did, and that the history stays whole."""
+
+from itertools import chain
+import json
+from typing import Any
+
+from anthropic.types.beta import BetaClearToolUses20250919EditParam
+from pydantic import TypeAdapter
+import pytest
+
+from custom_components.windowed_conversation.providers.anthropic_clients import anthropic_messages
+from custom_components.windowed_conversation.providers.anthropic_request import encode_count, encode_request
+from custom_components.windowed_conversation.providers.events import Request, ToolSchema, Usage
+from custom_components.windowed_conversation.providers.openai_chat_encoding import encode_messages
+from custom_components.windowed_conversation.providers.profile import (
+    UNKNOWN_MODEL,
+    Caching,
+    Effort,
+    Profile,
+    ReasoningStyle,
+)
+from custom_components.windowed_conversation.providers.profiles import Vendor, profile_of
+from custom_components.windowed_conversation.window import Message, ToolCall
+from demo.model_server import ModelServer
+
+from ..byte_server import ByteServer
+from ..heard import Heard
+from ..wires.anthropic import (
+    MESSAGE_STOP,
+    PING,
+    block_start,
+    block_stop,
+    event,
+    message_delta,
+    message_start,
+    text_block,
+    thinking_block,
+    tool_block,
+)
+from .conftest import MODEL, Ask
+
+EDITS = Profile(context_editing=True)
+STATES = ToolSchema("homeassistant__GetLiveContext", "", {"type": "object", "properties": {}})
+START = message_start(input_tokens=7, output_tokens=1)
+ANSWERS = {
+    "text": [*text_block(0, "hello", " there"), message_delta("end_turn", output_tokens=2)],
+    "calls": [
+        *tool_block(0, "a", '{"n"', ": 1}"),
+        *tool_block(1, "b"),
+        message_delta("tool_use", output_tokens=2, output_tokens_details={"thinking_tokens": 1}),
+    ],
+    "thinking": [*thinking_block(0, "so", " be it"), *text_block(1, "yes"), message_delta("end_turn")],
+    "redacted": [
+        block_start(0, type="redacted_thinking", data="EmwK"),
+        block_stop(0),
+        *text_block(1, "yes"),
+        message_delta("end_turn"),
+    ],
+    "unknown": [block_start(0, type="of_next_year"), block_stop(0), *text_block(1, "yes"), message_delta("end_turn")],
+}
+
+
+def history(calls: int, *, size: int = 2000) -> tuple[Message, ...]:
+    """Return turns that each had a tool's result, of so many characters, before their answers."""
+    turns = (
+        (
+            Message.user(f"which lights are on? ({number})"),
+            Message.assistant(tool_calls=(ToolCall(f"toolu_{number}", STATES.name, {}),)),
+            Message.tool(f"toolu_{number}", STATES.name, json.dumps({"result": f"{number} " + "light " * (size // 6)})),
+            Message.assistant("None."),
+        )
+        for number in range(calls)
+    )
+    return tuple(chain.from_iterable(turns))
+
+
+def asked(*earlier: Message, **fields: Any) -> Request:
+    messages = (Message.system("You are a voice assistant."), *earlier, Message.user("hello"))
+    return Request(MODEL, messages, (STATES,), **{"profile": EDITS, "compaction": True, **fields})
+
+
+def ended(context_management: Any) -> bytes:
+    """Return the event before the last one, with what was edited."""
+    written = message_delta("end_turn", output_tokens=2).partition(b"data: ")[2]
+    return event({**json.loads(written), "context_management": context_management})
+
+
+@pytest.mark.parametrize(
+    "fields", [{"compaction": False}, {"profile": UNKNOWN_MODEL}, {"compaction": False, "profile": UNKNOWN_MODEL}]
+)
+def test_nothing_is_asked_for_unless_wanted_and_known_to_be_there(fields: dict[str, Any]) -> None:
+    assert not {"betas", "context_management"} & encode_request(asked(**fields)).keys()
+
+
+def test_nothing_else_changes() -> None:
+    plain, edited = encode_request(asked(*history(8), compaction=False)), encode_request(asked(*history(8)))
+
+    assert {name: edited[name] for name in edited.keys() - {"betas", "context_management"}} == plain
+
+
+def test_edit_is_one_that_the_sdk_knows() -> None:
+    (edit,) = encode_request(asked())["context_management"]["edits"]
+
+    assert TypeAdapter(BetaClearToolUses20250919EditParam).validate_python(edit) == edit
+
+
+def test_count_is_of_the_whole_request() -> None:
+    assert encode_count(asked(*history(8))) == encode_count(asked(*history(8), compaction=False))
+
+
+@pytest.mark.parametrize(
+    ("model", "edits"),
+    [
+        ("claude-3-7-sonnet-latest", False),
+        ("claude-3-5-haiku-latest", False),
+        ("claude-opus-4-20250514", True),
+        ("claude-haiku-4-5", True),
+        ("claude-sonnet-6", True),
+    ],
+)
+def test_context_editing_began_with_claude_4(model: str, *, edits: bool) -> None:
+    assert profile_of(Vendor.ANTHROPIC, model).context_editing is edits
+
+
+@pytest.mark.parametrize("answer", ANSWERS.values(), ids=ANSWERS)
+async def test_answer_reads_the_same_with_and_without(answer: list[bytes], ask: Ask, byte_server: ByteServer) -> None:
+    byte_server.reply(START, PING, *answer, MESSAGE_STOP)
+    plain = await Heard().listen(ask(profile=EDITS))
+    edited = await Heard().listen(ask(profile=EDITS, compaction=True))
+
+    assert edited.events == plain.events
+    assert ["context_management" in request for request in byte_server.requests] == [False, True]
+
+
+async def test_what_was_cleared_is_part_of_the_usage(ask: Ask, byte_server: ByteServer) -> None:
+    edits = [
+        {"type": "clear_tool_uses_20250919", "cleared_tool_uses": 4, "cleared_input_tokens": 2100},
+        {"type": "clear_of_next_year", "cleared_input_tokens": 30},
+    ]
+    byte_server.reply(START, *text_block(0, "hello"), ended({"applied_edits": edits}), MESSAGE_STOP)
+
+    heard = await Heard().listen(ask(profile=EDITS, compaction=True))
+
+    assert heard.usages == [Usage(7, 0, 2, cleared=2130)]
+
+
+@pytest.mark.parametrize("said", [None, "none", {}, {"applied_edits": None}, {"applied_edits": [7, {"type": "x"}]}])
+async def test_answer_is_whole_whatever_is_said_of_edits(said: Any, ask: Ask, byte_server: ByteServer) -> None:
+    byte_server.reply(START, *text_block(0, "hello"), ended(said), MESSAGE_STOP)
+
+    heard = await Heard().listen(ask(profile=EDITS, compaction=True))
+
+    assert heard.text == "hello"
+    assert heard.usages == [Usage(7, 0, 2)]
+
+
+@pytest.fixture
+async def strict(model_server: ModelServer) -> ModelServer:
+    """Return a scripted server that has the model, and refuses an edit without its beta."""
+    model_server.change(models=(MODEL,))
+    return model_server
+
+
+@pytest.mark.parametrize(
+    ("calls", "size", "clears"), [(6, 2000, False), (7, 2000, True), (9, 2000, True), (9, 60, False)]
+)
+async def test_server_clears_old_results_where_there_are_many_and_long_ones(
+    calls: int, size: int, clears: bool, strict: ModelServer, http_client: Any
+) -> None:
+    request = asked(*history(calls, size=size))
+    provider = anthropic_messages(strict.url.removesuffix("/v1"), "key", http_client)
+
+    heard = await Heard().listen(provider.stream(request))
+
+    assert strict.requests[-1].violations == []
+    assert (heard.usages[0].cleared > 0) is clears
+
+
+async def test_what_was_cleared_is_not_in_the_input(strict: ModelServer, http_client: Any) -> None:
+    provider = anthropic_messages(strict.url.removesuffix("/v1"), "key", http_client)
+    plain = await Heard().listen(provider.stream(asked(*history(9), compaction=False)))
+    edited = await Heard().listen(provider.stream(asked(*history(9))))
+
+    (before,), (after,) = plain.usages, edited.usages
+    assert before.cleared == 0
+    assert after.cleared > 2500
+    assert after.input < before.input - 0.9 * after.cleared
+
+
+async def test_another_provider_is_sent_the_whole_history(strict: ModelServer, http_client: Any) -> None:
+    request = asked(*history(9))
+    await Heard().listen(anthropic_messages(strict.url.removesuffix("/v1"), "key", http_client).stream(request))
+
+    results = [message["content"] for message in encode_messages(request.messages) if message["role"] == "tool"]
+    assert results == [message.content for message in history(9) if message.tool_call_id]
+
+
+@pytest.mark.parametrize("reasoning", [ReasoningStyle.ADAPTIVE, ReasoningStyle.BUDGET])
+async def test_model_that_thinks_and_marks_its_prompt_is_asked_validly(
+    reasoning: ReasoningStyle, strict: ModelServer, http_client: Any
+) -> None:
+    profile = Profile(reasoning=reasoning, caching=Caching.BREAKPOINTS, context_editing=True)
+    request = asked(*history(9), profile=profile, effort=Effort.HIGH, temperature=0.3)
+
+    await Heard().listen(anthropic_messages(strict.url.removesuffix("/v1"), "key", http_client).stream(request))
+
+    assert strict.requests[-1].violations == []
