@@ -18,6 +18,7 @@ import pytest
 from custom_components.windowed_conversation import PLATFORMS, account_trial
 from custom_components.windowed_conversation.bridge.errors import _FAILURES, Failure, failure_of
 from custom_components.windowed_conversation.const import (
+    CONF_COMPACTION,
     CONF_COUNTING,
     CONF_FORMAT,
     CONF_PERSISTENCE,
@@ -26,6 +27,7 @@ from custom_components.windowed_conversation.const import (
     CONF_TOOL_RESULTS,
     DOMAIN,
     SUBENTRY_CONVERSATION,
+    Compaction,
     Counting,
     Persistence,
 )
@@ -295,6 +297,7 @@ def test_every_sensor_has_a_name_and_an_icon() -> None:
 def test_every_choice_has_its_text() -> None:
     assert TEXTS["entity"]["sensor"]["last_route"]["state"].keys() == set(LastRoute)
     assert TEXTS["selector"].keys() == {
+        CONF_COMPACTION,
         CONF_COUNTING,
         CONF_FORMAT,
         CONF_PERSISTENCE,
@@ -305,6 +308,7 @@ def test_every_choice_has_its_text() -> None:
         ATTR_MATCH,
     }
     assert TEXTS["selector"][CONF_SCOPE]["options"].keys() == set(Scope)
+    assert TEXTS["selector"][CONF_COMPACTION]["options"].keys() == set(Compaction)
     assert TEXTS["selector"][CONF_COUNTING]["options"].keys() == set(Counting)
     assert TEXTS["selector"][CONF_PERSISTENCE]["options"].keys() == set(Persistence)
     assert TEXTS["selector"][CONF_ROUTING]["options"].keys() == set(Routing)

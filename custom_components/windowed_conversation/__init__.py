@@ -30,7 +30,7 @@ from .bridge.errors import failure_of
 from .bridge.exact_counting import async_exact_counter
 from .bridge.models import async_profile, listed_model
 from .bridge.storage import async_remove_stores, async_window_store
-from .const import CONF_PROVIDER, DOMAIN, PROVIDER_NONE, SUBENTRY_CONVERSATION
+from .const import CONF_PROVIDER, DOMAIN, PROVIDER_NONE, SUBENTRY_CONVERSATION, Compaction
 from .health import async_report_damage, async_report_health, async_review_windows, async_withdraw_report
 from .providers.errors import AuthError, ProviderError
 from .providers.events import ListedModel, Provider
@@ -170,6 +170,7 @@ def _model(
         profile=profile,
         effort=config.effort,
         temperature=config.temperature,
+        compaction=config.compaction is Compaction.PROVIDER,
         pause=pause,
         on_usage=on_usage,
         on_overflow=calibrations.learn_context_tokens,

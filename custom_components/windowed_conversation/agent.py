@@ -16,6 +16,7 @@ from homeassistant.util.hass_dict import HassKey
 
 from .bridge.question import Asking
 from .const import (
+    CONF_COMPACTION,
     CONF_CONTEXT_TOKENS,
     CONF_COUNTING,
     CONF_EFFORT,
@@ -40,6 +41,7 @@ from .const import (
     CONF_TOOL_RESULTS,
     CONF_TRIM_SHARE,
     CONF_TURN_TIMEOUT,
+    DEFAULT_COMPACTION,
     DEFAULT_COUNTING,
     DEFAULT_EXPIRY_HOURS,
     DEFAULT_LIMITS,
@@ -52,6 +54,7 @@ from .const import (
     DOMAIN,
     PROVIDER_AZURE,
     PROVIDER_NONE,
+    Compaction,
     Counting,
     Persistence,
 )
@@ -93,6 +96,7 @@ class AgentConfig:
     family: str
     effort: Effort | None
     temperature: float | None
+    compaction: Compaction
     others: tuple[str, ...]
     instructions: str
     llm_apis: tuple[str, ...]
@@ -120,6 +124,7 @@ class AgentConfig:
             family=_family(entry.data, data),
             effort=Effort(data[CONF_EFFORT]) if CONF_EFFORT in data else None,
             temperature=data.get(CONF_TEMPERATURE),
+            compaction=Compaction(data.get(CONF_COMPACTION, DEFAULT_COMPACTION)),
             others=tuple(data.get(CONF_OTHERS, ())),
             instructions=str(data.get(CONF_PROMPT) or llm.DEFAULT_INSTRUCTIONS_PROMPT),
             llm_apis=tuple(data.get(CONF_LLM_HASS_API, ())),

@@ -10,6 +10,7 @@ from .window import WindowPolicy
 DOMAIN = "windowed_conversation"
 
 CONF_API_VERSION = "api_version"
+CONF_COMPACTION = "compaction"
 CONF_CONTEXT_TOKENS = "context_tokens"
 CONF_EFFORT = "effort"
 CONF_COUNTING = "counting"
@@ -53,6 +54,13 @@ class Counting(StrEnum):
     CL100K_BASE = "cl100k_base"
 
 
+class Compaction(StrEnum):
+    """Whether the provider shortens old turns in its own way."""
+
+    OFF = "off"
+    PROVIDER = "provider"
+
+
 # Whom an account asks: nobody, any compatible server, or a vendor.
 PROVIDER_NONE = "none"
 PROVIDER_OPENAI_CHAT = "openai_chat"
@@ -72,6 +80,7 @@ class OpenAIFormat(StrEnum):
 SUBENTRY_CONVERSATION = "conversation"
 
 DEFAULT_AGENT_NAME = "Windowed Conversation"
+DEFAULT_COMPACTION = Compaction.OFF
 DEFAULT_COUNTING = Counting.ESTIMATE
 DEFAULT_ROUTING = Routing.LOCAL_FIRST
 DEFAULT_SCOPE = Scope.CONVERSATION

@@ -21,7 +21,9 @@ from homeassistant.helpers.selector import (
 import probatio
 
 from .agent import AccountData
+from .bridge.account import compacts
 from .const import (
+    CONF_COMPACTION,
     CONF_CONTEXT_TOKENS,
     CONF_COUNTING,
     CONF_FIRST_WORD_TIMEOUT,
@@ -35,12 +37,14 @@ from .const import (
     CONF_TOOL_ITERATIONS,
     CONF_TURN_TIMEOUT,
     DEFAULT_AGENT_NAME,
+    DEFAULT_COMPACTION,
     DEFAULT_COUNTING,
     DEFAULT_LIMITS,
     DEFAULT_REPLY_TOKENS,
     DEFAULT_ROUTING,
     DEFAULT_SCOPE,
     PROVIDER_NONE,
+    Compaction,
     Counting,
 )
 from .options_flow import number_selector, window_size_selector
@@ -162,6 +166,9 @@ class AgentFlow(ConfigSubentryFlow):
             fields[probatio.Required(CONF_REPLY_TOKENS, default=DEFAULT_REPLY_TOKENS)] = window_size_selector()
             counting = SelectSelectorConfig(options=list(Counting), translation_key=CONF_COUNTING)
             fields[probatio.Required(CONF_COUNTING, default=DEFAULT_COUNTING)] = SelectSelector(counting)
+            if compacts(self._get_entry().data):
+                compactions = SelectSelectorConfig(options=list(Compaction), translation_key=CONF_COMPACTION)
+                fields[probatio.Required(CONF_COMPACTION, default=DEFAULT_COMPACTION)] = SelectSelector(compactions)
             fields[probatio.Required(CONF_LIMITS)] = section(_limits_schema(), {"collapsed": True})
         return probatio.Schema(fields)
 

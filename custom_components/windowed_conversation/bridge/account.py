@@ -58,6 +58,11 @@ def vendor_of(account: Mapping[str, Any]) -> Vendor | None:
     return _VENDORS.get(account[CONF_PROVIDER])
 
 
+def compacts(account: Mapping[str, Any]) -> bool:
+    """Return whether an account's provider can shorten old turns in its own way."""
+    return bool(account[CONF_PROVIDER] == PROVIDER_ANTHROPIC)
+
+
 async def _async_compatible(hass: HomeAssistant, account: Mapping[str, Any]) -> Provider:
     clients = await _async_clients(hass, "openai_clients")
     url, key = account[CONF_URL], account.get(CONF_API_KEY)

@@ -1,0 +1,160 @@
+"""Old turns that the provider shortens in its own way: an agent's option, and what other providers are sent then."""
+
+from collections.abc import Callable
+from typing import Any
+
+from homeassistant.components.homeassistant.exposed_entities import async_expose_entity
+from homeassistant.config_entries import SOURCE_USER, ConfigSubentryData
+from homeassistant.const import CONF_API_KEY, CONF_LLM_HASS_API, CONF_MODEL, CONF_URL
+from homeassistant.core import HomeAssistant
+import pytest
+from pytest_homeassistant_custom_component.common import MockConfigEntry, async_capture_events
+
+from custom_components.windowed_conversation.agent import Agent
+from custom_components.windowed_conversation.bridge.turn_report import EVENT_TURN
+from custom_components.windowed_conversation.const import (
+    CONF_COMPACTION,
+    CONF_OTHERS,
+    CONF_PROVIDER,
+    CONF_ROUTING,
+    CONF_TOOL_RESULTS,
+    DOMAIN,
+    PROVIDER_ANTHROPIC,
+    PROVIDER_OPENAI_CHAT,
+    SUBENTRY_CONVERSATION,
+    Compaction,
+)
+from demo.model_server import ModelServer
+
+from .conftest import Say, SetUp, speech
+
+CLAUDE = "claude-haiku-4-5"
+LOOK = "which devices are on?"
+# More than the provider keeps the results of.
+MANY = 8
+
+
+@pytest.fixture
+async def house(home: HomeAssistant) -> HomeAssistant:
+    """Return a home of which a tool has a lot to tell."""
+    for number in range(30):
+        home.states.async_set(f"light.corridor_{number}", "on", {"friendly_name": f"corridor light {number}"})
+        async_expose_entity(home, "conversation", f"light.corridor_{number}", should_expose=True)
+    return home
+
+
+@pytest.fixture
+def claude(house: HomeAssistant, set_up: SetUp, model_server: ModelServer) -> Callable[..., Any]:
+    """Set up an agent that asks Anthropic about everything and keeps the results of tools."""
+
+    async def claude(compaction: Compaction | None = Compaction.PROVIDER, **agent: Any) -> MockConfigEntry:
+        model_server.change(models=(CLAUDE, "scripted"))
+        return await set_up(
+            account={CONF_PROVIDER: PROVIDER_ANTHROPIC, CONF_URL: model_server.anthropic_url},
+            options={CONF_TOOL_RESULTS: "keep"},
+            **({CONF_COMPACTION: compaction} if compaction else {}),
+            **{CONF_MODEL: CLAUDE, CONF_ROUTING: "llm_only", **agent},
+        )
+
+    return claude
+
+
+def results_sent(body: dict[str, Any]) -> list[str]:
+    """Return the results of tools in a request, in either format."""
+    blocks = [block for m in body["messages"] if isinstance(m["content"], list) for block in m["content"]]
+    return [
+        *(block["content"] for block in blocks if block.get("type") == "tool_result"),
+        *(message["content"] for message in body["messages"] if message["role"] == "tool"),
+    ]
+
+
+async def test_provider_clears_old_results_and_the_turn_tells_how_much(
+    claude: Callable[..., Any], home: HomeAssistant, say: Say, model_server: ModelServer
+) -> None:
+    await claude()
+    told = async_capture_events(home, EVENT_TURN)
+
+    answers = [speech(await say(LOOK)) for _ in range(MANY)]
+
+    assert len(set(answers)) == 1
+    assert "corridor light 29" in answers[0]
+    cleared = [event.data["usage"]["cleared"] for event in told]
+    assert cleared[0] == 0
+    assert cleared[-1] > 1000
+    assert all(not request.violations for request in model_server.requests)
+
+
+async def test_history_stays_whole_in_what_is_sent(
+    claude: Callable[..., Any], say: Say, model_server: ModelServer
+) -> None:
+    await claude()
+    for _ in range(MANY):
+        await say(LOOK)
+
+    sent = results_sent(model_server.requests[-1].body)
+    assert len(sent) == MANY
+    assert all("corridor light 29" in result for result in sent)
+
+
+@pytest.mark.parametrize("compaction", [None, Compaction.OFF])
+async def test_nothing_is_cleared_unless_the_agent_says_so(
+    compaction: Compaction | None, claude: Callable[..., Any], home: HomeAssistant, say: Say, model_server: ModelServer
+) -> None:
+    await claude(compaction)
+    told = async_capture_events(home, EVENT_TURN)
+    for _ in range(MANY):
+        await say(LOOK)
+
+    assert {event.data["usage"]["cleared"] for event in told} == {0}
+    assert not any("context_management" in request.body for request in model_server.requests)
+
+
+async def test_provider_that_takes_over_is_sent_the_plain_history(
+    claude: Callable[..., Any], home: HomeAssistant, say: Say, model_server: ModelServer
+) -> None:
+    bob = ConfigSubentryData(
+        data={CONF_MODEL: "scripted", CONF_LLM_HASS_API: ["assist"]},
+        subentry_type=SUBENTRY_CONVERSATION,
+        title="Bob",
+        unique_id=None,
+    )
+    data = {CONF_PROVIDER: PROVIDER_OPENAI_CHAT, CONF_URL: model_server.url, CONF_API_KEY: "key"}
+    other = MockConfigEntry(domain=DOMAIN, title="Other", data=data, subentries_data=[bob])
+    other.add_to_hass(home)
+    await claude(**{CONF_OTHERS: ["conversation.bob"]})
+    for _ in range(MANY):
+        await say(LOOK)
+    model_server.fault("503", times=1)
+
+    answer = speech(await say("what was the last thing I asked you about?"))
+
+    request = model_server.requests[-1]
+    assert answer
+    assert (request.format, request.violations) == ("openai_chat", [])
+    assert len(results_sent(request.body)) == MANY
+    assert all("corridor light 29" in result for result in results_sent(request.body))
+
+
+async def test_form_has_the_option_where_the_provider_has_the_means(
+    claude: Callable[..., Any], home: HomeAssistant
+) -> None:
+    entry = await claude()
+
+    assert CONF_COMPACTION in await fields(home, entry)
+
+
+async def test_form_has_no_option_that_does_nothing(entry: MockConfigEntry, home: HomeAssistant) -> None:
+    assert CONF_COMPACTION not in await fields(home, entry)
+
+
+async def fields(home: HomeAssistant, entry: MockConfigEntry) -> set[str]:
+    """Return the fields of the form of a new agent."""
+    kind = (entry.entry_id, SUBENTRY_CONVERSATION)
+    shown: Any = await home.config_entries.subentries.async_init(kind, context={"source": SOURCE_USER})
+    return {str(field) for field in shown["data_schema"].schema}
+
+
+async def test_option_is_off_until_it_is_chosen(
+    claude: Callable[..., Any], agent_of: Callable[[MockConfigEntry], Agent]
+) -> None:
+    assert agent_of(await claude(None)).config.compaction is Compaction.OFF
