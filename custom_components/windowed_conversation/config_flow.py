@@ -25,6 +25,7 @@ import probatio
 from .account_form import ACCOUNT_FORMS, account_form, account_title, plain_address
 from .account_trial import OF_THE_ACCOUNT, OF_THE_MODEL, TriedAccount, async_try_account, async_try_model
 from .const import (
+    CONF_FAMILY,
     CONF_PROVIDER,
     CONF_ROUTING,
     DEFAULT_AGENT_NAME,
@@ -40,8 +41,7 @@ from .const import (
     SUBENTRY_CONVERSATION,
 )
 from .options_flow import WindowOptionsFlow
-from .providers.events import ListedModel
-from .subentry_flow import AgentFlow, model_selector
+from .subentry_flow import AgentFlow, async_family_fields, model_selector
 
 # The forms of new accounts, in the order of the menu, and the kind of account that each adds.
 _STEPS = {
@@ -186,17 +186,18 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=DOMAIN):
             if error in OF_THE_ACCOUNT:
                 return self._show_account_form(self._tried.data, {"base": error})
             errors = {CONF_MODEL if error in {"model_missing", *OF_THE_MODEL} else "base": error}
-        schema = self.add_suggested_values_to_schema(self._model_schema(self._tried.models), user_input)
+        schema = self.add_suggested_values_to_schema(await self._async_model_schema(self._tried), user_input)
         return self.async_show_form(step_id="model", data_schema=schema, errors=errors)
 
-    def _model_schema(self, models: list[ListedModel]) -> probatio.Schema:
+    async def _async_model_schema(self, tried: TriedAccount) -> probatio.Schema:
         # a vendor's list begins with models of long ago, and with some that do not talk
-        suggests = bool(models) and self._form.provider == PROVIDER_OPENAI_CHAT
-        default = {"default": models[0].id} if suggests else {}
+        suggests = bool(tried.models) and self._form.provider == PROVIDER_OPENAI_CHAT
+        default = {"default": tried.models[0].id} if suggests else {}
         return probatio.Schema(
             {
                 probatio.Required(CONF_NAME, default=DEFAULT_AGENT_NAME): str,
-                probatio.Required(CONF_MODEL, **default): model_selector(models),
+                probatio.Required(CONF_MODEL, **default): model_selector(tried.models),
+                **await async_family_fields(self.hass, tried.data),
             }
         )
 
@@ -206,6 +207,8 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=DOMAIN):
             CONF_LLM_HASS_API: [llm.LLM_API_ASSIST],
             CONF_ROUTING: DEFAULT_ROUTING,
         }
+        if family := user_input.get(CONF_FAMILY, "").strip():
+            data[CONF_FAMILY] = family
         title = account_title(self._form, account)
         return self._created(title, account, user_input[CONF_NAME].strip() or DEFAULT_AGENT_NAME, data)
 

@@ -1,17 +1,25 @@
 """The forms of an agent: how it behaves. Where its model is reached belongs to the account."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from homeassistant.config_entries import (
+    SOURCE_RECONFIGURE,
     SOURCE_USER,
     ConfigEntryState,
     ConfigSubentryFlow,
     SubentryFlowResult,
 )
-from homeassistant.const import CONF_LLM_HASS_API, CONF_MODEL, CONF_NAME, CONF_PROMPT, UnitOfTime
+from homeassistant.const import CONF_LLM_HASS_API, CONF_MODEL, CONF_NAME, CONF_PROMPT, Platform, UnitOfTime
+from homeassistant.core import HomeAssistant
 from homeassistant.data_entry_flow import section
-from homeassistant.helpers import llm
+from homeassistant.helpers import entity_registry as er, llm
 from homeassistant.helpers.selector import (
+    EntitySelector,
+    EntitySelectorConfig,
+    NumberSelector,
+    NumberSelectorConfig,
+    NumberSelectorMode,
     SelectOptionDict,
     SelectSelector,
     SelectSelectorConfig,
@@ -21,19 +29,24 @@ from homeassistant.helpers.selector import (
 import probatio
 
 from .agent import AccountData
-from .bridge.account import compacts
+from .bridge.account import compacts, vendor_of
+from .bridge.models import async_families
 from .const import (
     CONF_COMPACTION,
     CONF_CONTEXT_TOKENS,
     CONF_COUNTING,
+    CONF_EFFORT,
+    CONF_FAMILY,
     CONF_FIRST_WORD_TIMEOUT,
     CONF_HISTORY_TOKENS,
     CONF_LEFT_OUT,
     CONF_LIMITS,
+    CONF_OTHERS,
     CONF_PROVIDER,
     CONF_REPLY_TOKENS,
     CONF_ROUTING,
     CONF_SCOPE,
+    CONF_TEMPERATURE,
     CONF_TOOL_ITERATIONS,
     CONF_TURN_TIMEOUT,
     DEFAULT_AGENT_NAME,
@@ -43,6 +56,8 @@ from .const import (
     DEFAULT_REPLY_TOKENS,
     DEFAULT_ROUTING,
     DEFAULT_SCOPE,
+    DOMAIN,
+    PROVIDER_AZURE,
     PROVIDER_NONE,
     Compaction,
     Counting,
@@ -50,6 +65,8 @@ from .const import (
 from .options_flow import number_selector, window_size_selector
 from .providers.errors import ProviderError
 from .providers.events import ListedModel
+from .providers.profile import Effort
+from .providers.profiles import Vendor
 from .turn.routing import Routing
 from .turn.scope import Scope
 
@@ -67,11 +84,18 @@ _OFTEN_LEFT_OUT = ["route:local", "tool_call"]
 
 def model_selector(models: list[ListedModel]) -> SelectSelector:
     """Return a field that offers the models and takes any other name, too."""
-    return SelectSelector(
-        SelectSelectorConfig(
-            options=[model.id for model in models], custom_value=True, mode=SelectSelectorMode.DROPDOWN
-        )
-    )
+    return _name_selector([model.id for model in models])
+
+
+async def async_family_fields(hass: HomeAssistant, account: Mapping[str, Any]) -> dict[Any, Any]:
+    """Return the field for what a deployment runs, none where the model's own name says it."""
+    if account[CONF_PROVIDER] != PROVIDER_AZURE:
+        return {}
+    return {probatio.Optional(CONF_FAMILY): _name_selector(await async_families(hass, Vendor.AZURE))}
+
+
+def _name_selector(names: list[str]) -> SelectSelector:
+    return SelectSelector(SelectSelectorConfig(options=names, custom_value=True, mode=SelectSelectorMode.DROPDOWN))
 
 
 def _limits_schema() -> probatio.Schema:
@@ -131,7 +155,8 @@ class AgentFlow(ConfigSubentryFlow):
     def _agent_entered(self, user_input: dict[str, Any]) -> SubentryFlowResult:
         data = {key: value for key, value in user_input.items() if key != CONF_NAME}
         if self._has_model:
-            data[CONF_MODEL] = data[CONF_MODEL].strip()
+            names = {name: data.pop(name, "").strip() for name in (CONF_MODEL, CONF_FAMILY)}
+            data |= {name: value for name, value in names.items() if value}
         title = user_input[CONF_NAME].strip()
         if self.source == SOURCE_USER:
             return self.async_create_entry(title=title, data=data)
@@ -148,6 +173,7 @@ class AgentFlow(ConfigSubentryFlow):
         if self._has_model:
             fields |= {
                 probatio.Required(CONF_MODEL): model_selector(await self._models()),
+                **await async_family_fields(self.hass, self._get_entry().data),
                 probatio.Optional(CONF_PROMPT): TemplateSelector(),
                 probatio.Optional(CONF_LLM_HASS_API, default=list): self._api_selector(),
                 probatio.Required(CONF_ROUTING): SelectSelector(
@@ -169,8 +195,29 @@ class AgentFlow(ConfigSubentryFlow):
             if compacts(self._get_entry().data):
                 compactions = SelectSelectorConfig(options=list(Compaction), translation_key=CONF_COMPACTION)
                 fields[probatio.Required(CONF_COMPACTION, default=DEFAULT_COMPACTION)] = SelectSelector(compactions)
+            fields |= self._choices_of_the_model()
+            fields[probatio.Optional(CONF_OTHERS)] = self._others_selector()
             fields[probatio.Required(CONF_LIMITS)] = section(_limits_schema(), {"collapsed": True})
         return probatio.Schema(fields)
+
+    def _choices_of_the_model(self) -> dict[Any, Any]:
+        """Return the fields for how the model answers; what a server at home makes of an effort nobody knows."""
+        fields: dict[Any, Any] = {}
+        if vendor_of(self._get_entry().data) is not None:
+            efforts = SelectSelectorConfig(options=list(Effort), translation_key=CONF_EFFORT)
+            fields[probatio.Optional(CONF_EFFORT)] = SelectSelector(efforts)
+        temperature = NumberSelectorConfig(min=0, max=2, step=0.1, mode=NumberSelectorMode.BOX)
+        fields[probatio.Optional(CONF_TEMPERATURE)] = NumberSelector(temperature)
+        return fields
+
+    def _others_selector(self) -> EntitySelector:
+        """Return a field for all conversation entities but the agent's own."""
+        config = EntitySelectorConfig(domain=Platform.CONVERSATION, multiple=True)
+        if self.source == SOURCE_RECONFIGURE:
+            agent_id = self._get_reconfigure_subentry().subentry_id
+            own = er.async_get(self.hass).async_get_entity_id(Platform.CONVERSATION, DOMAIN, agent_id)
+            config["exclude_entities"] = [own] if own else []
+        return EntitySelector(config)
 
     def _api_selector(self) -> SelectSelector:
         apis = [SelectOptionDict(label=api.name, value=api.id) for api in llm.async_get_apis(self.hass)]

@@ -58,5 +58,12 @@ async def async_cost(hass: HomeAssistant, uses: Collection[Use]) -> Decimal | No
     return await hass.async_add_executor_job(cost)
 
 
+async def async_families(hass: HomeAssistant, vendor: Vendor) -> list[str]:
+    """Return the names that a model may be looked up by where the provider's name for it says nothing."""
+    prices = await _async_prices(hass)
+    names: list[str] = await hass.async_add_executor_job(prices.names_of, vendor)
+    return names
+
+
 async def _async_prices(hass: HomeAssistant) -> Any:
     return await async_import_module(hass, _PRICES)

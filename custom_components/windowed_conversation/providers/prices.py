@@ -4,12 +4,18 @@ Importing this takes a second and the first lookup another quarter: both belong 
 """
 
 from decimal import Decimal
+import re
 
 from genai_prices import Usage as PricedUsage, calc_price
+from genai_prices.data_snapshot import get_snapshot
 from genai_prices.types import PriceCalculation
 
 from .events import Usage
-from .profiles import Vendor
+from .profile import UNKNOWN_MODEL
+from .profiles import Vendor, profile_of
+
+# Models of a family that are not for conversations, and names that are patterns.
+_NOT_TO_TALK_TO = re.compile(r"audio|image|realtime|transcribe|tts|search|research|vision|instruct|:|\.ft")
 
 
 def cost_of(vendor: Vendor, model: str, usage: Usage) -> Decimal | None:
@@ -28,6 +34,14 @@ def context_tokens_of(vendor: Vendor, model: str) -> int | None:
     """Return how many tokens a model reads, None where it is not known."""
     found = _looked_up(vendor, model, PricedUsage(input_tokens=0, output_tokens=0))
     return None if found is None else found.model.context_window
+
+
+def names_of(vendor: Vendor) -> list[str]:
+    """Return the names by which a vendor's models are known, in a profile and in the prices; Azure's are OpenAI's."""
+    sold_by = Vendor.OPENAI if vendor is Vendor.AZURE else vendor
+    names = {model.id for provider in get_snapshot().providers if provider.id == sold_by for model in provider.models}
+    known = (name for name in names if profile_of(vendor, name) is not UNKNOWN_MODEL)
+    return sorted(name for name in known if not _NOT_TO_TALK_TO.search(name))
 
 
 def _looked_up(vendor: Vendor, model: str, usage: PricedUsage) -> PriceCalculation | None:

@@ -1,0 +1,167 @@
+"""What an agent's form chooses of its model, and who is asked next: it reaches the requests, and can be taken back."""
+
+from typing import Any
+
+from homeassistant.config_entries import SOURCE_USER
+from homeassistant.core import HomeAssistant
+from homeassistant.data_entry_flow import InvalidData
+import pytest
+
+from custom_components.windowed_conversation.const import (
+    CONF_EFFORT,
+    CONF_FAMILY,
+    CONF_OTHERS,
+    CONF_TEMPERATURE,
+    DOMAIN,
+)
+from demo.model_server import ModelServer
+
+from .account_kinds import AZURE_RESPONSES, KINDS, Kind
+from .conftest import AGENT, Say, SetUp, Submit, speech
+
+OPENAI, OPENAI_CHAT, GEMINI, ANTHROPIC = KINDS[0], KINDS[1], KINDS[-2], KINDS[-1]
+CHOICES = (CONF_FAMILY, CONF_EFFORT, CONF_TEMPERATURE)
+ADA: dict[str, Any] = {"name": "Ada", "routing": "llm_only", "llm_hass_api": ["assist"], "limits": {}}
+
+
+async def open_change(home: HomeAssistant, entry) -> Submit:
+    """Open the form that changes an account's first agent."""
+    flow = await entry.start_subentry_reconfigure_flow(home, next(iter(entry.subentries)))
+    return Submit(home, home.config_entries.subentries, flow)
+
+
+def choices(form: Submit) -> list[str]:
+    """Return which of the choices the form has."""
+    return [str(field) for field in form.shown["data_schema"].schema if field in CHOICES]
+
+
+@pytest.mark.parametrize(
+    ("kind", "offered"),
+    [
+        (OPENAI, [CONF_EFFORT, CONF_TEMPERATURE]),
+        (AZURE_RESPONSES, [CONF_FAMILY, CONF_EFFORT, CONF_TEMPERATURE]),
+        (GEMINI, [CONF_EFFORT, CONF_TEMPERATURE]),
+        (ANTHROPIC, [CONF_EFFORT, CONF_TEMPERATURE]),
+    ],
+    ids=lambda value: getattr(value, "name", ""),
+)
+async def test_what_a_vendor_s_model_may_take_is_asked(
+    home: HomeAssistant, set_up: SetUp, model_server: ModelServer, kind: Kind, offered: list[str]
+) -> None:
+    form = await open_change(home, await set_up(account=kind.account(model_server)))
+
+    assert choices(form) == offered
+
+
+async def test_nobody_asks_for_the_effort_of_a_model_at_home(home: HomeAssistant, entry) -> None:
+    assert choices(await open_change(home, entry)) == [CONF_TEMPERATURE]
+
+
+async def test_families_are_models_to_talk_to(home: HomeAssistant, set_up: SetUp, model_server: ModelServer) -> None:
+    form = await open_change(home, await set_up(account=AZURE_RESPONSES.account(model_server)))
+
+    field = form.shown["data_schema"].schema[CONF_FAMILY]
+    assert {"gpt-4o", "gpt-5-mini", "o3"} <= set(field.config["options"])
+    assert not {"whisper-1", "gpt-image-1", "text-embedding-3-small"} & set(field.config["options"])
+    assert field.config["custom_value"]
+
+
+async def test_first_agent_of_azure_says_what_its_deployment_runs(
+    home: HomeAssistant, model_server: ModelServer
+) -> None:
+    flows = home.config_entries.flow
+    menu = await flows.async_init(DOMAIN, context={"source": SOURCE_USER})
+    form = Submit(home, flows, await flows.async_configure(menu["flow_id"], {"next_step_id": "azure"}))
+    await form(**AZURE_RESPONSES.entered(model_server))
+
+    made = await form(name="Ada", model="scripted", model_family=" gpt-5-mini ")
+
+    (agent,) = made["result"].runtime_data.agents.values()
+    assert (agent.config.model, agent.config.family) == ("scripted", "gpt-5-mini")
+
+
+async def test_effort_reaches_the_model(
+    home: HomeAssistant, set_up: SetUp, model_server: ModelServer, say: Say
+) -> None:
+    entry = await set_up(account=AZURE_RESPONSES.account(model_server))
+    form = await open_change(home, entry)
+
+    await form(**ADA, model="scripted", model_family="gpt-5", effort="low", temperature=0.3)
+    await say("hello")
+
+    body = model_server.requests[-1].body
+    assert body["reasoning"]["effort"] == "low"
+    # the family takes none
+    assert "temperature" not in body
+
+
+@pytest.mark.parametrize("kind", [OPENAI_CHAT, AZURE_RESPONSES], ids=lambda kind: kind.name)
+async def test_temperature_reaches_the_model(
+    home: HomeAssistant, set_up: SetUp, model_server: ModelServer, say: Say, kind: Kind
+) -> None:
+    form = await open_change(home, await set_up(account=kind.account(model_server)))
+
+    await form(**ADA, model="scripted", temperature=0.3)
+    await say("hello")
+
+    assert model_server.requests[-1].body["temperature"] == 0.3
+
+
+async def test_choices_can_be_taken_back(
+    home: HomeAssistant, set_up: SetUp, model_server: ModelServer, say: Say
+) -> None:
+    chosen = {CONF_FAMILY: "gpt-5", CONF_EFFORT: "low", CONF_TEMPERATURE: 0.3, CONF_OTHERS: ["conversation.other"]}
+    entry = await set_up(account=AZURE_RESPONSES.account(model_server), **chosen)
+    form = await open_change(home, entry)
+    shown = form.shown["data_schema"].schema
+    suggested = {str(field): field.description["suggested_value"] for field in shown if field.description}
+    assert {name: suggested[name] for name in chosen} == chosen
+
+    await form(**ADA, model="scripted", model_family=" ")
+    await say("hello")
+
+    (agent,) = entry.runtime_data.agents.values()
+    config = agent.config
+    assert (config.family, config.effort, config.temperature, config.others) == ("", None, None, ())
+    assert model_server.requests[-1].body.keys().isdisjoint({"reasoning", "temperature"})
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{CONF_TEMPERATURE: 2.1}, {CONF_TEMPERATURE: -0.1}, {CONF_EFFORT: "much"}],
+)
+async def test_impossible_choice_is_refused(
+    home: HomeAssistant, set_up: SetUp, model_server: ModelServer, wrong: dict[str, Any]
+) -> None:
+    form = await open_change(home, await set_up(account=OPENAI.account(model_server)))
+
+    with pytest.raises(InvalidData) as refused:
+        await form(**ADA, model="scripted", **wrong)
+
+    assert list(refused.value.schema_errors) == list(wrong)
+
+
+async def test_agent_is_not_asked_after_itself(home: HomeAssistant, entry) -> None:
+    form = await open_change(home, entry)
+
+    assert form.shown["data_schema"].schema[CONF_OTHERS].config["exclude_entities"] == [AGENT]
+
+
+async def test_others_are_asked_in_their_order(
+    home: HomeAssistant, set_up: SetUp, model_server: ModelServer, say: Say
+) -> None:
+    gemini, anthropic = ModelServer(strict=True), ModelServer(strict=True)
+    async with gemini, anthropic:
+        entry = await set_up()
+        await set_up(account=GEMINI.account(gemini))
+        await set_up(account=ANTHROPIC.account(anthropic))
+        form = await open_change(home, entry)
+        await form(**ADA, model="scripted", others=["conversation.ada_3", "conversation.ada_2"])
+        model_server.fault("500")
+        anthropic.fault("500")
+
+        said = await say("my name is Grace")
+
+    assert "Grace" in speech(said)
+    asked = sorted((server.requests[-1].arrived_ns, server) for server in (model_server, anthropic, gemini))
+    assert [server for _, server in asked] == [model_server, anthropic, gemini]
