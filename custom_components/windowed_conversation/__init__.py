@@ -32,9 +32,10 @@ from .bridge.models import async_profile, listed_model
 from .bridge.storage import async_remove_stores, async_window_store
 from .const import CONF_PROVIDER, DOMAIN, PROVIDER_NONE, SUBENTRY_CONVERSATION, Compaction
 from .health import async_report_damage, async_report_health, async_review_windows, async_withdraw_report
-from .providers.errors import AuthError, ProviderError
+from .providers.errors import AuthError, BadRequest, DeadlineExceeded, ModelNotFound, ProviderError, Unavailable
 from .providers.events import ListedModel, Provider
 from .providers.profile import Profile
+from .recovery import async_look_out, async_stop_looking
 from .services import async_setup_services
 from .turn.budget import Budget
 from .turn.deadlines import Pause
@@ -56,6 +57,7 @@ async def async_setup(hass: HomeAssistant, config: ConfigType) -> bool:
 
 async def async_setup_entry(hass: HomeAssistant, entry: Account) -> bool:
     """Set up an account: reach its server, then set up its agents."""
+    async_stop_looking(hass, entry)
     await _async_forget_gone(hass)
     provider, listed = await _async_provider(hass, entry)
     vendor, pause = vendor_of(entry.data), Pause()
@@ -136,12 +138,16 @@ async def _async_provider(hass: HomeAssistant, entry: Account) -> tuple[Provider
     """Return the account's provider and its models after a call that costs nothing, None where there is no model."""
     if entry.data[CONF_PROVIDER] == PROVIDER_NONE:
         return None, []
+    provider = None
     try:
         provider = await async_create_provider(hass, entry.data)
         return provider, await provider.list_models()
     except ProviderError as err:
+        if provider is not None and isinstance(err, Unavailable | DeadlineExceeded):
+            async_look_out(hass, entry, provider)
         kind = ConfigEntryAuthFailed if isinstance(err, AuthError) else ConfigEntryNotReady
-        failure = failure_of(err)
+        # no model was asked for: it is the list that is not there
+        failure = failure_of(BadRequest() if isinstance(err, ModelNotFound) else err)
         raise kind(
             translation_domain=DOMAIN,
             translation_key=failure.key,
