@@ -1,4 +1,4 @@
-"""The actions on a conversation: look, forget, export, import, fork, tag, summarize. Registered once, for all agents.
+"""The actions on a conversation: look, forget, export, import, fork, tag, summarize, count. Registered once, for all.
 
 An action finds the agent by its entity. What a window is made of is decided in `window`.
 """
@@ -14,6 +14,7 @@ import probatio
 
 from .agent import Account, Agent
 from .bridge.errors import failure_of
+from .bridge.question import async_question_without_input
 from .bridge.window_response import messages_response, statistics_response
 from .const import DOMAIN
 from .providers.errors import ProviderError
@@ -21,7 +22,8 @@ from .summaries import ConversationGone, Summarizer, older_than
 from .turn.errors import TurnError
 from .turn.routing import Routing
 from .turn.scope import WindowKey
-from .window import ExchangeStillOpen, InvalidTag, Window, WindowBusy
+from .turn.token_count import count_request
+from .window import ExchangeStillOpen, InvalidTag, Message, Window, WindowBusy
 from .window.codecs import CodecError, Malformed, NewerVersion, NotOurs, TooLarge, dump_snapshot, load_snapshot
 from .window.restore import Snapshot
 
@@ -36,8 +38,13 @@ ATTR_TAGS = "tags"
 ATTR_MATCH = "match"
 ATTR_EXCLUDE = "exclude"
 ATTR_KEEP = "keep"
+ATTR_TEXT = "text"
 
 _DEFAULT_KEEP = 2
+# A request ends with what the user says.
+_DEFAULT_TEXT = "Hello"
+# In seconds: nothing is written for a count.
+_COUNT_DEADLINE = 10.0
 
 SERVICE_GET_WINDOW = "get_window"
 SERVICE_RESET_WINDOW = "reset_window"
@@ -46,6 +53,7 @@ SERVICE_IMPORT_CONVERSATION = "import_conversation"
 SERVICE_FORK_CONVERSATION = "fork_conversation"
 SERVICE_TAG_EXCHANGE = "tag_exchange"
 SERVICE_SUMMARIZE_WINDOW = "summarize_window"
+SERVICE_COUNT_TOKENS = "count_tokens"
 
 _CODEC_ERRORS: dict[type[CodecError], str] = {
     Malformed: "import_malformed",
@@ -98,6 +106,13 @@ _SUMMARIZE_SCHEMA = probatio.Schema(
     {**_CONVERSATION, probatio.Optional(ATTR_KEEP, default=_DEFAULT_KEEP): cv.positive_int}
 )
 
+_COUNT_SCHEMA = probatio.Schema(
+    {
+        **_CONVERSATION,
+        probatio.Optional(ATTR_TEXT, default=_DEFAULT_TEXT): probatio.All(cv.string, probatio.Length(min=1)),
+    }
+)
+
 
 @callback
 def async_setup_services(hass: HomeAssistant) -> None:
@@ -111,6 +126,7 @@ def async_setup_services(hass: HomeAssistant) -> None:
         (SERVICE_FORK_CONVERSATION, _async_fork_conversation, _FORK_SCHEMA, none),
         (SERVICE_TAG_EXCHANGE, _async_tag_exchange, _TAG_SCHEMA, none),
         (SERVICE_SUMMARIZE_WINDOW, _async_summarize_window, _SUMMARIZE_SCHEMA, SupportsResponse.OPTIONAL),
+        (SERVICE_COUNT_TOKENS, _async_count_tokens, _COUNT_SCHEMA, response),
     ):
         hass.services.async_register(DOMAIN, name, action, schema, answers)
 
@@ -186,8 +202,7 @@ async def _async_summarize_window(call: ServiceCall) -> ServiceResponse:
     window = _window(agent, call)
     if agent.model is None or agent.config.routing is Routing.LOCAL_ONLY:
         raise _error("no_model", call)
-    context = llm.LLMContext(DOMAIN, call.context, call.hass.config.language, CONVERSATION_DOMAIN, None)
-    summarizer = Summarizer(call.hass, agent, window, context, call.data[ATTR_ENTITY_ID])
+    summarizer = Summarizer(call.hass, agent, window, _llm_context(call), call.data[ATTR_ENTITY_ID])
     if window.is_open:
         raise _error("window_in_use", call)
     if summarizer.is_at_work:
@@ -202,10 +217,34 @@ async def _async_summarize_window(call: ServiceCall) -> ServiceResponse:
     except WindowBusy as err:
         raise _error("window_in_use", call) from err
     except (ProviderError, TurnError) as err:
-        failure = failure_of(err)
-        raise HomeAssistantError(
-            translation_domain=DOMAIN, translation_key=failure.key, translation_placeholders=failure.placeholders
-        ) from err
+        raise _failed(err) from err
+
+
+async def _async_count_tokens(call: ServiceCall) -> ServiceResponse:
+    """Return what the next request of a conversation takes by its provider's count, and by ours."""
+    agent = _agent(call)
+    window = _window(agent, call)
+    if agent.model is None or agent.config.routing is Routing.LOCAL_ONLY:
+        raise _error("no_model", call)
+    if window.is_open:
+        raise _error("window_in_use", call)
+    messages = (*window.messages(exclude=agent.config.left_out), Message.user(call.data[ATTR_TEXT]))
+    try:
+        question = await async_question_without_input(call.hass, agent.asking, _llm_context(call))
+        return (await count_request(question, messages, agent.counter, _COUNT_DEADLINE)).as_dict()
+    except (ProviderError, TurnError) as err:
+        raise _failed(err) from err
+
+
+def _llm_context(call: ServiceCall) -> llm.LLMContext:
+    return llm.LLMContext(DOMAIN, call.context, call.hass.config.language, CONVERSATION_DOMAIN, None)
+
+
+def _failed(error: ProviderError | TurnError) -> HomeAssistantError:
+    failure = failure_of(error)
+    return HomeAssistantError(
+        translation_domain=DOMAIN, translation_key=failure.key, translation_placeholders=failure.placeholders
+    )
 
 
 def _begin(agent: Agent, key: WindowKey, snapshot: Snapshot, call: ServiceCall) -> None:

@@ -11,7 +11,7 @@ from homeassistant.core import HomeAssistant
 from homeassistant.helpers import llm
 
 from .agent import Agent
-from .bridge.question import async_summary_question
+from .bridge.question import async_question_without_input
 from .bridge.turn_report import async_fire_summarized
 from .costs import async_count_summary
 from .providers.errors import ProviderError
@@ -103,7 +103,7 @@ class Summarizer:
 
         agent.summarizing.add(window)
         try:
-            question = await async_summary_question(self.hass, agent.asking, self.context)
+            question = await async_question_without_input(self.hass, agent.asking, self.context)
             passage = passage._replace(
                 system=passage.system or _system(window),
                 earlier=summary_text(window.exchanges()) or passage.earlier,

@@ -22,6 +22,7 @@ ON_A_CONVERSATION: dict[str, dict[str, Any]] = {
     "export_conversation": {},
     "fork_conversation": {"new_conversation_id": "fork"},
     "summarize_window": {},
+    "count_tokens": {},
     "tag_exchange": {"add": ["important"]},
 }
 EVERY_ACTION = ON_A_CONVERSATION | {"import_conversation": {"conversation": {"format": DOMAIN, "version": 1}}}
@@ -31,7 +32,7 @@ async def act(home: HomeAssistant, action: str, **data: Any):
     """Perform an action on the agent's conversation `test`, if nothing else is said."""
     wanted = {"entity_id": AGENT, "conversation_id": "test", **data}
     return await home.services.async_call(
-        DOMAIN, action, wanted, blocking=True, return_response=action.startswith(("get", "export"))
+        DOMAIN, action, wanted, blocking=True, return_response=action.startswith(("get", "export", "count"))
     )
 
 

@@ -40,8 +40,8 @@ class Asking:
     others: tuple[Model | OtherAgent, ...] = ()
 
 
-async def async_summary_question(hass: HomeAssistant, asking: Asking, llm_context: llm.LLMContext) -> Question:
-    """Return how the model is asked for a summary: there is no input, and the system prompt is the passage's.
+async def async_question_without_input(hass: HomeAssistant, asking: Asking, llm_context: llm.LLMContext) -> Question:
+    """Return how the model is asked where nobody has said anything: the system prompt is the one that was sent before.
 
     Raises `ToolsUnavailable`, and `Unavailable` where the account has no model.
     """

@@ -4,6 +4,7 @@
     +-- NothingSaid          the input holds nothing to answer
     +-- EmptyAnswer          the model answered with nothing
     +-- NoSummary            the model was asked for a summary and gave none
+    +-- NoTokenCount         the provider has no endpoint that counts tokens
     +-- RepeatedToolCall     the model asked for the same tool call again and again, or would not stop calling tools
     +-- PromptFailed         the instructions could not be rendered
     +-- ToolsUnavailable     a set of tools that the agent is to offer does not exist or may not be used
@@ -28,6 +29,10 @@ class EmptyAnswer(TurnError):
 
 class NoSummary(TurnError):
     """The model was asked for a summary and gave none."""
+
+
+class NoTokenCount(TurnError):
+    """The provider has no endpoint that counts tokens."""
 
 
 class RepeatedToolCall(TurnError):

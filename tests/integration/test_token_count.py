@@ -1,0 +1,179 @@
+"""The action that has a provider count a conversation's next request, beside our own count of it."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from homeassistant.const import CONF_LLM_HASS_API, CONF_MODEL, CONF_URL
+from homeassistant.core import HomeAssistant
+from homeassistant.exceptions import HomeAssistantError, ServiceValidationError
+import probatio
+import pytest
+from pytest_homeassistant_custom_component.common import MockConfigEntry
+
+from custom_components.windowed_conversation import services
+from custom_components.windowed_conversation.const import (
+    CONF_PROVIDER,
+    CONF_ROUTING,
+    DOMAIN,
+    PROVIDER_ANTHROPIC,
+    PROVIDER_GEMINI,
+    PROVIDER_OPENAI,
+)
+from demo.model_server import ModelServer
+
+from .conftest import AGENT, Say, SetUp, until
+
+QUESTION = "what is my name?"
+# What a turn puts before what is said: the time and who spoke where.
+CONTEXT_TOKENS = 60
+COUNTING = (PROVIDER_OPENAI, PROVIDER_ANTHROPIC, PROVIDER_GEMINI)
+
+
+async def count(home: HomeAssistant, **data: Any) -> Any:
+    """Count the next request of the agent's conversation `test`."""
+    wanted = {"entity_id": AGENT, "conversation_id": "test", **data}
+    return await home.services.async_call(DOMAIN, "count_tokens", wanted, blocking=True, return_response=True)
+
+
+@pytest.fixture
+def account(set_up: SetUp, model_server: ModelServer) -> Callable[..., Any]:
+    """Return what sets up an account of a provider."""
+
+    async def account(provider: str, **agent: Any) -> MockConfigEntry:
+        url = model_server.url if provider == PROVIDER_OPENAI else model_server.address
+        return await set_up(account={CONF_PROVIDER: provider, CONF_URL: url}, **agent)
+
+    return account
+
+
+@pytest.mark.parametrize("provider", COUNTING)
+async def test_next_request_is_counted_as_it_will_be_sent(
+    home: HomeAssistant, account, say: Say, model_server: ModelServer, provider: str
+) -> None:
+    await account(provider)
+    await say("I would like the kitchen light switched on")
+
+    told = await count(home, text=QUESTION)
+    asked = list(model_server.log.records)[-1]
+    await say(QUESTION)
+
+    sent = model_server.requests[-1]
+    assert (asked.for_answer, asked.violations) == (False, [])
+    assert 0 < sent.usage["prompt"] - told["counted"] < CONTEXT_TOKENS
+    assert told["estimated"] == pytest.approx(told["counted"], rel=0.4)
+    assert told["difference"] == round(100 * (told["estimated"] - told["counted"]) / told["counted"], 1)
+
+
+@pytest.mark.parametrize("provider", COUNTING)
+async def test_what_the_tools_take_is_counted(home: HomeAssistant, account, say: Say, provider: str) -> None:
+    await account(provider)
+    await say("my name is Ada")
+    with_tools = await count(home)
+
+    (entry,) = home.config_entries.async_entries(DOMAIN)
+    (agent,) = entry.subentries.values()
+    home.config_entries.async_update_subentry(entry, agent, data={**agent.data, CONF_LLM_HASS_API: []})
+    await home.async_block_till_done()
+    without = await count(home)
+
+    assert with_tools["counted"] - without["counted"] > 500
+    assert with_tools["estimated"] - without["estimated"] > 500
+
+
+async def test_count_leaves_the_conversation_as_it_was(home: HomeAssistant, account, say: Say, agent_of) -> None:
+    agent = agent_of(await account(PROVIDER_OPENAI))
+    await say("my name is Ada")
+    (window,) = agent.windows.newest_first()
+    before = window.snapshot()
+
+    await count(home)
+
+    assert window.snapshot() == before
+
+
+async def test_server_that_cannot_count_is_told(home: HomeAssistant, entry: MockConfigEntry, say: Say) -> None:
+    await say("my name is Ada")
+
+    with pytest.raises(HomeAssistantError, match="has no way to count tokens"):
+        await count(home)
+
+
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [
+        ("401", "did not accept the key"),
+        ("429", "try again in 7 seconds"),
+        ("500", "cannot be reached right now"),
+        ("html", "cannot be reached right now"),
+    ],
+)
+@pytest.mark.parametrize("provider", COUNTING)
+async def test_failure_of_the_provider_is_told(
+    *, home: HomeAssistant, account, say: Say, model_server: ModelServer, provider: str, fault: str, told: str
+) -> None:
+    await account(provider)
+    await say("my name is Ada")
+    model_server.fault(fault, retry_after=7)
+
+    with pytest.raises(HomeAssistantError, match=told):
+        await count(home)
+
+
+async def test_provider_that_does_not_answer_is_not_waited_for(
+    home: HomeAssistant, account, say: Say, model_server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(services, "_COUNT_DEADLINE", 0.2)
+    await account(PROVIDER_OPENAI)
+    await say("my name is Ada")
+    model_server.fault("no_answer")
+
+    with pytest.raises(HomeAssistantError, match="did not answer in time"):
+        await count(home)
+
+
+async def test_account_without_a_model_has_nothing_to_count(
+    home: HomeAssistant, entry_without_model: MockConfigEntry, say: Say
+) -> None:
+    await say("turn on kitchen light")
+
+    with pytest.raises(ServiceValidationError, match="asks no model"):
+        await count(home)
+
+
+async def test_agent_that_answers_locally_has_nothing_to_count(home: HomeAssistant, account, say: Say) -> None:
+    await account(PROVIDER_OPENAI, **{CONF_ROUTING: "local_only"})
+    await say("turn on kitchen light")
+
+    with pytest.raises(ServiceValidationError, match="asks no model"):
+        await count(home)
+
+
+async def test_conversation_that_is_being_answered_is_not_counted(
+    home: HomeAssistant, account, say: Say, model_server: ModelServer
+) -> None:
+    await account(PROVIDER_OPENAI)
+    model_server.change(delay=0.01)
+    turn = asyncio.create_task(say("my name is Ada"))
+    await until(lambda: model_server.open_streams > 0)
+
+    with pytest.raises(ServiceValidationError, match="being answered right now"):
+        await count(home)
+
+    await turn
+
+
+async def test_tools_that_are_not_there_are_told(home: HomeAssistant, account, say: Say, agent_of) -> None:
+    await account(PROVIDER_OPENAI, **{CONF_MODEL: "scripted", CONF_LLM_HASS_API: ["gone"]})
+    await say("turn on kitchen light")
+
+    with pytest.raises(HomeAssistantError, match="tools"):
+        await count(home)
+
+
+async def test_nothing_is_no_question(home: HomeAssistant, account, say: Say) -> None:
+    await account(PROVIDER_OPENAI)
+    await say("my name is Ada")
+
+    with pytest.raises(probatio.Invalid):
+        await count(home, text="")
