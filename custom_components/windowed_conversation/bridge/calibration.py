@@ -111,9 +111,10 @@ class ModelCalibrations:
 
     def _save_soon(self) -> None:
         if not self._removed:
-            self._store.async_delay_save(self._as_dict, _SAVE_DELAY)
+            self._store.async_delay_save(self.as_dict, _SAVE_DELAY)
 
-    def _as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
+        """Return what is known: factors on the estimate and on exact counts, and what refusals showed, by model."""
         known = {key: each.calibration for key, each in self._calibrators.items() if each.calibration.is_learned}
         models: dict[str | None, dict[str, Any]] = {None: {}}
         for model, encoding in list(known)[-_MAX_MODELS:]:

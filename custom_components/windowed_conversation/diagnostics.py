@@ -1,0 +1,134 @@
+"""What a person can send along with a report: figures of an account and its agents, no key and nothing that was said.
+
+Neither are there ids and tags that people make up, nor what they wrote for the model. What the figures mean is said
+where they are counted.
+"""
+
+import asyncio
+from dataclasses import asdict
+from itertools import islice
+from typing import Any
+
+from homeassistant.components.diagnostics import async_redact_data
+from homeassistant.config_entries import ConfigEntryState
+from homeassistant.const import CONF_NAME, CONF_URL
+from homeassistant.core import HomeAssistant
+from yarl import URL
+
+from .agent import Account, Agent
+from .bridge.account import vendor_of
+from .bridge.calibration import async_calibrations
+from .const import CONF_API_VERSION, CONF_FORMAT, CONF_LEFT_OUT, CONF_PROVIDER
+from .providers.errors import ProviderError
+from .providers.events import ToolSchema
+from .turn.errors import TurnError
+from .turn.ports import Model, Question
+from .turn.token_count import count_request
+from .window import Message, ToolCall, Window
+
+# Fields of `AgentConfig` that people write: a name, a prompt, tags.
+_WRITTEN_BY_PEOPLE = {CONF_NAME, "instructions", CONF_LEFT_OUT}
+
+_MOST_CONVERSATIONS_SHOWN = 20
+
+# In seconds: the page waits for it.
+_COUNT_DEADLINE = 5.0
+
+_SAMPLE_TOOL = ToolSchema(
+    "turn_on",
+    "Switches a light on.",
+    {"type": "object", "properties": {"name": {"type": "string", "description": "The light."}}, "required": ["name"]},
+)
+_SAMPLE = (
+    Message.system("You are a voice assistant for a home. Answer in one short sentence, in plain text."),
+    Message.user("Please switch on the light in the study."),
+    Message.assistant("", tool_calls=(ToolCall("call_1", "turn_on", {"name": "study light"}),)),
+    Message.tool("call_1", "turn_on", '{"success": true, "result": {"name": "study light", "state": "on"}}'),
+    Message.assistant("The light in the study is on."),
+    Message.user("Thank you. Which month comes after April?"),
+)
+
+
+async def async_get_config_entry_diagnostics(hass: HomeAssistant, entry: Account) -> dict[str, Any]:
+    """Return the diagnostics of an account; an account that is not set up has no agents."""
+    agents = entry.runtime_data.agents.values() if entry.state is ConfigEntryState.LOADED else ()
+    calibrations = await async_calibrations(hass, entry.entry_id)
+    return {
+        "account": {
+            "provider": entry.data[CONF_PROVIDER],
+            "vendor": vendor_of(entry.data),
+            "format": entry.data.get(CONF_FORMAT),
+            "api_version": entry.data.get(CONF_API_VERSION),
+            "url": _without_secrets(entry.data.get(CONF_URL)),
+            "options": dict(entry.options),
+            "state": entry.state.value,
+        },
+        "agents": await asyncio.gather(*map(_agent, agents)),
+        "learned": calibrations.as_dict(),
+    }
+
+
+def _without_secrets(url: str | None) -> str | None:
+    """Return an address without a user, a password, and parameters, one of which may be a key; None if it is none."""
+    try:
+        address = URL(url or "")
+        return str(address.origin().with_path(address.path))
+    except ValueError:
+        return None
+
+
+async def _agent(agent: Agent) -> dict[str, Any]:
+    statistics, model = agent.statistics, agent.model
+    return {
+        "configuration": async_redact_data(asdict(agent.config), _WRITTEN_BY_PEOPLE),
+        "model": model and _model(model),
+        "token_count": model and await _token_count(agent, model),
+        "windows": {
+            "conversations": len(agent.windows),
+            "newest": [_window(window) for window in islice(agent.windows.newest_first(), _MOST_CONVERSATIONS_SHOWN)],
+        },
+        "warnings": agent.health().warnings(),
+        "totals": asdict(statistics.totals),
+        "costs": {
+            "turn": _dollars(statistics.costs.turn),
+            "total": _dollars(statistics.costs.total),
+            "without_price": statistics.costs.without_price,
+        },
+        "last_turn": {
+            "route": statistics.last_route,
+            **statistics.last_answer,
+            "time_to_first_token": statistics.time_to_first_token,
+            "duration": statistics.turn_duration,
+        },
+    }
+
+
+def _dollars(cost: object) -> str | None:
+    return None if cost is None else str(cost)
+
+
+def _model(model: Model) -> dict[str, Any]:
+    budget = model.budget
+    return {
+        "format": model.provider.name,
+        "profile": asdict(model.profile),
+        "context_tokens": budget.context_tokens,
+        "reply_tokens": budget.reply_tokens,
+        "pause_seconds_left": model.pause.seconds_left,
+    }
+
+
+def _window(window: Window) -> dict[str, Any]:
+    """Return a window's figures without the tags, which people may have made up."""
+    figures = window.stats()._asdict()
+    del figures["tag_distribution"]
+    return figures
+
+
+async def _token_count(agent: Agent, model: Model) -> dict[str, Any]:
+    """Return what the provider and we count of a sample, which is the same for everybody, or why there is no count."""
+    question = Question(model=model, system="", prefix="", tools=(_SAMPLE_TOOL,), done="")
+    try:
+        return (await count_request(question, _SAMPLE, agent.counter, _COUNT_DEADLINE)).as_dict()
+    except (ProviderError, TurnError) as err:
+        return {"error": type(err).__name__}
