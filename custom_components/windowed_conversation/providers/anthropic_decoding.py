@@ -15,6 +15,7 @@ from .anthropic_encoding import THINKING, Block
 from .characters import WholeCharacters, whole_json
 from .errors import BadStream, ContextOverflow, Incomplete, ProviderError, Refused
 from .events import Event, Finished, FinishReason, ReasoningDelta, Request, TextDelta, ToolCallDone, Usage
+from .names import own_names
 
 # Why an answer is not whole. `pause_turn` is for tools that the server itself runs; we offer none.
 _CUT_OFF: dict[str, type[ProviderError]] = {
@@ -70,6 +71,7 @@ class Decoder:
     def __init__(self, request: Request, *, thinks: bool) -> None:
         self.stopped = False
         self._thinks = thinks
+        self._own_names = own_names(request.tools)
         self._taken_ids = {call.id for message in request.messages for call in message.tool_calls}
         self._blocks: dict[int, _OpenBlock] = {}
         self._held: list[_OpenBlock] = []
@@ -188,7 +190,8 @@ class Decoder:
             if arguments is None or not call.name:
                 raise BadStream("a tool call is not whole")
             self._called = True
-            yield ToolCallDone(ToolCall(self._unique(call.id), call.name, arguments))
+            name = self._own_names.get(call.name, call.name)
+            yield ToolCallDone(ToolCall(self._unique(call.id), name, arguments))
 
     def _unique(self, call_id: str) -> str:
         """Return the server's id, or one of ours where it has none or used it before."""

@@ -11,6 +11,7 @@ import re
 from typing import Any
 
 from ..window import Attachment, Message, Role, ToolCall
+from .names import sent_name
 
 type Block = dict[str, Any]
 
@@ -95,7 +96,7 @@ class _CallIds:
     def of_call(self, call_id: str) -> str:
         sent, times = call_id, 0
         while sent in self._taken or not _VALID_ID.fullmatch(sent):
-            sent = f"toolu_{sha256(f'{times} {call_id}'.encode()).hexdigest()[:24]}"
+            sent = f"toolu_{sha256(f'{times} {call_id}'.encode(errors='backslashreplace')).hexdigest()[:24]}"
             times += 1
         self._taken.add(sent)
         self._sent[call_id] = sent
@@ -175,4 +176,4 @@ def _assistant(message: Message, model: str, ids: _CallIds) -> list[Block]:
 
 
 def _tool_use(call: ToolCall, ids: _CallIds) -> Block:
-    return {"type": "tool_use", "id": ids.of_call(call.id), "name": call.name, "input": dict(call.arguments)}
+    return {"type": "tool_use", "id": ids.of_call(call.id), "name": sent_name(call.name), "input": dict(call.arguments)}

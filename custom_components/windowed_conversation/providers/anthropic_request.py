@@ -12,6 +12,7 @@ from ..window.tokens import tool_text
 from .anthropic_context import encode_editing
 from .anthropic_encoding import THINKING, Block, encode_messages, own_residue
 from .events import Request, ToolSchema
+from .names import sent_name
 from .profile import Caching, Effort, ReasoningStyle
 
 # The API wants a limit: several times the longest answer that anyone listens to.
@@ -119,7 +120,7 @@ def _encode_tools(request: Request) -> list[Block]:
     """Return the tools; where none is offered any more, those that the history calls, for the API refuses it else."""
     if request.tools:
         return [_encode_tool(tool) for tool in request.tools]
-    called = {call.name for message in request.messages for call in message.tool_calls}
+    called = {sent_name(call.name) for message in request.messages for call in message.tool_calls}
     return [_encode_tool(ToolSchema(name, "", {})) for name in sorted(called)]
 
 
@@ -127,7 +128,7 @@ def _encode_tool(tool: ToolSchema) -> Block:
     """Return a tool; the API refuses a schema that is a choice at its top."""
     choices = {"oneOf", "anyOf", "allOf"}
     schema = {"type": "object"} | {key: value for key, value in tool.parameters.items() if key not in choices}
-    return {"name": tool.name, "description": tool.description, "input_schema": schema}
+    return {"name": sent_name(tool.name), "description": tool.description, "input_schema": schema}
 
 
 def _thinking(request: Request, max_tokens: int) -> dict[str, Any]:
@@ -147,13 +148,17 @@ def _may_think(request: Request) -> bool:
     """Whether the tool loop that goes on here, if one does, was begun by this model, thinking.
 
     A loop is one turn of the assistant to the API and is thought through or not as a whole. With a budget the turn has
-    to begin with a thought ("Expected `thinking`"); an adaptive model may have found none necessary.
+    to begin with a thought, and so has its last message ("a final `assistant` message must start with a thinking
+    block"); an adaptive model may have found none necessary.
     """
-    loop = list(takewhile(lambda message: message.role is not Role.USER, reversed(request.messages)))
-    begun = next((message for message in reversed(loop) if message.role is Role.ASSISTANT), None)
-    if begun is None:
+    loop = takewhile(lambda message: message.role is not Role.USER, reversed(request.messages))
+    answers = [message for message in loop if message.role is Role.ASSISTANT]
+    if not answers:
         return True
-    residue = own_residue(begun, request.model)
-    if residue is None:
-        return False
-    return request.profile.reasoning is ReasoningStyle.ADAPTIVE or any(b.get("type") in THINKING for b in residue[:1])
+    if request.profile.reasoning is ReasoningStyle.ADAPTIVE:
+        return own_residue(answers[-1], request.model) is not None
+    return all(_begins_with_thought(answer, request.model) for answer in (answers[-1], answers[0]))
+
+
+def _begins_with_thought(answer: Message, model: str) -> bool:
+    return any(block.get("type") in THINKING for block in (own_residue(answer, model) or ())[:1])

@@ -83,7 +83,7 @@ def encode_config(request: Request) -> GenerateContentConfig:
 
 def encode_system(messages: Iterable[Message]) -> str | None:
     """Return the text of the system messages, None where there is none."""
-    return "\n\n".join(each.content for each in messages if each.role is Role.SYSTEM and each.content) or None
+    return "\n\n".join(each.content for each in messages if each.role is Role.SYSTEM and each.content.strip()) or None
 
 
 def encode_tools(tools: tuple[ToolSchema, ...]) -> ToolListUnion | None:

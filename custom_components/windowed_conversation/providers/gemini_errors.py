@@ -68,8 +68,9 @@ def provider_errors(is_too_long: Callable[[], bool] = lambda: False) -> Iterator
             error = ContextOverflow(str(error))
         raise error from err
     except UnicodeEncodeError as err:
-        # a request is ASCII but for the key in its headers
-        raise AuthError("the key is not one that can be sent") from err
+        # the key goes into a header, in ASCII, and the model into the address, in UTF-8
+        kind = AuthError if err.encoding == "ascii" else BadRequest
+        raise kind(f"what is to be sent cannot be written in {err.encoding}") from None
     except _UNREADABLE as err:
         # the SDK's own models and converters raise these, and its check of an error without a code (errors.py)
         raise BadStream(f"the answer is not of the expected form ({type(err).__name__})") from err

@@ -12,9 +12,10 @@ from ..window import ToolCall
 from .characters import WholeCharacters
 from .errors import BadStream, Incomplete
 from .events import Event, Finished, FinishReason, ReasoningDelta, Request, TextDelta, ToolCallDone, Usage
+from .names import own_names
 from .openai_errors import refused
 from .openai_format import text_of, tokens_of
-from .openai_tools import CallIds, own_names, read_arguments
+from .openai_tools import CallIds, read_arguments
 
 # Where servers put what a model thinks aloud: DeepSeek, llama.cpp, LM Studio and vLLM; Ollama and OpenRouter.
 _REASONING_FIELDS = ("reasoning_content", "reasoning")

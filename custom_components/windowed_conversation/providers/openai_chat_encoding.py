@@ -16,8 +16,9 @@ from openai.types.chat import (
 
 from ..window import Attachment, Message, Role, ToolCall
 from .events import Request, ToolSchema
+from .names import sent_name, within
 from .openai_requests import data_url, effort, file_name, is_image, temperature
-from .openai_tools import sent_name, sent_parameters, within, written_arguments
+from .openai_tools import sent_parameters, written_arguments
 
 # A longer one, of another provider, is refused: https://github.com/vercel/ai/issues/5171
 _CALL_ID_LENGTH = 40
@@ -114,7 +115,7 @@ def _merged(messages: Iterable[Message]) -> Iterable[Message]:
     """
     last: Message | None = None
     for message in messages:
-        if message.role is Role.ASSISTANT and not message.content and not message.tool_calls:
+        if message.role is Role.ASSISTANT and not message.content.strip() and not message.tool_calls:
             continue
         if last and _go_together(last, message):
             last = _together(last, message)
@@ -174,7 +175,7 @@ def _encode_assistant(message: Message) -> ChatCompletionMessageParam:
         return {"role": "assistant", "content": message.content}
     return {
         "role": "assistant",
-        "content": message.content or None,
+        "content": message.content if message.content.strip() else None,
         "tool_calls": [
             {
                 "type": "function",

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..window import Attachment
 from .events import Request
-from .openai_tools import within
+from .names import within
 from .profile import Caching, ReasoningStyle
 
 CACHE_PARAMETERS = ("prompt_cache_key", "prompt_cache_retention", "prompt_cache_options")

@@ -18,8 +18,9 @@ from openai.types.responses import (
 
 from ..window import Attachment, Message, Role, ToolCall
 from .events import Request, ToolSchema
+from .names import sent_name, within
 from .openai_requests import data_url, effort, file_name, is_image, temperature
-from .openai_tools import sent_name, sent_parameters, within, written_arguments
+from .openai_tools import sent_parameters, written_arguments
 from .profile import ReasoningStyle
 
 # A longer one is refused, of whoever it is: https://github.com/openai/codex/issues/14355
@@ -152,7 +153,7 @@ def _texts(content: str, residue: Sequence[Mapping[str, Any]]) -> dict[int, str]
 
 
 def _encode_text(text: str, phase: Any = None) -> EasyInputMessageParam | None:
-    if not text:
+    if not text.strip():
         return None
     item: EasyInputMessageParam = {"type": "message", "role": "assistant", "content": text}
     return {**item, "phase": phase} if phase else item

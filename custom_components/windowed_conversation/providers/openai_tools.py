@@ -1,9 +1,7 @@
-"""Tools in both OpenAI formats: the names and schemas that are sent, the arguments and ids that come back."""
+"""Tools in both OpenAI formats: the schemas that are sent, the arguments and ids that come back."""
 
 from collections.abc import Iterable, Mapping
-from hashlib import sha256
 import json
-import re
 from typing import Any
 from uuid import uuid4
 
@@ -11,33 +9,8 @@ from ..window import Message
 from .characters import whole_json
 from .events import ToolSchema
 
-# A name of anything else is refused: https://platform.openai.com/docs/api-reference/chat/create
-_NAME_LENGTH = 64
-_NAME = re.compile(rf"[a-zA-Z0-9_-]{{1,{_NAME_LENGTH}}}")
-_NOT_IN_A_NAME = re.compile(r"[^a-zA-Z0-9_-]")
-
 # Refused at the top of a tool's parameters.
 _NOT_AT_THE_TOP = frozenset({"oneOf", "anyOf", "allOf", "enum", "not"})
-
-
-def within(length: int, text: str) -> str:
-    """Return the text, cut to so many characters where it is longer; what differs stays different."""
-    if len(text) <= length:
-        return text
-    mark = f"_{_digest(text)}"
-    return text[: length - len(mark)] + mark
-
-
-def sent_name(name: str) -> str:
-    """Return the name under which a tool is sent: its own where the formats take it."""
-    if _NAME.fullmatch(name):
-        return name
-    return within(_NAME_LENGTH, f"{_NOT_IN_A_NAME.sub('_', name)}_{_digest(name)}")
-
-
-def own_names(tools: Iterable[ToolSchema]) -> dict[str, str]:
-    """Return the tools' own names by those that are sent."""
-    return {sent_name(tool.name): tool.name for tool in tools}
 
 
 def sent_parameters(tool: ToolSchema) -> dict[str, Any]:
@@ -71,7 +44,3 @@ class CallIds:
             call_id = f"call_{uuid4().hex}"
         self._taken.add(call_id)
         return call_id
-
-
-def _digest(text: str) -> str:
-    return sha256(text.encode()).hexdigest()[:8]

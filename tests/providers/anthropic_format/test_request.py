@@ -1,6 +1,7 @@
 """What a request says besides its messages: limits, thinking, tools, marks for the prompt cache."""
 
 from dataclasses import replace
+import re
 from typing import Any
 
 import pytest
@@ -122,13 +123,30 @@ def test_tool_loop_of_an_earlier_turn_does_not_matter() -> None:
     assert "thinking" in sent
 
 
-def test_only_the_beginning_of_a_tool_loop_has_to_be_a_thought() -> None:
+@pytest.mark.parametrize(
+    ("residue", "profile", "thinks"),
+    [(native(THOUGHT), BUDGET, True), (native(), BUDGET, False), (None, BUDGET, False), (None, ADAPTIVE, True)],
+)
+def test_newest_answer_of_a_tool_loop_is_to_begin_with_a_thought_where_there_is_a_budget(
+    residue: Native | None, profile: Profile, thinks: bool
+) -> None:
     further = (
-        Message.assistant(tool_calls=(ToolCall("toolu_2", "a", {}),), native=native()),
+        Message.assistant(tool_calls=(ToolCall("toolu_2", "a", {}),), native=residue),
         Message.tool("toolu_2", "a", "{}"),
     )
 
-    assert "thinking" in body(*loop(native(THOUGHT)), *further, effort=Effort.HIGH, profile=BUDGET)
+    assert ("thinking" in body(*loop(native(THOUGHT)), *further, effort=Effort.HIGH, profile=profile)) is thinks
+
+
+@pytest.mark.parametrize("name", ["wetter für heute", "a.b", "x" * 65, "\N{SNOWMAN}", "\ud83d"])
+def test_tool_of_any_name_is_sent_under_one_that_is_taken(name: str) -> None:
+    call = ToolCall("toolu_1", name, {})
+    messages = (HELLO, Message.assistant(tool_calls=(call,)), Message.tool(call.id, name, "{}"))
+    sent = body(*messages, tools=(ToolSchema(name, "", {}),))
+
+    used = sent["messages"][1]["content"][0]
+    assert re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", used["name"])
+    assert sent["tools"][0]["name"] == used["name"]
 
 
 def test_temperature_is_sent_where_the_model_takes_one() -> None:

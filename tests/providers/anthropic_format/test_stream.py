@@ -20,8 +20,10 @@ from custom_components.windowed_conversation.providers.events import (
     Request,
     TextDelta,
     ToolCallDone,
+    ToolSchema,
     Usage,
 )
+from custom_components.windowed_conversation.providers.names import sent_name
 from custom_components.windowed_conversation.providers.profile import Effort, Profile, ReasoningStyle
 from custom_components.windowed_conversation.window import Message, Native, ToolCall
 
@@ -156,6 +158,14 @@ async def test_arguments_that_are_no_object_are_an_error(written: str, hear) -> 
 async def test_call_without_a_name_is_an_error(name: Any, hear) -> None:
     with pytest.raises(BadStream):
         await hear(START, *tool_block(0, name, '{"x": 1}'), *CALLED)
+
+
+async def test_call_is_announced_under_the_tools_own_name(hear) -> None:
+    tools = (ToolSchema("wetter für heute", "", {}),)
+    sent = sent_name(tools[0].name)
+    heard = await hear(START, *tool_block(0, sent, "{}"), *tool_block(1, "other", "{}"), *CALLED, tools=tools)
+
+    assert heard.called == [("wetter für heute", {}), ("other", {})]
 
 
 async def test_calls_without_arguments_keep_their_order(hear) -> None:

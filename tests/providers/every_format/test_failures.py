@@ -1,6 +1,7 @@
 """Every way in which an answer fails, and the error that it becomes."""
 
 import asyncio
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -17,8 +18,8 @@ from custom_components.windowed_conversation.providers.errors import (
     Refused,
     Unavailable,
 )
-from custom_components.windowed_conversation.providers.events import Request, Usage
-from custom_components.windowed_conversation.window import Message
+from custom_components.windowed_conversation.providers.events import Provider, Request, Usage
+from custom_components.windowed_conversation.window import Message, ToolCall
 from tests.providers.byte_server import ByteServer
 from tests.providers.conftest import over_either_client
 from tests.providers.heard import Heard
@@ -45,6 +46,14 @@ STATUSES: dict[int, type[ProviderError]] = {
     503: Unavailable,
     529: Unavailable,
 }
+
+
+HALF = "half \ud83d"
+
+
+def called(call: ToolCall) -> tuple[Message, ...]:
+    """Return a conversation with a call in it."""
+    return Message.user("hello"), Message.assistant(tool_calls=(call,)), Message.tool(call.id, call.name, HALF)
 
 
 async def failure(stream: Any, heard: Heard | None = None) -> ProviderError:
@@ -232,6 +241,29 @@ async def test_server_that_sends_no_headers_is_told(wire: Wire, http_client: Any
     provider = wire.connect(f"http://127.0.0.1:{silent_port}", http_client, timeout=0.2)
 
     assert isinstance(await failure(provider.stream(Request("model", (Message.user("hello"),)))), DeadlineExceeded)
+
+
+@over_either_client
+@pytest.mark.parametrize(
+    "request_",
+    [
+        Request("model", (Message.user(HALF),)),
+        Request("model", (Message.system(HALF), Message.user("hello"))),
+        Request("model", (Message.user("hello"), Message.assistant(HALF), Message.user("hello"))),
+        Request("model", called(ToolCall("call", "act", {"x": HALF}))),
+        Request("model", called(ToolCall(HALF, "act", {}))),
+        Request("model", called(ToolCall("call", HALF, {}))),
+        Request(HALF, (Message.user("hello"),)),
+    ],
+    ids=["said", "instructions", "answer", "arguments", "id", "tool", "model"],
+)
+async def test_half_a_character_is_sent_whole_or_is_a_bad_request(
+    request_: Request, wire: Wire, provider: Provider, byte_server: ByteServer
+) -> None:
+    byte_server.reply(*wire.answer(Text(("yes",))))
+
+    with suppress(BadRequest):
+        assert (await Heard().listen(provider.stream(request_))).text == "yes"
 
 
 async def test_usage_is_in_the_same_terms_everywhere(wire: Wire, ask_wire: AskWire, byte_server: ByteServer) -> None:

@@ -97,7 +97,7 @@ def _switch(window: Window, name: str, call_id: str) -> None:
     window.open(f"{PREFIX}switch on the kitchen light and the bedroom light")
     calls = tuple(ToolCall(f"{call_id}_{at}", ON, {"name": room}) for at, room in enumerate(("kitchen", "bedroom")))
     text = "One moment."
-    window.add(Message.assistant(text, tool_calls=calls, native=_native(name, text, calls)))
+    window.add(Message.assistant(text, tool_calls=calls, native=native_of(name, text, calls)))
     window.add(Message.tool(calls[0].id, ON, json.dumps({"response_type": "action_done", "said": "word " * 60})))
     window.add(Message.tool(calls[1].id, ON, json.dumps({"error": "MatchFailedError", "error_text": "no such light"})))
 
@@ -120,7 +120,7 @@ def _show_picture(window: Window) -> None:
     window.record(messages, tags={"route:llm"})
 
 
-def _native(name: str, text: str, calls: tuple[ToolCall, ...]) -> Native | None:
+def native_of(name: str, text: str, calls: tuple[ToolCall, ...]) -> Native | None:
     """Return what a format's model leaves behind when it thinks, speaks and calls."""
     closed = not calls[0].id.startswith("call_now")
     match name:

@@ -1,0 +1,40 @@
+"""Names and ids that a format does not take as they are: what is sent in their place, and the way back.
+
+OpenAI's and Anthropic's formats take the same characters, https://platform.openai.com/docs/api-reference/chat/create
+and https://platform.claude.com/docs/en/agents-and-tools/tool-use/implement-tool-use; Gemini's names are its module's.
+"""
+
+from collections.abc import Iterable
+from hashlib import sha256
+import re
+
+from .events import ToolSchema
+
+_VALID = re.compile(r"[a-zA-Z0-9_-]+")
+_INVALID_CHARACTER = re.compile(r"[^a-zA-Z0-9_-]")
+_LONGEST_NAME = 64
+
+
+def within(length: int, text: str) -> str:
+    """Return the text, cut to so many characters where it is longer; what differs stays different."""
+    if len(text) <= length:
+        return text
+    mark = f"_{_digest(text)}"
+    return text[: length - len(mark)] + mark
+
+
+def sent_name(name: str) -> str:
+    """Return the name under which a tool is sent: its own where the formats take it."""
+    if len(name) <= _LONGEST_NAME and _VALID.fullmatch(name):
+        return name
+    return within(_LONGEST_NAME, f"{_INVALID_CHARACTER.sub('_', name)}_{_digest(name)}")
+
+
+def own_names(tools: Iterable[ToolSchema]) -> dict[str, str]:
+    """Return the tools' own names by those that are sent."""
+    return {sent_name(tool.name): tool.name for tool in tools}
+
+
+def _digest(text: str) -> str:
+    # half a character has no form in UTF-8
+    return sha256(text.encode(errors="backslashreplace")).hexdigest()[:8]

@@ -1,0 +1,96 @@
+"""Conversations of every shape, answered by every provider in turn: no request breaks a rule of the format it is in."""
+
+from random import Random
+from typing import Any
+
+import pytest
+
+from custom_components.windowed_conversation.providers.events import Request, ToolSchema
+from custom_components.windowed_conversation.providers.profile import Caching, Effort, Profile, ReasoningStyle
+from custom_components.windowed_conversation.window import (
+    Attachment,
+    EstimatedCounter,
+    Message,
+    Native,
+    ToolCall,
+    Window,
+    WindowPolicy,
+)
+from demo.model_server import ModelServer
+from tests.providers.heard import Heard
+from tests.providers.snapshots.conversation import CLAUDE, GEMINI, GPT, LLAMA, MODELS, PIXEL, TOOLS, native_of
+from tests.providers.wires.parts import Wire
+
+MODEL_OF = {"anthropic": CLAUDE, "chat": LLAMA, "gemini": GEMINI, "responses": GPT}
+STYLES_OF = {
+    "anthropic": (ReasoningStyle.BUDGET, ReasoningStyle.ADAPTIVE),
+    "chat": (ReasoningStyle.NONE,),
+    "gemini": (ReasoningStyle.LEVEL,),
+    "responses": (ReasoningStyle.EFFORT,),
+}
+SAID = ("words", "Grüße\n", "\N{GRINNING FACE}")
+TEXTS = ("", " ", *SAID)
+RESULTS = ("plain", '{"error": "no such light"}', "[1, 2]", "NaN", '{"a": NaN}', "null", '"x"', "7" * 500)
+# Models make up names, and servers ids, as they like.
+IDS = ("toolu_1", "call_2", "functions.a:0", "an id", "x" * 80, "\N{SNOWMAN}", "a", "b")
+NAMES = (*(tool.name for tool in TOOLS), "get weather", "1st", "a.b", "/", "x" * 200, "\N{SNOWMAN}")
+ATTACHMENTS = (Attachment("image/png", PIXEL), Attachment("image/jpg", PIXEL), Attachment("application/pdf", b"%PDF"))
+OFFERED = (TOOLS, (), (ToolSchema("a.b c", "", {"type": "object", "properties": {}}), *TOOLS))
+
+
+def native(random: Random, text: str, calls: tuple[ToolCall, ...]) -> Native | None:
+    """Return what one of the formats' models, or none, leaves behind on an answer."""
+    return native_of(random.choice([*MODEL_OF, "none"]), text, calls) if calls else None
+
+
+def rounds(random: Random, ids: list[str]) -> list[Message]:
+    """Return rounds of calls with their results in any order; takes their ids from those that are left."""
+    messages = list[Message]()
+    for _ in range(random.randrange(3)):
+        calls = tuple(
+            ToolCall(ids.pop(), random.choice(NAMES), random.choice([{}, {"x": [1, {"ü": None}]}]))
+            for _ in range(random.randrange(1, 4))
+        )
+        text = random.choice(TEXTS)
+        messages.append(Message.assistant(text, tool_calls=calls, native=native(random, text, calls)))
+        results = [Message.tool(call.id, call.name, random.choice(RESULTS)) for call in calls]
+        messages += random.sample(results, len(results))
+    return messages
+
+
+def conversation(random: Random) -> tuple[Message, ...]:
+    """Return what a window would send that has seen several providers, in the middle of a turn or at its start."""
+    policy = WindowPolicy(random.choice([300, 8000]), tool_results=random.choice(["stub", "keep"]))
+    window = Window("conversation", policy, EstimatedCounter(), clock=lambda: 1_795_420_800.0)
+    ids = [f"{call_id}{number}" for number in range(9) for call_id in IDS]
+    random.shuffle(ids)
+    window.set_system("You are a voice assistant.")
+    for _ in range(random.randrange(8)):
+        attached = tuple(random.sample(ATTACHMENTS, random.randrange(2)))
+        answers = [Message.assistant(random.choice(TEXTS)) for _ in range(random.randrange(3))]
+        window.record((Message.user(random.choice(SAID), attachments=attached), *rounds(random, ids), *answers))
+    window.open(random.choice(SAID))
+    for message in rounds(random, ids):
+        window.add(message)
+    return window.messages()
+
+
+@pytest.mark.parametrize("seed", range(40))
+async def test_no_rule_is_broken(seed: int, wire: Wire, http_client: Any, model_server: ModelServer) -> None:
+    random = Random(seed)
+    model_server.change(models=MODELS)
+    request = Request(
+        MODEL_OF[wire.name],
+        conversation(random),
+        random.choice(OFFERED),
+        profile=Profile(
+            reasoning=random.choice(STYLES_OF[wire.name]),
+            caching=Caching.BREAKPOINTS if wire.name == "anthropic" else Caching.AUTOMATIC,
+            images=random.choice([True, False]),
+        ),
+        effort=random.choice([None, *Effort]),
+    )
+
+    await Heard().listen(wire.connect(model_server.address, http_client).stream(request))
+
+    assert model_server.requests[-1].violations == []
