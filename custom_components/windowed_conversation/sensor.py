@@ -137,7 +137,7 @@ _TOTAL_COST = AgentSensorDescription(
     device_class=SensorDeviceClass.MONETARY,
     native_unit_of_measurement=_US_DOLLARS,
     state_class=SensorStateClass.TOTAL,
-    suggested_display_precision=2,
+    suggested_display_precision=4,
     value=lambda agent: agent.statistics.costs.total,
     attributes=lambda agent: {_WITHOUT_PRICE: agent.statistics.costs.without_price},
 )
