@@ -11,7 +11,8 @@ from demo.client import Client, enter
 from demo.home import furnish
 from demo.home_assistant import REPOSITORY, HomeAssistant, free_port
 from demo.model_server import ModelServer
-from demo.setup_agent import Model, change_options, create_account, prefer_agent
+from demo.providers import scripted_model
+from demo.setup_agent import change_options, create_account, prefer_agent
 from tests.e2e.browser import ARGUMENTS, AssistDialog, DevicePage, logged_in
 
 _PICTURES = REPOSITORY / "docs"
@@ -22,22 +23,24 @@ _SAID = (
     "what is my name?",
 )
 _WINDOW = 1000
+# One with a price, so that the page shows what it costs.
+_MODEL = "gpt-5-mini"
 
 
 async def _take(folder: Path) -> None:
-    async with ModelServer(delay=0.01) as model, HomeAssistant(folder, free_port()) as home:
+    async with ModelServer(delay=0.01, models=(_MODEL,)) as model, HomeAssistant(folder, free_port()) as home:
         tokens = await enter(home.url, "demo", "demo")
         async with Client(home.url, tokens) as client, async_playwright() as playwright:
             await client.wait_until_running()
             await furnish(client)
-            account = await create_account(client, Model(url=model.url, model="scripted"))
+            account = await create_account(client, scripted_model(model, "responses", _MODEL))
             await change_options(client, account, {"history_tokens": _WINDOW})
             await prefer_agent(client, account.agent_id)
             chromium = shutil.which("chromium")
             browser = await playwright.chromium.launch(executable_path=chromium, args=list(ARGUMENTS))
             page = await (await logged_in(browser, client)).new_page()
             await _talk(page, home.url)
-            await page.set_viewport_size({"width": 1280, "height": 1180})
+            await page.set_viewport_size({"width": 1280, "height": 1240})
             await DevicePage(page).open(home.url, account.device_id)
             # the icons come a moment after the figures
             await asyncio.sleep(1)
