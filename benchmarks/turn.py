@@ -36,9 +36,9 @@ _WARM_UP = 5
 
 
 @asynccontextmanager
-async def _model_server() -> AsyncIterator[str]:
-    """Run the scripted server in a process of its own and yield its URL."""
-    command = (sys.executable, "-m", "demo.model_server", "--port", "0", "--delay", "0.005")
+async def model_server(*options: str) -> AsyncIterator[str]:
+    """Run the scripted server in a process of its own and yield its URL; `options` are those of its command line."""
+    command = (sys.executable, "-m", "demo.model_server", "--port", "0", *options)
     process = await asyncio.create_subprocess_exec(*command, cwd=REPOSITORY, stdout=asyncio.subprocess.PIPE)
     assert process.stdout
     try:
@@ -153,7 +153,7 @@ async def _compare_local_commands(client: Client, control: aiohttp.ClientSession
 
 async def _run(n: int, n_local: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        async with _model_server() as url:
+        async with model_server("--delay", "0.005") as url:
             home = HomeAssistant(Path(folder), free_port())
             async with home, Client(home.url, await enter(home.url, "bench", "bench")) as client:
                 await client.wait_until_running()

@@ -1,0 +1,275 @@
+"""What a turn with a model costs beside core's own integration for the same provider, as the history grows.
+
+    .venv/demo/bin/python -m benchmarks.providers
+
+One real Home Assistant in this process, one scripted server in another, and both agents of each provider take turns.
+Core's agents are set up by their own forms. Where such a form has no field for an address, the SDK is told by the
+environment variable that it reads itself (OPENAI_BASE_URL, ANTHROPIC_BASE_URL, GOOGLE_GEMINI_BASE_URL); nothing of
+core's is patched. Ours has a window of 8,000 tokens and enters the address in its form.
+
+Each turn has a conversation of its own, whose history is put into Home Assistant's chat log, and for ours into the
+window as well: talking 500 exchanges for each of some hundred turns would take hours.
+
+First word: from the input to the first text in the chat log, less what the server took to write it. Answer: the
+processor time of the whole process up to the end of the answer. Settled: up to a tenth of a second later, so that what
+ours puts off (sensors, events, what Home Assistant's recorder makes of them) is in it. Peak: of Python's allocations
+above what there was before, in turns of their own, as tracing them slows them down.
+"""
+
+import argparse
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+import gc
+import logging
+import os
+from pathlib import Path
+from statistics import median
+import tempfile
+import time
+import tracemalloc
+from typing import Any
+
+import aiohttp
+from homeassistant import bootstrap, runner
+from homeassistant.components import conversation
+from homeassistant.components.conversation import AssistantContent, ChatLog, UserContent
+from homeassistant.config_entries import SOURCE_USER
+from homeassistant.core import Context, HomeAssistant
+from homeassistant.helpers import entity_registry as er
+from homeassistant.helpers.chat_session import async_get_chat_session
+from homeassistant.util.ulid import ulid_now
+
+from benchmarks.turn import model_server
+from custom_components.windowed_conversation.others import async_find_agent
+from custom_components.windowed_conversation.window import Message
+from demo.client import Client, enter
+from demo.home import furnish
+from demo.home_assistant import free_port, seed
+from demo.setup_agent import Model, add_account
+
+_HISTORIES = (5, 50, 500)
+_WINDOW = 8_000
+_STORY = "tell me a story about the sea"
+_SETTLED = 0.1
+_MODELS = ("gpt-4o-mini", "claude-haiku-5-5", "gemini-3.1-flash-lite", "scripted")
+_KEY = "scripted-key"
+# Sessions have owners since 2026.11.
+_NO_OWNER: dict[str, Any] = {"context": None}
+
+_QUESTION = "What do you know of the number {0}, and of the day on which somebody first counted up to it?"
+_ANSWER = (
+    "The number {0} comes after the one before it and before the one after it. Somebody counted up to it a long time "
+    "ago, on a quiet day by the sea, with stones, and forgot about it in the evening when it began to rain. "
+    "There is no more to tell of it than that, and it will be told in the same words whenever you ask."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Rivals:
+    """Core's integration and our account for the same provider; `ours` are the fields of the demo's `Model`."""
+
+    domain: str
+    core: Mapping[str, str]
+    ours: Model
+
+
+def _rivals(url: str) -> tuple[Rivals, ...]:
+    host = url.removesuffix("/v1")
+    responses = Model(url=url, model=_MODELS[0], api_key=_KEY, form="openai", wire_format="responses", window=_WINDOW)
+    claude = Model(url=host, model=_MODELS[1], api_key=_KEY, form="anthropic", window=_WINDOW)
+    gemini = Model(url=host, model=_MODELS[2], api_key=_KEY, form="gemini", window=_WINDOW)
+    key = {"api_key": _KEY}
+    return (
+        Rivals("openai_conversation", key, responses),
+        Rivals("anthropic", key, claude),
+        Rivals("google_generative_ai_conversation", key, gemini),
+        Rivals("llama_cpp", {"base_url": url}, Model(url=url, model=_MODELS[3], window=_WINDOW)),
+    )
+
+
+@dataclass(slots=True)
+class Cost:
+    """What turns took: three times milliseconds, and kilobytes."""
+
+    first_word: list[float] = field(default_factory=list)
+    answer: list[float] = field(default_factory=list)
+    settled: list[float] = field(default_factory=list)
+    peak: list[float] = field(default_factory=list)
+
+    def medians(self) -> tuple[float, ...]:
+        """Return the medians in the order of the fields."""
+        return tuple(map(median, (self.first_word, self.answer, self.settled, self.peak)))
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """An agent that takes turns; `agent_id` is set where it is ours."""
+
+    entity_id: str
+    agent_id: str | None = None
+
+
+class Bench:
+    """One home and the scripted server's log."""
+
+    def __init__(self, hass: HomeAssistant, control: aiohttp.ClientSession) -> None:
+        self._hass = hass
+        self._control = control
+
+    async def turn(self, contender: Contender, history: int, cost: Cost) -> None:
+        """Take a turn after so many exchanges, and write down the first word and the processor time it took."""
+        conversation_id = await self._filled(contender, history)
+        began, processor = time.monotonic_ns(), time.process_time()
+        first_word = await self._say(contender, conversation_id)
+        cost.answer.append((time.process_time() - processor) * 1e3)
+        await asyncio.sleep(_SETTLED)
+        cost.settled.append((time.process_time() - processor) * 1e3)
+        cost.first_word.append((first_word - began - await self._server_took()) / 1e6)
+
+    async def traced_turn(self, contender: Contender, history: int, cost: Cost) -> None:
+        """Take a turn and write down the peak of memory."""
+        conversation_id = await self._filled(contender, history)
+        gc.collect()
+        tracemalloc.start()
+        before = tracemalloc.get_traced_memory()[0]
+        await self._say(contender, conversation_id)
+        cost.peak.append((tracemalloc.get_traced_memory()[1] - before) / 1e3)
+        tracemalloc.stop()
+        await self._server_took()
+
+    async def _filled(self, contender: Contender, history: int) -> str:
+        """Return the id of a conversation with so many exchanges."""
+        conversation_id = ""
+        said = [(_QUESTION.format(number), _ANSWER.format(number)) for number in range(history)]
+        with (
+            async_get_chat_session(self._hass, ulid_now(), **_NO_OWNER) as session,
+            conversation.async_get_chat_log(self._hass, session) as chat_log,
+        ):
+            conversation_id = session.conversation_id
+            for question, answer in said:
+                chat_log.async_add_user_content(UserContent(question))
+                content = AssistantContent(agent_id=contender.entity_id, content=answer)
+                chat_log.async_add_assistant_content_without_tools(content)
+        agent = async_find_agent(self._hass, contender.agent_id) if contender.agent_id else None
+        if agent is not None:
+            async with agent.windows.turn(conversation_id) as window:
+                for question, answer in said:
+                    window.record((Message.user(question), Message.assistant(answer)), tags={"route:llm"})
+        return conversation_id
+
+    async def _say(self, contender: Contender, conversation_id: str) -> int:
+        """Return when the first text was in the chat log, in nanoseconds; the pipeline listens to it as this does."""
+        arrived: list[int] = []
+
+        def listen(_: ChatLog, delta: Mapping[str, Any]) -> None:
+            if delta.get("content") and delta.get("role") != "user":
+                arrived.append(time.monotonic_ns())
+
+        with (
+            async_get_chat_session(self._hass, conversation_id, **_NO_OWNER) as session,
+            conversation.async_get_chat_log(self._hass, session, chat_log_delta_listener=listen),
+        ):
+            result = await conversation.async_converse(
+                self._hass, _STORY, session.conversation_id, Context(), "en", contender.entity_id
+            )
+        if result.response.error_code or not arrived:
+            raise SystemExit(f"{contender.entity_id} has no answer: {result.response.error_code}")
+        return arrived[0]
+
+    async def _server_took(self) -> int:
+        """Return how long the server read and thought before the first word, in nanoseconds, and clear its log."""
+        async with self._control.get("control/requests") as answer:
+            record = [each for each in await answer.json() if each["method"] == "POST"][-1]
+        async with self._control.delete("control/requests"):
+            pass
+        return int(record["first_content_ns"] - record["arrived_ns"])
+
+
+async def _add_core(hass: HomeAssistant, rivals: Rivals) -> Contender:
+    flow = hass.config_entries.flow
+    form = await flow.async_init(rivals.domain, context={"source": SOURCE_USER})
+    answers: Mapping[str, str] = rivals.core
+    while form["type"] != "create_entry":
+        if form.get("errors"):
+            raise SystemExit(f"{rivals.domain} cannot be set up: {form['errors']}")
+        if form["type"] == "menu":
+            raise SystemExit(f"{rivals.domain} has a menu")
+        form = await flow.async_configure(form["flow_id"], dict(answers))
+        answers = {"chat_model": rivals.ours.model}
+    await hass.async_block_till_done()
+    return Contender(next(e.entity_id for e in er.async_get(hass).entities.values() if _is_agent(e, rivals.domain)))
+
+
+def _is_agent(entry: er.RegistryEntry, platform: str) -> bool:
+    return entry.platform == platform and entry.domain == "conversation"
+
+
+@asynccontextmanager
+async def _home(folder: str) -> AsyncIterator[tuple[HomeAssistant, Client]]:
+    port = free_port()
+    seed(Path(folder), port)
+    hass = await bootstrap.async_setup_hass(runner.RuntimeConfig(config_dir=folder))
+    if hass is None:
+        raise SystemExit("Home Assistant does not start")
+    logging.disable(logging.WARNING)
+    url = f"http://127.0.0.1:{port}"
+    try:
+        await hass.async_start()
+        async with Client(url, await enter(url, "bench", "bench")) as client:
+            await client.wait_until_running()
+            await furnish(client)
+            yield hass, client
+    finally:
+        await hass.async_stop(force=True)
+
+
+def _figures(ours: float, theirs: float) -> str:
+    return f"{ours:9.1f}{theirs:9.1f}{ours / theirs:7.2f}"
+
+
+async def _compare(bench: Bench, ours: Contender, theirs: Contender, history: int, turns: int) -> None:
+    costs = {ours: Cost(), theirs: Cost()}
+    for round_number in range(-2, turns):
+        for contender in (ours, theirs) if round_number % 2 else (theirs, ours):
+            await bench.turn(contender, history, costs[contender] if round_number >= 0 else Cost())
+    for _ in range(max(2, turns // 5)):
+        for contender in (ours, theirs):
+            await bench.traced_turn(contender, history, costs[contender])
+    pairs = zip(costs[ours].medians(), costs[theirs].medians(), strict=True)
+    print(f"  {history:>9}" + "".join(_figures(*pair) for pair in pairs), flush=True)
+
+
+async def _run(turns: int) -> None:
+    options = [word for model in _MODELS for word in ("--model", model)]
+    with tempfile.TemporaryDirectory() as folder:
+        async with model_server(*options) as url:
+            host = url.removesuffix("/v1")
+            os.environ |= {"OPENAI_BASE_URL": url, "ANTHROPIC_BASE_URL": host, "GOOGLE_GEMINI_BASE_URL": host}
+            async with _home(folder) as (hass, client), aiohttp.ClientSession(base_url=f"{host}/") as control:
+                bench = Bench(hass, control)
+                print(f"Medians of {turns} turns each: ours, core's, ratio; window {_WINDOW:,} tokens")
+                print(
+                    f"  {'exchanges':>9}{'first word (ms)':>25}{'answer (ms)':>25}{'settled (ms)':>25}{'peak (KB)':>25}"
+                )
+                for rivals in _rivals(url):
+                    account = await add_account(client, rivals.ours, f"Ours {rivals.domain}")
+                    ours = Contender(account.agent_id, account.subentry_id)
+                    theirs = await _add_core(hass, rivals)
+                    print(rivals.domain, flush=True)
+                    for history in _HISTORIES:
+                        await _compare(bench, ours, theirs, history, turns)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description="What a turn with a model costs beside core's own integrations.")
+    parser.add_argument("--turns", type=int, default=30, help="turns of each agent for each history")
+    parser.add_argument("--quick", action="store_true", help="five turns")
+    arguments = parser.parse_args()
+    asyncio.run(_run(5 if arguments.quick else arguments.turns))
+
+
+if __name__ == "__main__":
+    main()
