@@ -9,6 +9,7 @@ import json
 import time
 from typing import Any, override
 from uuid import uuid4
+import zlib
 
 from .conversation import Call, Conversation, Turn
 from .media import Attachment, from_data_url
@@ -16,7 +17,7 @@ from .openai_errors import openai_error, openai_words
 from .refusal import Refusal, RefusedError
 from .residue import seal, unseal
 from .responses_events import event, events
-from .responses_items import document
+from .responses_items import UNBOUND, document
 from .responses_validation import responses_violations
 from .usage import prompt_bytes, to_bytes, tokens
 from .violations import Violation
@@ -115,7 +116,7 @@ def compaction_body(prompt: Prompt) -> dict[str, Any]:
     items = [{"role": "user", "content": sent}] if isinstance(sent, str) else sent
     kept = [item for item in items if item.get("role") == "user"]
     compacted = [item for item in items if item.get("role") != "user"]
-    sealed = seal(prompt.model, to_bytes(compacted))
+    sealed = seal(prompt.model, zlib.compress(to_bytes(compacted)))
     output = [_kept_message(item) for item in kept]
     output.append({"type": "compaction", "id": f"cmp_{uuid4().hex}", "encrypted_content": sealed})
     size, written = tokens(prompt.cached_form), tokens(sealed.encode())
@@ -137,7 +138,8 @@ def compaction_body(prompt: Prompt) -> dict[str, Any]:
 def _kept_message(item: dict[str, Any]) -> dict[str, Any]:
     content = item.get("content")
     parts = [{"type": "input_text", "text": content}] if isinstance(content, str) else content
-    return {"id": f"msg_{uuid4().hex}", "type": "message", "status": "completed", "role": "user", "content": parts}
+    item_id = f"msg_{UNBOUND}{uuid4().hex[: len(UNBOUND)]}"
+    return {"id": item_id, "type": "message", "status": "completed", "role": "user", "content": parts}
 
 
 def _turns(items: list[dict[str, Any]], model: str) -> list[Turn]:
@@ -183,4 +185,7 @@ def _call(item: dict[str, Any]) -> Call:
 
 def _compacted(item: dict[str, Any], model: str) -> list[dict[str, Any]]:
     content = unseal(model, item.get("encrypted_content"))
-    return objects(json.loads(content)) if content else []
+    try:
+        return objects(json.loads(zlib.decompress(content))) if content else []
+    except ValueError, zlib.error:
+        return []

@@ -252,7 +252,8 @@ async def test_a_count_is_no_request_for_an_answer(client, server):
     await until(lambda: server.log.records[-1].status == 200)
 
 
-async def test_a_compaction_is_the_users_messages_and_one_sealed_item(client, ask):
+async def test_a_compaction_is_the_users_messages_and_one_sealed_item(client, ask, server):
+    server.change(strict=True)
     history = [said("my name is Ada"), {"role": "assistant", "content": "Nice to meet you."}, said("hello")]
     compacted = await client.responses.compact(model="scripted", input=history)
     items = [item.model_dump(exclude_none=True) for item in compacted.output]
