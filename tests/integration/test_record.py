@@ -1,5 +1,6 @@
 """The record of a turn: who answered and who failed before, what was used, what was asked of the prompt cache."""
 
+from dataclasses import fields
 from typing import Any
 
 from homeassistant.components.conversation.trace import async_get_traces
@@ -20,6 +21,7 @@ from custom_components.windowed_conversation.const import (
     PROVIDER_OPENAI,
     SUBENTRY_CONVERSATION,
 )
+from custom_components.windowed_conversation.providers.events import Usage
 from demo.model_server import ModelServer
 
 from .conftest import AGENT, Say, SetUp, speech
@@ -66,7 +68,7 @@ async def test_event_tells_who_answered_and_all_that_was_used(
     used = model_server.requests[-1].usage
     told = events[-1].data
     assert (told["answered_by"], told["failures"]) == (AGENT, [])
-    assert told["usage"].keys() == {"input", "cached", "output", "cache_written", "reasoning"}
+    assert told["usage"].keys() == {field.name for field in fields(Usage)}
     assert (told["usage"]["input"], told["usage"]["cached"]) == (used["prompt"], used["cached"])
     assert (told["usage"]["output"], told["usage"]["reasoning"]) == (used["completion"], used["reasoning"])
     assert used["cached"] > 0
