@@ -4,6 +4,7 @@ What a token costs is looked up in `bridge.models`, and what was used is the tur
 """
 
 from collections.abc import Iterable
+from decimal import Decimal
 
 from homeassistant.core import HomeAssistant, callback
 
@@ -22,7 +23,7 @@ def async_count_turn(hass: HomeAssistant, agent: Agent, outcome: Outcome) -> Non
     asked = {outcome.answered_by, *(failure.agent for failure in outcome.failures)} - {None}
     is_known = not outcome.unbilled and asked <= async_agent_ids(hass)
     uses = _uses(hass, ((billed.model.agent, billed.usage) for billed in outcome.billed)) if is_known else None
-    hass.async_create_task(_async_count(hass, agent, uses, of_turn=True), "cost of a turn")
+    _count(hass, agent, uses, of_turn=True)
 
 
 @callback
@@ -31,7 +32,7 @@ def async_count_summary(hass: HomeAssistant, agent: Agent, usage: Usage) -> None
     if agent.vendor is None:
         return
     uses = (Use(agent.vendor, agent.config.family, usage),) if usage != Usage() else None
-    hass.async_create_task(_async_count(hass, agent, uses, of_turn=False), "cost of a summary")
+    _count(hass, agent, uses, of_turn=False)
 
 
 def _uses(hass: HomeAssistant, usages: Iterable[tuple[str, Usage]]) -> tuple[Use, ...] | None:
@@ -45,7 +46,15 @@ def _uses(hass: HomeAssistant, usages: Iterable[tuple[str, Usage]]) -> tuple[Use
     return tuple(uses)
 
 
-async def _async_count(hass: HomeAssistant, agent: Agent, uses: tuple[Use, ...] | None, *, of_turn: bool) -> None:
-    cost = None if uses is None else await async_cost(hass, uses)
+def _count(hass: HomeAssistant, agent: Agent, uses: tuple[Use, ...] | None, *, of_turn: bool) -> None:
+    """Count at once what needs no price, or when it was looked up."""
+    if uses:
+        hass.async_create_task(_async_count(hass, agent, uses, of_turn=of_turn), "look up a cost")
+    else:
+        agent.statistics.costs.add(None if uses is None else Decimal(), of_turn=of_turn)
+
+
+async def _async_count(hass: HomeAssistant, agent: Agent, uses: tuple[Use, ...], *, of_turn: bool) -> None:
+    cost = await async_cost(hass, uses)
     agent.statistics.costs.add(cost, of_turn=of_turn)
     agent.tell()

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from decimal import Decimal
 from typing import Any
 
-from genai_prices import Usage, calc_price
+from genai_prices import Usage as PricedUsage, calc_price
 from homeassistant.config_entries import ConfigSubentryData
 from homeassistant.const import CONF_MODEL, CONF_URL
 from homeassistant.core import HomeAssistant, State
@@ -12,6 +12,7 @@ from homeassistant.helpers import entity_registry as er
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry, mock_restore_cache_with_extra_data
 
+from custom_components.windowed_conversation.bridge.models import Use, async_cost
 from custom_components.windowed_conversation.const import (
     CONF_FAMILY,
     CONF_FIRST_WORD_TIMEOUT,
@@ -27,6 +28,8 @@ from custom_components.windowed_conversation.const import (
     PROVIDER_OPENAI,
     SUBENTRY_CONVERSATION,
 )
+from custom_components.windowed_conversation.providers.events import Usage
+from custom_components.windowed_conversation.providers.profiles import Vendor
 from demo.model_server import ModelServer
 
 from .conftest import Say, SetUp, speech
@@ -70,7 +73,7 @@ def prices(model_server: ModelServer, vendor: str, model: str) -> Iterator[Decim
     for request in model_server.requests:
         used = request.usage
         written = used["written"] if vendor == "anthropic" else 0
-        usage = Usage(
+        usage = PricedUsage(
             input_tokens=used["prompt"],
             cache_read_tokens=used["cached"],
             cache_write_tokens=written,
@@ -167,6 +170,14 @@ async def other(home: HomeAssistant, model_server: ModelServer) -> None:
     entry = MockConfigEntry(domain=DOMAIN, title="Other", data=data, subentries_data=[subentry])
     entry.add_to_hass(home)
     await home.config_entries.async_setup(entry.entry_id)
+
+
+async def test_each_request_has_its_own_price(home: HomeAssistant) -> None:
+    long = Use(Vendor.GOOGLE, "gemini-2.5-pro", Usage(input=150_000))
+    longer = Use(Vendor.GOOGLE, "gemini-2.5-pro", Usage(input=300_000))
+
+    assert await async_cost(home, (long, long)) == 2 * await async_cost(home, (long,))
+    assert await async_cost(home, (long, long)) < await async_cost(home, (longer,))
 
 
 @pytest.mark.usefixtures("other")

@@ -47,8 +47,6 @@ async def async_cost(hass: HomeAssistant, uses: Collection[Use]) -> Decimal | No
 
     Request by request, because some models cost more by the token when they are sent much.
     """
-    if not uses:
-        return Decimal()
     prices = await _async_prices(hass)
 
     def cost() -> Decimal | None:
