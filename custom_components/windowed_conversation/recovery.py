@@ -33,6 +33,10 @@ def async_look_out(hass: HomeAssistant, entry: Account, provider: Provider) -> N
     """
     async_stop_looking(hass, entry)
     hass.loop.call_soon(entry.async_cancel_retry_setup)
+    if not entry.logger.isEnabledFor(logging.INFO):
+        # else Home Assistant says it; at a start by the logger of its own, whose level is higher in most homes
+        seconds = _INTERVAL.total_seconds()
+        _LOGGER.warning("The server of %s cannot be reached; looking for it every %.0f seconds", entry.title, seconds)
 
     async def look() -> None:
         try:

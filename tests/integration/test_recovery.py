@@ -104,6 +104,21 @@ async def test_accounts_wait_for_their_servers_with_one_line_each(
     assert shown == {STATE_UNAVAILABLE}
 
 
+async def test_line_is_seen_where_only_warnings_are(
+    home: HomeAssistant, entries: list[MockConfigEntry], servers: Servers, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING, LOGGER)
+    await servers.stop()
+
+    await start_again(home, entries)
+    for _ in range(3):
+        await wait(home, 21)
+
+    shown = [record.getMessage() for record in caplog.records if record.name.startswith(LOGGER)]
+    assert len(shown) == len(entries)
+    assert all("cannot be reached" in line for line in shown)
+
+
 @pytest.mark.parametrize("away", [0, 700])
 async def test_accounts_are_back_within_a_minute(
     home: HomeAssistant, entries: list[MockConfigEntry], servers: Servers, say: Say, away: float
