@@ -204,7 +204,10 @@ class AgentFlow(ConfigSubentryFlow):
         """Return the fields for how the model answers; what a server at home makes of an effort nobody knows."""
         fields: dict[Any, Any] = {}
         if vendor_of(self._get_entry().data) is not None:
-            efforts = SelectSelectorConfig(options=list(Effort), translation_key=CONF_EFFORT)
+            # buttons could not be left empty again
+            efforts = SelectSelectorConfig(
+                options=list(Effort), translation_key=CONF_EFFORT, mode=SelectSelectorMode.DROPDOWN
+            )
             fields[probatio.Optional(CONF_EFFORT)] = SelectSelector(efforts)
         temperature = NumberSelectorConfig(min=0, max=2, step=0.1, mode=NumberSelectorMode.BOX)
         fields[probatio.Optional(CONF_TEMPERATURE)] = NumberSelector(temperature)
