@@ -142,6 +142,27 @@ class Provider(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """What is left of a conversation that its provider shortened: a JSON value that only the same model can read.
+
+    `texts` are the user's that are in it as they were, and `usage` what it has cost: what is not in `texts` is output.
+    """
+
+    value: Any
+    texts: tuple[str, ...]
+    usage: Usage
+
+
+@runtime_checkable
+class Compacts(Protocol):
+    """A provider that shortens a conversation in its own way."""
+
+    async def compact(self, request: Request) -> Compacted:
+        """Return what can stand in the place of the request's conversation; raises `ProviderError`."""
+        ...
+
+
 @runtime_checkable
 class CountsTokens(Protocol):
     """A provider that has an endpoint which counts the tokens of a request."""

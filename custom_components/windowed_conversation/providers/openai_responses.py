@@ -13,7 +13,8 @@ from openai.resources.responses.input_tokens import AsyncInputTokens
 from openai.types.responses import ResponseStreamEvent
 
 from .errors import BadStream
-from .events import Request
+from .events import Compacted, Request
+from .openai_compaction import encode_compaction, read_compaction
 from .openai_errors import provider_errors
 from .openai_format import OpenAIFormat
 from .openai_requests import CACHE_PARAMETERS, known_to
@@ -51,6 +52,15 @@ class Responses(OpenAIFormat):
         if not isinstance(tokens, int):
             raise BadStream("the server does not count tokens")
         return tokens
+
+    async def compact(self, request: Request) -> Compacted:
+        """See `Compacts.compact`."""
+        parameters = encode_compaction(encode_prompt(request, self.name), self.caching(request))
+        with provider_errors():
+            compacted = await self._responses.compact(
+                **known_to(AsyncResponses.compact, parameters), extra_headers=self._headers
+            )
+        return read_compaction(compacted)
 
     @override
     async def _send(self, request: Request) -> AsyncStream[ResponseStreamEvent]:

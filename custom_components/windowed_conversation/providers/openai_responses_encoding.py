@@ -6,6 +6,7 @@ the item that it led to. Those are sent without their ids, which binds none of t
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 from typing import Any
 
 from openai.types.responses import (
@@ -19,6 +20,7 @@ from openai.types.responses import (
 from ..window import Attachment, Message, Role, ToolCall
 from .events import Request, ToolSchema
 from .names import sent_name, within
+from .openai_compaction import compacted_items
 from .openai_requests import data_url, effort, file_name, is_image, temperature
 from .openai_tools import sent_parameters, written_arguments
 from .profile import ReasoningStyle
@@ -52,7 +54,7 @@ def encode_prompt(request: Request, provider: str) -> dict[str, Any]:
     return {
         "model": request.model,
         **({"instructions": instructions} if instructions else {}),
-        "input": [item for message in spoken for item in _encode_message(message, request, provider)],
+        "input": list(_encode_spoken(spoken, request, provider)),
         **({"tools": encode_tools(request.tools), "parallel_tool_calls": True} if request.tools else {}),
         **({"reasoning": {"effort": thinks}} if thinks else {}),
     }
@@ -75,6 +77,15 @@ def encode_tools(tools: Iterable[ToolSchema]) -> list[FunctionToolParam]:
 def without_residue(request: Request) -> Request:
     """Return the request as another provider would write it."""
     return replace(request, messages=tuple(replace(message, native=None) for message in request.messages))
+
+
+def _encode_spoken(messages: Sequence[Message], request: Request, provider: str) -> Iterator[ResponseInputItemParam]:
+    """Yield the items of a conversation; what was compacted stands for a whole exchange, its question included."""
+    for message, following in zip_longest(messages, messages[1:]):
+        if items := compacted_items(message, provider, request.model):
+            yield from items
+        elif not compacted_items(following, provider, request.model):
+            yield from _encode_message(message, request, provider)
 
 
 def _encode_message(message: Message, request: Request, provider: str) -> Iterator[ResponseInputItemParam]:

@@ -1,0 +1,62 @@
+"""OpenAI's `responses.compact`: what is sent to be shortened, what comes back, and what of it is replayed. Pure.
+
+What comes back is all that the user said and one item that only the same model can read; it is sent back unchanged.
+https://platform.openai.com/docs/guides/compaction
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ..window import Message
+from .errors import BadStream
+from .events import Compacted, Usage
+from .openai_format import text_of, tokens_of
+
+_COMPACTED = "compacted"
+
+
+def encode_compaction(prompt: Mapping[str, Any], caching: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters; `prompt` is that of a request. Tools are not offered: there is nothing to answer."""
+    sent = {name: prompt[name] for name in ("model", "instructions", "input") if name in prompt}
+    key = "prompt_cache_key"
+    return sent | ({key: caching[key]} if key in caching else {})
+
+
+def read_compaction(response: Any) -> Compacted:
+    """Return what the SDK's answer says; raises `BadStream` where nothing was compacted."""
+    try:
+        items = response.to_dict(mode="json", warnings=False)["output"]
+        compacted = [item for item in items if item["type"] == "compaction" and text_of(item["encrypted_content"])]
+        texts = tuple(text for item in items for text in _texts(item))
+    except (AttributeError, LookupError, TypeError, ValueError) as err:
+        raise BadStream(f"the server does not compact ({type(err).__name__})") from err
+    if not compacted:
+        raise BadStream("the server does not compact")
+    usage = getattr(response, "usage", None)
+    read = getattr(usage, "input_tokens_details", None)
+    written = getattr(usage, "output_tokens_details", None)
+    return Compacted(
+        {_COMPACTED: items},
+        texts,
+        Usage(
+            input=tokens_of(usage, "input_tokens"),
+            cached=tokens_of(read, "cached_tokens"),
+            output=tokens_of(usage, "output_tokens"),
+            cache_written=tokens_of(read, "cache_write_tokens"),
+            reasoning=tokens_of(written, "reasoning_tokens"),
+        ),
+    )
+
+
+def compacted_items(message: Message | None, provider: str, model: str) -> list[Any]:
+    """Return what stands for a message and its question where this model compacted them; empty where it did not."""
+    native = message.native if message else None
+    if native is None or (native.provider, native.model) != (provider, model):
+        return []
+    items = native.value.get(_COMPACTED) if isinstance(native.value, dict) else None
+    return items if isinstance(items, list) else []
+
+
+def _texts(item: Mapping[str, Any]) -> Iterator[str]:
+    content = item.get("content") or ()
+    yield from (text_of(part.get("text")) for part in content if isinstance(part, dict))

@@ -1,0 +1,229 @@
+"""A conversation that OpenAI shortens: what is sent to that end, what comes back, and where it goes then."""
+
+import json
+from typing import Any
+
+import pytest
+
+from custom_components.windowed_conversation.providers.errors import AuthError, BadStream, ProviderError
+from custom_components.windowed_conversation.providers.events import Compacted, Compacts, Request, ToolSchema, Usage
+from custom_components.windowed_conversation.providers.openai_chat_encoding import encode_messages
+from custom_components.windowed_conversation.providers.openai_responses import Responses
+from custom_components.windowed_conversation.providers.profile import Caching, Profile, ReasoningStyle
+from custom_components.windowed_conversation.window import Message, Native, ToolCall
+from demo.model_server import ModelServer
+
+from .byte_server import ByteServer
+from .conftest import over_either_client
+from .heard import Heard
+from .wires.responses import ResponsesWire
+
+WIRE = ResponsesWire()
+JSON = {"Content-Type": "application/json"}
+LIGHT = ToolSchema("intent__HassTurnOn", "Turns on a device", {"type": "object", "properties": {}})
+SYSTEM = Message.system("You are a voice assistant.")
+HISTORY = (
+    Message.user("my name is Ada"),
+    Message.assistant("Nice to meet you."),
+    Message.user("light on"),
+    Message.assistant(tool_calls=(ToolCall("call_1", LIGHT.name, {"name": "lamp"}),)),
+    Message.tool("call_1", LIGHT.name, '{"done": true}'),
+    Message.assistant("The light is on."),
+)
+KEPT = {
+    "id": "msg_1",
+    "type": "message",
+    "status": "completed",
+    "role": "user",
+    "content": [{"type": "input_text", "text": "my name is Ada"}],
+}
+SEALED = {"type": "compaction", "id": "cmp_1", "encrypted_content": "gAAAA"}
+USAGE = {
+    "input_tokens": 120,
+    "input_tokens_details": {"cached_tokens": 100, "cache_write_tokens": 8},
+    "output_tokens": 30,
+    "output_tokens_details": {"reasoning_tokens": 10},
+    "total_tokens": 150,
+}
+PLAIN = "User: my name is Ada"
+
+
+def document(**fields: Any) -> bytes:
+    """Return a compaction as the endpoint answers with one."""
+    whole = {"id": "resp_1", "object": "response.compaction", "created_at": 1763800000, "output": [KEPT, SEALED]}
+    return json.dumps(whole | {"usage": USAGE} | fields).encode()
+
+
+def asked(**fields: Any) -> Request:
+    return Request("gpt-5.5", (SYSTEM, *HISTORY), (LIGHT,), **fields)
+
+
+def summary(value: Any, *, model: str = "gpt-5.5", provider: str = "openai_responses") -> tuple[Message, Message]:
+    """Return the two messages of the exchange in which a window keeps a summary."""
+    return Message.user("[What was said?]"), Message.assistant(PLAIN, native=Native(provider, model, value, 50))
+
+
+@pytest.fixture
+def provider(byte_server: ByteServer, http_client: Any) -> Responses:
+    found = WIRE.connect(byte_server.address, http_client)
+    assert isinstance(found, Responses)
+    return found
+
+
+@pytest.fixture
+def scripted(model_server: ModelServer, http_client: Any) -> Responses:
+    """Return a provider for the scripted server, which refuses what no server would take."""
+    model_server.change(models=("gpt-5.5", "gpt-5.4"))
+    found = WIRE.connect(model_server.address, http_client)
+    assert isinstance(found, Responses)
+    return found
+
+
+def test_responses_can_compact() -> None:
+    assert issubclass(Responses, Compacts)
+
+
+@over_either_client
+async def test_what_is_sent_is_the_conversation_without_tools(provider: Responses, byte_server: ByteServer) -> None:
+    byte_server.reply(document(), headers=JSON)
+
+    await provider.compact(asked(cache_key="agent-1", profile=Profile(caching=Caching.OPTIONS, sampling=False)))
+
+    assert byte_server.requests == [
+        {
+            "model": "gpt-5.5",
+            "instructions": SYSTEM.content,
+            "input": [
+                {"type": "message", "role": "user", "content": "my name is Ada"},
+                {"type": "message", "role": "assistant", "content": "Nice to meet you."},
+                {"type": "message", "role": "user", "content": "light on"},
+                {
+                    "type": "function_call",
+                    "call_id": "call_1",
+                    "name": LIGHT.name,
+                    "arguments": '{"name": "lamp"}',
+                },
+                {"type": "function_call_output", "call_id": "call_1", "output": '{"done": true}'},
+                {"type": "message", "role": "assistant", "content": "The light is on."},
+            ],
+            "prompt_cache_key": "agent-1",
+        }
+    ]
+
+
+async def test_what_comes_back_is_kept_as_it_is(provider: Responses, byte_server: ByteServer) -> None:
+    byte_server.reply(document(), headers=JSON)
+
+    compacted = await provider.compact(asked())
+
+    assert compacted == Compacted(
+        {"compacted": [KEPT, SEALED]}, ("my name is Ada",), Usage(120, 100, 30, cache_written=8, reasoning=10)
+    )
+    assert json.loads(json.dumps(compacted.value)) == compacted.value
+
+
+async def test_further_fields_and_items_are_kept_too(provider: Responses, byte_server: ByteServer) -> None:
+    items = [{**KEPT, "phase": "of_next_year"}, {"type": "of_next_year", "x": [1]}, SEALED]
+    byte_server.reply(document(output=items), headers=JSON)
+
+    assert (await provider.compact(asked())).value == {"compacted": items}
+
+
+async def test_usage_may_be_missing(provider: Responses, byte_server: ByteServer) -> None:
+    byte_server.reply(document(usage=None), headers=JSON)
+
+    assert (await provider.compact(asked())).usage == Usage()
+
+
+@pytest.mark.parametrize(
+    "output",
+    [None, [], "none", [KEPT], [{"type": "compaction"}], [{**SEALED, "encrypted_content": ""}], [7], [{"id": "x"}]],
+)
+async def test_answer_without_a_compaction_is_none(output: Any, provider: Responses, byte_server: ByteServer) -> None:
+    byte_server.reply(document(output=output), headers=JSON)
+
+    with pytest.raises(BadStream):
+        await provider.compact(asked())
+
+
+@pytest.mark.parametrize("page", [b"<html>hello</html>", b"[]", b"null", b""])
+async def test_page_is_no_compaction(page: bytes, provider: Responses, byte_server: ByteServer) -> None:
+    byte_server.reply(page, headers={"Content-Type": "text/html"})
+
+    with pytest.raises(ProviderError):
+        await provider.compact(asked())
+
+
+async def test_refusal_is_one_of_our_errors(provider: Responses, byte_server: ByteServer) -> None:
+    byte_server.reply(WIRE.error_body(401), status=401, headers=JSON)
+
+    with pytest.raises(AuthError):
+        await provider.compact(asked())
+
+
+@over_either_client
+async def test_compaction_stands_for_the_exchange_that_holds_it(scripted: Responses, model_server: ModelServer) -> None:
+    compacted = await scripted.compact(asked())
+    history = (SYSTEM, *summary(compacted.value), Message.user("what is my name?"))
+
+    heard = await Heard().listen(scripted.stream(Request("gpt-5.5", history, (LIGHT,))))
+
+    assert heard.text == "Your name is Ada."
+    first, second, sealed, newest = model_server.requests[-1].body["input"]
+    assert [first, second, sealed] == compacted.value["compacted"]
+    assert (first["content"][0]["text"], sealed["type"]) == ("my name is Ada", "compaction")
+    assert newest == {"type": "message", "role": "user", "content": "what is my name?"}
+    assert model_server.requests[-1].violations == []
+
+
+async def test_compaction_can_be_compacted_again(scripted: Responses) -> None:
+    once = await scripted.compact(asked())
+    history = (SYSTEM, *summary(once.value), Message.user("I like pizza"), Message.assistant("Noted."))
+
+    twice = await scripted.compact(Request("gpt-5.5", history))
+
+    assert twice.texts == ("my name is Ada", "light on", "I like pizza")
+    assert [item["type"] for item in twice.value["compacted"]] == ["message"] * 3 + ["compaction"]
+
+
+@pytest.mark.parametrize("change", [{"model": "gpt-5.4"}, {"provider": "azure_eu"}])
+async def test_another_model_or_server_is_sent_the_plain_text(
+    change: dict[str, str], scripted: Responses, model_server: ModelServer
+) -> None:
+    compacted = await scripted.compact(asked())
+    history = (SYSTEM, *summary(compacted.value, **change), Message.user("hello"))
+
+    await Heard().listen(scripted.stream(Request("gpt-5.5", history)))
+
+    request = model_server.requests[-1]
+    assert request.violations == []
+    assert [item["content"] for item in request.body["input"]] == ["[What was said?]", PLAIN, "hello"]
+
+
+async def test_another_format_is_sent_the_plain_text(scripted: Responses) -> None:
+    compacted = await scripted.compact(asked())
+
+    sent = encode_messages((SYSTEM, *summary(compacted.value), Message.user("hello")))
+
+    assert [message["content"] for message in sent] == [SYSTEM.content, "[What was said?]", PLAIN, "hello"]
+
+
+@pytest.mark.parametrize("value", [{}, {"compacted": "none"}, {"compacted": []}, "none", 7])
+async def test_compaction_that_is_not_understood_is_plain_text(
+    value: Any, scripted: Responses, model_server: ModelServer
+) -> None:
+    await Heard().listen(scripted.stream(Request("gpt-5.5", (SYSTEM, *summary(value), Message.user("hello")))))
+
+    sent = model_server.requests[-1].body["input"]
+    assert [item["content"] for item in sent] == ["[What was said?]", PLAIN, "hello"]
+
+
+async def test_model_that_reasons_goes_on_after_a_compaction(scripted: Responses, model_server: ModelServer) -> None:
+    profile = Profile(sampling=False, reasoning=ReasoningStyle.EFFORT, caching=Caching.OPTIONS)
+    compacted = await scripted.compact(asked(profile=profile, cache_key="agent-1"))
+    history = (SYSTEM, *summary(compacted.value), Message.user("think about the weather"))
+
+    heard = await Heard().listen(scripted.stream(Request("gpt-5.5", history, (LIGHT,), profile)))
+
+    assert heard.text
+    assert model_server.requests[-1].violations == []
