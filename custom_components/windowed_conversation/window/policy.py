@@ -78,6 +78,11 @@ class WindowPolicy:
         return min(max(self.history_tokens // _SUMMARY_SHARE, _MIN_SUMMARY_TOKENS), _MAX_SUMMARY_TOKENS)
 
     @property
+    def compaction_tokens(self) -> int:
+        """What a summary of the provider's own costs at most, in tokens: what a trim frees, and no less than ours."""
+        return max(int(self.history_tokens * self.share), self.summary_tokens)
+
+    @property
     def stubs_at_close(self) -> bool:
         """Whether tool results are replaced as soon as their exchange is closed."""
         return self.tool_results == "stub" and self.max_tool_turns is None

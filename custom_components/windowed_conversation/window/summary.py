@@ -4,12 +4,13 @@ When a summary is asked for, and how the model is asked, is the turn's business;
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import chain
 from typing import NamedTuple
 
 from .entry import entered, question
 from .exchange import Exchange
-from .messages import Message
+from .messages import Message, Native, Role
 from .policy import WindowPolicy
 from .tags import EPHEMERAL, IMPORTANT, SUMMARY
 from .tokens import TokenCounter
@@ -17,6 +18,11 @@ from .tool_results import capped
 
 # The user's part of a summary: it has to say whose words the answer is about.
 QUESTION = "[What was said before, in short?]"
+
+_ANSWER = "You: "
+_SPEAKERS = {Role.USER: "User: ", Role.ASSISTANT: _ANSWER}
+# The rest is for what messages cost besides their text, and for the rounding of single lines.
+_FILLED = 0.9
 
 _TAGS = frozenset({SUMMARY})
 _PROTECTED = frozenset({IMPORTANT})
@@ -129,10 +135,44 @@ def with_summary(exchanges: Iterable[Exchange], last: int, summary: Exchange) ->
     return changed
 
 
-def summary_exchange(text: str, policy: WindowPolicy, counter: TokenCounter, now: float) -> Exchange:
-    """Return the exchange of a summary; what is longer than the policy allows is cut, with a line that says so."""
+def plain_text(passage: Passage, left_out: frozenset[str], policy: WindowPolicy, counter: TokenCounter) -> str:
+    """Return what was said in a passage and in the summary before it, a line for each message that fits.
+
+    It is what other models are sent in the place of what only one can read. The user's words come first, the newest of
+    them first, as answers can be had again. Very long messages are cut.
+    """
+    gone = [exchange for exchange in passage.shown(left_out) if exchange.number in passage.numbers]
+    said = [message for exchange in gone for message in exchange.messages]
+    longest, room = policy.summary_tokens, _FILLED * policy.summary_tokens - counter.count(QUESTION)
+    lines = [*passage.earlier.splitlines(), *_lines(said, longest)]
+    kept = set[int]()
+    for place in sorted(range(len(lines)), key=lambda at: (lines[at].startswith(_ANSWER), -at)):
+        room -= counter.count(f"{lines[place]}\n")
+        if room < 0 and kept:
+            break
+        kept.add(place)
+    return "\n".join(lines[place] for place in sorted(kept))
+
+
+def _lines(messages: Iterable[Message], longest: int) -> Iterable[str]:
+    for message in messages:
+        words = " ".join(message.content.split())
+        if words and message.role in _SPEAKERS:
+            yield f"{_SPEAKERS[message.role]}{words if len(words) <= longest else f'{words[:longest]}…'}"
+
+
+def summary_exchange(
+    text: str, policy: WindowPolicy, counter: TokenCounter, now: float, native: Native | None = None
+) -> Exchange:
+    """Return the exchange of a summary; what is longer than the policy allows is cut, with a line that says so.
+
+    `native` stands in the place of the text for the model that made it: what counts is the dearer of the two.
+    """
     asked = question(QUESTION, _TAGS, counter, now)
     written = Message.assistant(text, tags=_TAGS)
     content, tokens = capped(written, policy.summary_tokens - (asked.tokens or 0), counter)
+    if native is not None:
+        native = replace(native, tokens=max(0, native.tokens - tokens))
+        written, tokens = replace(written, native=native), tokens + native.tokens
     answer = entered(written, content, tokens, now)
     return Exchange((asked, answer), asked.tags | answer.tags | _PROTECTED, tokens + (asked.tokens or 0))

@@ -12,7 +12,7 @@ from .entry import entered, question
 from .errors import ExchangeStillOpen, InvalidMessage, NoOpenExchange, UnknownExchange
 from .exchange import Exchange, OpenExchange
 from .history import History
-from .messages import Message, Role
+from .messages import Message, Native, Role
 from .policy import WindowPolicy
 from .restore import Snapshot
 from .stats import Evicted, WindowStats
@@ -222,13 +222,14 @@ class Window:
         self._replace([exchange.retagged(checked_tags(add), checked_tags(remove))])
         self._kept = None
 
-    def summarize(self, passage: Passage, text: str) -> Exchange:
+    def summarize(self, passage: Passage, text: str, native: Native | None = None) -> Exchange:
         """Let a passage go for its summary, a protected exchange before the newest one; returns that exchange.
 
-        What is sent before the newest exchange changes only by what goes. Raises `ExchangeStillOpen`.
+        `native` is what the model that made it reads in the place of the text. What is sent before the newest exchange
+        changes only by what goes. Raises `ExchangeStillOpen`.
         """
         self._expect_none_open()
-        summary = summary_exchange(text, self._policy, self._counter, self._clock())
+        summary = summary_exchange(text, self._policy, self._counter, self._clock(), native)
         newest = max(1, self._last_number)
         gone = [exchange for exchange in self._history if exchange.number in passage.numbers - {newest}]
         if gone:
