@@ -14,6 +14,7 @@ from homeassistant.core import CALLBACK_TYPE, HomeAssistant, callback
 from homeassistant.helpers import llm
 from homeassistant.util.hass_dict import HassKey
 
+from .bridge.account import writes_summaries
 from .bridge.question import Asking
 from .const import (
     CONF_COMPACTION,
@@ -128,7 +129,7 @@ class AgentConfig:
             others=tuple(data.get(CONF_OTHERS, ())),
             instructions=str(data.get(CONF_PROMPT) or llm.DEFAULT_INSTRUCTIONS_PROMPT),
             llm_apis=tuple(data.get(CONF_LLM_HASS_API, ())),
-            policy=_policy(entry.options, data),
+            policy=_policy(entry, data),
             left_out=frozenset(data.get(CONF_LEFT_OUT, ())),
             counting=Counting(data.get(CONF_COUNTING, DEFAULT_COUNTING)),
             context_tokens=_context_tokens(data),
@@ -146,7 +147,9 @@ def _family(account: Mapping[str, Any], agent: Mapping[str, Any]) -> str:
     return str(agent.get(CONF_FAMILY if is_deployment else CONF_MODEL, ""))
 
 
-def _policy(options: Mapping[str, Any], agent: Mapping[str, Any]) -> WindowPolicy:
+def _policy(entry: ConfigEntry, agent: Mapping[str, Any]) -> WindowPolicy:
+    options = entry.options
+    compacts = writes_summaries(entry.data) and agent.get(CONF_COMPACTION) == Compaction.PROVIDER
     tokens = agent.get(CONF_HISTORY_TOKENS) or options.get(CONF_HISTORY_TOKENS)
     percent = options.get(CONF_TRIM_SHARE)
     return WindowPolicy(
@@ -155,7 +158,7 @@ def _policy(options: Mapping[str, Any], agent: Mapping[str, Any]) -> WindowPolic
         tool_results=options.get(CONF_TOOL_RESULTS, DEFAULT_POLICY.tool_results),
         max_tool_turns=options.get(CONF_MAX_TOOL_TURNS),
         result_cap_tokens=options.get(CONF_RESULT_CAP, DEFAULT_POLICY.result_cap_tokens),
-        summarize=bool(options.get(CONF_SUMMARIZE, DEFAULT_POLICY.summarize)),
+        summarize=compacts or bool(options.get(CONF_SUMMARIZE, DEFAULT_POLICY.summarize)),
     )
 
 

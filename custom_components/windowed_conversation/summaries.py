@@ -3,6 +3,7 @@
 What a summary stands for is decided in the window, how the model is asked is the turn's business.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 import logging
 from typing import Any
@@ -16,11 +17,13 @@ from .bridge.turn_report import async_fire_summarized
 from .costs import async_count_summary
 from .providers.errors import ProviderError
 from .providers.events import Request, Usage
+from .turn.compaction import compact, to_compact
 from .turn.errors import TurnError
+from .turn.ports import Question
 from .turn.summary import ask_for_summary
 from .turn.turn import Outcome
-from .window import Message, Role, Window
-from .window.summary import Passage, joined, older_passage, summary_text
+from .window import Message, Native, Role, Window
+from .window.summary import Passage, joined, older_passage, plain_text, summary_text
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -96,10 +99,9 @@ class Summarizer:
         """
         agent, window, usage, evicted = self.agent, self.window, Usage(), 0
 
-        def count(request: Request, used: Usage) -> None:
+        def count(used: Usage) -> None:
             nonlocal usage
             usage += used
-            question.model.on_usage(request, used)
 
         agent.summarizing.add(window)
         try:
@@ -108,13 +110,12 @@ class Summarizer:
                 system=passage.system or _system(window),
                 earlier=summary_text(window.exchanges()) or passage.earlier,
             )
-            limit = window.policy.summary_tokens
-            text = await ask_for_summary(question, passage, limit, agent.config.limits, count)
+            text, native = await self._summary(question, passage, count)
             async with agent.windows.between_turns(window) as is_there:
                 if not is_there:
                     raise ConversationGone("the conversation was forgotten or replaced")
                 before = window.stats()
-                summary = window.summarize(passage, text)
+                summary = window.summarize(passage, text, native)
                 stats = window.stats()
             evicted = stats.evicted_messages - before.evicted_messages
         finally:
@@ -125,3 +126,22 @@ class Summarizer:
         who = {"entity_id": self.entity_id, "conversation_id": window.conversation_id}
         counts = {"exchanges": len(passage.numbers), "summary_tokens": summary.tokens}
         return async_fire_summarized(self.hass, who, counts, usage, (before, stats))
+
+    async def _summary(
+        self, question: Question, passage: Passage, count: Callable[[Usage], None]
+    ) -> tuple[str, Native | None]:
+        """Return the text of a summary, and what the model reads in its place where its provider wrote it.
+
+        Where what the provider wrote has no room, as all that the user ever said is in it, the model is asked for one.
+        """
+        agent, policy, limits = self.agent, self.window.policy, self.agent.config.limits
+        messages = to_compact(passage, self.window.exchanges(), question.left_out)
+        native = await compact(question, messages, agent.counter, limits, count)
+        if native is not None and native.tokens <= policy.compaction_tokens:
+            return plain_text(passage, question.left_out, policy, agent.counter), native
+
+        def on_usage(request: Request, used: Usage) -> None:
+            count(used)
+            question.model.on_usage(request, used)
+
+        return await ask_for_summary(question, passage, policy.summary_tokens, limits, on_usage), None

@@ -34,10 +34,10 @@ _SENTENCES = (
 
 def _told(turns: tuple[Turn, ...]) -> Iterator[str]:
     """Yield what the user said and what summaries say that the user said, newest first."""
-    for turn, answer in reversed([*zip(turns, (*turns[1:], Turn("assistant", "")), strict=True)]):
-        if turn.role == "user" and _SUMMARY_ASKED.fullmatch(turn.said):
-            yield from _summarized(answer.said)
-        elif turn.role == "user":
+    for turn in reversed(turns):
+        if turn.role == "assistant" and turn.said.startswith(_SUMMARY_BEGINS):
+            yield from _summarized(turn.said)
+        elif turn.role == "user" and not _SUMMARY_ASKED.fullmatch(turn.said):
             yield turn.said
 
 

@@ -60,7 +60,12 @@ def vendor_of(account: Mapping[str, Any]) -> Vendor | None:
 
 def compacts(account: Mapping[str, Any]) -> bool:
     """Return whether an account's provider can shorten old turns in its own way."""
-    return bool(account[CONF_PROVIDER] == PROVIDER_ANTHROPIC)
+    return bool(account[CONF_PROVIDER] == PROVIDER_ANTHROPIC) or writes_summaries(account)
+
+
+def writes_summaries(account: Mapping[str, Any]) -> bool:
+    """Return whether an account's provider writes summaries of its own, which OpenAI's newer format has."""
+    return bool(account[CONF_PROVIDER] == PROVIDER_OPENAI) and _speaks_responses(account)
 
 
 async def _async_compatible(hass: HomeAssistant, account: Mapping[str, Any]) -> Provider:

@@ -1,0 +1,50 @@
+"""Having a provider shorten in its own way what a conversation lets go: what comes of it only the same model can read.
+
+When that is asked for, and where it goes, is decided elsewhere.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+
+from ..providers.errors import DeadlineExceeded
+from ..providers.events import Compacts, Usage
+from ..window import Exchange, Message, Native, TokenCounter
+from ..window.summary import Passage, is_summary
+from ..window.tokens import MESSAGE_OVERHEAD
+from .deadlines import Limits
+from .ports import Question
+
+
+def to_compact(passage: Passage, exchanges: Iterable[Exchange], left_out: frozenset[str]) -> tuple[Message, ...]:
+    """Return a passage's messages, and after them those of the summary so far, where `exchanges` still has one.
+
+    The order is that in which they were sent.
+    """
+    sent = {exchange.number for exchange in passage.exchanges}
+    earlier = (exchange for exchange in exchanges if is_summary(exchange) and exchange.number not in sent)
+    return (*passage.messages(left_out), *(message for exchange in earlier for message in exchange.messages))
+
+
+async def compact(
+    question: Question,
+    messages: tuple[Message, ...],
+    counter: TokenCounter,
+    limits: Limits,
+    on_usage: Callable[[Usage], None],
+) -> Native | None:
+    """Return what the model reads in the place of these messages, with its tokens.
+
+    None where its provider is not to, or has no way of its own. Raises `ProviderError`.
+    """
+    model = question.model
+    if not (model.compaction and isinstance(model.provider, Compacts)):
+        return None
+    try:
+        async with asyncio.timeout(limits.turn):
+            compacted = await model.provider.compact(question.request(messages, ()))
+    except TimeoutError as err:
+        raise DeadlineExceeded(f"nothing was compacted in {limits.turn:g} seconds") from err
+    on_usage(compacted.usage)
+    said = sum(MESSAGE_OVERHEAD + counter.count(text) for text in compacted.texts)
+    written = compacted.usage.output - compacted.usage.reasoning
+    return Native(model.provider.name, model.name, compacted.value, said + written)

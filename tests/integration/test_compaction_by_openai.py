@@ -1,0 +1,194 @@
+"""What a conversation lets go, shortened by OpenAI: only for the model that did it, and plain words for all others."""
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from homeassistant.config_entries import ConfigSubentryData
+from homeassistant.const import CONF_API_KEY, CONF_LLM_HASS_API, CONF_MODEL, CONF_URL
+from homeassistant.core import HomeAssistant
+import pytest
+from pytest_homeassistant_custom_component.common import MockConfigEntry, async_capture_events
+
+from custom_components.windowed_conversation.agent import Agent
+from custom_components.windowed_conversation.bridge.turn_report import EVENT_SUMMARIZED
+from custom_components.windowed_conversation.const import (
+    CONF_COMPACTION,
+    CONF_FORMAT,
+    CONF_HISTORY_TOKENS,
+    CONF_OTHERS,
+    CONF_PROVIDER,
+    DOMAIN,
+    PROVIDER_AZURE,
+    PROVIDER_OPENAI,
+    PROVIDER_OPENAI_CHAT,
+    SUBENTRY_CONVERSATION,
+    Compaction,
+    OpenAIFormat,
+)
+from custom_components.windowed_conversation.window import Native, Window
+from custom_components.windowed_conversation.window.summary import is_summary
+from demo.model_server import ModelServer
+
+from .conftest import Say, SetUp, speech, until
+from .test_compaction import fields
+
+STORY = "tell me a story in 120 words"
+ASKED = "[Summarize the conversation above"
+
+type Talk = Callable[..., Coroutine[Any, Any, Agent]]
+
+
+def the_window(agent: Agent) -> Window:
+    """Return the only window."""
+    (window,) = agent.windows.newest_first()
+    return window
+
+
+def natives(agent: Agent) -> list[Native | None]:
+    """Return what only the model reads of the summaries that count."""
+    return [each.messages[-1].native for each in the_window(agent).exchanges() if is_summary(each)]
+
+
+def compactions(model_server: ModelServer) -> list[Any]:
+    """Return the bodies of the requests for a compaction."""
+    return [each.body for each in model_server.log.records if each.path == "/v1/responses/compact"]
+
+
+def texts(body: dict[str, Any]) -> list[str]:
+    """Return what was said in a request, in either of OpenAI's formats."""
+    items = body.get("input") or body["messages"]
+    return [each["content"] for each in items if isinstance(each.get("content"), str)]
+
+
+@pytest.fixture
+def talk(set_up: SetUp, say: Say, agent_of: Callable[[MockConfigEntry], Agent], model_server: ModelServer) -> Talk:
+    """Set up an agent, tell it a name, and talk until there are so many summaries in a row; returns the agent."""
+
+    async def talk(compaction: Compaction = Compaction.PROVIDER, *, tokens: int = 2000, **agent_data: Any) -> Agent:
+        model_server.change(models=("scripted", "another"))
+        account = {CONF_PROVIDER: PROVIDER_OPENAI, CONF_URL: model_server.url}
+        options = {CONF_HISTORY_TOKENS: tokens}
+        agent = agent_of(await set_up(account=account, options=options, **{CONF_COMPACTION: compaction}, **agent_data))
+        await say("my name is Ada")
+        while not the_window(agent).stats().trims:
+            await say(STORY)
+        await until(lambda: not agent.summarizing)
+        return agent
+
+    return talk
+
+
+async def test_provider_shortens_what_a_trim_drops(
+    talk: Talk, say: Say, home: HomeAssistant, model_server: ModelServer
+) -> None:
+    told = async_capture_events(home, EVENT_SUMMARIZED)
+    agent = await talk()
+
+    (native,) = natives(agent)
+    assert native is not None
+    assert (native.provider, native.model) == ("openai_responses", "scripted")
+    assert speech(await say("what is my name?")) == "Your name is Ada."
+    sent = model_server.requests[-1].body["input"]
+    assert any(item["type"] == "compaction" for item in sent)
+    assert not [text for text in texts({"input": sent}) if text.startswith("[What was said before")]
+    assert len(compactions(model_server)) == len(told) == 1
+    assert told[0].data["usage"]["input"] > 100
+
+
+async def test_model_is_not_asked_for_a_summary_then(talk: Talk, model_server: ModelServer) -> None:
+    await talk()
+
+    assert not any(text.startswith(ASKED) for request in model_server.requests for text in texts(request.body))
+
+
+async def test_window_stays_in_its_budget_through_many_compactions(
+    talk: Talk, say: Say, model_server: ModelServer
+) -> None:
+    agent = await talk()
+    while the_window(agent).stats().trims < 4:
+        await say(STORY)
+        assert not the_window(agent).stats().over_budget
+    await until(lambda: not agent.summarizing)
+
+    assert len(compactions(model_server)) >= 3
+    assert speech(await say("what is my name?")) == "Your name is Ada."
+    assert all(not record.violations for record in model_server.log.records)
+
+
+async def test_plain_words_are_kept_beside_it(talk: Talk) -> None:
+    agent = await talk()
+
+    (summary,) = filter(is_summary, the_window(agent).exchanges())
+    text = summary.messages[-1].content
+    assert "my name is Ada" in text
+    assert "You: Once upon a time" in text
+
+
+async def test_provider_that_takes_over_is_sent_plain_words(
+    talk: Talk, say: Say, home: HomeAssistant, model_server: ModelServer
+) -> None:
+    bob = ConfigSubentryData(
+        data={CONF_MODEL: "scripted", CONF_LLM_HASS_API: ["assist"]},
+        subentry_type=SUBENTRY_CONVERSATION,
+        title="Bob",
+        unique_id=None,
+    )
+    data = {CONF_PROVIDER: PROVIDER_OPENAI_CHAT, CONF_URL: model_server.url, CONF_API_KEY: "key"}
+    MockConfigEntry(domain=DOMAIN, title="Other", data=data, subentries_data=[bob]).add_to_hass(home)
+    await talk(**{CONF_OTHERS: ["conversation.bob"]})
+    model_server.fault("503", times=1)
+
+    await say("what is my name?")
+
+    request = model_server.requests[-1]
+    assert (request.format, request.violations) == ("openai_chat", [])
+    assert any("my name is Ada" in text for text in texts(request.body))
+    assert "encrypted_content" not in request.raw.decode()
+
+
+async def test_another_model_is_sent_plain_words(
+    talk: Talk, say: Say, home: HomeAssistant, model_server: ModelServer
+) -> None:
+    await talk()
+    (entry,) = home.config_entries.async_entries(DOMAIN)
+    (subentry,) = entry.subentries.values()
+    home.config_entries.async_update_subentry(entry, subentry, data={**subentry.data, CONF_MODEL: "another"})
+    await home.async_block_till_done()
+
+    await say("what is my name?")
+
+    request = model_server.requests[-1]
+    assert (request.body["model"], request.violations) == ("another", [])
+    assert any("my name is Ada" in text for text in texts(request.body))
+    assert "encrypted_content" not in request.raw.decode()
+
+
+async def test_model_is_asked_where_the_provider_s_way_is_too_long(talk: Talk, model_server: ModelServer) -> None:
+    agent = await talk(tokens=500)
+
+    assert natives(agent) == [None]
+    assert len(compactions(model_server)) == 1
+    assert texts(model_server.requests[-1].body)[-1].startswith(ASKED)
+
+
+async def test_nothing_is_shortened_unless_the_agent_says_so(talk: Talk, model_server: ModelServer) -> None:
+    agent = await talk(Compaction.OFF)
+
+    assert natives(agent) == []
+    assert compactions(model_server) == []
+
+
+@pytest.mark.parametrize(
+    ("account", "offers"),
+    [
+        ({CONF_PROVIDER: PROVIDER_OPENAI}, True),
+        ({CONF_PROVIDER: PROVIDER_OPENAI, CONF_FORMAT: OpenAIFormat.CHAT}, False),
+        ({CONF_PROVIDER: PROVIDER_AZURE}, False),
+    ],
+)
+async def test_form_has_the_option_where_the_format_has_the_means(
+    account: dict[str, Any], offers: bool, set_up: SetUp, home: HomeAssistant, model_server: ModelServer
+) -> None:
+    url = model_server.azure_url if account[CONF_PROVIDER] == PROVIDER_AZURE else model_server.url
+
+    assert (CONF_COMPACTION in await fields(home, await set_up(account={CONF_URL: url, **account}))) is offers

@@ -1,0 +1,118 @@
+"""Having a provider shorten a passage: what is sent of it, what it costs, and when nothing of the kind is asked for."""
+
+import asyncio
+from dataclasses import replace
+import json
+from typing import Any
+
+from openai import AsyncOpenAI
+import pytest
+
+from custom_components.windowed_conversation.providers.errors import DeadlineExceeded
+from custom_components.windowed_conversation.providers.events import Usage
+from custom_components.windowed_conversation.providers.openai_responses import Responses
+from custom_components.windowed_conversation.turn.compaction import compact, to_compact
+from custom_components.windowed_conversation.turn.deadlines import Limits
+from custom_components.windowed_conversation.turn.ports import Question
+from custom_components.windowed_conversation.window import EstimatedCounter, Exchange, Message, Native
+from custom_components.windowed_conversation.window.summary import Passage
+from custom_components.windowed_conversation.window.tags import SUMMARY
+from tests.providers.byte_server import ByteServer
+
+NOTHING: frozenset[str] = frozenset()
+COUNTER = EstimatedCounter()
+MESSAGES = (Message.user("hello"), Message.assistant("Hello!"))
+SAID = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hello"}]}
+OUTPUT = [SAID, {"type": "compaction", "id": "cmp_1", "encrypted_content": "gAAAA"}]
+DOCUMENT = {
+    "id": "resp_1",
+    "object": "response.compaction",
+    "created_at": 1763800000,
+    "output": OUTPUT,
+    "usage": {
+        "input_tokens": 70,
+        "input_tokens_details": {"cached_tokens": 0},
+        "output_tokens": 40,
+        "output_tokens_details": {"reasoning_tokens": 10},
+        "total_tokens": 110,
+    },
+}
+SUMMARY_EXCHANGE = Exchange(
+    (Message.user("[What was said?]", tags=frozenset({SUMMARY})), Message.assistant("User: hello")), NOTHING, 10, 3
+)
+
+
+def talked(number: int) -> Exchange:
+    return Exchange((Message.user(f"question {number}"), Message.assistant("yes")), NOTHING, 10, number)
+
+
+@pytest.fixture
+async def asked(byte_server: ByteServer, question: Question) -> Question:
+    """Return a question whose provider compacts."""
+    byte_server.reply(json.dumps(DOCUMENT).encode(), headers={"Content-Type": "application/json"})
+    sdk = AsyncOpenAI(api_key="key", base_url=byte_server.url, max_retries=0)
+    return replace(question, model=replace(question.model, provider=Responses(sdk), compaction=True))
+
+
+async def compacted(question: Question, **limits: Any) -> tuple[Native | None, list[Usage]]:
+    """Return what came of it, and what it has cost."""
+    usage: list[Usage] = []
+    native = await compact(question, MESSAGES, COUNTER, Limits(**limits), usage.append)
+    return native, usage
+
+
+async def test_result_is_stamped_and_costs_what_is_sent_back(asked: Question) -> None:
+    native, usage = await compacted(asked)
+
+    assert native == Native(
+        "openai_responses", asked.model.name, {"compacted": OUTPUT}, 4 + COUNTER.count("hello") + 40 - 10
+    )
+    assert usage == [Usage(input=70, output=40, reasoning=10)]
+
+
+async def test_no_tools_are_offered(asked: Question, byte_server: ByteServer) -> None:
+    assert asked.tools
+
+    await compacted(asked)
+
+    assert "tools" not in byte_server.requests[-1]
+
+
+async def test_nothing_is_asked_where_the_agent_does_not_want_it(asked: Question, byte_server: ByteServer) -> None:
+    wanted_not = replace(asked, model=replace(asked.model, compaction=False))
+
+    assert await compacted(wanted_not) == (None, [])
+    assert byte_server.requests == []
+
+
+async def test_nothing_is_asked_of_a_provider_without_the_means(question: Question) -> None:
+    assert await compacted(replace(question, model=replace(question.model, compaction=True))) == (None, [])
+
+
+async def test_provider_that_takes_too_long_is_given_up(asked: Question, byte_server: ByteServer) -> None:
+    never = asyncio.Event()
+    byte_server.reply(never, headers={"Content-Type": "application/json"})
+
+    with pytest.raises(DeadlineExceeded):
+        await compacted(asked, turn=0.05)
+    never.set()
+
+
+def test_summary_so_far_comes_after_the_passage_as_it_was_sent() -> None:
+    passage = Passage(Message.system("Be brief."), (talked(1), talked(2)), frozenset({1, 2}))
+
+    messages = to_compact(passage, (SUMMARY_EXCHANGE, talked(4)), NOTHING)
+
+    assert [message.content for message in messages] == [
+        "Be brief.",
+        *("question 1", "yes", "question 2", "yes"),
+        *("[What was said?]", "User: hello"),
+    ]
+
+
+def test_summary_that_is_in_the_passage_is_not_sent_twice() -> None:
+    passage = Passage(None, (talked(1), SUMMARY_EXCHANGE, talked(4)), frozenset({1, 4}))
+
+    messages = to_compact(passage, (SUMMARY_EXCHANGE, talked(5)), NOTHING)
+
+    assert [message.content for message in messages].count("User: hello") == 1
