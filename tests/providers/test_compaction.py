@@ -218,6 +218,21 @@ async def test_compaction_that_is_not_understood_is_plain_text(
     assert [item["content"] for item in sent] == ["[What was said?]", PLAIN, "hello"]
 
 
+async def test_compaction_that_the_server_cannot_read_any_more_is_compacted_from_its_plain_text(
+    scripted: Responses,
+) -> None:
+    history = (
+        SYSTEM,
+        *summary({"compacted": [KEPT, SEALED]}),
+        Message.user("I like pizza"),
+        Message.assistant("Noted."),
+    )
+
+    compacted = await scripted.compact(Request("gpt-5.5", history))
+
+    assert compacted.texts == ("[What was said?]", "I like pizza")
+
+
 async def test_model_that_reasons_goes_on_after_a_compaction(scripted: Responses, model_server: ModelServer) -> None:
     profile = Profile(sampling=False, reasoning=ReasoningStyle.EFFORT, caching=Caching.OPTIONS)
     compacted = await scripted.compact(asked(profile=profile, cache_key="agent-1"))

@@ -4,13 +4,13 @@ How a request is written lives in `openai_responses_encoding`, what an answer me
 builds the client, and with which key, is not decided here.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any, override
 
 from openai import AsyncOpenAI, AsyncStream, BadRequestError
 from openai.resources.responses import AsyncResponses
 from openai.resources.responses.input_tokens import AsyncInputTokens
-from openai.types.responses import ResponseStreamEvent
+from openai.types.responses import CompactedResponse, ResponseStreamEvent
 
 from .errors import BadStream
 from .events import Compacted, Request
@@ -55,24 +55,18 @@ class Responses(OpenAIFormat):
 
     async def compact(self, request: Request) -> Compacted:
         """See `Compacts.compact`."""
-        parameters = encode_compaction(encode_prompt(request, self.name), self.caching(request))
         with provider_errors():
-            compacted = await self._responses.compact(
-                **known_to(AsyncResponses.compact, parameters), extra_headers=self._headers
-            )
-        return read_compaction(compacted)
+            return read_compaction(await _readable(self._compact, request))
+
+    async def _compact(self, request: Request) -> CompactedResponse:
+        parameters = encode_compaction(encode_prompt(request, self.name), self.caching(request))
+        return await self._responses.compact(
+            **known_to(AsyncResponses.compact, parameters), extra_headers=self._headers
+        )
 
     @override
     async def _send(self, request: Request) -> AsyncStream[ResponseStreamEvent]:
-        try:
-            return await self._create(request)
-        except BadRequestError as err:
-            # The key is of another organization by now. Nothing was said yet, and without the residue the history is
-            # true all the same: https://github.com/openai/codex/issues/8145
-            plain = without_residue(request)
-            if err.code != "invalid_encrypted_content" or plain == request:
-                raise
-            return await self._create(plain)
+        return await _readable(self._create, request)
 
     async def _create(self, request: Request) -> AsyncStream[ResponseStreamEvent]:
         parameters = encode_request(request, self.name, self.caching(request))
@@ -84,3 +78,16 @@ class Responses(OpenAIFormat):
     @override
     def _decoder(self, request: Request) -> ResponseDecoder:
         return ResponseDecoder(request)
+
+
+async def _readable[T](send: Callable[[Request], Awaitable[T]], request: Request) -> T:
+    """Send a request, and once more without its residue where the server cannot read that."""
+    try:
+        return await send(request)
+    except BadRequestError as err:
+        # The key is of another organization by now. Nothing was said yet, and without the residue the history is
+        # true all the same: https://github.com/openai/codex/issues/8145
+        plain = without_residue(request)
+        if err.code != "invalid_encrypted_content" or plain == request:
+            raise
+        return await send(plain)
