@@ -18,12 +18,12 @@ from .agent import (
     Account,
     AccountData,
     Agent,
-    AgentConfig,
     async_agent_ids,
     async_forget_gone,
     async_health_watch,
     async_windows,
 )
+from .agent_config import AgentConfig
 from .bridge.account import async_create_provider, vendor_of
 from .bridge.calibration import ModelCalibrations, async_calibrations, async_remove_calibrations
 from .bridge.errors import failure_of

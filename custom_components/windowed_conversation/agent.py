@@ -1,191 +1,34 @@
-"""An agent at run time: its configuration, its windows, its figures, and the provider that it asks.
+"""An agent at run time: its configuration, its windows, its figures, and the model that it asks.
 
-How an agent answers is the conversation entity's and `turn`'s business; the forms that configure it are in the flows.
+How an agent answers is the conversation entity's and `turn`'s business, how it is configured is `agent_config`'s.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any
 
-from homeassistant.config_entries import ConfigEntry, ConfigSubentry
-from homeassistant.const import CONF_LLM_HASS_API, CONF_MODEL, CONF_PROMPT
+from homeassistant.config_entries import ConfigEntry
 from homeassistant.core import CALLBACK_TYPE, HomeAssistant, callback
-from homeassistant.helpers import llm
 from homeassistant.util.hass_dict import HassKey
 
-from .bridge.account import writes_summaries
+from .agent_config import AgentConfig
 from .bridge.question import Asking
-from .const import (
-    CONF_COMPACTION,
-    CONF_CONTEXT_TOKENS,
-    CONF_COUNTING,
-    CONF_EFFORT,
-    CONF_EXPIRY_HOURS,
-    CONF_FAMILY,
-    CONF_FIRST_WORD_TIMEOUT,
-    CONF_HISTORY_TOKENS,
-    CONF_LEFT_OUT,
-    CONF_LIMITS,
-    CONF_MAX_TOOL_TURNS,
-    CONF_MAX_WINDOWS,
-    CONF_OTHERS,
-    CONF_PERSISTENCE,
-    CONF_PROVIDER,
-    CONF_REPLY_TOKENS,
-    CONF_RESULT_CAP,
-    CONF_ROUTING,
-    CONF_SCOPE,
-    CONF_SUMMARIZE,
-    CONF_TEMPERATURE,
-    CONF_TOOL_ITERATIONS,
-    CONF_TOOL_RESULTS,
-    CONF_TRIM_SHARE,
-    CONF_TURN_TIMEOUT,
-    DEFAULT_COMPACTION,
-    DEFAULT_COUNTING,
-    DEFAULT_EXPIRY_HOURS,
-    DEFAULT_LIMITS,
-    DEFAULT_MAX_WINDOWS,
-    DEFAULT_PERSISTENCE,
-    DEFAULT_POLICY,
-    DEFAULT_REPLY_TOKENS,
-    DEFAULT_ROUTING,
-    DEFAULT_SCOPE,
-    DOMAIN,
-    PROVIDER_AZURE,
-    PROVIDER_NONE,
-    Compaction,
-    Counting,
-    Persistence,
-)
+from .const import DOMAIN
 from .providers.events import Provider
-from .providers.profile import Effort
 from .providers.profiles import Vendor
-from .turn.deadlines import Limits
 from .turn.ports import Model
-from .turn.routing import Routing
-from .turn.scope import Scope, WindowKey
+from .turn.scope import WindowKey
 from .turn.turn import Outcome
 from .turn.window_health import Health, HealthWatch
 from .turn_statistics import AgentStatistics
-from .window import TokenCounter, Window, WindowPolicy, WindowRegistry
+from .window import TokenCounter, Window, WindowRegistry
 from .window.tokens import KindCounter
-
-_SECONDS_PER_HOUR = 3600
 
 # How long the sensors and the events wait, in seconds, so that writing and recording them does not hold up the answer.
 _TELL_DELAY = 0.05
 
 type Account = ConfigEntry[AccountData]
-
-
-@dataclass(frozen=True, slots=True)
-class AgentConfig:
-    """How an agent behaves: the agent's own settings over the account's options over the defaults.
-
-    `family` is the model's name, or on Azure the model that its deployment runs, and `others` are the entities that are
-    asked when the model does not answer. Exchanges with a tag in `left_out` are kept and not sent. `context_tokens` is
-    what the model can read, None where nobody says, `reply_tokens` what is kept free of it for the answer.
-    `expiry_seconds` is how long an idle conversation is kept, `max_windows` how many are kept at most.
-    """
-
-    name: str
-    routing: Routing
-    scope: Scope
-    model: str
-    family: str
-    effort: Effort | None
-    temperature: float | None
-    compaction: Compaction
-    others: tuple[str, ...]
-    instructions: str
-    llm_apis: tuple[str, ...]
-    policy: WindowPolicy
-    left_out: frozenset[str]
-    counting: Counting
-    context_tokens: int | None
-    reply_tokens: int
-    limits: Limits
-    expiry_seconds: float
-    max_windows: int
-    persistence: Persistence
-
-    @classmethod
-    def from_entry(cls, entry: ConfigEntry, subentry: ConfigSubentry) -> Self:
-        """Read the configuration; raises `ValueError` where it is impossible."""
-        data = subentry.data
-        asks_model = entry.data[CONF_PROVIDER] != PROVIDER_NONE
-        routing = Routing(data.get(CONF_ROUTING, DEFAULT_ROUTING)) if asks_model else Routing.LOCAL_ONLY
-        return cls(
-            name=subentry.title,
-            routing=routing,
-            scope=Scope(data.get(CONF_SCOPE, DEFAULT_SCOPE)),
-            model=str(data.get(CONF_MODEL, "")),
-            family=_family(entry.data, data),
-            effort=Effort(data[CONF_EFFORT]) if CONF_EFFORT in data else None,
-            temperature=data.get(CONF_TEMPERATURE),
-            compaction=Compaction(data.get(CONF_COMPACTION, DEFAULT_COMPACTION)),
-            others=tuple(data.get(CONF_OTHERS, ())),
-            instructions=str(data.get(CONF_PROMPT) or llm.DEFAULT_INSTRUCTIONS_PROMPT),
-            llm_apis=tuple(data.get(CONF_LLM_HASS_API, ())),
-            policy=_policy(entry, data),
-            left_out=frozenset(data.get(CONF_LEFT_OUT, ())),
-            counting=Counting(data.get(CONF_COUNTING, DEFAULT_COUNTING)),
-            context_tokens=_context_tokens(data),
-            reply_tokens=int(data.get(CONF_REPLY_TOKENS, DEFAULT_REPLY_TOKENS)),
-            limits=_limits(data.get(CONF_LIMITS, {})),
-            expiry_seconds=_expiry_seconds(entry.options),
-            max_windows=_positive(CONF_MAX_WINDOWS, entry.options.get(CONF_MAX_WINDOWS, DEFAULT_MAX_WINDOWS)),
-            persistence=Persistence(entry.options.get(CONF_PERSISTENCE, DEFAULT_PERSISTENCE)),
-        )
-
-
-def _family(account: Mapping[str, Any], agent: Mapping[str, Any]) -> str:
-    """Return by which name to look a model up: that of a deployment says nothing."""
-    is_deployment = account[CONF_PROVIDER] == PROVIDER_AZURE
-    return str(agent.get(CONF_FAMILY if is_deployment else CONF_MODEL, ""))
-
-
-def _policy(entry: ConfigEntry, agent: Mapping[str, Any]) -> WindowPolicy:
-    options = entry.options
-    compacts = writes_summaries(entry.data) and agent.get(CONF_COMPACTION) == Compaction.PROVIDER
-    tokens = agent.get(CONF_HISTORY_TOKENS) or options.get(CONF_HISTORY_TOKENS)
-    percent = options.get(CONF_TRIM_SHARE)
-    return WindowPolicy(
-        history_tokens=DEFAULT_POLICY.history_tokens if tokens is None else int(tokens),
-        trim_share=None if percent is None else float(percent) / 100,
-        tool_results=options.get(CONF_TOOL_RESULTS, DEFAULT_POLICY.tool_results),
-        max_tool_turns=options.get(CONF_MAX_TOOL_TURNS),
-        result_cap_tokens=options.get(CONF_RESULT_CAP, DEFAULT_POLICY.result_cap_tokens),
-        summarize=compacts or bool(options.get(CONF_SUMMARIZE, DEFAULT_POLICY.summarize)),
-    )
-
-
-def _context_tokens(data: Mapping[str, Any]) -> int | None:
-    tokens = data.get(CONF_CONTEXT_TOKENS)
-    return None if tokens is None else _positive(CONF_CONTEXT_TOKENS, tokens)
-
-
-def _positive(name: str, number: Any) -> int:
-    if not int(number) > 0:
-        raise ValueError(f"{name} must be above 0, not {number!r}")
-    return int(number)
-
-
-def _expiry_seconds(options: Mapping[str, Any]) -> float:
-    hours = float(options.get(CONF_EXPIRY_HOURS, DEFAULT_EXPIRY_HOURS))
-    if not hours > 0:
-        raise ValueError(f"{CONF_EXPIRY_HOURS} must be above 0, not {hours!r}")
-    return hours * _SECONDS_PER_HOUR
-
-
-def _limits(data: Mapping[str, Any]) -> Limits:
-    return Limits(
-        silence=float(data.get(CONF_FIRST_WORD_TIMEOUT, DEFAULT_LIMITS.silence)),
-        turn=float(data.get(CONF_TURN_TIMEOUT, DEFAULT_LIMITS.turn)),
-        tool_iterations=int(data.get(CONF_TOOL_ITERATIONS, DEFAULT_LIMITS.tool_iterations)),
-    )
 
 
 class Agent:
