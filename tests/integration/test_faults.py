@@ -25,7 +25,7 @@ HEARD = {
     "400": "did not accept the question",
     "401": "did not accept the key",
     "403": "did not accept the key",
-    "404": "did not accept the question",
+    "404": "model does not exist",
     "413": "longer than the model can read",
     "422": "did not accept the question",
     "429": "try again in 7 seconds",
