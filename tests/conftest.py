@@ -4,13 +4,21 @@ Imports the integration first: the pytest plugin of Home Assistant brings a `cus
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Generator
 
 import pytest
 
 import custom_components.windowed_conversation  # noqa: F401
 from demo.model_server import ModelServer
 from tests.providers.byte_server import ByteServer
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Replace halves of characters that were logged: a test's process could not tell the one that prints of it."""
+    report = yield
+    report.sections = [(name, text.encode("utf-8", "replace").decode()) for name, text in report.sections]
+    return report
 
 
 @pytest.fixture

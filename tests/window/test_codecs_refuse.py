@@ -1,6 +1,7 @@
 """What is no conversation of ours, or broken, is refused whole, by an error that says where but never what was said."""
 
 from copy import deepcopy
+from enum import Enum, auto
 from typing import Any
 
 import pytest
@@ -24,7 +25,15 @@ from custom_components.windowed_conversation.window.codecs.parts import write_js
 from .histories import LengthCounter, new_window
 
 SECRET = "the safe opens with 1234"
-MISSING = object()
+
+
+class Absence(Enum):
+    """What stands for a field that is taken away."""
+
+    MISSING = auto()
+
+
+MISSING = Absence.MISSING
 
 
 def whole() -> dict[str, Any]:
@@ -189,7 +198,7 @@ def test_malformed_chat_completions_are_refused(data: Any) -> None:
         state_with({"role": "user", "content": "a"}, {"role": "assistant", "tool_calls": [{"id": "1", "name": "f"}]}),
         state_with(
             {"role": "user", "content": "a"},
-            {"role": "assistant", "tool_calls": [{"id": "1", "name": "f", "args": {"a": object()}}]},
+            {"role": "assistant", "tool_calls": [{"id": "1", "name": "f", "args": {"a": {1}}}]},
         ),
     ],
     ids=str,
