@@ -3,7 +3,7 @@
 Blocks are told apart by their index, and an event, block or delta of a type that nobody here knows is passed over.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 import json
 from typing import Any
@@ -82,13 +82,13 @@ class Decoder:
         self._stop_reason = ""
         self._category = ""
 
-    def decode(self, event: object) -> list[Event]:
+    def decode(self, event: object) -> Sequence[Event]:
         """Return what an event means. The SDK does not check what it parses, so a field may be of any type.
 
         Raises `BadStream` for an event of another form.
         """
         try:
-            return list(self._on_event(event))
+            return tuple(self._on_event(event))
         except (AttributeError, LookupError, TypeError, ValueError) as err:
             raise BadStream(f"an event is not of the expected form ({type(err).__name__})") from err
 
@@ -104,55 +104,58 @@ class Decoder:
         reason = FinishReason.TOOL_CALLS if self._called else FinishReason.STOP
         yield Finished(reason, self._stop_reason, self._own_residue())
 
-    def _on_event(self, event: Any) -> Iterator[Event]:
+    def _on_event(self, event: Any) -> Iterable[Event]:
         match _text(event.type):
             case "content_block_delta":
-                yield from self._on_delta(self._blocks[event.index], event.delta)
+                return self._on_delta(self._blocks[event.index], event.delta)
             case "content_block_start":
-                yield from self._on_start(event.index, event.content_block)
+                return self._on_start(event.index, event.content_block)
             case "content_block_stop":
-                yield from self._on_stop(event.index)
+                return self._on_stop(event.index)
             case "message_start":
                 self._on_usage(getattr(event.message, "usage", None))
             case "message_delta":
                 self._on_usage(getattr(event, "usage", None))
                 self._cleared += cleared_tokens(event)
-                yield from self._on_stop_reason(event.delta)
+                return self._on_stop_reason(event.delta)
             case "message_stop":
-                yield from self._on_message_stop()
+                return self._on_message_stop()
+        return ()
 
-    def _on_start(self, index: int, content: Any) -> Iterator[Event]:
+    def _on_start(self, index: int, content: Any) -> Iterable[Event]:
         block = self._blocks[index] = _OpenBlock(_text(content.type))
         match block.type:
             case "text":
-                yield from self._on_text(block, content.text)
+                return self._on_text(block, content.text)
             case "thinking":
                 block.signature = _text(getattr(content, "signature", None))
-                yield from self._on_thought(block, content.thinking)
+                return self._on_thought(block, content.thinking)
             case "redacted_thinking":
                 block.data = _text(content.data)
             case "tool_use":
                 block.id, block.name, block.input = _text(content.id), _text(content.name), content.input
+        return ()
 
-    def _on_delta(self, block: _OpenBlock, delta: Any) -> Iterator[Event]:
+    def _on_delta(self, block: _OpenBlock, delta: Any) -> Iterable[Event]:
         match _text(delta.type):
             case "text_delta":
-                yield from self._on_text(block, delta.text)
+                return self._on_text(block, delta.text)
             case "thinking_delta":
-                yield from self._on_thought(block, delta.thinking)
+                return self._on_thought(block, delta.thinking)
             case "signature_delta":
                 block.signature += _text(delta.signature)
             case "input_json_delta":
                 block.written.append(_text(delta.partial_json))
+        return ()
 
-    def _on_text(self, block: _OpenBlock, text: object) -> Iterator[Event]:
-        if whole := block.characters.feed(_text(text)):
-            yield TextDelta(whole)
+    def _on_text(self, block: _OpenBlock, text: object) -> Iterable[Event]:
+        whole = block.characters.feed(_text(text))
+        return (TextDelta(whole),) if whole else ()
 
-    def _on_thought(self, block: _OpenBlock, thought: object) -> Iterator[Event]:
-        if whole := block.characters.feed(_text(thought)):
-            block.thought.append(whole)
-            yield ReasoningDelta(whole)
+    def _on_thought(self, block: _OpenBlock, thought: object) -> Iterable[Event]:
+        whole = block.characters.feed(_text(thought))
+        block.thought.append(whole)
+        return (ReasoningDelta(whole),) if whole else ()
 
     def _on_stop(self, index: int) -> Iterator[Event]:
         block = self._blocks.pop(index)
@@ -231,6 +234,8 @@ class Decoder:
 
 def _text(value: object) -> str:
     """Return a text, empty for null; raises `TypeError` for anything else."""
-    if not isinstance(value, str | None):
+    if isinstance(value, str):
+        return value
+    if value is not None:
         raise TypeError("not a text")
-    return value or ""
+    return ""

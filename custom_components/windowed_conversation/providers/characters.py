@@ -16,11 +16,17 @@ class WholeCharacters:
     """The text of one stream; a first half waits for the second, and is dropped where the stream ends before it."""
 
     def __init__(self) -> None:
-        self._decode = _decoder("replace").decode
+        self._decoder = _decoder("replace")
+        self._waits = False
 
     def feed(self, text: str) -> str:
         """Return the characters that are whole so far."""
-        return self._decode(text.encode(_CODEC, "surrogatepass"))
+        if text.isascii() and not self._waits:
+            return text
+        whole = self._decoder.decode(text.encode(_CODEC, "surrogatepass"))
+        half, _ = self._decoder.getstate()
+        self._waits = bool(half)
+        return whole
 
 
 def whole_json(text: str) -> Any:

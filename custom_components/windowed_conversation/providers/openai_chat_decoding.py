@@ -115,34 +115,31 @@ class ChunkDecoder:
         """See `Decoder.is_whole`."""
         return bool(self._finish_reason)
 
-    def on_event(self, event: ChatCompletionChunk) -> Iterator[Event]:
+    def on_event(self, event: ChatCompletionChunk) -> list[Event]:
         """See `Decoder.on_event`."""
         if event.usage:
             self._usage = _usage(event.usage)
-        for choice in event.choices or ():
-            yield from self._on_choice(choice)
+        return [decoded for choice in event.choices or () for decoded in self._on_choice(choice)]
 
-    def _on_choice(self, choice: Choice) -> Iterator[Event]:
-        if choice.delta:
-            yield from self._on_delta(choice.delta)
+    def _on_choice(self, choice: Choice) -> list[Event]:
+        events = self._on_delta(choice.delta) if choice.delta else []
         if choice.finish_reason and not self._finish_reason:
             self._finish_reason = text_of(choice.finish_reason)
             if self._finish_reason not in ("length", "content_filter"):
-                yield from self._tool_calls.finish()
+                events += self._tool_calls.finish()
+        return events
 
-    def _on_delta(self, delta: ChoiceDelta) -> Iterator[Event]:
-        extra = delta.model_extra or {}
-        for field in _REASONING_FIELDS:
-            if isinstance(thought := extra.get(field), str) and thought:
-                if whole := self._reasoning.feed(thought):
-                    yield ReasoningDelta(whole)
-                break
+    def _on_delta(self, delta: ChoiceDelta) -> list[Event]:
+        events: list[Event] = []
+        if delta.model_extra and (thought := self._reasoning.feed(_thought(delta.model_extra))):
+            events.append(ReasoningDelta(thought))
         if text := self._text.feed(text_of(delta.content)):
-            yield TextDelta(text)
+            events.append(TextDelta(text))
         if delta.refusal:
             self._refused = True
         for fragment in delta.tool_calls or ():
-            yield from self._tool_calls.add(fragment)
+            events += self._tool_calls.add(fragment)
+        return events
 
     def on_end(self) -> Iterator[Event]:
         """See `Decoder.on_end`."""
@@ -158,6 +155,11 @@ class ChunkDecoder:
             raise refused("refusal")
         reason = FinishReason.TOOL_CALLS if self._tool_calls else FinishReason.STOP
         yield Finished(reason, self._finish_reason)
+
+
+def _thought(extra: dict[str, Any]) -> str:
+    thoughts = (extra.get(field) for field in _REASONING_FIELDS)
+    return next((thought for thought in thoughts if isinstance(thought, str) and thought), "")
 
 
 def _usage(usage: object) -> Usage:

@@ -4,7 +4,7 @@ How a request is written and what an event means is each format's own.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Collection, Iterator, Mapping
+from collections.abc import AsyncGenerator, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from openai import AsyncOpenAI, AsyncStream
@@ -26,8 +26,8 @@ class Decoder(Protocol):
         """Return whether the terminal marker has been read."""
         ...
 
-    def on_event(self, event: Any) -> Iterator[Event]:
-        """Yield what an event of the SDK means. The SDK does not check what it parses: any field may be of any type."""
+    def on_event(self, event: Any) -> Iterable[Event]:
+        """Return what an event means. The SDK does not check what it parses: any field may be of any type."""
         ...
 
     def on_end(self) -> Iterator[Event]:
@@ -102,9 +102,11 @@ class OpenAIFormat(ABC):
 
 def text_of(value: object) -> str:
     """Return a text, empty for null; raises `TypeError` for anything else."""
-    if not isinstance(value, str | None):
+    if isinstance(value, str):
+        return value
+    if value is not None:
         raise TypeError("not a text")
-    return value or ""
+    return ""
 
 
 def tokens_of(figures: object, name: str) -> int:
@@ -113,8 +115,8 @@ def tokens_of(figures: object, name: str) -> int:
     return value if isinstance(value, int) else 0
 
 
-def _decoded(decoder: Decoder, event: Any) -> list[Event]:
+def _decoded(decoder: Decoder, event: Any) -> Sequence[Event]:
     try:
-        return list(decoder.on_event(event))
+        return tuple(decoder.on_event(event))
     except (AttributeError, TypeError, ValueError) as err:
         raise BadStream(f"an event is not of the expected form ({type(err).__name__})") from err

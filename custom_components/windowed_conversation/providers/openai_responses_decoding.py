@@ -57,10 +57,10 @@ class ResponseDecoder:
             "error": self._on_error,
         }
 
-    def on_event(self, event: Any) -> Iterator[Event]:
+    def on_event(self, event: Any) -> Iterable[Event]:
         """See `Decoder.on_event`."""
-        if handler := self._handlers.get(event.type):
-            yield from handler(event)
+        handler = self._handlers.get(event.type)
+        return handler(event) if handler else ()
 
     def on_end(self) -> Iterator[Event]:
         """See `Decoder.on_end`."""
@@ -82,16 +82,19 @@ class ResponseDecoder:
         if event.item.type == "message" and getattr(event.item, "phase", None) and self._length:
             yield self._said("\n\n")
 
-    def _on_text(self, event: Any) -> Iterator[Event]:
-        if text := self._text.feed(text_of(event.delta)):
-            at = self._place(event)
-            start, _ = self._spans.get(at, (self._length, 0))
-            yield self._said(text)
-            self._spans[at] = start, self._length
+    def _on_text(self, event: Any) -> Iterable[Event]:
+        text = self._text.feed(text_of(event.delta))
+        if not text:
+            return ()
+        at = self._place(event)
+        start, _ = self._spans.get(at, (self._length, 0))
+        said = self._said(text)
+        self._spans[at] = start, self._length
+        return (said,)
 
-    def _on_reasoning(self, event: Any) -> Iterator[Event]:
-        if text := self._reasoning.feed(text_of(event.delta)):
-            yield ReasoningDelta(text)
+    def _on_reasoning(self, event: Any) -> Iterable[Event]:
+        text = self._reasoning.feed(text_of(event.delta))
+        return (ReasoningDelta(text),) if text else ()
 
     def _on_refusal(self, _: Any) -> tuple[()]:
         self._refused = True
