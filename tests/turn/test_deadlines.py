@@ -15,13 +15,18 @@ async def ticking(times: int, seconds: float) -> AsyncGenerator[int]:
         yield tick
 
 
+async def heard[E](events: AsyncGenerator[E], seconds: float) -> list[E]:
+    async with without_silence(events, seconds) as heard:
+        return [event async for event in heard]
+
+
 async def test_events_are_passed_on() -> None:
-    assert [tick async for tick in without_silence(ticking(3, 0), 5)] == [0, 1, 2]
+    assert await heard(ticking(3, 0), 5) == [0, 1, 2]
 
 
 async def test_silence_before_the_first_event_is_an_error() -> None:
     with pytest.raises(DeadlineExceeded):
-        await anext(without_silence(ticking(1, 60), 0.05))
+        await heard(ticking(1, 60), 0.05)
 
 
 async def test_silence_between_events_is_an_error() -> None:
@@ -29,24 +34,44 @@ async def test_silence_between_events_is_an_error() -> None:
         yield "word"
         await asyncio.Event().wait()
 
-    events = without_silence(falls_silent(), 0.05)
-
-    assert await anext(events) == "word"
-    with pytest.raises(DeadlineExceeded):
-        await anext(events)
+    async with without_silence(falls_silent(), 0.05) as events:
+        assert await anext(events) == "word"
+        with pytest.raises(DeadlineExceeded):
+            await anext(events)
 
 
 async def test_slow_stream_that_is_never_silent_may_take_longer() -> None:
-    assert len([tick async for tick in without_silence(ticking(20, 0.03), 0.5)]) == 20
+    assert len(await heard(ticking(20, 0.03), 0.5)) == 20
 
 
 async def test_time_that_the_listener_takes_is_no_silence() -> None:
-    heard = []
-    async for tick in without_silence(ticking(3, 0), 0.05):
-        await asyncio.sleep(0.1)
-        heard.append(tick)
+    taken = []
+    async with without_silence(ticking(3, 0), 0.05) as events:
+        async for tick in events:
+            await asyncio.sleep(0.1)
+            taken.append(tick)
 
-    assert heard == [0, 1, 2]
+    assert taken == [0, 1, 2]
+
+
+async def test_silence_begins_when_the_listener_waits_again() -> None:
+    async with without_silence(ticking(2, 0.08), 0.1) as events:
+        await anext(events)
+        await asyncio.sleep(0.15)
+
+        assert await anext(events) == 1
+
+
+async def test_silence_after_a_slow_listener_is_an_error() -> None:
+    async def falls_silent() -> AsyncGenerator[str]:
+        yield "word"
+        await asyncio.Event().wait()
+
+    async with without_silence(falls_silent(), 0.05) as events:
+        await anext(events)
+        await asyncio.sleep(0.12)
+        with pytest.raises(DeadlineExceeded):
+            await anext(events)
 
 
 async def test_silent_stream_is_cancelled() -> None:
@@ -60,13 +85,54 @@ async def test_silent_stream_is_cancelled() -> None:
             ended.set()
 
     with pytest.raises(DeadlineExceeded):
-        await anext(without_silence(silent(), 0.05))
+        await heard(silent(), 0.05)
+
+    assert ended.is_set()
+
+
+async def test_task_is_not_cancelled_any_more_after_a_silence() -> None:
+    with pytest.raises(DeadlineExceeded):
+        await heard(ticking(1, 60), 0.05)
+
+    task = asyncio.current_task()
+    assert task
+    assert not task.cancelling()
+
+
+async def test_error_that_the_silence_makes_of_a_stream_leaves_the_task_uncancelled() -> None:
+    async def breaks_when_cancelled() -> AsyncGenerator[int]:
+        try:
+            await asyncio.Event().wait()
+            yield 1
+        except asyncio.CancelledError as err:
+            raise ValueError("broken") from err
+
+    with pytest.raises(ValueError, match="broken"):
+        await heard(breaks_when_cancelled(), 0.05)
+
+    task = asyncio.current_task()
+    assert task
+    assert not task.cancelling()
+
+
+async def test_listener_that_leaves_closes_the_stream() -> None:
+    ended = asyncio.Event()
+
+    async def endless() -> AsyncGenerator[int]:
+        try:
+            while True:
+                yield 1
+        finally:
+            ended.set()
+
+    async with without_silence(endless(), 5) as events:
+        await anext(events)
 
     assert ended.is_set()
 
 
 async def test_cancelled_listener_is_no_deadline() -> None:
-    waiting = asyncio.create_task(anext(without_silence(ticking(1, 60), 50)))
+    waiting = asyncio.create_task(heard(ticking(1, 60), 50))
     await asyncio.sleep(0)
 
     waiting.cancel()
@@ -75,13 +141,30 @@ async def test_cancelled_listener_is_no_deadline() -> None:
         await waiting
 
 
+async def test_cancellation_in_the_moment_of_the_deadline_is_no_deadline() -> None:
+    task: asyncio.Task[list[int]]
+
+    async def silent() -> AsyncGenerator[int]:
+        try:
+            await asyncio.Event().wait()
+            yield 1
+        except asyncio.CancelledError:
+            # the silence was first, and somebody else wants the end as well
+            task.cancel()
+            raise
+
+    task = asyncio.create_task(heard(silent(), 0.05))
+
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
 async def test_errors_of_the_stream_stay_as_they_are() -> None:
     async def breaks() -> AsyncGenerator[int]:
         yield 1
         raise ValueError("broken")
 
-    events = without_silence(breaks(), 5)
-    await anext(events)
-
-    with pytest.raises(ValueError, match="broken"):
+    async with without_silence(breaks(), 5) as events:
         await anext(events)
+        with pytest.raises(ValueError, match="broken"):
+            await anext(events)

@@ -27,7 +27,7 @@ plain_texts = st.text(alphabet=st.characters(exclude_characters="<[", exclude_ca
 def sorted_out(*pieces: str) -> tuple[str, str]:
     """Return what is spoken and what was thought, whole."""
     speech = SpeechFilter()
-    deltas = [delta for piece in pieces for delta in speech.feed(piece)] + [*speech.flush()]
+    deltas = [delta for piece in pieces for delta in speech.feed(TextDelta(piece))] + [*speech.flush()]
     spoken = "".join(delta.text for delta in deltas if isinstance(delta, TextDelta))
     thought = "".join(delta.text for delta in deltas if isinstance(delta, ReasoningDelta))
     return spoken, thought
@@ -97,7 +97,7 @@ def test_text_without_marks_passes_unchanged_and_immediately(pieces: list[str]) 
     speech = SpeechFilter()
     pieces = [f"x{piece}" for piece in pieces]
 
-    passed = [list(speech.feed(piece)) for piece in pieces]
+    passed = [list(speech.feed(TextDelta(piece))) for piece in pieces]
 
     assert passed == [[TextDelta(piece)] for piece in pieces]
     assert list(speech.flush()) == []
@@ -108,4 +108,4 @@ def test_text_without_marks_passes_unchanged_and_immediately(pieces: list[str]) 
     [("2 < 3", "2 < 3"), ("see [1]", "see [1]"), ("go <", "go "), ("go <th", "go "), ("a <b", "a <b")],
 )
 def test_only_what_may_become_a_mark_is_held_back(piece: str, passed: str) -> None:
-    assert list(SpeechFilter().feed(piece)) == [TextDelta(passed)]
+    assert list(SpeechFilter().feed(TextDelta(piece))) == [TextDelta(passed)]

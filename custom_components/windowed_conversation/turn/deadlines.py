@@ -5,8 +5,10 @@ How a stream is closed is the provider's business: here it is only cancelled.
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 import time
+from typing import Any
 
 from ..providers.errors import DeadlineExceeded
 
@@ -37,15 +39,71 @@ class Pause:
         self._ends_at = max(self._ends_at, self._clock() + seconds)
 
 
-async def without_silence[E](events: AsyncIterator[E], seconds: float) -> AsyncGenerator[E]:
-    """Pass the events on; raises `DeadlineExceeded` when none comes for so many seconds."""
-    loop = asyncio.get_running_loop()
-    while True:
-        try:
-            async with asyncio.timeout_at(loop.time() + seconds):
-                event = await anext(events)
-        except StopAsyncIteration:
-            return
-        except TimeoutError as err:
+class _Silence:
+    """One timer for all the waits of a stream: it is looked at when it runs out, not set anew for every event.
+
+    That would cost more than all else that is done with a word on its way to the user.
+    """
+
+    __slots__ = ("_cancelling", "_is_over", "_loop", "_seconds", "_since", "_task", "_timer")
+
+    def __init__(self, seconds: float) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._seconds = seconds
+        self._since = 0.0
+        self._task: asyncio.Task[Any] | None = None
+        self._cancelling = 0
+        self._is_over = False
+        self._timer = self._loop.call_later(seconds, self._look)
+
+    def begin(self) -> None:
+        """Begin to wait, in the task that runs now."""
+        self._since = self._loop.time()
+        self._task = task = asyncio.current_task()
+        self._cancelling = task.cancelling() if task else 0
+
+    def end(self) -> None:
+        """End the wait: the time that the listener takes is no silence."""
+        self._task = None
+
+    def was_broken_off(self) -> bool:
+        """Tell whether the wait ended because of the silence alone, and take that cancellation back."""
+        return self._is_over and self._task is not None and self._task.uncancel() <= self._cancelling
+
+    def close(self) -> None:
+        """Look no more."""
+        self._timer.cancel()
+
+    def _look(self) -> None:
+        now, ends_at = self._loop.time(), self._since + self._seconds
+        if self._task is None:
+            self._timer = self._loop.call_at(now + self._seconds, self._look)
+        elif now < ends_at:
+            self._timer = self._loop.call_at(ends_at, self._look)
+        else:
+            self._is_over = True
+            self._task.cancel()
+
+
+@asynccontextmanager
+async def without_silence[E](events: AsyncGenerator[E], seconds: float) -> AsyncIterator[AsyncGenerator[E]]:
+    """Return a context with the events, which it closes: they raise `DeadlineExceeded` after so many silent seconds."""
+    async with aclosing(events), aclosing(_without_silence(events, seconds)) as heard:
+        yield heard
+
+
+async def _without_silence[E](events: AsyncIterator[E], seconds: float) -> AsyncGenerator[E]:
+    silence = _Silence(seconds)
+    try:
+        while True:
+            silence.begin()
+            event = await anext(events)
+            silence.end()
+            yield event
+    except BaseException as err:
+        if silence.was_broken_off() and isinstance(err, asyncio.CancelledError):
             raise DeadlineExceeded(f"silent for {seconds:g} seconds") from err
-        yield event
+        if not isinstance(err, StopAsyncIteration):
+            raise
+    finally:
+        silence.close()

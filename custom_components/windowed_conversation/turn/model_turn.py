@@ -6,7 +6,6 @@ deadline of the whole turn.
 
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from itertools import chain, count
 import json
@@ -67,11 +66,16 @@ class Progress:
     unbilled: int = 0
     requests: int = 0
     tool_calls: int = 0
-    spoken: str = ""
     first_word: float | None = None
     shortfall: Shortfall | None = None
     failures: list[Failure] = field(default_factory=list)
     answered_by: str | None = None
+    _texts: list[str] = field(default_factory=list)
+
+    @property
+    def spoken(self) -> str:
+        """What the user got to hear."""
+        return "".join(self._texts)
 
     def on_usage(self, billed: Billed) -> None:
         """Take note of what a request has cost."""
@@ -82,8 +86,9 @@ class Progress:
         """Take note of text that the user gets to hear."""
         if self.first_word is None:
             self.first_word = time.monotonic()
-        apart = new_message and self.spoken and not self.spoken[-1].isspace()
-        self.spoken += f" {text}" if apart else text
+        if new_message and self.spoken and not self.spoken[-1].isspace():
+            self._texts.append(" ")
+        self._texts.append(text)
 
 
 async def ask_model(window: Window, question: Question, limits: Limits, reply: Reply, progress: Progress) -> None:
@@ -96,9 +101,8 @@ async def ask_model(window: Window, question: Question, limits: Limits, reply: R
         answer = _Answer(request, question, progress)
         progress.requests += 1
         try:
-            async with aclosing(model.provider.stream(request)) as events:
-                deltas = answer.deltas(without_silence(events, limits.silence))
-                async for message in reply.add(deltas):
+            async with without_silence(model.provider.stream(request), limits.silence) as events:
+                async for message in reply.add(answer.deltas(events)):
                     window.add(answer.stamped(message))
         finally:
             progress.unbilled += answer.is_unbilled
@@ -171,8 +175,12 @@ class _Answer:
         try:
             async for event in events:
                 self._begun = True
-                for delta in self._on_event(event, speech):
-                    yield delta
+                if isinstance(event, TextDelta):
+                    for delta in speech.feed(event):
+                        yield self._passed(delta)
+                else:
+                    for passed in self._on_event(event):
+                        yield passed
             for held in speech.flush():
                 yield self._passed(held)
             for ending in self._ending():
@@ -190,10 +198,8 @@ class _Answer:
         if self._error:
             raise self._error
 
-    def _on_event(self, event: Event, speech: SpeechFilter) -> list[Spoken]:
+    def _on_event(self, event: Event) -> list[Spoken]:
         match event:
-            case TextDelta(text):
-                return [self._passed(delta) for delta in speech.feed(text)]
             case ReasoningDelta():
                 return [event]
             case ToolCallDone(call):

@@ -3,7 +3,8 @@
 Works on a stream, so a mark may be cut anywhere by a chunk border. What the marks mean to a provider is not in here.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+import re
 
 from ..providers.events import ReasoningDelta, TextDelta
 from .context import PREFIX_CLOSES, PREFIX_OPENS
@@ -19,7 +20,7 @@ _DROPPED = ("</think>", "</thinking>", "<|im_end|>", "<|endoftext|>", "<|eot_id|
 _MARKS = (*_HIDDEN, *_DROPPED)
 type Sorted = TextDelta | ReasoningDelta
 
-_FIRST_CHARACTERS = frozenset(mark[0] for mark in _MARKS)
+_may_begin_mark = re.compile(f"[{re.escape(''.join(sorted({mark[0] for mark in _MARKS})))}]").search
 
 
 class SpeechFilter:
@@ -31,8 +32,15 @@ class SpeechFilter:
         self._trim = True
         self._ends_in_space = True
 
-    def feed(self, text: str) -> Iterator[Sorted]:
-        """Yield what can be told apart so far; the beginning of what may be a mark is held back."""
+    def feed(self, delta: TextDelta) -> Iterable[Sorted]:
+        """Return what can be told apart so far; the beginning of what may be a mark is held back."""
+        text = delta.text
+        if not text or self._held or self._opened or self._trim or _may_begin_mark(text):
+            return self._told_apart(text)
+        self._ends_in_space = text[-1].isspace()
+        return (delta,)
+
+    def _told_apart(self, text: str) -> Iterator[Sorted]:
         self._held += text
         while self._held:
             step = self._hidden_step() if self._opened else self._spoken_step()
@@ -89,8 +97,6 @@ class SpeechFilter:
 
 def _first_mark(text: str) -> tuple[int, str] | None:
     """Return where the first mark begins and which it is."""
-    if _FIRST_CHARACTERS.isdisjoint(text):
-        return None
     found = [(at, mark) for mark in _MARKS if (at := text.find(mark)) >= 0]
     return min(found, default=None)
 

@@ -5,7 +5,6 @@ the provider's cache serves it. When it is asked, and where the answer goes, is 
 """
 
 import asyncio
-from contextlib import aclosing
 
 from ..providers.errors import DeadlineExceeded
 from ..providers.events import TextDelta, ToolCallDone, Usage
@@ -48,11 +47,11 @@ async def ask_for_summary(question: Question, passage: Passage, tokens: int, lim
 async def _answer(question: Question, messages: tuple[Message, ...], limits: Limits, on_usage: OnUsage) -> str:
     request = question.request(messages, question.tools)
     speech, text = SpeechFilter(), ""
-    async with aclosing(question.model.provider.stream(request)) as events:
-        async for event in without_silence(events, limits.silence):
+    async with without_silence(question.model.provider.stream(request), limits.silence) as events:
+        async for event in events:
             match event:
                 case TextDelta():
-                    text += "".join(delta.text for delta in speech.feed(event.text) if isinstance(delta, TextDelta))
+                    text += "".join(delta.text for delta in speech.feed(event) if isinstance(delta, TextDelta))
                 case ToolCallDone():
                     raise NoSummary("a tool call in the place of a summary")
                 case Usage():
