@@ -14,6 +14,7 @@ from .profile import Caching, ReasoningStyle
 CACHE_PARAMETERS = ("prompt_cache_key", "prompt_cache_retention", "prompt_cache_options")
 
 _CACHE_KEY_LENGTH = 64
+_LONG = ("messages", "input", "tools")
 _MIME_TYPES = {"image/jpg": "image/jpeg"}
 
 # https://platform.openai.com/docs/guides/prompt-caching: models before 5.6 keep a prefix for a day where asked to,
@@ -64,11 +65,15 @@ def caching_parameters(request: Request, known: Collection[str]) -> dict[str, An
 
 
 def known_to(method: Callable[..., Any], parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return arguments for a method of the SDK; what the installed one does not know goes into the body as it is."""
+    """Return arguments for a method of the SDK; what the installed one does not know goes into the body as it is.
+
+    So does what grows with the conversation, in the place of an empty one: the SDK looks every value of an argument up
+    in its types, in the event loop, for ever longer.
+    """
     known = _names(method)
-    arguments = {name: value for name, value in parameters.items() if name in known}
-    unknown = {name: value for name, value in parameters.items() if name not in known}
-    return {**arguments, "extra_body": unknown} if unknown else arguments
+    in_body = {name: value for name, value in parameters.items() if name in _LONG or name not in known}
+    arguments = {name: () if name in in_body else value for name, value in parameters.items() if name in known}
+    return {**arguments, "extra_body": in_body} if in_body else arguments
 
 
 @cache
