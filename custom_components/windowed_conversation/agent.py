@@ -14,6 +14,7 @@ from homeassistant.util.hass_dict import HassKey
 
 from .agent_config import AgentConfig
 from .bridge.question import Asking
+from .bridge.tools import ToolSchemas
 from .const import DOMAIN
 from .providers.events import Provider
 from .providers.profiles import Vendor
@@ -53,6 +54,7 @@ class Agent:
         self.vendor = vendor
         self.watch = watch
         self.statistics = AgentStatistics()
+        self._schemas = ToolSchemas()
         self._model = model and replace(model, on_overflow=self._on_overflow)
         self._remember_overflow = model.on_overflow if model else None
         # The windows of which a summary is being written.
@@ -82,7 +84,9 @@ class Agent:
     def asking(self) -> Asking:
         """How the agent asks."""
         config = self.config
-        return Asking(self.model, config.instructions, config.llm_apis, self.counter, config.left_out)
+        return Asking(
+            self.model, config.instructions, config.llm_apis, self.counter, self._schemas, left_out=config.left_out
+        )
 
     def _on_overflow(self, name: str, context_tokens: int) -> None:
         if self._model and self._remember_overflow:

@@ -12,7 +12,9 @@ import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
 from custom_components.windowed_conversation.bridge.local_intents import LocalIntents
+from custom_components.windowed_conversation.bridge.tools import ToolSchemas
 from custom_components.windowed_conversation.const import DEFAULT_POLICY
+from custom_components.windowed_conversation.providers.events import ToolSchema
 from custom_components.windowed_conversation.window import EstimatedCounter
 from demo.model_server import ModelServer
 
@@ -144,3 +146,79 @@ async def test_sentences_are_loaded_before_they_are_needed(home: HomeAssistant, 
 
     own_agent = conversation.agent_manager.async_get_agent(home)
     assert "de" in own_agent._lang_intents
+
+
+def switching(parameters: probatio.Schema, description: str = "Switch something.") -> Tool:
+    tool = Tool(no_act)
+    tool.parameters, tool.description = parameters, description
+    return tool
+
+
+async def no_act() -> dict[str, Any]:
+    return {}
+
+
+@pytest.fixture
+def offered(hass: HomeAssistant) -> Callable[[ToolSchemas, llm.Tool], ToolSchema]:
+    """Return what makes a schema of the one tool that an API offers."""
+    context = llm.LLMContext(platform="test", context=None, language=None, assistant=None, device_id=None)
+
+    def offered(schemas: ToolSchemas, tool: llm.Tool) -> ToolSchema:
+        (schema,) = schemas.of(llm.APIInstance(API(hass=hass, id="test", name="Test"), "", context, [tool]))
+        return schema
+
+    return offered
+
+
+def test_tool_that_is_made_anew_is_not_converted_again(offered) -> None:
+    schemas, marker = ToolSchemas(), probatio.Required("name")
+    first = offered(schemas, switching(probatio.Schema({marker: str})))
+
+    assert offered(schemas, switching(probatio.Schema({marker: str}))) is first
+
+
+def test_parameter_that_is_described_in_other_words_is_converted_again(offered) -> None:
+    schemas = ToolSchemas()
+    offered(schemas, switching(probatio.Schema({probatio.Required("name", description="A name"): str})))
+
+    changed = offered(schemas, switching(probatio.Schema({probatio.Required("name", description="An id"): str})))
+
+    assert changed.parameters["properties"]["name"]["description"] == "An id"
+
+
+def test_parameter_of_another_type_is_converted_again(offered) -> None:
+    schemas, marker = ToolSchemas(), probatio.Required("name")
+    offered(schemas, switching(probatio.Schema({marker: str})))
+
+    changed = offered(schemas, switching(probatio.Schema({marker: int})))
+
+    assert changed.parameters["properties"]["name"]["type"] == "integer"
+
+
+def test_parameter_that_is_added_is_converted_again(offered) -> None:
+    schemas, marker = ToolSchemas(), probatio.Required("name")
+    offered(schemas, switching(probatio.Schema({marker: str})))
+
+    changed = offered(schemas, switching(probatio.Schema({marker: str, probatio.Optional("area"): str})))
+
+    assert changed.parameters["properties"].keys() == {"name", "area"}
+
+
+def test_tool_that_is_described_in_other_words_is_converted_again(offered) -> None:
+    schemas, parameters = ToolSchemas(), probatio.Schema({probatio.Required("name"): str})
+    offered(schemas, switching(parameters))
+
+    assert offered(schemas, switching(parameters, "Switch it.")).description == "Switch it."
+
+
+def test_schema_that_takes_more_than_it_names_is_converted_again(offered) -> None:
+    schemas, marker = ToolSchemas(), probatio.Required("name")
+    closed = offered(schemas, switching(probatio.Schema({marker: str})))
+
+    assert offered(schemas, switching(probatio.Schema({marker: str}, extra=probatio.ALLOW_EXTRA))) != closed
+
+
+def test_schema_that_is_no_mapping_is_converted_as_well(offered) -> None:
+    schemas, parameters = ToolSchemas(), probatio.Schema({probatio.Required("name"): str})
+
+    assert offered(schemas, switching(probatio.Schema(parameters))) == offered(schemas, switching(parameters))

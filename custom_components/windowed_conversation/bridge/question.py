@@ -20,7 +20,7 @@ from ..turn.errors import PromptFailed
 from ..turn.ports import Model, OtherAgent, Question
 from ..window.tokens import KindCounter, TextKind, tool_text
 from .phrases import async_done_phrase
-from .tools import async_get_tools, tool_schemas
+from .tools import ToolSchemas, async_get_tools
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -36,6 +36,7 @@ class Asking:
     instructions: str
     llm_apis: tuple[str, ...]
     counter: KindCounter
+    schemas: ToolSchemas
     left_out: frozenset[str] = frozenset()
     others: tuple[Model | OtherAgent, ...] = ()
 
@@ -52,7 +53,7 @@ async def async_question_without_input(hass: HomeAssistant, asking: Asking, llm_
         model=asking.model,
         system="",
         prefix="",
-        tools=tool_schemas(api),
+        tools=asking.schemas.of(api),
         done="",
         left_out=asking.left_out,
     )
@@ -87,7 +88,7 @@ class ModelQuestion:
         api = await async_get_tools(self._hass, self._asking.llm_apis, llm_context)
         self._chat_log.llm_api = api
         self._chat_log.llm_input_provided_index = len(self._chat_log.content)
-        tools = tool_schemas(api)
+        tools = self._asking.schemas.of(api)
         return Question(
             model=self._with_tools(model, tools),
             system=self._system_prompt(llm_context, api, speaker),

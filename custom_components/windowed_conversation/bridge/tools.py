@@ -1,8 +1,11 @@
 """Home Assistant's LLM tools: offered in a fixed order, as JSON schemas, and called so that none breaks a turn."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
+from itertools import chain
 import logging
-from typing import override
+from operator import is_
+from typing import Any, override
 
 from homeassistant.core import HomeAssistant
 from homeassistant.exceptions import HomeAssistantError
@@ -16,6 +19,9 @@ _LOGGER = logging.getLogger(__name__)
 
 # OpenAI refuses these at the top of a tool's parameters, and llama.cpp's grammars do not need them there.
 _NOT_AT_THE_TOP = ("oneOf", "anyOf", "allOf", "enum", "not")
+
+type Serializer = Callable[[Any], Any]
+type _Origin = tuple[object, ...]
 
 
 @dataclass
@@ -48,15 +54,45 @@ async def async_get_tools(
     return SafeAPIInstance(**{field.name: getattr(api, field.name) for field in fields(llm.APIInstance)})
 
 
-def tool_schemas(api: llm.APIInstance | None) -> tuple[ToolSchema, ...]:
-    """Return the API's tools by name, so that two requests in a row begin with the same bytes."""
-    if api is None:
-        return ()
-    tools = sorted(api.tools, key=lambda tool: tool.name)
-    return tuple(_schema(tool, api) for tool in tools)
+class ToolSchemas:
+    """The JSON schemas of an agent's tools, which Home Assistant makes anew for each turn: converted once.
+
+    Making one takes longer than all else that is done with it. What it is made from is told by identity, because
+    markers that are described in different words are equal.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[_Origin, ToolSchema]] = {}
+
+    def of(self, api: llm.APIInstance | None) -> tuple[ToolSchema, ...]:
+        """Return the API's tools by name, so that two requests in a row begin with the same bytes."""
+        if api is None:
+            return ()
+        tools = sorted(api.tools, key=lambda tool: tool.name)
+        known = [self._converted(tool, api.custom_serializer) for tool in tools]
+        self._known = {schema.name: (origin, schema) for origin, schema in known}
+        return tuple(schema for _, schema in known)
+
+    def _converted(self, tool: llm.Tool, serializer: Serializer | None) -> tuple[_Origin, ToolSchema]:
+        origin = _origin(tool.parameters, serializer)
+        before, schema = self._known.get(tool.name, ((), None))
+        if schema is None or schema.description != (tool.description or "") or not _are_same(origin, before):
+            schema = _schema(tool, serializer)
+        return origin, schema
 
 
-def _schema(tool: llm.Tool, api: llm.APIInstance) -> ToolSchema:
-    parameters = probatio.to_openapi(tool.parameters, custom_serializer=api.custom_serializer, openapi_version="3.1.0")
+def _origin(parameters: probatio.Schema, serializer: Serializer | None) -> _Origin:
+    """Return the objects that a schema is made from; as long as they are kept, no others have their identities."""
+    schema = parameters.schema
+    items = chain.from_iterable(schema.items()) if isinstance(schema, dict) else [schema]
+    return serializer, parameters.required, parameters.extra, *items
+
+
+def _are_same(some: _Origin, others: _Origin) -> bool:
+    return len(some) == len(others) and all(map(is_, some, others, strict=True))
+
+
+def _schema(tool: llm.Tool, serializer: Serializer | None) -> ToolSchema:
+    parameters = probatio.to_openapi(tool.parameters, custom_serializer=serializer, openapi_version="3.1.0")
     kept = {key: value for key, value in parameters.items() if key not in _NOT_AT_THE_TOP}
     return ToolSchema(tool.name, tool.description or "", kept)
