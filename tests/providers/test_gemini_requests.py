@@ -93,9 +93,9 @@ async def test_tools_are_sent_with_their_schemas_as_they_are(send: Send) -> None
                 {
                     "name": "intent__HassTurnOn",
                     "description": "Turns on a device",
-                    "parameters_json_schema": dict(LIGHT.parameters),
+                    "parametersJsonSchema": dict(LIGHT.parameters),
                 },
-                {"name": "clock", "description": "", "parameters_json_schema": {"type": "object"}},
+                {"name": "clock", "description": "", "parametersJsonSchema": {"type": "object"}},
             ]
         }
     ]
@@ -291,7 +291,7 @@ async def test_image_is_sent_inline(mime_type: str, sent: str, send: Send) -> No
     image = Attachment(mime_type, b"\xff\xfe", "name")
     body = await send(Message.user("what is it?", attachments=(image,)), profile=Profile(images=True))
 
-    inline = {"inlineData": {"mime_type": sent, "data": "__4="}}
+    inline = {"inlineData": {"mimeType": sent, "data": "__4="}}
     assert body["contents"] == [user(inline, {"text": "what is it?"})]
 
 

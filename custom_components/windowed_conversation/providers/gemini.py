@@ -47,6 +47,9 @@ _SHORT_ANSWER = HttpOptions(timeout=10_000)  # milliseconds
 _MODELS_PER_PAGE = 1000
 _GENERATES = "generateContent"
 
+# The SDK wants contents, in the place of which its options then put the conversation's.
+_PLACE = " "
+
 _STOP = "STOP"
 _UNSPECIFIED = "FINISH_REASON_UNSPECIFIED"
 # https://ai.google.dev/api/generate-content#FinishReason; what is in neither, also what is new, is no whole answer.
@@ -190,10 +193,8 @@ class Gemini:
         """See `Provider.stream`."""
         decoder = _Decoder(request)
         with provider_errors(lambda: _is_too_long(request)):
-            contents: list[Any] = [*encode_contents(request)]
-            chunks = await self._models.generate_content_stream(
-                model=request.model, contents=contents, config=encode_config(request)
-            )
+            config = encode_config(request, HttpOptions(extra_body=_conversation(request)))
+            chunks = await self._models.generate_content_stream(model=request.model, contents=_PLACE, config=config)
             async with aclosing(closing_its_source(chunks)) as open_chunks:
                 try:
                     async for chunk in open_chunks:
@@ -226,13 +227,22 @@ class Gemini:
         """See `CountsTokens.count_tokens`."""
         with provider_errors(lambda: _is_too_long(request)):
             options = HttpOptions(timeout=_SHORT_ANSWER.timeout, extra_body=_counted(request))
-            # the SDK wants contents, which its options then take out again
             response = await self._models.count_tokens(
-                model=request.model, contents=" ", config=CountTokensConfig(http_options=options)
+                model=request.model, contents=_PLACE, config=CountTokensConfig(http_options=options)
             )
         if response.total_tokens is None:
             raise BadStream("the server does not count tokens")
         return response.total_tokens
+
+
+def _conversation(request: Request) -> dict[str, Any]:
+    """Return what of a request's body grows with the conversation, and the tools.
+
+    As arguments the SDK would go through every value of them three times, in the event loop, for ever longer.
+    """
+    contents = [_as_json(content) for content in encode_contents(request)]
+    tools = [_as_json(tool) for tool in encode_tools(request.tools)]
+    return {"contents": contents, "tools": tools} if tools else {"contents": contents}
 
 
 def _counted(request: Request) -> dict[str, Any]:
@@ -245,9 +255,8 @@ def _counted(request: Request) -> dict[str, Any]:
     system = encode_system(request.messages)
     inner = {
         "model": model,
-        "contents": [_as_json(content) for content in encode_contents(request)],
         "systemInstruction": _as_json(Content(parts=[Part(text=system)])) if system else None,
-        "tools": [_as_json(tool) for tool in encode_tools(request.tools) or ()],
+        **_conversation(request),
     }
     return {"contents": [], "generateContentRequest": {key: value for key, value in inner.items() if value}}
 

@@ -18,11 +18,11 @@ from google.genai.types import (
     FunctionDeclaration,
     FunctionResponse,
     GenerateContentConfig,
+    HttpOptions,
     Part,
     ThinkingConfig,
     ThinkingLevel,
     Tool,
-    ToolListUnion,
 )
 
 from ..window import Attachment, Message, Role, ToolCall
@@ -67,12 +67,12 @@ def encode_contents(request: Request) -> list[Content]:
     return contents
 
 
-def encode_config(request: Request) -> GenerateContentConfig:
-    """Return everything else that the request says, only what the model accepts."""
+def encode_config(request: Request, http_options: HttpOptions | None = None) -> GenerateContentConfig:
+    """Return everything else that the request says, only what the model accepts; `http_options` are part of it."""
     profile = request.profile
     return GenerateContentConfig(
         system_instruction=encode_system(request.messages),
-        tools=encode_tools(request.tools),
+        http_options=http_options,
         automatic_function_calling=AutomaticFunctionCallingConfig(disable=True),
         max_output_tokens=_reply_tokens(request),
         temperature=request.temperature if profile.sampling else None,
@@ -86,10 +86,10 @@ def encode_system(messages: Iterable[Message]) -> str | None:
     return "\n\n".join(each.content for each in messages if each.role is Role.SYSTEM and each.content.strip()) or None
 
 
-def encode_tools(tools: tuple[ToolSchema, ...]) -> ToolListUnion | None:
-    """Return the tools in the same order, None where there are none; the schemas stay as they are."""
+def encode_tools(tools: tuple[ToolSchema, ...]) -> list[Tool]:
+    """Return the tools in the same order, in one `Tool`; the schemas stay as they are."""
     if not tools:
-        return None
+        return []
     declarations = [
         FunctionDeclaration(
             name=encode_name(tool.name), description=tool.description, parameters_json_schema=dict(tool.parameters)
