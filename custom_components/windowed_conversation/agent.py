@@ -125,7 +125,8 @@ class Agent:
 
     @callback
     def tell(self) -> None:
-        """Tell the listeners now that a figure may have changed."""
+        """Finish the turns that have ended, and tell the listeners now that a figure may have changed."""
+        self.windows.catch_up()
         if self._tell_later is not None:
             self._tell_later.cancel()
             self._tell_later = None

@@ -4,12 +4,13 @@ Thin: the turn itself is `turn`'s, translations of types are `bridge`'s, the fig
 """
 
 import asyncio
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 import logging
 import traceback
-from typing import Literal, override
+from typing import Any, Literal, override
 
 from homeassistant.components import conversation
 from homeassistant.components.conversation import (
@@ -42,7 +43,7 @@ from .entity import AgentEntity
 from .health import async_report_model, async_report_window
 from .others import async_others, async_renew_keys
 from .summaries import Summarizer, is_due
-from .turn.cache_health import UsageRecorder
+from .turn.cache_health import PromptFingerprints, Reported, UsageRecorder
 from .turn.context import readable
 from .turn.errors import Busy
 from .turn.ports import Model
@@ -50,7 +51,7 @@ from .turn.routing import Route, Routing
 from .turn.scope import window_key
 from .turn.turn import Outcome, Ways, run_turn
 from .turn.window_health import EndedTurn
-from .window import Window, WindowBusy, WindowError
+from .window import Window, WindowBusy, WindowError, WindowStats
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -70,6 +71,20 @@ async def async_setup_entry(
             [WindowedConversationEntity(entry, subentry, agent)],
             config_subentry_id=subentry.subentry_id,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """A turn that has come: its input, its chat log, its window, and the figures of that one before it.
+
+    `later` is given what the answer need not wait for.
+    """
+
+    user_input: ConversationInput
+    chat_log: ChatLog
+    window: Window
+    before: WindowStats
+    later: Callable[[Callable[[], None]], None]
 
 
 class WindowedConversationEntity(AgentEntity, conversation.ConversationEntity):
@@ -125,7 +140,8 @@ class WindowedConversationEntity(AgentEntity, conversation.ConversationEntity):
                     except BUSY_ERRORS:
                         pass
                     else:
-                        return await self._process_in_turn(user_input, chat_log, window)
+                        later = partial(self._put_off, key)
+                        return await self._process_in_turn(_Turn(user_input, chat_log, window, window.stats(), later))
             await asyncio.sleep(_LOOK_AGAIN)
 
     def _window_key(self, user_input: ConversationInput, session: ChatSession) -> str:
@@ -133,25 +149,25 @@ class WindowedConversationEntity(AgentEntity, conversation.ConversationEntity):
         user = user_input.context.user_id
         return str(window_key(self.agent.config.scope, session.conversation_id, device=device, user=user))
 
-    async def _process_in_turn(
-        self, user_input: ConversationInput, chat_log: ChatLog, window: Window
-    ) -> ConversationResult:
+    def _put_off(self, key: str, work: Callable[[], None]) -> None:
+        """Have something done when the answer is on its way, and before anybody else looks at the window."""
+        self.agent.windows.put_off(key, partial(_do, work))
+        self.agent.afterwards()
+
+    async def _process_in_turn(self, turn: _Turn) -> ConversationResult:
         """Run the turn; a fault of ours is spoken, too."""
-        llm_api = chat_log.llm_api
+        llm_api = turn.chat_log.llm_api
         try:
-            return await self._answer(user_input, chat_log, window)
+            return await self._answer(turn)
         except Exception as err:  # noqa: BLE001 - whatever it is, it is not answered with silence
-            # without the error's own text, which may repeat what was said
-            where = "".join(traceback.format_tb(err.__traceback__))
-            _LOGGER.error("A turn failed in an unexpected way: %s\n%s", type(err).__name__, where)  # noqa: TRY400
-            return await self._failed(user_input, err, ChatLogReply(chat_log, self.entity_id))
+            _log_fault(err)
+            return await self._failed(turn.user_input, err, ChatLogReply(turn.chat_log, self.entity_id))
         finally:
             # the log is other agents', too: leave it with the tools that it had
-            chat_log.llm_api = llm_api
+            turn.chat_log.llm_api = llm_api
 
-    async def _answer(self, user_input: ConversationInput, chat_log: ChatLog, window: Window) -> ConversationResult:
-        config = self.agent.config
-        before = window.stats()
+    async def _answer(self, turn: _Turn) -> ConversationResult:
+        config, user_input, chat_log, window = self.agent.config, turn.user_input, turn.chat_log, turn.window
         _take_over(window, chat_log)
         reply = ChatLogReply(chat_log, self.entity_id)
         local = LocalIntents(
@@ -163,14 +179,11 @@ class WindowedConversationEntity(AgentEntity, conversation.ConversationEntity):
         )
         usage = UsageRecorder()
         question = ModelQuestion(self.hass, partial(self._asking, user_input, usage), user_input, chat_log)
-        outcome = await run_turn(
-            window, readable(user_input.text), config.routing, Ways(local, question, reply), config.limits
-        )
-        self._after_turn(outcome, EndedTurn(window, before, window.stats(), usage.reported, question.prompt))
-        if is_due(self.agent, window, outcome):
-            context = user_input.as_llm_context(DOMAIN)
-            summarizer = Summarizer(self.hass, self.agent, window, context, self.entity_id)
-            self.agent.afterwards(partial(self._summarize, summarizer))
+        ways = Ways(local, question, reply, turn.later)
+        outcome = await run_turn(window, readable(user_input.text), config.routing, ways, config.limits)
+        answer = async_told_answer(self.hass, outcome)
+        async_trace_turn(outcome, answer, window.stats())
+        turn.later(partial(self._after_turn, turn, outcome, answer, usage.reported, question.prompt))
         if outcome.decision.route is Route.LOCAL and local.response is not None:
             return ConversationResult(local.response, chat_log.conversation_id)
         if outcome.error is not None:
@@ -182,16 +195,23 @@ class WindowedConversationEntity(AgentEntity, conversation.ConversationEntity):
         others = async_others(self.hass, self.agent.config.others, self.entity_id, user_input)
         return replace(asking, model=_watched(asking.model, usage), others=others)
 
-    def _after_turn(self, outcome: Outcome, turn: EndedTurn) -> None:
-        stats = turn.after
+    def _after_turn(
+        self,
+        turn: _Turn,
+        outcome: Outcome,
+        answer: dict[str, Any],
+        reported: Sequence[Reported],
+        prompt: PromptFingerprints | None,
+    ) -> None:
+        """Count and report a turn that ended, and begin the summary of what it let go."""
+        stats = turn.window.stats()
         who = {"entity_id": self.entity_id, "conversation_id": turn.window.conversation_id}
-        answer = async_told_answer(self.hass, outcome)
         self.agent.statistics.last_answer = answer
         fire = partial(async_fire_turn, self.hass, who, outcome, answer, (turn.before, stats))
-        watch = partial(self.agent.watch.on_turn, turn, self.agent.counter)
+        ended = EndedTurn(turn.window, turn.before, stats, reported, prompt)
+        watch = partial(self.agent.watch.on_turn, ended, self.agent.counter)
         count_cost = partial(async_count_turn, self.hass, self.agent, outcome)
         self.agent.on_turn(outcome, stats.evicted_messages - turn.before.evicted_messages, fire, watch, count_cost)
-        async_trace_turn(outcome, answer, stats)
         agent_id, name = self._attr_unique_id or "", self.agent.config.name
         if outcome.requests:
             async_report_model(self.hass, agent_id, name, outcome.shortfall)
@@ -201,6 +221,10 @@ class WindowedConversationEntity(AgentEntity, conversation.ConversationEntity):
         if outcome.error is not None:
             kind = type(outcome.error).__name__
             _LOGGER.info("No answer from %s: %s (%s)", self.entity_id, kind, outcome.error)
+        if is_due(self.agent, turn.window, outcome):
+            context = turn.user_input.as_llm_context(DOMAIN)
+            summarizer = Summarizer(self.hass, self.agent, turn.window, context, self.entity_id)
+            self.agent.afterwards(partial(self._summarize, summarizer))
 
     def _summarize(self, summarizer: Summarizer) -> None:
         """Begin a summary, which ends with the account and with Home Assistant, whatever it has come to."""
@@ -226,6 +250,20 @@ class WindowedConversationEntity(AgentEntity, conversation.ConversationEntity):
         response = IntentResponse(user_input.language)
         response.async_set_error(failure.code, f"{spoken} {phrase}".strip())
         return ConversationResult(response, user_input.conversation_id)
+
+
+def _do(work: Callable[[], None]) -> None:
+    """Do what was put off: whoever comes by is not to be stopped by it."""
+    try:
+        work()
+    except Exception as err:  # noqa: BLE001 - the turn was answered, and the next one is not its fault
+        _log_fault(err)
+
+
+def _log_fault(err: Exception) -> None:
+    """Log an error without its own text, which may repeat what was said."""
+    where = "".join(traceback.format_tb(err.__traceback__))
+    _LOGGER.error("A turn failed in an unexpected way: %s\n%s", type(err).__name__, where)
 
 
 def _watched(model: Model | None, usage: UsageRecorder) -> Model | None:

@@ -7,7 +7,8 @@ from pathlib import Path
 import time
 from typing import Any
 
-from homeassistant.const import CONF_URL, EVENT_HOMEASSISTANT_FINAL_WRITE
+from homeassistant.components import conversation
+from homeassistant.const import CONF_URL, EVENT_HOMEASSISTANT_FINAL_WRITE, EVENT_HOMEASSISTANT_STOP
 from homeassistant.core import Context, HomeAssistant
 from homeassistant.helpers import issue_registry as ir
 import pytest
@@ -23,7 +24,7 @@ from custom_components.windowed_conversation.const import (
 )
 from demo.model_server import ModelServer
 
-from .conftest import Say, SetUp, Submit, speech, until
+from .conftest import AGENT, Say, SetUp, Submit, speech, until
 
 STORED = {"version": 1, "minor_version": 1, "key": "windows", "data": {"conversations": []}}
 
@@ -136,6 +137,15 @@ async def test_conversation_goes_on_after_a_restart_with_the_same_bytes(
     after = sent(model_server)
     assert after[: len(before)] == before
     assert after[len(before) : -1] == [json.dumps({"role": "assistant", "content": answered})]
+
+
+async def test_turn_of_the_last_moment_is_written(home: HomeAssistant, entry, disk: Disk) -> None:
+    await conversation.async_converse(home, "turn on kitchen light", "mine", Context(), "en", AGENT)
+
+    home.bus.async_fire(EVENT_HOMEASSISTANT_STOP)
+    await disk.flush()
+
+    assert "turn on kitchen light" in disk.read_text(disk.file(entry))
 
 
 async def test_summary_is_sent_after_a_restart_as_before(

@@ -99,12 +99,16 @@ class Local:
     outcome: tuple[Message, ...] | Exception | None = None
     asked: int = 0
 
-    async def answer(self) -> tuple[Message, ...] | None:
+    async def answer(self) -> Callable[[], tuple[Message, ...]] | None:
         """See `LocalAnswers.answer`."""
         self.asked += 1
-        if isinstance(self.outcome, Exception):
-            raise self.outcome
-        return self.outcome
+        match self.outcome:
+            case None:
+                return None
+            case Exception():
+                raise self.outcome
+            case messages:
+                return lambda: messages
 
 
 @dataclass

@@ -1,7 +1,7 @@
 """The windows that exist: who goes first, who has to wait, and what becomes of those that nobody uses."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from contextvars import Context, copy_context
 import gc
@@ -566,3 +566,76 @@ async def test_turn_cannot_wait_for_its_own_end(registry: WindowRegistry) -> Non
         with pytest.raises(WindowBusy):
             await registry.between_turns(window).__aenter__()
     await use(registry, "a", within=1)
+
+
+@pytest.fixture
+async def done(registry: WindowRegistry) -> list[str]:
+    """Return what was done of the two things that the last turn of "a" has put off."""
+    done: list[str] = []
+    await use(registry, "a")
+    async with registry.turn("a"):
+        registry.put_off("a", lambda: done.append("first"))
+        registry.put_off("a", lambda: done.append("second"))
+    return done
+
+
+def test_what_was_put_off_outlasts_its_turn(registry: WindowRegistry, done: list[str]) -> None:
+    assert done == []
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        lambda registry: registry.peek("a"),
+        lambda registry: registry.newest_first(),
+        lambda registry: registry.catch_up(),
+        lambda registry: registry.set_policy(WindowPolicy(500)),
+        lambda registry: registry.drop("a"),
+        lambda registry: registry.restore("a", Window("a", WindowPolicy(500), EstimatedCounter()).snapshot()),
+    ],
+    ids=["peek", "newest_first", "catch_up", "set_policy", "drop", "restore"],
+)
+def test_what_was_put_off_is_done_in_its_order_before_anybody_looks(
+    look: Callable[[WindowRegistry], object], registry: WindowRegistry, done: list[str]
+) -> None:
+    look(registry)
+
+    assert done == ["first", "second"]
+
+
+async def test_what_was_put_off_is_done_before_the_next_turn(registry: WindowRegistry, done: list[str]) -> None:
+    async with registry.turn("a"):
+        assert done == ["first", "second"]
+
+
+async def test_what_was_put_off_is_done_before_work_between_turns(registry: WindowRegistry, done: list[str]) -> None:
+    (window,) = registry.newest_first()
+    registry.put_off("a", lambda: done.append("third"))
+
+    async with registry.between_turns(window):
+        assert done == ["first", "second", "third"]
+
+
+async def test_what_was_put_off_is_done_before_its_window_is_let_go_of(
+    registry: WindowRegistry, done: list[str]
+) -> None:
+    registry.set_limits(max_windows=1)
+    await use(registry, "b")
+
+    assert (ids(registry), done) == (["b"], ["first", "second"])
+
+
+async def test_what_was_put_off_is_done_before_its_window_expires(
+    registry: WindowRegistry, clock: Clock, done: list[str]
+) -> None:
+    clock.now += 1_000_000
+    registry.expire()
+
+    assert (ids(registry), done) == ([], ["first", "second"])
+
+
+def test_what_was_put_off_is_done_once(registry: WindowRegistry, done: list[str]) -> None:
+    registry.catch_up()
+    registry.catch_up()
+
+    assert done == ["first", "second"]

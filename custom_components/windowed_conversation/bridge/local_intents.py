@@ -3,6 +3,8 @@
 Home Assistant caches what it recognised, so asking again what the pipeline asked is cheap.
 """
 
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from homeassistant.components import conversation
@@ -45,7 +47,7 @@ class LocalIntents:
         self._filter = _greedy if model_has_tools else None
         self.response: IntentResponse | None = None
 
-    async def answer(self) -> tuple[Message, ...] | None:
+    async def answer(self) -> Callable[[], tuple[Message, ...]] | None:
         """See `LocalAnswers.answer`."""
         before = len(self._chat_log.content)
         if self._model_is_next:
@@ -56,7 +58,7 @@ class LocalIntents:
             return None
         if self.response.response_type is IntentResponseType.ERROR:
             raise LocalAnswerFailed(f"local error code {self.response.error_code}")
-        return messages_of(self._hass, self._chat_log.content[before:])
+        return partial(messages_of, self._hass, self._chat_log.content[before:])
 
     @property
     def speech(self) -> str:

@@ -36,7 +36,10 @@ def async_told_answer(hass: HomeAssistant, outcome: Outcome) -> dict[str, Any]:
 
 @callback
 def async_trace_turn(outcome: Outcome, answer: dict[str, Any], stats: WindowStats) -> None:
-    """Tell the conversation trace of a turn; `answer` is what `async_told_answer` returns."""
+    """Tell the conversation trace of a turn; `answer` is what `async_told_answer` returns.
+
+    `stats` are those at the answer: a local one is not in the window yet.
+    """
     budget = {
         "history_tokens": stats.max_tokens,
         "current_tokens": stats.current_tokens,

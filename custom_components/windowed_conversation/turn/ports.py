@@ -104,8 +104,8 @@ class Question:
 class LocalAnswers(Protocol):
     """What can answer without a model."""
 
-    async def answer(self) -> tuple[Message, ...] | None:
-        """Act on the input and return what was called and said, None when nothing local understood it.
+    async def answer(self) -> Callable[[], tuple[Message, ...]] | None:
+        """Act on the input and return what tells later what was called and said; None when nothing understood it.
 
         Raises `LocalAnswerFailed` when it was understood and could not be done.
         """

@@ -4,7 +4,9 @@ A turn that fails leaves the window as it was before. Waiting for earlier turns 
 """
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 import time
 
 from ..providers.errors import DeadlineExceeded, ProviderError
@@ -44,11 +46,12 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Ways:
-    """What may answer an input, and where the answer goes."""
+    """What may answer an input, and where the answer goes; `later` is given what the answer need not wait for."""
 
     local: LocalAnswers
     model: ModelAccess
     reply: Reply
+    later: Callable[[Callable[[], None]], None] = lambda work: work()
 
 
 async def run_turn(window: Window, text: str, routing: Routing, ways: Ways, limits: Limits) -> Outcome:
@@ -61,7 +64,7 @@ async def run_turn(window: Window, text: str, routing: Routing, ways: Ways, limi
     try:
         if not text:
             raise NothingSaid("the input is blank")
-        if decision.route is Route.LOCAL and not await _answer_locally(window, text, ways.local):
+        if decision.route is Route.LOCAL and not await _answer_locally(window, text, ways):
             if routing is Routing.LOCAL_ONLY:
                 raise LocalAnswerFailed("nothing local understood it")
             decision = after_local_miss()
@@ -88,12 +91,17 @@ async def run_turn(window: Window, text: str, routing: Routing, ways: Ways, limi
     )
 
 
-async def _answer_locally(window: Window, text: str, local: LocalAnswers) -> bool:
-    answer = await local.answer()
+async def _answer_locally(window: Window, text: str, ways: Ways) -> bool:
+    question = Message.user(text, created=time.time())
+    answer = await ways.local.answer()
     if answer is None:
         return False
-    window.record((Message.user(text), *answer), tags={f"route:{Route.LOCAL}"})
+    ways.later(partial(_record, window, question, answer))
     return True
+
+
+def _record(window: Window, question: Message, answer: Callable[[], tuple[Message, ...]]) -> None:
+    window.record((question, *answer()), tags={f"route:{Route.LOCAL}"})
 
 
 async def _answer_by_model(window: Window, text: str, ways: Ways, limits: Limits, progress: Progress) -> None:

@@ -22,9 +22,12 @@ _turns_above: ContextVar[frozenset[object]] = ContextVar("turns_above", default=
 
 
 class _Slot:
-    """A window and who is at it: `turn` marks the turn that has it, `users` counts that one and those that wait."""
+    """A window and who is at it: `turn` marks the turn that has it, `users` counts that one and those that wait.
 
-    __slots__ = ("last_used", "lock", "turn", "users", "window")
+    `put_off` is still to be done before anybody else looks at the window.
+    """
+
+    __slots__ = ("last_used", "lock", "put_off", "turn", "users", "window")
 
     def __init__(self, window: Window) -> None:
         self.window = window
@@ -32,6 +35,14 @@ class _Slot:
         self.turn: object = None
         self.users = 0
         self.last_used = 0.0
+        self.put_off: list[Callable[[], None]] = []
+
+    def caught_up(self) -> Window:
+        """Return the window when all that was put off is done."""
+        put_off, self.put_off = self.put_off, []
+        for work in put_off:
+            work()
+        return self.window
 
 
 class WindowRegistry[K: Hashable = str]:
@@ -86,6 +97,7 @@ class WindowRegistry[K: Hashable = str]:
         slot.users += 1
         try:
             await self._wait(slot, None)
+            slot.caught_up()
             try:
                 yield True
             finally:
@@ -97,15 +109,27 @@ class WindowRegistry[K: Hashable = str]:
     def peek(self, key: K) -> Window | None:
         """Return the window of a key, or None; this is no use of it."""
         slot = self._slots.get(key)
-        return slot.window if slot else None
+        return slot.caught_up() if slot else None
 
     def newest_first(self) -> list[Window]:
         """Return the windows, the most recently used one first."""
-        return [slot.window for slot in reversed(self._slots.values())]
+        return [slot.caught_up() for slot in reversed(self._slots.values())]
 
     def keys_newest_first(self) -> list[K]:
         """Return the keys of the windows, the most recently used one's first."""
         return list(reversed(self._slots))
+
+    def put_off(self, key: K, work: Callable[[], None]) -> None:
+        """Have a turn's work done later: before anybody else looks at its window, or it goes, or at `catch_up`.
+
+        It is for what the turn's answer need not wait for. It may neither raise nor call the registry.
+        """
+        self._slots[key].put_off.append(work)
+
+    def catch_up(self) -> None:
+        """Do what was put off now."""
+        for slot in self._slots.values():
+            slot.caught_up()
 
     def let_go_early(self) -> int:
         """Return how many windows went because there were too many, and were still needed, in the last idle time.
@@ -118,7 +142,7 @@ class WindowRegistry[K: Hashable = str]:
         """Drop the windows that have been idle for too long; returns their number."""
         idle = [key for key, slot in self._slots.items() if self._is_idle(slot)]
         for key in idle:
-            del self._slots[key]
+            self._slots.pop(key).caught_up()
         return len(idle)
 
     def drop(self, key: K) -> bool:
@@ -128,14 +152,14 @@ class WindowRegistry[K: Hashable = str]:
             return False
         if slot.users:
             raise WindowBusy("a turn has the window")
-        del self._slots[key]
+        self._slots.pop(key).caught_up()
         return True
 
     def set_policy(self, policy: WindowPolicy) -> None:
         """Change the policy of every window, also of those that are made later; they are trimmed at once."""
         self._policy = policy
         for slot in self._slots.values():
-            slot.window.set_policy(policy)
+            slot.caught_up().set_policy(policy)
 
     def set_limits(self, *, max_windows: int | None = None, idle_seconds: float | None = None) -> None:
         """Change what is not None, at once; `inf` seconds are for ever. Raises `ValueError` unless above 0."""
@@ -161,7 +185,7 @@ class WindowRegistry[K: Hashable = str]:
             slot.turn = object()
             _turns_above.set(_turns_above.get() | {slot.turn})
             try:
-                yield slot.window
+                yield slot.caught_up()
             finally:
                 # Not reset by token: a generator may be closed in another context than it was entered in.
                 _turns_above.set(_turns_above.get() - {slot.turn})
@@ -209,7 +233,9 @@ class WindowRegistry[K: Hashable = str]:
         if surplus > 0:
             unused = (key for key, slot in self._slots.items() if not slot.users)
             for key in list(islice(unused, surplus)):
-                self._overflow.let_go(key, self._slots.pop(key).last_used, self._clock())
+                slot = self._slots.pop(key)
+                slot.caught_up()
+                self._overflow.let_go(key, slot.last_used, self._clock())
 
     def restore(self, key: K, snapshot: Snapshot, *, idle_seconds: float = 0) -> None:
         """Make the window of a key what a snapshot holds, as if its last use was so long ago.

@@ -1,0 +1,77 @@
+"""What a turn leaves to be done after its answer: nobody sees that it came later, and nothing of it is lost."""
+
+from collections.abc import Awaitable, Callable
+import logging
+
+from homeassistant.components import conversation
+from homeassistant.components.conversation import ConversationResult
+from homeassistant.core import Context, HomeAssistant
+import pytest
+
+from custom_components.windowed_conversation.bridge import local_intents
+from custom_components.windowed_conversation.turn.routing import Route
+from demo.model_server import ModelServer
+
+from .conftest import AGENT, speech
+
+type SayAtOnce = Callable[[str], Awaitable[ConversationResult]]
+
+SECRET = "the pelican is my secret word"
+COMMAND = "turn on kitchen light"
+
+
+@pytest.fixture
+def say_at_once(home: HomeAssistant) -> SayAtOnce:
+    """Say something and go on as soon as it is answered."""
+
+    async def say_at_once(text: str) -> ConversationResult:
+        return await conversation.async_converse(home, text, "mine", Context(), "en", AGENT)
+
+    return say_at_once
+
+
+async def test_turn_that_comes_at_once_knows_the_one_before(
+    entry, say_at_once: SayAtOnce, model_server: ModelServer
+) -> None:
+    await say_at_once(COMMAND)
+    await say_at_once("my name is Ada")
+
+    asked = [message["content"] for message in model_server.requests[-1].body["messages"]]
+    assert asked[1] == COMMAND
+
+
+async def test_action_that_comes_at_once_sees_the_turn(home: HomeAssistant, entry, say_at_once: SayAtOnce) -> None:
+    await say_at_once(COMMAND)
+
+    call = {"entity_id": AGENT, "conversation_id": "mine"}
+    seen = await home.services.async_call("windowed_conversation", "get_window", call, True, return_response=True)
+    assert seen["messages"][0]["content"] == COMMAND
+
+
+async def test_turn_of_the_last_moment_is_counted_when_its_account_is_unloaded(
+    home: HomeAssistant, entry, say_at_once: SayAtOnce, figure
+) -> None:
+    await say_at_once(COMMAND)
+    agent = next(iter(entry.runtime_data.agents.values()))
+
+    await home.config_entries.async_unload(entry.entry_id)
+
+    assert agent.statistics.totals.turns_local == 1
+
+
+async def test_exchange_that_cannot_be_kept_is_answered_and_logged_without_its_text(
+    entry, say_at_once: SayAtOnce, agent_of, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def messages_of(*_: object) -> None:
+        raise RuntimeError(SECRET)
+
+    monkeypatch.setattr(local_intents, "messages_of", messages_of)
+    caplog.set_level(logging.INFO)
+
+    assert "Turned on" in speech(await say_at_once(COMMAND))
+    assert agent_of(entry).statistics.totals.turns_local == 0
+    (window,) = agent_of(entry).windows.newest_first()
+    assert f"route:{Route.LOCAL}" not in window.stats().tag_distribution
+    assert agent_of(entry).statistics.totals.turns_local == 1
+    assert "A turn failed in an unexpected way: RuntimeError" in caplog.text
+    assert "pelican" not in caplog.text
