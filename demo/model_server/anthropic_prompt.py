@@ -105,6 +105,9 @@ def _parts(body: dict[str, Any]) -> Iterator[tuple[Any, object]]:
     if "thinking" in body:
         # Another thinking configuration misses the cache of the messages.
         yield {"thinking": body["thinking"]}, None
+    if "tool_choice" in body:
+        # And so does another choice of tools.
+        yield {"tool_choice": body["tool_choice"]}, None
     for message in objects(body.get("messages")):
         for block in as_blocks(message.get("content")):
             yield {str(message.get("role")): _without_mark(block)}, block.get("cache_control")

@@ -221,6 +221,16 @@ async def test_a_mark_that_moves_on_reads_what_it_wrote_before(ask):
     assert 0 < added < 100
 
 
+async def test_another_choice_of_tools_misses_the_cache_of_the_messages(ask):
+    system = [{"type": "text", "text": LONG, "cache_control": MARK}]
+    marked = user({"type": "text", "text": LONG, "cache_control": MARK})
+    await ask(marked, system=system)
+    _, whole, _ = await usage_of(ask, marked, system=system, tools=TOOLS[:1])
+    _, written, read = await usage_of(ask, marked, system=system, tool_choice={"type": "none"})
+    assert written == pytest.approx(whole / 2, rel=0.1)
+    assert read == pytest.approx(whole / 2, rel=0.1)
+
+
 async def test_a_short_prompt_is_not_cached(ask):
     assert (await usage_of(ask, user({"type": "text", "text": "hello", "cache_control": MARK})))[1:] == (0, 0)
 

@@ -13,7 +13,7 @@ from pytest_homeassistant_custom_component.common import MockConfigEntry, async_
 
 from custom_components.windowed_conversation.bridge.calibration import ModelCalibrations, async_calibrations
 from custom_components.windowed_conversation.const import CONF_PROVIDER, DOMAIN, PROVIDER_NONE
-from custom_components.windowed_conversation.providers.events import Request, Usage
+from custom_components.windowed_conversation.providers.events import Request, ToolSchema, Usage
 from custom_components.windowed_conversation.window import Message
 from custom_components.windowed_conversation.window.byte_pairs import BytePairCounter
 from custom_components.windowed_conversation.window.calibration import Calibration, estimate_request
@@ -152,6 +152,15 @@ async def test_what_a_provider_cleared_by_itself_was_sent_all_the_same(home: Hom
     calibrations.learn(REQUEST, replace(USAGE, input=USAGE.input // 2, cleared=USAGE.input - USAGE.input // 2))
 
     assert known(calibrations)["fixed"] == pytest.approx(1.5, rel=0.05)
+
+
+async def test_nothing_is_learned_where_nobody_knows_what_the_server_reads_of_the_tools(home: HomeAssistant) -> None:
+    calibrations = await async_calibrations(home, "one")
+    tools = (ToolSchema("turn_on", "Turn something on.", {"type": "object"}),)
+
+    calibrations.learn(replace(REQUEST, tools=tools, may_call=False), USAGE)
+
+    assert known(calibrations)["fixed"] == 1
 
 
 async def test_estimate_and_exact_counts_of_a_model_are_learned_apart(home: HomeAssistant) -> None:

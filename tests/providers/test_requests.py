@@ -28,10 +28,10 @@ CLOCK = ToolSchema("llm__GetDateTime", "", {"type": "object", "properties": {}})
 def sent(http_client: Any, byte_server: ByteServer):
     """Send the request and return the body that the server gets."""
 
-    async def sent(*messages: Message, tools: tuple[ToolSchema, ...] = ()) -> Any:
+    async def sent(*messages: Message, tools: tuple[ToolSchema, ...] = (), may_call: bool = True) -> Any:
         byte_server.reply(text("hello"), STOP, DONE)
         sdk = AsyncOpenAI(api_key=KEY, base_url=byte_server.url, http_client=http_client, max_retries=0)
-        await Heard().listen(ChatCompletions(sdk).stream(Request("a-model", messages, tools)))
+        await Heard().listen(ChatCompletions(sdk).stream(Request("a-model", messages, tools, may_call=may_call)))
         return byte_server.requests[-1]
 
     return sent
@@ -44,6 +44,12 @@ async def test_request_without_tools_names_none(sent) -> None:
         "stream": True,
         "stream_options": {"include_usage": True},
     }
+
+
+async def test_tools_that_may_not_be_called_are_not_sent(sent) -> None:
+    without = await sent(SYSTEM, Message.user("hello"))
+
+    assert await sent(SYSTEM, Message.user("hello"), tools=(LIGHT, CLOCK), may_call=False) == without
 
 
 async def test_system_and_history_with_tools(sent) -> None:

@@ -47,14 +47,15 @@ def turn(watch: CacheWatch, window: Window) -> Turn:
     """Take a turn and return the collapse that is known after it.
 
     `cached` are the tokens that are reported as such out of 10,000, for each request of the turn; `tools` and `at`, in
-    seconds, are the requests'.
+    seconds, are the requests', of which the last `without_calls` allow none.
     """
 
     def turn(
         *cached: int,
         at: float,
         prompt: PromptFingerprints = PROMPT,
-        tools: tuple[tuple[ToolSchema, ...], ...] = ((TOOL,),),
+        tools: tuple[ToolSchema, ...] = (TOOL,),
+        without_calls: int = 0,
         model: str = "model",
         text: str = "what is on?",
         input_tokens: int = 10_000,
@@ -63,7 +64,7 @@ def turn(watch: CacheWatch, window: Window) -> Turn:
         window.open(text)
         reported = []
         for place, tokens in enumerate(cached):
-            request = Request(model, window.messages(), tools[min(place, len(tools) - 1)])
+            request = Request(model, window.messages(), tools, may_call=place < len(cached) - without_calls)
             reported.append(Reported(request, Usage(input=input_tokens, cached=tokens, cleared=cleared), at))
         window.add(Message.assistant("The lamp."))
         window.close()
@@ -98,9 +99,9 @@ def test_cache_that_forgets_is_a_collapse_that_nothing_explains(turn: Turn) -> N
     [
         ({"prompt": OTHER_INSTRUCTIONS}, (Part.INSTRUCTIONS,)),
         ({"prompt": OTHER_ENTITIES}, (Part.ENTITIES,)),
-        ({"tools": ((OTHER_TOOL,),)}, (Part.TOOLS,)),
-        ({"tools": ((TOOL, OTHER_TOOL),)}, (Part.TOOLS,)),
-        ({"tools": ((OTHER_TOOL,),), "prompt": OTHER_ENTITIES}, (Part.TOOLS, Part.ENTITIES)),
+        ({"tools": (OTHER_TOOL,)}, (Part.TOOLS,)),
+        ({"tools": (TOOL, OTHER_TOOL)}, (Part.TOOLS,)),
+        ({"tools": (OTHER_TOOL,), "prompt": OTHER_ENTITIES}, (Part.TOOLS, Part.ENTITIES)),
     ],
 )
 def test_collapse_says_what_had_changed(turn: Turn, changes: dict, changed: tuple[Part, ...]) -> None:
@@ -198,7 +199,7 @@ def test_history_is_expected_too(turn: Turn, window: Window) -> None:
 def test_tools_that_were_added_are_not_expected(turn: Turn) -> None:
     turn(4000, at=0)
 
-    collapse = turn(0, at=60, tools=((TOOL, replace(TOOL, name="turn_off", description=SYSTEM)),))
+    collapse = turn(0, at=60, tools=(TOOL, replace(TOOL, name="turn_off", description=SYSTEM)))
 
     assert collapse is not None
     assert collapse.expected == pytest.approx(5000, rel=0.02)
@@ -243,8 +244,8 @@ def test_question_that_was_taken_back_is_not_expected(watch: CacheWatch, turn: T
     assert turn(9900, at=60) is None
 
 
-def test_last_request_without_tools_is_left_out(turn: Turn) -> None:
-    assert turn(9900, 9900, 0, at=0, tools=((TOOL,), (TOOL,), ())) is None
+def test_last_request_in_which_no_call_may_be_made_is_left_out(turn: Turn) -> None:
+    assert turn(9900, 9900, 0, at=0, without_calls=1) is None
     assert turn(9900, at=60) is None
 
 

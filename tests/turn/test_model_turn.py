@@ -1,6 +1,7 @@
 """The model's part of a turn: the tool loop and its limits, and what is said when."""
 
 import asyncio
+from dataclasses import replace
 import json
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 
 from custom_components.windowed_conversation.providers.errors import BadStream, Unavailable
 from custom_components.windowed_conversation.providers.events import Usage
+from custom_components.windowed_conversation.providers.openai_clients import openai_chat
 from custom_components.windowed_conversation.turn.errors import EmptyAnswer, RepeatedToolCall
 from custom_components.windowed_conversation.turn.ports import Question
 from custom_components.windowed_conversation.window import Role, Window
@@ -200,13 +202,41 @@ async def test_same_call_three_times_in_one_answer_counts_once(
     assert outcome.spoken == "It is on."
 
 
-async def test_last_request_offers_no_tools(take: Take, model_server: ModelServer) -> None:
+async def test_last_request_offers_no_tools_to_a_compatible_server(take: Take, model_server: ModelServer) -> None:
     model_server.fault("same_call")
 
     outcome = await take("my name is Ada", tool_iterations=2)
 
     assert ["tools" in request.body for request in model_server.requests] == [True, True, False]
     assert outcome.spoken == "Nice to meet you, Ada."
+
+
+async def test_last_request_begins_to_openai_with_the_bytes_of_the_one_before_it(
+    take: Take, question: Question, http_client: Any, model_server: ModelServer
+) -> None:
+    model_server.fault("same_call")
+    provider = openai_chat("made-up", http_client, model_server.url)
+
+    outcome = await take(
+        "my name is Ada", asked=replace(question, model=replace(question.model, provider=provider)), tool_iterations=2
+    )
+
+    *_, before, last = [request.body for request in model_server.requests]
+    assert json.dumps(last["tools"]) == json.dumps(before["tools"])
+    assert json.dumps(last["messages"]).startswith(json.dumps(before["messages"]).removesuffix("]"))
+    assert last["tool_choice"] == "none"
+    assert outcome.spoken == "Nice to meet you, Ada."
+
+
+async def test_model_without_tools_that_calls_one_is_stopped(
+    take: Take, byte_question: Question, byte_server: ByteServer, home: Home
+) -> None:
+    byte_server.reply(calls({"name": "one"}))
+
+    outcome = await take("hello", asked=replace(byte_question, tools=()))
+
+    assert isinstance(outcome.error, RepeatedToolCall)
+    assert home.ran == []
 
 
 async def test_model_that_calls_a_tool_it_was_not_offered_is_stopped(

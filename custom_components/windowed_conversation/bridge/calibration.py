@@ -84,7 +84,12 @@ class ModelCalibrations:
 
     @callback
     def learn(self, request: Request, usage: Usage, exact: BytePairCounter | None = None) -> None:
-        """Learn from what a provider reports of a request, see `OnUsage`, against what `exact` or the estimate says."""
+        """Learn from what a provider reports of a request, see `OnUsage`, against what `exact` or the estimate says.
+
+        Nothing where no call may be made: nobody knows what the server then reads of the tools.
+        """
+        if request.tools and not request.may_call:
+            return
         schemas = (tool_text(tool.name, tool.description, tool.parameters) for tool in request.tools)
         key = _key(request.model, exact)
         self._calibrators[key] = calibrator = self._calibrators.pop(key, None) or Calibrator()

@@ -75,6 +75,10 @@ def _encoded(request: Request) -> tuple[dict[str, Any], dict[str, Block]]:
 
     What is marked: the tools and the system prompt, for every conversation of the agent; the history, as the results in
     the newest exchange are shortened when it ends; and the newest block, for the next request of the same turn.
+
+    Another `tool_choice` than before is another prefix from the messages on, the tools and the system prompt before it
+    are still found: https://platform.claude.com/docs/en/build-with-claude/prompt-caching#what-invalidates-the-cache
+    So where the tools may not be called this once, messages are not marked: nobody would read what that writes.
     """
     conversation = encode_messages(request.messages, request.model, images=request.profile.images)
     system, tools = _encode_system(request.messages), _encode_tools(request)
@@ -89,17 +93,14 @@ def _encoded(request: Request) -> tuple[dict[str, Any], dict[str, Block]]:
         body["system"] = system
     if tools:
         body["tools"] = tools
-        if not request.tools:
+        if not (request.may_call and request.tools):
             body["tool_choice"] = {"type": "none"}
     if request.temperature is not None and request.profile.sampling and "thinking" not in body:
         # newer versions of the SDK have no parameter for it
         body["extra_body"] = {"temperature": min(request.temperature, _MOST_TEMPERATURE)}
-    ends = {
-        "tools": tools[-1] if tools else None,
-        "system": system[-1] if system else None,
-        "history": conversation.history_end,
-        "newest": conversation.end(),
-    }
+    ends = {"tools": tools[-1] if tools else None, "system": system[-1] if system else None}
+    if request.may_call or not request.tools:
+        ends |= {"history": conversation.history_end, "newest": conversation.end()}
     return body, {name: block for name, block in ends.items() if block is not None}
 
 

@@ -28,7 +28,9 @@ class Request:
     `profile` says what the model accepts; what it does not accept is not sent. `cache_key` is the same for requests
     that begin alike. `reply_tokens` are the most that the model may write, reasoning included; `effort` is how much
     it is to think and `temperature` how freely it is to choose, each the provider's own default where None.
-    `compaction`: whether the provider may shorten old turns by itself.
+    `compaction`: whether the provider may shorten old turns by itself. `may_call`: whether the model may call the
+    tools; where it may not they are sent all the same, so that the request begins like those before it, unless it is
+    unknown whether the server can be told.
     """
 
     model: str
@@ -40,6 +42,7 @@ class Request:
     effort: Effort | None = None
     temperature: float | None = None
     compaction: bool = False
+    may_call: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,8 @@ from google.genai.types import (
     Blob,
     Content,
     FunctionCall,
+    FunctionCallingConfig,
+    FunctionCallingConfigMode,
     FunctionDeclaration,
     FunctionResponse,
     GenerateContentConfig,
@@ -23,6 +25,7 @@ from google.genai.types import (
     ThinkingConfig,
     ThinkingLevel,
     Tool,
+    ToolConfig,
 )
 
 from ..window import Attachment, Message, Role, ToolCall
@@ -50,6 +53,8 @@ _LEVELS = {
 # In tokens, what Google itself takes these words for: https://ai.google.dev/gemini-api/docs/openai#thinking
 _BUDGETS = {Effort.NONE: 0, Effort.LOW: 1024, Effort.MEDIUM: 8192, Effort.HIGH: 24576}
 
+_NO_CALLS = ToolConfig(function_calling_config=FunctionCallingConfig(mode=FunctionCallingConfigMode.NONE))
+
 # Of the newest SDK only: it would ask again by itself where an answer breaks off.
 _CONTINUATION = "automatic_continuation"
 _ONE_REQUEST: dict[str, Any] = {_CONTINUATION: False} if _CONTINUATION in GenerateContentConfig.model_fields else {}
@@ -73,6 +78,7 @@ def encode_config(request: Request, http_options: HttpOptions | None = None) -> 
     return GenerateContentConfig(
         system_instruction=encode_system(request.messages),
         http_options=http_options,
+        tool_config=_NO_CALLS if request.tools and not request.may_call else None,
         automatic_function_calling=AutomaticFunctionCallingConfig(disable=True),
         max_output_tokens=_reply_tokens(request),
         temperature=request.temperature if profile.sampling else None,

@@ -18,7 +18,7 @@ from ..window import Attachment, Message, Role, ToolCall
 from .events import Request, ToolSchema
 from .names import sent_name, within
 from .openai_requests import data_url, effort, file_name, is_image, temperature
-from .openai_tools import sent_parameters, written_arguments
+from .openai_tools import sent_parameters, tool_choice, written_arguments
 
 # A longer one, of another provider, is refused: https://github.com/vercel/ai/issues/5171
 _CALL_ID_LENGTH = 40
@@ -44,7 +44,7 @@ def encode_request(request: Request, dialect: Dialect, caching: Mapping[str, Any
     return {
         "model": request.model,
         "messages": encode_messages(messages),
-        **({"tools": encode_tools(request.tools)} if request.tools else {}),
+        **_encode_offer(request, dialect),
         **{name: value for name, value in asked.items() if value is not None},
         **caching,
         "stream": True,
@@ -70,6 +70,13 @@ def encode_tools(tools: Iterable[ToolSchema]) -> list[ChatCompletionFunctionTool
         }
         for tool in tools
     ]
+
+
+def _encode_offer(request: Request, dialect: Dialect) -> dict[str, Any]:
+    """Return the tools, and that they may not be called where that is so: some compatible servers do not listen."""
+    if not request.tools or not (request.may_call or dialect is Dialect.OPENAI):
+        return {}
+    return {"tools": encode_tools(request.tools), **tool_choice(request)}
 
 
 def _asked_of_openai(request: Request) -> dict[str, Any]:

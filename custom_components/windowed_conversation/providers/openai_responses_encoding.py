@@ -22,7 +22,7 @@ from .events import Request, ToolSchema
 from .names import sent_name, within
 from .openai_compaction import compacted_items
 from .openai_requests import data_url, effort, file_name, is_image, temperature
-from .openai_tools import sent_parameters, written_arguments
+from .openai_tools import sent_parameters, tool_choice, written_arguments
 from .profile import ReasoningStyle
 
 # A longer one is refused, of whoever it is: https://github.com/openai/codex/issues/14355
@@ -40,6 +40,7 @@ def encode_request(request: Request, provider: str, caching: Mapping[str, Any]) 
         **encode_prompt(request, provider),
         **({"include": ["reasoning.encrypted_content"]} if reasons else {}),
         **{name: value for name, value in asked.items() if value is not None},
+        **tool_choice(request),
         **caching,
         "store": False,
         "stream": True,

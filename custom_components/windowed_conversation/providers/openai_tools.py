@@ -7,7 +7,7 @@ from uuid import uuid4
 
 from ..window import Message
 from .characters import whole_json
-from .events import ToolSchema
+from .events import Request, ToolSchema
 
 # Refused at the top of a tool's parameters.
 _NOT_AT_THE_TOP = frozenset({"oneOf", "anyOf", "allOf", "enum", "not"})
@@ -16,6 +16,11 @@ _NOT_AT_THE_TOP = frozenset({"oneOf", "anyOf", "allOf", "enum", "not"})
 def sent_parameters(tool: ToolSchema) -> dict[str, Any]:
     """Return the schema of a tool's parameters without what the formats refuse in it."""
     return {key: value for key, value in tool.parameters.items() if key not in _NOT_AT_THE_TOP}
+
+
+def tool_choice(request: Request) -> dict[str, Any]:
+    """Return the parameter by which tools that are sent may not be called; empty where they may."""
+    return {} if request.may_call or not request.tools else {"tool_choice": "none"}
 
 
 def written_arguments(arguments: Mapping[str, Any]) -> str:

@@ -173,13 +173,12 @@ class CacheWatch:
     ) -> None:
         """Take in the requests of a turn that ended.
 
-        One without tools among others with them is left out: that is how a turn ends which calls tools without end.
+        One in which no call may be made is left out: to some providers it begins differently, and no other follows it.
         """
-        offers_tools = bool(reported and reported[0].request.tools)
         uses = [
             self._use(window, SentRequest.of(each, prompt, counter), each.usage)
             for each in reported
-            if bool(each.request.tools) is offers_tools
+            if each.request.may_call
         ]
         collapses = [use for use in uses if use is not None and use.collapsed]
         if collapses:

@@ -27,7 +27,6 @@ from ..providers.events import (
     Request,
     TextDelta,
     ToolCallDone,
-    ToolSchema,
     Usage,
 )
 from ..window import Message, Native, Role, ToolCall, Window
@@ -96,8 +95,7 @@ async def ask_model(window: Window, question: Question, limits: Limits, reply: R
     model = question.model
     seen: Counter[str] = Counter()
     for iteration in count():
-        tools = question.tools if iteration < limits.tool_iterations else ()
-        request = _request(window, question, tools, progress)
+        request = _request(window, question, progress, may_call=iteration < limits.tool_iterations)
         answer = _Answer(request, question, progress)
         progress.requests += 1
         try:
@@ -112,9 +110,9 @@ async def ask_model(window: Window, question: Question, limits: Limits, reply: R
         _stop_repetition(seen, answer.calls)
 
 
-def _request(window: Window, question: Question, tools: tuple[ToolSchema, ...], progress: Progress) -> Request:
+def _request(window: Window, question: Question, progress: Progress, *, may_call: bool) -> Request:
     messages = _fitting(window, question) if progress.failures else _trimmed(window, question, progress)
-    return question.request(messages, tools)
+    return question.request(messages, question.tools, may_call=may_call)
 
 
 def _trimmed(window: Window, question: Question, progress: Progress) -> tuple[Message, ...]:
@@ -221,8 +219,8 @@ class _Answer:
         return delta
 
     def _on_call(self, call: ToolCall) -> None:
-        if not self._request.tools:
-            raise RepeatedToolCall("a tool call where no tool was offered")
+        if not (self._request.tools and self._request.may_call):
+            raise RepeatedToolCall("a tool call where none was allowed")
         self.calls.append(call)
         self._progress.tool_calls += 1
 

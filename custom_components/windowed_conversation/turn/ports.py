@@ -86,13 +86,16 @@ class Question:
     left_out: frozenset[str] = frozenset()
     others: tuple[Model | OtherAgent, ...] = ()
 
-    def request(self, messages: tuple[Message, ...], tools: tuple[ToolSchema, ...]) -> Request:
-        """Return the request of these messages; all requests of a conversation begin alike."""
+    def request(
+        self, messages: tuple[Message, ...], tools: tuple[ToolSchema, ...], *, may_call: bool = True
+    ) -> Request:
+        """Return the request of these messages, see `Request`; all requests of a conversation begin alike."""
         model = self.model
         return Request(
             model.name,
             messages,
             tools,
+            may_call=may_call,
             profile=model.profile,
             cache_key=model.agent,
             effort=model.effort,

@@ -186,7 +186,7 @@ def test_request_without_tools_names_none() -> None:
     assert not {"tools", "tool_choice"} & body().keys()
 
 
-def test_last_request_without_tools_declares_those_of_the_history_and_forbids_them() -> None:
+def test_request_without_tools_declares_those_of_the_history_and_forbids_them() -> None:
     calls = (ToolCall("toolu_1", "b", {"x": 1}), ToolCall("toolu_2", "a", {}), ToolCall("toolu_3", "b", {}))
     results = tuple(Message.tool(call.id, call.name, "{}") for call in calls)
     sent = body(SYSTEM, HELLO, Message.assistant(tool_calls=calls), *results, tools=())
@@ -235,6 +235,19 @@ def test_tool_loop_is_marked_at_its_newest_result() -> None:
         "Hello!",
         "toolu_2",
     ]
+
+
+def test_request_in_which_no_call_may_be_made_is_marked_before_its_messages() -> None:
+    asked = request(*loop(None), tools=(CLOCK, LIGHT), profile=ADAPTIVE, may_call=False)
+
+    assert marked(encode_request(asked)) == [LIGHT.name, SYSTEM.content]
+    assert asked_caching(asked)["breakpoints"] == ["tools", "system"]
+
+
+def test_agent_without_tools_is_marked_in_its_history_whatever_may_be_called() -> None:
+    allowed = request(*loop(None), tools=(), profile=ADAPTIVE)
+
+    assert encode_request(replace(allowed, may_call=False)) == encode_request(allowed)
 
 
 def test_question_in_one_message_with_results_is_marked_at_both() -> None:

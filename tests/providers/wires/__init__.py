@@ -4,6 +4,8 @@ What every format owes the turn is tested over all of them with the same parts o
 its own for something, its module has a function of its own for it.
 """
 
+from custom_components.windowed_conversation.providers.openai_chat_encoding import Dialect
+
 from .anthropic import AnthropicWire
 from .chat import ChatWire
 from .gemini import GeminiWire
@@ -15,3 +17,5 @@ WIRES: tuple[Wire, ...] = (AnthropicWire(), ChatWire(), GeminiWire(), ResponsesW
 THINKING_WIRES: tuple[Wire, ...] = (AnthropicWire(), GeminiWire(), ResponsesWire())
 # Those whose servers write calls in fragments, and a comment where they have nothing to say.
 FRAGMENTING_WIRES: tuple[Wire, ...] = (AnthropicWire(), ChatWire(), ResponsesWire())
+# Those whose servers can be told that the tools in a request may not be called.
+FORBIDDING_WIRES: tuple[Wire, ...] = (AnthropicWire(), ChatWire(Dialect.OPENAI), GeminiWire(), ResponsesWire())

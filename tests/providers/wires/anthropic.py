@@ -109,6 +109,7 @@ class AnthropicWire:
 
     name = "anthropic"
     clients = (SDK_CLIENT,)
+    no_calls: Mapping[str, Any] = {"tool_choice": {"type": "none"}}
 
     def connect(self, address: str, http_client: Any, *, timeout: float = 10.0) -> Provider:
         provider = anthropic_messages(address, KEY, http_client)

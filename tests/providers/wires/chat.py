@@ -66,6 +66,7 @@ class ChatWire:
 
     name = "chat"
     clients = CLIENTS
+    no_calls: Mapping[str, Any] = {"tool_choice": "none"}
 
     def __init__(self, dialect: Dialect = Dialect.COMPATIBLE) -> None:
         self._dialect = dialect

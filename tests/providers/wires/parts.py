@@ -64,10 +64,14 @@ class End(StrEnum):
 
 
 class Wire(Protocol):
-    """A format's bytes, and the provider that reads them; `clients` are the HTTP packages that its SDK runs on."""
+    """A format's bytes, and the provider that reads them; `clients` are the HTTP packages that its SDK runs on.
+
+    `no_calls` is what a request says where the tools that it offers may not be called.
+    """
 
     name: str
     clients: tuple[str, ...]
+    no_calls: Mapping[str, Any]
 
     def connect(self, address: str, http_client: Any, *, timeout: float = 10.0) -> Provider:
         """Return the provider for a server at an address without a path; `timeout` is in seconds."""

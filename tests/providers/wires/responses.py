@@ -122,6 +122,7 @@ class ResponsesWire:
 
     name = "responses"
     clients = CLIENTS
+    no_calls: Mapping[str, Any] = {"tool_choice": "none"}
 
     def connect(self, address: str, http_client: Any, *, timeout: float = 10.0) -> Responses:
         """See `Wire.connect`."""
