@@ -93,6 +93,17 @@ async def test_hand_over_is_told_by_event_trace_and_sensor(
         assert {key: told[key] for key in expected} == expected
 
 
+async def test_model_that_is_gone_is_told_although_the_next_one_answered(
+    home: HomeAssistant, ours: MockConfigEntry, say: Say, model_server: ModelServer
+) -> None:
+    model_server.fault("404", 1)
+
+    assert "Ada" in speech(await say("my name is Ada"))
+
+    shown = home.states.get("sensor.ada_last_route").attributes
+    assert (shown["reason"], shown["failures"]) == ("model_not_found", [{"agent": AGENT, "error": "ModelNotFound"}])
+
+
 async def test_all_who_failed_are_told_when_nobody_answered(
     home: HomeAssistant, ours: MockConfigEntry, say: Say, model_server: ModelServer
 ) -> None:

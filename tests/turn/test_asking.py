@@ -59,6 +59,7 @@ def chain(question: Question, second: Model) -> Question:
 
 HANDS_OVER = {
     "401": Reason.AUTH_ERROR,
+    "404": Reason.MODEL_NOT_FOUND,
     "429": Reason.RATE_LIMITED,
     "quota": Reason.QUOTA_ERROR,
     "500": Reason.UNAVAILABLE,

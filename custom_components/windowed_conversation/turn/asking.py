@@ -12,6 +12,7 @@ from ..providers.errors import (
     BadStream,
     ContextOverflow,
     DeadlineExceeded,
+    ModelNotFound,
     ProviderError,
     QuotaError,
     RateLimited,
@@ -24,7 +25,16 @@ from .model_turn import Failure, Progress, ask_model
 from .ports import Model, OtherAgent, Question, Reply, Spoken
 
 # What another model may do better. A refusal or a wrong parameter would only be repeated elsewhere.
-_HANDS_OVER = (AuthError, BadStream, ContextOverflow, DeadlineExceeded, QuotaError, RateLimited, Unavailable)
+_HANDS_OVER = (
+    AuthError,
+    BadStream,
+    ContextOverflow,
+    DeadlineExceeded,
+    ModelNotFound,
+    QuotaError,
+    RateLimited,
+    Unavailable,
+)
 
 # How much of a request that was too long for its model is sent at most when the provider does not say what it reads.
 _SHARE_AFTER_OVERFLOW = 0.7

@@ -8,6 +8,7 @@ from ..providers.errors import (
     BadStream,
     ContextOverflow,
     DeadlineExceeded,
+    ModelNotFound,
     ProviderError,
     QuotaError,
     RateLimited,
@@ -53,6 +54,7 @@ class Reason(StrEnum):
     QUOTA_ERROR = "quota_error"
     RATE_LIMITED = "rate_limited"
     CONTEXT_OVERFLOW = "context_overflow"
+    MODEL_NOT_FOUND = "model_not_found"
     UNAVAILABLE = "unavailable"
     DEADLINE_EXCEEDED = "deadline_exceeded"
     BAD_STREAM = "bad_stream"
@@ -94,6 +96,7 @@ _FAILURES: dict[type[ProviderError], Reason] = {
     QuotaError: Reason.QUOTA_ERROR,
     RateLimited: Reason.RATE_LIMITED,
     ContextOverflow: Reason.CONTEXT_OVERFLOW,
+    ModelNotFound: Reason.MODEL_NOT_FOUND,
     DeadlineExceeded: Reason.DEADLINE_EXCEEDED,
     BadStream: Reason.BAD_STREAM,
 }
