@@ -27,6 +27,7 @@ from custom_components.windowed_conversation.const import (
     CONF_SCOPE,
     CONF_TOOL_RESULTS,
     DOMAIN,
+    EFFORTS,
     SUBENTRY_CONVERSATION,
     Compaction,
     Counting,
@@ -34,7 +35,6 @@ from custom_components.windowed_conversation.const import (
 )
 from custom_components.windowed_conversation.health import Report
 from custom_components.windowed_conversation.providers.errors import RateLimited
-from custom_components.windowed_conversation.providers.profile import Effort
 from custom_components.windowed_conversation.sensor import _SENSORS, _TOTAL_COST, _TOTALS, _TURN_COST
 from custom_components.windowed_conversation.services import (
     _CODEC_ERRORS,
@@ -313,7 +313,7 @@ def test_every_choice_has_its_text() -> None:
     assert TEXTS["selector"][CONF_SCOPE]["options"].keys() == set(Scope)
     assert TEXTS["selector"][CONF_COMPACTION]["options"].keys() == set(Compaction)
     assert TEXTS["selector"][CONF_COUNTING]["options"].keys() == set(Counting)
-    assert TEXTS["selector"][CONF_EFFORT]["options"].keys() == set(Effort)
+    assert TEXTS["selector"][CONF_EFFORT]["options"].keys() == set(EFFORTS)
     assert TEXTS["selector"][CONF_PERSISTENCE]["options"].keys() == set(Persistence)
     assert TEXTS["selector"][CONF_ROUTING]["options"].keys() == set(Routing)
     assert TEXTS["selector"][ATTR_CONTENT]["options"].keys() == set(WindowContent)

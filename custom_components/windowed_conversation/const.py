@@ -2,6 +2,7 @@
 
 from enum import StrEnum
 
+from .providers.profile import Effort
 from .turn.deadlines import Limits
 from .turn.routing import Routing
 from .turn.scope import Scope
@@ -92,6 +93,9 @@ DEFAULT_PERSISTENCE = Persistence.OWN
 DEFAULT_REPLY_TOKENS = 1000
 
 DEFAULT_FORMAT = OpenAIFormat.RESPONSES
+
+# What can be asked for; MINIMAL is only what some models take in the place of NONE.
+EFFORTS = tuple(effort for effort in Effort if effort is not Effort.MINIMAL)
 
 # The addresses that the account forms suggest; a gateway's goes there too.
 OPENAI_URL = "https://api.openai.com/v1"

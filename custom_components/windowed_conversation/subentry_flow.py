@@ -57,6 +57,7 @@ from .const import (
     DEFAULT_ROUTING,
     DEFAULT_SCOPE,
     DOMAIN,
+    EFFORTS,
     PROVIDER_AZURE,
     PROVIDER_NONE,
     Compaction,
@@ -65,7 +66,6 @@ from .const import (
 from .options_flow import number_selector, window_size_selector
 from .providers.errors import ProviderError
 from .providers.events import ListedModel
-from .providers.profile import Effort
 from .providers.profiles import Vendor
 from .turn.routing import Routing
 from .turn.scope import Scope
@@ -206,7 +206,7 @@ class AgentFlow(ConfigSubentryFlow):
         if vendor_of(self._get_entry().data) is not None:
             # buttons could not be left empty again
             efforts = SelectSelectorConfig(
-                options=list(Effort), translation_key=CONF_EFFORT, mode=SelectSelectorMode.DROPDOWN
+                options=list(EFFORTS), translation_key=CONF_EFFORT, mode=SelectSelectorMode.DROPDOWN
             )
             fields[probatio.Optional(CONF_EFFORT)] = SelectSelector(efforts)
         temperature = NumberSelectorConfig(min=0, max=2, step=0.1, mode=NumberSelectorMode.BOX)

@@ -11,6 +11,7 @@ import pytest
 from custom_components.windowed_conversation.providers.events import Request, ToolSchema
 from custom_components.windowed_conversation.providers.gemini_encoding import NO_SIGNATURE, encode_name
 from custom_components.windowed_conversation.providers.profile import Effort, Profile, ReasoningStyle
+from custom_components.windowed_conversation.providers.profiles import Vendor, profile_of
 from custom_components.windowed_conversation.window import Attachment, Message, Native, ToolCall
 
 from .byte_server import ByteServer
@@ -323,6 +324,7 @@ async def test_only_what_the_model_accepts_is_sent(fields: Any, config: Any, sen
     ("style", "effort", "reply_tokens", "thinking"),
     [
         (ReasoningStyle.LEVEL, Effort.NONE, None, {"thinking_level": "LOW"}),
+        (ReasoningStyle.LEVEL, Effort.MINIMAL, None, {"include_thoughts": True, "thinking_level": "MINIMAL"}),
         (ReasoningStyle.LEVEL, Effort.LOW, None, {"include_thoughts": True, "thinking_level": "LOW"}),
         (ReasoningStyle.LEVEL, Effort.MEDIUM, None, {"include_thoughts": True, "thinking_level": "MEDIUM"}),
         (ReasoningStyle.LEVEL, Effort.HIGH, 100, {"include_thoughts": True, "thinking_level": "HIGH"}),
@@ -336,6 +338,21 @@ async def test_effort_is_a_level_or_a_budget(
     style: ReasoningStyle, effort: Effort, reply_tokens: int | None, thinking: Any, send: Send
 ) -> None:
     body = await send(Message.user("x"), profile=Profile(reasoning=style), effort=effort, reply_tokens=reply_tokens)
+
+    assert body["generationConfig"]["thinkingConfig"] == thinking
+
+
+@pytest.mark.parametrize(
+    ("model", "thinking"),
+    [
+        ("gemini-2.5-flash", {"thinking_budget": 0}),
+        ("gemini-2.5-pro", {"thinking_budget": 128}),
+        ("gemini-3.1-flash-lite", {"thinking_level": "MINIMAL"}),
+        ("gemini-3.1-pro", {"thinking_level": "LOW"}),
+    ],
+)
+async def test_no_effort_is_the_least_that_the_model_takes(model: str, thinking: Any, send: Send) -> None:
+    body = await send(Message.user("x"), profile=profile_of(Vendor.GOOGLE, model), effort=Effort.NONE)
 
     assert body["generationConfig"]["thinkingConfig"] == thinking
 

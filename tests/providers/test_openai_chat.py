@@ -19,6 +19,7 @@ from custom_components.windowed_conversation.providers.profile import (
     Profile,
     ReasoningStyle,
 )
+from custom_components.windowed_conversation.providers.profiles import Vendor, profile_of
 from custom_components.windowed_conversation.window import Attachment, Message, Native, ToolCall
 
 from .byte_server import ByteServer
@@ -73,6 +74,16 @@ async def test_openai_is_asked_in_its_own_words(sent: Send) -> None:
         "prompt_cache_key": "agent-1",
         "prompt_cache_retention": "24h",
     }
+
+
+@pytest.mark.parametrize(
+    ("model", "effort"), [("o3", "low"), ("gpt-5-mini", "minimal"), ("gpt-5.1", "none"), ("gpt-5-pro", "high")]
+)
+async def test_openai_is_asked_for_the_least_effort_that_its_model_takes(model: str, effort: str, sent: Send) -> None:
+    profile = profile_of(Vendor.OPENAI, model)
+    body = await sent(Dialect.OPENAI, Message.user("hello"), profile=profile, effort=Effort.NONE)
+
+    assert body["reasoning_effort"] == effort
 
 
 async def test_openai_is_not_asked_for_what_its_model_does_not_take(sent: Send) -> None:

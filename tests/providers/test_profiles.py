@@ -6,7 +6,14 @@ import pytest
 
 from custom_components.windowed_conversation.providers.events import Usage
 from custom_components.windowed_conversation.providers.prices import context_tokens_of, cost_of
-from custom_components.windowed_conversation.providers.profile import UNKNOWN_MODEL, Caching, ReasoningStyle
+from custom_components.windowed_conversation.providers.profile import (
+    UNKNOWN_MODEL,
+    Caching,
+    Effort,
+    Profile,
+    ReasoningStyle,
+    taken_effort,
+)
 from custom_components.windowed_conversation.providers.profiles import Vendor, profile_of
 
 
@@ -32,6 +39,65 @@ from custom_components.windowed_conversation.providers.profiles import Vendor, p
 )
 def test_models_are_told_to_think_in_the_way_of_their_family(vendor: Vendor, model: str, style: ReasoningStyle) -> None:
     assert profile_of(vendor, model).reasoning is style
+
+
+@pytest.mark.parametrize(
+    ("vendor", "model", "least"),
+    [
+        (Vendor.OPENAI, "o3", Effort.LOW),
+        (Vendor.OPENAI, "o4-mini", Effort.LOW),
+        (Vendor.OPENAI, "gpt-5", Effort.MINIMAL),
+        (Vendor.OPENAI, "gpt-5-mini-2025-08-07", Effort.MINIMAL),
+        (Vendor.OPENAI, "gpt-5-pro", Effort.HIGH),
+        (Vendor.OPENAI, "gpt-5.1", Effort.NONE),
+        (Vendor.OPENAI, "gpt-5.2-pro", Effort.MEDIUM),
+        (Vendor.OPENAI, "gpt-5.4-mini", Effort.NONE),
+        (Vendor.OPENAI, "gpt-5.5-pro-2026-04-23", Effort.MEDIUM),
+        (Vendor.OPENAI, "gpt-5.6-luna", Effort.NONE),
+        (Vendor.OPENAI, "gpt-6-astra", Effort.LOW),
+        (Vendor.OPENAI, "gpt-6-luna", Effort.NONE),
+        (Vendor.OPENAI, "gpt-6.1-terra", Effort.NONE),
+        (Vendor.AZURE, "gpt-5-nano", Effort.MINIMAL),
+        (Vendor.ANTHROPIC, "claude-haiku-4-5", Effort.NONE),
+        (Vendor.ANTHROPIC, "claude-opus-5", Effort.NONE),
+        (Vendor.GOOGLE, "gemini-2.5-flash", Effort.NONE),
+        (Vendor.GOOGLE, "models/gemini-2.5-pro", Effort.MINIMAL),
+        (Vendor.GOOGLE, "gemini-3-flash-preview", Effort.MINIMAL),
+        (Vendor.GOOGLE, "gemini-3-pro-preview", Effort.LOW),
+        (Vendor.GOOGLE, "gemini-3.1-flash-lite", Effort.MINIMAL),
+        (Vendor.GOOGLE, "gemini-3.5-flash-lite", Effort.MINIMAL),
+        (Vendor.GOOGLE, "gemini-3.6-flash", Effort.MINIMAL),
+        (Vendor.GOOGLE, "gemini-3.6-flash-lite", Effort.LOW),
+        (Vendor.GOOGLE, "gemini-3.10-flash", Effort.LOW),
+        (Vendor.GOOGLE, "gemini-4-flash", Effort.LOW),
+        (Vendor.GOOGLE, "gemini-flash-latest", Effort.LOW),
+    ],
+)
+def test_no_effort_is_the_least_that_the_family_takes(vendor: Vendor, model: str, least: Effort) -> None:
+    assert taken_effort(profile_of(vendor, model), Effort.NONE) is least
+
+
+@pytest.mark.parametrize(
+    ("taken", "asked", "sent"),
+    [
+        ((Effort.LOW, Effort.HIGH), Effort.NONE, Effort.LOW),
+        ((Effort.LOW, Effort.HIGH), Effort.LOW, Effort.LOW),
+        ((Effort.LOW, Effort.HIGH), Effort.MEDIUM, Effort.LOW),
+        ((Effort.LOW, Effort.HIGH), Effort.HIGH, Effort.HIGH),
+        ((Effort.NONE, Effort.LOW), Effort.MINIMAL, Effort.NONE),
+        ((Effort.HIGH,), Effort.MEDIUM, Effort.HIGH),
+        ((Effort.LOW,), None, None),
+    ],
+)
+def test_effort_that_a_model_does_not_take_is_the_next_cheaper_one(
+    taken: tuple[Effort, ...], asked: Effort | None, sent: Effort | None
+) -> None:
+    assert taken_effort(Profile(efforts=taken), asked) is sent
+
+
+@pytest.mark.parametrize("effort", Effort)
+def test_effort_is_what_was_asked_for_where_nobody_knows_the_model(effort: Effort) -> None:
+    assert taken_effort(UNKNOWN_MODEL, effort) is effort
 
 
 @pytest.mark.parametrize(

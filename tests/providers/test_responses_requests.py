@@ -21,6 +21,7 @@ from custom_components.windowed_conversation.providers.profile import (
     Profile,
     ReasoningStyle,
 )
+from custom_components.windowed_conversation.providers.profiles import Vendor, profile_of
 from custom_components.windowed_conversation.window import Attachment, Message, Native, ToolCall
 
 from .byte_server import ByteServer
@@ -131,6 +132,25 @@ async def test_request_to_a_model_that_reasons(sent: Send) -> None:
         "prompt_cache_key": "agent-1",
         "prompt_cache_options": {"mode": "implicit", "ttl": "30m"},
     }
+
+
+@pytest.mark.parametrize(
+    ("model", "effort"), [("o4-mini", "low"), ("gpt-5-mini", "minimal"), ("gpt-5.5", "none"), ("gpt-6-astra", "low")]
+)
+async def test_model_is_asked_for_the_least_effort_that_it_takes(model: str, effort: str, sent: Send) -> None:
+    profile = profile_of(Vendor.OPENAI, model)
+    body = await sent(Request(model, (Message.user("hello"),), profile=profile, effort=Effort.NONE))
+
+    assert body["reasoning"] == {"effort": effort}
+
+
+@pytest.mark.parametrize(("effort", "asks"), [(Effort.MINIMAL, False), (Effort.LOW, True), (None, True)])
+async def test_calls_in_parallel_are_not_asked_for_where_there_is_minimal_effort(
+    effort: Effort | None, sent: Send, *, asks: bool
+) -> None:
+    body = await sent(Request("gpt-5", (Message.user("hello"),), (LIGHT,), REASONS, effort=effort))
+
+    assert ("parallel_tool_calls" in body) is asks
 
 
 async def test_request_to_a_model_that_does_not_reason(sent: Send) -> None:

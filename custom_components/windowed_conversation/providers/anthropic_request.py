@@ -13,7 +13,7 @@ from .anthropic_context import encode_editing
 from .anthropic_encoding import THINKING, Block, encode_messages, own_residue
 from .events import Request, ToolSchema
 from .names import sent_name
-from .profile import Caching, Effort, ReasoningStyle
+from .profile import Caching, Effort, ReasoningStyle, taken_effort
 
 # The API wants a limit: several times the longest answer that anyone listens to.
 _REPLY_TOKENS = 4096
@@ -21,7 +21,7 @@ _REPLY_TOKENS = 4096
 # https://platform.claude.com/docs/en/build-with-claude/extended-thinking: the smallest budget there is.
 _SMALLEST_BUDGET = 1024
 # The share of the reply that may be thought; the rest is for the words.
-_BUDGET_SHARES = {Effort.LOW: 0.25, Effort.MEDIUM: 0.5, Effort.HIGH: 0.75}
+_BUDGET_SHARES = {Effort.MINIMAL: 0.0, Effort.LOW: 0.25, Effort.MEDIUM: 0.5, Effort.HIGH: 0.75}
 
 _MOST_TEMPERATURE = 1.0
 _MARK = {"type": "ephemeral"}
@@ -133,7 +133,7 @@ def _encode_tool(tool: ToolSchema) -> Block:
 
 
 def _thinking(request: Request, max_tokens: int) -> dict[str, Any]:
-    effort = request.effort
+    effort = taken_effort(request.profile, request.effort)
     if effort is None or effort is Effort.NONE or not _may_think(request):
         return {}
     if request.profile.reasoning is ReasoningStyle.ADAPTIVE:

@@ -32,7 +32,7 @@ from ..window import Attachment, Message, Role, ToolCall
 from .characters import whole_json
 from .events import Request, ToolSchema
 from .gemini_residue import NOTHING, Residue, SignedText, residue_of
-from .profile import Effort, Profile, ReasoningStyle
+from .profile import Effort, Profile, ReasoningStyle, taken_effort
 
 # Stands for the signature of a call that Gemini did not make; from Gemini 3 on, a call of the current turn without one
 # is refused: https://ai.google.dev/gemini-api/docs/thought-signatures
@@ -46,12 +46,14 @@ _LONGEST_BEGINNING = 100
 # LOW is the least that every model with levels takes: some take MINIMAL as well, none can be told not to think.
 _LEVELS = {
     Effort.NONE: ThinkingLevel.LOW,
+    Effort.MINIMAL: ThinkingLevel.MINIMAL,
     Effort.LOW: ThinkingLevel.LOW,
     Effort.MEDIUM: ThinkingLevel.MEDIUM,
     Effort.HIGH: ThinkingLevel.HIGH,
 }
 # In tokens, what Google itself takes these words for: https://ai.google.dev/gemini-api/docs/openai#thinking
-_BUDGETS = {Effort.NONE: 0, Effort.LOW: 1024, Effort.MEDIUM: 8192, Effort.HIGH: 24576}
+# MINIMAL is the least for 2.5 Pro, which cannot be told not to think: https://ai.google.dev/gemini-api/docs/thinking
+_BUDGETS = {Effort.NONE: 0, Effort.MINIMAL: 128, Effort.LOW: 1024, Effort.MEDIUM: 8192, Effort.HIGH: 24576}
 
 _NO_CALLS = ToolConfig(function_calling_config=FunctionCallingConfig(mode=FunctionCallingConfigMode.NONE))
 
@@ -214,15 +216,16 @@ def _reply_tokens(request: Request) -> int | None:
 
 def _thinking(profile: Profile, effort: Effort | None, reply_tokens: int | None) -> ThinkingConfig | None:
     """Return how much the model is to think, None where the model or the request does not say."""
-    if effort is None:
+    taken = taken_effort(profile, effort)
+    if taken is None:
         return None
     include = None if effort is Effort.NONE else True
     match profile.reasoning:
         case ReasoningStyle.LEVEL:
-            return ThinkingConfig(thinking_level=_LEVELS[effort], include_thoughts=include)
+            return ThinkingConfig(thinking_level=_LEVELS[taken], include_thoughts=include)
         case ReasoningStyle.BUDGET:
             # thoughts count as output: half of that is to be left for the answer
-            budget = min(_BUDGETS[effort], reply_tokens // 2) if reply_tokens else _BUDGETS[effort]
+            budget = min(_BUDGETS[taken], reply_tokens // 2) if reply_tokens else _BUDGETS[taken]
             return ThinkingConfig(thinking_budget=budget, include_thoughts=include)
         case _:
             return None

@@ -9,7 +9,7 @@ from typing import Any
 from ..window import Attachment
 from .events import Request
 from .names import within
-from .profile import Caching, ReasoningStyle
+from .profile import Caching, ReasoningStyle, taken_effort
 
 CACHE_PARAMETERS = ("prompt_cache_key", "prompt_cache_retention", "prompt_cache_options")
 
@@ -45,9 +45,9 @@ def file_name(attachment: Attachment) -> str:
 
 
 def effort(request: Request) -> str | None:
-    """Return the effort that the request asks for, None where the model takes none."""
-    takes_it = request.profile.reasoning is ReasoningStyle.EFFORT
-    return request.effort.value if takes_it and request.effort else None
+    """Return the effort that is nearest to what the request asks for, None where the model takes none."""
+    taken = taken_effort(request.profile, request.effort)
+    return taken.value if taken and request.profile.reasoning is ReasoningStyle.EFFORT else None
 
 
 def temperature(request: Request) -> float | None:

@@ -23,7 +23,7 @@ from .names import sent_name, within
 from .openai_compaction import compacted_items
 from .openai_requests import data_url, effort, file_name, is_image, temperature
 from .openai_tools import sent_parameters, tool_choice, written_arguments
-from .profile import ReasoningStyle
+from .profile import Effort, ReasoningStyle
 
 # A longer one is refused, of whoever it is: https://github.com/openai/codex/issues/14355
 _CALL_ID_LENGTH = 64
@@ -56,9 +56,17 @@ def encode_prompt(request: Request, provider: str) -> dict[str, Any]:
         "model": request.model,
         **({"instructions": instructions} if instructions else {}),
         "input": list(_encode_spoken(spoken, request, provider)),
-        **({"tools": encode_tools(request.tools), "parallel_tool_calls": True} if request.tools else {}),
+        **({"tools": encode_tools(request.tools), **_in_parallel(thinks)} if request.tools else {}),
         **({"reasoning": {"effort": thinks}} if thinks else {}),
     }
+
+
+def _in_parallel(effort: str | None) -> dict[str, Any]:
+    """Return that calls may be made in parallel, which is not to be asked for where there is minimal effort.
+
+    https://learn.microsoft.com/azure/ai-foundry/openai/how-to/reasoning
+    """
+    return {} if effort == Effort.MINIMAL else {"parallel_tool_calls": True}
 
 
 def encode_tools(tools: Iterable[ToolSchema]) -> list[FunctionToolParam]:

@@ -1,6 +1,7 @@
 """What is known about a model: how much it reads and writes, and which parameters it accepts.
 
-Values only. Which model has which profile is looked up in `profiles`, what a format makes of it is the format's.
+Values, and what follows from them alone. Which model has which profile is looked up in `profiles`, what a format makes
+of it is the format's.
 """
 
 from dataclasses import dataclass
@@ -8,9 +9,13 @@ from enum import StrEnum
 
 
 class Effort(StrEnum):
-    """How much a model is to think before it answers; a provider's own scale is its module's."""
+    """How much a model is to think before it answers, from the least on; a provider's own scale is its module's.
+
+    MINIMAL is the least that some families take that cannot do without thinking.
+    """
 
     NONE = "none"
+    MINIMAL = "minimal"
     LOW = "low"
     MEDIUM = "medium"
     HIGH = "high"
@@ -50,17 +55,31 @@ class Profile:
     """Facts about a model; the defaults are what any compatible server accepts.
 
     `context_tokens` is what it reads and `output_tokens` what it writes at most, None where nobody says. `sampling`:
-    whether it takes a temperature. `images`: whether it takes images and PDFs. `context_editing`: whether its provider
-    clears old tool results where it is asked to (Anthropic).
+    whether it takes a temperature. `efforts` are those that it takes, from the least on, all where nobody says.
+    `images`: whether it takes images and PDFs. `context_editing`: whether its provider clears old tool results where it
+    is asked to (Anthropic).
     """
 
     context_tokens: int | None = None
     output_tokens: int | None = None
     sampling: bool = True
     reasoning: ReasoningStyle = ReasoningStyle.NONE
+    efforts: tuple[Effort, ...] = tuple(Effort)
     caching: Caching = Caching.AUTOMATIC
     images: bool = False
     context_editing: bool = False
 
 
 UNKNOWN_MODEL = Profile()
+
+
+def taken_effort(profile: Profile, asked: Effort | None) -> Effort | None:
+    """Return the greatest effort up to the one asked for that the model takes, else the least that it takes.
+
+    None where none is asked for: then it is the model's own choice.
+    """
+    if asked is None:
+        return None
+    scale = tuple(Effort)
+    no_more = [effort for effort in profile.efforts if scale.index(effort) <= scale.index(asked)]
+    return no_more[-1] if no_more else profile.efforts[0]

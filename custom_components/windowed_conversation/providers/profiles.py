@@ -3,11 +3,11 @@
 The limits of a model come from its provider's list or from `prices`; what a format makes of a profile is the format's.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 import re
 
-from .profile import UNKNOWN_MODEL, Caching, Profile, ReasoningStyle
+from .profile import UNKNOWN_MODEL, Caching, Effort, Profile, ReasoningStyle
 
 
 class Vendor(StrEnum):
@@ -77,6 +77,42 @@ _GOOGLE = (
     _family(r"gemini-(\d|flash|pro)", _LEVEL, _AUTOMATIC, sampling=False),
 )
 
+_FROM_NONE = (Effort.NONE, Effort.LOW, Effort.MEDIUM, Effort.HIGH)
+_FROM_MINIMAL = (Effort.MINIMAL, Effort.LOW, Effort.MEDIUM, Effort.HIGH)
+_FROM_LOW = (Effort.LOW, Effort.MEDIUM, Effort.HIGH)
+
+# Which efforts the models take that think; the first that matches counts. As Home Assistant's own integration has it:
+# components/openai_conversation/config_flow.py (`_get_reasoning_options`), 2026.11, and for GPT-5 Pro its entity.py.
+_OPENAI_EFFORTS = (
+    (re.compile(r"gpt-(6-luna|6\.1-terra|5\.6)"), _FROM_NONE),
+    (re.compile(r"gpt-6"), _FROM_LOW),
+    (re.compile(r"gpt-5\.[245]-pro"), (Effort.MEDIUM, Effort.HIGH)),
+    (re.compile(r"gpt-5\.[1-5]"), _FROM_NONE),
+    (re.compile(r"gpt-5-pro"), (Effort.HIGH,)),
+    (re.compile(r"gpt-5"), _FROM_MINIMAL),
+    (re.compile(r"o\d"), _FROM_LOW),
+)
+
+# A model that is not told to think does not. The least effort has the name low, see `OutputConfigParam` of the SDK.
+_ANTHROPIC_EFFORTS = ((re.compile(r"claude-"), _FROM_NONE),)
+
+# As `_create_thinking_config` has it in components/google_generative_ai_conversation/entity.py, 2026.11: from Gemini 3
+# on no model can be told not to think, nor can 2.5 Pro, whose least budget is not 0.
+_GOOGLE_EFFORTS = (
+    (re.compile(r"gemini-2\.5-pro"), _FROM_MINIMAL),
+    (re.compile(r"gemini-2\.5"), _FROM_NONE),
+    (re.compile(r"gemini-3(\.[0-5])?-(?!.*pro)"), _FROM_MINIMAL),
+    (re.compile(r"gemini-3\.6-flash(?!.*-lite)"), _FROM_MINIMAL),
+    (re.compile(r"gemini-"), _FROM_LOW),
+)
+
+_EFFORTS = {
+    Vendor.OPENAI: _OPENAI_EFFORTS,
+    Vendor.AZURE: _OPENAI_EFFORTS,
+    Vendor.ANTHROPIC: _ANTHROPIC_EFFORTS,
+    Vendor.GOOGLE: _GOOGLE_EFFORTS,
+}
+
 _FAMILIES = {Vendor.OPENAI: _OPENAI, Vendor.AZURE: _OPENAI, Vendor.ANTHROPIC: _ANTHROPIC, Vendor.GOOGLE: _GOOGLE}
 
 
@@ -87,4 +123,8 @@ def profile_of(vendor: Vendor | None, model: str) -> Profile:
     """
     name = model.removeprefix("models/")
     families = _FAMILIES.get(vendor, ()) if vendor else ()
-    return next((family.profile for family in families if family.names.match(name)), UNKNOWN_MODEL)
+    known = next((family.profile for family in families if family.names.match(name)), None)
+    if vendor is None or known is None:
+        return UNKNOWN_MODEL
+    efforts = (taken for names, taken in _EFFORTS[vendor] if names.match(name))
+    return replace(known, efforts=next(efforts, known.efforts))

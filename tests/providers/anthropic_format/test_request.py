@@ -13,6 +13,7 @@ from custom_components.windowed_conversation.providers.anthropic_request import 
 )
 from custom_components.windowed_conversation.providers.events import Request, ToolSchema
 from custom_components.windowed_conversation.providers.profile import Caching, Effort, Profile, ReasoningStyle
+from custom_components.windowed_conversation.providers.profiles import Vendor, profile_of
 from custom_components.windowed_conversation.window import Message, Native, ToolCall
 
 from .test_messages import LIGHT, MODEL, as_the_sdk_reads_it, native
@@ -66,6 +67,7 @@ def test_adaptive_model_is_told_an_effort(effort: Effort) -> None:
 @pytest.mark.parametrize(
     ("effort", "reply_tokens", "budget"),
     [
+        (Effort.MINIMAL, 8000, 1024),
         (Effort.LOW, 3000, 1024),
         (Effort.LOW, 8000, 2000),
         (Effort.MEDIUM, 8000, 4000),
@@ -88,6 +90,14 @@ def test_reply_without_room_for_the_smallest_budget_is_not_thought_over() -> Non
 @pytest.mark.parametrize("effort", [None, Effort.NONE])
 def test_no_effort_is_no_thinking(effort: Effort | None, profile: Profile) -> None:
     assert not {"thinking", "output_config"} & body(effort=effort, profile=profile).keys()
+
+
+@pytest.mark.parametrize("effort", [Effort.NONE, Effort.MINIMAL])
+@pytest.mark.parametrize("model", ["claude-haiku-4-5", "claude-opus-5"])
+def test_least_effort_that_a_model_takes_is_no_thinking(model: str, effort: Effort) -> None:
+    sent = body(effort=effort, profile=profile_of(Vendor.ANTHROPIC, model))
+
+    assert not {"thinking", "output_config"} & sent.keys()
 
 
 @pytest.mark.parametrize("reasoning", [ReasoningStyle.NONE, ReasoningStyle.EFFORT, ReasoningStyle.LEVEL])
