@@ -35,7 +35,7 @@ from .health import async_report_damage, async_report_health, async_review_windo
 from .providers.errors import AuthError, BadRequest, DeadlineExceeded, ModelNotFound, ProviderError, Unavailable
 from .providers.events import ListedModel, Provider
 from .providers.profile import Profile
-from .recovery import async_look_out, async_stop_looking
+from .recovery import async_list_models, async_look_out, async_stop_looking
 from .services import async_setup_services
 from .turn.budget import Budget
 from .turn.deadlines import Pause
@@ -148,7 +148,7 @@ async def _async_provider(hass: HomeAssistant, entry: Account) -> tuple[Provider
     provider = None
     try:
         provider = await async_create_provider(hass, entry.data)
-        return provider, await provider.list_models()
+        return provider, await async_list_models(hass, provider)
     except ProviderError as err:
         if provider is not None and isinstance(err, Unavailable | DeadlineExceeded):
             async_look_out(hass, entry, provider)

@@ -1,27 +1,48 @@
-"""An account whose server is away when it is set up: looks whether the server is back, then sets the account up again.
+"""An account whose server is away when it is set up: how long the server has to answer, and looking until it is back.
 
 What a set-up does, and which of its errors are to be waited for, is not decided here.
 """
 
+import asyncio
 from datetime import datetime, timedelta
 import logging
 
 from homeassistant.config_entries import ConfigEntryState
-from homeassistant.core import CALLBACK_TYPE, HomeAssistant, callback
+from homeassistant.core import CALLBACK_TYPE, CoreState, HomeAssistant, callback
 from homeassistant.helpers.event import async_track_time_interval
 from homeassistant.util.hass_dict import HassKey
 
 from .agent import Account
 from .const import DOMAIN
 from .providers.errors import DeadlineExceeded, ProviderError, Unavailable
-from .providers.events import Provider
+from .providers.events import ListedModel, Provider
 
 _LOGGER = logging.getLogger(__name__)
 
 # How often to look. A look that is answered at its very end, and a set-up after it, are still within a minute.
 _INTERVAL = timedelta(seconds=20)
 
+# How long a server has for the whole list of its models, in seconds: as long as core's own integrations for OpenAI,
+# Anthropic and Gemini give it.
+_PATIENCE = 10.0
+# While Home Assistant starts it waits for each account. A packet that is lost is sent again after one second and after
+# three (RFC 6298): an answer after that is still heard, and a server that is silent costs the start half of the time.
+_PATIENCE_AT_START = 5.0
+
 _LOOKS: HassKey[dict[str, CALLBACK_TYPE]] = HassKey(f"{DOMAIN}_looks")
+
+
+async def async_list_models(hass: HomeAssistant, provider: Provider) -> list[ListedModel]:
+    """Return the models that a server lists; raises `ProviderError`.
+
+    The SDKs' own time-outs are for each read: a server that sends a byte now and then would be waited for without end.
+    """
+    seconds = _PATIENCE if hass.state is CoreState.running else _PATIENCE_AT_START
+    try:
+        async with asyncio.timeout(seconds):
+            return await provider.list_models()
+    except TimeoutError as err:
+        raise DeadlineExceeded("the models are not listed in time") from err
 
 
 @callback
@@ -40,7 +61,7 @@ def async_look_out(hass: HomeAssistant, entry: Account, provider: Provider) -> N
 
     async def look() -> None:
         try:
-            await provider.list_models()
+            await async_list_models(hass, provider)
         except Unavailable, DeadlineExceeded:
             return
         except ProviderError:

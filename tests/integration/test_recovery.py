@@ -1,14 +1,17 @@
 """Accounts whose servers are away when Home Assistant starts: one line in the log each, and back within a minute."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from datetime import timedelta
 import logging
+import socket
+import time
 from typing import Any
 
 from homeassistant.config_entries import SOURCE_REAUTH, ConfigEntryState
 from homeassistant.const import STATE_UNAVAILABLE
-from homeassistant.core import HomeAssistant
+from homeassistant.core import CoreState, HomeAssistant
 from homeassistant.helpers import entity_registry as er
 from homeassistant.util import dt as dt_util
 import pytest
@@ -42,6 +45,26 @@ class Servers:
         """Stop them."""
         await self._stack.aclose()
 
+    async def fall_silent(self) -> None:
+        """Have connections come about at their addresses, and nobody who answers."""
+        await self.stop()
+        for port in self._ports:
+            self._stack.enter_context(socket.create_server(("127.0.0.1", port)))
+
+    async def drip(self) -> None:
+        """Answer at their addresses with a byte now and then, and never with all of them."""
+        await self.stop()
+        for port in self._ports:
+            server = await asyncio.start_server(self._drip, "127.0.0.1", port)
+            self._stack.callback(server.close_clients)
+            self._stack.callback(server.close)
+
+    async def _drip(self, _reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nX-Name: ")
+        while not writer.is_closing():
+            writer.write(b"a")
+            await asyncio.sleep(0.5)
+
 
 @pytest.fixture
 async def servers(home: HomeAssistant) -> AsyncIterator[Servers]:
@@ -63,8 +86,7 @@ async def start_again(home: HomeAssistant, entries: list[MockConfigEntry]) -> No
     """Set the accounts up as at a start of Home Assistant."""
     for entry in entries:
         await home.config_entries.async_unload(entry.entry_id)
-    for entry in entries:
-        await home.config_entries.async_setup(entry.entry_id)
+    await asyncio.gather(*(home.config_entries.async_setup(entry.entry_id) for entry in entries))
     await home.async_block_till_done()
 
 
@@ -102,6 +124,39 @@ async def test_accounts_wait_for_their_servers_with_one_line_each(
     ours = [e for each in entries for e in er.async_entries_for_config_entry(er.async_get(home), each.entry_id)]
     shown = {state.state for entity in ours if (state := home.states.get(entity.entity_id))}
     assert shown == {STATE_UNAVAILABLE}
+
+
+@pytest.mark.parametrize("silence", ["fall_silent", "drip"])
+async def test_start_waits_no_longer_than_five_seconds_for_servers_that_do_not_answer(
+    home: HomeAssistant, entries: list[MockConfigEntry], servers: Servers, silence: str
+) -> None:
+    await getattr(servers, silence)()
+    home.set_state(CoreState.not_running)
+
+    began = time.monotonic()
+    await start_again(home, entries)
+
+    assert states(entries) == {ConfigEntryState.SETUP_RETRY}
+    assert time.monotonic() - began == pytest.approx(5, abs=1)
+
+
+async def test_accounts_wait_for_servers_that_do_not_answer_with_one_line_each_and_are_back_when_they_do(
+    home: HomeAssistant, entries: list[MockConfigEntry], servers: Servers, lines: Callable[[], list[str]]
+) -> None:
+    await servers.fall_silent()
+    home.set_state(CoreState.not_running)
+    await start_again(home, entries)
+    await wait(home, 21)
+    away = lines()
+
+    await servers.stop()
+    await servers.start()
+    await wait(home, 21)
+
+    assert len(away) == len(entries)
+    assert all("not ready yet" in line for line in away)
+    assert lines()[len(away) :] == ["The server of Server answers again"] * len(entries)
+    assert states(entries) == {ConfigEntryState.LOADED}
 
 
 async def test_line_is_seen_where_only_warnings_are(
