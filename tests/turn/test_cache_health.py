@@ -10,6 +10,7 @@ import pytest
 from custom_components.windowed_conversation.providers.events import Request, ToolSchema, Usage
 from custom_components.windowed_conversation.turn.cache_health import (
     CACHE_LIFE,
+    UNEXPLAINED_MISSES,
     CacheUse,
     CacheWatch,
     Part,
@@ -84,14 +85,63 @@ def test_cache_that_serves_is_no_collapse(turn: Turn) -> None:
     assert turn(9900, at=60) is None
 
 
-def test_cache_that_forgets_is_a_collapse_that_nothing_explains(turn: Turn) -> None:
+def test_caches_that_miss_a_request_for_no_reason_are_normal(turn: Turn) -> None:
     turn(9900, at=0)
 
-    collapse = turn(0, at=60)
+    assert [turn(0, at=at) for at in range(1, UNEXPLAINED_MISSES)] == [None] * (UNEXPLAINED_MISSES - 1)
+
+
+def test_cache_that_goes_on_missing_is_a_collapse_that_nothing_explains(turn: Turn) -> None:
+    turn(9900, at=0)
+
+    collapse = [turn(0, at=at) for at in range(1, UNEXPLAINED_MISSES + 1)][-1]
 
     assert collapse is not None
     assert (collapse.cached, collapse.changed) == (0, ())
     assert collapse.expected == pytest.approx(10_000, rel=0.01)
+
+
+def test_collapse_that_nothing_explains_lasts_until_a_turn_is_served(turn: Turn) -> None:
+    turn(9900, *[0] * UNEXPLAINED_MISSES, at=0)
+
+    assert turn(0, at=1) is not None
+    assert turn(9900, at=2) is None
+    assert turn(0, at=3) is None
+
+
+def test_turn_that_is_served_ends_a_row_of_misses(turn: Turn) -> None:
+    turn(9900, at=0)
+
+    found = [turn(cached, at=at) for at in range(1, 20) for cached in (0, 0, 9900)]
+
+    assert found == [None] * len(found)
+
+
+def test_request_that_finds_what_the_same_turn_has_written_ends_no_row_of_misses(turn: Turn) -> None:
+    turn(9900, at=0)
+
+    found = [turn(0, 9900, at=at) for at in range(1, UNEXPLAINED_MISSES + 1)]
+
+    assert [collapse is not None for collapse in found] == [False] * (UNEXPLAINED_MISSES - 1) + [True]
+
+
+@pytest.mark.parametrize("reason", [{"at": 2 * CACHE_LIFE}, {"at": 60, "prompt": OTHER_INSTRUCTIONS}])
+def test_miss_that_has_a_reason_is_not_of_the_row_and_does_not_end_it(turn: Turn, reason: dict) -> None:
+    turn(9900, *[0] * (UNEXPLAINED_MISSES - 2), at=0)
+    turn(0, **reason)
+
+    before, collapse = turn(0, **reason), turn(0, **reason)
+
+    assert before is None
+    assert collapse is not None
+    assert collapse.changed == ()
+
+
+def test_miss_that_nothing_explains_is_not_the_fault_of_the_change_before(turn: Turn) -> None:
+    turn(9900, at=0)
+    assert turn(0, at=1, prompt=OTHER_INSTRUCTIONS) is not None
+
+    assert turn(0, at=2, prompt=OTHER_INSTRUCTIONS) is None
 
 
 @pytest.mark.parametrize(
@@ -122,13 +172,13 @@ def test_change_that_costs_nothing_is_no_collapse(turn: Turn) -> None:
 def test_provider_that_cleared_a_part_by_itself_tells_nothing_of_its_cache(turn: Turn) -> None:
     turn(9900, at=0)
 
-    assert turn(0, at=60, cleared=1000) is None
+    assert turn(0, at=60, cleared=1000, prompt=OTHER_INSTRUCTIONS) is None
 
 
 def test_expected_is_in_the_tokens_of_the_provider(turn: Turn) -> None:
     turn(9900, at=0, input_tokens=20_000)
 
-    collapse = turn(0, at=60, input_tokens=20_000)
+    collapse = turn(0, at=60, input_tokens=20_000, prompt=OTHER_INSTRUCTIONS)
 
     assert collapse is not None
     assert collapse.expected == pytest.approx(20_000, rel=0.01)
@@ -152,45 +202,45 @@ def test_collapse_is_more_than_5_percent_and_2000_tokens(expected: int, cached: 
 def test_nobody_can_tell_after_the_life_time_of_a_cache(turn: Turn) -> None:
     turn(9900, at=0)
 
-    assert turn(0, at=CACHE_LIFE + 1) is None
+    assert turn(0, at=CACHE_LIFE + 1, prompt=OTHER_INSTRUCTIONS) is None
 
 
 def test_cache_lives_for_its_whole_life_time(turn: Turn) -> None:
     turn(9900, at=0)
 
-    assert turn(0, at=CACHE_LIFE) is not None
+    assert turn(0, at=CACHE_LIFE, prompt=OTHER_INSTRUCTIONS) is not None
 
 
 def test_server_that_never_reports_a_cache_does_not_collapse(turn: Turn) -> None:
     turn(0, at=0)
 
-    assert turn(0, at=60) is None
+    assert turn(0, at=60, prompt=OTHER_INSTRUCTIONS) is None
 
 
 def test_prefix_that_is_shorter_than_any_that_was_cached_is_not_expected(turn: Turn) -> None:
     turn(9900, at=0)
 
-    assert turn(0, at=60, input_tokens=4000) is None
+    assert turn(0, at=60, input_tokens=4000, prompt=OTHER_INSTRUCTIONS) is None
 
 
 def test_prefix_that_every_provider_caches_is_expected(turn: Turn) -> None:
     turn(9900, at=0)
 
-    assert turn(0, at=60, input_tokens=4200) is not None
+    assert turn(0, at=60, input_tokens=4200, prompt=OTHER_INSTRUCTIONS) is not None
 
 
 def test_shortest_prefix_that_was_ever_cached_counts(turn: Turn) -> None:
     turn(3000, at=0)
     turn(9900, at=30)
 
-    assert turn(0, at=60, input_tokens=4000) is not None
+    assert turn(0, at=60, input_tokens=4000, prompt=OTHER_INSTRUCTIONS) is not None
 
 
 def test_history_is_expected_too(turn: Turn, window: Window) -> None:
     window.set_system("Be brief.")
     turn(9900, at=0, text=SYSTEM)
 
-    collapse = turn(0, at=60)
+    collapse = turn(0, at=60, prompt=OTHER_INSTRUCTIONS)
 
     assert collapse is not None
     assert collapse.expected == pytest.approx(10_000, rel=0.01)
@@ -209,7 +259,7 @@ def test_another_model_has_a_cache_of_its_own(turn: Turn) -> None:
     turn(9900, at=0)
     turn(9900, at=30, model="another")
 
-    assert turn(0, at=60) is None
+    assert turn(0, at=60, prompt=OTHER_INSTRUCTIONS) is None
 
 
 def test_trim_is_no_collapse(turn: Turn, window: Window) -> None:
@@ -218,7 +268,7 @@ def test_trim_is_no_collapse(turn: Turn, window: Window) -> None:
 
     window.set_policy(WindowPolicy(history_tokens=100))
 
-    assert turn(3000, at=120) is None
+    assert turn(3000, at=120, prompt=OTHER_INSTRUCTIONS) is None
 
 
 def test_result_that_became_one_line_is_not_expected(watch: CacheWatch, turn: Turn, window: Window) -> None:
@@ -231,7 +281,7 @@ def test_result_that_became_one_line_is_not_expected(watch: CacheWatch, turn: Tu
     window.add(Message.assistant("It is on."))
     window.close()
 
-    assert turn(9900, at=60) is None
+    assert turn(9900, at=60, prompt=OTHER_INSTRUCTIONS) is None
 
 
 def test_question_that_was_taken_back_is_not_expected(watch: CacheWatch, turn: Turn, window: Window) -> None:
@@ -241,7 +291,7 @@ def test_question_that_was_taken_back_is_not_expected(watch: CacheWatch, turn: T
     watch.on_turn(window, [asked], PROMPT, COUNTER)
     window.abort()
 
-    assert turn(9900, at=60) is None
+    assert turn(9900, at=60, prompt=OTHER_INSTRUCTIONS) is None
 
 
 def test_last_request_in_which_no_call_may_be_made_is_left_out(turn: Turn) -> None:
@@ -250,14 +300,14 @@ def test_last_request_in_which_no_call_may_be_made_is_left_out(turn: Turn) -> No
 
 
 def test_collapse_in_the_middle_of_a_turn_is_known(turn: Turn) -> None:
-    assert turn(9900, 0, at=0) is not None
+    assert turn(9900, 0, at=0, tools=((TOOL,), (OTHER_TOOL,))) is not None
 
 
 def test_collapse_is_over_when_a_turn_is_served(turn: Turn) -> None:
     turn(9900, at=0)
-    assert turn(0, at=60) is not None
+    assert turn(0, at=60, prompt=OTHER_INSTRUCTIONS) is not None
 
-    assert turn(9900, at=120) is None
+    assert turn(9900, at=120, prompt=OTHER_INSTRUCTIONS) is None
 
 
 def test_collapse_is_not_over_when_only_the_same_turn_is_served_further(turn: Turn) -> None:
@@ -268,14 +318,14 @@ def test_collapse_is_not_over_when_only_the_same_turn_is_served_further(turn: Tu
 
 def test_collapse_is_not_over_when_nobody_can_tell(turn: Turn) -> None:
     turn(9900, at=0)
-    turn(0, at=60)
+    turn(0, at=60, prompt=OTHER_INSTRUCTIONS)
 
     assert turn(0, at=60 + 2 * CACHE_LIFE) is not None
 
 
 def test_collapse_is_not_over_when_nobody_can_tell_of_the_first_request_of_a_turn(turn: Turn) -> None:
     turn(9900, at=0)
-    turn(0, at=60)
+    turn(0, at=60, prompt=OTHER_INSTRUCTIONS)
 
     assert turn(0, 9900, at=60 + 2 * CACHE_LIFE) is not None
 

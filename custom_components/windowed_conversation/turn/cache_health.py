@@ -30,6 +30,13 @@ _TOLERATED_TOKENS = 2000
 # https://docs.claude.com/en/docs/build-with-claude/prompt-caching https://ai.google.dev/gemini-api/docs/caching
 _CACHED_BY_ALL = 4096
 
+# So many misses in a row that nothing explains are no accident. Caches promise nothing: OpenAI sends what one machine
+# has no time for to another, whose cache is cold, and Gemini gives no guarantee at all; people have counted one miss in
+# five there, and one in two. Five in a row are 1 in 3,000 at the one rate, 1 in 30 at the other, and a few minutes of
+# talk where a cache does not work at all. https://platform.openai.com/docs/guides/prompt-caching
+# https://github.com/googleapis/python-genai/issues/1880 https://github.com/BerriAI/litellm/issues/10667
+UNEXPLAINED_MISSES = 5
+
 
 class Part(StrEnum):
     """A part of what every request of an agent begins with."""
@@ -160,10 +167,14 @@ def compare(before: SentRequest, now: SentRequest, usage: Usage) -> CacheUse | N
 
 
 class CacheWatch:
-    """How the caches serve an agent: `collapse` is what its newest turn that can be compared has shown to be wrong."""
+    """How the caches serve an agent: `collapse` is what its newest turn that can be compared has shown to be wrong.
+
+    A miss that a change explains is wrong at once, one that nothing explains only as the last of several in a row.
+    """
 
     def __init__(self) -> None:
         self.collapse: CacheUse | None = None
+        self._unexplained = 0
         self._sent: WeakKeyDictionary[Window, SentRequest] = WeakKeyDictionary()
         # The fewest tokens that were ever reported as cached, by model: it reports them, and caches so few.
         self._least_cached: dict[str, int] = {}
@@ -180,10 +191,17 @@ class CacheWatch:
             for each in reported
             if each.request.may_call
         ]
-        collapses = [use for use in uses if use is not None and use.collapsed]
-        if collapses:
-            self.collapse = collapses[0]
-        elif uses and uses[0] is not None:
+        first = uses[0] if uses else None
+        if first is not None and not first.collapsed:
+            # a later one that is served ends no row: it finds what the one before it, served or not, has just written
+            self._unexplained = 0
+        misses = [use for use in uses if use is not None and use.collapsed]
+        self._unexplained += sum(not miss.changed for miss in misses)
+        enough = self._unexplained >= UNEXPLAINED_MISSES
+        wrong = [miss for miss in misses if miss.changed or enough]
+        if wrong:
+            self.collapse = wrong[0]
+        elif first is not None:
             self.collapse = None
 
     def _use(self, window: Window, now: SentRequest, usage: Usage) -> CacheUse | None:
