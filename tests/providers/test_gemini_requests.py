@@ -12,6 +12,7 @@ from custom_components.windowed_conversation.providers.events import Request, To
 from custom_components.windowed_conversation.providers.gemini_encoding import NO_SIGNATURE, encode_name
 from custom_components.windowed_conversation.providers.profile import Effort, Profile, ReasoningStyle
 from custom_components.windowed_conversation.providers.profiles import Vendor, profile_of
+from custom_components.windowed_conversation.providers.unseen import UNSEEN
 from custom_components.windowed_conversation.window import Attachment, Message, Native, ToolCall
 
 from .byte_server import ByteServer
@@ -296,10 +297,10 @@ async def test_image_is_sent_inline(mime_type: str, sent: str, send: Send) -> No
     assert body["contents"] == [user(inline, {"text": "what is it?"})]
 
 
-async def test_image_is_left_out_where_the_model_does_not_see(send: Send) -> None:
-    body = await send(Message.user("", attachments=(Attachment("image/png", b"x"),)))
+async def test_model_that_does_not_see_is_told_so_before_the_words(send: Send) -> None:
+    body = await send(Message.user("what is it?", attachments=(Attachment("image/png", b"x"),)))
 
-    assert body["contents"] == [user({"text": " "})]
+    assert body["contents"] == [user({"text": UNSEEN}, {"text": "what is it?"})]
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from custom_components.windowed_conversation.providers.profile import (
     ReasoningStyle,
 )
 from custom_components.windowed_conversation.providers.profiles import Vendor, profile_of
+from custom_components.windowed_conversation.providers.unseen import UNSEEN
 from custom_components.windowed_conversation.window import Attachment, Message, Native, ToolCall
 
 from .byte_server import ByteServer
@@ -139,10 +140,10 @@ async def test_image_is_sent_to_a_model_that_sees(dialect: Dialect, sent: Send) 
 
 
 @in_either_dialect
-async def test_image_is_not_sent_to_a_model_that_does_not_see(dialect: Dialect, sent: Send) -> None:
+async def test_model_that_does_not_see_is_told_so_and_sent_a_mere_text(dialect: Dialect, sent: Send) -> None:
     body = await sent(dialect, Message.user("who is there?", attachments=(IMAGE, PDF)))
 
-    assert body["messages"] == [{"role": "user", "content": "who is there?"}]
+    assert body["messages"] == [{"role": "user", "content": f"who is there?\n\n{UNSEEN}\n\n{UNSEEN}"}]
 
 
 async def test_file_is_sent_to_openai(sent: Send) -> None:
@@ -154,10 +155,12 @@ async def test_file_is_sent_to_openai(sent: Send) -> None:
     ]
 
 
-async def test_file_is_not_sent_to_a_compatible_server(sent: Send) -> None:
+async def test_model_of_a_compatible_server_is_told_of_a_file(sent: Send) -> None:
     body = await sent(Dialect.COMPATIBLE, Message.user("read this", attachments=(IMAGE, PDF)), profile=SEES)
 
-    assert [part["type"] for part in body["messages"][0]["content"]] == ["text", "image_url"]
+    words, image = body["messages"][0]["content"]
+    assert words == {"type": "text", "text": f"read this\n\n{UNSEEN}"}
+    assert image["type"] == "image_url"
 
 
 @in_either_dialect

@@ -22,6 +22,7 @@ from custom_components.windowed_conversation.providers.profile import (
     ReasoningStyle,
 )
 from custom_components.windowed_conversation.providers.profiles import Vendor, profile_of
+from custom_components.windowed_conversation.providers.unseen import UNSEEN
 from custom_components.windowed_conversation.window import Attachment, Message, Native, ToolCall
 
 from .byte_server import ByteServer
@@ -319,10 +320,10 @@ async def test_image_without_words_is_sent_without_words(sent: Send) -> None:
     assert [part["type"] for part in body["input"][0]["content"]] == ["input_image"]
 
 
-async def test_image_is_not_sent_to_a_model_that_cannot_see(sent: Send) -> None:
+async def test_model_that_cannot_see_is_told_so_and_sent_a_mere_text(sent: Send) -> None:
     body = await sent(Request("gpt-3.5", (Message.user("who is there?", attachments=(IMAGE,)),)))
 
-    assert body["input"] == [user("who is there?")]
+    assert body["input"] == [user(f"who is there?\n\n{UNSEEN}")]
 
 
 TURN_ON = ToolCall("call_1", "turn_on", {})

@@ -12,6 +12,7 @@ from typing import Any
 
 from ..window import Attachment, Message, Role, ToolCall
 from .names import sent_name
+from .unseen import UNSEEN
 
 type Block = dict[str, Any]
 
@@ -111,18 +112,17 @@ def _text(content: str) -> list[Block]:
 
 
 def _user(message: Message, *, images: bool) -> list[Block]:
-    attached = (_attachment(attachment) for attachment in message.attachments) if images else ()
-    blocks = [*filter(None, attached), *_text(message.content)]
-    return blocks or _text(_NOTHING_SAID)
+    attached = (_attachment(attachment, images=images) for attachment in message.attachments)
+    return [*attached, *_text(message.content)] or _text(_NOTHING_SAID)
 
 
-def _attachment(attachment: Attachment) -> Block | None:
-    """Return the block of an image or a PDF, None for what the API does not read."""
-    if attachment.mime_type in _IMAGES:
+def _attachment(attachment: Attachment, *, images: bool) -> Block:
+    """Return the block of an image or a PDF, a note for what the model or the API does not read."""
+    if images and attachment.mime_type in _IMAGES:
         return {"type": "image", "source": _source(attachment, _IMAGES[attachment.mime_type])}
-    if attachment.mime_type == _PDF:
+    if images and attachment.mime_type == _PDF:
         return {"type": "document", "source": _source(attachment, _PDF)}
-    return None
+    return {"type": "text", "text": UNSEEN}
 
 
 def _source(attachment: Attachment, media_type: str) -> Block:

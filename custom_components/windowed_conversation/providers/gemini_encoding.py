@@ -33,6 +33,7 @@ from .characters import whole_json
 from .events import Request, ToolSchema
 from .gemini_residue import NOTHING, Residue, SignedText, residue_of
 from .profile import Effort, Profile, ReasoningStyle, taken_effort
+from .unseen import UNSEEN
 
 # Stands for the signature of a call that Gemini did not make; from Gemini 3 on, a call of the current turn without one
 # is refused: https://ai.google.dev/gemini-api/docs/thought-signatures
@@ -142,7 +143,7 @@ def _turns(request: Request) -> Iterator[tuple[str, list[Part]]]:
 
 
 def _user_parts(message: Message, profile: Profile) -> list[Part]:
-    attached = [_attachment_part(each) for each in message.attachments] if profile.images else []
+    attached = [_attachment_part(each) if profile.images else Part(text=UNSEEN) for each in message.attachments]
     # an empty text is refused, and so is a turn without parts
     return [*attached, *_texts(message.content)] or [Part(text=" ")]
 

@@ -19,6 +19,7 @@ from .events import Request, ToolSchema
 from .names import sent_name, within
 from .openai_requests import data_url, effort, file_name, is_image, temperature
 from .openai_tools import sent_parameters, tool_choice, written_arguments
+from .unseen import with_notes
 
 # A longer one, of another provider, is refused: https://github.com/vercel/ai/issues/5171
 _CALL_ID_LENGTH = 40
@@ -84,14 +85,15 @@ def _asked_of_openai(request: Request) -> dict[str, Any]:
 
 
 def _acceptable(message: Message, request: Request, dialect: Dialect) -> Message:
-    """Return the message with the names and ids that are taken, and without attachments that the model cannot read.
+    """Return the message with the names and ids that are taken, and a note for what the model cannot see.
 
     Most messages are fine as they are; copying each of a long history would cost more than writing it.
     """
     if message.attachments:
         images = request.profile.images
-        kept = tuple(each for each in message.attachments if images and _is_read(each, dialect))
-        return replace(message, attachments=kept)
+        seen = tuple(each for each in message.attachments if images and _is_read(each, dialect))
+        content = with_notes(message.content, len(message.attachments) - len(seen))
+        return replace(message, content=content, attachments=seen)
     calls = tuple(_acceptable_call(call, dialect) for call in message.tool_calls)
     result_of = message.tool_call_id and _acceptable_id(message.tool_call_id, dialect)
     if calls == message.tool_calls and result_of == message.tool_call_id:

@@ -24,6 +24,7 @@ from .openai_compaction import compacted_items
 from .openai_requests import data_url, effort, file_name, is_image, temperature
 from .openai_tools import sent_parameters, tool_choice, written_arguments
 from .profile import Effort, ReasoningStyle
+from .unseen import with_notes
 
 # A longer one is refused, of whoever it is: https://github.com/openai/codex/issues/14355
 _CALL_ID_LENGTH = 64
@@ -110,7 +111,8 @@ def _encode_message(message: Message, request: Request, provider: str) -> Iterat
 
 def _encode_user(message: Message, *, images: bool) -> EasyInputMessageParam:
     if not (message.attachments and images):
-        return {"type": "message", "role": "user", "content": message.content}
+        content = with_notes(message.content, len(message.attachments))
+        return {"type": "message", "role": "user", "content": content}
     parts: list[ResponseInputContentParam] = []
     if message.content:
         parts.append({"type": "input_text", "text": message.content})

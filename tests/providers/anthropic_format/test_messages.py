@@ -20,6 +20,7 @@ import pytest
 from custom_components.windowed_conversation.providers.anthropic_request import encode_request
 from custom_components.windowed_conversation.providers.events import Request, ToolSchema
 from custom_components.windowed_conversation.providers.profile import Profile
+from custom_components.windowed_conversation.providers.unseen import UNSEEN
 from custom_components.windowed_conversation.window import Attachment, Message, Native, ToolCall
 
 MODEL = "claude-haiku-4-5"
@@ -329,13 +330,13 @@ def test_image_keeps_its_type(mime_type: str) -> None:
     assert [block["source"]["media_type"] for block in messages[0]["content"]] == [mime_type]
 
 
-def test_attachment_that_the_api_does_not_read_is_left_out() -> None:
+def test_model_is_told_of_an_attachment_that_the_api_does_not_read() -> None:
     messages = sent(Message.user("listen", attachments=(Attachment("audio/wav", b"RIFF"),)))
 
-    assert messages[0]["content"] == [text("listen")]
+    assert messages[0]["content"] == [text(UNSEEN), text("listen")]
 
 
-def test_model_without_images_is_sent_none() -> None:
+def test_model_that_does_not_see_is_told_so() -> None:
     messages = sent(Message.user("", attachments=(Attachment("image/png", b"1"),)), images=False)
 
-    assert messages[0]["content"] == [text("...")]
+    assert messages[0]["content"] == [text(UNSEEN)]

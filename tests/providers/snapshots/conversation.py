@@ -110,9 +110,10 @@ def _abort(window: Window) -> None:
 
 def _show_picture(window: Window) -> None:
     picture = Attachment("image/png", PIXEL, "door.png")
+    paper = Attachment("application/pdf", b"%PDF-1.7", "notice.pdf")
     call = ToolCall("call_picture", LOOK, {})
     messages = (
-        Message.user(f"{PREFIX}who is at the door?", attachments=(picture,)),
+        Message.user(f"{PREFIX}who is at the door?", attachments=(picture, paper)),
         Message.assistant(tool_calls=(call,)),
         Message.tool(call.id, LOOK, json.dumps({"result": "- names: Door\n  state: 'open'"})),
         Message.assistant("Nobody, and the door is open."),

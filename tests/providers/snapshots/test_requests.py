@@ -6,7 +6,7 @@ To write the snapshots anew, after a change that is meant to change them, and to
 """
 
 from base64 import b64encode, urlsafe_b64encode
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, replace
 from importlib import import_module
 import json
@@ -20,6 +20,7 @@ from custom_components.windowed_conversation.providers.events import Request
 from custom_components.windowed_conversation.providers.openai_chat_encoding import Dialect
 from custom_components.windowed_conversation.providers.profile import UNKNOWN_MODEL, Effort, Profile
 from custom_components.windowed_conversation.providers.profiles import Vendor, profile_of
+from custom_components.windowed_conversation.providers.unseen import UNSEEN
 from demo.model_server import ModelServer
 from tests.providers.heard import Heard
 from tests.providers.wires.anthropic import AnthropicWire
@@ -64,21 +65,37 @@ async def http_client(wire_format: Format) -> AsyncIterator[Any]:
 
 
 @pytest.fixture
-async def sent(wire_format: Format, http_client: Any, model_server: ModelServer) -> Any:
-    """Return the server's record of the conversation's newest request."""
+def send(wire_format: Format, http_client: Any, model_server: ModelServer) -> Callable[[Profile], Awaitable[Any]]:
+    """Return what sends the conversation's newest request to a model; it returns the server's record."""
     model_server.change(models=MODELS)
-    request = Request(
-        wire_format.model,
-        conversation(wire_format.wire.name).messages(),
-        TOOLS,
-        profile=wire_format.profile,
-        cache_key="agent",
-        reply_tokens=4096,
-        effort=Effort.LOW,
-        temperature=0.5,
-    )
-    await Heard().listen(wire_format.wire.connect(model_server.address, http_client).stream(request))
-    return model_server.requests[-1]
+
+    async def send(profile: Profile) -> Any:
+        request = Request(
+            wire_format.model,
+            conversation(wire_format.wire.name).messages(),
+            TOOLS,
+            profile=profile,
+            cache_key="agent",
+            reply_tokens=4096,
+            effort=Effort.LOW,
+            temperature=0.5,
+        )
+        await Heard().listen(wire_format.wire.connect(model_server.address, http_client).stream(request))
+        return model_server.requests[-1]
+
+    return send
+
+
+@pytest.fixture
+async def sent(wire_format: Format, send: Callable[[Profile], Awaitable[Any]]) -> Any:
+    """Return the server's record of the conversation's newest request."""
+    return await send(wire_format.profile)
+
+
+@pytest.fixture
+async def sent_to_the_blind(wire_format: Format, send: Callable[[Profile], Awaitable[Any]]) -> Any:
+    """Return the server's record of the same request to a model that cannot see."""
+    return await send(replace(wire_format.profile, images=False))
 
 
 def snapshot(name: str, written: str) -> str:
@@ -122,3 +139,14 @@ async def test_picture_is_sent_as_it_is(sent: Any) -> None:
     written = {encode(PIXEL) in sent.raw for encode in (b64encode, urlsafe_b64encode)}
 
     assert True in written
+
+
+async def test_model_that_cannot_see_is_told_of_the_picture_and_the_paper(sent_to_the_blind: Any) -> None:
+    assert sent_to_the_blind.raw.decode().count(UNSEEN) == 2
+
+
+async def test_request_to_a_model_that_cannot_see_breaks_no_rule_of_its_format(
+    sent_to_the_blind: Any, wire_format: Format
+) -> None:
+    assert sent_to_the_blind.violations == []
+    assert is_what_the_sdk_takes(wire_format.wire.name, sent_to_the_blind.body)

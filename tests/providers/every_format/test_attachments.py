@@ -1,0 +1,60 @@
+"""What a model cannot see it is told of, in words that cost no more than the window counted for it."""
+
+from dataclasses import replace
+
+import pytest
+
+from custom_components.windowed_conversation.providers.events import Provider, Request
+from custom_components.windowed_conversation.providers.profile import UNKNOWN_MODEL
+from custom_components.windowed_conversation.providers.unseen import UNSEEN
+from custom_components.windowed_conversation.window import Attachment, EstimatedCounter, Message, message_tokens
+from tests.providers.byte_server import ByteServer
+from tests.providers.heard import Heard
+from tests.providers.wires.parts import Text, Wire
+
+from .conftest import QUESTION
+
+IMAGE = Attachment("image/png", b"\x89PNG", "door.png")
+PDF = Attachment("application/pdf", b"%PDF", "bill.pdf")
+
+
+@pytest.fixture
+def said(wire: Wire, provider: Provider, byte_server: ByteServer):
+    """Return what sends a question with attachments; it returns the text of the user's message."""
+
+    async def said(*attachments: Attachment, sees: bool, words: str = QUESTION) -> str:
+        byte_server.reply(*wire.answer(Text(("yes",))))
+        messages = (Message.user(words, attachments=attachments),)
+        request = Request("model", messages, profile=replace(UNKNOWN_MODEL, images=sees))
+        await Heard().listen(provider.stream(request))
+        return wire.request_text(byte_server.requests[-1])
+
+    return said
+
+
+@pytest.mark.parametrize("attachments", [(IMAGE,), (PDF,), (IMAGE, PDF), (IMAGE, IMAGE, PDF)])
+async def test_model_that_cannot_see_is_told_of_each_attachment(said, attachments: tuple[Attachment, ...]) -> None:
+    text = await said(*attachments, sees=False)
+
+    assert text.count(UNSEEN) == len(attachments)
+    assert text.replace(UNSEEN, "").strip() == QUESTION
+
+
+async def test_attachment_without_words_is_words_to_a_model_that_cannot_see(said) -> None:
+    assert await said(IMAGE, sees=False, words="") == UNSEEN
+
+
+async def test_model_that_sees_is_told_nothing(said) -> None:
+    assert await said(IMAGE, sees=True) == QUESTION
+
+
+async def test_question_without_attachments_is_as_it_was(said) -> None:
+    assert await said(sees=False) == QUESTION
+
+
+@pytest.mark.parametrize("attachment", [IMAGE, PDF, Attachment("audio/wav", b"RIFF")])
+def test_note_costs_less_than_what_the_window_counts(attachment: Attachment) -> None:
+    counter = EstimatedCounter()
+    counted = message_tokens(Message.user(QUESTION, attachments=(attachment,)), counter)
+
+    assert message_tokens(Message.user(f"{QUESTION}\n\n{UNSEEN}"), counter) < counted
