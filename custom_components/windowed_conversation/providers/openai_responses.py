@@ -10,7 +10,7 @@ from typing import Any, override
 from openai import AsyncOpenAI, AsyncStream, BadRequestError
 from openai.resources.responses import AsyncResponses
 from openai.resources.responses.input_tokens import AsyncInputTokens
-from openai.types.responses import CompactedResponse, ResponseStreamEvent
+from openai.types.responses import CompactedResponse, InputTokenCountResponse, ResponseStreamEvent
 
 from .errors import BadStream
 from .events import Compacted, Request
@@ -19,7 +19,8 @@ from .openai_errors import provider_errors
 from .openai_format import OpenAIFormat
 from .openai_requests import CACHE_PARAMETERS, known_to
 from .openai_responses_decoding import ResponseDecoder
-from .openai_responses_encoding import encode_prompt, encode_request, without_residue
+from .openai_responses_encoding import encode_prompt, encode_request
+from .openai_unreadable import UnreadableResidue
 
 
 class Responses(OpenAIFormat):
@@ -42,12 +43,12 @@ class Responses(OpenAIFormat):
         self.name = name or self.name
         self._responses = AsyncResponses(client)
         self._input_tokens = AsyncInputTokens(client)
+        self._unreadable = UnreadableResidue(self.name)
 
     async def count_tokens(self, request: Request) -> int:
         """See `CountsTokens.count_tokens`."""
-        parameters = known_to(AsyncInputTokens.count, encode_prompt(request, self.name))
         with provider_errors():
-            counted = await self._input_tokens.count(**parameters, extra_headers=self._headers)
+            counted = await self._readable(self._count, request)
         tokens = getattr(counted, "input_tokens", None)
         if not isinstance(tokens, int):
             raise BadStream("the server does not count tokens")
@@ -56,7 +57,11 @@ class Responses(OpenAIFormat):
     async def compact(self, request: Request) -> Compacted:
         """See `Compacts.compact`."""
         with provider_errors():
-            return read_compaction(await _readable(self._compact, request))
+            return read_compaction(await self._readable(self._compact, request))
+
+    async def _count(self, request: Request) -> InputTokenCountResponse:
+        parameters = known_to(AsyncInputTokens.count, encode_prompt(request, self.name))
+        return await self._input_tokens.count(**parameters, extra_headers=self._headers)
 
     async def _compact(self, request: Request) -> CompactedResponse:
         parameters = encode_compaction(encode_prompt(request, self.name), self.caching(request))
@@ -66,7 +71,7 @@ class Responses(OpenAIFormat):
 
     @override
     async def _send(self, request: Request) -> AsyncStream[ResponseStreamEvent]:
-        return await _readable(self._create, request)
+        return await self._readable(self._create, request)
 
     async def _create(self, request: Request) -> AsyncStream[ResponseStreamEvent]:
         parameters = encode_request(request, self.name, self.caching(request))
@@ -79,15 +84,14 @@ class Responses(OpenAIFormat):
     def _decoder(self, request: Request) -> ResponseDecoder:
         return ResponseDecoder(request)
 
-
-async def _readable[T](send: Callable[[Request], Awaitable[T]], request: Request) -> T:
-    """Send a request, and once more without its residue where the server cannot read that."""
-    try:
-        return await send(request)
-    except BadRequestError as err:
-        # The key is of another organization by now. Nothing was said yet, and without the residue the history is
-        # true all the same: https://github.com/openai/codex/issues/8145
-        plain = without_residue(request)
-        if err.code != "invalid_encrypted_content" or plain == request:
-            raise
-        return await send(plain)
+    async def _readable[T](self, send: Callable[[Request], Awaitable[T]], request: Request) -> T:
+        """Send a request without the residue that the server could not read before, and again where there is more."""
+        request = self._unreadable.left_out(request)
+        try:
+            return await send(request)
+        except BadRequestError as err:
+            # The key is of another organization by now. Nothing was said yet, and without the residue the history is
+            # true all the same: https://github.com/openai/codex/issues/8145
+            if err.code != "invalid_encrypted_content" or not self._unreadable.remember(request):
+                raise
+            return await send(self._unreadable.left_out(request))

@@ -5,7 +5,6 @@ the item that it led to. Those are sent without their ids, which binds none of t
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
 
@@ -82,11 +81,6 @@ def encode_tools(tools: Iterable[ToolSchema]) -> list[FunctionToolParam]:
         }
         for tool in tools
     ]
-
-
-def without_residue(request: Request) -> Request:
-    """Return the request as another provider would write it."""
-    return replace(request, messages=tuple(replace(message, native=None) for message in request.messages))
 
 
 def _encode_spoken(messages: Sequence[Message], request: Request, provider: str) -> Iterator[ResponseInputItemParam]:

@@ -1,0 +1,131 @@
+"""Residue that a server cannot read is refused once; from then on only what was made since is sent back."""
+
+from typing import Any
+
+import pytest
+
+from custom_components.windowed_conversation.providers.events import Request, ToolSchema
+from custom_components.windowed_conversation.providers.openai_responses import Responses
+from custom_components.windowed_conversation.providers.profile import Profile, ReasoningStyle
+from custom_components.windowed_conversation.window import Message, Native
+from demo.model_server import ModelServer
+
+from .heard import Heard
+from .wires.responses import ResponsesWire
+
+WIRE = ResponsesWire()
+MODEL = "gpt-5.5"
+THINK = Message.user("think about the weather")
+LIGHT = ToolSchema("intent__HassTurnOn", "Turns on a device", {"type": "object", "properties": {}})
+
+type Talk = list[Message]
+
+
+@pytest.fixture
+def provider(model_server: ModelServer, http_client: Any) -> Responses:
+    """Return a provider for the scripted server, which reads only what it has encrypted itself."""
+    model_server.change(models=(MODEL,))
+    found = WIRE.connect(model_server.address, http_client)
+    assert isinstance(found, Responses)
+    return found
+
+
+def begun_with_another_key(id_: str = "rs_1") -> Talk:
+    """Return a conversation that was begun with a key of another organization."""
+    sealed = {"type": "reasoning", "id": id_, "encrypted_content": f"gAAAA-{id_}", "summary": []}
+    residue = Native(Responses.name, MODEL, [sealed, {"type": "message", "start": 0, "end": 6}])
+    return [Message.user("hello"), Message.assistant("Hello!", native=residue)]
+
+
+def request(talk: Talk) -> Request:
+    return Request(MODEL, tuple(talk), (LIGHT,), Profile(sampling=False, reasoning=ReasoningStyle.EFFORT))
+
+
+async def go_on(provider: Responses, talk: Talk, message: Message = THINK) -> None:
+    """Say something and have it answered, both of which the conversation holds then."""
+    talk.append(message)
+    heard = await Heard().listen(provider.stream(request(talk)))
+    talk.append(Message.assistant(heard.text, native=Native(provider.name, MODEL, heard.finished[0].residue)))
+
+
+def refused(model_server: ModelServer) -> list[bool]:
+    """Return of each request whether it was refused for its residue."""
+    return [bool(each.violations) for each in model_server.requests]
+
+
+def replayed(model_server: ModelServer) -> int:
+    """Return how many items of reasoning the newest request has sent back."""
+    return sum(item["type"] == "reasoning" for item in model_server.requests[-1].body["input"])
+
+
+async def test_residue_that_cannot_be_read_is_refused_once_in_a_conversation(
+    provider: Responses, model_server: ModelServer
+) -> None:
+    talk = begun_with_another_key()
+
+    for _ in range(3):
+        await go_on(provider, talk)
+
+    assert refused(model_server) == [True, False, False, False]
+
+
+async def test_residue_that_was_made_since_is_sent_back(provider: Responses, model_server: ModelServer) -> None:
+    talk = begun_with_another_key()
+
+    for _ in range(3):
+        await go_on(provider, talk)
+
+    assert replayed(model_server) == 2
+
+
+async def test_what_is_sent_after_the_refusal_is_the_beginning_of_what_is_sent_next(
+    provider: Responses, model_server: ModelServer
+) -> None:
+    talk = begun_with_another_key()
+
+    await go_on(provider, talk)
+    await go_on(provider, talk)
+
+    _, first, second = (each.body["input"] for each in model_server.requests)
+    assert second[: len(first)] == first
+
+
+async def test_residue_of_another_conversation_is_sent_back_all_the_same(
+    provider: Responses, model_server: ModelServer
+) -> None:
+    readable: Talk = []
+    await go_on(provider, readable)
+    await go_on(provider, begun_with_another_key())
+
+    await go_on(provider, readable)
+
+    assert replayed(model_server) == 1
+
+
+async def test_each_conversation_is_refused_once(provider: Responses, model_server: ModelServer) -> None:
+    first, second = begun_with_another_key("rs_1"), begun_with_another_key("rs_2")
+
+    for talk in (first, second, first, second):
+        await go_on(provider, talk)
+
+    assert refused(model_server) == [True, False, True, False, False, False]
+
+
+async def test_conversation_is_compacted_at_once_without_what_cannot_be_read(
+    provider: Responses, model_server: ModelServer
+) -> None:
+    talk = begun_with_another_key()
+    await go_on(provider, talk)
+    before = model_server.log.received
+
+    await provider.compact(request(talk))
+
+    assert model_server.log.received == before + 1
+
+
+async def test_tokens_are_counted_of_what_is_sent(provider: Responses, model_server: ModelServer) -> None:
+    talk = begun_with_another_key()
+    await go_on(provider, talk)
+    plain = [Message.user("hello"), Message.assistant("Hello!"), *talk[2:]]
+
+    assert await provider.count_tokens(request(talk)) == await provider.count_tokens(request(plain))
