@@ -48,7 +48,8 @@ def turn(watch: CacheWatch, window: Window) -> Turn:
     """Take a turn and return the collapse that is known after it.
 
     `cached` are the tokens that are reported as such out of 10,000, for each request of the turn; `tools` and `at`, in
-    seconds, are the requests', of which the last `without_calls` allow none.
+    seconds, are the requests', of which all but the first may have `later_tools` and the last `without_calls` allow
+    none.
     """
 
     def turn(
@@ -56,6 +57,7 @@ def turn(watch: CacheWatch, window: Window) -> Turn:
         at: float,
         prompt: PromptFingerprints = PROMPT,
         tools: tuple[ToolSchema, ...] = (TOOL,),
+        later_tools: tuple[ToolSchema, ...] | None = None,
         without_calls: int = 0,
         model: str = "model",
         text: str = "what is on?",
@@ -65,7 +67,8 @@ def turn(watch: CacheWatch, window: Window) -> Turn:
         window.open(text)
         reported = []
         for place, tokens in enumerate(cached):
-            request = Request(model, window.messages(), tools, may_call=place < len(cached) - without_calls)
+            offered = tools if later_tools is None or not place else later_tools
+            request = Request(model, window.messages(), offered, may_call=place < len(cached) - without_calls)
             reported.append(Reported(request, Usage(input=input_tokens, cached=tokens, cleared=cleared), at))
         window.add(Message.assistant("The lamp."))
         window.close()
@@ -300,7 +303,7 @@ def test_last_request_in_which_no_call_may_be_made_is_left_out(turn: Turn) -> No
 
 
 def test_collapse_in_the_middle_of_a_turn_is_known(turn: Turn) -> None:
-    assert turn(9900, 0, at=0, tools=((TOOL,), (OTHER_TOOL,))) is not None
+    assert turn(9900, 0, at=0, later_tools=(OTHER_TOOL,)) is not None
 
 
 def test_collapse_is_over_when_a_turn_is_served(turn: Turn) -> None:
