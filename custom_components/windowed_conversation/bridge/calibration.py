@@ -17,7 +17,6 @@ from ..const import DOMAIN
 from ..providers.events import Request, Usage
 from ..window.byte_pairs import BytePairCounter
 from ..window.calibration import CalibratedCounter, Calibration, Calibrator, estimate_request
-from ..window.tokens import tool_text
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -90,7 +89,7 @@ class ModelCalibrations:
         """
         if request.tools and not request.may_call:
             return
-        schemas = (tool_text(tool.name, tool.description, tool.parameters) for tool in request.tools)
+        schemas = (tool.text for tool in request.tools)
         key = _key(request.model, exact)
         self._calibrators[key] = calibrator = self._calibrators.pop(key, None) or Calibrator()
         sent = usage.input + usage.cleared

@@ -18,7 +18,7 @@ from ..turn.cache_health import PromptFingerprints
 from ..turn.context import VolatileContext
 from ..turn.errors import PromptFailed
 from ..turn.ports import Model, OtherAgent, Question
-from ..window.tokens import KindCounter, TextKind, tool_text
+from ..window.tokens import KindCounter, TextKind
 from .phrases import async_done_phrase
 from .tools import ToolSchemas, async_get_tools
 
@@ -106,8 +106,7 @@ class ModelQuestion:
         budget, count_as = model.budget, self._asking.counter.count_as
         if budget.context_tokens is None:
             return model
-        texts = (tool_text(tool.name, tool.description, tool.parameters) for tool in tools)
-        schema_tokens = sum(count_as(TextKind.FIXED, text) for text in texts)
+        schema_tokens = sum(count_as(TextKind.FIXED, tool.text) for tool in tools)
         return replace(model, budget=replace(budget, schema_tokens=schema_tokens))
 
     def _system_prompt(self, llm_context: llm.LLMContext, api: llm.APIInstance | None, speaker: str | None) -> str:

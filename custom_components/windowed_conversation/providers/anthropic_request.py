@@ -8,7 +8,6 @@ from itertools import takewhile
 from typing import Any
 
 from ..window import EstimatedCounter, Message, Role, message_tokens
-from ..window.tokens import tool_text
 from .anthropic_context import encode_editing
 from .anthropic_encoding import THINKING, Block, encode_messages, own_residue
 from .events import Request, ToolSchema
@@ -66,7 +65,7 @@ def fills_context(request: Request) -> bool:
         return False
     counter = EstimatedCounter()
     tokens = sum(message_tokens(m, counter) if m.tokens is None else m.tokens for m in request.messages)
-    tokens += sum(counter.count(tool_text(t.name, t.description, t.parameters)) for t in request.tools)
+    tokens += sum(counter.count(tool.text) for tool in request.tools)
     return tokens + _max_tokens(request) > _FULL * context
 
 

@@ -4,21 +4,30 @@ How each wire format writes a request and reads its answer lives in that format'
 """
 
 from collections.abc import AsyncGenerator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol, runtime_checkable
 
 from ..window import Message, ToolCall
+from ..window.tokens import tool_text
 from .profile import UNKNOWN_MODEL, Effort, Profile
 
 
 @dataclass(frozen=True, slots=True)
 class ToolSchema:
-    """A tool that is offered to the model; `parameters` is a JSON schema of type object."""
+    """A tool that is offered to the model; `parameters` is a JSON schema of type object, `text` what is counted of it.
+
+    Raises `TypeError` where the parameters are no JSON.
+    """
 
     name: str
     description: str
     parameters: Mapping[str, Any]
+    text: str = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Write the text once: the same schema is counted several times in every turn."""
+        object.__setattr__(self, "text", tool_text(self.name, self.description, self.parameters))
 
 
 @dataclass(frozen=True, slots=True)

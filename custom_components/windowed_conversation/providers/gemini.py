@@ -24,7 +24,7 @@ from google.genai.types import (
 )
 
 from ..window import ToolCall
-from ..window.tokens import EstimatedCounter, message_tokens, tool_text
+from ..window.tokens import EstimatedCounter, message_tokens
 from .characters import WholeCharacters, whole_json
 from .errors import BadStream, Incomplete, ProviderError, Refused
 from .events import (
@@ -177,7 +177,7 @@ def _is_too_long(request: Request) -> bool:
         return False
     counter = EstimatedCounter()
     messages = sum(message.tokens or message_tokens(message, counter) for message in request.messages)
-    tools = sum(counter.count(tool_text(tool.name, tool.description, tool.parameters)) for tool in request.tools)
+    tools = sum(counter.count(tool.text) for tool in request.tools)
     return messages + tools > limit
 
 

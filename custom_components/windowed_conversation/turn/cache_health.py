@@ -12,9 +12,9 @@ import time
 from typing import Self
 from weakref import WeakKeyDictionary
 
-from ..providers.events import Request, ToolSchema, Usage
+from ..providers.events import Request, Usage
 from ..window import Message, Role, Window
-from ..window.tokens import KindCounter, TextKind, tool_text
+from ..window.tokens import KindCounter, TextKind
 from .ports import OnUsage
 
 # For so many seconds a provider keeps what it was sent: Anthropic's five minutes after the last use are the shortest
@@ -103,7 +103,7 @@ class SentRequest:
         request = reported.request
         system = [message for message in request.messages if message.role is Role.SYSTEM]
         messages = request.messages[len(system) :]
-        texts = [_tool_text(tool) for tool in request.tools]
+        texts = [tool.text for tool in request.tools]
         return cls(
             at=reported.at,
             model=request.model,
@@ -118,10 +118,6 @@ class SentRequest:
             tokens=array("q", (message.tokens or 0 for message in messages)),
             settled=max((place for place, message in enumerate(messages) if message.role is Role.USER), default=0),
         )
-
-
-def _tool_text(tool: ToolSchema) -> str:
-    return tool_text(tool.name, tool.description, tool.parameters)
 
 
 def _fingerprint(message: Message) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 from ..providers.errors import DeadlineExceeded
 from ..providers.events import CountsTokens
 from ..window import Message
-from ..window.tokens import KindCounter, TextKind, message_tokens, tool_text
+from ..window.tokens import KindCounter, TextKind, message_tokens
 from .errors import NoTokenCount
 from .ports import Question
 
@@ -49,5 +49,5 @@ async def count_request(
         raise DeadlineExceeded(f"no count in {deadline:g} seconds") from err
     estimated = sum(message_tokens(m, counter) if m.tokens is None else m.tokens for m in messages)
     for tool in question.tools:
-        estimated += counter.count_as(TextKind.FIXED, tool_text(tool.name, tool.description, tool.parameters))
+        estimated += counter.count_as(TextKind.FIXED, tool.text)
     return TokenCount(counted, estimated)
