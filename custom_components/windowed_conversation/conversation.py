@@ -46,6 +46,7 @@ from .summaries import Summarizer, is_due
 from .turn.cache_health import PromptFingerprints, Reported, UsageRecorder
 from .turn.context import readable
 from .turn.errors import Busy
+from .turn.model_turn import Progress
 from .turn.ports import Model
 from .turn.routing import Route, Routing
 from .turn.scope import window_key
@@ -180,7 +181,12 @@ class WindowedConversationEntity(AgentEntity, conversation.ConversationEntity):
         usage = UsageRecorder()
         question = ModelQuestion(self.hass, partial(self._asking, user_input, usage), user_input, chat_log)
         ways = Ways(local, question, reply, turn.later)
-        outcome = await run_turn(window, readable(user_input.text), config.routing, ways, config.limits)
+        text, progress = readable(user_input.text), Progress()
+        try:
+            outcome = await run_turn(window, text, config.routing, ways, config.limits, progress=progress)
+        except asyncio.CancelledError:
+            turn.later(partial(self._after_cancelled, progress))
+            raise
         answer = async_told_answer(self.hass, outcome)
         async_trace_turn(outcome, answer, window.stats())
         turn.later(partial(self._after_turn, turn, outcome, answer, usage.reported, question.prompt))
@@ -225,6 +231,12 @@ class WindowedConversationEntity(AgentEntity, conversation.ConversationEntity):
             context = turn.user_input.as_llm_context(DOMAIN)
             summarizer = Summarizer(self.hass, self.agent, turn.window, context, self.entity_id)
             self.agent.afterwards(partial(self._summarize, summarizer))
+
+    def _after_cancelled(self, progress: Progress) -> None:
+        """Count what a turn has cost that nobody waited for in the end."""
+        if progress.requests:
+            self.agent.statistics.on_cancelled(progress.usage)
+            async_count_turn(self.hass, self.agent, progress)
 
     def _summarize(self, summarizer: Summarizer) -> None:
         """Begin a summary, which ends with the account and with Home Assistant, whatever it has come to."""

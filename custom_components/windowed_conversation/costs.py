@@ -12,17 +12,18 @@ from .agent import Agent, async_agent_ids
 from .bridge.models import Use, async_cost
 from .others import async_find_agent
 from .providers.events import Usage
+from .turn.model_turn import Progress
 from .turn.turn import Outcome
 
 
 @callback
-def async_count_turn(hass: HomeAssistant, agent: Agent, outcome: Outcome) -> None:
+def async_count_turn(hass: HomeAssistant, agent: Agent, turn: Outcome | Progress) -> None:
     """Count what a turn has cost, over all models that were asked in it; one that asked none has cost nothing."""
     if agent.vendor is None:
         return
-    asked = {outcome.answered_by, *(failure.agent for failure in outcome.failures)} - {None}
-    is_known = not outcome.unbilled and asked <= async_agent_ids(hass)
-    uses = _uses(hass, ((billed.model.agent, billed.usage) for billed in outcome.billed)) if is_known else None
+    asked = {turn.answered_by, *(failure.agent for failure in turn.failures)} - {None}
+    is_known = not turn.unbilled and asked <= async_agent_ids(hass)
+    uses = _uses(hass, ((billed.model.agent, billed.usage) for billed in turn.billed)) if is_known else None
     _count(hass, agent, uses, of_turn=True)
 
 

@@ -97,6 +97,10 @@ class AgentStatistics:
             totals.turns_local += outcome.decision.route is Route.LOCAL
             totals.turns_model += outcome.decision.route is not Route.LOCAL
 
+    def on_cancelled(self, usage: Usage) -> None:
+        """Take in what a turn has cost that nobody waited for in the end; it is no turn otherwise."""
+        self._count(usage, 0)
+
     def on_summary(self, usage: Usage, evicted_messages: int) -> None:
         """Take in what a summary has cost, also one that failed, and what had to go for it."""
         self._count(usage, evicted_messages)

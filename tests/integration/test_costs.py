@@ -1,5 +1,6 @@
 """What turns cost in US dollars: exact where the prices are known, unknown otherwise, and none where there are none."""
 
+import asyncio
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from typing import Any
@@ -32,7 +33,7 @@ from custom_components.windowed_conversation.providers.events import Usage
 from custom_components.windowed_conversation.providers.profiles import Vendor
 from demo.model_server import ModelServer
 
-from .conftest import Say, SetUp, speech
+from .conftest import Say, SetUp, speech, until
 
 MINI, HAIKU, FLASH = "gpt-4o-mini", "claude-haiku-4-5", "gemini-2.5-flash"
 TURN_COST, TOTAL_COST = "sensor.ada_cost_of_the_last_turn", "sensor.ada_total_cost"
@@ -320,3 +321,41 @@ async def test_costs_are_money_on_the_agents_device(home: HomeAssistant, set_up:
     assert (total["device_class"], total["state_class"]) == ("monetary", "total")
     entities = er.async_entries_for_config_entry(er.async_get(home), entry.entry_id)
     assert len({entity.device_id for entity in entities}) == 1
+
+
+async def test_turn_that_was_cancelled_has_cost_what_nobody_knows(
+    *, home: HomeAssistant, openai, set_up: SetUp, say: Say, cost, without_price, model_server: ModelServer
+) -> None:
+    entry = await set_up(account=openai, **{CONF_MODEL: MINI})
+    await say("my name is Ada")
+    known = cost(TOTAL_COST)
+    model_server.change(delay=0.05)
+    turn = asyncio.create_task(say("tell me a story about the sea"))
+    await until(lambda: len(model_server.requests) == 2)
+
+    turn.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await turn
+    next(iter(entry.runtime_data.agents.values())).tell()
+    await home.async_block_till_done()
+
+    assert (without_price(), cost(TOTAL_COST)) == (1, known)
+    assert home.states.get(TURN_COST).state == "unknown"
+
+
+async def test_requests_of_a_cancelled_turn_that_were_reported_are_counted(
+    *, home: HomeAssistant, openai, set_up: SetUp, say: Say, figure, model_server: ModelServer
+) -> None:
+    entry = await set_up(account=openai, **{CONF_MODEL: MINI})
+    model_server.change(delay=0.02)
+    turn = asyncio.create_task(say("quietly switch on the kitchen light"))
+    await until(lambda: len(model_server.requests) == 2)
+
+    turn.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await turn
+    next(iter(entry.runtime_data.agents.values())).tell()
+    await home.async_block_till_done()
+
+    assert figure("input_tokens") == str(model_server.requests[0].usage["prompt"])
+    assert figure("turns_model") == "0"

@@ -54,10 +54,15 @@ class Ways:
     later: Callable[[Callable[[], None]], None] = lambda work: work()
 
 
-async def run_turn(window: Window, text: str, routing: Routing, ways: Ways, limits: Limits) -> Outcome:
-    """Answer one input; what fails in a known way is in the outcome's `error`."""
+async def run_turn(
+    window: Window, text: str, routing: Routing, ways: Ways, limits: Limits, *, progress: Progress | None = None
+) -> Outcome:
+    """Answer one input; what fails in a known way is in the outcome's `error`.
+
+    A `progress` that is given tells what happened also where there is no outcome, because the turn was cancelled.
+    """
     started = time.monotonic()
-    progress = Progress()
+    progress = progress or Progress()
     last = next(reversed(window.messages()), None)
     decision = first_choice(routing, text, answers_question=asks_back(last, time.time()))
     error: ProviderError | TurnError | None = None
