@@ -12,7 +12,6 @@ from typing import Any, override
 from urllib.parse import quote, urlsplit, urlunsplit
 
 from openai import AsyncOpenAI, Omit
-from openai.resources.chat.completions import AsyncCompletions
 
 from .errors import BadRequest
 from .openai_chat import ChatCompletions
@@ -63,12 +62,11 @@ class AzureChatCompletions(ChatCompletions):
 
     def __init__(self, client: AsyncOpenAI, *args: Any, **options: Any) -> None:
         super().__init__(client, *args, **options)
-        self._client = client
-        self._deployments: dict[str, AsyncCompletions] = {}
+        self._deployments: dict[str, AsyncOpenAI] = {}
 
     @override
-    def _completions_of(self, model: str) -> AsyncCompletions:
+    def _client_of(self, model: str) -> AsyncOpenAI:
         if model not in self._deployments:
             url = f"{str(self._client.base_url).rstrip('/')}/deployments/{quote(model, safe='')}"
-            self._deployments[model] = AsyncCompletions(self._client.with_options(base_url=url))
+            self._deployments[model] = self._client.with_options(base_url=url)
         return self._deployments[model]

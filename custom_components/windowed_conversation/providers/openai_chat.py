@@ -8,14 +8,14 @@ from collections.abc import Collection, Mapping
 from typing import Any, override
 
 from openai import AsyncOpenAI, AsyncStream
-from openai.resources.chat.completions import AsyncCompletions
-from openai.types.chat import ChatCompletionChunk
 
 from .events import Request
 from .openai_chat_decoding import ChunkDecoder
 from .openai_chat_encoding import Dialect, encode_request
 from .openai_format import OpenAIFormat
-from .openai_requests import CACHE_PARAMETERS, known_to
+from .openai_requests import CACHE_PARAMETERS
+
+_PATH = "/chat/completions"
 
 
 class ChatCompletions(OpenAIFormat):
@@ -33,22 +33,17 @@ class ChatCompletions(OpenAIFormat):
     ) -> None:
         known = cache_parameters if dialect is Dialect.OPENAI else ()
         super().__init__(client, headers=headers, cache_parameters=known)
-        self._completions = AsyncCompletions(client)
         self._dialect = dialect
 
     @override
-    async def _send(self, request: Request) -> AsyncStream[ChatCompletionChunk]:
-        parameters = encode_request(request, self._dialect, self.caching(request))
-        completions = self._completions_of(request.model)
-        answer: AsyncStream[ChatCompletionChunk] = await completions.create(
-            **known_to(AsyncCompletions.create, parameters), extra_headers=self._headers
-        )
-        return answer
+    async def _send(self, request: Request) -> AsyncStream[object]:
+        body = encode_request(request, self._dialect, self.caching(request))
+        return await self._post(self._client_of(request.model), _PATH, body)
 
     @override
     def _decoder(self, request: Request) -> ChunkDecoder:
         return ChunkDecoder(request)
 
-    def _completions_of(self, model: str) -> AsyncCompletions:
-        """Return where a model is asked; every model is at the same place but on Azure's classic endpoint."""
-        return self._completions
+    def _client_of(self, model: str) -> AsyncOpenAI:
+        """Return who asks a model; every model is at the same place but on Azure's classic endpoint."""
+        return self._client

@@ -1,20 +1,17 @@
-"""Chat Completions, the answer: chunks in, events out. One small step per chunk; nothing is asked here."""
+"""Chat Completions, the answer: chunks of plain JSON in, events out, a small step for each. Nothing is asked here."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 import json
 from typing import Any
-
-from openai.types.chat import ChatCompletionChunk
-from openai.types.chat.chat_completion_chunk import Choice, ChoiceDelta, ChoiceDeltaToolCall
 
 from ..window import ToolCall
 from .characters import WholeCharacters
 from .errors import BadStream, Incomplete
 from .events import Event, Finished, FinishReason, ReasoningDelta, Request, TextDelta, ToolCallDone, Usage
+from .json_values import member, text_of, tokens_of
 from .names import own_names
 from .openai_errors import refused
-from .openai_format import text_of, tokens_of
 from .openai_tools import CallIds, read_arguments
 
 # Where servers put what a model thinks aloud: DeepSeek, llama.cpp, LM Studio and vLLM; Ollama and OpenRouter.
@@ -25,7 +22,7 @@ _REASONING_FIELDS = ("reasoning_content", "reasoning")
 class _OpenCall:
     """A tool call whose arguments are still arriving."""
 
-    index: int | None
+    index: object
     id: str
     name: str
     arguments: str = ""
@@ -48,10 +45,10 @@ class _ToolCalls:
         self._own_names = own_names(request.tools)
         self._calls: list[_OpenCall] = []
 
-    def add(self, fragment: ChoiceDeltaToolCall) -> Iterator[Event]:
+    def add(self, fragment: Any) -> Iterator[Event]:
         """Take a fragment; a whole JSON object cannot grow, so it is announced at once."""
-        call = self._call_of(fragment)
-        arguments: object = fragment.function.arguments if fragment.function else None
+        function = fragment.get("function") or {}
+        call, arguments = self._call_of(fragment, function), function.get("arguments")
         if isinstance(arguments, dict):
             call.arguments = json.dumps(arguments)
         else:
@@ -67,26 +64,15 @@ class _ToolCalls:
     def __bool__(self) -> bool:
         return bool(self._calls)
 
-    def _call_of(self, fragment: ChoiceDeltaToolCall) -> _OpenCall:
-        name = text_of(fragment.function.name if fragment.function else None)
-        if not self._starts_new(fragment, name):
-            return next(call for call in reversed(self._calls) if fragment.index in (call.index, None))
-        call = _OpenCall(fragment.index, text_of(fragment.id), name)
+    def _call_of(self, fragment: Any, function: Any) -> _OpenCall:
+        """Return the call that a fragment belongs to, the newest of its number or a new one."""
+        index, call_id, name = fragment.get("index"), text_of(fragment.get("id")), text_of(function.get("name"))
+        newest = next((call for call in reversed(self._calls) if index in (call.index, None)), None)
+        if newest and not _starts_another(newest, fragment, function):
+            return newest
+        call = _OpenCall(index, call_id, name)
         self._calls.append(call)
         return call
-
-    def _starts_new(self, fragment: ChoiceDeltaToolCall, name: str) -> bool:
-        known = [call for call in self._calls if fragment.index in (call.index, None)]
-        if not known:
-            return True
-        newest = known[-1]
-        if fragment.id and fragment.id != newest.id:
-            return True
-        if not name or not fragment.function:
-            return False
-        if fragment.id:
-            return newest.announced and bool(fragment.function.arguments)
-        return fragment.index is None or newest.announced
 
     def _announce(self, call: _OpenCall) -> Iterator[Event]:
         if call.announced:
@@ -97,6 +83,13 @@ class _ToolCalls:
         call.announced = True
         name = self._own_names.get(call.name, call.name)
         yield ToolCallDone(ToolCall(self._ids.take(call.id), name, arguments))
+
+
+def _starts_another(newest: _OpenCall, fragment: Any, function: Any) -> bool:
+    if fragment.get("id"):
+        other = fragment["id"] != newest.id
+        return other or bool(function.get("name") and newest.announced and function.get("arguments"))
+    return bool(function.get("name")) and (fragment.get("index") is None or newest.announced)
 
 
 class ChunkDecoder:
@@ -115,31 +108,35 @@ class ChunkDecoder:
         """See `Decoder.is_whole`."""
         return bool(self._finish_reason)
 
-    def on_event(self, event: ChatCompletionChunk) -> list[Event]:
+    def on_event(self, event: Any) -> Sequence[Event]:
         """See `Decoder.on_event`."""
-        if event.usage:
-            self._usage = _usage(event.usage)
-        return [decoded for choice in event.choices or () for decoded in self._on_choice(choice)]
-
-    def _on_choice(self, choice: Choice) -> list[Event]:
-        events = self._on_delta(choice.delta) if choice.delta else []
-        if choice.finish_reason and not self._finish_reason:
-            self._finish_reason = text_of(choice.finish_reason)
-            if self._finish_reason not in ("length", "content_filter"):
-                events += self._tool_calls.finish()
-        return events
-
-    def _on_delta(self, delta: ChoiceDelta) -> list[Event]:
+        usage = event.get("usage")
+        if usage is not None:
+            self._usage = _usage(usage)
         events: list[Event] = []
-        if delta.model_extra and (thought := self._reasoning.feed(_thought(delta.model_extra))):
-            events.append(ReasoningDelta(thought))
-        if text := self._text.feed(text_of(delta.content)):
-            events.append(TextDelta(text))
-        if delta.refusal:
-            self._refused = True
-        for fragment in delta.tool_calls or ():
-            events += self._tool_calls.add(fragment)
+        for choice in event.get("choices") or ():
+            if delta := choice.get("delta"):
+                self._on_delta(delta, events)
+            if reason := choice.get("finish_reason"):
+                self._on_finish(reason, events)
         return events
+
+    def _on_delta(self, delta: Any, events: list[Event]) -> None:
+        if thought := self._reasoning.feed(_thought(delta)):
+            events.append(ReasoningDelta(thought))
+        if text := self._text.feed(text_of(delta.get("content"))):
+            events.append(TextDelta(text))
+        if delta.get("refusal"):
+            self._refused = True
+        for fragment in delta.get("tool_calls") or ():
+            events += self._tool_calls.add(fragment)
+
+    def _on_finish(self, reason: object, events: list[Event]) -> None:
+        if self._finish_reason:
+            return
+        self._finish_reason = text_of(reason)
+        if self._finish_reason not in ("length", "content_filter"):
+            events += self._tool_calls.finish()
 
     def on_end(self) -> Iterator[Event]:
         """See `Decoder.on_end`."""
@@ -157,13 +154,16 @@ class ChunkDecoder:
         yield Finished(reason, self._finish_reason)
 
 
-def _thought(extra: dict[str, Any]) -> str:
-    thoughts = (extra.get(field) for field in _REASONING_FIELDS)
-    return next((thought for thought in thoughts if isinstance(thought, str) and thought), "")
+def _thought(delta: Any) -> str:
+    for field in _REASONING_FIELDS:
+        thought = delta.get(field)
+        if thought and isinstance(thought, str):
+            return thought
+    return ""
 
 
 def _usage(usage: object) -> Usage:
-    read, written = (getattr(usage, name, None) for name in ("prompt_tokens_details", "completion_tokens_details"))
+    read, written = member(usage, "prompt_tokens_details"), member(usage, "completion_tokens_details")
     return Usage(
         input=tokens_of(usage, "prompt_tokens"),
         cached=tokens_of(read, "cached_tokens"),

@@ -10,7 +10,8 @@ from typing import Any
 from ..window import Message
 from .errors import BadStream
 from .events import Compacted, Usage
-from .openai_format import text_of, tokens_of
+from .json_values import text_of
+from .openai_format import tokens_of
 
 _COMPACTED = "compacted"
 

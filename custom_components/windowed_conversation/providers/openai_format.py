@@ -27,7 +27,7 @@ class Decoder(Protocol):
         ...
 
     def on_event(self, event: Any) -> Iterable[Event]:
-        """Return what an event means. The SDK does not check what it parses: any field may be of any type."""
+        """Return what an event means. It is JSON as the server wrote it: any value may be of any type, or missing."""
         ...
 
     def on_end(self) -> Iterator[Event]:
@@ -52,12 +52,29 @@ class OpenAIFormat(ABC):
     ) -> None:
         self._headers = dict(headers or {})
         self._cache_parameters = cache_parameters
+        self._client = client
         # The client imports this where it is first asked for, which would be in the event loop.
         self._models = AsyncModels(client)
 
     @abstractmethod
     async def _send(self, request: Request) -> AsyncStream[Any]:
         """Send the request and return the SDK's stream."""
+
+    async def _post(self, client: AsyncOpenAI, path: str, body: Mapping[str, Any]) -> AsyncStream[object]:
+        """Return the stream that answers a body, its events as plain JSON.
+
+        The SDK's own method would look the whole body up in its types and make objects of each event, which costs
+        several times what all the rest of it does. This is what its documentation has for paths that it does not know:
+        https://github.com/openai/openai-python#undocumented-endpoints
+        """
+        return await client.post(
+            path,
+            cast_to=object,
+            body=body,
+            options={"headers": self._headers},
+            stream=True,
+            stream_cls=AsyncStream[object],
+        )
 
     @abstractmethod
     def _decoder(self, request: Request) -> Decoder:
@@ -100,15 +117,6 @@ class OpenAIFormat(ABC):
         return [ListedModel(model_id) for model_id in sorted(model.id for model in models)]
 
 
-def text_of(value: object) -> str:
-    """Return a text, empty for null; raises `TypeError` for anything else."""
-    if isinstance(value, str):
-        return value
-    if value is not None:
-        raise TypeError("not a text")
-    return ""
-
-
 def tokens_of(figures: object, name: str) -> int:
     """Return a figure; what is no number counts as none, for a figure must not cost the answer."""
     value = getattr(figures, name, None)
@@ -118,5 +126,5 @@ def tokens_of(figures: object, name: str) -> int:
 def _decoded(decoder: Decoder, event: Any) -> Sequence[Event]:
     try:
         return tuple(decoder.on_event(event))
-    except (AttributeError, TypeError, ValueError) as err:
+    except (AttributeError, LookupError, TypeError, ValueError) as err:
         raise BadStream(f"an event is not of the expected form ({type(err).__name__})") from err

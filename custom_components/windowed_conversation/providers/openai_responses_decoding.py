@@ -11,9 +11,10 @@ from ..window import ToolCall
 from .characters import WholeCharacters
 from .errors import BadStream, Incomplete, ProviderError
 from .events import Event, Finished, FinishReason, ReasoningDelta, Request, TextDelta, ToolCallDone, Usage
+from .json_values import text_of
 from .names import own_names
 from .openai_errors import error_in_stream, refused
-from .openai_format import text_of, tokens_of
+from .openai_format import tokens_of
 from .openai_tools import CallIds, read_arguments
 
 type _Handler = Callable[[Any], Iterable[Event]]
