@@ -9,9 +9,9 @@ from typing import Any
 
 from ..window import Message
 from .errors import BadStream
-from .events import Compacted, Usage
+from .events import Compacted
 from .json_values import text_of
-from .openai_format import tokens_of
+from .openai_responses_decoding import usage_of
 
 _COMPACTED = "compacted"
 
@@ -26,27 +26,15 @@ def encode_compaction(prompt: Mapping[str, Any], caching: Mapping[str, Any]) -> 
 def read_compaction(response: Any) -> Compacted:
     """Return what the SDK's answer says; raises `BadStream` where nothing was compacted."""
     try:
-        items = response.to_dict(mode="json", warnings=False)["output"]
+        value = response.to_dict(mode="json", warnings=False)
+        items = value["output"]
         compacted = [item for item in items if item["type"] == "compaction" and text_of(item["encrypted_content"])]
         texts = tuple(text for item in items for text in _texts(item))
     except (AttributeError, LookupError, TypeError, ValueError) as err:
         raise BadStream(f"the server does not compact ({type(err).__name__})") from err
     if not compacted:
         raise BadStream("the server does not compact")
-    usage = getattr(response, "usage", None)
-    read = getattr(usage, "input_tokens_details", None)
-    written = getattr(usage, "output_tokens_details", None)
-    return Compacted(
-        {_COMPACTED: items},
-        texts,
-        Usage(
-            input=tokens_of(usage, "input_tokens"),
-            cached=tokens_of(read, "cached_tokens"),
-            output=tokens_of(usage, "output_tokens"),
-            cache_written=tokens_of(read, "cache_write_tokens"),
-            reasoning=tokens_of(written, "reasoning_tokens"),
-        ),
-    )
+    return Compacted({_COMPACTED: items}, texts, usage_of(value.get("usage")))
 
 
 def compacted_items(message: Message | None, provider: str, model: str) -> list[Any]:

@@ -57,7 +57,7 @@ class OpenAIFormat(ABC):
         self._models = AsyncModels(client)
 
     @abstractmethod
-    async def _send(self, request: Request) -> AsyncStream[Any]:
+    async def _send(self, request: Request) -> AsyncStream[object]:
         """Send the request and return the SDK's stream."""
 
     async def _post(self, client: AsyncOpenAI, path: str, body: Mapping[str, Any]) -> AsyncStream[object]:
@@ -115,12 +115,6 @@ class OpenAIFormat(ABC):
         if not isinstance(models, list) or not all(isinstance(getattr(m, "id", None), str) for m in models):
             raise BadStream("the server does not list models")
         return [ListedModel(model_id) for model_id in sorted(model.id for model in models)]
-
-
-def tokens_of(figures: object, name: str) -> int:
-    """Return a figure; what is no number counts as none, for a figure must not cost the answer."""
-    value = getattr(figures, name, None)
-    return value if isinstance(value, int) else 0
 
 
 def _decoded(decoder: Decoder, event: Any) -> Sequence[Event]:

@@ -14,7 +14,7 @@ from .profile import Caching, ReasoningStyle, taken_effort
 CACHE_PARAMETERS = ("prompt_cache_key", "prompt_cache_retention", "prompt_cache_options")
 
 _CACHE_KEY_LENGTH = 64
-_LONG = ("messages", "input", "tools")
+_LONG = ("input", "tools")
 _MIME_TYPES = {"image/jpg": "image/jpeg"}
 
 # https://platform.openai.com/docs/guides/prompt-caching: models before 5.6 keep a prefix for a day where asked to,

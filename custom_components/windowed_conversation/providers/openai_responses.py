@@ -10,7 +10,7 @@ from typing import Any, override
 from openai import AsyncOpenAI, AsyncStream, BadRequestError
 from openai.resources.responses import AsyncResponses
 from openai.resources.responses.input_tokens import AsyncInputTokens
-from openai.types.responses import CompactedResponse, InputTokenCountResponse, ResponseStreamEvent
+from openai.types.responses import CompactedResponse, InputTokenCountResponse
 
 from .errors import BadStream
 from .events import Compacted, Request
@@ -21,6 +21,8 @@ from .openai_requests import CACHE_PARAMETERS, known_to
 from .openai_responses_decoding import ResponseDecoder
 from .openai_responses_encoding import encode_prompt, encode_request
 from .openai_unreadable import UnreadableResidue
+
+_PATH = "/responses"
 
 
 class Responses(OpenAIFormat):
@@ -70,15 +72,12 @@ class Responses(OpenAIFormat):
         )
 
     @override
-    async def _send(self, request: Request) -> AsyncStream[ResponseStreamEvent]:
+    async def _send(self, request: Request) -> AsyncStream[object]:
         return await self._readable(self._create, request)
 
-    async def _create(self, request: Request) -> AsyncStream[ResponseStreamEvent]:
-        parameters = encode_request(request, self.name, self.caching(request))
-        answer: AsyncStream[ResponseStreamEvent] = await self._responses.create(
-            **known_to(AsyncResponses.create, parameters), extra_headers=self._headers
-        )
-        return answer
+    async def _create(self, request: Request) -> AsyncStream[object]:
+        body = encode_request(request, self.name, self.caching(request))
+        return await self._post(self._client, _PATH, body)
 
     @override
     def _decoder(self, request: Request) -> ResponseDecoder:

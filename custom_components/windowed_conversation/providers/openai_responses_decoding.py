@@ -1,23 +1,22 @@
-"""Responses, the answer: the SDK's events in, ours out. One small method per event; nothing is asked here.
+"""Responses, the answer: its events in, as plain JSON, ours out. One small method per event; nothing is asked here.
 
 The order is: `response.created`, each item of the output from `output_item.added` to `output_item.done`, and one
 terminal event. A function call is read from its `output_item.done`, which has all of it. Other events say nothing new.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn
 
 from ..window import ToolCall
 from .characters import WholeCharacters
 from .errors import BadStream, Incomplete, ProviderError
 from .events import Event, Finished, FinishReason, ReasoningDelta, Request, TextDelta, ToolCallDone, Usage
-from .json_values import text_of
+from .json_values import member, text_of, tokens_of
 from .names import own_names
 from .openai_errors import error_in_stream, refused
-from .openai_format import tokens_of
 from .openai_tools import CallIds, read_arguments
 
-type _Handler = Callable[[Any], Iterable[Event]]
+type _Handler = Callable[[Any], Sequence[Event]]
 type _Item = dict[str, Any]
 
 # Items that only the server that wrote them can read.
@@ -58,9 +57,9 @@ class ResponseDecoder:
             "error": self._on_error,
         }
 
-    def on_event(self, event: Any) -> Iterable[Event]:
+    def on_event(self, event: Any) -> Sequence[Event]:
         """See `Decoder.on_event`."""
-        handler = self._handlers.get(event.type)
+        handler = self._handlers.get(event.get("type"))
         return handler(event) if handler else ()
 
     def on_end(self) -> Iterator[Event]:
@@ -78,82 +77,87 @@ class ResponseDecoder:
         reason = FinishReason.TOOL_CALLS if self._calls else FinishReason.STOP
         yield Finished(reason, "completed", self._residue())
 
-    def _on_item_added(self, event: Any) -> Iterator[Event]:
+    def _on_item_added(self, event: Any) -> Sequence[Event]:
+        item = event.get("item")
         # a commentary before the final answer is a paragraph of its own
-        if event.item.type == "message" and getattr(event.item, "phase", None) and self._length:
-            yield self._said("\n\n")
+        if item.get("type") == "message" and item.get("phase") and self._length:
+            return (self._said("\n\n"),)
+        return ()
 
-    def _on_text(self, event: Any) -> Iterable[Event]:
-        text = self._text.feed(text_of(event.delta))
+    def _on_text(self, event: Any) -> Sequence[Event]:
+        text = self._text.feed(text_of(event.get("delta")))
         if not text:
             return ()
-        at = self._place(event)
-        start, _ = self._spans.get(at, (self._length, 0))
+        at, begins = self._place(event), self._length
         said = self._said(text)
-        self._spans[at] = start, self._length
+        span = self._spans.get(at)
+        self._spans[at] = (span[0] if span else begins), self._length
         return (said,)
 
-    def _on_reasoning(self, event: Any) -> Iterable[Event]:
-        text = self._reasoning.feed(text_of(event.delta))
+    def _on_reasoning(self, event: Any) -> Sequence[Event]:
+        text = self._reasoning.feed(text_of(event.get("delta")))
         return (ReasoningDelta(text),) if text else ()
 
     def _on_refusal(self, _: Any) -> tuple[()]:
         self._refused = True
         return ()
 
-    def _on_item_done(self, event: Any) -> Iterator[Event]:
-        item, at = event.item, self._place(event)
+    def _on_item_done(self, event: Any) -> Sequence[Event]:
+        item, at = event.get("item"), self._place(event)
         # what cannot be sent back leaves its type: the reasoning before it is of no use without it
-        self._items[at] = {"type": text_of(item.type)}
-        if item.type == "function_call":
-            yield from self._on_call(item, at)
-        elif item.type == "message":
+        kind = text_of(item.get("type"))
+        self._items[at] = {"type": kind}
+        if kind == "function_call":
+            return self._on_call(item, at)
+        if kind == "message":
             start, end = self._spans.get(at, (self._length, self._length))
             self._items[at].update(start=start, end=end, **_given(item, "phase"))
-        elif item.type in _ENCRYPTED and item.encrypted_content:
+        elif kind in _ENCRYPTED and item.get("encrypted_content"):
             self._items[at].update(_given(item, "id", "encrypted_content"))
-            if item.type == "reasoning":
+            if kind == "reasoning":
                 self._items[at]["summary"] = _summary(item)
+        return ()
 
-    def _on_call(self, item: Any, at: int) -> Iterator[Event]:
-        arguments, name = read_arguments(text_of(item.arguments)), text_of(item.name)
+    def _on_call(self, item: Any, at: int) -> Sequence[Event]:
+        arguments, name = read_arguments(text_of(item.get("arguments"))), text_of(item.get("name"))
         if arguments is None or not name:
             # cut off by a limit, or broken: the terminal event tells
             self._half_a_call = True
-            return
-        call = ToolCall(self._ids.take(text_of(item.call_id)), self._own_names.get(name, name), arguments)
+            return ()
+        call = ToolCall(self._ids.take(text_of(item.get("call_id"))), self._own_names.get(name, name), arguments)
         self._calls = True
         self._items[at]["call_id"] = call.id
-        yield ToolCallDone(call)
+        return (ToolCallDone(call),)
 
     def _on_completed(self, event: Any) -> tuple[()]:
-        self._end(event.response)
+        self._end(event)
         return ()
 
     def _on_incomplete(self, event: Any) -> tuple[()]:
-        reason = text_of(getattr(event.response.incomplete_details, "reason", None))
+        reason = text_of(member(event["response"].get("incomplete_details"), "reason"))
         filtered = reason == "content_filter"
         self._error = refused(reason) if filtered else Incomplete("the answer was cut off at a limit")
-        self._end(event.response)
+        self._end(event)
         return ()
 
     def _on_failed(self, event: Any) -> tuple[()]:
-        error = event.response.error
-        self._error = error_in_stream(getattr(error, "code", None), getattr(error, "type", None))
-        self._end(event.response)
+        error = event["response"].get("error")
+        self._error = error_in_stream(member(error, "code"), member(error, "type"))
+        self._end(event)
         return ()
 
     def _on_error(self, event: Any) -> NoReturn:
-        raise error_in_stream(getattr(event, "code", None))
+        raise error_in_stream(event.get("code"))
 
-    def _end(self, response: Any) -> None:
+    def _end(self, event: Any) -> None:
         self.is_whole = True
-        if usage := getattr(response, "usage", None):
-            self._usage = _usage(usage)
+        usage = member(event.get("response"), "usage")
+        if usage is not None:
+            self._usage = usage_of(usage)
 
     def _place(self, event: Any) -> int:
         """Return the place of the event's item in the output, which is the next where the server does not say."""
-        place = event.output_index
+        place = event.get("output_index")
         return place if isinstance(place, int) else len(self._items)
 
     def _said(self, text: str) -> TextDelta:
@@ -166,18 +170,9 @@ class ResponseDecoder:
         return items if any("encrypted_content" in item or "phase" in item for item in items) else None
 
 
-def _given(item: Any, *names: str) -> _Item:
-    values = {name: text_of(getattr(item, name, None)) for name in names}
-    return {name: value for name, value in values.items() if value}
-
-
-def _summary(item: Any) -> list[_Item]:
-    texts = (WholeCharacters().feed(text_of(part.text)) for part in item.summary or ())
-    return [{"type": "summary_text", "text": text} for text in texts]
-
-
-def _usage(usage: object) -> Usage:
-    read, written = (getattr(usage, name, None) for name in ("input_tokens_details", "output_tokens_details"))
+def usage_of(usage: object) -> Usage:
+    """Return what a response reports, or a compacted one."""
+    read, written = member(usage, "input_tokens_details"), member(usage, "output_tokens_details")
     return Usage(
         input=tokens_of(usage, "input_tokens"),
         cached=tokens_of(read, "cached_tokens"),
@@ -185,3 +180,13 @@ def _usage(usage: object) -> Usage:
         cache_written=tokens_of(read, "cache_write_tokens"),
         reasoning=tokens_of(written, "reasoning_tokens"),
     )
+
+
+def _given(item: Any, *names: str) -> _Item:
+    values = {name: text_of(item.get(name)) for name in names}
+    return {name: value for name, value in values.items() if value}
+
+
+def _summary(item: Any) -> list[_Item]:
+    texts = (WholeCharacters().feed(text_of(part.get("text"))) for part in item.get("summary") or ())
+    return [{"type": "summary_text", "text": text} for text in texts]
