@@ -1,9 +1,9 @@
-"""The stream of Anthropic's Messages API: events of the SDK in, ours out, one small step for each.
+"""The stream of Anthropic's Messages API: its events in, as plain JSON, ours out, one small step for each.
 
 Blocks are told apart by their index, and an event, block or delta of a type that nobody here knows is passed over.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 import json
 from typing import Any
@@ -15,6 +15,7 @@ from .anthropic_encoding import THINKING, Block
 from .characters import WholeCharacters, whole_json
 from .errors import BadStream, ContextOverflow, Incomplete, ProviderError, Refused
 from .events import Event, Finished, FinishReason, ReasoningDelta, Request, TextDelta, ToolCallDone, Usage
+from .json_values import member, text_of
 from .names import own_names
 
 # Why an answer is not whole. `pause_turn` is for tools that the server itself runs; we offer none.
@@ -83,12 +84,9 @@ class Decoder:
         self._category = ""
 
     def decode(self, event: object) -> Sequence[Event]:
-        """Return what an event means. The SDK does not check what it parses, so a field may be of any type.
-
-        Raises `BadStream` for an event of another form.
-        """
+        """Return what an event means. It is JSON as the server wrote it; raises `BadStream` for one of another form."""
         try:
-            return tuple(self._on_event(event))
+            return self._on_event(event)
         except (AttributeError, LookupError, TypeError, ValueError) as err:
             raise BadStream(f"an event is not of the expected form ({type(err).__name__})") from err
 
@@ -104,97 +102,99 @@ class Decoder:
         reason = FinishReason.TOOL_CALLS if self._called else FinishReason.STOP
         yield Finished(reason, self._stop_reason, self._own_residue())
 
-    def _on_event(self, event: Any) -> Iterable[Event]:
-        match _text(event.type):
+    def _on_event(self, event: Any) -> Sequence[Event]:
+        match text_of(event.get("type")):
             case "content_block_delta":
-                return self._on_delta(self._blocks[event.index], event.delta)
+                return self._on_delta(self._blocks[event["index"]], event["delta"])
             case "content_block_start":
-                return self._on_start(event.index, event.content_block)
+                return self._on_start(event["index"], event["content_block"])
             case "content_block_stop":
-                return self._on_stop(event.index)
+                return self._on_stop(event["index"])
             case "message_start":
-                self._on_usage(getattr(event.message, "usage", None))
+                self._on_usage(member(event.get("message"), "usage"))
             case "message_delta":
-                self._on_usage(getattr(event, "usage", None))
+                self._on_usage(event.get("usage"))
                 self._cleared += cleared_tokens(event)
-                return self._on_stop_reason(event.delta)
+                return self._on_stop_reason(event["delta"])
             case "message_stop":
                 return self._on_message_stop()
         return ()
 
-    def _on_start(self, index: int, content: Any) -> Iterable[Event]:
-        block = self._blocks[index] = _OpenBlock(_text(content.type))
+    def _on_start(self, index: int, content: Any) -> Sequence[Event]:
+        block = self._blocks[index] = _OpenBlock(text_of(content.get("type")))
         match block.type:
             case "text":
-                return self._on_text(block, content.text)
+                return self._on_text(block, content.get("text"))
             case "thinking":
-                block.signature = _text(getattr(content, "signature", None))
-                return self._on_thought(block, content.thinking)
+                block.signature = text_of(content.get("signature"))
+                return self._on_thought(block, content.get("thinking"))
             case "redacted_thinking":
-                block.data = _text(content.data)
+                block.data = text_of(content.get("data"))
             case "tool_use":
-                block.id, block.name, block.input = _text(content.id), _text(content.name), content.input
+                block.id, block.name = text_of(content.get("id")), text_of(content.get("name"))
+                block.input = content.get("input")
         return ()
 
-    def _on_delta(self, block: _OpenBlock, delta: Any) -> Iterable[Event]:
-        match _text(delta.type):
+    def _on_delta(self, block: _OpenBlock, delta: Any) -> Sequence[Event]:
+        match text_of(delta.get("type")):
             case "text_delta":
-                return self._on_text(block, delta.text)
+                return self._on_text(block, delta.get("text"))
             case "thinking_delta":
-                return self._on_thought(block, delta.thinking)
+                return self._on_thought(block, delta.get("thinking"))
             case "signature_delta":
-                block.signature += _text(delta.signature)
+                block.signature += text_of(delta.get("signature"))
             case "input_json_delta":
-                block.written.append(_text(delta.partial_json))
+                block.written.append(text_of(delta.get("partial_json")))
         return ()
 
-    def _on_text(self, block: _OpenBlock, text: object) -> Iterable[Event]:
-        whole = block.characters.feed(_text(text))
+    def _on_text(self, block: _OpenBlock, text: object) -> Sequence[Event]:
+        whole = block.characters.feed(text_of(text))
         return (TextDelta(whole),) if whole else ()
 
-    def _on_thought(self, block: _OpenBlock, thought: object) -> Iterable[Event]:
-        whole = block.characters.feed(_text(thought))
+    def _on_thought(self, block: _OpenBlock, thought: object) -> Sequence[Event]:
+        whole = block.characters.feed(text_of(thought))
         block.thought.append(whole)
         return (ReasoningDelta(whole),) if whole else ()
 
-    def _on_stop(self, index: int) -> Iterator[Event]:
+    def _on_stop(self, index: int) -> Sequence[Event]:
         block = self._blocks.pop(index)
         self._residue += block.residue()
-        if block.type == "tool_use":
-            self._held.append(block)
-            if all(call.arguments() for call in self._held):
-                yield from self._announce()
+        if block.type != "tool_use":
+            return ()
+        self._held.append(block)
+        return self._announce() if all(call.arguments() for call in self._held) else ()
 
-    def _on_stop_reason(self, delta: Any) -> Iterator[Event]:
-        if not delta.stop_reason:
-            return
-        self._stop_reason = _text(delta.stop_reason)
-        category = getattr(getattr(delta, "stop_details", None), "category", None)
+    def _on_stop_reason(self, delta: Any) -> Sequence[Event]:
+        reason = text_of(delta.get("stop_reason"))
+        if not reason:
+            return ()
+        self._stop_reason = reason
+        category = member(delta.get("stop_details"), "category")
         self._category = category if isinstance(category, str) and category.isidentifier() else ""
-        if self._stop_reason not in _CUT_OFF:
-            yield from self._announce()
+        return () if reason in _CUT_OFF else self._announce()
 
-    def _on_message_stop(self) -> Iterator[Event]:
+    def _on_message_stop(self) -> Sequence[Event]:
         self.stopped = True
         if self._stop_reason in _CUT_OFF:
-            return
-        for index in list(self._blocks):
-            yield from self._on_stop(index)
-        yield from self._announce()
+            return ()
+        left = [event for index in list(self._blocks) for event in self._on_stop(index)]
+        return (*left, *self._announce())
 
-    def _announce(self) -> Iterator[Event]:
+    def _announce(self) -> Sequence[Event]:
         """Announce the calls that were held; raises `BadStream` for half a call.
 
         A call without arguments is held until the stop reason says that it was not cut off before them.
         """
         held, self._held = self._held, []
-        for call in held:
-            arguments = call.arguments()
-            if arguments is None or not call.name:
-                raise BadStream("a tool call is not whole")
-            self._called = True
-            name = self._own_names.get(call.name, call.name)
-            yield ToolCallDone(ToolCall(self._unique(call.id), name, arguments))
+        return [self._announced(call) for call in held]
+
+    def _announced(self, block: _OpenBlock) -> ToolCallDone:
+        arguments = block.arguments()
+        if arguments is None or not block.name:
+            raise BadStream("a tool call is not whole")
+        self._called = True
+        name = self._own_names.get(block.name, block.name)
+        return ToolCallDone(ToolCall(self._unique(block.id), name, arguments))
 
     def _unique(self, call_id: str) -> str:
         """Return the server's id, or one of ours where it has none or used it before."""
@@ -205,10 +205,10 @@ class Decoder:
 
     def _on_usage(self, usage: object) -> None:
         """Take the figures over: each is the sum so far, and one that is left out stays as it was."""
-        details = getattr(usage, "output_tokens_details", None)
+        details = member(usage, "output_tokens_details")
         for reported, names in ((usage, _FIGURES), (details, _DETAILS)):
             for name in names:
-                if isinstance(figure := getattr(reported, name, None), int):
+                if isinstance(figure := member(reported, name), int):
                     self._figures[name] = figure
 
     def _usage(self) -> Usage:
@@ -230,12 +230,3 @@ class Decoder:
         if thought:
             return self._residue
         return [] if self._thinks else None
-
-
-def _text(value: object) -> str:
-    """Return a text, empty for null; raises `TypeError` for anything else."""
-    if isinstance(value, str):
-        return value
-    if value is not None:
-        raise TypeError("not a text")
-    return ""

@@ -27,6 +27,7 @@ from .errors import (
 )
 from .events import Request
 from .http_errors import error_of_status, retry_after, transport_errors
+from .json_values import member
 
 # https://platform.claude.com/docs/en/api/errors
 _BY_TYPE: dict[str, type[ProviderError]] = {
@@ -93,12 +94,8 @@ def _without_type(status: int) -> type[ProviderError]:
 
 def _type_and_code(body: object) -> tuple[str, str]:
     """Return the error's type and code, empty where it has none; a text is neither."""
-    error = _member(body, "error")
-    return _word(_member(error, "type")), _word(_member(_member(error, "details"), "error_code"))
-
-
-def _member(value: object, name: str) -> object:
-    return value.get(name) if isinstance(value, dict) else None
+    error = member(body, "error")
+    return _word(member(error, "type")), _word(member(member(error, "details"), "error_code"))
 
 
 def _word(value: object) -> str:

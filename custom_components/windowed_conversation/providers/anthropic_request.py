@@ -31,10 +31,7 @@ _FULL = 0.75
 
 
 def encode_request(request: Request) -> dict[str, Any]:
-    """Return the body, as arguments of the SDK's `messages.create`, without `stream`.
-
-    Where it has `betas`, they are those of `beta.messages.create`.
-    """
+    """Return the body without `stream`; where it has `betas`, they are for the header `anthropic-beta`."""
     body, breakpoints = _encoded(request)
     body |= encode_editing(request)
     if request.profile.caching is Caching.BREAKPOINTS:
@@ -95,8 +92,7 @@ def _encoded(request: Request) -> tuple[dict[str, Any], dict[str, Block]]:
         if not (request.may_call and request.tools):
             body["tool_choice"] = {"type": "none"}
     if request.temperature is not None and request.profile.sampling and "thinking" not in body:
-        # newer versions of the SDK have no parameter for it
-        body["extra_body"] = {"temperature": min(request.temperature, _MOST_TEMPERATURE)}
+        body["temperature"] = min(request.temperature, _MOST_TEMPERATURE)
     ends = {"tools": tools[-1] if tools else None, "system": system[-1] if system else None}
     if request.may_call or not request.tools:
         ends |= {"history": conversation.history_end, "newest": conversation.end()}

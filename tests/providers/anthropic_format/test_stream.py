@@ -271,6 +271,13 @@ async def test_running_usage_counts_once(hear) -> None:
     assert heard.usages == [Usage(7, 0, 2)]
 
 
+@pytest.mark.parametrize("message", [None, "a text", ["a", "list"], {"usage": "a text"}, {"usage": ["a", "list"]}])
+async def test_beginning_of_another_form_costs_at_most_the_usage(message: Any, hear) -> None:
+    heard = await hear(event({"type": "message_start", "message": message}), *text_block(0, "hello"), *ENDED)
+
+    assert heard.events == [TextDelta("hello"), Usage(output=2), Finished(FinishReason.STOP, "end_turn")]
+
+
 async def test_answer_without_usage_is_whole(hear) -> None:
     heard = await hear(message_start(), *text_block(0, "hello"), message_delta("end_turn"), MESSAGE_STOP)
 
@@ -371,15 +378,26 @@ async def test_what_nobody_knows_is_passed_over(hear) -> None:
         delta(0, type="text_delta", text=5),
         delta(0, type="text_delta", text={"a": 1}),
         delta(7, type="text_delta", text="of no block"),
+        delta([0], type="text_delta", text="of no block"),
+        delta(0, type=5, text="of no type"),
+        delta(0, type="signature_delta", signature=5),
+        delta(0, type="input_json_delta", partial_json={"an": "object"}),
+        event({"type": "content_block_delta", "delta": {"type": "text_delta", "text": "of no block"}}),
+        event({"type": "content_block_delta", "index": 0}),
+        event({"type": "content_block_delta", "index": 0, "delta": ["a", "list"]}),
         event({"type": "content_block_delta", "index": 0, "delta": None}),
         event({"type": "content_block_delta", "index": 0, "delta": "a text"}),
         block_stop(7),
+        block_stop([0]),
         event({"type": "message_delta"}),
+        event({"type": "message_delta", "delta": "a text"}),
         message_delta(5),
         message_delta({"reason": "end_turn"}),
         b"event: content_block_delta\ndata: 5\n\n",
         b"event: content_block_delta\ndata: []\n\n",
         b"event: content_block_delta\ndata: null\n\n",
+        b'event: content_block_delta\ndata: "a text"\n\n',
+        b'event: content_block_delta\ndata: {"type": 5}\n\n',
         b"event: content_block_delta\ndata: {\n\n",
         b"event: content_block_delta\ndata: \xff\xfe\n\n",
         pytest.param(b"event: content_block_delta\ndata: " + b"[" * 200_000 + b"\n\n", id="deep"),
