@@ -60,6 +60,7 @@ class Agent:
         # The windows of which a summary is being written.
         self.summarizing: set[Window] = set()
         self._listeners: list[Callable[[], None]] = []
+        self._cost_listeners: list[Callable[[], None]] = []
         self._news: list[Callable[[], None]] = []
         self._tell_later: asyncio.TimerHandle | None = None
         self.configure(config)
@@ -118,10 +119,17 @@ class Agent:
         self.tell()
 
     @callback
-    def listen(self, listener: Callable[[], None]) -> CALLBACK_TYPE:
-        """Call the listener when a figure may have changed; returns what ends that."""
-        self._listeners.append(listener)
-        return lambda: self._listeners.remove(listener)
+    def listen(self, listener: Callable[[], None], *, to_costs: bool = False) -> CALLBACK_TYPE:
+        """Call the listener when a figure may have changed, or only when a cost is known; returns what ends that."""
+        listeners = self._cost_listeners if to_costs else self._listeners
+        listeners.append(listener)
+        return lambda: listeners.remove(listener)
+
+    @callback
+    def tell_cost(self) -> None:
+        """Tell those who listen to costs that one is known now, which it is only after the other figures."""
+        for tell in self._cost_listeners:
+            tell()
 
     @callback
     def tell(self) -> None:

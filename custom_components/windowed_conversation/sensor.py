@@ -42,6 +42,7 @@ class AgentSensorDescription(SensorEntityDescription):
 
     value: Callable[[Agent], StateType | Decimal]
     attributes: Callable[[Agent], dict[str, Any]] | None = None
+    is_cost: bool = False
 
 
 def _window(figure: Callable[[WindowStats], StateType]) -> Callable[[Agent], StateType]:
@@ -130,6 +131,7 @@ _TURN_COST = AgentSensorDescription(
     device_class=SensorDeviceClass.MONETARY,
     native_unit_of_measurement=_US_DOLLARS,
     suggested_display_precision=5,
+    is_cost=True,
     value=lambda agent: agent.statistics.costs.turn,
 )
 _TOTAL_COST = AgentSensorDescription(
@@ -138,6 +140,7 @@ _TOTAL_COST = AgentSensorDescription(
     native_unit_of_measurement=_US_DOLLARS,
     state_class=SensorStateClass.TOTAL,
     suggested_display_precision=4,
+    is_cost=True,
     value=lambda agent: agent.statistics.costs.total,
     attributes=lambda agent: {_WITHOUT_PRICE: agent.statistics.costs.without_price},
 )
@@ -194,7 +197,7 @@ class AgentSensor(AgentEntity, RestoreSensor):
     @override
     async def async_added_to_hass(self) -> None:
         await super().async_added_to_hass()
-        self.async_on_remove(self.agent.listen(self._on_change))
+        self.async_on_remove(self.agent.listen(self._on_change, to_costs=self.entity_description.is_cost))
 
     @callback
     def _on_change(self) -> None:

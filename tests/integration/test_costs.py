@@ -347,8 +347,8 @@ async def test_requests_of_a_cancelled_turn_that_were_reported_are_counted(
     *, home: HomeAssistant, openai, set_up: SetUp, say: Say, figure, model_server: ModelServer
 ) -> None:
     entry = await set_up(account=openai, **{CONF_MODEL: MINI})
-    model_server.change(delay=0.02)
-    turn = asyncio.create_task(say("quietly switch on the kitchen light"))
+    model_server.change(delay=0.05)
+    turn = asyncio.create_task(say("I would like the kitchen light switched on"))
     await until(lambda: len(model_server.requests) == 2)
 
     turn.cancel()
