@@ -9,7 +9,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 import logging
-import traceback
 from typing import Any, Literal, override
 
 from homeassistant.components import conversation
@@ -30,7 +29,7 @@ from homeassistant.helpers.intent import IntentResponse
 
 from .agent import Account, Agent
 from .bridge.chat_log import handled_by_pipeline
-from .bridge.errors import failure_of
+from .bridge.errors import failure_of, log_fault
 from .bridge.local_intents import LocalIntents
 from .bridge.phrases import async_error_phrase
 from .bridge.question import Asking, ModelQuestion
@@ -60,6 +59,8 @@ PARALLEL_UPDATES = 0
 
 # How long to wait before looking again whether a pipeline is done with the chat log, in seconds.
 _LOOK_AGAIN = 0.05
+
+_FAULT = "A turn failed in an unexpected way"
 
 
 async def async_setup_entry(
@@ -161,7 +162,7 @@ class WindowedConversationEntity(AgentEntity, conversation.ConversationEntity):
         try:
             return await self._answer(turn)
         except Exception as err:  # noqa: BLE001 - whatever it is, it is not answered with silence
-            _log_fault(err)
+            log_fault(_LOGGER, _FAULT, err)
             return await self._failed(turn.user_input, err, ChatLogReply(turn.chat_log, self.entity_id))
         finally:
             # the log is other agents', too: leave it with the tools that it had
@@ -269,13 +270,7 @@ def _do(work: Callable[[], None]) -> None:
     try:
         work()
     except Exception as err:  # noqa: BLE001 - the turn was answered, and the next one is not its fault
-        _log_fault(err)
-
-
-def _log_fault(err: Exception) -> None:
-    """Log an error without its own text, which may repeat what was said."""
-    where = "".join(traceback.format_tb(err.__traceback__))
-    _LOGGER.error("A turn failed in an unexpected way: %s\n%s", type(err).__name__, where)
+        log_fault(_LOGGER, _FAULT, err)
 
 
 def _watched(model: Model | None, usage: UsageRecorder) -> Model | None:

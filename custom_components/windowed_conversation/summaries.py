@@ -12,6 +12,7 @@ from homeassistant.core import HomeAssistant
 from homeassistant.helpers import llm
 
 from .agent import Agent
+from .bridge.errors import log_fault
 from .bridge.question import async_question_without_input
 from .bridge.turn_report import async_fire_summarized
 from .costs import async_count_summary
@@ -88,8 +89,7 @@ class Summarizer:
             _LOGGER.info("No summary from %s: %s (%s)", self.entity_id, type(err).__name__, err)
         except Exception as err:  # noqa: BLE001 - whatever it is, it costs nothing but the summary
             self.window.fail_to_summarize(passage)
-            # without the error's own text, which may repeat what was said
-            _LOGGER.error("A summary failed in an unexpected way: %s", type(err).__name__)  # noqa: TRY400
+            log_fault(_LOGGER, "A summary failed in an unexpected way", err)
 
     async def async_summarize(self, passage: Passage) -> dict[str, Any]:
         """Let a passage go for its summary; returns what of it is told.

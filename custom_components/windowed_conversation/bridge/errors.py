@@ -1,7 +1,9 @@
-"""Our errors as Home Assistant and the user see them: one table, decided by type."""
+"""Our errors as Home Assistant and the user see them: one table, decided by type. And how an unknown one is logged."""
 
 from dataclasses import dataclass
+import logging
 import math
+import traceback
 
 from homeassistant.exceptions import Unauthorized
 from homeassistant.helpers.intent import IntentResponseErrorCode
@@ -51,3 +53,9 @@ def failure_of(error: Exception) -> Failure:
         seconds = str(math.ceil(error.retry_after))
         return Failure("rate_limited_for", placeholders={"seconds": seconds})
     return _FAILURES.get(type(error), Failure("unexpected"))
+
+
+def log_fault(logger: logging.Logger, what: str, error: Exception) -> None:
+    """Log what failed and where, without the error's own text, which may repeat what was said."""
+    where = "".join(traceback.format_tb(error.__traceback__))
+    logger.error("%s: %s\n%s", what, type(error).__name__, where)

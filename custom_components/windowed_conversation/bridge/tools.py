@@ -14,6 +14,7 @@ import probatio
 
 from ..providers.events import ToolSchema
 from ..turn.errors import ToolsUnavailable
+from .errors import log_fault
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -35,10 +36,8 @@ class SafeAPIInstance(llm.APIInstance):
         except HomeAssistantError, probatio.Invalid:
             raise
         except Exception as err:
-            kind = type(err).__name__
-            _LOGGER.error("Tool %s failed: %s", tool_input.tool_name, kind)  # noqa: TRY400
-            _LOGGER.debug("The error of the tool", exc_info=err)
-            raise HomeAssistantError(kind) from err
+            log_fault(_LOGGER, f"Tool {tool_input.tool_name} failed", err)
+            raise HomeAssistantError(type(err).__name__) from err
 
 
 async def async_get_tools(
