@@ -4,7 +4,7 @@ How a conversation is written down is decided in the window's codecs, which ones
 """
 
 from collections.abc import Collection, Iterable, Iterator
-from functools import partial
+from functools import lru_cache, partial
 import logging
 from pathlib import Path
 import time
@@ -143,8 +143,12 @@ async def async_remove_stores(hass: HomeAssistant, agents: Collection[str]) -> N
     await hass.async_add_executor_job(_remove_files, Path(hass.config.path(STORAGE_DIR)), agents)
 
 
+@lru_cache(maxsize=1024)
 def _is_ulid(conversation_id: str) -> bool:
-    """Return whether Home Assistant made the id, by its own rule: what is no ULID is the user's own and is kept."""
+    """Return whether Home Assistant made the id, by its own rule: what is no ULID is the user's own and is kept.
+
+    It is asked after every turn, of every window.
+    """
     try:
         ulid_to_bytes(conversation_id)
     except ValueError:
