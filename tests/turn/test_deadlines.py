@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
+from contextlib import suppress
 
 import pytest
 
@@ -157,6 +158,61 @@ async def test_cancellation_in_the_moment_of_the_deadline_is_no_deadline() -> No
 
     with pytest.raises(asyncio.CancelledError):
         await task
+
+
+async def outlives_a_silence() -> AsyncGenerator[str]:
+    with suppress(asyncio.CancelledError):
+        await asyncio.Event().wait()
+    yield "word"
+    await asyncio.Event().wait()
+
+
+async def test_stream_that_outlives_a_silence_leaves_the_task_uncancelled() -> None:
+    async with without_silence(outlives_a_silence(), 0.05) as events:
+        await anext(events)
+
+        task = asyncio.current_task()
+        assert task
+        assert not task.cancelling()
+
+
+async def test_stream_that_outlives_a_silence_is_still_listened_to() -> None:
+    async with without_silence(outlives_a_silence(), 0.05) as events:
+        await anext(events)
+        async with asyncio.timeout(1) as waited:
+            with pytest.raises(DeadlineExceeded):
+                await anext(events)
+
+    assert not waited.expired()
+
+
+async def test_cancellation_after_a_silence_that_the_stream_outlives_is_no_deadline() -> None:
+    begun = asyncio.Event()
+
+    async def listen() -> None:
+        async with without_silence(outlives_a_silence(), 0.2) as events:
+            await anext(events)
+            begun.set()
+            await anext(events)
+
+    listening = asyncio.create_task(listen())
+    await begun.wait()
+    await asyncio.sleep(0)
+
+    listening.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await listening
+
+
+async def test_deadline_around_it_is_told_from_a_silence_of_the_same_moment() -> None:
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.05):
+            await heard(ticking(1, 60), 0.05)
+
+    task = asyncio.current_task()
+    assert task
+    assert not task.cancelling()
 
 
 async def test_errors_of_the_stream_stay_as_they_are() -> None:

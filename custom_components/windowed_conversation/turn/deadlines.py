@@ -63,7 +63,11 @@ class _Silence:
         self._cancelling = task.cancelling() if task else 0
 
     def end(self) -> None:
-        """End the wait: the time that the listener takes is no silence."""
+        """End the wait: the time that the listener takes is no silence, nor is one that the stream has outlived."""
+        if self._is_over and self._task is not None:
+            self._is_over = False
+            self._task.uncancel()
+            self._timer = self._loop.call_later(self._seconds, self._look)
         self._task = None
 
     def was_broken_off(self) -> bool:
