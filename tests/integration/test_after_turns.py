@@ -5,14 +5,15 @@ import logging
 
 from homeassistant.components import conversation
 from homeassistant.components.conversation import ConversationResult
-from homeassistant.core import Context, HomeAssistant
+from homeassistant.core import Context, Event, HomeAssistant, callback
+from homeassistant.helpers import issue_registry as ir
 import pytest
 
 from custom_components.windowed_conversation.bridge import local_intents
 from custom_components.windowed_conversation.turn.routing import Route
 from demo.model_server import ModelServer
 
-from .conftest import AGENT, speech
+from .conftest import AGENT, SetUp, speech, until
 
 type SayAtOnce = Callable[[str], Awaitable[ConversationResult]]
 
@@ -75,3 +76,20 @@ async def test_exchange_that_cannot_be_kept_is_answered_and_logged_without_its_t
     assert agent_of(entry).statistics.totals.turns_local == 1
     assert "A turn failed in an unexpected way: RuntimeError" in caplog.text
     assert "pelican" not in caplog.text
+
+
+async def test_report_on_a_turn_may_begin_another_turn_and_everybody_is_told_of_both(
+    home: HomeAssistant, set_up: SetUp, say_at_once: SayAtOnce, figure
+) -> None:
+    await set_up(options={"history_tokens": 200}, routing="llm_only")
+
+    @callback
+    def on_report(_event: Event) -> None:
+        answer = conversation.async_converse(home, "hello", "another", Context(), "en", AGENT)
+        home.async_create_task(answer, "answer")
+
+    home.bus.async_listen_once(ir.EVENT_REPAIRS_ISSUE_REGISTRY_UPDATED, on_report)
+    await say_at_once("tell me " + "a word " * 300)
+
+    await until(lambda: figure("turns_model") == "2")
+    assert figure("active_conversations") == "2"

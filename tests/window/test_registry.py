@@ -57,6 +57,11 @@ def elsewhere(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
     return asyncio.create_task(work, context=Context())
 
 
+def elsewhere_at_once(work: Coroutine[Any, Any, Any]) -> None:
+    """Run something as a task of its own up to where it has to wait."""
+    asyncio.eager_task_factory(asyncio.get_running_loop(), work, context=Context())
+
+
 async def use(registry: WindowRegistry, key: str, within: float | None = None) -> None:
     async with registry.turn(key, timeout=within) as window:
         window.record((Message.user("hello"),))
@@ -639,3 +644,71 @@ def test_what_was_put_off_is_done_once(registry: WindowRegistry, done: list[str]
     registry.catch_up()
 
     assert done == ["first", "second"]
+
+
+LOOK_AT_ALL: dict[str, Callable[[WindowRegistry], object]] = {
+    "newest_first": lambda registry: registry.newest_first(),
+    "catch_up": lambda registry: registry.catch_up(),
+    "set_policy": lambda registry: registry.set_policy(WindowPolicy(500)),
+}
+LET_GO: dict[str, Callable[[WindowRegistry], object]] = {
+    "expire": lambda registry: registry.expire(),
+    "set_limits": lambda registry: registry.set_limits(max_windows=1),
+}
+
+
+@pytest.mark.parametrize("look", (LOOK_AT_ALL | LET_GO).values(), ids=LOOK_AT_ALL | LET_GO)
+async def test_what_was_put_off_may_lead_to_other_turns(
+    look: Callable[[WindowRegistry], object], registry: WindowRegistry, clock: Clock
+) -> None:
+    turn = registry.turn("new")
+    await use_all(registry, "a", "b")
+    registry.put_off("a", lambda: elsewhere_at_once(turn.__aenter__()))
+    clock.now += 1_000_000
+
+    look(registry)
+
+    assert "new" in registry.keys_newest_first()
+    await turn.__aexit__(None, None, None)
+
+
+@pytest.mark.parametrize("look", LOOK_AT_ALL.values(), ids=LOOK_AT_ALL)
+async def test_what_was_put_off_is_done_in_its_order_before_a_turn_that_it_leads_to(
+    look: Callable[[WindowRegistry], object], registry: WindowRegistry
+) -> None:
+    order: list[str] = []
+
+    async def turn() -> None:
+        async with registry.turn("a"):
+            order.append("turn")
+
+    await use_all(registry, "a", "b")
+    registry.put_off("a", lambda: elsewhere_at_once(turn()))
+    registry.put_off("a", lambda: order.append("second"))
+
+    look(registry)
+
+    assert order == ["second", "turn"]
+
+
+async def test_window_that_expires_is_not_in_use_by_a_turn_that_the_end_of_another_leads_to(
+    registry: WindowRegistry, clock: Clock
+) -> None:
+    turn = registry.turn("b")
+    await use_all(registry, "a", "b")
+    registry.put_off("a", lambda: elsewhere_at_once(turn.__aenter__()))
+    clock.now += 1_000_000
+
+    registry.expire()
+
+    assert ids(registry) == ["b"]
+    await turn.__aexit__(None, None, None)
+
+
+async def test_what_was_put_off_is_done_before_an_idle_window_is_replaced(
+    registry: WindowRegistry, clock: Clock, done: list[str]
+) -> None:
+    clock.now += 1_000_000
+
+    async with registry.turn("a"):
+        assert done == ["first", "second"]

@@ -39,9 +39,8 @@ class _Slot:
 
     def caught_up(self) -> Window:
         """Return the window when all that was put off is done."""
-        put_off, self.put_off = self.put_off, []
-        for work in put_off:
-            work()
+        while self.put_off:
+            self.put_off.pop(0)()
         return self.window
 
 
@@ -97,8 +96,8 @@ class WindowRegistry[K: Hashable = str]:
         slot.users += 1
         try:
             await self._wait(slot, None)
-            slot.caught_up()
             try:
+                slot.caught_up()
                 yield True
             finally:
                 slot.lock.release()
@@ -113,7 +112,8 @@ class WindowRegistry[K: Hashable = str]:
 
     def newest_first(self) -> list[Window]:
         """Return the windows, the most recently used one first."""
-        return [slot.caught_up() for slot in reversed(self._slots.values())]
+        self.catch_up()
+        return [slot.window for slot in reversed(self._slots.values())]
 
     def keys_newest_first(self) -> list[K]:
         """Return the keys of the windows, the most recently used one's first."""
@@ -122,13 +122,13 @@ class WindowRegistry[K: Hashable = str]:
     def put_off(self, key: K, work: Callable[[], None]) -> None:
         """Have a turn's work done later: before anybody else looks at its window, or it goes, or at `catch_up`.
 
-        It is for what the turn's answer need not wait for. It may neither raise nor call the registry.
+        It is for what the turn's answer need not wait for. It may not raise; it may lead to other turns.
         """
         self._slots[key].put_off.append(work)
 
     def catch_up(self) -> None:
         """Do what was put off now."""
-        for slot in self._slots.values():
+        for slot in list(self._slots.values()):
             slot.caught_up()
 
     def let_go_early(self) -> int:
@@ -141,8 +141,8 @@ class WindowRegistry[K: Hashable = str]:
     def expire(self) -> int:
         """Drop the windows that have been idle for too long; returns their number."""
         idle = [key for key, slot in self._slots.items() if self._is_idle(slot)]
-        for key in idle:
-            self._slots.pop(key).caught_up()
+        for slot in [self._slots.pop(key) for key in idle]:
+            slot.caught_up()
         return len(idle)
 
     def drop(self, key: K) -> bool:
@@ -158,8 +158,9 @@ class WindowRegistry[K: Hashable = str]:
     def set_policy(self, policy: WindowPolicy) -> None:
         """Change the policy of every window, also of those that are made later; they are trimmed at once."""
         self._policy = policy
+        self.catch_up()
         for slot in self._slots.values():
-            slot.caught_up().set_policy(policy)
+            slot.window.set_policy(policy)
 
     def set_limits(self, *, max_windows: int | None = None, idle_seconds: float | None = None) -> None:
         """Change what is not None, at once; `inf` seconds are for ever. Raises `ValueError` unless above 0."""
@@ -217,8 +218,10 @@ class WindowRegistry[K: Hashable = str]:
         return not slot.users and self._clock() - slot.last_used >= self._idle_seconds
 
     def _claim(self, key: K) -> _Slot:
+        if key in self._slots and self._is_idle(self._slots[key]):
+            self.drop(key)
         slot = self._slots.pop(key, None)
-        if slot is None or self._is_idle(slot):
+        if slot is None:
             slot = _Slot(self._create(key))
             if self._policy is not None:
                 slot.window.set_policy(self._policy)
@@ -232,10 +235,11 @@ class WindowRegistry[K: Hashable = str]:
         surplus = len(self._slots) - self._max_windows
         if surplus > 0:
             unused = (key for key, slot in self._slots.items() if not slot.users)
-            for key in list(islice(unused, surplus)):
-                slot = self._slots.pop(key)
-                slot.caught_up()
+            gone = {key: self._slots.pop(key) for key in list(islice(unused, surplus))}
+            for key, slot in gone.items():
                 self._overflow.let_go(key, slot.last_used, self._clock())
+            for slot in gone.values():
+                slot.caught_up()
 
     def restore(self, key: K, snapshot: Snapshot, *, idle_seconds: float = 0) -> None:
         """Make the window of a key what a snapshot holds, as if its last use was so long ago.
