@@ -104,6 +104,37 @@ async def test_closing_early_frees_the_connection_at_once(
     await freed(byte_server, began)
 
 
+async def test_cancelling_a_slow_listener_of_a_flood_frees_the_connection_at_once(
+    provider: Gemini, byte_server: ByteServer
+) -> None:
+    async def listen() -> None:
+        async with aclosing(provider.stream(REQUEST)) as events:
+            async for _ in events:
+                await asyncio.Event().wait()
+
+    byte_server.reply(FLOOD, asyncio.Event())
+    listening = asyncio.create_task(listen())
+    await asyncio.sleep(0.1)
+
+    began = asyncio.get_running_loop().time()
+    listening.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await listening
+
+    await freed(byte_server, began)
+
+
+async def test_error_at_the_end_of_a_flood_is_raised_after_all_of_it(provider: Gemini, byte_server: ByteServer) -> None:
+    byte_server.reply(FLOOD, event({"error": {"code": 503, "status": "UNAVAILABLE"}}), asyncio.Event())
+    heard = Heard()
+
+    with pytest.raises(Unavailable):
+        await heard.listen(provider.stream(REQUEST))
+
+    assert heard.texts == [str(n) for n in range(2000)]
+    await freed(byte_server, asyncio.get_running_loop().time())
+
+
 async def test_listener_that_fails_frees_the_connection_at_once(provider: Gemini, byte_server: ByteServer) -> None:
     async def listen() -> None:
         async with aclosing(provider.stream(REQUEST)) as events:
