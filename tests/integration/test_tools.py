@@ -21,6 +21,7 @@ from demo.model_server import ModelServer
 from .conftest import AGENT, Say, SetUp, speech
 
 SECRET = "the pelican is my secret word"
+NAMED = {probatio.Required("name"): str}
 
 
 class Tool(llm.Tool):
@@ -222,3 +223,12 @@ def test_schema_that_is_no_mapping_is_converted_as_well(offered) -> None:
     schemas, parameters = ToolSchemas(), probatio.Schema({probatio.Required("name"): str})
 
     assert offered(schemas, switching(probatio.Schema(parameters))) == offered(schemas, switching(parameters))
+
+
+@pytest.mark.parametrize("parameters", [NAMED, probatio.All(NAMED)], ids=["mapping", "all"])
+def test_parameters_that_are_no_schema_are_converted_as_well(offered, parameters: Any) -> None:
+    schemas = ToolSchemas()
+    first = offered(schemas, switching(parameters))
+
+    assert first.parameters["properties"] == {"name": {"type": "string"}}
+    assert offered(schemas, switching(parameters)) is first

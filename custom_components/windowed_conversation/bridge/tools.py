@@ -82,6 +82,9 @@ class ToolSchemas:
 
 def _origin(parameters: probatio.Schema, serializer: Serializer | None) -> _Origin:
     """Return the objects that a schema is made from; as long as they are kept, no others have their identities."""
+    if not isinstance(parameters, probatio.Schema):
+        # not what Home Assistant asks for, but it converts that as well
+        return _origin(probatio.Schema(parameters), serializer)
     schema = parameters.schema
     items = chain.from_iterable(schema.items()) if isinstance(schema, dict) else [schema]
     return serializer, parameters.required, parameters.extra, *items
