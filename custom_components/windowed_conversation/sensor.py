@@ -197,6 +197,8 @@ class AgentSensor(AgentEntity, RestoreSensor):
     @override
     async def async_added_to_hass(self) -> None:
         await super().async_added_to_hass()
+        # a turn may have ended since this was made
+        self._update()
         self.async_on_remove(self.agent.listen(self._on_change, to_costs=self.entity_description.is_cost))
 
     @callback
@@ -222,7 +224,6 @@ class TotalSensor(AgentSensor):
         last = await self.async_get_last_sensor_data()
         if last is not None and isinstance(last.native_value, int | float):
             self.agent.statistics.totals.add(self.entity_description.key, int(last.native_value))
-            self._update()
         await super().async_added_to_hass()
 
 
@@ -238,5 +239,4 @@ class TotalCostSensor(AgentSensor):
         without_price = state.attributes.get(_WITHOUT_PRICE) if state else None
         if isinstance(without_price, int):
             costs.without_price += without_price
-        self._update()
         await super().async_added_to_hass()

@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 from genai_prices import Usage as PricedUsage, calc_price
+from homeassistant.components.sensor import DATA_COMPONENT
 from homeassistant.config_entries import ConfigSubentryData
 from homeassistant.const import CONF_MODEL, CONF_URL
 from homeassistant.core import HomeAssistant, State
@@ -31,11 +32,13 @@ from custom_components.windowed_conversation.const import (
 )
 from custom_components.windowed_conversation.providers.events import Usage
 from custom_components.windowed_conversation.providers.profiles import Vendor
+from custom_components.windowed_conversation.sensor import AgentSensor, AgentSensorDescription
 from demo.model_server import ModelServer
 
 from .conftest import Say, SetUp, speech, until
 
 MINI, HAIKU, FLASH = "gpt-4o-mini", "claude-haiku-4-5", "gemini-2.5-flash"
+COST_OF_A_TURN = AgentSensorDescription(key="turn_cost", is_cost=True, value=lambda agent: agent.statistics.costs.turn)
 TURN_COST, TOTAL_COST = "sensor.ada_cost_of_the_last_turn", "sensor.ada_total_cost"
 
 
@@ -153,6 +156,19 @@ async def test_turn_that_asked_no_model_has_cost_nothing(set_up: SetUp, say: Say
 
     assert cost(TURN_COST) == 0
     assert cost(TOTAL_COST) == total > 0
+
+
+async def test_cost_of_a_turn_that_ends_before_its_sensor_is_added_is_shown(
+    home: HomeAssistant, entry: MockConfigEntry, agent_of
+) -> None:
+    (subentry,) = entry.subentries.values()
+    sensor = AgentSensor(agent_of(entry), subentry, COST_OF_A_TURN)
+    agent_of(entry).statistics.costs.add(Decimal("0.25"), of_turn=True)
+    agent_of(entry).tell_cost()
+
+    await home.data[DATA_COMPONENT].async_add_entities([sensor])
+
+    assert home.states.get(sensor.entity_id).state == "0.25"
 
 
 async def test_server_that_is_no_vendors_has_no_costs(home: HomeAssistant, entry: MockConfigEntry, say: Say) -> None:
