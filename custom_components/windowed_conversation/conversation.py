@@ -144,6 +144,8 @@ class WindowedConversationEntity(AgentEntity, conversation.ConversationEntity):
                     else:
                         later = partial(self._put_off, key)
                         return await self._process_in_turn(_Turn(user_input, chat_log, window, window.stats(), later))
+            if loop.time() >= ends_at:
+                raise WindowBusy("another agent's turn has the chat log")
             await asyncio.sleep(_LOOK_AGAIN)
 
     def _window_key(self, user_input: ConversationInput, session: ChatSession) -> str:

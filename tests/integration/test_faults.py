@@ -3,10 +3,12 @@
 import asyncio
 import logging
 
+from homeassistant.components import conversation
 from homeassistant.core import HomeAssistant
 from homeassistant.helpers.intent import IntentResponseType
 import pytest
 
+from custom_components.windowed_conversation import conversation as entity
 from custom_components.windowed_conversation.const import (
     CONF_FIRST_WORD_TIMEOUT,
     CONF_LIMITS,
@@ -217,3 +219,20 @@ async def test_turns_that_arrive_together_wait_for_each_other(agent, say: Say, m
     roles = [message.role for message in window.messages()[1:]]
     assert roles == ["user", "assistant"] * 5
     assert all(request.violations == [] for request in model_server.requests)
+
+
+async def test_chat_log_that_another_agent_never_leaves_is_waited_for_as_long_as_a_turn(
+    set_up: SetUp, say: Say, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def busy(*_: object) -> None:
+        raise InterruptedError
+
+    # what Home Assistant does from 2026.11 on
+    monkeypatch.setattr(entity, "BUSY_ERRORS", (InterruptedError,))
+    monkeypatch.setattr(conversation, "async_get_chat_log", busy)
+    await set_up(**{CONF_LIMITS: SHORT_LIMITS | {CONF_TURN_TIMEOUT: 0.3}})
+
+    async with asyncio.timeout(5):
+        answer = speech(await say("hello"))
+
+    assert answer == "I am still busy with your last question. Please try again in a moment."
