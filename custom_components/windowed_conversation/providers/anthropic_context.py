@@ -19,7 +19,7 @@ _LEAST_TOKENS = 1000
 
 
 def encode_editing(request: Request) -> dict[str, Any]:
-    """Return the further arguments, of the SDK's `beta.messages.create`; empty where no editing is to be asked for."""
+    """Return what the body holds besides, see `encode_request`; empty where no editing is to be asked for."""
     if not (request.compaction and request.profile.context_editing):
         return {}
     edit = {
