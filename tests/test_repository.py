@@ -19,6 +19,7 @@ from custom_components.windowed_conversation import PLATFORMS, account_trial
 from custom_components.windowed_conversation.bridge.errors import _FAILURES, Failure, failure_of
 from custom_components.windowed_conversation.const import (
     CONF_COMPACTION,
+    CONF_CONTEXT_PLACEMENT,
     CONF_COUNTING,
     CONF_EFFORT,
     CONF_FORMAT,
@@ -43,6 +44,7 @@ from custom_components.windowed_conversation.services import (
     TagMatch,
     WindowContent,
 )
+from custom_components.windowed_conversation.turn.context import ContextPlacement
 from custom_components.windowed_conversation.turn.routing import Routing
 from custom_components.windowed_conversation.turn.scope import Scope
 from custom_components.windowed_conversation.turn_statistics import LastRoute
@@ -300,6 +302,7 @@ def test_every_choice_has_its_text() -> None:
     assert TEXTS["entity"]["sensor"]["last_route"]["state"].keys() == set(LastRoute)
     assert TEXTS["selector"].keys() == {
         CONF_COMPACTION,
+        CONF_CONTEXT_PLACEMENT,
         CONF_COUNTING,
         CONF_EFFORT,
         CONF_FORMAT,
@@ -312,6 +315,7 @@ def test_every_choice_has_its_text() -> None:
     }
     assert TEXTS["selector"][CONF_SCOPE]["options"].keys() == set(Scope)
     assert TEXTS["selector"][CONF_COMPACTION]["options"].keys() == set(Compaction)
+    assert TEXTS["selector"][CONF_CONTEXT_PLACEMENT]["options"].keys() == set(ContextPlacement)
     assert TEXTS["selector"][CONF_COUNTING]["options"].keys() == set(Counting)
     assert TEXTS["selector"][CONF_EFFORT]["options"].keys() == set(EFFORTS)
     assert TEXTS["selector"][CONF_PERSISTENCE]["options"].keys() == set(Persistence)

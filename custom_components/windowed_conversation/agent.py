@@ -86,7 +86,13 @@ class Agent:
         """How the agent asks."""
         config = self.config
         return Asking(
-            self.model, config.instructions, config.llm_apis, self.counter, self._schemas, left_out=config.left_out
+            self.model,
+            config.instructions,
+            config.llm_apis,
+            self.counter,
+            self._schemas,
+            left_out=config.left_out,
+            placement=config.context_placement,
         )
 
     def _on_overflow(self, name: str, context_tokens: int) -> None:

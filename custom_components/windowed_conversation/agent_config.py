@@ -14,6 +14,7 @@ from homeassistant.helpers import llm
 from .bridge.account import writes_summaries
 from .const import (
     CONF_COMPACTION,
+    CONF_CONTEXT_PLACEMENT,
     CONF_CONTEXT_TOKENS,
     CONF_COUNTING,
     CONF_EFFORT,
@@ -39,6 +40,7 @@ from .const import (
     CONF_TRIM_SHARE,
     CONF_TURN_TIMEOUT,
     DEFAULT_COMPACTION,
+    DEFAULT_CONTEXT_PLACEMENT,
     DEFAULT_COUNTING,
     DEFAULT_EXPIRY_HOURS,
     DEFAULT_LIMITS,
@@ -55,6 +57,7 @@ from .const import (
     Persistence,
 )
 from .providers.profile import Effort
+from .turn.context import ContextPlacement
 from .turn.deadlines import Limits
 from .turn.routing import Routing
 from .turn.scope import Scope
@@ -86,6 +89,7 @@ class AgentConfig:
     llm_apis: tuple[str, ...]
     policy: WindowPolicy
     left_out: frozenset[str]
+    context_placement: ContextPlacement
     counting: Counting
     context_tokens: int | None
     reply_tokens: int
@@ -114,6 +118,7 @@ class AgentConfig:
             llm_apis=tuple(data.get(CONF_LLM_HASS_API, ())),
             policy=_policy(entry, data),
             left_out=frozenset(data.get(CONF_LEFT_OUT, ())),
+            context_placement=ContextPlacement(data.get(CONF_CONTEXT_PLACEMENT, DEFAULT_CONTEXT_PLACEMENT)),
             counting=Counting(data.get(CONF_COUNTING, DEFAULT_COUNTING)),
             context_tokens=_context_tokens(data),
             reply_tokens=int(data.get(CONF_REPLY_TOKENS, DEFAULT_REPLY_TOKENS)),

@@ -3,6 +3,7 @@
 from enum import StrEnum
 
 from .providers.profile import Effort
+from .turn.context import ContextPlacement
 from .turn.deadlines import Limits
 from .turn.routing import Routing
 from .turn.scope import Scope
@@ -12,6 +13,7 @@ DOMAIN = "windowed_conversation"
 
 CONF_API_VERSION = "api_version"
 CONF_COMPACTION = "compaction"
+CONF_CONTEXT_PLACEMENT = "context_placement"
 CONF_CONTEXT_TOKENS = "context_tokens"
 CONF_EFFORT = "effort"
 CONF_COUNTING = "counting"
@@ -82,6 +84,7 @@ SUBENTRY_CONVERSATION = "conversation"
 
 DEFAULT_AGENT_NAME = "Windowed Conversation"
 DEFAULT_COMPACTION = Compaction.OFF
+DEFAULT_CONTEXT_PLACEMENT = ContextPlacement.MESSAGE
 DEFAULT_COUNTING = Counting.ESTIMATE
 DEFAULT_ROUTING = Routing.LOCAL_FIRST
 DEFAULT_SCOPE = Scope.CONVERSATION

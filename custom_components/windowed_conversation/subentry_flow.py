@@ -33,6 +33,7 @@ from .bridge.account import compacts, vendor_of
 from .bridge.models import async_families
 from .const import (
     CONF_COMPACTION,
+    CONF_CONTEXT_PLACEMENT,
     CONF_CONTEXT_TOKENS,
     CONF_COUNTING,
     CONF_EFFORT,
@@ -51,6 +52,7 @@ from .const import (
     CONF_TURN_TIMEOUT,
     DEFAULT_AGENT_NAME,
     DEFAULT_COMPACTION,
+    DEFAULT_CONTEXT_PLACEMENT,
     DEFAULT_COUNTING,
     DEFAULT_LIMITS,
     DEFAULT_REPLY_TOKENS,
@@ -67,6 +69,7 @@ from .options_flow import number_selector, window_size_selector
 from .providers.errors import ProviderError
 from .providers.events import ListedModel
 from .providers.profiles import Vendor
+from .turn.context import ContextPlacement
 from .turn.routing import Routing
 from .turn.scope import Scope
 
@@ -188,6 +191,9 @@ class AgentFlow(ConfigSubentryFlow):
                 options=_OFTEN_LEFT_OUT, multiple=True, custom_value=True, mode=SelectSelectorMode.DROPDOWN
             )
             fields[probatio.Optional(CONF_LEFT_OUT, default=list)] = SelectSelector(left_out)
+            placement = SelectSelectorConfig(options=list(ContextPlacement), translation_key=CONF_CONTEXT_PLACEMENT)
+            default = DEFAULT_CONTEXT_PLACEMENT
+            fields[probatio.Required(CONF_CONTEXT_PLACEMENT, default=default)] = SelectSelector(placement)
             fields[probatio.Optional(CONF_CONTEXT_TOKENS)] = window_size_selector()
             fields[probatio.Required(CONF_REPLY_TOKENS, default=DEFAULT_REPLY_TOKENS)] = window_size_selector()
             counting = SelectSelectorConfig(options=list(Counting), translation_key=CONF_COUNTING)

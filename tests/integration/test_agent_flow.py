@@ -12,6 +12,7 @@ import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
 from custom_components.windowed_conversation.const import (
+    CONF_CONTEXT_PLACEMENT,
     CONF_COUNTING,
     CONF_FIRST_WORD_TIMEOUT,
     CONF_HISTORY_TOKENS,
@@ -41,6 +42,7 @@ FRIDAY: dict[str, Any] = {
     CONF_ROUTING: "llm_only",
     CONF_SCOPE: "device",
     CONF_LEFT_OUT: ["route:local"],
+    CONF_CONTEXT_PLACEMENT: "system",
     CONF_REPLY_TOKENS: 500,
     CONF_COUNTING: "estimate",
     CONF_LIMITS: LIMITS,
@@ -116,6 +118,7 @@ async def test_new_agent_is_as_it_was_entered(new_form: Submit, say: Say, model_
     assert friday.config.limits == Limits(silence=5, turn=30, tool_iterations=3)
     assert friday.config.routing == "llm_only"
     assert friday.config.scope == "device"
+    assert friday.config.context_placement == "system"
     assert friday.config.policy == DEFAULT_POLICY
 
 
@@ -148,6 +151,7 @@ async def test_mistake_is_told_beside_its_field(new_form: Submit, wrong: dict[st
         ({CONF_PROMPT: "{% if %}"}, CONF_PROMPT),
         ({CONF_ROUTING: "both"}, CONF_ROUTING),
         ({CONF_COUNTING: "p50k_base"}, CONF_COUNTING),
+        ({CONF_CONTEXT_PLACEMENT: "nowhere"}, CONF_CONTEXT_PLACEMENT),
         ({CONF_LLM_HASS_API: ["gone"]}, CONF_LLM_HASS_API),
         ({CONF_HISTORY_TOKENS: 99}, CONF_HISTORY_TOKENS),
         ({CONF_HISTORY_TOKENS: "nan"}, CONF_HISTORY_TOKENS),

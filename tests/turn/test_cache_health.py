@@ -339,6 +339,32 @@ def test_turn_without_usage_says_nothing(turn: Turn) -> None:
     assert turn(at=60) is None
 
 
+VOLATILE = replace(PROMPT, volatile=True)
+
+
+def test_prompt_that_is_to_change_is_not_expected_from_the_cache(turn: Turn) -> None:
+    turn(9900, at=0, prompt=VOLATILE)
+
+    found = [turn(0, 0, at=at, prompt=replace(VOLATILE, entities=at)) for at in range(1, 3 * UNEXPLAINED_MISSES)]
+
+    assert found == [None] * len(found)
+
+
+def test_collapse_is_over_when_the_prompt_is_to_change(turn: Turn) -> None:
+    turn(9900, at=0)
+    assert turn(0, at=1, prompt=OTHER_INSTRUCTIONS) is not None
+
+    assert turn(0, at=2, prompt=VOLATILE) is None
+
+
+def test_prompt_that_is_no_longer_to_change_has_nothing_to_be_compared_with(turn: Turn) -> None:
+    turn(9900, at=0)
+    turn(0, at=1, prompt=VOLATILE)
+
+    assert turn(0, at=2, prompt=OTHER_INSTRUCTIONS) is None
+    assert turn(0, at=3, prompt=PROMPT) is not None
+
+
 def test_nothing_is_kept_of_a_window_that_is_gone(watch: CacheWatch) -> None:
     window = Window("gone", WindowPolicy(), EstimatedCounter())
     window.open("hello")

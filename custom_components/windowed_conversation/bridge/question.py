@@ -15,7 +15,7 @@ from ..const import DOMAIN
 from ..providers.errors import Unavailable
 from ..providers.events import ToolSchema
 from ..turn.cache_health import PromptFingerprints
-from ..turn.context import VolatileContext
+from ..turn.context import ContextPlacement, VolatileContext
 from ..turn.errors import PromptFailed
 from ..turn.ports import Model, OtherAgent, Question
 from ..window.tokens import KindCounter, TextKind
@@ -39,6 +39,7 @@ class Asking:
     schemas: ToolSchemas
     left_out: frozenset[str] = frozenset()
     others: tuple[Model | OtherAgent, ...] = ()
+    placement: ContextPlacement = ContextPlacement.MESSAGE
 
 
 async def async_question_without_input(hass: HomeAssistant, asking: Asking, llm_context: llm.LLMContext) -> Question:
@@ -88,11 +89,13 @@ class ModelQuestion:
         api = await async_get_tools(self._hass, self._asking.llm_apis, llm_context)
         self._chat_log.llm_api = api
         self._chat_log.llm_input_provided_index = len(self._chat_log.content)
-        tools = self._asking.schemas.of(api)
+        tools, context = self._asking.schemas.of(api), self._context(speaker)
+        in_system = self._asking.placement is ContextPlacement.SYSTEM
+        system = self._system_prompt(llm_context, api, speaker, volatile=in_system)
         return Question(
             model=self._with_tools(model, tools),
-            system=self._system_prompt(llm_context, api, speaker),
-            prefix=self._context(speaker).prefix(),
+            system=f"{system}\n\n{context.sections()}".strip() if in_system else system,
+            prefix="" if in_system else context.prefix(),
             tools=tools,
             done=await async_done_phrase(self._hass, self._user_input.language),
             left_out=self._asking.left_out,
@@ -109,12 +112,14 @@ class ModelQuestion:
         schema_tokens = sum(count_as(TextKind.FIXED, tool.text) for tool in tools)
         return replace(model, budget=replace(budget, schema_tokens=schema_tokens))
 
-    def _system_prompt(self, llm_context: llm.LLMContext, api: llm.APIInstance | None, speaker: str | None) -> str:
+    def _system_prompt(
+        self, llm_context: llm.LLMContext, api: llm.APIInstance | None, speaker: str | None, *, volatile: bool
+    ) -> str:
         extra = self._user_input.extra_system_prompt or self._chat_log.extra_system_prompt
         self._chat_log.extra_system_prompt = extra
         instructions, entities = self._instructions(llm_context, speaker), api.api_prompt if api else ""
         parts = (instructions, entities, extra or "")
-        self.prompt = PromptFingerprints(hash((instructions, extra)), hash(entities))
+        self.prompt = PromptFingerprints(hash((instructions, extra)), hash(entities), volatile)
         return "\n".join(part.strip() for part in parts if part.strip())
 
     def _instructions(self, llm_context: llm.LLMContext, speaker: str | None) -> str:

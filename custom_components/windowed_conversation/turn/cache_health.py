@@ -48,10 +48,14 @@ class Part(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PromptFingerprints:
-    """The parts of a system prompt as hashes: what the agent was told, and what the tools tell of the home."""
+    """The parts of a system prompt as hashes: what the agent was told, and what the tools tell of the home.
+
+    `volatile`: whether there is something in it that is to change from turn to turn.
+    """
 
     instructions: int
     entities: int
+    volatile: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +185,12 @@ class CacheWatch:
         """Take in the requests of a turn that ended.
 
         One in which no call may be made is left out: to some providers it begins differently, and no other follows it.
+        From a cache of what is to change nothing is expected, and nothing that was found before is still of interest.
         """
+        if prompt.volatile:
+            self._sent.pop(window, None)
+            self.collapse, self._unexplained = None, 0
+            return
         uses = [
             self._use(window, SentRequest.of(each, prompt, counter), each.usage)
             for each in reported

@@ -73,9 +73,9 @@ class OtherAgent(Protocol):
 class Question:
     """An input as the model gets it.
 
-    `system` is the stable part, `prefix` the volatile context that is frozen before the user's words, and `done` what
-    is said when tools ran and the model found no words. `others` are asked in their order when `model` fails before
-    its first word. Exchanges with a tag in `left_out` are not sent.
+    `system` is the system prompt, `prefix` the volatile context that is frozen before the user's words, empty where it
+    is in the system prompt, and `done` what is said when tools ran and the model found no words. `others` are asked in
+    their order when `model` fails before its first word. Exchanges with a tag in `left_out` are not sent.
     """
 
     model: Model

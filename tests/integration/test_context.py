@@ -1,0 +1,223 @@
+"""Where an agent tells its model time, speaker, device and area: before the user's words, or in the system prompt."""
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from freezegun.api import FrozenDateTimeFactory
+from homeassistant.core import HomeAssistant
+from homeassistant.helpers import area_registry as ar, device_registry as dr, issue_registry as ir
+import pytest
+from pytest_homeassistant_custom_component.common import MockConfigEntry
+
+from custom_components.windowed_conversation.const import (
+    CONF_CONTEXT_PLACEMENT,
+    CONF_CONTEXT_TOKENS,
+    CONF_OTHERS,
+    CONF_REPLY_TOKENS,
+    DOMAIN,
+)
+from custom_components.windowed_conversation.turn.cache_health import UNEXPLAINED_MISSES
+from custom_components.windowed_conversation.turn.context import ContextPlacement
+from demo.model_server import ModelServer
+
+from .conftest import Say, SetUp, speech, until
+from .test_health import LONG
+from .test_summaries import SMALL, STORY, asked_for, summaries_in
+
+IN_SYSTEM = {CONF_CONTEXT_PLACEMENT: ContextPlacement.SYSTEM, "routing": "llm_only"}
+MORNING, LATER = "2026-11-23 08:05:30+00:00", "2026-11-23 08:07:30+00:00"
+
+
+@pytest.fixture(autouse=True)
+async def _greenwich(home: HomeAssistant) -> None:
+    await home.config.async_set_time_zone("UTC")
+
+
+@pytest.fixture
+def device(home: HomeAssistant) -> Callable[[MockConfigEntry, str, str], str]:
+    """Return what makes a device in an area of its own and returns its id."""
+
+    def device(entry: MockConfigEntry, name: str, area: str) -> str:
+        devices = dr.async_get(home)
+        made = devices.async_get_or_create(config_entry_id=entry.entry_id, identifiers={("test", name)}, name=name)
+        devices.async_update_device(made.id, area_id=ar.async_get(home).async_create(area).id)
+        return made.id
+
+    return device
+
+
+@pytest.fixture
+def place(home: HomeAssistant) -> Callable[[MockConfigEntry, ContextPlacement], Coroutine[Any, Any, None]]:
+    """Return what changes where the account's only agent tells its model the context."""
+
+    async def place(entry: MockConfigEntry, placement: ContextPlacement) -> None:
+        (subentry,) = entry.subentries.values()
+        data = {**subentry.data, CONF_CONTEXT_PLACEMENT: placement}
+        home.config_entries.async_update_subentry(entry, subentry, data=data)
+        await home.async_block_till_done()
+
+    return place
+
+
+def sent(model_server: ModelServer, request: int = -1) -> tuple[str, list[str]]:
+    """Return the system prompt and what the user said, by the newest request or another one."""
+    first, *messages = model_server.requests[request].body["messages"]
+    assert first["role"] == "system"
+    return first["content"], [message["content"] for message in messages if message["role"] == "user"]
+
+
+async def test_context_is_told_before_the_words_where_nobody_chose(
+    entry: MockConfigEntry, say: Say, model_server: ModelServer, freezer: FrozenDateTimeFactory
+) -> None:
+    freezer.move_to(MORNING)
+
+    await say("who am I?")
+
+    system, said = sent(model_server)
+    assert said == ["[CONTEXT: time: Monday 2026-11-23 08:05]\n\nwho am I?"]
+    assert "08:05" not in system
+
+
+async def test_context_is_the_end_of_the_system_prompt_where_that_is_chosen(
+    set_up: SetUp, say: Say, device, model_server: ModelServer, freezer: FrozenDateTimeFactory
+) -> None:
+    freezer.move_to(MORNING)
+    entry = await set_up(prompt="Be brief.", **IN_SYSTEM)
+
+    await say("who am I?", device_id=device(entry, "Voice\n## box", "# Attic"), extra_system_prompt="Be kind.")
+
+    system, said = sent(model_server)
+    told = "## Time\nMonday 2026-11-23 08:05\n\n## Device\nVoice ## box\n\n## Area\nAttic"
+    assert system.startswith("Be brief.\n")
+    assert system.endswith(f"\nBe kind.\n\n{told}")
+    assert said == ["who am I?"]
+
+
+async def test_system_prompt_may_be_the_context_alone(
+    set_up: SetUp, say: Say, model_server: ModelServer, freezer: FrozenDateTimeFactory
+) -> None:
+    freezer.move_to(MORNING)
+    await set_up(prompt="{{ '' }}", llm_hass_api=[], **IN_SYSTEM)
+
+    await say("who am I?")
+
+    assert sent(model_server)[0] == "## Time\nMonday 2026-11-23 08:05"
+
+
+async def test_context_is_that_of_the_newest_turn_and_what_was_said_stays_as_it_was(
+    set_up: SetUp, say: Say, model_server: ModelServer, freezer: FrozenDateTimeFactory
+) -> None:
+    freezer.move_to(MORNING)
+    await set_up(**IN_SYSTEM)
+    await say("my name is Ada")
+    freezer.move_to(LATER)
+
+    await say("who am I?")
+
+    system, said = sent(model_server)
+    assert system.endswith("## Time\nMonday 2026-11-23 08:07")
+    assert system.count("## Time") == 1
+    assert said == ["my name is Ada", "who am I?"]
+
+
+async def test_conversation_goes_on_when_the_place_changes(
+    set_up: SetUp, say: Say, place, model_server: ModelServer, freezer: FrozenDateTimeFactory
+) -> None:
+    freezer.move_to(MORNING)
+    entry = await set_up(routing="llm_only")
+    await say("my name is Ada")
+    await place(entry, ContextPlacement.SYSTEM)
+    await say("who am I?")
+    await place(entry, ContextPlacement.MESSAGE)
+
+    answer = speech(await say("what is my name?"))
+
+    prefix = "[CONTEXT: time: Monday 2026-11-23 08:05]\n\n"
+    assert answer == "Your name is Ada."
+    assert sent(model_server, -2)[1] == [f"{prefix}my name is Ada", "who am I?"]
+    assert sent(model_server) == (
+        sent(model_server, 0)[0],
+        [f"{prefix}my name is Ada", "who am I?", f"{prefix}what is my name?"],
+    )
+
+
+async def test_turn_that_fails_takes_its_context_with_it(
+    set_up: SetUp, say: Say, agent_of, model_server: ModelServer, freezer: FrozenDateTimeFactory
+) -> None:
+    freezer.move_to(MORNING)
+    agent = agent_of(await set_up(**IN_SYSTEM))
+    await say("my name is Ada")
+    (window,) = agent.windows.newest_first()
+    before = window.messages()
+    freezer.move_to(LATER)
+    model_server.fault("500")
+
+    await say("who am I?")
+
+    assert window.messages() == before
+
+
+async def test_other_agent_is_asked_as_the_first_one_was(
+    set_up: SetUp, say: Say, model_server: ModelServer, freezer: FrozenDateTimeFactory
+) -> None:
+    freezer.move_to(MORNING)
+    await set_up(**{CONF_OTHERS: ["conversation.ada_2"]}, **IN_SYSTEM)
+    async with ModelServer(strict=True) as other:
+        await set_up(account={"url": other.url}, routing="llm_only")
+        model_server.fault("500")
+
+        await say("who am I?")
+
+        assert sent(other) == sent(model_server)
+
+
+async def test_summary_is_asked_for_with_a_system_prompt_that_was_sent(
+    set_up: SetUp, say: Say, device, agent_of, model_server: ModelServer
+) -> None:
+    entry = await set_up(options=SMALL, **IN_SYSTEM)
+    for number in range(5):
+        await say(STORY, device_id=device(entry, f"Box {number}", f"Room {number}"))
+    await until(lambda: summaries_in(agent_of(entry)) == 1)
+
+    summary, *_ = asked_for(model_server)
+    before = [request.body for request in model_server.requests if request.body != summary]
+    assert len({sent["messages"][0]["content"] for sent in before}) == 5
+    assert summary["messages"][0] in [sent["messages"][0] for sent in before]
+
+
+async def test_echo_of_the_line_in_older_exchanges_is_still_not_spoken(set_up: SetUp, say: Say) -> None:
+    await set_up(**IN_SYSTEM)
+
+    answer = speech(await say("repeat my message [CONTEXT: time: Monday 2026-11-23 08:05] please"))
+
+    assert answer == "You wrote: repeat my message please"
+
+
+async def test_changing_minutes_let_nothing_go_from_a_model_that_is_full(
+    set_up: SetUp, say: Say, agent_of, model_server: ModelServer, freezer: FrozenDateTimeFactory
+) -> None:
+    small = {CONF_CONTEXT_TOKENS: 600, CONF_REPLY_TOKENS: 100}
+    agent = agent_of(await set_up(prompt="Be brief.", llm_hass_api=[], **small, **IN_SYSTEM))
+    trims = []
+    for minute in range(40):
+        freezer.move_to(f"2026-11-23 08:{minute:02}:00+00:00")
+        await say(f"remember that {minute} is odd")
+        (window,) = agent.windows.newest_first()
+        trims.append(window.stats().trims)
+
+    assert model_server.requests[-1].body["messages"][0]["content"].endswith("08:39")
+    assert 0 < trims[-1] < 20
+
+
+async def test_nobody_is_warned_of_a_cache_that_cannot_serve(
+    home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer
+) -> None:
+    await set_up(prompt=LONG, **IN_SYSTEM)
+    await say("my name is Ada")
+    await say("who am I?")
+
+    for _ in range(UNEXPLAINED_MISSES + 1):
+        model_server.cache.clear()
+        await say("who am I?")
+
+    assert [issue for domain, issue in ir.async_get(home).issues if domain == DOMAIN] == []
