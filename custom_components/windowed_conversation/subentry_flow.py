@@ -1,7 +1,7 @@
 """The forms of an agent: how it behaves. Where its model is reached belongs to the account."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, override
 
 from homeassistant.config_entries import (
     SOURCE_RECONFIGURE,
@@ -84,6 +84,11 @@ _NEW_AGENT: dict[str, Any] = {
 # Tags that people may want to leave out; any other can be typed.
 _OFTEN_LEFT_OUT = ["route:local", "tool_call"]
 
+# The sections of the form that an agent's data know nothing of.
+_MODEL_SETTINGS = "model_settings"
+_CONVERSATIONS = "conversations"
+_SECTIONS = (_MODEL_SETTINGS, _CONVERSATIONS)
+
 
 def model_selector(models: list[ListedModel]) -> SelectSelector:
     """Return a field that offers the models and takes any other name, too."""
@@ -101,18 +106,83 @@ def _name_selector(names: list[str]) -> SelectSelector:
     return SelectSelector(SelectSelectorConfig(options=names, custom_value=True, mode=SelectSelectorMode.DROPDOWN))
 
 
-def _limits_schema() -> probatio.Schema:
-    return probatio.Schema(
-        {
-            probatio.Required(CONF_FIRST_WORD_TIMEOUT, default=DEFAULT_LIMITS.silence): number_selector(
-                1, 300, UnitOfTime.SECONDS
-            ),
-            probatio.Required(CONF_TURN_TIMEOUT, default=DEFAULT_LIMITS.turn): number_selector(
-                1, 600, UnitOfTime.SECONDS
-            ),
-            probatio.Required(CONF_TOOL_ITERATIONS, default=DEFAULT_LIMITS.tool_iterations): number_selector(1, 50),
-        }
+def _in_sections(data: Mapping[str, Any], form: probatio.Schema) -> dict[str, Any]:
+    """Return an agent's data as the form has them."""
+    sections = {name: form.schema[name].schema.schema for name in _SECTIONS if name in form.schema}
+    inside = {name: {str(field): data[field] for field in fields if field in data} for name, fields in sections.items()}
+    return {**data, **inside}
+
+
+def _out_of_sections(entered: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what was entered in the form as an agent's data have it."""
+    outside = {name: value for name, value in entered.items() if name not in _SECTIONS}
+    return outside | {field: value for name in _SECTIONS for field, value in entered.get(name, {}).items()}
+
+
+def _choice(name: str, options: Iterable[str]) -> SelectSelector:
+    return SelectSelector(SelectSelectorConfig(options=list(options), translation_key=name))
+
+
+def _conversations_fields(*, has_model: bool) -> dict[Any, Any]:
+    fields: dict[Any, Any] = {
+        probatio.Required(CONF_SCOPE, default=DEFAULT_SCOPE): _choice(CONF_SCOPE, Scope),
+        probatio.Optional(CONF_HISTORY_TOKENS): window_size_selector(),
+    }
+    if not has_model:
+        return fields
+    left_out = SelectSelectorConfig(
+        options=_OFTEN_LEFT_OUT, multiple=True, custom_value=True, mode=SelectSelectorMode.DROPDOWN
     )
+    placement = probatio.Required(CONF_CONTEXT_PLACEMENT, default=DEFAULT_CONTEXT_PLACEMENT)
+    return fields | {
+        probatio.Optional(CONF_LEFT_OUT, default=list): SelectSelector(left_out),
+        placement: _choice(CONF_CONTEXT_PLACEMENT, ContextPlacement),
+    }
+
+
+def _model_fields(account: Mapping[str, Any]) -> dict[Any, Any]:
+    fields: dict[Any, Any] = {}
+    if vendor_of(account) is not None:
+        # what a server at home makes of an effort nobody knows; and buttons could not be left empty again
+        efforts = SelectSelectorConfig(
+            options=list(EFFORTS), translation_key=CONF_EFFORT, mode=SelectSelectorMode.DROPDOWN
+        )
+        fields[probatio.Optional(CONF_EFFORT)] = SelectSelector(efforts)
+    temperature = NumberSelectorConfig(min=0, max=2, step=0.1, mode=NumberSelectorMode.BOX)
+    fields |= {
+        probatio.Optional(CONF_TEMPERATURE): NumberSelector(temperature),
+        probatio.Optional(CONF_CONTEXT_TOKENS): window_size_selector(),
+        probatio.Required(CONF_REPLY_TOKENS, default=DEFAULT_REPLY_TOKENS): window_size_selector(),
+        probatio.Required(CONF_COUNTING, default=DEFAULT_COUNTING): _choice(CONF_COUNTING, Counting),
+    }
+    if compacts(account):
+        compaction = probatio.Required(CONF_COMPACTION, default=DEFAULT_COMPACTION)
+        fields[compaction] = _choice(CONF_COMPACTION, Compaction)
+    return fields
+
+
+def _limits_fields() -> dict[Any, Any]:
+    return {
+        probatio.Required(CONF_FIRST_WORD_TIMEOUT, default=DEFAULT_LIMITS.silence): number_selector(
+            1, 300, UnitOfTime.SECONDS
+        ),
+        probatio.Required(CONF_TURN_TIMEOUT, default=DEFAULT_LIMITS.turn): number_selector(1, 600, UnitOfTime.SECONDS),
+        probatio.Required(CONF_TOOL_ITERATIONS, default=DEFAULT_LIMITS.tool_iterations): number_selector(1, 50),
+    }
+
+
+class _Section(section):
+    """A section at which its mistakes are told: Home Assistant would tell them at the top of the form, out of sight."""
+
+    def __init__(self, fields: dict[Any, Any], *, collapsed: bool = True) -> None:
+        super().__init__(probatio.Schema(fields), {"collapsed": collapsed})
+
+    @override
+    def __call__(self, value: Any) -> Any:
+        try:
+            return super().__call__(value)
+        except probatio.MultipleInvalid as err:
+            raise probatio.Invalid("; ".join(map(str, err.errors))) from err
 
 
 class AgentFlow(ConfigSubentryFlow):
@@ -141,9 +211,10 @@ class AgentFlow(ConfigSubentryFlow):
             errors = self._errors(user_input)
             if not errors:
                 return self._agent_entered(user_input)
+        form = await self._schema()
         return self.async_show_form(
             step_id=step_id,
-            data_schema=self.add_suggested_values_to_schema(await self._schema(), user_input or known),
+            data_schema=self.add_suggested_values_to_schema(form, user_input or _in_sections(known, form)),
             errors=errors,
         )
 
@@ -156,11 +227,11 @@ class AgentFlow(ConfigSubentryFlow):
         return errors
 
     def _agent_entered(self, user_input: dict[str, Any]) -> SubentryFlowResult:
-        data = {key: value for key, value in user_input.items() if key != CONF_NAME}
+        data = _out_of_sections(user_input)
+        title = data.pop(CONF_NAME).strip()
         if self._has_model:
             names = {name: data.pop(name, "").strip() for name in (CONF_MODEL, CONF_FAMILY)}
             data |= {name: value for name, value in names.items() if value}
-        title = user_input[CONF_NAME].strip()
         if self.source == SOURCE_USER:
             return self.async_create_entry(title=title, data=data)
         # the account's listener takes the change over
@@ -172,52 +243,24 @@ class AgentFlow(ConfigSubentryFlow):
         return bool(self._get_entry().data[CONF_PROVIDER] != PROVIDER_NONE)
 
     async def _schema(self) -> probatio.Schema:
+        """Return the form: what makes an agent what it is, and in sections that are closed what few change."""
+        account, has_model = self._get_entry().data, self._has_model
         fields: dict[Any, Any] = {probatio.Required(CONF_NAME): str}
-        if self._has_model:
+        if has_model:
             fields |= {
                 probatio.Required(CONF_MODEL): model_selector(await self._models()),
-                **await async_family_fields(self.hass, self._get_entry().data),
+                **await async_family_fields(self.hass, account),
                 probatio.Optional(CONF_PROMPT): TemplateSelector(),
                 probatio.Optional(CONF_LLM_HASS_API, default=list): self._api_selector(),
-                probatio.Required(CONF_ROUTING): SelectSelector(
-                    SelectSelectorConfig(options=list(Routing), translation_key=CONF_ROUTING)
-                ),
+                probatio.Required(CONF_ROUTING): _choice(CONF_ROUTING, Routing),
+                probatio.Optional(CONF_OTHERS): self._others_selector(),
+                probatio.Required(_MODEL_SETTINGS): _Section(_model_fields(account)),
             }
-        scopes = SelectSelectorConfig(options=list(Scope), translation_key=CONF_SCOPE)
-        fields[probatio.Required(CONF_SCOPE, default=DEFAULT_SCOPE)] = SelectSelector(scopes)
-        fields[probatio.Optional(CONF_HISTORY_TOKENS)] = window_size_selector()
-        if self._has_model:
-            left_out = SelectSelectorConfig(
-                options=_OFTEN_LEFT_OUT, multiple=True, custom_value=True, mode=SelectSelectorMode.DROPDOWN
-            )
-            fields[probatio.Optional(CONF_LEFT_OUT, default=list)] = SelectSelector(left_out)
-            placement = SelectSelectorConfig(options=list(ContextPlacement), translation_key=CONF_CONTEXT_PLACEMENT)
-            default = DEFAULT_CONTEXT_PLACEMENT
-            fields[probatio.Required(CONF_CONTEXT_PLACEMENT, default=default)] = SelectSelector(placement)
-            fields[probatio.Optional(CONF_CONTEXT_TOKENS)] = window_size_selector()
-            fields[probatio.Required(CONF_REPLY_TOKENS, default=DEFAULT_REPLY_TOKENS)] = window_size_selector()
-            counting = SelectSelectorConfig(options=list(Counting), translation_key=CONF_COUNTING)
-            fields[probatio.Required(CONF_COUNTING, default=DEFAULT_COUNTING)] = SelectSelector(counting)
-            if compacts(self._get_entry().data):
-                compactions = SelectSelectorConfig(options=list(Compaction), translation_key=CONF_COMPACTION)
-                fields[probatio.Required(CONF_COMPACTION, default=DEFAULT_COMPACTION)] = SelectSelector(compactions)
-            fields |= self._choices_of_the_model()
-            fields[probatio.Optional(CONF_OTHERS)] = self._others_selector()
-            fields[probatio.Required(CONF_LIMITS)] = section(_limits_schema(), {"collapsed": True})
+        conversations = _conversations_fields(has_model=has_model)
+        fields[probatio.Required(_CONVERSATIONS)] = _Section(conversations, collapsed=has_model)
+        if has_model:
+            fields[probatio.Required(CONF_LIMITS)] = _Section(_limits_fields())
         return probatio.Schema(fields)
-
-    def _choices_of_the_model(self) -> dict[Any, Any]:
-        """Return the fields for how the model answers; what a server at home makes of an effort nobody knows."""
-        fields: dict[Any, Any] = {}
-        if vendor_of(self._get_entry().data) is not None:
-            # buttons could not be left empty again
-            efforts = SelectSelectorConfig(
-                options=list(EFFORTS), translation_key=CONF_EFFORT, mode=SelectSelectorMode.DROPDOWN
-            )
-            fields[probatio.Optional(CONF_EFFORT)] = SelectSelector(efforts)
-        temperature = NumberSelectorConfig(min=0, max=2, step=0.1, mode=NumberSelectorMode.BOX)
-        fields[probatio.Optional(CONF_TEMPERATURE)] = NumberSelector(temperature)
-        return fields
 
     def _others_selector(self) -> EntitySelector:
         """Return a field for all conversation entities but the agent's own."""

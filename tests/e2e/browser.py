@@ -1,4 +1,4 @@
-"""What a person does in Home Assistant's frontend, and sees of it: the Assist dialog, a device's page.
+"""What a person does in Home Assistant's frontend, and sees of it: the Assist dialog, a device's page, an agent's form.
 
 Home Assistant's elements are found by their names, through their shadow roots.
 """
@@ -118,6 +118,51 @@ class DevicePage:
     @property
     def _rows(self) -> Locator:
         return self._page.locator("hui-sensor-entity-row")
+
+
+class AgentForm:
+    """The form that changes an agent."""
+
+    def __init__(self, page: Page) -> None:
+        """Keep the page; `open` goes there."""
+        self._page = page
+        self._form = page.locator("step-flow-form").first
+
+    async def open(self, url: str) -> None:
+        """Go to the page of the integration and open the form of its first agent."""
+        await self._page.goto(f"{url}/config/integrations/integration/windowed_conversation")
+        # the first button of a row folds it
+        await self._page.locator("ha-config-sub-entry-row").first.locator("ha-icon-button").nth(1).click()
+        await self._sections.last.wait_for()
+
+    async def toggle(self, section: str) -> None:
+        """Open a section, or close it."""
+        await self.section(section).locator("#summary, .top").first.click()
+
+    def section(self, name: str) -> Locator:
+        """Return a section by its name."""
+        return self._sections.filter(has_text=name)
+
+    def field(self, label: str) -> Locator:
+        """Return the field for a number by its label."""
+        return self._form.locator("ha-selector-number").filter(has_text=label).locator("input")
+
+    @property
+    def mistakes(self) -> Locator:
+        """What is told of mistakes."""
+        return self._form.locator("ha-alert")
+
+    async def submit(self) -> None:
+        """Send it."""
+        await self._page.get_by_role("button", name="Submit").click()
+
+    async def done(self) -> None:
+        """Wait for the end of the form."""
+        await self._page.get_by_text("Reconfiguration was successful").wait_for()
+
+    @property
+    def _sections(self) -> Locator:
+        return self._form.locator("ha-form-expandable")
 
 
 async def save_screenshot(page: Page, name: str) -> None:

@@ -1,6 +1,8 @@
 """The agent in Home Assistant's own frontend, in a real browser."""
 
-from tests.e2e.browser import AssistDialog, DevicePage, save_screenshot
+from playwright.async_api import expect
+
+from tests.e2e.browser import AgentForm, AssistDialog, DevicePage, save_screenshot
 from tests.e2e.house import wait_for
 
 
@@ -42,3 +44,30 @@ async def test_the_sensors_change_on_the_device_page_while_one_talks(page, house
     await save_screenshot(page, "device")
     assert after[turns] == f"{await house.sensor('turns_model')} turns"
     assert set(after) == set(house.sensors.values())
+
+
+async def test_what_few_change_of_an_agent_is_in_closed_sections_and_a_mistake_is_told_beside_them(page, house):
+    form = AgentForm(page)
+    await form.open(house.url)
+    await expect(form.field("Kept free for the answer")).to_be_hidden()
+    await form.toggle("Model settings")
+    await form.field("Kept free for the answer").fill("5")
+    await form.toggle("Model settings")
+    await form.submit()
+    await expect(form.mistakes).to_contain_text("too small")
+    await expect(form.mistakes).to_be_in_viewport()
+    await save_screenshot(page, "form-mistake")
+
+
+async def test_a_field_in_a_section_of_the_agent_s_form_is_kept(page, house):
+    form = AgentForm(page)
+    await form.open(house.url)
+    await form.toggle("Model settings")
+    await form.field("Kept free for the answer").fill("1200")
+    await save_screenshot(page, "form")
+    await form.submit()
+    await form.done()
+    await form.open(house.url)
+    await form.toggle("Model settings")
+    await expect(form.field("Kept free for the answer")).to_have_value("1200")
+    await house.change_agent(model_settings={"reply_tokens": 1000})

@@ -45,11 +45,11 @@ async def satellites(whole_run) -> tuple[str, str]:
 async def by_device(house) -> AsyncIterator[House]:
     """The home with an agent for which everything that is said to one device is one conversation."""
     house.model.change(delay=0)
-    await house.change_agent(scope="device")
+    await house.change_agent(conversations={"scope": "device"})
     await wait_until_set_up(house)
     house.model.log.clear()
     yield house
-    await house.change_agent(scope="conversation")
+    await house.change_agent(conversations={"scope": "conversation"})
     await wait_until_set_up(house)
 
 

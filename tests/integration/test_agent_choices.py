@@ -17,6 +17,7 @@ from custom_components.windowed_conversation.const import (
 from demo.model_server import ModelServer
 
 from .account_kinds import AZURE_RESPONSES, KINDS, Kind
+from .agent_forms import AgentForm, fields_of, open_change, suggested
 from .conftest import AGENT, Say, SetUp, Submit, speech
 
 OPENAI, OPENAI_CHAT, GEMINI, ANTHROPIC = KINDS[0], KINDS[1], KINDS[-2], KINDS[-1]
@@ -24,15 +25,9 @@ CHOICES = (CONF_FAMILY, CONF_EFFORT, CONF_TEMPERATURE)
 ADA: dict[str, Any] = {"name": "Ada", "routing": "llm_only", "llm_hass_api": ["assist"], "limits": {}}
 
 
-async def open_change(home: HomeAssistant, entry) -> Submit:
-    """Open the form that changes an account's first agent."""
-    flow = await entry.start_subentry_reconfigure_flow(home, next(iter(entry.subentries)))
-    return Submit(home, home.config_entries.subentries, flow)
-
-
-def choices(form: Submit) -> list[str]:
+def choices(form: AgentForm) -> list[str]:
     """Return which of the choices the form has."""
-    return [str(field) for field in form.shown["data_schema"].schema if field in CHOICES]
+    return [field for field in fields_of(form) if field in CHOICES]
 
 
 @pytest.mark.parametrize(
@@ -60,7 +55,7 @@ async def test_nobody_asks_for_the_effort_of_a_model_at_home(home: HomeAssistant
 async def test_families_are_models_to_talk_to(home: HomeAssistant, set_up: SetUp, model_server: ModelServer) -> None:
     form = await open_change(home, await set_up(account=AZURE_RESPONSES.account(model_server)))
 
-    field = form.shown["data_schema"].schema[CONF_FAMILY]
+    field = fields_of(form)[CONF_FAMILY]
     assert {"gpt-4o", "gpt-5-mini", "o3"} <= set(field.config["options"])
     assert not {"whisper-1", "gpt-image-1", "text-embedding-3-small"} & set(field.config["options"])
     assert field.config["custom_value"]
@@ -113,9 +108,7 @@ async def test_choices_can_be_taken_back(
     chosen = {CONF_FAMILY: "gpt-5", CONF_EFFORT: "low", CONF_TEMPERATURE: 0.3, CONF_OTHERS: ["conversation.other"]}
     entry = await set_up(account=AZURE_RESPONSES.account(model_server), **chosen)
     form = await open_change(home, entry)
-    shown = form.shown["data_schema"].schema
-    suggested = {str(field): field.description["suggested_value"] for field in shown if field.description}
-    assert {name: suggested[name] for name in chosen} == chosen
+    assert {name: suggested(form)[name] for name in chosen} == chosen
 
     await form(**ADA, model="scripted", model_family=" ")
     await say("hello")
@@ -138,13 +131,15 @@ async def test_impossible_choice_is_refused(
     with pytest.raises(InvalidData) as refused:
         await form(**ADA, model="scripted", **wrong)
 
-    assert list(refused.value.schema_errors) == list(wrong)
+    (field,) = wrong
+    assert list(refused.value.schema_errors) == ["model_settings"]
+    assert field in refused.value.schema_errors["model_settings"]
 
 
 async def test_agent_is_not_asked_after_itself(home: HomeAssistant, entry) -> None:
     form = await open_change(home, entry)
 
-    assert form.shown["data_schema"].schema[CONF_OTHERS].config["exclude_entities"] == [AGENT]
+    assert fields_of(form)[CONF_OTHERS].config["exclude_entities"] == [AGENT]
 
 
 async def test_others_are_asked_in_their_order(

@@ -3,36 +3,42 @@
 from typing import Any
 
 from homeassistant.components.conversation import ConversationEntityFeature
-from homeassistant.config_entries import SOURCE_USER
 from homeassistant.const import CONF_LLM_HASS_API, CONF_MODEL, CONF_NAME, CONF_PROMPT
 from homeassistant.core import HomeAssistant
 from homeassistant.data_entry_flow import FlowResultType, InvalidData
 from homeassistant.helpers import llm
 import pytest
-from pytest_homeassistant_custom_component.common import MockConfigEntry
 
 from custom_components.windowed_conversation.const import (
+    CONF_COMPACTION,
     CONF_CONTEXT_PLACEMENT,
+    CONF_CONTEXT_TOKENS,
     CONF_COUNTING,
+    CONF_EFFORT,
+    CONF_FAMILY,
     CONF_FIRST_WORD_TIMEOUT,
     CONF_HISTORY_TOKENS,
     CONF_LEFT_OUT,
     CONF_LIMITS,
+    CONF_OTHERS,
     CONF_REPLY_TOKENS,
     CONF_ROUTING,
     CONF_SCOPE,
+    CONF_TEMPERATURE,
     CONF_TOOL_ITERATIONS,
     CONF_TURN_TIMEOUT,
     DEFAULT_AGENT_NAME,
     DEFAULT_LIMITS,
     DEFAULT_POLICY,
-    SUBENTRY_CONVERSATION,
 )
 from custom_components.windowed_conversation.turn.deadlines import Limits
 from demo.model_server import ModelServer
 
-from .conftest import AGENT, Say, Submit, speech
+from .account_kinds import AZURE_RESPONSES, KINDS
+from .agent_forms import AgentForm, fields_of, open_change, open_new, sections_of, suggested
+from .conftest import AGENT, Say, speech
 
+OPENAI = KINDS[0]
 LIMITS = {CONF_FIRST_WORD_TIMEOUT: 5, CONF_TURN_TIMEOUT: 30, CONF_TOOL_ITERATIONS: 3}
 FRIDAY: dict[str, Any] = {
     CONF_NAME: "Friday",
@@ -49,39 +55,19 @@ FRIDAY: dict[str, Any] = {
 }
 
 
-async def open_new(home: HomeAssistant, entry: MockConfigEntry) -> Submit:
-    """Open the form of a new agent."""
-    flows = home.config_entries.subentries
-    kind = (entry.entry_id, SUBENTRY_CONVERSATION)
-    return Submit(home, flows, await flows.async_init(kind, context={"source": SOURCE_USER}))
-
-
-async def open_change(home: HomeAssistant, entry: MockConfigEntry) -> Submit:
-    """Open the form that changes the account's only agent."""
-    (subentry_id,) = entry.subentries
-    shown = await entry.start_subentry_reconfigure_flow(home, subentry_id)
-    return Submit(home, home.config_entries.subentries, shown)
-
-
 @pytest.fixture
-async def new_form(home: HomeAssistant, entry) -> Submit:
+async def new_form(home: HomeAssistant, entry) -> AgentForm:
     """Open the form of a new agent on an account with a model."""
     return await open_new(home, entry)
 
 
 @pytest.fixture
-async def change_form(home: HomeAssistant, entry) -> Submit:
+async def change_form(home: HomeAssistant, entry) -> AgentForm:
     """Open the form that changes Ada."""
     return await open_change(home, entry)
 
 
-def suggested(form: Submit) -> dict[str, Any]:
-    """Return what the form suggests, by field."""
-    fields = form.shown["data_schema"].schema
-    return {str(field): field.description["suggested_value"] for field in fields if field.description}
-
-
-async def test_new_agent_is_suggested_what_most_want(new_form: Submit) -> None:
+async def test_new_agent_is_suggested_what_most_want(new_form: AgentForm) -> None:
     assert suggested(new_form) == {
         CONF_NAME: DEFAULT_AGENT_NAME,
         CONF_PROMPT: llm.DEFAULT_INSTRUCTIONS_PROMPT,
@@ -90,14 +76,14 @@ async def test_new_agent_is_suggested_what_most_want(new_form: Submit) -> None:
     }
 
 
-async def test_models_and_tools_are_offered(new_form: Submit, model_server: ModelServer) -> None:
-    fields = new_form.shown["data_schema"].schema
+async def test_models_and_tools_are_offered(new_form: AgentForm, model_server: ModelServer) -> None:
+    fields = fields_of(new_form)
 
     assert fields[CONF_MODEL].config["options"] == model_server.settings.listed_models()
     assert fields[CONF_LLM_HASS_API].config["options"] == [{"label": "Assist", "value": "assist"}]
 
 
-async def test_new_agent_is_there_at_once(home: HomeAssistant, new_form: Submit, entry, say: Say) -> None:
+async def test_new_agent_is_there_at_once(home: HomeAssistant, new_form: AgentForm, entry, say: Say) -> None:
     await say("my name is Ada")
 
     made = await new_form(**FRIDAY)
@@ -109,7 +95,7 @@ async def test_new_agent_is_there_at_once(home: HomeAssistant, new_form: Submit,
     assert "Ada" in speech(await say("what is my name?"))
 
 
-async def test_new_agent_is_as_it_was_entered(new_form: Submit, say: Say, model_server: ModelServer, entry) -> None:
+async def test_new_agent_is_as_it_was_entered(new_form: AgentForm, say: Say, model_server: ModelServer, entry) -> None:
     await new_form(**FRIDAY)
     await say("hello", agent_id="conversation.friday")
 
@@ -122,7 +108,7 @@ async def test_new_agent_is_as_it_was_entered(new_form: Submit, say: Say, model_
     assert friday.config.policy == DEFAULT_POLICY
 
 
-async def test_limits_are_the_default_where_nothing_is_entered(new_form: Submit, entry) -> None:
+async def test_limits_are_the_default_where_nothing_is_entered(new_form: AgentForm, entry) -> None:
     await new_form(**FRIDAY | {CONF_LIMITS: {}})
 
     assert [agent.config.limits for agent in entry.runtime_data.agents.values()] == [DEFAULT_LIMITS] * 2
@@ -136,7 +122,7 @@ async def test_limits_are_the_default_where_nothing_is_entered(new_form: Submit,
         ({CONF_NAME: "", CONF_MODEL: " "}, {CONF_NAME: "name_missing", CONF_MODEL: "model_missing"}),
     ],
 )
-async def test_mistake_is_told_beside_its_field(new_form: Submit, wrong: dict[str, str], errors) -> None:
+async def test_mistake_is_told_beside_its_field(new_form: AgentForm, wrong: dict[str, str], errors) -> None:
     form = await new_form(**FRIDAY | wrong)
 
     assert form["errors"] == errors
@@ -150,19 +136,19 @@ async def test_mistake_is_told_beside_its_field(new_form: Submit, wrong: dict[st
         ({CONF_PROMPT: "{{ unclosed"}, CONF_PROMPT),
         ({CONF_PROMPT: "{% if %}"}, CONF_PROMPT),
         ({CONF_ROUTING: "both"}, CONF_ROUTING),
-        ({CONF_COUNTING: "p50k_base"}, CONF_COUNTING),
-        ({CONF_CONTEXT_PLACEMENT: "nowhere"}, CONF_CONTEXT_PLACEMENT),
+        ({CONF_COUNTING: "p50k_base"}, "model_settings"),
+        ({CONF_CONTEXT_PLACEMENT: "nowhere"}, "conversations"),
         ({CONF_LLM_HASS_API: ["gone"]}, CONF_LLM_HASS_API),
-        ({CONF_HISTORY_TOKENS: 99}, CONF_HISTORY_TOKENS),
-        ({CONF_HISTORY_TOKENS: "nan"}, CONF_HISTORY_TOKENS),
-        ({CONF_HISTORY_TOKENS: 2_000_001}, CONF_HISTORY_TOKENS),
-        ({CONF_LIMITS: LIMITS | {CONF_FIRST_WORD_TIMEOUT: 0}}, "base"),
-        ({CONF_LIMITS: LIMITS | {CONF_FIRST_WORD_TIMEOUT: 301}}, "base"),
-        ({CONF_LIMITS: LIMITS | {CONF_TURN_TIMEOUT: 601}}, "base"),
-        ({CONF_LIMITS: LIMITS | {CONF_TOOL_ITERATIONS: 51}}, "base"),
+        ({CONF_HISTORY_TOKENS: 99}, "conversations"),
+        ({CONF_HISTORY_TOKENS: "nan"}, "conversations"),
+        ({CONF_HISTORY_TOKENS: 2_000_001}, "conversations"),
+        ({CONF_LIMITS: LIMITS | {CONF_FIRST_WORD_TIMEOUT: 0}}, CONF_LIMITS),
+        ({CONF_LIMITS: LIMITS | {CONF_FIRST_WORD_TIMEOUT: 301}}, CONF_LIMITS),
+        ({CONF_LIMITS: LIMITS | {CONF_TURN_TIMEOUT: 601}}, CONF_LIMITS),
+        ({CONF_LIMITS: LIMITS | {CONF_TOOL_ITERATIONS: 51}}, CONF_LIMITS),
     ],
 )
-async def test_impossible_value_is_refused(new_form: Submit, wrong: dict[str, Any], told_at: str) -> None:
+async def test_impossible_value_is_refused(new_form: AgentForm, wrong: dict[str, Any], told_at: str) -> None:
     with pytest.raises(InvalidData) as refused:
         await new_form(**FRIDAY | wrong)
 
@@ -177,7 +163,7 @@ async def test_model_can_be_typed_while_the_server_is_away(
 
     form = await open_new(home, entry)
 
-    assert form.shown["data_schema"].schema[CONF_MODEL].config["options"] == []
+    assert fields_of(form)[CONF_MODEL].config["options"] == []
     made = await form(**FRIDAY | {CONF_MODEL: " my-own-model "})
     assert made["type"] is FlowResultType.CREATE_ENTRY
     assert "my-own-model" in [agent.config.model for agent in entry.runtime_data.agents.values()]
@@ -191,11 +177,72 @@ async def test_account_that_is_away_takes_no_agent(home: HomeAssistant, entry) -
     assert (form.shown["type"], form.shown["reason"]) == (FlowResultType.ABORT, "entry_not_loaded")
 
 
-async def test_account_that_goes_away_meanwhile_takes_no_agent(home: HomeAssistant, new_form: Submit, entry) -> None:
+async def test_account_that_goes_away_meanwhile_takes_no_agent(home: HomeAssistant, new_form: AgentForm, entry) -> None:
     await home.config_entries.async_unload(entry.entry_id)
 
     assert (await new_form(**FRIDAY))["reason"] == "entry_not_loaded"
     assert len(entry.subentries) == 1
+
+
+async def test_what_few_change_is_in_sections_that_are_closed(home: HomeAssistant, set_up, model_server) -> None:
+    form = await open_change(home, await set_up(account=AZURE_RESPONSES.account(model_server)))
+
+    shown = form.shown["data_schema"].schema
+    assert [str(field) for field in shown] == [
+        CONF_NAME,
+        CONF_MODEL,
+        CONF_FAMILY,
+        CONF_PROMPT,
+        CONF_LLM_HASS_API,
+        CONF_ROUTING,
+        CONF_OTHERS,
+        "model_settings",
+        "conversations",
+        CONF_LIMITS,
+    ]
+    assert {name: list(fields) for name, fields in sections_of(form).items()} == {
+        "model_settings": [
+            CONF_EFFORT,
+            CONF_TEMPERATURE,
+            CONF_CONTEXT_TOKENS,
+            CONF_REPLY_TOKENS,
+            CONF_COUNTING,
+        ],
+        "conversations": [CONF_SCOPE, CONF_HISTORY_TOKENS, CONF_LEFT_OUT, CONF_CONTEXT_PLACEMENT],
+        CONF_LIMITS: [CONF_FIRST_WORD_TIMEOUT, CONF_TURN_TIMEOUT, CONF_TOOL_ITERATIONS],
+    }
+    assert all(shown[name].options["collapsed"] for name in sections_of(form))
+
+
+async def test_all_that_was_stored_is_suggested_and_stored_again(home: HomeAssistant, set_up, model_server) -> None:
+    stored = {
+        **{key: value for key, value in FRIDAY.items() if key != CONF_NAME},
+        CONF_OTHERS: ["conversation.other"],
+        CONF_EFFORT: "low",
+        CONF_TEMPERATURE: 0.3,
+        CONF_CONTEXT_TOKENS: 9000,
+        CONF_COMPACTION: "provider",
+        CONF_HISTORY_TOKENS: 600,
+    }
+    entry = await set_up(account=OPENAI.account(model_server), **stored)
+    form = await open_change(home, entry)
+    flat = {key: value for key, value in stored.items() if key != CONF_LIMITS}
+    assert suggested(form) == {CONF_NAME: "Ada", **flat, **LIMITS}
+
+    await form(**suggested(form))
+
+    (subentry,) = entry.subentries.values()
+    assert (subentry.title, subentry.data) == ("Ada", stored)
+
+
+async def test_sections_are_as_they_were_entered_when_there_is_a_mistake(new_form: AgentForm) -> None:
+    await new_form(**FRIDAY | {CONF_NAME: " "})
+
+    assert {field: suggested(new_form)[field] for field in (CONF_SCOPE, CONF_REPLY_TOKENS, CONF_TURN_TIMEOUT)} == {
+        CONF_SCOPE: "device",
+        CONF_REPLY_TOKENS: 500,
+        CONF_TURN_TIMEOUT: 30,
+    }
 
 
 async def test_change_suggests_what_is_known(home: HomeAssistant, set_up) -> None:
@@ -216,8 +263,7 @@ async def test_change_suggests_what_is_known(home: HomeAssistant, set_up) -> Non
 async def test_change_suggests_the_limits_that_are_known(home: HomeAssistant, set_up) -> None:
     form = await open_change(home, await set_up(**{CONF_LIMITS: LIMITS}))
 
-    fields = form.shown["data_schema"].schema[CONF_LIMITS].schema.schema
-    assert {str(field): field.description["suggested_value"] for field in fields} == LIMITS
+    assert {field: suggested(form)[field] for field in sections_of(form)[CONF_LIMITS]} == LIMITS
 
 
 async def test_tools_that_are_gone_are_not_suggested(home: HomeAssistant, set_up) -> None:
@@ -226,7 +272,7 @@ async def test_tools_that_are_gone_are_not_suggested(home: HomeAssistant, set_up
     assert suggested(form)[CONF_LLM_HASS_API] == ["assist"]
 
 
-async def test_changed_agent_is_the_same_one(home: HomeAssistant, change_form: Submit, entry, say: Say) -> None:
+async def test_changed_agent_is_the_same_one(home: HomeAssistant, change_form: AgentForm, entry, say: Say) -> None:
     await say("my name is Ada")
     before = list(entry.subentries)
 
@@ -238,7 +284,7 @@ async def test_changed_agent_is_the_same_one(home: HomeAssistant, change_form: S
     assert "Ada" in speech(await say("what is my name?"))
 
 
-async def test_agent_that_may_use_tools_says_so(home: HomeAssistant, change_form: Submit) -> None:
+async def test_agent_that_may_use_tools_says_so(home: HomeAssistant, change_form: AgentForm) -> None:
     assert home.states.get(AGENT).attributes["supported_features"] == ConversationEntityFeature.CONTROL
 
     await change_form(**FRIDAY | {CONF_LLM_HASS_API: []})
@@ -246,7 +292,7 @@ async def test_agent_that_may_use_tools_says_so(home: HomeAssistant, change_form
     assert home.states.get(AGENT).attributes["supported_features"] == 0
 
 
-async def test_own_window_size_goes_before_the_account_s(change_form: Submit, entry, figure) -> None:
+async def test_own_window_size_goes_before_the_account_s(change_form: AgentForm, entry, figure) -> None:
     await change_form(**FRIDAY | {CONF_HISTORY_TOKENS: 600})
 
     assert figure("window_size") == "600"
@@ -263,7 +309,7 @@ async def test_own_window_size_can_be_taken_back(home: HomeAssistant, set_up, fi
 async def test_agent_without_a_model_has_a_name_and_a_window(home: HomeAssistant, entry_without_model, figure) -> None:
     form = await open_change(home, entry_without_model)
 
-    assert list(form.shown["data_schema"].schema) == [CONF_NAME, CONF_SCOPE, CONF_HISTORY_TOKENS]
+    assert list(fields_of(form)) == [CONF_NAME, CONF_SCOPE, CONF_HISTORY_TOKENS]
     await form(name="Grace", history_tokens=600)
     assert figure("window_size") == "600"
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from homeassistant.components.homeassistant.exposed_entities import async_expose_entity
-from homeassistant.config_entries import SOURCE_USER, ConfigSubentryData
+from homeassistant.config_entries import ConfigSubentryData
 from homeassistant.const import CONF_API_KEY, CONF_LLM_HASS_API, CONF_MODEL, CONF_URL
 from homeassistant.core import HomeAssistant
 import pytest
@@ -26,6 +26,7 @@ from custom_components.windowed_conversation.const import (
 )
 from demo.model_server import ModelServer
 
+from .agent_forms import fields_of, open_new
 from .conftest import Say, SetUp, speech
 
 CLAUDE = "claude-haiku-4-5"
@@ -140,18 +141,11 @@ async def test_form_has_the_option_where_the_provider_has_the_means(
 ) -> None:
     entry = await claude()
 
-    assert CONF_COMPACTION in await fields(home, entry)
+    assert CONF_COMPACTION in fields_of(await open_new(home, entry))
 
 
 async def test_form_has_no_option_that_does_nothing(entry: MockConfigEntry, home: HomeAssistant) -> None:
-    assert CONF_COMPACTION not in await fields(home, entry)
-
-
-async def fields(home: HomeAssistant, entry: MockConfigEntry) -> set[str]:
-    """Return the fields of the form of a new agent."""
-    kind = (entry.entry_id, SUBENTRY_CONVERSATION)
-    shown: Any = await home.config_entries.subentries.async_init(kind, context={"source": SOURCE_USER})
-    return {str(field) for field in shown["data_schema"].schema}
+    assert CONF_COMPACTION not in fields_of(await open_new(home, entry))
 
 
 async def test_option_is_off_until_it_is_chosen(

@@ -29,8 +29,8 @@ from custom_components.windowed_conversation.window import Native, Window
 from custom_components.windowed_conversation.window.summary import is_summary
 from demo.model_server import ModelServer
 
+from .agent_forms import fields_of, open_new
 from .conftest import Say, SetUp, speech, until
-from .test_compaction import fields
 
 STORY = "tell me a story in 120 words"
 ASKED = "[Summarize the conversation above"
@@ -191,4 +191,6 @@ async def test_form_has_the_option_where_the_format_has_the_means(
 ) -> None:
     url = model_server.azure_url if account[CONF_PROVIDER] == PROVIDER_AZURE else model_server.url
 
-    assert (CONF_COMPACTION in await fields(home, await set_up(account={CONF_URL: url, **account}))) is offers
+    form = await open_new(home, await set_up(account={CONF_URL: url, **account}))
+
+    assert (CONF_COMPACTION in fields_of(form)) is offers

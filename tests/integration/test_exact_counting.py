@@ -17,8 +17,9 @@ from custom_components.windowed_conversation.window.byte_pairs import BytePairCo
 from custom_components.windowed_conversation.window.tokens import message_text
 from tests.exact_tokens import ENCODINGS, VOCABULARIES, exact_count, theirs, vocabulary
 
-from .conftest import Say, SetUp, Submit, speech
-from .test_agent_flow import FRIDAY, open_change
+from .agent_forms import AgentForm, fields_of, open_change
+from .conftest import Say, SetUp, speech
+from .test_agent_flow import FRIDAY
 
 # It never reports usage, from which the count would learn that this server has another tokenizer.
 SILENT = "scripted+no_usage"
@@ -154,13 +155,13 @@ async def test_other_vocabulary_is_used_where_one_is_damaged(damaged: str, home:
 
 
 @pytest.fixture
-async def change_form(home: HomeAssistant, entry) -> Submit:
+async def change_form(home: HomeAssistant, entry) -> AgentForm:
     """Open the form that changes Ada, who estimates."""
     return await open_change(home, entry)
 
 
-async def test_form_offers_the_ways_to_count_and_estimates_by_itself(change_form: Submit, entry) -> None:
-    fields = change_form.shown["data_schema"].schema
+async def test_form_offers_the_ways_to_count_and_estimates_by_itself(change_form: AgentForm, entry) -> None:
+    fields = fields_of(change_form)
     assert fields[CONF_COUNTING].config["options"] == ["estimate", "o200k_base", "cl100k_base"]
 
     await change_form(**{key: value for key, value in FRIDAY.items() if key != CONF_COUNTING})
@@ -170,7 +171,7 @@ async def test_form_offers_the_ways_to_count_and_estimates_by_itself(change_form
 
 
 async def test_change_to_exact_counts_keeps_the_conversation_and_counts_what_comes(
-    change_form: Submit, entry, say: Say, agent_of
+    change_form: AgentForm, entry, say: Say, agent_of
 ) -> None:
     await say("my name is Ada")
     (window,) = agent_of(entry).windows.newest_first()
