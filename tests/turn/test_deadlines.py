@@ -215,6 +215,33 @@ async def test_deadline_around_it_is_told_from_a_silence_of_the_same_moment() ->
     assert not task.cancelling()
 
 
+async def test_each_event_may_be_awaited_by_another_task() -> None:
+    async def falls_silent() -> AsyncGenerator[int]:
+        yield 1
+        yield 2
+        await asyncio.Event().wait()
+
+    async with without_silence(falls_silent(), 0.05) as events:
+
+        async def next_event() -> int:
+            return await anext(events)
+
+        assert [await asyncio.create_task(next_event()) for _ in range(2)] == [1, 2]
+        with pytest.raises(DeadlineExceeded):
+            await asyncio.create_task(next_event())
+
+
+async def test_nothing_is_looked_at_any_more_when_the_stream_was_closed() -> None:
+    async with without_silence(ticking(3, 0), 0.02) as events:
+        await anext(events)
+        await events.aclose()
+    await asyncio.sleep(0.05)
+
+    task = asyncio.current_task()
+    assert task
+    assert not task.cancelling()
+
+
 async def test_errors_of_the_stream_stay_as_they_are() -> None:
     async def breaks() -> AsyncGenerator[int]:
         yield 1
