@@ -112,7 +112,7 @@ async def async_setup_entry(hass: HomeAssistant, entry: Account) -> bool:
 
     entry.async_on_unload(async_track_time_interval(hass, expire, _EXPIRY_INTERVAL, cancel_on_shutdown=True))
     # what was said in the last moment is written with the rest
-    entry.async_on_unload(hass.bus.async_listen_once(EVENT_HOMEASSISTANT_STOP, tell))
+    entry.async_on_unload(hass.bus.async_listen(EVENT_HOMEASSISTANT_STOP, tell))
     return True
 
 
