@@ -14,6 +14,7 @@ from homeassistant.helpers import entity_registry as er
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry, mock_restore_cache_with_extra_data
 
+from custom_components.windowed_conversation.agent import Agent
 from custom_components.windowed_conversation.bridge.models import Use, async_cost
 from custom_components.windowed_conversation.const import (
     CONF_FAMILY,
@@ -339,8 +340,16 @@ async def test_costs_are_money_on_the_agents_device(home: HomeAssistant, set_up:
     assert len({entity.device_id for entity in entities}) == 1
 
 
+async def break_off(turn: asyncio.Task[Any], agent: Agent) -> None:
+    """Cancel a turn, and have its agent tell what came of it."""
+    turn.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await turn
+    agent.tell()
+
+
 async def test_turn_that_was_cancelled_has_cost_what_nobody_knows(
-    *, home: HomeAssistant, openai, set_up: SetUp, say: Say, cost, without_price, model_server: ModelServer
+    *, home: HomeAssistant, openai, set_up: SetUp, say: Say, agent_of, cost, without_price, model_server: ModelServer
 ) -> None:
     entry = await set_up(account=openai, **{CONF_MODEL: MINI})
     await say("my name is Ada")
@@ -349,10 +358,7 @@ async def test_turn_that_was_cancelled_has_cost_what_nobody_knows(
     turn = asyncio.create_task(say("tell me a story about the sea"))
     await until(lambda: len(model_server.requests) == 2)
 
-    turn.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await turn
-    next(iter(entry.runtime_data.agents.values())).tell()
+    await break_off(turn, agent_of(entry))
     await home.async_block_till_done()
 
     assert (without_price(), cost(TOTAL_COST)) == (1, known)
@@ -360,17 +366,14 @@ async def test_turn_that_was_cancelled_has_cost_what_nobody_knows(
 
 
 async def test_requests_of_a_cancelled_turn_that_were_reported_are_counted(
-    *, home: HomeAssistant, openai, set_up: SetUp, say: Say, figure, model_server: ModelServer
+    *, home: HomeAssistant, openai, set_up: SetUp, say: Say, agent_of, figure, model_server: ModelServer
 ) -> None:
     entry = await set_up(account=openai, **{CONF_MODEL: MINI})
     model_server.change(delay=0.05)
     turn = asyncio.create_task(say("I would like the kitchen light switched on"))
     await until(lambda: len(model_server.requests) == 2)
 
-    turn.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await turn
-    next(iter(entry.runtime_data.agents.values())).tell()
+    await break_off(turn, agent_of(entry))
     await home.async_block_till_done()
 
     assert figure("input_tokens") == str(model_server.requests[0].usage["prompt"])
