@@ -5,40 +5,33 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis.strategies import integers
 
-from custom_components.windowed_conversation.turn.budget import Budget, Shortfall, planned_policy, shortfall
+from custom_components.windowed_conversation.turn.budget import Budget, Shortfall, room, shortfall
 from custom_components.windowed_conversation.turn.ports import Question
 from custom_components.windowed_conversation.window import Window, WindowPolicy
 
 from .conftest import Take
+from .world import Ear, Home
 
 POLICY = WindowPolicy(history_tokens=8000)
 TOKENS = integers(min_value=0, max_value=20_000)
 
 
-def test_history_is_the_users_where_nobody_knows_the_model() -> None:
-    assert planned_policy(Budget(POLICY, schema_tokens=5000), 9000) == POLICY
+def test_model_of_unknown_size_has_no_limit() -> None:
+    assert room(Budget(POLICY, schema_tokens=5000), 9000) is None
 
 
-def test_history_is_the_users_where_there_is_room_for_it() -> None:
-    assert planned_policy(Budget(POLICY, context_tokens=20_000, reply_tokens=1000, schema_tokens=1000), 500) == POLICY
-
-
-def test_history_is_what_the_fixed_part_and_the_reply_leave() -> None:
-    planned = planned_policy(Budget(POLICY, context_tokens=8192, reply_tokens=1000, schema_tokens=2000), 1192)
-
-    assert planned.history_tokens == 4000
-    assert planned.trim_share == POLICY.trim_share
+def test_room_is_what_the_fixed_part_and_the_reply_leave() -> None:
+    assert room(Budget(POLICY, context_tokens=8192, reply_tokens=1000, schema_tokens=2000), 1192) == 4000
 
 
 @given(TOKENS, TOKENS, TOKENS, TOKENS)
-def test_request_with_a_planned_history_fits_or_is_told_to_be_too_large(
-    context: int, reply: int, schemas: int, system: int
-) -> None:
+def test_request_that_fills_the_room_fits(context: int, reply: int, schemas: int, system: int) -> None:
     budget = Budget(POLICY, context_tokens=context, reply_tokens=reply, schema_tokens=schemas)
-    history = planned_policy(budget, system).history_tokens
+    history = room(budget, system)
 
-    fits = system + schemas + history + reply <= context
-    assert fits is (shortfall(budget, system, history) is None)
+    assert history is not None
+    assert shortfall(budget, system, history) is None
+    assert shortfall(budget, system, history + 1) is not None
 
 
 def test_model_that_is_too_small_is_told_with_the_numbers() -> None:
@@ -73,3 +66,17 @@ async def test_newest_question_is_sent_to_a_model_that_is_too_small(take: Take, 
     assert outcome.spoken == "Nice to meet you, Ada."
     assert outcome.shortfall
     assert outcome.shortfall.context == 50
+
+
+async def test_policy_that_changes_while_a_tool_runs_is_in_force_at_once_and_stays(
+    take: Take, question: Question, window: Window, home: Home, ear: Ear
+) -> None:
+    async def turn_on(name: str) -> dict[str, str]:
+        window.set_policy(WindowPolicy(history_tokens=500))
+        return {"response_type": "action_done"}
+
+    ear.tools = {**home.tools, "intent__HassTurnOn": turn_on}
+    await take("turn on the kitchen light", asked=question)
+
+    assert window.policy.history_tokens == 500
+    assert window.stats().max_tokens == 500

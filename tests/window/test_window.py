@@ -614,3 +614,44 @@ def test_counter_that_fails_leaves_the_window_as_it_was() -> None:
     with pytest.raises(ZeroDivisionError):
         window.record((Message.user("hello"), Message.assistant("fail")))
     assert (window.messages(), window.is_open) == ((), False)
+
+
+def test_limit_of_a_turn_trims_at_once_and_leaves_the_policy(window: Window) -> None:
+    fill(window, 9)
+    window.open("and now?")
+
+    window.limit(400)
+
+    assert window.stats().current_tokens <= 400
+    assert window.policy.history_tokens == window.stats().max_tokens == 1000
+
+
+def test_limit_of_a_turn_ends_with_it(window: Window) -> None:
+    window.open("and now?")
+    window.limit(1)
+    window.close()
+
+    fill(window, 5)
+
+    assert window.stats().evicted_exchanges == 0
+
+
+def test_abort_brings_back_what_went_for_the_limit_of_the_turn(window: Window) -> None:
+    fill(window, 9)
+    before = window.messages()
+    window.open("and now?")
+    window.limit(400)
+
+    window.abort()
+
+    assert window.messages() == before
+
+
+def test_policy_that_is_set_beside_a_limit_stays(window: Window) -> None:
+    window.open("and now?")
+    window.limit(400)
+
+    window.set_policy(WindowPolicy(300))
+    window.close()
+
+    assert window.policy == WindowPolicy(300)

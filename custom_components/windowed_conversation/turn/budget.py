@@ -4,7 +4,7 @@ Planned again before every request, because a tool's result may have filled what
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ..window import Exchange, WindowPolicy
 from ..window.tags import IMPORTANT
@@ -31,14 +31,11 @@ class Shortfall:
     context: int
 
 
-def planned_policy(budget: Budget, system_tokens: int) -> WindowPolicy:
-    """Return the policy with as much history as the model has room for; the newest exchange is sent in any case."""
+def room(budget: Budget, system_tokens: int) -> int | None:
+    """Return how many tokens of exchanges the model has room for, below 1 for none; None if nobody knows its size."""
     if budget.context_tokens is None:
-        return budget.policy
-    room = budget.context_tokens - system_tokens - budget.schema_tokens - budget.reply_tokens
-    if room >= budget.policy.history_tokens:
-        return budget.policy
-    return replace(budget.policy, history_tokens=max(room, 1))
+        return None
+    return budget.context_tokens - system_tokens - budget.schema_tokens - budget.reply_tokens
 
 
 def shortfall(budget: Budget, system_tokens: int, history_tokens: int) -> Shortfall | None:

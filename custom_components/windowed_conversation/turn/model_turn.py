@@ -30,7 +30,7 @@ from ..providers.events import (
     Usage,
 )
 from ..window import Message, Native, Role, ToolCall, Window
-from .budget import Shortfall, left_behind, planned_policy, shortfall
+from .budget import Shortfall, left_behind, room, shortfall
 from .deadlines import Limits, without_silence
 from .errors import EmptyAnswer, RepeatedToolCall
 from .ports import Billed, Question, Reply, Spoken
@@ -118,7 +118,7 @@ def _request(window: Window, question: Question, progress: Progress, *, may_call
 def _trimmed(window: Window, question: Question, progress: Progress) -> tuple[Message, ...]:
     """Let go of history for which the model has no room; what is still too large is sent all the same, and noted."""
     budget = question.model.budget
-    window.set_policy(planned_policy(budget, window.stats().prefix_tokens))
+    window.limit(room(budget, window.stats().prefix_tokens))
     stats = window.stats()
     progress.shortfall = shortfall(budget, stats.prefix_tokens, stats.current_tokens) or progress.shortfall
     return window.messages(exclude=question.left_out)
@@ -127,8 +127,10 @@ def _trimmed(window: Window, question: Question, progress: Progress) -> tuple[Me
 def _fitting(window: Window, question: Question) -> tuple[Message, ...]:
     """Return what another model has room for: the window is the agent's own model's and keeps what it has."""
     stats, closed = window.stats(), window.exchanges()
-    room = planned_policy(question.model.budget, stats.prefix_tokens).history_tokens
-    gone = left_behind(closed, room - stats.current_tokens)
+    budget = question.model.budget
+    free = room(budget, stats.prefix_tokens)
+    allowed = budget.policy.history_tokens if free is None else min(free, budget.policy.history_tokens)
+    gone = left_behind(closed, allowed - stats.current_tokens)
     shown = [each for each in closed if each.number not in gone and question.left_out.isdisjoint(each.tags)]
     messages = window.messages()
     system = [message for message in messages[:1] if message.role is Role.SYSTEM]

@@ -110,7 +110,6 @@ def _record(window: Window, question: Message, answer: Callable[[], tuple[Messag
 
 
 async def _answer_by_model(window: Window, text: str, ways: Ways, limits: Limits, progress: Progress) -> None:
-    policy = window.policy
     try:
         async with asyncio.timeout(limits.turn):
             question = await ways.model.question()
@@ -125,6 +124,4 @@ async def _answer_by_model(window: Window, text: str, ways: Ways, limits: Limits
         raise DeadlineExceeded(f"no whole answer in {limits.turn:g} seconds") from err
     finally:
         if window.is_open:
-            # what was let go of for a model that did not answer comes back
-            window.set_policy(policy)
             window.abort()

@@ -4,6 +4,7 @@ What may stand in an exchange is decided in `exchange`, what a message costs in 
 """
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from itertools import chain
 import time
 from typing import Literal, Never
@@ -45,6 +46,9 @@ class Window:
         """Begin empty; `clock` returns seconds since the epoch, for the messages' `created`."""
         self._conversation_id = conversation_id
         self._policy = policy
+        # The policy, with the turn's own limit while that is the smaller one.
+        self._in_force = policy
+        self._limit: int | None = None
         self._counter = counter
         self._clock = clock
         self._system: Message | None = None
@@ -69,7 +73,7 @@ class Window:
 
     @property
     def policy(self) -> WindowPolicy:
-        """The policy in force."""
+        """The user's policy, which only `set_policy` changes."""
         return self._policy
 
     @property
@@ -128,9 +132,21 @@ class Window:
             self._kept = None
 
     def set_policy(self, policy: WindowPolicy) -> None:
-        """Change the policy and trim to it at once."""
+        """Change the policy and trim to it at once; a limit of the turn stays beside it."""
         self._policy = policy
         self._kept = None
+        self._put_limit(self._limit)
+        self._enforce()
+
+    def limit(self, tokens: int | None) -> None:
+        """Limit all exchanges to so many tokens for this turn, and trim to that at once; None is no limit.
+
+        The smaller of this and the policy's budget is in force until the exchange is closed or aborted; what an abort
+        puts back includes what was evicted for it. Raises `NoOpenExchange`.
+        """
+        if self._open is None:
+            _none_is_open()
+        self._put_limit(tokens)
         self._enforce()
 
     def open(self, text: str, tags: Iterable[str] = ()) -> None:
@@ -170,6 +186,7 @@ class Window:
         self._history.append(exchange)
         self._last_number = exchange.number
         self._open = None
+        self._put_limit(None)
         self._kept = None
         self._set_aside.clear()
 
@@ -180,6 +197,7 @@ class Window:
         """
         exchange = self._open or _none_is_open()
         self._open = None
+        self._put_limit(None)
         self._kept = None
         del self._sent[len(self._sent) - len(exchange.messages) :]
         if self._set_aside:
@@ -278,16 +296,22 @@ class Window:
     def _tokens(self) -> int:
         return self._history.tokens + (self._open.tokens if self._open else 0)
 
+    def _put_limit(self, tokens: int | None) -> None:
+        self._limit = tokens
+        policy = self._policy
+        limited = tokens is not None and tokens < policy.history_tokens
+        self._in_force = replace(policy, history_tokens=max(tokens or 0, 1)) if limited else policy
+
     def _enforce(self) -> None:
         opened = self._open.tokens if self._open else 0
-        if self._history.tokens + opened > self._policy.history_tokens:
+        if self._history.tokens + opened > self._in_force.history_tokens:
             self._trim()
 
     def _trim(self) -> None:
         """Stub old tool results, then let exchanges go, down to the low-water mark; the newest exchange stays."""
         newest = 0 if self.is_open else self._last_number
         whole = self._stub_old_results(newest)
-        gone = self._history.to_evict(self._tokens(), self._policy, newest)
+        gone = self._history.to_evict(self._tokens(), self._in_force, newest)
         if not gone and not whole:
             return
         if self._policy.summarize:
