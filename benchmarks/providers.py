@@ -42,7 +42,7 @@ from homeassistant.helpers.chat_session import async_get_chat_session
 from homeassistant.util.ulid import ulid_now
 
 from benchmarks.turn import model_server
-from custom_components.windowed_conversation.others import async_find_agent
+from custom_components.windowed_conversation.agents.lookup import async_find_agent
 from custom_components.windowed_conversation.window import Message
 from demo.client import Client, enter
 from demo.home import furnish

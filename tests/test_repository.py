@@ -16,6 +16,8 @@ from homeassistant.util.yaml import load_yaml_dict
 import pytest
 
 from custom_components.windowed_conversation import PLATFORMS, account_trial
+from custom_components.windowed_conversation.agents.issues import Report
+from custom_components.windowed_conversation.agents.statistics import LastRoute
 from custom_components.windowed_conversation.bridge.errors import _FAILURES, Failure, failure_of
 from custom_components.windowed_conversation.const import (
     CONF_COMPACTION,
@@ -34,7 +36,6 @@ from custom_components.windowed_conversation.const import (
     Counting,
     Persistence,
 )
-from custom_components.windowed_conversation.health import Report
 from custom_components.windowed_conversation.providers.errors import RateLimited
 from custom_components.windowed_conversation.sensor import _SENSORS, _TOTAL_COST, _TOTALS, _TURN_COST
 from custom_components.windowed_conversation.services import (
@@ -47,7 +48,6 @@ from custom_components.windowed_conversation.services import (
 from custom_components.windowed_conversation.turn.context import ContextPlacement
 from custom_components.windowed_conversation.turn.routing import Routing
 from custom_components.windowed_conversation.turn.scope import Scope
-from custom_components.windowed_conversation.turn_statistics import LastRoute
 
 REPOSITORY = Path(__file__).parent.parent
 PACKAGE = REPOSITORY / "custom_components" / DOMAIN

@@ -1,45 +1,27 @@
-"""Windowed Conversation: a conversation agent that keeps what a model is sent inside a token budget.
-
-Sets up accounts and their agents. What an agent is lives in `agent`, how it answers in `conversation`.
-"""
+"""Windowed Conversation: a conversation agent that keeps what a model is sent inside a token budget."""
 
 from datetime import datetime, timedelta
-from functools import partial
 from typing import Any
 
 from homeassistant.const import EVENT_HOMEASSISTANT_STOP, Platform
 from homeassistant.core import Event, HomeAssistant, callback
-from homeassistant.exceptions import ConfigEntryAuthFailed, ConfigEntryError, ConfigEntryNotReady
+from homeassistant.exceptions import ConfigEntryAuthFailed, ConfigEntryNotReady
 from homeassistant.helpers import config_validation as cv
 from homeassistant.helpers.event import async_track_time_interval
 from homeassistant.helpers.typing import ConfigType
 
-from .agent import (
-    Account,
-    AccountData,
-    Agent,
-    async_agent_ids,
-    async_forget_gone,
-    async_health_watch,
-    async_windows,
-)
-from .agent_config import AgentConfig
-from .bridge.account import async_create_provider, vendor_of
-from .bridge.calibration import ModelCalibrations, async_calibrations, async_remove_calibrations
+from .agents.agent import Account, AccountData
+from .agents.config import AgentConfig
+from .agents.issues import async_review_windows, async_withdraw_report
+from .agents.kept import async_forget, async_kept
+from .agents.recovery import async_list_models, async_look_out, async_stop_looking
+from .agents.setup import async_set_up_agents
+from .bridge.account import async_create_provider
 from .bridge.errors import failure_of
-from .bridge.exact_counting import async_exact_counter
-from .bridge.models import async_profile, listed_model
-from .bridge.storage import async_remove_stores, async_window_store
-from .const import CONF_PROVIDER, DOMAIN, PROVIDER_NONE, SUBENTRY_CONVERSATION, Compaction
-from .health import async_report_damage, async_report_health, async_review_windows, async_withdraw_report
+from .const import CONF_PROVIDER, DOMAIN, PROVIDER_NONE
 from .providers.errors import AuthError, BadRequest, DeadlineExceeded, ModelNotFound, ProviderError, Unavailable
 from .providers.events import ListedModel, Provider
-from .providers.profile import Profile
-from .recovery import async_list_models, async_look_out, async_stop_looking
 from .services import async_setup_services
-from .turn.budget import Budget
-from .turn.deadlines import Pause
-from .turn.ports import Model, OnUsage
 
 CONFIG_SCHEMA = cv.config_entry_only_config_schema(DOMAIN)
 
@@ -60,42 +42,7 @@ async def async_setup_entry(hass: HomeAssistant, entry: Account) -> bool:
     async_stop_looking(hass, entry)
     await _async_forget_gone(hass)
     provider, listed = await _async_provider(hass, entry)
-    vendor, pause = vendor_of(entry.data), Pause()
-    calibrations = await async_calibrations(hass, entry.entry_id)
-    agents = {}
-    for subentry in entry.get_subentries_of_type(SUBENTRY_CONVERSATION):
-        try:
-            config = AgentConfig.from_entry(entry, subentry)
-        except ValueError as err:
-            raise ConfigEntryError(
-                translation_domain=DOMAIN,
-                translation_key="impossible_configuration",
-                translation_placeholders={"agent": subentry.title},
-            ) from err
-        exact = await async_exact_counter(hass, config.counting)
-        counter = calibrations.counter(subentry.subentry_id, config.model, exact)
-        windows = async_windows(hass, subentry.subentry_id, config, counter)
-        on_usage = partial(calibrations.learn, exact=exact)
-        store = await async_window_store(hass, subentry.subentry_id, windows, config.persistence)
-        async_report_damage(hass, subentry.subentry_id, config.name, await store.async_damaged_file())
-        watch = async_health_watch(hass, subentry.subentry_id)
-        model = None
-        if provider is not None:
-            profile = await async_profile(hass, vendor, config.family, listed_model(listed, config.model))
-            model = _model(
-                subentry.subentry_id,
-                config,
-                provider=provider,
-                profile=profile,
-                calibrations=calibrations,
-                on_usage=on_usage,
-                pause=pause,
-            )
-        agent = Agent(config, model, windows, counter, watch=watch, vendor=vendor)
-        agents[subentry.subentry_id] = agent
-        entry.async_on_unload(agent.listen(store.save_soon))
-        entry.async_on_unload(agent.listen(partial(_report_health, hass, subentry.subentry_id, agent)))
-        async_review_windows(hass, subentry.subentry_id, config.name, windows)
+    agents = await async_set_up_agents(hass, entry, provider, listed)
     entry.runtime_data = AccountData(provider, agents, _set_up_as(entry))
     await hass.config_entries.async_forward_entry_setups(entry, PLATFORMS)
     entry.async_on_unload(entry.add_update_listener(_async_update))
@@ -116,12 +63,6 @@ async def async_setup_entry(hass: HomeAssistant, entry: Account) -> bool:
     return True
 
 
-@callback
-def _report_health(hass: HomeAssistant, agent_id: str, agent: Agent) -> None:
-    config = agent.config
-    async_report_health(hass, agent_id, config.name, agent.health(), config.max_windows)
-
-
 async def async_unload_entry(hass: HomeAssistant, entry: Account) -> bool:
     """Unload an account; its conversations are kept for when it comes back."""
     for agent in entry.runtime_data.agents.values():
@@ -131,14 +72,14 @@ async def async_unload_entry(hass: HomeAssistant, entry: Account) -> bool:
 
 async def async_remove_entry(hass: HomeAssistant, entry: Account) -> None:
     """Forget the conversations of an account that is removed, and what was learned of its models."""
-    await async_remove_calibrations(hass, entry.entry_id)
+    # its file is there also if the account was not set up since the start
+    await async_kept(hass, entry.entry_id, {})
     await _async_forget_gone(hass)
 
 
 async def _async_forget_gone(hass: HomeAssistant) -> None:
-    for agent_id in async_forget_gone(hass):
+    for agent_id in await async_forget(hass):
         async_withdraw_report(hass, agent_id)
-    await async_remove_stores(hass, async_agent_ids(hass))
 
 
 async def _async_provider(hass: HomeAssistant, entry: Account) -> tuple[Provider | None, list[ListedModel]]:
@@ -162,34 +103,6 @@ async def _async_provider(hass: HomeAssistant, entry: Account) -> tuple[Provider
         ) from err
 
 
-def _model(
-    agent_id: str,
-    config: AgentConfig,
-    *,
-    provider: Provider,
-    profile: Profile,
-    calibrations: ModelCalibrations,
-    on_usage: OnUsage,
-    pause: Pause,
-) -> Model:
-    """Return an agent's model: what it reads is what the user says, or its provider, or less where it refused that."""
-    known = (config.context_tokens or profile.context_tokens, calibrations.context_tokens(config.model))
-    budget = Budget(config.policy, min(filter(None, known), default=None), config.reply_tokens)
-    return Model(
-        agent=agent_id,
-        provider=provider,
-        name=config.model,
-        budget=budget,
-        profile=profile,
-        effort=config.effort,
-        temperature=config.temperature,
-        compaction=config.compaction is Compaction.PROVIDER,
-        pause=pause,
-        on_usage=on_usage,
-        on_overflow=calibrations.learn_context_tokens,
-    )
-
-
 def _set_up_as(entry: Account) -> tuple[Any, ...]:
     """Return what an account cannot change without being set up again: all but its options."""
     agents = {subentry.subentry_id: (subentry.title, dict(subentry.data)) for subentry in entry.subentries.values()}
@@ -205,5 +118,5 @@ async def _async_update(hass: HomeAssistant, entry: Account) -> None:
     for subentry_id, agent in account.agents.items():
         config = AgentConfig.from_entry(entry, entry.subentries[subentry_id])
         agent.configure(config)
-        await async_window_store(hass, subentry_id, agent.windows, config.persistence)
+        agent.kept.store.configure(config.persistence)
         async_review_windows(hass, subentry_id, agent.config.name, agent.windows)

@@ -1,15 +1,12 @@
-"""The conversation entity: an input of Home Assistant's becomes a turn, its outcome a result.
-
-Thin: the turn itself is `turn`'s, translations of types are `bridge`'s, the figures are the agent's.
-"""
+"""The conversation entity: an input of Home Assistant's becomes a turn, its outcome a result."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 import logging
-from typing import Any, Literal, override
+from typing import Literal, override
 
 from homeassistant.components import conversation
 from homeassistant.components.conversation import (
@@ -27,7 +24,10 @@ from homeassistant.helpers.chat_session import ChatSession
 from homeassistant.helpers.entity_platform import AddConfigEntryEntitiesCallback
 from homeassistant.helpers.intent import IntentResponse
 
-from .agent import Account, Agent
+from .agents.after_turn import after_turn
+from .agents.agent import Account, Agent
+from .agents.ended_turn import EndedTurn
+from .agents.lookup import async_find_agent, async_learn, async_others
 from .bridge.chat_log import handled_by_pipeline
 from .bridge.errors import failure_of, log_fault
 from .bridge.local_intents import LocalIntents
@@ -35,22 +35,14 @@ from .bridge.phrases import async_error_phrase
 from .bridge.question import Asking, ModelQuestion
 from .bridge.reply import ChatLogReply
 from .bridge.session import BUSY_ERRORS, async_open_session
-from .bridge.turn_report import async_fire_turn, async_told_answer, async_trace_turn
-from .const import DOMAIN, SUBENTRY_CONVERSATION
-from .costs import async_count_turn
+from .bridge.turn_report import answer_attributes, async_trace_turn
+from .const import SUBENTRY_CONVERSATION
 from .entity import AgentEntity
-from .health import async_report_model, async_report_window
-from .others import async_others, async_renew_keys
-from .summaries import Summarizer, is_due
-from .turn.cache_health import PromptFingerprints, Reported, UsageRecorder
 from .turn.context import readable
 from .turn.errors import Busy
-from .turn.model_turn import Progress
-from .turn.ports import Model
 from .turn.routing import Route, Routing
 from .turn.scope import window_key
 from .turn.turn import Outcome, Ways, run_turn
-from .turn.window_health import EndedTurn
 from .window import Window, WindowBusy, WindowError, WindowStats
 
 _LOGGER = logging.getLogger(__name__)
@@ -142,7 +134,7 @@ class WindowedConversationEntity(AgentEntity, conversation.ConversationEntity):
                     except BUSY_ERRORS:
                         pass
                     else:
-                        later = partial(self._put_off, key)
+                        later = partial(self.agent.later, key)
                         return await self._process_in_turn(_Turn(user_input, chat_log, window, window.stats(), later))
             if loop.time() >= ends_at:
                 raise WindowBusy("another agent's turn has the chat log")
@@ -152,11 +144,6 @@ class WindowedConversationEntity(AgentEntity, conversation.ConversationEntity):
         device = user_input.satellite_id or user_input.device_id
         user = user_input.context.user_id
         return str(window_key(self.agent.config.scope, session.conversation_id, device=device, user=user))
-
-    def _put_off(self, key: str, work: Callable[[], None]) -> None:
-        """Have something done when the answer is on its way, and before anybody else looks at the window."""
-        self.agent.windows.put_off(key, partial(_do, work))
-        self.agent.afterwards()
 
     async def _process_in_turn(self, turn: _Turn) -> ConversationResult:
         """Run the turn; a fault of ours is spoken, too."""
@@ -181,72 +168,35 @@ class WindowedConversationEntity(AgentEntity, conversation.ConversationEntity):
             model_is_next=config.routing is not Routing.LOCAL_ONLY,
             model_has_tools=bool(config.llm_apis),
         )
-        usage = UsageRecorder()
-        question = ModelQuestion(self.hass, partial(self._asking, user_input, usage), user_input, chat_log)
-        ways = Ways(local, question, reply, turn.later)
-        text, progress = readable(user_input.text), Progress()
-        try:
-            outcome = await run_turn(window, text, config.routing, ways, config.limits, progress=progress)
-        except asyncio.CancelledError:
-            turn.later(partial(self._after_cancelled, progress))
-            raise
-        answer = async_told_answer(self.hass, outcome)
-        async_trace_turn(outcome, answer, window.stats())
-        turn.later(partial(self._after_turn, turn, outcome, answer, usage.reported, question.prompt))
+        question = ModelQuestion(self.hass, partial(self._asking, user_input), user_input, chat_log)
+        on_end = partial(self._on_end, turn, question)
+        on_billed = partial(async_learn, self.hass)
+        ways = Ways(local, question, reply, later=turn.later, on_billed=on_billed, on_end=on_end)
+        outcome = await run_turn(window, readable(user_input.text), config.routing, ways, config.limits)
         if outcome.decision.route is Route.LOCAL and local.response is not None:
             return ConversationResult(local.response, chat_log.conversation_id)
         if outcome.error is not None:
             return await self._failed(user_input, outcome.error, reply, outcome.spoken)
         return conversation.async_get_result_from_chat_log(user_input, chat_log)
 
-    def _asking(self, user_input: ConversationInput, usage: UsageRecorder) -> Asking:
-        asking = self.agent.asking
+    def _asking(self, user_input: ConversationInput) -> Asking:
         others = async_others(self.hass, self.agent.config.others, self.entity_id, user_input)
-        return replace(asking, model=_watched(asking.model, usage), others=others)
+        return replace(self.agent.asking, others=others)
 
-    def _after_turn(
-        self,
-        turn: _Turn,
-        outcome: Outcome,
-        answer: dict[str, Any],
-        reported: Sequence[Reported],
-        prompt: PromptFingerprints | None,
-    ) -> None:
-        """Count and report a turn that ended, and begin the summary of what it let go."""
-        stats = turn.window.stats()
-        who = {"entity_id": self.entity_id, "conversation_id": turn.window.conversation_id}
-        self.agent.statistics.last_answer = answer
-        fire = partial(async_fire_turn, self.hass, who, outcome, answer, (turn.before, stats))
-        ended = EndedTurn(turn.window, turn.before, stats, reported, prompt)
-        watch = partial(self.agent.watch.on_turn, ended, self.agent.counter)
-        count_cost = partial(async_count_turn, self.hass, self.agent, outcome)
-        self.agent.on_turn(outcome, stats.evicted_messages - turn.before.evicted_messages, fire, watch, count_cost)
-        agent_id, name = self._attr_unique_id or "", self.agent.config.name
-        if outcome.requests:
-            async_report_model(self.hass, agent_id, name, outcome.shortfall)
-        if outcome.shortfall is None:
-            async_report_window(self.hass, agent_id, name, stats)
-        async_renew_keys(self.hass, agent_id, outcome)
-        if outcome.error is not None:
-            kind = type(outcome.error).__name__
-            _LOGGER.info("No answer from %s: %s (%s)", self.entity_id, kind, outcome.error)
-        if is_due(self.agent, turn.window, outcome):
-            context = turn.user_input.as_llm_context(DOMAIN)
-            summarizer = Summarizer(self.hass, self.agent, turn.window, context, self.entity_id)
-            self.agent.afterwards(partial(self._summarize, summarizer))
+    def _on_end(self, turn: _Turn, question: ModelQuestion, outcome: Outcome) -> None:
+        """Trace a turn that ended, and leave what follows it for when its answer is on its way."""
+        answer = answer_attributes(self.hass, outcome)
+        async_trace_turn(outcome, answer, turn.window.stats())
 
-    def _after_cancelled(self, progress: Progress) -> None:
-        """Count what a turn has cost that nobody waited for in the end."""
-        if progress.requests:
-            self.agent.statistics.on_cancelled(progress.usage)
-            async_count_turn(self.hass, self.agent, progress)
+        def follow() -> None:
+            user_input, window, before = turn.user_input, turn.window, turn.before
+            ended = EndedTurn(
+                self.entity_id, user_input, window, before, window.stats(), outcome, answer, question.prompt
+            )
+            # a reload during the turn has made another agent of what is kept
+            after_turn(async_find_agent(self.hass, self.agent.id) or self.agent, ended)
 
-    def _summarize(self, summarizer: Summarizer) -> None:
-        """Begin a summary, which ends with the account and with Home Assistant, whatever it has come to."""
-        name = f"summary for {self.entity_id}"
-        self._entry.async_create_background_task(
-            self.hass, summarizer.async_summarize_dropped(), name, eager_start=False
-        )
+        turn.later(follow)
 
     async def _failed(
         self,
@@ -265,19 +215,6 @@ class WindowedConversationEntity(AgentEntity, conversation.ConversationEntity):
         response = IntentResponse(user_input.language)
         response.async_set_error(failure.code, f"{spoken} {phrase}".strip())
         return ConversationResult(response, user_input.conversation_id)
-
-
-def _do(work: Callable[[], None]) -> None:
-    """Do what was put off: whoever comes by is not to be stopped by it."""
-    try:
-        work()
-    except Exception as err:  # noqa: BLE001 - the turn was answered, and the next one is not its fault
-        log_fault(_LOGGER, _FAULT, err)
-
-
-def _watched(model: Model | None, usage: UsageRecorder) -> Model | None:
-    """Return the model with what is reported of its requests kept for the end of the turn."""
-    return model and replace(model, on_usage=usage.also(model.on_usage))
 
 
 def _take_over(window: Window, chat_log: ChatLog) -> None:

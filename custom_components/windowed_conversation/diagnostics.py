@@ -15,9 +15,9 @@ from homeassistant.const import CONF_NAME, CONF_URL
 from homeassistant.core import HomeAssistant
 from yarl import URL
 
-from .agent import Account, Agent
+from .agents.agent import Account, Agent
+from .agents.kept import async_kept
 from .bridge.account import vendor_of
-from .bridge.calibration import async_calibrations
 from .const import CONF_API_VERSION, CONF_FORMAT, CONF_LEFT_OUT, CONF_PROVIDER
 from .providers.errors import ProviderError
 from .providers.events import ToolSchema
@@ -52,7 +52,7 @@ _SAMPLE = (
 async def async_get_config_entry_diagnostics(hass: HomeAssistant, entry: Account) -> dict[str, Any]:
     """Return the diagnostics of an account; an account that is not set up has no agents."""
     agents = entry.runtime_data.agents.values() if entry.state is ConfigEntryState.LOADED else ()
-    calibrations = await async_calibrations(hass, entry.entry_id)
+    kept = await async_kept(hass, entry.entry_id, {})
     return {
         "account": {
             "provider": entry.data[CONF_PROVIDER],
@@ -64,7 +64,7 @@ async def async_get_config_entry_diagnostics(hass: HomeAssistant, entry: Account
             "state": entry.state.value,
         },
         "agents": await asyncio.gather(*map(_agent, agents)),
-        "learned": calibrations.as_dict(),
+        "learned": kept.calibrations.as_dict(),
     }
 
 

@@ -4,7 +4,7 @@ from homeassistant.config_entries import ConfigSubentry
 from homeassistant.helpers.device_registry import DeviceEntryType, DeviceInfo
 from homeassistant.helpers.entity import Entity
 
-from .agent import Agent
+from .agents.agent import Agent
 from .const import DOMAIN
 
 

@@ -18,10 +18,10 @@ from homeassistant.core import HomeAssistant, callback
 from homeassistant.helpers.entity_platform import AddConfigEntryEntitiesCallback
 from homeassistant.helpers.typing import StateType
 
-from .agent import Account, Agent
+from .agents.agent import Account, Agent
+from .agents.statistics import LastRoute
 from .const import SUBENTRY_CONVERSATION
 from .entity import AgentEntity
-from .turn_statistics import LastRoute
 from .window import WindowStats
 
 PARALLEL_UPDATES = 0
@@ -206,6 +206,13 @@ class AgentSensor(AgentEntity, RestoreSensor):
         if self._update():
             self.async_write_ha_state()
 
+    def _is_first(self) -> bool:
+        """Return whether this is the first time since the start: what was counted since then outlives a reload."""
+        restored, key = self.agent.statistics.restored, self.entity_description.key
+        is_first = key not in restored
+        restored.add(key)
+        return is_first
+
     def _update(self) -> bool:
         """Read the figure; returns whether it changed."""
         description = self.entity_description
@@ -222,7 +229,7 @@ class TotalSensor(AgentSensor):
     @override
     async def async_added_to_hass(self) -> None:
         last = await self.async_get_last_sensor_data()
-        if last is not None and isinstance(last.native_value, int | float):
+        if self._is_first() and last is not None and isinstance(last.native_value, int | float):
             self.agent.statistics.totals.add(self.entity_description.key, int(last.native_value))
         await super().async_added_to_hass()
 
@@ -234,6 +241,8 @@ class TotalCostSensor(AgentSensor):
     async def async_added_to_hass(self) -> None:
         costs = self.agent.statistics.costs
         figure, state = await self.async_get_last_sensor_data(), await self.async_get_last_state()
+        if not self._is_first():
+            figure = state = None
         if figure is not None and isinstance(figure.native_value, Decimal) and figure.native_value.is_finite():
             costs.known += figure.native_value
         without_price = state.attributes.get(_WITHOUT_PRICE) if state else None

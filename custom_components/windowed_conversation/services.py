@@ -12,13 +12,13 @@ from homeassistant.exceptions import HomeAssistantError, ServiceValidationError
 from homeassistant.helpers import config_validation as cv, entity_registry as er, llm
 import probatio
 
-from .agent import Account, Agent
+from .agents.agent import Account, Agent
+from .agents.summaries import ConversationGone, Summarizer, older_than
 from .bridge.errors import failure_of
 from .bridge.question import async_question_without_input
 from .bridge.window_response import messages_response, statistics_response
 from .const import DOMAIN
 from .providers.errors import ProviderError
-from .summaries import ConversationGone, Summarizer, older_than
 from .turn.errors import TurnError
 from .turn.routing import Routing
 from .turn.scope import WindowKey

@@ -28,7 +28,7 @@ from homeassistant.helpers.selector import (
 )
 import probatio
 
-from .agent import AccountData
+from .agents.agent import AccountData
 from .bridge.account import compacts, vendor_of
 from .bridge.models import async_families
 from .const import (

@@ -1,5 +1,6 @@
 """What a turn leaves to be done after its answer: nobody sees that it came later, and nothing of it is lost."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 import logging
 
@@ -9,11 +10,13 @@ from homeassistant.core import Context, Event, HomeAssistant, callback
 from homeassistant.helpers import issue_registry as ir
 import pytest
 
+from custom_components.windowed_conversation.agents import after_turn
+from custom_components.windowed_conversation.agents.after_turn import STEPS
 from custom_components.windowed_conversation.bridge import local_intents
 from custom_components.windowed_conversation.turn.routing import Route
 from demo.model_server import ModelServer
 
-from .conftest import AGENT, SetUp, speech, until
+from .conftest import AGENT, Say, SetUp, speech, until
 
 type SayAtOnce = Callable[[str], Awaitable[ConversationResult]]
 
@@ -74,7 +77,7 @@ async def test_exchange_that_cannot_be_kept_is_answered_and_logged_without_its_t
     (window,) = agent_of(entry).windows.newest_first()
     assert f"route:{Route.LOCAL}" not in window.stats().tag_distribution
     assert agent_of(entry).statistics.totals.turns_local == 1
-    assert "A turn failed in an unexpected way: RuntimeError" in caplog.text
+    assert "Something that follows a turn failed: RuntimeError" in caplog.text
     assert "pelican" not in caplog.text
 
 
@@ -93,3 +96,51 @@ async def test_report_on_a_turn_may_begin_another_turn_and_everybody_is_told_of_
 
     await until(lambda: figure("turns_model") == "2")
     assert figure("active_conversations") == "2"
+
+
+@pytest.mark.parametrize("broken", range(len(STEPS)), ids=[step.__name__ for step in STEPS])
+async def test_step_that_fails_stops_no_other_and_is_logged_without_its_text(
+    broken: int, entry, say: Say, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    done: list[int] = []
+
+    def noted(number: int) -> Callable[..., None]:
+        def step(agent: object, turn: object) -> None:
+            if number == broken:
+                raise RuntimeError(SECRET)
+            STEPS[number](agent, turn)
+            done.append(number)
+
+        return step
+
+    monkeypatch.setattr(after_turn, "STEPS", tuple(map(noted, range(len(STEPS)))))
+    caplog.set_level(logging.INFO)
+    await say(COMMAND)
+
+    assert done == [number for number in range(len(STEPS)) if number != broken]
+    assert "after a turn failed: RuntimeError" in caplog.text
+    assert "pelican" not in caplog.text
+
+
+async def test_sensor_that_fails_stops_no_other(entry, say: Say, agent_of, figure) -> None:
+    def fail() -> None:
+        raise RuntimeError(SECRET)
+
+    agent_of(entry)._listeners.insert(0, fail)
+    await say(COMMAND)
+
+    assert figure("window_exchanges") == "1"
+
+
+async def test_reload_in_the_middle_of_a_turn_loses_none_of_its_tokens(
+    home: HomeAssistant, entry, say: Say, model_server: ModelServer, figure
+) -> None:
+    model_server.change(delay=0.05)
+    turn = asyncio.create_task(say("tell me a story in 10 words"))
+    await until(lambda: bool(model_server.requests))
+
+    await home.config_entries.async_reload(entry.entry_id)
+    await turn
+
+    await until(lambda: figure("turns_model") == "1")
+    assert int(figure("output_tokens")) > 0

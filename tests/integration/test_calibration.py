@@ -11,9 +11,11 @@ from homeassistant.util import dt as dt_util
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry, async_fire_time_changed
 
-from custom_components.windowed_conversation.bridge.calibration import ModelCalibrations, async_calibrations
+from custom_components.windowed_conversation.agents.kept import async_kept
+from custom_components.windowed_conversation.bridge.calibration import ModelCalibrations
 from custom_components.windowed_conversation.const import CONF_PROVIDER, DOMAIN, PROVIDER_NONE
 from custom_components.windowed_conversation.providers.events import Request, ToolSchema, Usage
+from custom_components.windowed_conversation.turn.ports import Billed
 from custom_components.windowed_conversation.window import Message
 from custom_components.windowed_conversation.window.byte_pairs import BytePairCounter
 from custom_components.windowed_conversation.window.calibration import Calibration, estimate_request
@@ -21,6 +23,11 @@ from custom_components.windowed_conversation.window.tokens import tool_text
 from demo.model_server import ModelServer
 
 from .conftest import Say, SetUp
+
+
+async def async_calibrations(home: HomeAssistant, entry_id: str) -> ModelCalibrations:
+    return (await async_kept(home, entry_id, {})).calibrations
+
 
 FACTORS = {"fixed": 1.1, "prose": 1.25, "tools": 0.8}
 # For each of these tokens by the estimate, a server reports one and a half.
@@ -65,7 +72,8 @@ async def test_estimate_is_within_three_percent_of_what_is_reported_after_five_t
     errors = []
     learn = calibrations.learn
 
-    def checked(request: Request, usage: Usage) -> None:
+    def checked(billed: Billed) -> None:
+        request, usage = billed.request, billed.usage
         schemas = [tool_text(tool.name, tool.description, tool.parameters) for tool in request.tools]
         calibration = calibrations.counter("new agent", "scripted").calibrator.calibration
         estimate = calibration.tokens(estimate_request(request.messages, schemas))
@@ -73,7 +81,7 @@ async def test_estimate_is_within_three_percent_of_what_is_reported_after_five_t
         learn(request, usage)
 
     (agent,) = entry.runtime_data.agents.values()
-    agent._model = replace(agent.model, on_usage=checked)
+    agent.learn = checked
     for number in range(6):
         await say(f"remember that the locker number {number} is the {number} times seventh on the left")
 
@@ -301,7 +309,7 @@ async def test_account_is_set_up_with_a_damaged_file(
 ) -> None:
     entry = await set_up()
     await home.config_entries.async_unload(entry.entry_id)
-    home.data[f"{DOMAIN}_calibrations"].clear()
+    home.data[f"{DOMAIN}_kept"].clear()
     hass_storage[key(entry.entry_id)] = stored(7)
 
     assert await home.config_entries.async_setup(entry.entry_id)

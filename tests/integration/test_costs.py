@@ -14,7 +14,7 @@ from homeassistant.helpers import entity_registry as er
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry, mock_restore_cache_with_extra_data
 
-from custom_components.windowed_conversation.agent import Agent
+from custom_components.windowed_conversation.agents.agent import Agent
 from custom_components.windowed_conversation.bridge.models import Use, async_cost
 from custom_components.windowed_conversation.const import (
     CONF_FAMILY,

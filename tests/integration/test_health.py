@@ -8,8 +8,8 @@ from homeassistant.core import HomeAssistant
 from homeassistant.helpers import issue_registry as ir
 import pytest
 
+from custom_components.windowed_conversation.agents.cache_health import UNEXPLAINED_MISSES
 from custom_components.windowed_conversation.const import CONF_HISTORY_TOKENS, CONF_MAX_WINDOWS, CONF_TRIM_SHARE, DOMAIN
-from custom_components.windowed_conversation.turn.cache_health import UNEXPLAINED_MISSES
 from demo.model_server import ModelServer
 
 from .conftest import Say, SetUp

@@ -98,8 +98,7 @@ class Disk:
         """Unload an account, have everything written, and forget everything that was in memory."""
         await self._home.config_entries.async_unload(entry.entry_id)
         await self.flush()
-        for name in ("windows", "stores"):
-            self._home.data.pop(f"{DOMAIN}_{name}")
+        self._home.data.pop(f"{DOMAIN}_kept")
 
     async def start(self, entry: MockConfigEntry) -> None:
         """Set an account up as after a start."""

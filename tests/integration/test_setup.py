@@ -58,7 +58,7 @@ def left_behind(home: HomeAssistant) -> Callable[[], dict[str, int]]:
             "devices": len([d for d in dr.async_get(home).devices if next(iter(d.identifiers))[0] == DOMAIN]),
             "entities": len([e for e in er.async_get(home).entities.values() if e.platform == DOMAIN]),
             "issues": len([domain for domain, _ in ir.async_get(home).issues if domain == DOMAIN]),
-            "windows": len(home.data[f"{DOMAIN}_windows"]),
+            "kept": sum(len(account.agents) for account in home.data[f"{DOMAIN}_kept"].values()),
         }
 
     return left_behind
@@ -225,7 +225,7 @@ async def test_removed_agent_leaves_nothing_behind(
         "devices": before["devices"] * 2,
         "entities": before["entities"] * 2,
         "issues": 1,
-        "windows": 2,
+        "kept": 2,
     }
 
     home.config_entries.async_remove_subentry(entry, FRIDAY.subentry_id)
@@ -258,7 +258,7 @@ async def test_removed_account_leaves_nothing_behind(
     await home.config_entries.async_remove(entry.entry_id)
     await home.async_block_till_done()
 
-    assert left_behind() == {"devices": 0, "entities": 0, "issues": 0, "windows": 0}
+    assert left_behind() == {"devices": 0, "entities": 0, "issues": 0, "kept": 0}
 
 
 async def test_agent_removed_while_its_account_is_away_leaves_nothing_behind(
@@ -272,7 +272,7 @@ async def test_agent_removed_while_its_account_is_away_leaves_nothing_behind(
     await home.config_entries.async_setup(entry.entry_id)
     await home.async_block_till_done()
 
-    assert left_behind() == {"devices": 0, "entities": 0, "issues": 0, "windows": 0}
+    assert left_behind() == {"devices": 0, "entities": 0, "issues": 0, "kept": 0}
 
 
 async def test_accounts_do_not_know_of_each_other(

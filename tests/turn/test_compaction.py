@@ -13,7 +13,7 @@ from custom_components.windowed_conversation.providers.events import Usage
 from custom_components.windowed_conversation.providers.openai_responses import Responses
 from custom_components.windowed_conversation.turn.compaction import compact, to_compact
 from custom_components.windowed_conversation.turn.deadlines import Limits
-from custom_components.windowed_conversation.turn.ports import Question
+from custom_components.windowed_conversation.turn.ports import Billed, Question
 from custom_components.windowed_conversation.window import EstimatedCounter, Exchange, Message, Native
 from custom_components.windowed_conversation.window.summary import Passage
 from custom_components.windowed_conversation.window.tags import SUMMARY
@@ -56,9 +56,9 @@ async def asked(byte_server: ByteServer, question: Question) -> Question:
 
 async def compacted(question: Question, **limits: Any) -> tuple[Native | None, list[Usage]]:
     """Return what came of it, and what it has cost."""
-    usage: list[Usage] = []
-    native = await compact(question, MESSAGES, COUNTER, Limits(**limits), usage.append)
-    return native, usage
+    billed: list[Billed] = []
+    native = await compact(question, MESSAGES, COUNTER, Limits(**limits), billed.append)
+    return native, [each.usage for each in billed]
 
 
 async def test_result_is_stamped_and_costs_what_is_sent_back(asked: Question) -> None:

@@ -13,11 +13,11 @@ from custom_components.windowed_conversation.providers.errors import (
     Refused,
     Unavailable,
 )
-from custom_components.windowed_conversation.providers.events import Request, Usage
+from custom_components.windowed_conversation.providers.events import Usage
 from custom_components.windowed_conversation.turn.budget import Budget
 from custom_components.windowed_conversation.turn.deadlines import Limits
 from custom_components.windowed_conversation.turn.errors import NoSummary
-from custom_components.windowed_conversation.turn.ports import Question
+from custom_components.windowed_conversation.turn.ports import Billed, Question
 from custom_components.windowed_conversation.turn.summary import ask_for_summary
 from custom_components.windowed_conversation.window import EstimatedCounter, Message, Window, WindowPolicy
 from custom_components.windowed_conversation.window.summary import Passage
@@ -51,10 +51,10 @@ async def ask(question: Question, passage: Passage, **limits: Any) -> tuple[str,
     """Return the summary, and what it has cost."""
     usage: list[Usage] = []
 
-    def on_usage(_request: Request, used: Usage) -> None:
-        usage.append(used)
+    def on_billed(billed: Billed) -> None:
+        usage.append(billed.usage)
 
-    return await ask_for_summary(question, passage, 100, Limits(**limits), on_usage), usage
+    return await ask_for_summary(question, passage, 100, Limits(**limits), on_billed), usage
 
 
 async def test_facts_are_in_the_summary(passage: Passage, question: Question) -> None:

@@ -1,15 +1,13 @@
 """One input from start to end: who answers it, what is left in the window, what is known of it afterwards."""
 
 import asyncio
-from dataclasses import replace
 
 import pytest
 
 from custom_components.windowed_conversation.providers.errors import DeadlineExceeded, ProviderError, Unavailable
-from custom_components.windowed_conversation.providers.events import Request, Usage
 from custom_components.windowed_conversation.turn.deadlines import Limits
 from custom_components.windowed_conversation.turn.errors import LocalAnswerFailed, NothingSaid, PromptFailed, TurnError
-from custom_components.windowed_conversation.turn.ports import Question
+from custom_components.windowed_conversation.turn.ports import Billed, Question
 from custom_components.windowed_conversation.turn.routing import LONGEST_COMMAND, Decision, Reason, Route, Routing
 from custom_components.windowed_conversation.turn.turn import Ways, run_turn
 from custom_components.windowed_conversation.window import Message, ToolCall, Window
@@ -50,11 +48,11 @@ async def test_what_each_request_has_cost_is_told_before_its_answer_is_kept(
 ) -> None:
     told = []
 
-    def on_usage(request: Request, usage: Usage) -> None:
-        told.append((request.messages == window.messages(), len(request.messages), usage.input > 0))
+    def on_billed(billed: Billed) -> None:
+        sent = billed.request.messages
+        told.append((sent == window.messages(), len(sent), billed.usage.input > 0))
 
-    watched = replace(question, model=replace(question.model, on_usage=on_usage))
-    ways = Ways(Local(), Access(watched), ear)
+    ways = Ways(Local(), Access(question), ear, on_billed=on_billed)
     await run_turn(window, "switch on the kitchen light", Routing.LLM_ONLY, ways, Limits())
 
     assert told == [(True, 2, True), (True, 4, True)]

@@ -11,7 +11,6 @@ from typing import Any
 from homeassistant.core import HomeAssistant, callback
 from homeassistant.exceptions import HomeAssistantError
 from homeassistant.helpers.storage import Store
-from homeassistant.util.hass_dict import HassKey
 
 from ..const import DOMAIN
 from ..providers.events import Request, Usage
@@ -146,20 +145,8 @@ def _calibrators(stored: dict[str, Any]) -> dict[_Key, Calibrator]:
     }
 
 
-_CALIBRATIONS: HassKey[dict[str, ModelCalibrations]] = HassKey(f"{DOMAIN}_calibrations")
-
-
-async def async_calibrations(hass: HomeAssistant, entry_id: str) -> ModelCalibrations:
-    """Return what is known of an account's models, read from its file the first time."""
-    known = hass.data.setdefault(_CALIBRATIONS, {})
-    if entry_id not in known:
-        calibrations = ModelCalibrations(hass, entry_id)
-        await calibrations.async_load()
-        known[entry_id] = calibrations
-    return known[entry_id]
-
-
-async def async_remove_calibrations(hass: HomeAssistant, entry_id: str) -> None:
-    """Forget what was learned of an account's models, in memory and on disk."""
-    known = hass.data.setdefault(_CALIBRATIONS, {})
-    await (known.pop(entry_id, None) or ModelCalibrations(hass, entry_id)).async_remove()
+async def async_load_calibrations(hass: HomeAssistant, entry_id: str) -> ModelCalibrations:
+    """Return what is known of an account's models, read from its file."""
+    calibrations = ModelCalibrations(hass, entry_id)
+    await calibrations.async_load()
+    return calibrations

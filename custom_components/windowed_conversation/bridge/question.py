@@ -14,10 +14,9 @@ from homeassistant.util import dt as dt_util
 from ..const import DOMAIN
 from ..providers.errors import Unavailable
 from ..providers.events import ToolSchema
-from ..turn.cache_health import PromptFingerprints
 from ..turn.context import ContextPlacement, VolatileContext
 from ..turn.errors import PromptFailed
-from ..turn.ports import Model, OtherAgent, Question
+from ..turn.ports import Model, OtherAgent, PromptFingerprints, Question
 from ..window.tokens import KindCounter, TextKind
 from .phrases import async_done_phrase
 from .tools import ToolSchemas, async_get_tools

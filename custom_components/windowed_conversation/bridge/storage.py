@@ -13,7 +13,6 @@ from typing import Any
 from homeassistant.core import HomeAssistant, callback
 from homeassistant.helpers.json import json_bytes, json_fragment
 from homeassistant.helpers.storage import STORAGE_DIR, Store
-from homeassistant.util.hass_dict import HassKey
 from homeassistant.util.json import json_loads
 from homeassistant.util.ulid import ulid_to_bytes
 
@@ -119,27 +118,17 @@ class WindowStore:
         return [] if data is None else await self._hass.async_add_executor_job(_read, data)
 
 
-_STORES: HassKey[dict[str, WindowStore]] = HassKey(f"{DOMAIN}_stores")
-
-
-async def async_window_store(
+async def async_open_store(
     hass: HomeAssistant, agent_id: str, windows: WindowRegistry[str], persistence: Persistence
 ) -> WindowStore:
-    """Return the agent's store; the first time since the start its conversations are taken over."""
-    stores = hass.data.setdefault(_STORES, {})
-    if agent_id not in stores:
-        store = WindowStore(hass, agent_id, windows, persistence)
-        await store.async_start()
-        stores[agent_id] = store
-    stores[agent_id].configure(persistence)
-    return stores[agent_id]
+    """Return an agent's store; the conversations in its file are restored into the windows."""
+    store = WindowStore(hass, agent_id, windows, persistence)
+    await store.async_start()
+    return store
 
 
-async def async_remove_stores(hass: HomeAssistant, agents: Collection[str]) -> None:
+async def async_remove_files(hass: HomeAssistant, agents: Collection[str]) -> None:
     """Remove the files of all agents but these, also of those that were not set up since the start."""
-    stores = hass.data.setdefault(_STORES, {})
-    for agent_id in stores.keys() - set(agents):
-        await stores.pop(agent_id).async_remove()
     await hass.async_add_executor_job(_remove_files, Path(hass.config.path(STORAGE_DIR)), agents)
 
 

@@ -1,5 +1,6 @@
 """What is told about turns and summaries, in the conversation trace and on the event bus: ids and figures, no text."""
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -18,8 +19,8 @@ EVENT_SUMMARIZED = f"{DOMAIN}_summarized"
 
 
 @callback
-def async_told_answer(hass: HomeAssistant, outcome: Outcome) -> dict[str, Any]:
-    """Return who answered, by the ids of entities, and who was asked before and failed; nobody where it was local."""
+def answer_attributes(hass: HomeAssistant, outcome: Outcome) -> dict[str, Any]:
+    """Return who answered, None for a local answer, and who failed before, as entity ids."""
 
     def entity_id(agent_id: str) -> str:
         entity_id = er.async_get(hass).async_get_entity_id(conversation.DOMAIN, DOMAIN, agent_id)
@@ -35,8 +36,8 @@ def async_told_answer(hass: HomeAssistant, outcome: Outcome) -> dict[str, Any]:
 
 
 @callback
-def async_trace_turn(outcome: Outcome, answer: dict[str, Any], stats: WindowStats) -> None:
-    """Tell the conversation trace of a turn; `answer` is what `async_told_answer` returns.
+def async_trace_turn(outcome: Outcome, answer: Mapping[str, Any], stats: WindowStats) -> None:
+    """Tell the conversation trace of a turn; `answer` is what `answer_attributes` returns.
 
     `stats` are those at the answer: a local one is not in the window yet.
     """
@@ -57,12 +58,12 @@ def async_fire_turn(
     hass: HomeAssistant,
     who: dict[str, str],
     outcome: Outcome,
-    answer: dict[str, Any],
+    answer: Mapping[str, Any],
     before_and_after: tuple[WindowStats, WindowStats],
 ) -> None:
     """Fire the event of a turn, and of a trim when there was one.
 
-    `who` has the ids of agent and conversation, `answer` is what `async_told_answer` returns. What the turn has cost is
+    `who` has the ids of agent and conversation, `answer` is what `answer_attributes` returns. What the turn has cost is
     not known yet; the sensors show it.
     """
     before, after = before_and_after

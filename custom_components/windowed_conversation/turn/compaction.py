@@ -4,15 +4,15 @@ When that is asked for, and where it goes, is decided elsewhere.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from ..providers.errors import DeadlineExceeded
-from ..providers.events import Compacts, Usage
+from ..providers.events import Compacts
 from ..window import Exchange, Message, Native, TokenCounter
 from ..window.summary import Passage, is_summary
 from ..window.tokens import MESSAGE_OVERHEAD
 from .deadlines import Limits
-from .ports import Question
+from .ports import Billed, OnBilled, Question
 
 
 def to_compact(passage: Passage, exchanges: Iterable[Exchange], left_out: frozenset[str]) -> tuple[Message, ...]:
@@ -30,7 +30,7 @@ async def compact(
     messages: tuple[Message, ...],
     counter: TokenCounter,
     limits: Limits,
-    on_usage: Callable[[Usage], None],
+    on_billed: OnBilled,
 ) -> Native | None:
     """Return what the model reads in the place of these messages, with its tokens.
 
@@ -41,10 +41,11 @@ async def compact(
         return None
     try:
         async with asyncio.timeout(limits.turn):
-            compacted = await model.provider.compact(question.request(messages, ()))
+            request = question.request(messages, ())
+            compacted = await model.provider.compact(request)
     except TimeoutError as err:
         raise DeadlineExceeded(f"nothing was compacted in {limits.turn:g} seconds") from err
-    on_usage(compacted.usage)
+    on_billed(Billed(model, request, compacted.usage))
     said = sum(MESSAGE_OVERHEAD + counter.count(text) for text in compacted.texts)
     written = compacted.usage.output - compacted.usage.reasoning
     return Native(model.provider.name, model.name, compacted.value, said + written)

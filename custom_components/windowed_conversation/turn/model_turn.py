@@ -33,7 +33,8 @@ from ..window import Message, Native, Role, ToolCall, Window
 from .budget import Shortfall, left_behind, room, shortfall
 from .deadlines import Limits, without_silence
 from .errors import EmptyAnswer, RepeatedToolCall
-from .ports import Billed, Question, Reply, Spoken
+from .ports import Billed, OnBilled, Question, Reply, Spoken
+from .routing import Decision
 from .speech_filter import SpeechFilter
 
 # A call that is asked for this often with the same arguments will not come out differently.
@@ -55,11 +56,13 @@ class Failure:
 class Progress:
     """What happened so far, readable also when the turn fails. Times are in seconds on the monotonic clock.
 
-    `billed` are the requests whose usage was reported, and `unbilled` counts the others, but for those that failed
-    before anything came: they cost nothing. `failures` are of those who were asked before `answered_by`, the id of the
-    agent that answered.
+    `decision` is where the input went. `billed` are the requests whose usage was reported, each passed to `on_billed`
+    at once, and `unbilled` counts the others, but for those that failed before anything came: they cost nothing.
+    `failures` are of those who were asked before `answered_by`, the id of the agent that answered.
     """
 
+    decision: Decision
+    on_billed: OnBilled = lambda billed: None
     usage: Usage = field(default_factory=Usage)
     billed: list[Billed] = field(default_factory=list)
     unbilled: int = 0
@@ -76,10 +79,11 @@ class Progress:
         """What the user got to hear."""
         return "".join(self._texts)
 
-    def on_usage(self, billed: Billed) -> None:
-        """Take note of what a request has cost."""
+    def bill(self, billed: Billed) -> None:
+        """Take in what a request has cost, and pass it on at once."""
         self.usage += billed.usage
         self.billed.append(billed)
+        self.on_billed(billed)
 
     def on_text(self, text: str, *, new_message: bool) -> None:
         """Take note of text that the user gets to hear."""
@@ -208,8 +212,7 @@ class _Answer:
             case Usage():
                 self._reasoning_tokens += event.reasoning
                 self._billed = True
-                self._progress.on_usage(Billed(self._model, self._request, event))
-                self._model.on_usage(self._request, event)
+                self._progress.bill(Billed(self._model, self._request, event))
             case Finished(residue=residue) if residue is not None:
                 self._native = Native(self._model.provider.name, self._request.model, residue, self._reasoning_tokens)
         return []

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
+import time
 from typing import Protocol
 
 from ..providers.events import Provider, ReasoningDelta, Request, TextDelta, ToolCallDone, ToolSchema, Usage
@@ -11,9 +12,6 @@ from .budget import Budget
 from .deadlines import Pause
 
 type Spoken = TextDelta | ReasoningDelta | ToolCallDone
-
-# Takes in what a request has cost by the provider's account, before its answer enters the window.
-type OnUsage = Callable[[Request, Usage], None]
 
 
 class Reply(Protocol):
@@ -32,9 +30,9 @@ class Reply(Protocol):
 class Model:
     """A model that may be asked: where, what is known about it, and what may be sent to it.
 
-    `agent` is the id of the agent whose model it is. `on_usage` is told what each request has cost, and `on_overflow`
-    the context size in tokens that a refusal showed the model to have. `compaction`: whether the provider may shorten
-    old turns by itself. `pause` is shared by all who ask the provider.
+    `agent` is the id of the agent whose model it is. `on_overflow` is called with the context size in tokens that a
+    refusal showed the model to have. `compaction`: whether the provider may shorten old turns by itself. `pause` is
+    shared by all who ask the provider.
     """
 
     agent: str
@@ -46,17 +44,33 @@ class Model:
     temperature: float | None = None
     compaction: bool = False
     pause: Pause = field(default_factory=Pause)
-    on_usage: OnUsage = lambda request, usage: None
     on_overflow: Callable[[str, int], None] = lambda model, tokens: None
 
 
 @dataclass(frozen=True, slots=True)
 class Billed:
-    """What a model's provider reported that one request has cost, in tokens."""
+    """What one request has cost: the usage that its provider reported, and when, in seconds on the monotonic clock."""
 
     model: Model
     request: Request
     usage: Usage
+    at: float = field(default_factory=time.monotonic)
+
+
+# Takes in what a request was billed, before its answer is counted into the window.
+type OnBilled = Callable[[Billed], None]
+
+
+@dataclass(frozen=True, slots=True)
+class PromptFingerprints:
+    """The parts of a system prompt as hashes: what the agent was told, and what the tools tell of the home.
+
+    `volatile`: whether there is something in it that is to change from turn to turn.
+    """
+
+    instructions: int
+    entities: int
+    volatile: bool = False
 
 
 class OtherAgent(Protocol):

@@ -12,7 +12,7 @@ from ..window import Message
 from ..window.summary import Passage
 from .deadlines import Limits, without_silence
 from .errors import NoSummary
-from .ports import OnUsage, Question
+from .ports import Billed, OnBilled, Question
 from .speech_filter import SpeechFilter
 
 # English prose has three words to four tokens.
@@ -29,7 +29,9 @@ _INSTRUCTION = (
 _EARLIER = " Keep what still matters of your earlier summary: {text}"
 
 
-async def ask_for_summary(question: Question, passage: Passage, tokens: int, limits: Limits, on_usage: OnUsage) -> str:
+async def ask_for_summary(
+    question: Question, passage: Passage, tokens: int, limits: Limits, on_billed: OnBilled
+) -> str:
     """Return a summary of a passage and of the summary before it; the model is told to keep it under so many tokens.
 
     Raises `ProviderError`, and `NoSummary` where the model answers with nothing or with a tool call.
@@ -39,12 +41,12 @@ async def ask_for_summary(question: Question, passage: Passage, tokens: int, lim
     messages = (*passage.messages(question.left_out), Message.user(instruction))
     try:
         async with asyncio.timeout(limits.turn):
-            return await _answer(question, messages, limits, on_usage)
+            return await _answer(question, messages, limits, on_billed)
     except TimeoutError as err:
         raise DeadlineExceeded(f"no whole summary in {limits.turn:g} seconds") from err
 
 
-async def _answer(question: Question, messages: tuple[Message, ...], limits: Limits, on_usage: OnUsage) -> str:
+async def _answer(question: Question, messages: tuple[Message, ...], limits: Limits, on_billed: OnBilled) -> str:
     request = question.request(messages, question.tools)
     speech, text = SpeechFilter(), ""
     async with without_silence(question.model.provider.stream(request), limits.silence) as events:
@@ -55,7 +57,7 @@ async def _answer(question: Question, messages: tuple[Message, ...], limits: Lim
                 case ToolCallDone():
                     raise NoSummary("a tool call in the place of a summary")
                 case Usage():
-                    on_usage(request, event)
+                    on_billed(Billed(question.model, request, event))
     text += "".join(delta.text for delta in speech.flush() if isinstance(delta, TextDelta))
     if not text.strip():
         raise NoSummary("a summary without a word")

@@ -17,8 +17,8 @@ from .budget import Shortfall
 from .deadlines import Limits
 from .errors import LocalAnswerFailed, NothingSaid, TurnError
 from .model_turn import Failure, Progress
-from .ports import Billed, LocalAnswers, ModelAccess, Reply
-from .routing import Decision, Route, Routing, after_failure, after_local_miss, asks_back, first_choice
+from .ports import Billed, LocalAnswers, ModelAccess, OnBilled, Reply
+from .routing import Decision, Reason, Route, Routing, after_failure, after_local_miss, asks_back, first_choice
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,8 @@ class Outcome:
     """How a turn went. Times are in seconds from its start, `usage` is in tokens over all of its requests.
 
     `billed` are the requests that it was reported of, `unbilled` counts those of which nobody knows it. `answered_by`
-    is the id of the agent that answered, `failures` are of those that were asked before it.
+    is the id of the agent that answered, `failures` are of those that were asked before it. `interrupted`: whether the
+    turn was cancelled, or failed in an unforeseen way.
     """
 
     decision: Decision
@@ -42,45 +43,49 @@ class Outcome:
     answered_by: str | None = None
     failures: tuple[Failure, ...] = ()
     error: ProviderError | TurnError | None = None
+    interrupted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Ways:
-    """What may answer an input, and where the answer goes; `later` is given what the answer need not wait for."""
+    """What may answer an input, and where the answer goes.
+
+    `later` takes what the answer need not wait for, `on_billed` what each request was billed, at once, and `on_end` the
+    outcome, also of a turn that is interrupted.
+    """
 
     local: LocalAnswers
     model: ModelAccess
     reply: Reply
     later: Callable[[Callable[[], None]], None] = lambda work: work()
+    on_billed: OnBilled = lambda billed: None
+    on_end: Callable[[Outcome], None] = lambda outcome: None
 
 
-async def run_turn(
-    window: Window, text: str, routing: Routing, ways: Ways, limits: Limits, *, progress: Progress | None = None
-) -> Outcome:
-    """Answer one input; what fails in a known way is in the outcome's `error`.
-
-    A `progress` that is given tells what happened also where there is no outcome, because the turn was cancelled.
-    """
+async def run_turn(window: Window, text: str, routing: Routing, ways: Ways, limits: Limits) -> Outcome:
+    """Answer one input; what fails in a known way is in the outcome's `error`."""
     started = time.monotonic()
-    progress = progress or Progress()
     last = next(reversed(window.messages()), None)
     decision = first_choice(routing, text, answers_question=asks_back(last, time.time()))
+    progress = Progress(decision, ways.on_billed)
     error: ProviderError | TurnError | None = None
     try:
-        if not text:
-            raise NothingSaid("the input is blank")
-        if decision.route is Route.LOCAL and not await _answer_locally(window, text, ways):
-            if routing is Routing.LOCAL_ONLY:
-                raise LocalAnswerFailed("nothing local understood it")
-            decision = after_local_miss()
-        if decision.route is Route.LLM:
-            await _answer_by_model(window, text, ways, limits, progress)
-            if progress.failures:
-                decision = after_failure(progress.failures[0].error)
+        await _answer(window, text, ways, limits, progress)
     except (ProviderError, TurnError) as err:
         error = err
+    except BaseException:
+        ways.on_end(_outcome(progress, started, interrupted=True))
+        raise
+    outcome = _outcome(progress, started, error)
+    ways.on_end(outcome)
+    return outcome
+
+
+def _outcome(
+    progress: Progress, started: float, error: ProviderError | TurnError | None = None, *, interrupted: bool = False
+) -> Outcome:
     return Outcome(
-        decision=decision,
+        decision=progress.decision,
         duration=time.monotonic() - started,
         spoken=progress.spoken,
         first_word=progress.first_word and progress.first_word - started,
@@ -93,7 +98,22 @@ async def run_turn(
         answered_by=progress.answered_by,
         failures=tuple(progress.failures),
         error=error,
+        interrupted=interrupted,
     )
+
+
+async def _answer(window: Window, text: str, ways: Ways, limits: Limits, progress: Progress) -> None:
+    """Answer by the first route that can; raises `ProviderError` and `TurnError`."""
+    if not text:
+        raise NothingSaid("the input is blank")
+    if progress.decision.route is Route.LOCAL and not await _answer_locally(window, text, ways):
+        if progress.decision.reason is Reason.LOCAL_ONLY:
+            raise LocalAnswerFailed("nothing local understood it")
+        progress.decision = after_local_miss()
+    if progress.decision.route is Route.LLM:
+        await _answer_by_model(window, text, ways, limits, progress)
+        if progress.failures:
+            progress.decision = after_failure(progress.failures[0].error)
 
 
 async def _answer_locally(window: Window, text: str, ways: Ways) -> bool:

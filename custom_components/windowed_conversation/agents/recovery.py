@@ -12,10 +12,10 @@ from homeassistant.core import CALLBACK_TYPE, CoreState, HomeAssistant, callback
 from homeassistant.helpers.event import async_track_time_interval
 from homeassistant.util.hass_dict import HassKey
 
+from ..const import DOMAIN
+from ..providers.errors import DeadlineExceeded, ProviderError, Unavailable
+from ..providers.events import ListedModel, Provider
 from .agent import Account
-from .const import DOMAIN
-from .providers.errors import DeadlineExceeded, ProviderError, Unavailable
-from .providers.events import ListedModel, Provider
 
 _LOGGER = logging.getLogger(__name__)
 

@@ -3,7 +3,6 @@
 What a summary stands for is decided in the window, how the model is asked is the turn's business.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 import logging
 from typing import Any
@@ -11,20 +10,20 @@ from typing import Any
 from homeassistant.core import HomeAssistant
 from homeassistant.helpers import llm
 
+from ..bridge.errors import log_fault
+from ..bridge.question import async_question_without_input
+from ..bridge.turn_report import async_fire_summarized
+from ..providers.errors import ProviderError
+from ..providers.events import Usage
+from ..turn.compaction import compact, to_compact
+from ..turn.errors import TurnError
+from ..turn.ports import Billed, Question
+from ..turn.summary import ask_for_summary
+from ..turn.turn import Outcome
+from ..window import Message, Native, Role, Window
+from ..window.summary import Passage, joined, older_passage, plain_text, summary_text
 from .agent import Agent
-from .bridge.errors import log_fault
-from .bridge.question import async_question_without_input
-from .bridge.turn_report import async_fire_summarized
-from .costs import async_count_summary
-from .providers.errors import ProviderError
-from .providers.events import Request, Usage
-from .turn.compaction import compact, to_compact
-from .turn.errors import TurnError
-from .turn.ports import Question
-from .turn.summary import ask_for_summary
-from .turn.turn import Outcome
-from .window import Message, Native, Role, Window
-from .window.summary import Passage, joined, older_passage, plain_text, summary_text
+from .costs import async_price_summary
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -40,7 +39,7 @@ def is_due(agent: Agent, window: Window, outcome: Outcome) -> bool:
     where a summary has room beside the newest exchange, as it would be the next to go.
     """
     passage = window.dropped
-    if passage is None or not outcome.requests or outcome.error is not None:
+    if passage is None or not outcome.requests or outcome.error is not None or outcome.interrupted:
         return False
     policy, exchanges = window.policy, window.exchanges()
     has_room = exchanges[-1].tokens + policy.summary_tokens <= policy.history_tokens
@@ -97,12 +96,8 @@ class Summarizer:
         No turn has to wait while the model writes. Raises `ProviderError`, `TurnError`, `ConversationGone`, and
         `WindowBusy` inside a turn of the conversation, and then the window is as it was.
         """
-        agent, window, usage, evicted = self.agent, self.window, Usage(), 0
-
-        def count(used: Usage) -> None:
-            nonlocal usage
-            usage += used
-
+        agent, window, evicted = self.agent, self.window, 0
+        billed: list[Billed] = []
         agent.summarizing.add(window)
         try:
             question = await async_question_without_input(self.hass, agent.asking, self.context)
@@ -110,7 +105,7 @@ class Summarizer:
                 system=passage.system or _system(window),
                 earlier=summary_text(window.exchanges()) or passage.earlier,
             )
-            text, native = await self._summary(question, passage, count)
+            text, native = await self._summary(question, passage, billed)
             async with agent.windows.between_turns(window) as is_there:
                 if not is_there:
                     raise ConversationGone("the conversation was forgotten or replaced")
@@ -120,28 +115,27 @@ class Summarizer:
             evicted = stats.evicted_messages - before.evicted_messages
         finally:
             agent.summarizing.discard(window)
+            usage = sum((each.usage for each in billed), Usage())
             agent.statistics.on_summary(usage, evicted)
-            async_count_summary(self.hass, agent, usage)
+            async_price_summary(agent, billed)
             agent.tell()
         who = {"entity_id": self.entity_id, "conversation_id": window.conversation_id}
         counts = {"exchanges": len(passage.numbers), "summary_tokens": summary.tokens}
         return async_fire_summarized(self.hass, who, counts, usage, (before, stats))
 
-    async def _summary(
-        self, question: Question, passage: Passage, count: Callable[[Usage], None]
-    ) -> tuple[str, Native | None]:
+    async def _summary(self, question: Question, passage: Passage, billed: list[Billed]) -> tuple[str, Native | None]:
         """Return the text of a summary, and what the model reads in its place where its provider wrote it.
 
         Where what the provider wrote has no room, as all that the user ever said is in it, the model is asked for one.
         """
         agent, policy, limits = self.agent, self.window.policy, self.agent.config.limits
         messages = to_compact(passage, self.window.exchanges(), question.left_out)
-        native = await compact(question, messages, agent.counter, limits, count)
+        native = await compact(question, messages, agent.counter, limits, billed.append)
         if native is not None and native.tokens <= policy.compaction_tokens:
             return plain_text(passage, question.left_out, policy, agent.counter), native
 
-        def on_usage(request: Request, used: Usage) -> None:
-            count(used)
-            question.model.on_usage(request, used)
+        def on_billed(each: Billed) -> None:
+            billed.append(each)
+            agent.learn(each)
 
-        return await ask_for_summary(question, passage, policy.summary_tokens, limits, on_usage), None
+        return await ask_for_summary(question, passage, policy.summary_tokens, limits, on_billed), None

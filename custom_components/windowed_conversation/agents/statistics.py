@@ -6,9 +6,9 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Any
 
-from .providers.events import Usage
-from .turn.routing import Route
-from .turn.turn import Outcome
+from ..providers.events import Usage
+from ..turn.routing import Route
+from ..turn.turn import Outcome
 
 
 class LastRoute(StrEnum):
@@ -78,6 +78,8 @@ class AgentStatistics:
 
     def __init__(self) -> None:
         self.totals = Totals()
+        # The sums that have gone on from before the start of Home Assistant, by the keys of their sensors.
+        self.restored = set[str]()
         self.costs = Costs()
         self.last_route: LastRoute | None = None
         # Why the last turn took its route, who answered, and who failed before; ids and words.

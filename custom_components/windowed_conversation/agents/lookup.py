@@ -1,7 +1,4 @@
-"""Who else may answer for an agent: other agents of ours by their models, any other conversation entity as a whole.
-
-When they are asked is `turn.asking`'s business.
-"""
+"""Finds agents: ours by their ids, and the fallback agents of one that is asked now."""
 
 from collections.abc import Iterator
 
@@ -10,12 +7,12 @@ from homeassistant.config_entries import ConfigEntryState
 from homeassistant.core import HomeAssistant, callback
 from homeassistant.helpers import entity_registry as er
 
+from ..bridge.other_agents import EntityAgent
+from ..const import DOMAIN
+from ..providers.errors import AuthError
+from ..turn.ports import Billed, Model, OtherAgent
+from ..turn.turn import Outcome
 from .agent import Account, Agent
-from .bridge.other_agents import EntityAgent
-from .const import DOMAIN
-from .providers.errors import AuthError
-from .turn.ports import Model, OtherAgent
-from .turn.turn import Outcome
 
 
 @callback
@@ -40,8 +37,22 @@ def async_others(
 
 @callback
 def async_find_agent(hass: HomeAssistant, agent_id: str) -> Agent | None:
-    """Return an agent of ours, None while its account is not set up."""
+    """Return an agent of ours, or None while its account is not set up."""
     return next((account.runtime_data.agents[agent_id] for account in _accounts(hass, agent_id)), None)
+
+
+@callback
+def async_agent_ids(hass: HomeAssistant) -> set[str]:
+    """Return the ids of the agents of all accounts, set up or not."""
+    return {agent_id for account in hass.config_entries.async_entries(DOMAIN) for agent_id in account.subentries}
+
+
+@callback
+def async_learn(hass: HomeAssistant, billed: Billed) -> None:
+    """Have the agent whose model was asked learn from what the request was billed."""
+    agent = async_find_agent(hass, billed.model.agent)
+    if agent is not None:
+        agent.learn(billed)
 
 
 @callback

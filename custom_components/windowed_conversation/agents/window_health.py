@@ -1,16 +1,14 @@
-"""What is wrong with an agent's windows, as its turns show it: too few of them, one that stays full, a cold cache.
-
-Decisions only. How a person is told of it is decided elsewhere.
-"""
+"""What is wrong with an agent's windows, as its turns show it: too few of them, one that stays full, a cold cache."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from ..turn.ports import Billed, PromptFingerprints
 from ..window import Window, WindowRegistry, WindowStats
 from ..window.tokens import KindCounter
-from .cache_health import CacheUse, CacheWatch, PromptFingerprints, Reported
+from .cache_health import CacheUse, CacheWatch
 
 # In percent of the budget.
 FULL = 95
@@ -41,17 +39,6 @@ class Health:
         return warnings
 
 
-@dataclass(frozen=True, slots=True)
-class EndedTurn:
-    """A turn as far as health is concerned: its window, that one's figures before and after, and its requests."""
-
-    window: Window
-    before: WindowStats
-    after: WindowStats
-    reported: Sequence[Reported] = ()
-    prompt: PromptFingerprints | None = None
-
-
 class HealthWatch:
     """What the turns of an agent have shown so far."""
 
@@ -59,14 +46,19 @@ class HealthWatch:
         self._cache = CacheWatch()
         self._trims_in_vain: WeakKeyDictionary[Window, int] = WeakKeyDictionary()
 
-    def on_turn(self, turn: EndedTurn, counter: KindCounter) -> None:
-        """Take in a turn that ended."""
-        if turn.after.utilization <= FULL:
-            self._trims_in_vain.pop(turn.window, None)
-        elif turn.after.trims > turn.before.trims:
-            self._trims_in_vain[turn.window] = self._trims_in_vain.get(turn.window, 0) + 1
-        if turn.prompt is not None:
-            self._cache.on_turn(turn.window, turn.reported, turn.prompt, counter)
+    def on_turn(self, window: Window, before: WindowStats, after: WindowStats) -> None:
+        """Take in a turn that ended, by the figures of its window before and after it."""
+        if after.utilization <= FULL:
+            self._trims_in_vain.pop(window, None)
+        elif after.trims > before.trims:
+            self._trims_in_vain[window] = self._trims_in_vain.get(window, 0) + 1
+
+    def on_requests(
+        self, window: Window, billed: Sequence[Billed], prompt: PromptFingerprints | None, counter: KindCounter
+    ) -> None:
+        """Take in a turn's requests to the agent's own model; `prompt` is None if the model was not asked."""
+        if prompt is not None:
+            self._cache.on_turn(window, billed, prompt, counter)
 
     def health(self, windows: WindowRegistry[str]) -> Health:
         """Return what is wrong now."""

@@ -7,16 +7,16 @@ import weakref
 
 import pytest
 
-from custom_components.windowed_conversation.providers.events import Request, ToolSchema, Usage
-from custom_components.windowed_conversation.turn.cache_health import (
+from custom_components.windowed_conversation.agents.cache_health import (
     CACHE_LIFE,
     UNEXPLAINED_MISSES,
     CacheUse,
     CacheWatch,
     Part,
-    PromptFingerprints,
-    Reported,
 )
+from custom_components.windowed_conversation.providers.events import Request, ToolSchema, Usage
+from custom_components.windowed_conversation.turn.budget import Budget
+from custom_components.windowed_conversation.turn.ports import Billed, Model, PromptFingerprints
 from custom_components.windowed_conversation.window import EstimatedCounter, Message, ToolCall, Window, WindowPolicy
 from custom_components.windowed_conversation.window.calibration import CalibratedCounter, Calibrator
 
@@ -29,6 +29,12 @@ OTHER_TOOL = replace(TOOL, description="Turn something on or off.")
 SYSTEM = "the lamp in the kitchen is called kitchen lamp; " * 1000
 
 type Turn = Callable[..., CacheUse | None]
+
+
+def billed(request: Request, usage: Usage, at: float) -> Billed:
+    """Return a request with its usage, `at` seconds on the monotonic clock; no server is asked."""
+    model = Model("agent", provider=None, name=request.model, budget=Budget(WindowPolicy()))
+    return Billed(model, request, usage, at)
 
 
 @pytest.fixture
@@ -69,7 +75,7 @@ def turn(watch: CacheWatch, window: Window) -> Turn:
         for place, tokens in enumerate(cached):
             offered = tools if later_tools is None or not place else later_tools
             request = Request(model, window.messages(), offered, may_call=place < len(cached) - without_calls)
-            reported.append(Reported(request, Usage(input=input_tokens, cached=tokens, cleared=cleared), at))
+            reported.append(billed(request, Usage(input=input_tokens, cached=tokens, cleared=cleared), at))
         window.add(Message.assistant("The lamp."))
         window.close()
         watch.on_turn(window, reported, prompt, COUNTER)
@@ -279,7 +285,7 @@ def test_result_that_became_one_line_is_not_expected(watch: CacheWatch, turn: Tu
     window.open("turn it on")
     window.add(Message.assistant("", tool_calls=(call,)))
     window.add(Message.tool(call.id, call.name, "the lamp is on, " * 3000))
-    asked = Reported(Request("model", window.messages(), (TOOL,)), Usage(input=20_000, cached=9900), 0)
+    asked = billed(Request("model", window.messages(), (TOOL,)), Usage(input=20_000, cached=9900), 0)
     watch.on_turn(window, [asked], PROMPT, COUNTER)
     window.add(Message.assistant("It is on."))
     window.close()
@@ -290,7 +296,7 @@ def test_result_that_became_one_line_is_not_expected(watch: CacheWatch, turn: Tu
 def test_question_that_was_taken_back_is_not_expected(watch: CacheWatch, turn: Turn, window: Window) -> None:
     turn(9900, at=0)
     window.open("tell me of the sea " * 3000)
-    asked = Reported(Request("model", window.messages(), (TOOL,)), Usage(input=20_000, cached=9900), 30)
+    asked = billed(Request("model", window.messages(), (TOOL,)), Usage(input=20_000, cached=9900), 30)
     watch.on_turn(window, [asked], PROMPT, COUNTER)
     window.abort()
 
@@ -369,7 +375,7 @@ def test_nothing_is_kept_of_a_window_that_is_gone(watch: CacheWatch) -> None:
     window = Window("gone", WindowPolicy(), EstimatedCounter())
     window.open("hello")
     request = Request("model", window.messages(), (TOOL,))
-    watch.on_turn(window, [Reported(request, Usage(), 0)], PROMPT, COUNTER)
+    watch.on_turn(window, [billed(request, Usage(), 0)], PROMPT, COUNTER)
     seen = weakref.ref(window)
 
     del window, request

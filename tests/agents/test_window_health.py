@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-from custom_components.windowed_conversation.turn.cache_health import CacheUse, Part
-from custom_components.windowed_conversation.turn.window_health import EndedTurn, Health, HealthWatch
+from custom_components.windowed_conversation.agents.cache_health import CacheUse, Part
+from custom_components.windowed_conversation.agents.window_health import Health, HealthWatch
 from custom_components.windowed_conversation.window import (
     EstimatedCounter,
     Message,
@@ -14,9 +14,6 @@ from custom_components.windowed_conversation.window import (
     WindowPolicy,
     WindowRegistry,
 )
-from custom_components.windowed_conversation.window.calibration import CalibratedCounter, Calibrator
-
-from .test_cache_health import COUNTER
 
 type Say = Callable[..., Health]
 
@@ -44,7 +41,7 @@ def say(watch: HealthWatch, window: Window, windows: WindowRegistry[str]) -> Say
     def say(words: int, *tags: str) -> Health:
         before = window.stats()
         window.record((Message.user("word " * words), Message.assistant("yes")), tags=tags)
-        watch.on_turn(EndedTurn(window, before, window.stats()), CalibratedCounter(Calibrator()))
+        watch.on_turn(window, before, window.stats())
         return watch.health(windows)
 
     return say
@@ -108,7 +105,7 @@ def test_forgotten_window_is_no_longer_full(watch: HealthWatch, windows: WindowR
     for _ in range(6):
         before = window.stats()
         window.record((Message.user("word " * 1000),))
-        watch.on_turn(EndedTurn(window, before, window.stats()), COUNTER)
+        watch.on_turn(window, before, window.stats())
     assert watch.health(windows).full is not None
 
     del window

@@ -11,8 +11,8 @@ from homeassistant.config_entries import ConfigEntry, ConfigSubentry
 from homeassistant.const import CONF_LLM_HASS_API, CONF_MODEL, CONF_PROMPT
 from homeassistant.helpers import llm
 
-from .bridge.account import writes_summaries
-from .const import (
+from ..bridge.account import writes_summaries
+from ..const import (
     CONF_COMPACTION,
     CONF_CONTEXT_PLACEMENT,
     CONF_CONTEXT_TOKENS,
@@ -56,12 +56,12 @@ from .const import (
     Counting,
     Persistence,
 )
-from .providers.profile import Effort
-from .turn.context import ContextPlacement
-from .turn.deadlines import Limits
-from .turn.routing import Routing
-from .turn.scope import Scope
-from .window import WindowPolicy
+from ..providers.profile import Effort
+from ..turn.context import ContextPlacement
+from ..turn.deadlines import Limits
+from ..turn.routing import Routing
+from ..turn.scope import Scope
+from ..window import WindowPolicy
 
 _SECONDS_PER_HOUR = 3600
 

@@ -8,11 +8,11 @@ from homeassistant.components.homeassistant.exposed_entities import async_should
 from homeassistant.core import HomeAssistant, callback
 from homeassistant.helpers import issue_registry as ir
 
-from .const import DOMAIN
-from .turn.budget import Shortfall
-from .turn.cache_health import CacheUse, Part
-from .turn.window_health import FULL, Health
-from .window import WindowRegistry, WindowStats
+from ..const import DOMAIN
+from ..turn.budget import Shortfall
+from ..window import WindowRegistry, WindowStats
+from .cache_health import CacheUse, Part
+from .window_health import FULL, Health
 
 
 class Report(StrEnum):

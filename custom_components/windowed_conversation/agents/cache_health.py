@@ -8,14 +8,13 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-import time
 from typing import Self
 from weakref import WeakKeyDictionary
 
-from ..providers.events import Request, Usage
+from ..providers.events import Usage
+from ..turn.ports import Billed, PromptFingerprints
 from ..window import Message, Role, Window
 from ..window.tokens import KindCounter, TextKind
-from .ports import OnUsage
 
 # For so many seconds a provider keeps what it was sent: Anthropic's five minutes after the last use are the shortest
 # time that a provider names. https://docs.claude.com/en/docs/build-with-claude/prompt-caching
@@ -47,45 +46,6 @@ class Part(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class PromptFingerprints:
-    """The parts of a system prompt as hashes: what the agent was told, and what the tools tell of the home.
-
-    `volatile`: whether there is something in it that is to change from turn to turn.
-    """
-
-    instructions: int
-    entities: int
-    volatile: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Reported:
-    """A request, what its provider reported of it, and when, in seconds on the monotonic clock."""
-
-    request: Request
-    usage: Usage
-    at: float
-
-
-class UsageRecorder:
-    """Keeps what is reported of a turn's requests for its end."""
-
-    __slots__ = ("reported",)
-
-    def __init__(self) -> None:
-        self.reported: list[Reported] = []
-
-    def also(self, on_usage: OnUsage) -> OnUsage:
-        """Return an `OnUsage` that passes on what is reported, and keeps it."""
-
-        def reported(request: Request, usage: Usage) -> None:
-            on_usage(request, usage)
-            self.reported.append(Reported(request, usage, time.monotonic()))
-
-        return reported
-
-
-@dataclass(frozen=True, slots=True)
 class SentRequest:
     """A request as fingerprints.
 
@@ -102,14 +62,14 @@ class SentRequest:
     settled: int
 
     @classmethod
-    def of(cls, reported: Reported, prompt: PromptFingerprints, counter: KindCounter) -> Self:
+    def of(cls, billed: Billed, prompt: PromptFingerprints, counter: KindCounter) -> Self:
         """Take the fingerprints of a request."""
-        request = reported.request
+        request = billed.request
         system = [message for message in request.messages if message.role is Role.SYSTEM]
         messages = request.messages[len(system) :]
         texts = [tool.text for tool in request.tools]
         return cls(
-            at=reported.at,
+            at=billed.at,
             model=request.model,
             parts={
                 Part.INSTRUCTIONS: prompt.instructions,
@@ -180,7 +140,7 @@ class CacheWatch:
         self._least_cached: dict[str, int] = {}
 
     def on_turn(
-        self, window: Window, reported: Sequence[Reported], prompt: PromptFingerprints, counter: KindCounter
+        self, window: Window, billed: Sequence[Billed], prompt: PromptFingerprints, counter: KindCounter
     ) -> None:
         """Take in the requests of a turn that ended.
 
@@ -193,7 +153,7 @@ class CacheWatch:
             return
         uses = [
             self._use(window, SentRequest.of(each, prompt, counter), each.usage)
-            for each in reported
+            for each in billed
             if each.request.may_call
         ]
         first = uses[0] if uses else None

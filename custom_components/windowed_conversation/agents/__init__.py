@@ -1,0 +1,1 @@
+"""An agent at run time: its configuration, what outlives a reload, what follows an answer, and what is shown of it."""

@@ -1,0 +1,97 @@
+"""What follows an answer: one ordered tuple of steps, each of which takes the turn that ended.
+
+A step that fails is logged and stops no other. They run in the order of the turns of a window, before anybody else
+looks at that window.
+"""
+
+import logging
+
+from homeassistant.helpers import llm
+
+from ..bridge.errors import log_fault
+from ..bridge.turn_report import async_fire_turn
+from ..const import DOMAIN
+from .agent import Agent
+from .costs import async_price_turn
+from .ended_turn import EndedTurn
+from .issues import async_report_model, async_report_window
+from .lookup import async_renew_keys
+from .summaries import Summarizer, is_due
+
+_LOGGER = logging.getLogger(__name__)
+
+
+def after_turn(agent: Agent, turn: EndedTurn) -> None:
+    """Run every step; raises nothing."""
+    for step in STEPS:
+        try:
+            step(agent, turn)
+        except Exception as err:  # noqa: BLE001 - the turn was answered, and the other steps do not depend on this one
+            log_fault(_LOGGER, f"Step {step.__name__} after a turn failed", err)
+
+
+def count(agent: Agent, turn: EndedTurn) -> None:
+    """Add what the turn was billed, and what it evicted, to the agent's statistics."""
+    if turn.outcome.interrupted:
+        agent.statistics.on_cancelled(turn.outcome.usage)
+        return
+    agent.statistics.last_answer = turn.answer
+    agent.statistics.on_turn(turn.outcome, turn.evicted_messages)
+
+
+def judge_health(agent: Agent, turn: EndedTurn) -> None:
+    """Take in what the turn shows of its window and of the provider's prompt cache."""
+    if not turn.outcome.interrupted:
+        own = [billed for billed in turn.outcome.billed if billed.model.agent == agent.id]
+        agent.watch.on_turn(turn.window, turn.before, turn.after)
+        agent.watch.on_requests(turn.window, own, turn.prompt, agent.counter)
+
+
+def fire_events(agent: Agent, turn: EndedTurn) -> None:
+    """Fire the event of the turn, and of the trim if there was one."""
+    if not turn.outcome.interrupted:
+        who = {"entity_id": turn.entity_id, "conversation_id": turn.window.conversation_id}
+        async_fire_turn(agent.hass, who, turn.outcome, turn.answer, (turn.before, turn.after))
+
+
+def raise_issues(agent: Agent, turn: EndedTurn) -> None:
+    """Raise or clear the issues on the sizes of window and model; start reauth if a key was refused."""
+    outcome, name = turn.outcome, agent.config.name
+    if outcome.interrupted:
+        return
+    if outcome.requests:
+        async_report_model(agent.hass, agent.id, name, outcome.shortfall)
+    if outcome.shortfall is None:
+        async_report_window(agent.hass, agent.id, name, turn.after)
+    async_renew_keys(agent.hass, agent.id, outcome)
+
+
+def log_error(agent: Agent, turn: EndedTurn) -> None:
+    """Log why there was no answer, without what was said."""
+    error = turn.outcome.error
+    if error is not None:
+        _LOGGER.info("No answer from %s: %s (%s)", turn.entity_id, type(error).__name__, error)
+
+
+def price(agent: Agent, turn: EndedTurn) -> None:
+    """Look up what the turn has cost; the cost sensors follow when that is known."""
+    if turn.outcome.requests or not turn.outcome.interrupted:
+        async_price_turn(agent, turn.outcome)
+
+
+def summarize(agent: Agent, turn: EndedTurn) -> None:
+    """Begin a summary in the background if the turn has evicted something that is worth one."""
+    if is_due(agent, turn.window, turn.outcome):
+        context: llm.LLMContext = turn.asked.as_llm_context(DOMAIN)
+        summarizer = Summarizer(agent.hass, agent, turn.window, context, turn.entity_id)
+        agent.entry.async_create_background_task(
+            agent.hass, summarizer.async_summarize_dropped(), f"summary for {turn.entity_id}", eager_start=False
+        )
+
+
+def tell(agent: Agent, turn: EndedTurn) -> None:
+    """Have the store, the sensors and the issues on health follow, once for turns that end together."""
+    agent.tell_soon()
+
+
+STEPS = (count, judge_health, fire_events, raise_issues, log_error, price, summarize, tell)

@@ -1,0 +1,81 @@
+"""What outlives a reload: an object for each agent, made in one place and forgotten in one place."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from homeassistant.core import HomeAssistant
+from homeassistant.util.hass_dict import HassKey
+
+from ..bridge.calibration import ModelCalibrations, async_load_calibrations
+from ..bridge.exact_counting import async_exact_counter
+from ..bridge.storage import WindowStore, async_open_store, async_remove_files
+from ..const import DOMAIN
+from ..turn.scope import WindowKey
+from ..window import Window, WindowRegistry
+from ..window.calibration import CalibratedCounter
+from .config import AgentConfig
+from .statistics import AgentStatistics
+from .window_health import HealthWatch
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """An agent's conversations and their file, what its turns have shown and added up to, and what it counts with."""
+
+    windows: WindowRegistry[str]
+    counter: CalibratedCounter
+    store: WindowStore
+    statistics: AgentStatistics = field(default_factory=AgentStatistics)
+    watch: HealthWatch = field(default_factory=HealthWatch)
+
+
+@dataclass(frozen=True, slots=True)
+class KeptAccount:
+    """What was learned of an account's models, and what its agents keep, by the ids of their subentries."""
+
+    calibrations: ModelCalibrations
+    agents: dict[str, Kept] = field(default_factory=dict)
+
+
+_KEPT: HassKey[dict[str, KeptAccount]] = HassKey(f"{DOMAIN}_kept")
+
+
+async def async_kept(hass: HomeAssistant, entry_id: str, configs: Mapping[str, AgentConfig]) -> KeptAccount:
+    """Return what is kept of an account and of these agents, read from disk the first time since the start."""
+    accounts = hass.data.setdefault(_KEPT, {})
+    if entry_id not in accounts:
+        accounts[entry_id] = KeptAccount(await async_load_calibrations(hass, entry_id))
+    account = accounts[entry_id]
+    for agent_id, config in configs.items():
+        exact = await async_exact_counter(hass, config.counting)
+        # also where the agent is known: it may count by another model now
+        counter = account.calibrations.counter(agent_id, config.model, exact)
+        if agent_id not in account.agents:
+            account.agents[agent_id] = await _async_open(hass, agent_id, config, counter)
+        account.agents[agent_id].store.configure(config.persistence)
+    return account
+
+
+async def _async_open(hass: HomeAssistant, agent_id: str, config: AgentConfig, counter: CalibratedCounter) -> Kept:
+    windows = WindowRegistry[str](
+        lambda key: Window(WindowKey.parse(key).conversation, config.policy, counter),
+        max_windows=config.max_windows,
+        idle_seconds=config.expiry_seconds,
+    )
+    return Kept(windows, counter, await async_open_store(hass, agent_id, windows, config.persistence))
+
+
+async def async_forget(hass: HomeAssistant) -> set[str]:
+    """Forget the accounts and agents that were removed, in memory and on disk; returns the ids of those agents."""
+    accounts = hass.data.setdefault(_KEPT, {})
+    entries = {entry.entry_id: entry for entry in hass.config_entries.async_entries(DOMAIN)}
+    there = {agent_id for entry in entries.values() for agent_id in entry.subentries}
+    gone = set[str]()
+    for account in accounts.values():
+        for agent_id in account.agents.keys() - there:
+            gone.add(agent_id)
+            await account.agents.pop(agent_id).store.async_remove()
+    for entry_id in accounts.keys() - entries.keys():
+        await accounts.pop(entry_id).calibrations.async_remove()
+    await async_remove_files(hass, there)
+    return gone

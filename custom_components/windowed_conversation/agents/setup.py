@@ -1,0 +1,118 @@
+"""Building the agents of an account from its configuration, its provider and what is kept of them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from homeassistant.core import HomeAssistant, callback
+from homeassistant.exceptions import ConfigEntryError
+
+from ..bridge.account import vendor_of
+from ..bridge.calibration import ModelCalibrations
+from ..bridge.exact_counting import async_exact_counter
+from ..bridge.models import async_profile, listed_model
+from ..const import DOMAIN, SUBENTRY_CONVERSATION, Compaction
+from ..providers.events import ListedModel, Provider
+from ..providers.profile import Profile
+from ..turn.budget import Budget
+from ..turn.deadlines import Pause
+from ..turn.ports import Billed, Model
+from ..window.byte_pairs import BytePairCounter
+from .agent import Account, Agent
+from .config import AgentConfig
+from .issues import async_report_damage, async_report_health, async_review_windows
+from .kept import KeptAccount, async_kept
+
+
+async def async_set_up_agents(
+    hass: HomeAssistant, entry: Account, provider: Provider | None, listed: Sequence[ListedModel]
+) -> dict[str, Agent]:
+    """Return the account's agents by the ids of their subentries.
+
+    `provider` is None for an account without a model, `listed` the models that it offers. Raises `ConfigEntryError` for
+    an impossible configuration.
+    """
+    configs = _configs(entry)
+    kept, pause = await async_kept(hass, entry.entry_id, configs), Pause()
+    agents = {}
+    for agent_id, config in configs.items():
+        model = None
+        if provider is not None:
+            profile = await async_profile(
+                hass, vendor_of(entry.data), config.family, listed_model(listed, config.model)
+            )
+            model = _model(agent_id, config, _Server(provider, profile, pause), kept.calibrations)
+        exact = await async_exact_counter(hass, config.counting)
+        learn = partial(_learn, kept, exact)
+        agent = Agent(
+            hass,
+            entry,
+            agent_id,
+            config,
+            kept.agents[agent_id],
+            model=model,
+            vendor=vendor_of(entry.data),
+            learn=learn,
+        )
+        agents[agent_id] = agent
+        await _async_follow(agent)
+    return agents
+
+
+async def _async_follow(agent: Agent) -> None:
+    """Have the agent's issues follow its figures, for as long as its account is set up."""
+    hass, agent_id, name, store = agent.hass, agent.id, agent.config.name, agent.kept.store
+    agent.entry.async_on_unload(agent.listen(partial(_report_health, agent)))
+    async_report_damage(hass, agent_id, name, await store.async_damaged_file())
+    async_review_windows(hass, agent_id, name, agent.windows)
+
+
+def _configs(entry: Account) -> dict[str, AgentConfig]:
+    configs = {}
+    for subentry in entry.get_subentries_of_type(SUBENTRY_CONVERSATION):
+        try:
+            configs[subentry.subentry_id] = AgentConfig.from_entry(entry, subentry)
+        except ValueError as err:
+            raise ConfigEntryError(
+                translation_domain=DOMAIN,
+                translation_key="impossible_configuration",
+                translation_placeholders={"agent": subentry.title},
+            ) from err
+    return configs
+
+
+@dataclass(frozen=True, slots=True)
+class _Server:
+    """Where a model is asked, what is known of it, and the pause that the server has asked all of its users for."""
+
+    provider: Provider
+    profile: Profile
+    pause: Pause
+
+
+def _model(agent_id: str, config: AgentConfig, server: _Server, calibrations: ModelCalibrations) -> Model:
+    """Return an agent's model: it reads what the user says, or its provider, or less if it refused that."""
+    known = (config.context_tokens or server.profile.context_tokens, calibrations.context_tokens(config.model))
+    return Model(
+        agent=agent_id,
+        provider=server.provider,
+        name=config.model,
+        budget=Budget(config.policy, min(filter(None, known), default=None), config.reply_tokens),
+        profile=server.profile,
+        effort=config.effort,
+        temperature=config.temperature,
+        compaction=config.compaction is Compaction.PROVIDER,
+        pause=server.pause,
+        on_overflow=calibrations.learn_context_tokens,
+    )
+
+
+@callback
+def _learn(kept: KeptAccount, exact: BytePairCounter | None, billed: Billed) -> None:
+    kept.calibrations.learn(billed.request, billed.usage, exact)
+
+
+@callback
+def _report_health(agent: Agent) -> None:
+    config = agent.config
+    async_report_health(agent.hass, agent.id, config.name, agent.health(), config.max_windows)
