@@ -1,6 +1,6 @@
 """How much of a conversation is kept, and how much goes at once. Applying it is the window's business."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 type ToolResults = Literal["stub", "keep"]
@@ -86,6 +86,12 @@ class WindowPolicy:
     def stubs_at_close(self) -> bool:
         """Whether tool results are replaced as soon as their exchange is closed."""
         return self.tool_results == "stub" and self.max_tool_turns is None
+
+    def limited(self, tokens: int | None) -> WindowPolicy:
+        """Return the policy with a budget of at most so many tokens, and of at least 1; None is no limit."""
+        if tokens is None or tokens >= self.history_tokens:
+            return self
+        return replace(self, history_tokens=max(tokens, 1))
 
     def _check_whole(self, field: str, least: int) -> None:
         value = getattr(self, field)

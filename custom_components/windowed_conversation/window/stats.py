@@ -3,6 +3,10 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from .contents import Contents
+from .policy import WindowPolicy
+from .tags import IMPORTANT, NO_TAGS
+
 
 class Evicted(NamedTuple):
     """What a window has let go since it began; `trims` counts the blocks that it went in."""
@@ -40,3 +44,24 @@ class WindowStats(NamedTuple):
     evicted_tokens: int
     trims: int
     protected_tokens: int
+
+
+def figures(contents: Contents, policy: WindowPolicy, evicted: Evicted) -> WindowStats:
+    """Return the figures of a window that holds these contents under the user's policy."""
+    history, opened, system = contents.history, contents.opened, contents.system
+    budget, tokens, tags = policy.history_tokens, contents.tokens, opened.tags if opened else NO_TAGS
+    return WindowStats(
+        message_count=len(contents.sent) - contents.first,
+        exchange_count=len(history) + (opened is not None),
+        current_tokens=tokens,
+        max_tokens=budget,
+        utilization=100 * tokens / budget,
+        prefix_tokens=(system and system.tokens) or 0,
+        over_budget=tokens > budget,
+        tag_distribution=history.tags.snapshot(tags),
+        evicted_exchanges=evicted.exchanges,
+        evicted_messages=evicted.messages,
+        evicted_tokens=evicted.tokens,
+        trims=evicted.trims,
+        protected_tokens=history.protected_tokens + (opened.tokens if opened and IMPORTANT in tags else 0),
+    )
