@@ -284,7 +284,7 @@ class WindowMachine(RuleBasedStateMachine):
             len(self.plain.exchanges),
             tokens,
             budget,
-            100 * tokens / budget,
+            min(100, 100 * tokens / budget),
             cost((Message.system(self.plain.system),)) if self.plain.system else 0,
             tokens > budget,
             self.plain.tag_distribution(),

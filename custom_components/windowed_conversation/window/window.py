@@ -95,7 +95,7 @@ class Window:
 
     def stats(self) -> WindowStats:
         """Return the figures of this moment."""
-        return figures(self._contents, self._policy, self._evicted)
+        return figures(self._contents, self._policy, self._in_force, self._evicted)
 
     def exchanges(self) -> tuple[Exchange, ...]:
         """Return the closed exchanges, oldest first."""
