@@ -3,6 +3,7 @@
 What makes one valid is decided here; which of them are still sent is the window's business.
 """
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -58,6 +59,27 @@ class OpenExchange:
         self.tags = question.tags
         self.tokens = question.tokens or 0
         self._call_ids = self._unanswered = _NO_IDS
+
+    @property
+    def has_calls(self) -> bool:
+        """Whether the assistant has called a tool."""
+        return bool(self._call_ids)
+
+    @property
+    def unanswered(self) -> tuple[ToolCall, ...]:
+        """The calls that have no result yet, in the order in which they were made."""
+        if not self._unanswered:
+            return ()
+        calls = next(message.tool_calls for message in reversed(self.messages) if message.tool_calls)
+        return tuple(call for call in calls if call.id in self._unanswered)
+
+    def acceptable(self, calls: Iterable[ToolCall]) -> tuple[ToolCall, ...]:
+        """Return the calls among these that the assistant may make: those with an id that is new."""
+        acceptable: dict[str, ToolCall] = {}
+        for call in calls:
+            if call.id and call.id not in self._call_ids:
+                acceptable.setdefault(call.id, call)
+        return tuple(acceptable.values())
 
     @property
     def has_results(self) -> bool:

@@ -11,14 +11,17 @@ from .contents import Contents
 from .entry import entered, question
 from .errors import ExchangeStillOpen, InvalidMessage, NoOpenExchange, UnknownExchange
 from .exchange import Exchange, OpenExchange
-from .messages import Message, Native, Role
+from .incomplete import ending
+from .messages import Message, Native, Role, ToolCall
 from .policy import WindowPolicy
 from .restore import Snapshot
 from .stats import Evicted, WindowStats, figures
 from .summary import Passage, dropped, joined, summary_exchange, with_summary
-from .tags import NO_TAGS, checked_tags, joined_tags, tag_filter
+from .tags import INCOMPLETE, NO_TAGS, checked_tags, joined_tags, tag_filter
 from .tokens import TokenCounter, message_tokens
 from .tool_results import capped, stubbed
+
+_INCOMPLETE = frozenset({INCOMPLETE})
 
 
 def _none_is_open() -> Never:
@@ -74,6 +77,12 @@ class Window:
     def is_open(self) -> bool:
         """Whether an exchange is open."""
         return self._contents.opened is not None
+
+    @property
+    def has_tool_calls(self) -> bool:
+        """Whether the open exchange holds a tool call: an abort would forget what it did."""
+        opened = self._contents.opened
+        return opened is not None and opened.has_calls
 
     @property
     def dropped(self) -> Passage | None:
@@ -169,6 +178,18 @@ class Window:
             self._put_limit(None)
         self._kept = None
         self._set_aside.clear()
+
+    def close_incomplete(self, said: str = "", calls: Iterable[ToolCall] = ()) -> None:
+        """Close the open exchange as far as it came, tagged `incomplete`: its turn ended after a tool had run.
+
+        `said` and `calls` are of an answer that was under way and never added. Each call without a result gets one that
+        says that it was interrupted; calls that could not be added are excluded. Raises `NoOpenExchange`.
+        """
+        exchange = self._contents.opened or _none_is_open()
+        for message in tuple(ending(exchange, said, calls)):
+            self.add(message)
+        exchange.tags = joined_tags(exchange.tags, _INCOMPLETE)
+        self.close()
 
     def abort(self) -> None:
         """Make the window what it was before `open`; raises `NoOpenExchange`.
