@@ -15,6 +15,7 @@ from .incomplete import ending
 from .messages import Message, Native, Role, ToolCall
 from .policy import WindowPolicy
 from .restore import Snapshot
+from .rounds import cut_newest_round, stub_older_rounds
 from .stats import Evicted, WindowStats, figures
 from .summary import Passage, dropped, joined, summary_exchange, with_summary
 from .tags import INCOMPLETE, NO_TAGS, checked_tags, joined_tags, tag_filter
@@ -128,12 +129,16 @@ class Window:
         """Limit all exchanges to so many tokens for this turn, and trim to that at once; None is no limit.
 
         The smaller of this and the policy's budget is in force until the exchange is closed or aborted; what an abort
-        puts back includes what was evicted for it. Raises `NoOpenExchange`.
+        puts back includes what was evicted for it. It is for before each request: what is still too large then has the
+        results of its newest tool round cut to what is left, none of them below 100 tokens. Raises `NoOpenExchange`.
         """
-        if not self.is_open:
-            _none_is_open()
+        opened = self._contents.opened or _none_is_open()
         self._put_limit(tokens)
         self._enforce()
+        left = self._in_force.history_tokens - self._contents.history.tokens
+        if opened.tokens > left and cut_newest_round(opened, left, self._counter):
+            self._contents.rewrite(opened.messages)
+            self._evicted = self._evicted.and_a_trim(0, 0, 0)
 
     def open(self, text: str, tags: Iterable[str] = ()) -> None:
         """Begin the newest exchange with what the user said; raises `ExchangeStillOpen` and `InvalidTag`."""
@@ -169,7 +174,7 @@ class Window:
         opened = contents.opened or _none_is_open()
         exchange = opened.closed(self._last_number + 1)
         if exchange.whole_results and self._policy.stubs_at_close:
-            exchange = stubbed(exchange, self._counter)
+            exchange = stubbed(exchange, self._counter, opened.uncut)
             contents.rewrite(exchange.messages)
         contents.history.append(exchange)
         contents.opened = None
@@ -292,11 +297,15 @@ class Window:
             self._trim()
 
     def _trim(self) -> None:
-        """Stub old tool results, then let exchanges go, down to the low-water mark; the newest exchange stays."""
-        newest = 0 if self.is_open else self._last_number
-        whole = self._stub_old_results(newest)
-        gone = self._contents.history.to_evict(self._contents.tokens, self._in_force, newest)
-        if not gone and not whole:
+        """Stub older rounds of the open exchange; if that is not enough, stub and evict closed exchanges, too."""
+        shortened = self._stub_older_rounds()
+        whole: list[Exchange] = []
+        gone: list[Exchange] = []
+        if self._contents.tokens > self._in_force.history_tokens:
+            newest = 0 if self.is_open else self._last_number
+            whole = self._stub_old_results(newest)
+            gone = self._contents.history.to_evict(self._contents.tokens, self._in_force, newest)
+        if not (shortened or whole or gone):
             return
         if self._policy.summarize:
             passage = dropped(self._contents.system, (*self._contents.history, *whole), gone)
@@ -305,6 +314,18 @@ class Window:
         if self.is_open:
             for exchange in (*whole, *gone):
                 self._set_aside.setdefault(exchange.number, exchange)
+
+    def _stub_older_rounds(self) -> bool:
+        """Replace results that the open exchange has no room for; returns whether anything has changed."""
+        contents = self._contents
+        opened = contents.opened
+        if opened is None:
+            return False
+        low_water = self._in_force.rounds_low_water(contents.history.tokens)
+        shortened = stub_older_rounds(opened, low_water, self._counter)
+        if shortened:
+            contents.rewrite(opened.messages)
+        return shortened
 
     def _stub_old_results(self, newest: int) -> list[Exchange]:
         """Replace the tool results that the policy no longer keeps; returns the exchanges as they were."""
