@@ -54,10 +54,12 @@ def results(called: tuple[ToolCall, ...], text: str) -> tuple[Message, ...]:
 
 
 @st.composite
-def exchanges(draw: st.DrawFn, answers: st.SearchStrategy[str] = long_texts) -> Exchange:
+def exchanges(
+    draw: st.DrawFn, answers: st.SearchStrategy[str] = long_texts, fewest_rounds: int = 0, most_rounds: int = 2
+) -> Exchange:
     """An exchange: a question, rounds of calls and their results in any order, and an answer."""
     messages = [Message.user(draw(texts))]
-    for amount in draw(st.lists(st.integers(1, 3), max_size=2)):
+    for amount in draw(st.lists(st.integers(1, 3), min_size=fewest_rounds, max_size=most_rounds)):
         called = calls(amount)
         messages.append(Message.assistant(draw(texts), tool_calls=called))
         messages.extend(draw(st.permutations(results(called, draw(answers)))))
@@ -66,6 +68,8 @@ def exchanges(draw: st.DrawFn, answers: st.SearchStrategy[str] = long_texts) -> 
 
 
 histories = st.lists(exchanges(), min_size=1, max_size=12)
+short_histories = st.lists(exchanges(most_rounds=1), min_size=1, max_size=12)
+tool_loops = exchanges(fewest_rounds=2, most_rounds=8)
 tagged_histories = st.lists(st.tuples(exchanges(), tags), min_size=1, max_size=12)
 
 

@@ -1,11 +1,16 @@
 """The rules of the window as plainly as they read: everything is counted again each time, nothing is cached."""
 
+from collections.abc import Mapping
 from copy import copy
 from dataclasses import replace
+from itertools import pairwise
+from types import MappingProxyType
 
 from custom_components.windowed_conversation.window import Message, WindowPolicy
 
 from .histories import cost
+
+_NOTHING_CUT: Mapping[str | None, Message] = MappingProxyType({})
 
 
 def after_trim(
@@ -22,15 +27,23 @@ def after_trim(
     return kept
 
 
-def with_stubs(exchange: list[Message]) -> list[Message]:
+def with_stubs(exchange: list[Message], uncut: Mapping[str | None, Message] = _NOTHING_CUT) -> list[Message]:
     """Return an exchange with a stub for each tool result that is longer than one."""
-    return [_stub(message) if message.role == "tool" else message for message in exchange]
+    return [
+        _stub(message, uncut.get(message.tool_call_id, message)) if message.role == "tool" else message
+        for message in exchange
+    ]
 
 
-def _stub(result: Message) -> Message:
-    """Return the stub of a result whose call turned on the kitchen and whose text is all x."""
-    words = result.content if len(result.content) <= 100 else "x" * 100 + "…"
-    size = f"{cost((result,))} tokens, beginning with {words}"
+def round_places(exchange: list[Message]) -> list[int]:
+    """Return where the tool rounds of an exchange begin."""
+    return [place for place, message in enumerate(exchange) if message.tool_calls]
+
+
+def _stub(result: Message, whole: Message) -> Message:
+    """Return the stub of a result whose call turned on the kitchen and whose text is all x, but for a cut."""
+    words = whole.content if len(whole.content) <= 100 else "x" * 100 + "…"
+    size = f"{cost((whole,))} tokens, beginning with {words}"
     stub = replace(result, content=f'[Shortened result of turn_on {{"area":"kitchen"}}: {size}]')
     is_one = result.content.startswith("[Shortened")
     return result if is_one or len(stub.content) >= len(result.content) else stub
@@ -43,6 +56,10 @@ def _has_results(exchange: list[Message]) -> bool:
 def goes_with(tags: set[str]) -> str:
     """Return which exchanges one with these tags goes with."""
     return next((tag for tag in ("important", "ephemeral") if tag in tags), "ordinary")
+
+
+def _filled(results: list[Message], most: int) -> int:
+    return sum(min(most, cost((result,))) for result in results)
 
 
 def _cost(exchanges: list[list[Message]]) -> int:
@@ -63,6 +80,8 @@ class PlainWindow:
         self.closed = 0
         self.summary = 0
         self.before: PlainWindow | None = None
+        self.limit: int | None = None
+        self.uncut: dict[str | None, Message] = {}
 
     def open(self, message: Message, tags: frozenset[str]) -> None:
         self.before = copy(self)
@@ -87,14 +106,46 @@ class PlainWindow:
     def tag(self, tags: frozenset[str]) -> None:
         self.tags[-1] |= tags
 
+    @property
+    def in_force(self) -> WindowPolicy:
+        budget = self.policy.history_tokens
+        return replace(self.policy, history_tokens=max(1, budget if self.limit is None else min(self.limit, budget)))
+
+    def over(self) -> int:
+        return _cost(self.exchanges) - self.in_force.history_tokens
+
+    def set_limit(self, limit: int | None) -> tuple[int, list[Message]]:
+        """Return what the results of the newest round may cost at most, and those that have to be cut to that."""
+        self.limit = limit
+        self.trim()
+        newest = self.exchanges[-1][max([0, *round_places(self.exchanges[-1])]) :]
+        results = [message for message in newest if message.role == "tool"]
+        room = sum(cost((result,)) for result in results) - self.over()
+        most = max([100, *(most for most in range(room + 1) if _filled(results, most) <= room)])
+        return most, [result for result in results if cost((result,)) > most] if self.over() > 0 else []
+
+    def cut(self, cuts: list[Message]) -> None:
+        for cut in cuts:
+            place = [message.tool_call_id for message in self.exchanges[-1]].index(cut.tool_call_id)
+            self.uncut.setdefault(cut.tool_call_id, self.exchanges[-1][place])
+            self.exchanges[-1][place] = cut
+        self.keep([*range(len(self.exchanges))], trims=bool(cuts))
+
+    def close_incomplete(self, interrupted: list[Message]) -> None:
+        for message in interrupted:
+            self.add(message)
+        self.tag(frozenset({"incomplete"}))
+        self.close()
+
     def close(self) -> None:
         self.before = None
         self.closed += 1
         if self.policy.tool_results == "stub" and self.policy.max_tool_turns is None:
             self.stub(len(self.exchanges) - 1)
+        self.limit, self.uncut = None, {}
 
     def stub(self, place: int) -> None:
-        self.exchanges[place] = with_stubs(self.exchanges[place])
+        self.exchanges[place] = with_stubs(self.exchanges[place], self.uncut)
         self.whole[place] = False
 
     def abort(self) -> None:
@@ -123,9 +174,10 @@ class PlainWindow:
         self.trim()
 
     def trim(self) -> None:
-        stubbed = self.stub_old_results() if _cost(self.exchanges) > self.policy.history_tokens else False
-        kept = after_trim(self.exchanges, self.tags, self.policy, due=stubbed)
-        self.keep(kept, trims=stubbed or len(kept) < len(self.exchanges))
+        shortened = self.stub_older_rounds() if self.over() > 0 else False
+        stubbed = self.stub_old_results() if self.over() > 0 else False
+        kept = after_trim(self.exchanges, self.tags, self.in_force, due=stubbed)
+        self.keep(kept, trims=shortened or stubbed or len(kept) < len(self.exchanges))
 
     def keep(self, kept: list[int], *, trims: bool = True) -> None:
         gone = [exchange for place, exchange in enumerate(self.exchanges) if place not in kept]
@@ -136,6 +188,16 @@ class PlainWindow:
         self.numbers = [self.numbers[place] for place in kept]
         self.whole = [self.whole[place] for place in kept]
         self.summary = self.summary if self.summary in self.numbers else 0
+
+    def stub_older_rounds(self) -> bool:
+        *closed, newest = self.exchanges
+        room = self.in_force.history_tokens - _cost(closed)
+        low_water = (1 - max(0.5, self.in_force.share)) * room
+        before = list(newest)
+        for begin, end in pairwise(round_places(newest) if self.before else []):
+            if cost(tuple(newest)) > low_water:
+                newest[begin:end] = with_stubs(newest[begin:end], self.uncut)
+        return newest != before
 
     def stub_old_results(self) -> bool:
         if self.policy.tool_results == "keep":

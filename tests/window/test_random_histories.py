@@ -8,6 +8,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 import pytest
 
 from custom_components.windowed_conversation.window import (
+    INTERRUPTED_ANSWER,
+    INTERRUPTED_CALL,
     DuplicateToolCall,
     ExchangeStillOpen,
     InvalidMessage,
@@ -33,6 +35,7 @@ from .histories import (
     less_volatile_tail,
     long_texts,
     new_window,
+    results,
     said,
     tags,
     texts,
@@ -76,6 +79,7 @@ class WindowMachine(RuleBasedStateMachine):
         self.plain = PlainWindow(policy)
         self.unanswered: list[ToolCall] = []
         self.answered: list[ToolCall] = []
+        self.lengths: dict[str | None, int] = {}
         self.sent: list[tuple[object, ...]] = []
         self.trims = 0
 
@@ -102,6 +106,7 @@ class WindowMachine(RuleBasedStateMachine):
     def answer(self, text: str, data: st.DataObject) -> None:
         call = self.unanswered.pop(data.draw(st.integers(0, len(self.unanswered) - 1)))
         self.answered.append(call)
+        self.lengths[call.id] = len(text)
         result, limit = Message.tool(call.id, call.name, text), self.plain.policy.result_cap_tokens
         self.window.add(result)
         entered = replace(result, content=self.window.messages()[-1].content)
@@ -110,6 +115,36 @@ class WindowMachine(RuleBasedStateMachine):
         assert entered.content == (cut if cost((result,)) > limit else text)
         assert cost((entered,)) <= limit
         self.plain.add(entered)
+
+    @precondition(is_open)
+    @rule(limit=st.none() | st.integers(-50, 1500))
+    def limit(self, limit: int | None) -> None:
+        self.window.limit(limit)
+        most, to_cut = self.plain.set_limit(limit)
+        sent = {message.tool_call_id: message.content for message in self.window.messages()}
+        cuts = [replace(result, content=sent[result.tool_call_id]) for result in to_cut]
+        for cut in cuts:
+            kept = cut.content.count("x")
+            length = self.lengths[cut.tool_call_id]
+            assert cut.content == f"{'x' * kept}\n[Cut: these are the first {kept} of {length} characters.]"
+            assert most / 2 < cost((cut,)) <= most
+        self.plain.cut(cuts)
+
+    @precondition(is_open)
+    @rule(text=texts, amount=st.integers(0, 2), data=st.data())
+    def close_incomplete(self, text: str, amount: int, data: st.DataObject) -> None:
+        new = calls(amount)
+        under_way = data.draw(st.permutations([*new, *new[:1], *self.answered[:1], *self.unanswered[:1]]))
+        added = tuple(dict.fromkeys(call.id for call in under_way if call in new))
+        called = tuple(call for known in added for call in new if call.id == known)
+        self.window.close_incomplete(text, tuple(under_way))
+        interrupted = [*results(tuple(self.unanswered), INTERRUPTED_CALL)]
+        interrupted += [Message.assistant(tool_calls=called), *results(called, INTERRUPTED_CALL)] * bool(called)
+        interrupted.append(Message.assistant(f"{text}\n{INTERRUPTED_ANSWER}".lstrip()))
+        self.plain.close_incomplete(interrupted)
+        self.unanswered.clear()
+        self.answered.clear()
+        self.sent = []
 
     def _add(self, message: Message) -> None:
         self.window.add(message)
@@ -227,6 +262,10 @@ class WindowMachine(RuleBasedStateMachine):
         with pytest.raises(NoOpenExchange):
             self.window.close()
         with pytest.raises(NoOpenExchange):
+            self.window.close_incomplete()
+        with pytest.raises(NoOpenExchange):
+            self.window.limit(100)
+        with pytest.raises(NoOpenExchange):
             self.window.abort()
         with pytest.raises(UnknownExchange):
             self.window.tag_exchange(self.plain.closed + 1, add={"important"})
@@ -284,9 +323,9 @@ class WindowMachine(RuleBasedStateMachine):
             len(self.plain.exchanges),
             tokens,
             budget,
-            100 * tokens / budget,
+            min(100, 100 * tokens / budget),
             cost((Message.system(self.plain.system),)) if self.plain.system else 0,
-            tokens > budget,
+            tokens > self.plain.in_force.history_tokens,
             self.plain.tag_distribution(),
             *self.plain.evicted,
             protected_tokens=self.plain.protected_tokens(),

@@ -23,17 +23,20 @@ from .histories import (
     policies,
     results,
     said,
+    short_histories,
     steps,
     stubbing,
     stubbing_late,
     tagged_histories,
     tags,
     texts,
+    tool_loops,
     without_system,
 )
-from .plain_window import after_trim, goes_with, with_stubs
+from .plain_window import after_trim, goes_with, round_places, with_stubs
 
 by_rule = settings(deadline=None, max_examples=150)
+limits = st.none() | st.integers(-50, 1500)
 
 
 @by_rule
@@ -57,7 +60,7 @@ def test_rule_1_the_system_message_comes_first_when_there_is_one(
 
 
 @by_rule
-@given(histories, keeping)
+@given(short_histories, keeping)
 def test_rule_2_the_newest_exchange_is_sent_whole(history: list[Exchange], policy: WindowPolicy) -> None:
     window = new_window(policy)
     for exchange in history:
@@ -77,7 +80,7 @@ def test_rule_2_the_newest_exchange_is_sent_with_stubs_once_it_is_closed(
 
 
 @by_rule
-@given(histories, policies)
+@given(short_histories, policies)
 def test_rule_2_an_open_exchange_is_sent_whole_from_its_first_message_on(
     history: list[Exchange], policy: WindowPolicy
 ) -> None:
@@ -129,7 +132,7 @@ def test_rule_3_the_sums_are_those_of_the_messages_that_are_sent(
 
 
 @by_rule
-@given(histories, keeping)
+@given(short_histories, keeping)
 def test_rule_4_the_oldest_exchanges_go_first_and_whole(history: list[Exchange], policy: WindowPolicy) -> None:
     window = new_window(policy)
     play(window, history)
@@ -163,7 +166,7 @@ def test_rule_4_between_trims_a_request_begins_with_the_one_before_where_no_stub
 
 
 @by_rule
-@given(histories, policies)
+@given(short_histories, policies)
 def test_rule_4_nothing_goes_until_the_budget_is_exceeded(history: list[Exchange], policy: WindowPolicy) -> None:
     window = new_window(policy)
     for exchange in history:
@@ -175,7 +178,7 @@ def test_rule_4_nothing_goes_until_the_budget_is_exceeded(history: list[Exchange
 
 
 @by_rule
-@given(histories, keeping)
+@given(short_histories, keeping)
 def test_rule_4_the_budget_may_be_filled_to_the_last_token(history: list[Exchange], policy: WindowPolicy) -> None:
     everything = tuple(message for exchange in history for message in exchange)
     exact, short = (WindowPolicy(cost(everything) - less, policy.trim_share, "keep") for less in (0, 1))
@@ -199,7 +202,7 @@ def test_rule_4_a_trim_goes_down_to_the_low_water_mark_and_no_further(
 
 
 @by_rule
-@given(histories, keeping)
+@given(short_histories, keeping)
 def test_rule_4_what_was_evicted_is_counted(history: list[Exchange], policy: WindowPolicy) -> None:
     window = new_window(policy)
     play(window, history)
@@ -292,7 +295,7 @@ def test_rule_6_a_closed_exchange_has_stubs_for_its_results(history: list[Exchan
 
 
 @by_rule
-@given(histories, stubbing_late)
+@given(short_histories, stubbing_late)
 def test_rule_6_the_newest_tool_turns_keep_their_results_and_older_ones_lose_them_at_a_trim(
     history: list[Exchange], policy: WindowPolicy
 ) -> None:
@@ -326,7 +329,7 @@ def test_rule_6_a_result_costs_no_more_than_its_cap_and_says_when_it_was_cut(len
 
 
 @by_rule
-@given(histories, exchanges(), policies, tags, st.data())
+@given(histories, exchanges() | tool_loops, policies, tags, st.data())
 def test_rule_8_abort_leaves_the_window_as_it_was_before_open(
     history: list[Exchange], newest: Exchange, policy: WindowPolicy, tagged: frozenset[str], data: st.DataObject
 ) -> None:
@@ -336,6 +339,7 @@ def test_rule_8_abort_leaves_the_window_as_it_was_before_open(
     window.open(newest[0].content, tagged)
     for message in newest[1 : data.draw(st.integers(1, len(newest)))]:
         window.add(message)
+        window.limit(data.draw(limits))
     window.set_system("Another prompt.")
     window.abort()
     assert (window.messages(), window.stats()) == before
@@ -375,15 +379,18 @@ def test_rule_8_a_restored_window_goes_on_as_if_nothing_had_happened(
 
 
 @by_rule
-@given(histories, exchanges(), policies, policies)
+@given(histories, tool_loops, policies, policies, limits)
 def test_rule_8_abort_after_a_change_of_policy_is_the_change_alone(
-    history: list[Exchange], newest: Exchange, policy: WindowPolicy, changed: WindowPolicy
+    history: list[Exchange], newest: Exchange, policy: WindowPolicy, changed: WindowPolicy, limit: int | None
 ) -> None:
     window, other = new_window(policy), new_window(policy)
     play(window, history)
     play(other, history)
     other.set_policy(changed)
     window.open(newest[0].content)
+    for message in newest[1:-1]:
+        window.add(message)
+    window.limit(limit)
     window.set_policy(changed)
     window.add(newest[-1])
     window.abort()
@@ -409,3 +416,125 @@ def test_rule_7_each_message_and_each_stub_is_counted_once(
         for written, whole in zip(with_stubs(list(exchange)), exchange, strict=True)
     )
     assert counter.asked == sum(len(exchange) for exchange in history) + bool(system) + shortened
+
+
+@by_rule
+@given(histories, tool_loops, policies)
+def test_rule_9_of_a_tool_loop_only_results_of_older_rounds_are_replaced_the_oldest_first(
+    history: list[Exchange], newest: Exchange, policy: WindowPolicy
+) -> None:
+    window = new_window(policy)
+    play(window, history)
+    window.open(newest[0].content)
+    for written, message in enumerate(newest[1:], start=2):
+        window.add(message)
+        whole, sent = newest[:written], window.messages()[-written:]
+        stubs = with_stubs(list(whole))
+        (*_, newest_round) = [0, *round_places(list(whole))]
+        replaced = [place for place in range(written) if said(sent)[place] != said(whole)[place]]
+        may_be = [place for place in range(newest_round) if stubs[place] != whole[place]]
+        assert replaced == may_be[: len(replaced)]
+        assert [sent[place].content for place in replaced] == [stubs[place].content for place in replaced]
+
+
+@by_rule
+@given(histories, tool_loops, policies)
+def test_rule_9_no_result_is_replaced_while_there_is_room(
+    history: list[Exchange], newest: Exchange, policy: WindowPolicy
+) -> None:
+    window = new_window(policy)
+    play(window, history)
+    room = policy.history_tokens - window.stats().current_tokens
+    window.open(newest[0].content)
+    fitting = [cost(newest[:written]) <= room for written in range(2, len(newest) + 1)]
+    for message in newest[1 : 1 + sum(fitting)]:
+        window.add(message)
+    written = 1 + sum(fitting)
+    assert said(window.messages()[-written:]) == said(newest[:written])
+
+
+@by_rule
+@given(histories, tool_loops, policies)
+def test_rule_9_closed_exchanges_go_only_when_all_older_rounds_are_stubs(
+    history: list[Exchange], newest: Exchange, policy: WindowPolicy
+) -> None:
+    window = new_window(policy)
+    play(window, history)
+    window.open(newest[0].content)
+    for written, message in enumerate(newest[1:], start=2):
+        evicted = window.stats().evicted_exchanges
+        window.add(message)
+        (*_, newest_round) = [0, *round_places(list(newest[:written]))]
+        older = window.messages()[-written:][:newest_round]
+        stubs = with_stubs(list(newest[:newest_round]))
+        assert window.stats().evicted_exchanges == evicted or said(older) == said(tuple(stubs))
+
+
+@by_rule
+@given(tagged_histories, tool_loops, policies, st.data())
+def test_rule_9_before_a_request_the_window_fits_or_has_nothing_left_to_cut(
+    history: list[Tagged], newest: Exchange, policy: WindowPolicy, data: st.DataObject
+) -> None:
+    window = new_window(policy)
+    for exchange, tagged in history:
+        window.record(exchange, tagged)
+    window.open(newest[0].content)
+    for written, message in enumerate(newest[1:], start=2):
+        window.add(message)
+        limit = data.draw(limits)
+        window.limit(limit)
+        sent = window.messages()[-written:]
+        (*_, newest_round) = [0, *round_places(list(sent))]
+        results = [message for message in sent[newest_round:] if message.role == Role.TOOL]
+        in_force = max(1, policy.history_tokens if limit is None else min(limit, policy.history_tokens))
+        assert window.stats().over_budget == (cost(window.messages()) > in_force)
+        assert not window.stats().over_budget or (
+            window.stats().exchange_count == 1 and all(cost((result,)) <= 100 for result in results)
+        )
+
+
+@by_rule
+@given(tool_loops, policies, st.data())
+def test_rule_9_every_request_of_a_tool_loop_is_one_that_a_provider_accepts(
+    newest: Exchange, policy: WindowPolicy, data: st.DataObject
+) -> None:
+    window = new_window(policy)
+    window.open(newest[0].content)
+    unanswered = 0
+    for message in newest[1:]:
+        window.add(message)
+        window.limit(data.draw(limits))
+        unanswered += len(message.tool_calls) - (message.role == Role.TOOL)
+        assert bool(defects(window.messages())) == bool(unanswered)
+
+
+@by_rule
+@given(tool_loops, stubbing, st.data())
+def test_rule_9_a_cut_result_has_the_stub_of_the_whole_one_or_stays_if_that_is_no_shorter(
+    newest: Exchange, policy: WindowPolicy, data: st.DataObject
+) -> None:
+    window = new_window(policy)
+    window.open(newest[0].content)
+    for message in newest[1:]:
+        window.add(message)
+        window.limit(data.draw(limits))
+    before = window.messages()
+    window.close()
+    for whole, sent, closed in zip(with_stubs(list(newest)), before, window.messages(), strict=True):
+        assert closed.content == (whole.content if len(whole.content) < len(sent.content) else sent.content)
+
+
+@by_rule
+@given(tool_loops, policies, policies, st.data())
+def test_rule_10_a_limit_leaves_the_policy_and_ends_with_the_turn(
+    newest: Exchange, policy: WindowPolicy, changed: WindowPolicy, data: st.DataObject
+) -> None:
+    window = new_window(policy)
+    window.open(newest[0].content)
+    window.limit(data.draw(limits))
+    assert window.policy == policy
+    window.set_policy(changed)
+    window.limit(data.draw(limits))
+    assert window.policy == changed
+    window.close()
+    assert window.stats().over_budget == (cost(window.messages()) > changed.history_tokens)

@@ -209,7 +209,21 @@ def test_question_larger_than_the_budget_is_sent_alone(window: Window) -> None:
 def test_last_exchange_stays_when_it_is_closed_and_over_the_budget(window: Window) -> None:
     window.record((Message.user("x" * 2000), Message.assistant("y")))
     window.set_policy(WindowPolicy(10))
-    assert (window.stats().exchange_count, window.stats().utilization) == (1, 20090.0)
+    assert (window.stats().exchange_count, window.stats().current_tokens) == (1, 2009)
+
+
+def test_utilization_is_at_most_a_hundred_percent_and_the_flag_says_that_there_is_more(window: Window) -> None:
+    window.record((Message.user("x" * 2000), Message.assistant("y")))
+    assert (window.stats().utilization, window.stats().over_budget) == (100.0, True)
+
+
+def test_utilization_is_of_the_users_budget_and_the_flag_of_the_limit_of_the_turn_too(window: Window) -> None:
+    window.open("x" * 496)
+    window.limit(400)
+    during = window.stats()
+    window.close()
+    assert (during.utilization, during.over_budget) == (50.0, True)
+    assert (window.stats().utilization, window.stats().over_budget) == (50.0, False)
 
 
 def test_smaller_budget_trims_at_once(window: Window) -> None:

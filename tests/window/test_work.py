@@ -1,5 +1,6 @@
 """Rule 7: what a turn costs does not grow, in instructions of the window's own code and not in time."""
 
+from collections.abc import Callable
 from pathlib import Path
 import sys
 from types import CodeType
@@ -35,6 +36,11 @@ def take_turns(window: Window, turns: int) -> None:
 
 def instructions(window: Window, turns: int) -> int:
     """Return how many instructions of the window's code these turns execute."""
+    return executed_by(lambda: take_turns(window, turns))
+
+
+def executed_by(work: Callable[[], None]) -> int:
+    """Return how many instructions of the window's code this executes."""
     executed = 0
 
     def on_instruction(code: CodeType, _: int) -> object:
@@ -47,7 +53,7 @@ def instructions(window: Window, turns: int) -> int:
     sys.monitoring.register_callback(_TOOL, sys.monitoring.events.INSTRUCTION, on_instruction)
     sys.monitoring.set_events(_TOOL, sys.monitoring.events.INSTRUCTION)
     try:
-        take_turns(window, turns)
+        work()
     finally:
         sys.monitoring.set_events(_TOOL, 0)
         sys.monitoring.free_tool_id(_TOOL)

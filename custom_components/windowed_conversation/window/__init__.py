@@ -16,6 +16,7 @@ from .errors import (
     WindowError,
 )
 from .exchange import Exchange
+from .incomplete import INTERRUPTED_ANSWER, INTERRUPTED_CALL
 from .messages import Attachment, Message, Native, Role, ToolCall
 from .policy import WindowPolicy
 from .registry import WindowRegistry
@@ -24,6 +25,8 @@ from .tokens import EstimatedCounter, TokenCounter, message_tokens
 from .window import Window
 
 __all__ = [
+    "INTERRUPTED_ANSWER",
+    "INTERRUPTED_CALL",
     "Attachment",
     "DuplicateToolCall",
     "EstimatedCounter",

@@ -3,7 +3,9 @@
 What makes one valid is decided here; which of them are still sent is the window's business.
 """
 
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import NamedTuple
 
 from .errors import DuplicateToolCall, InvalidMessage, InvalidTag, UnansweredToolCalls, UnknownToolCall
@@ -11,6 +13,7 @@ from .messages import Message, Role, ToolCall
 from .tags import AUTOMATIC, joined_tags
 
 _NO_IDS = frozenset[str]()
+_NOTHING_CUT: Mapping[int, Message] = MappingProxyType({})
 
 
 class Exchange(NamedTuple):
@@ -49,7 +52,7 @@ class OpenExchange:
     `append` trusts that it has been asked.
     """
 
-    __slots__ = ("_call_ids", "_unanswered", "messages", "tags", "tokens")
+    __slots__ = ("_call_ids", "_unanswered", "messages", "newest_round", "stubbed", "tags", "tokens", "uncut")
 
     def __init__(self, question: Message) -> None:
         if question.role is not Role.USER or question.tool_calls:
@@ -57,7 +60,32 @@ class OpenExchange:
         self.messages = [question]
         self.tags = question.tags
         self.tokens = question.tokens or 0
+        # Where the newest tool round begins, and up to where results have been replaced by stubs.
+        self.newest_round = self.stubbed = 0
+        # Results that were cut after they were taken in, as they were, by their place.
+        self.uncut = _NOTHING_CUT
         self._call_ids = self._unanswered = _NO_IDS
+
+    @property
+    def has_calls(self) -> bool:
+        """Whether the assistant has called a tool."""
+        return bool(self._call_ids)
+
+    @property
+    def unanswered(self) -> tuple[ToolCall, ...]:
+        """The calls that have no result yet, in the order in which they were made."""
+        if not self._unanswered:
+            return ()
+        calls = self.messages[self.newest_round].tool_calls
+        return tuple(call for call in calls if call.id in self._unanswered)
+
+    def acceptable(self, calls: Iterable[ToolCall]) -> tuple[ToolCall, ...]:
+        """Return the calls among these that the assistant may make: those with an id that is new."""
+        acceptable: dict[str, ToolCall] = {}
+        for call in calls:
+            if call.id and call.id not in self._call_ids:
+                acceptable.setdefault(call.id, call)
+        return tuple(acceptable.values())
 
     @property
     def has_results(self) -> bool:
@@ -85,10 +113,17 @@ class OpenExchange:
         self.tags = joined_tags(self.tags, message.tags)
         self.tokens += message.tokens or 0
         if message.tool_calls:
+            self.newest_round = len(self.messages) - 1
             self._unanswered = frozenset(call.id for call in message.tool_calls)
             self._call_ids |= self._unanswered
         elif message.role is Role.TOOL:
             self._unanswered -= {message.tool_call_id}
+
+    def replace(self, messages: Mapping[int, Message]) -> None:
+        """Put messages into the places of others that differ in content and tokens."""
+        for place, message in messages.items():
+            self.tokens += (message.tokens or 0) - (self.messages[place].tokens or 0)
+            self.messages[place] = message
 
     def closed(self, number: int = 0) -> Exchange:
         """Return the whole exchange; raises `UnansweredToolCalls`."""

@@ -1,6 +1,6 @@
 """How much of a conversation is kept, and how much goes at once. Applying it is the window's business."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 type ToolResults = Literal["stub", "keep"]
@@ -12,7 +12,11 @@ _MAX_TRIM_SHARE = 0.9
 _SMALL_WINDOW, _SMALL_WINDOW_SHARE = 16_000, 0.25
 _LARGE_WINDOW, _LARGE_WINDOW_SHARE = 32_000, 0.15
 # Less would leave no room for the line that marks a cut.
-_MIN_RESULT_TOKENS = 100
+MIN_RESULT_TOKENS = 100
+# From simulated tool loops of 50 rounds, results of 200 to 2,000 tokens in windows of 4,000 to 32,000: the share of a
+# request that is the beginning of the one before rises until stubs free half of the room. 1,000 tokens in a window of
+# 8,000: 72 % at a share of 0.15, 77 % at 0.25, 81 % at 0.5, and 82 % where only the newest result stays.
+_ROUNDS_SHARE = 0.5
 # A summary is a fifth of a small window, where it has to leave room, and no more than a page of a large one.
 _SUMMARY_SHARE, _MIN_SUMMARY_TOKENS, _MAX_SUMMARY_TOKENS = 5, 100, 500
 
@@ -51,7 +55,7 @@ class WindowPolicy:
         if self.tool_results not in get_args(ToolResults.__value__):
             raise ValueError(f"tool_results must be 'stub' or 'keep', not {self.tool_results!r}")
         self._check_whole("history_tokens", 1)
-        self._check_whole("result_cap_tokens", _MIN_RESULT_TOKENS)
+        self._check_whole("result_cap_tokens", MIN_RESULT_TOKENS)
         if self.max_tool_turns is not None:
             self._check_whole("max_tool_turns", 1)
 
@@ -72,6 +76,13 @@ class WindowPolicy:
         """What a trim leaves at most, in tokens."""
         return (1 - self.share) * self.history_tokens
 
+    def rounds_low_water(self, closed: int) -> float:
+        """Return what stubs of older tool rounds leave of the open exchange at most, in tokens.
+
+        That is half of what closed exchanges of so many tokens leave it, or less if a trim frees more.
+        """
+        return (1 - max(self.share, _ROUNDS_SHARE)) * (self.history_tokens - closed)
+
     @property
     def summary_tokens(self) -> int:
         """What a summary costs at most, in tokens: a fifth of the budget, but from 100 to 500."""
@@ -86,6 +97,12 @@ class WindowPolicy:
     def stubs_at_close(self) -> bool:
         """Whether tool results are replaced as soon as their exchange is closed."""
         return self.tool_results == "stub" and self.max_tool_turns is None
+
+    def limited(self, tokens: int | None) -> WindowPolicy:
+        """Return the policy with a budget of at most so many tokens, and of at least 1; None is no limit."""
+        if tokens is None or tokens >= self.history_tokens:
+            return self
+        return replace(self, history_tokens=max(tokens, 1))
 
     def _check_whole(self, field: str, least: int) -> None:
         value = getattr(self, field)

@@ -3,6 +3,10 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from .contents import Contents
+from .policy import WindowPolicy
+from .tags import IMPORTANT, NO_TAGS
+
 
 class Evicted(NamedTuple):
     """What a window has let go since it began; `trims` counts the blocks that it went in."""
@@ -21,8 +25,9 @@ class WindowStats(NamedTuple):
     """The figures of a window at one moment.
 
     `message_count`, `exchange_count` and `current_tokens` are of all exchanges, the open one too, without the system
-    prompt, whose tokens are `prefix_tokens`. `max_tokens` is the policy's history budget, `utilization` the part of
-    it in use in percent: over 100, and `over_budget`, when the newest exchange alone is larger.
+    prompt, whose tokens are `prefix_tokens`. `max_tokens` is the user's history budget, `utilization` the part of it in
+    use in percent, at most 100. `over_budget` is True when the exchanges that have to stay are larger than that, or
+    than the limit of the turn in progress.
     `tag_distribution` has for each tag the number of exchanges in which it occurs, `protected_tokens` is the part of
     `current_tokens` in exchanges tagged `important`.
     """
@@ -40,3 +45,24 @@ class WindowStats(NamedTuple):
     evicted_tokens: int
     trims: int
     protected_tokens: int
+
+
+def figures(contents: Contents, policy: WindowPolicy, in_force: WindowPolicy, evicted: Evicted) -> WindowStats:
+    """Return the figures of a window that holds these contents; `policy` is the user's."""
+    history, opened, system = contents.history, contents.opened, contents.system
+    budget, tokens, tags = policy.history_tokens, contents.tokens, opened.tags if opened else NO_TAGS
+    return WindowStats(
+        message_count=len(contents.sent) - contents.first,
+        exchange_count=len(history) + (opened is not None),
+        current_tokens=tokens,
+        max_tokens=budget,
+        utilization=min(100.0, 100 * tokens / budget),
+        prefix_tokens=(system and system.tokens) or 0,
+        over_budget=tokens > in_force.history_tokens,
+        tag_distribution=history.tags.snapshot(tags),
+        evicted_exchanges=evicted.exchanges,
+        evicted_messages=evicted.messages,
+        evicted_tokens=evicted.tokens,
+        trims=evicted.trims,
+        protected_tokens=history.protected_tokens + (opened.tokens if opened and IMPORTANT in tags else 0),
+    )

@@ -18,6 +18,8 @@ IMPORTANT = "important"
 EPHEMERAL = "ephemeral"
 # What a summary has, which is protected besides.
 SUMMARY = "summary"
+# What an exchange has whose turn ended before its answer did. Not automatic: like the others here it is of an exchange.
+INCOMPLETE = "incomplete"
 
 INPUT = frozenset({"input"})
 OUTPUT_AND_CALL = frozenset({"output", "tool_call"})

@@ -4,23 +4,25 @@ What may stand in an exchange is decided in `exchange`, what a message costs in 
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
-from itertools import chain
 import time
 from typing import Literal, Never
 
+from .contents import Contents
 from .entry import entered, question
 from .errors import ExchangeStillOpen, InvalidMessage, NoOpenExchange, UnknownExchange
 from .exchange import Exchange, OpenExchange
-from .history import History
-from .messages import Message, Native, Role
+from .incomplete import ending
+from .messages import Message, Native, Role, ToolCall
 from .policy import WindowPolicy
 from .restore import Snapshot
-from .stats import Evicted, WindowStats
+from .rounds import cut_newest_round, stub_older_rounds
+from .stats import Evicted, WindowStats, figures
 from .summary import Passage, dropped, joined, summary_exchange, with_summary
-from .tags import IMPORTANT, NO_TAGS, checked_tags, joined_tags, tag_filter
+from .tags import INCOMPLETE, NO_TAGS, checked_tags, joined_tags, tag_filter
 from .tokens import TokenCounter, message_tokens
 from .tool_results import capped, stubbed
+
+_INCOMPLETE = frozenset({INCOMPLETE})
 
 
 def _none_is_open() -> Never:
@@ -51,12 +53,8 @@ class Window:
         self._limit: int | None = None
         self._counter = counter
         self._clock = clock
-        self._system: Message | None = None
-        self._history = History()
+        self._contents = Contents()
         self._last_number = 0
-        self._open: OpenExchange | None = None
-        # Everything that is sent, in order: rendering is one copy of it.
-        self._sent: list[Message] = []
         self._evicted = Evicted()
         self._dropped: Passage | None = None
         # What `abort` goes back to: the prompt, the sums and what was dropped at `open`, and the exchanges that trims
@@ -79,7 +77,13 @@ class Window:
     @property
     def is_open(self) -> bool:
         """Whether an exchange is open."""
-        return self._open is not None
+        return self._contents.opened is not None
+
+    @property
+    def has_tool_calls(self) -> bool:
+        """Whether the open exchange holds a tool call: an abort would forget what it did."""
+        opened = self._contents.opened
+        return opened is not None and opened.has_calls
 
     @property
     def dropped(self) -> Passage | None:
@@ -96,39 +100,22 @@ class Window:
         for another `match`.
         """
         if not tags and not exclude and match == "any":
-            return tuple(self._sent)
-        shows = tag_filter(tags, match, exclude)
-        exchanges = [*self._history, *filter(None, [self._open])]
-        shown = [*filter(lambda exchange: shows(exchange.tags), exchanges[:-1]), *exchanges[-1:]]
-        return (*self._sent[: self._first], *chain.from_iterable(exchange.messages for exchange in shown))
+            return tuple(self._contents.sent)
+        return self._contents.view(tag_filter(tags, match, exclude))
 
     def stats(self) -> WindowStats:
         """Return the figures of this moment."""
-        budget, tokens, opened = self._policy.history_tokens, self._tokens(), self._open
-        return WindowStats(
-            message_count=len(self._sent) - self._first,
-            exchange_count=len(self._history) + (opened is not None),
-            current_tokens=tokens,
-            max_tokens=budget,
-            utilization=100 * tokens / budget,
-            prefix_tokens=(self._system and self._system.tokens) or 0,
-            over_budget=tokens > budget,
-            tag_distribution=self._history.tags.snapshot(opened.tags if opened else NO_TAGS),
-            evicted_exchanges=self._evicted.exchanges,
-            evicted_messages=self._evicted.messages,
-            evicted_tokens=self._evicted.tokens,
-            trims=self._evicted.trims,
-            protected_tokens=self._protected_tokens(),
-        )
+        return figures(self._contents, self._policy, self._in_force, self._evicted)
 
     def exchanges(self) -> tuple[Exchange, ...]:
         """Return the closed exchanges, oldest first."""
-        return tuple(self._history)
+        return tuple(self._contents.history)
 
     def set_system(self, prompt: str) -> None:
         """Set the system prompt, or take it away when empty; the same text again changes nothing."""
-        if prompt != (self._system.content if self._system else ""):
-            self._put_system(self._entered(Message.system(prompt)) if prompt else None)
+        system = self._contents.system
+        if prompt != (system.content if system else ""):
+            self._contents.put_system(self._entered(Message.system(prompt)) if prompt else None)
             self._kept = None
 
     def set_policy(self, policy: WindowPolicy) -> None:
@@ -142,12 +129,16 @@ class Window:
         """Limit all exchanges to so many tokens for this turn, and trim to that at once; None is no limit.
 
         The smaller of this and the policy's budget is in force until the exchange is closed or aborted; what an abort
-        puts back includes what was evicted for it. Raises `NoOpenExchange`.
+        puts back includes what was evicted for it. It is for before each request: what is still too large then has the
+        results of its newest tool round cut to what is left, none of them below 100 tokens. Raises `NoOpenExchange`.
         """
-        if self._open is None:
-            _none_is_open()
+        opened = self._contents.opened or _none_is_open()
         self._put_limit(tokens)
         self._enforce()
+        left = self._in_force.history_tokens - self._contents.history.tokens
+        if opened.tokens > left and cut_newest_round(opened, left, self._counter):
+            self._contents.rewrite(opened.messages)
+            self._evicted = self._evicted.and_a_trim(0, 0, 0)
 
     def open(self, text: str, tags: Iterable[str] = ()) -> None:
         """Begin the newest exchange with what the user said; raises `ExchangeStillOpen` and `InvalidTag`."""
@@ -161,16 +152,17 @@ class Window:
         Between a call and its result the window is no valid request. Raises `NoOpenExchange`, `InvalidTag`, and
         `InvalidMessage` (`UnknownToolCall`, `DuplicateToolCall`, `UnansweredToolCalls`) for one that cannot come next.
         """
-        exchange = self._open or _none_is_open()
+        contents = self._contents
+        exchange = contents.opened or _none_is_open()
         exchange.check(message)
         entry = self._entered(message)
         exchange.append(entry)
-        self._sent.append(entry)
+        contents.sent.append(entry)
         self._enforce()
 
     def tag(self, *tags: str) -> None:
         """Tag the open exchange; raises `NoOpenExchange` and `InvalidTag`."""
-        exchange = self._open or _none_is_open()
+        exchange = self._contents.opened or _none_is_open()
         exchange.tags = joined_tags(exchange.tags, checked_tags(tags))
 
     def close(self) -> None:
@@ -178,33 +170,46 @@ class Window:
 
         Raises `NoOpenExchange` and `UnansweredToolCalls`.
         """
-        opened = self._open or _none_is_open()
+        contents = self._contents
+        opened = contents.opened or _none_is_open()
         exchange = opened.closed(self._last_number + 1)
         if exchange.whole_results and self._policy.stubs_at_close:
-            exchange = stubbed(exchange, self._counter)
-            self._sent[len(self._sent) - len(exchange.messages) :] = exchange.messages
-        self._history.append(exchange)
+            exchange = stubbed(exchange, self._counter, opened.uncut)
+            contents.rewrite(exchange.messages)
+        contents.history.append(exchange)
+        contents.opened = None
         self._last_number = exchange.number
-        self._open = None
-        self._put_limit(None)
+        if self._limit is not None:
+            self._put_limit(None)
         self._kept = None
         self._set_aside.clear()
+
+    def close_incomplete(self, said: str = "", calls: Iterable[ToolCall] = ()) -> None:
+        """Close the open exchange as far as it came, tagged `incomplete`: its turn ended after a tool had run.
+
+        `said` and `calls` are of an answer that was under way and never added. Each call without a result gets one that
+        says that it was interrupted; calls that could not be added are excluded. Raises `NoOpenExchange`.
+        """
+        exchange = self._contents.opened or _none_is_open()
+        for message in tuple(ending(exchange, said, calls)):
+            self.add(message)
+        exchange.tags = joined_tags(exchange.tags, _INCOMPLETE)
+        self.close()
 
     def abort(self) -> None:
         """Make the window what it was before `open`; raises `NoOpenExchange`.
 
         A policy that was set in between stays, and what it has no room for does not come back.
         """
-        exchange = self._open or _none_is_open()
-        self._open = None
+        exchange = self._contents.opened or _none_is_open()
+        self._contents.discard(exchange)
         self._put_limit(None)
         self._kept = None
-        del self._sent[len(self._sent) - len(exchange.messages) :]
         if self._set_aside:
-            self._replace(self._set_aside.values())
+            self._contents.replace(self._set_aside.values())
             self._set_aside.clear()
         system, self._evicted, self._dropped = self._before
-        self._put_system(system)
+        self._contents.put_system(system)
         self._enforce()
 
     def record(self, messages: Iterable[Message], tags: Iterable[str] = ()) -> None:
@@ -234,10 +239,10 @@ class Window:
         are to be removed.
         """
         self._expect_none_open()
-        exchange = self._history.get(number)
+        exchange = self._contents.history.get(number)
         if exchange is None:
             raise UnknownExchange(f"no closed exchange has the number {number!r}")
-        self._replace([exchange.retagged(checked_tags(add), checked_tags(remove))])
+        self._contents.replace([exchange.retagged(checked_tags(add), checked_tags(remove))])
         self._kept = None
 
     def summarize(self, passage: Passage, text: str, native: Native | None = None) -> Exchange:
@@ -249,10 +254,10 @@ class Window:
         self._expect_none_open()
         summary = summary_exchange(text, self._policy, self._counter, self._clock(), native)
         newest = max(1, self._last_number)
-        gone = [exchange for exchange in self._history if exchange.number in passage.numbers - {newest}]
+        gone = [exchange for exchange in self._contents.history if exchange.number in passage.numbers - {newest}]
         if gone:
             self._let_go(gone)
-        self._replace(with_summary(self._history, newest, summary))
+        self._contents.replace(with_summary(self._contents.history, newest, summary))
         self._last_number += 1
         self._dropped = self._dropped and self._dropped.without(passage.numbers)
         self._kept = None
@@ -263,23 +268,15 @@ class Window:
         """Take note that no summary came of what was dropped: the second time it is given up."""
         self._dropped = self._dropped and self._dropped.after_failure(passage)
 
-    @property
-    def _first(self) -> int:
-        """Where the exchanges begin in what is sent."""
-        return 0 if self._system is None else 1
-
-    def _protected_tokens(self) -> int:
-        opened = self._open.tokens if self._open and IMPORTANT in self._open.tags else 0
-        return self._history.protected_tokens + opened
-
     def _expect_none_open(self) -> None:
-        if self._open is not None:
+        if self._contents.opened is not None:
             raise ExchangeStillOpen("the last exchange is neither closed nor aborted")
 
     def _begin(self, exchange: OpenExchange) -> None:
-        self._before = self._system, self._evicted, self._dropped
-        self._open = exchange
-        self._sent += exchange.messages
+        contents = self._contents
+        self._before = contents.system, self._evicted, self._dropped
+        contents.opened = exchange
+        contents.sent += exchange.messages
         self._enforce()
 
     def _entered(self, message: Message) -> Message:
@@ -289,68 +286,63 @@ class Window:
             content, tokens = message.content, message_tokens(message, self._counter)
         return entered(message, content, tokens, self._clock())
 
-    def _put_system(self, system: Message | None) -> None:
-        self._sent[: self._first] = () if system is None else (system,)
-        self._system = system
-
-    def _tokens(self) -> int:
-        return self._history.tokens + (self._open.tokens if self._open else 0)
-
     def _put_limit(self, tokens: int | None) -> None:
         self._limit = tokens
-        policy = self._policy
-        limited = tokens is not None and tokens < policy.history_tokens
-        self._in_force = replace(policy, history_tokens=max(tokens or 0, 1)) if limited else policy
+        self._in_force = self._policy.limited(tokens)
 
     def _enforce(self) -> None:
-        opened = self._open.tokens if self._open else 0
-        if self._history.tokens + opened > self._in_force.history_tokens:
+        contents = self._contents
+        opened = contents.opened
+        if contents.history.tokens + (opened.tokens if opened else 0) > self._in_force.history_tokens:
             self._trim()
 
     def _trim(self) -> None:
-        """Stub old tool results, then let exchanges go, down to the low-water mark; the newest exchange stays."""
-        newest = 0 if self.is_open else self._last_number
-        whole = self._stub_old_results(newest)
-        gone = self._history.to_evict(self._tokens(), self._in_force, newest)
-        if not gone and not whole:
+        """Stub older rounds of the open exchange; if that is not enough, stub and evict closed exchanges, too."""
+        shortened = self._stub_older_rounds()
+        whole: list[Exchange] = []
+        gone: list[Exchange] = []
+        if self._contents.tokens > self._in_force.history_tokens:
+            newest = 0 if self.is_open else self._last_number
+            whole = self._stub_old_results(newest)
+            gone = self._contents.history.to_evict(self._contents.tokens, self._in_force, newest)
+        if not (shortened or whole or gone):
             return
         if self._policy.summarize:
-            passage = dropped(self._system, (*self._history, *whole), gone)
+            passage = dropped(self._contents.system, (*self._contents.history, *whole), gone)
             self._dropped = joined(self._dropped, passage, self._policy.history_tokens)
         self._let_go(gone)
         if self.is_open:
             for exchange in (*whole, *gone):
                 self._set_aside.setdefault(exchange.number, exchange)
 
+    def _stub_older_rounds(self) -> bool:
+        """Replace results that the open exchange has no room for; returns whether anything has changed."""
+        contents = self._contents
+        opened = contents.opened
+        if opened is None:
+            return False
+        low_water = self._in_force.rounds_low_water(contents.history.tokens)
+        shortened = stub_older_rounds(opened, low_water, self._counter)
+        if shortened:
+            contents.rewrite(opened.messages)
+        return shortened
+
     def _stub_old_results(self, newest: int) -> list[Exchange]:
         """Replace the tool results that the policy no longer keeps; returns the exchanges as they were."""
         if self._policy.tool_results == "keep":
             return []
-        kept = (self._policy.max_tool_turns or 0) - (self._open is not None and self._open.has_results)
-        whole = self._history.to_stub(max(0, kept), newest)
+        opened = self._contents.opened
+        kept = (self._policy.max_tool_turns or 0) - (opened is not None and opened.has_results)
+        whole = self._contents.history.to_stub(max(0, kept), newest)
         if whole:
-            self._replace([stubbed(exchange, self._counter) for exchange in whole])
+            self._contents.replace([stubbed(exchange, self._counter) for exchange in whole])
         return whole
 
     def _let_go(self, gone: list[Exchange]) -> None:
         """Take exchanges out of the window: one trim, also when none of them go."""
         messages = sum(len(exchange.messages) for exchange in gone)
         self._evicted = self._evicted.and_a_trim(len(gone), messages, sum(exchange.tokens for exchange in gone))
-        self._history.remove(gone)
-        if not gone or self._history.is_older(gone):
-            del self._sent[self._first : self._first + messages]
-        else:
-            self._render()
-
-    def _replace(self, exchanges: Iterable[Exchange]) -> None:
-        """Put closed exchanges where their numbers say, in the place of those that have the same."""
-        self._history.put(exchanges)
-        self._render()
-
-    def _render(self) -> None:
-        """Write anew what is sent of the closed exchanges."""
-        opened = len(self._open.messages) if self._open else 0
-        self._sent[self._first : len(self._sent) - opened] = self._history.messages()
+        self._contents.remove(gone)
 
     def snapshot(self) -> Snapshot:
         """Return what the window is between two turns: with an exchange open, what `abort` would go back to."""
@@ -359,16 +351,16 @@ class Window:
         return self._kept
 
     def _at_rest(self) -> Snapshot:
-        system, evicted, _ = self._before if self.is_open else (self._system, self._evicted, None)
-        exchanges = {exchange.number: exchange for exchange in self._history} | self._set_aside
+        system, evicted, _ = self._before if self.is_open else (self._contents.system, self._evicted, None)
+        exchanges = {exchange.number: exchange for exchange in self._contents.history} | self._set_aside
         at_rest = tuple(exchanges[number].numbered(0) for number in sorted(exchanges))
         return Snapshot(self._conversation_id, system, at_rest, evicted)
 
     def restore(self, snapshot: Snapshot) -> None:
         """Take over a snapshot, trimmed to the policy; the window has to be empty. Nothing is counted again."""
-        self._put_system(snapshot.system)
+        self._contents.put_system(snapshot.system)
         self._kept = None
         self._last_number = len(snapshot.exchanges)
-        self._replace(exchange.numbered(number) for number, exchange in enumerate(snapshot.exchanges, start=1))
+        self._contents.replace(exchange.numbered(number) for number, exchange in enumerate(snapshot.exchanges, start=1))
         self._evicted = snapshot.evicted
         self._enforce()

@@ -1,0 +1,229 @@
+"""Tool rounds: what becomes of the results of one exchange that has many of them."""
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from statistics import mean
+from typing import Any
+
+import pytest
+
+from custom_components.windowed_conversation.window import Message, ToolCall, Window, WindowPolicy
+
+from .histories import defects, new_window, said
+from .test_work import executed_by
+
+# In front of every request: a system prompt and the schemas of the tools.
+_FRONT = 650 + 900
+_ROUNDS = 50
+_STATE = '{"entity_id": "light.lamp_7", "state": "off", "attributes": {"brightness": null}}, '
+
+
+class FourCharacters:
+    """Counts four characters as a token."""
+
+    def count(self, text: str) -> int:
+        return len(text) // 4
+
+
+def tool_loop(window: Window, result_tokens: int) -> Iterator[tuple[Message, ...]]:
+    """Go through the requests of one exchange with fifty rounds of a call and a result of so many tokens."""
+    result = (_STATE * 500)[: 4 * (result_tokens - 6)]
+    window.open("which of the lamps are on?")
+    for number in range(_ROUNDS):
+        window.limit(None)
+        yield window.messages()
+        call = ToolCall(f"call-{number}", "get_states", {"area": f"room {number}", "domain": ["light", "switch"]})
+        window.add(Message.assistant(tool_calls=(call,)))
+        window.add(Message.tool(call.id, call.name, result))
+    window.limit(None)
+    yield window.messages()
+
+
+def tokens(messages: tuple[Message, ...]) -> int:
+    return sum(message.tokens or 0 for message in messages)
+
+
+def shared(before: tuple[Message, ...], after: tuple[Message, ...]) -> float:
+    """Return the share of a request that is the beginning of the one before."""
+    changed = next((place for place, (old, new) in enumerate(zip(before, after, strict=False)) if old != new), None)
+    return (_FRONT + tokens(before[:changed])) / (_FRONT + tokens(after))
+
+
+@pytest.fixture
+def window() -> Window:
+    return Window("conversation", WindowPolicy(8000), FourCharacters(), clock=lambda: 1_000.0)
+
+
+def test_request_of_a_long_tool_loop_mostly_begins_like_the_one_before(window: Window) -> None:
+    requests = list(tool_loop(window, 1000))
+    assert mean(shared(before, after) for before, after in pairwise(requests)) >= 0.8
+
+
+@pytest.mark.parametrize("result_tokens", [100, 1000, 3000, 4000])
+def test_no_request_of_a_long_tool_loop_is_over_the_budget(window: Window, result_tokens: int) -> None:
+    requests = list(tool_loop(window, result_tokens))
+    assert max(map(tokens, requests)) <= 8000
+    assert [defects(request) for request in requests] == [[]] * (_ROUNDS + 1)
+
+
+def test_stubs_that_fill_the_window_leave_the_newest_result_at_least_a_hundred_tokens() -> None:
+    window = Window("conversation", WindowPolicy(2000), FourCharacters())
+    requests = list(tool_loop(window, 1000))
+    newest = [request[-1].tokens or 0 for request in requests[1:]]
+    assert newest[0] == 1000
+    assert 80 < newest[-1] <= 100
+    assert [defects(request) for request in requests] == [[]] * (_ROUNDS + 1)
+    assert window.stats().over_budget
+
+
+def go_round(window: Window, number: int, results: Sequence[str]) -> None:
+    """Let the open exchange go through a round of calls that come back with these results."""
+    called = tuple(ToolCall(f"call-{number}-{place}", "get", {"n": number}) for place in range(len(results)))
+    window.add(Message.assistant(tool_calls=called))
+    for call, result in zip(called, results, strict=True):
+        window.add(Message.tool(call.id, call.name, result))
+
+
+def tool_texts(window: Window) -> list[str]:
+    """Return the contents of the tool results."""
+    return [message.content for message in window.messages() if message.role == "tool"]
+
+
+def whole(window: Window) -> list[bool]:
+    """Return which tool results are as long as they came."""
+    return [not text.startswith("[Shortened") and "[Cut" not in text for text in tool_texts(window)]
+
+
+@pytest.mark.parametrize("results", ["stub", "keep"])
+def test_block_of_the_oldest_rounds_becomes_stubs_down_to_half_of_the_budget(results: Any) -> None:
+    window = new_window(WindowPolicy(8000, tool_results=results))
+    window.open("which lamps are on?")
+    for number in range(8):
+        go_round(window, number, ["x" * 900])
+    assert (whole(window), window.stats().trims) == ([True] * 8, 0)
+    go_round(window, 8, ["x" * 900])
+    assert (whole(window), window.stats().trims) == ([False] * 6 + [True] * 3, 1)
+
+
+def test_closed_exchanges_stay_while_stubs_of_older_rounds_are_enough() -> None:
+    window = new_window(WindowPolicy(8000))
+    window.record((Message.user("x" * 3000), Message.assistant("x" * 3000)))
+    window.open("which lamps are on?")
+    go_round(window, 0, ["x" * 900])
+    go_round(window, 1, ["x" * 1100])
+    assert (whole(window), window.stats().evicted_exchanges) == ([False, True], 0)
+
+
+def test_closed_exchanges_go_when_stubs_of_older_rounds_are_not_enough() -> None:
+    window = new_window(WindowPolicy(8000))
+    window.record((Message.user("x" * 3000), Message.assistant("x" * 3000)))
+    window.open("which lamps are on?")
+    go_round(window, 0, ["x" * 900])
+    go_round(window, 1, ["x" * 1900])
+    assert (whole(window), window.stats().evicted_exchanges, window.stats().trims) == ([False, True], 1, 1)
+
+
+def test_result_that_is_too_large_is_cut_before_a_request_and_not_before() -> None:
+    window = new_window(WindowPolicy(2000))
+    window.open("which lamps are on?")
+    go_round(window, 0, ["x" * 3000])
+    assert tool_texts(window) == ["x" * 3000]
+    window.limit(None)
+    kept = tool_texts(window)[0].count("x")
+    assert tool_texts(window) == [f"{'x' * kept}\n[Cut: these are the first {kept} of 3000 characters.]"]
+    assert 1900 < window.stats().current_tokens <= 2000
+
+
+def test_small_results_of_a_round_stay_whole_and_large_ones_share_what_is_left() -> None:
+    window = new_window(WindowPolicy(2000))
+    window.open("which lamps are on?")
+    go_round(window, 0, ["x" * 3000, "x" * 300, "x" * 2000])
+    window.limit(None)
+    first, small, last = tool_texts(window)
+    assert small == "x" * 300
+    assert abs(len(first) - len(last)) < 50
+    assert 1850 < window.stats().current_tokens <= 2000
+
+
+def test_smaller_limit_cuts_the_whole_result_again_and_one_line_says_so() -> None:
+    window = new_window(WindowPolicy(8000, result_cap_tokens=3000))
+    window.open("which lamps are on?")
+    go_round(window, 0, ["x" * 7000])
+    for limit in (2000, 1000, 500):
+        window.limit(limit)
+        (text,) = tool_texts(window)
+        kept = text.count("x")
+        assert text == f"{'x' * kept}\n[Cut: these are the first {kept} of 7000 characters.]"
+        assert window.stats().current_tokens <= limit
+
+
+def test_cut_result_stays_cut_when_there_is_more_room_again() -> None:
+    window = new_window(WindowPolicy(8000))
+    window.open("which lamps are on?")
+    go_round(window, 0, ["x" * 3000])
+    window.limit(1000)
+    before = window.messages()
+    window.limit(None)
+    assert window.messages() == before
+
+
+@pytest.mark.parametrize("end", ["next round", "close"])
+def test_stub_of_a_cut_result_tells_how_long_it_was(end: str) -> None:
+    window = new_window(WindowPolicy(8000))
+    window.open("which lamps are on?")
+    go_round(window, 0, ["x" * 3000])
+    window.limit(1000)
+    ends = {"next round": lambda: go_round(window, 1, ["x" * 900]), "close": window.close}
+    ends[end]()
+    assert tool_texts(window)[0].startswith('[Shortened result of get {"n":0}: 3008 tokens, beginning with xxx')
+
+
+def test_kept_results_stay_as_the_limit_has_cut_them() -> None:
+    window = new_window(WindowPolicy(8000, tool_results="keep"))
+    window.open("which lamps are on?")
+    go_round(window, 0, ["x" * 3000])
+    window.limit(1000)
+    before = window.messages()
+    window.close()
+    assert window.messages() == before
+
+
+def test_stubs_of_a_tool_loop_are_those_of_the_close() -> None:
+    large, small = new_window(WindowPolicy(100_000)), new_window(WindowPolicy(2000))
+    for window in (large, small):
+        window.open("which lamps are on?")
+        for number in range(5):
+            go_round(window, number, ["x" * 900, "done"])
+        window.add(Message.assistant("None."))
+        window.close()
+    assert said(small.messages()) == said(large.messages())
+
+
+def test_abort_of_a_long_tool_loop_leaves_the_window_as_it_was(window: Window) -> None:
+    for number in range(30):
+        window.record((Message.user(f"{number}" * 200), Message.assistant("x" * 700)))
+    before = window.messages(), window.stats(), window.exchanges(), window.snapshot()
+    list(tool_loop(window, 4000))
+    window.abort()
+    assert (window.messages(), window.stats(), window.exchanges(), window.snapshot()) == before
+
+
+def test_append_costs_the_same_in_a_long_tool_loop_as_at_its_begin() -> None:
+    window = new_window(WindowPolicy(1_000_000))
+    window.open("which lamps are on?")
+    go_round(window, 0, ["done"])
+    early = executed_by(lambda: go_round(window, 1, ["done"]))
+    for number in range(2, 1000):
+        go_round(window, number, ["done"])
+    assert executed_by(lambda: go_round(window, 1000, ["done"])) == early
+
+
+def test_append_costs_the_same_when_there_is_nothing_left_to_replace() -> None:
+    window = new_window(WindowPolicy(1000))
+    window.open("x" * 2000)
+    for number in range(2):
+        go_round(window, number, ["done"])
+    early = executed_by(lambda: go_round(window, 2, ["done"]))
+    for number in range(3, 1000):
+        go_round(window, number, ["done"])
+    assert executed_by(lambda: go_round(window, 1000, ["done"])) == early
