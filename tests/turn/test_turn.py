@@ -72,10 +72,10 @@ async def test_every_request_is_valid(take: Take, model_server: ModelServer) -> 
     await take("think first, then tell me whether the kitchen light is on")
     await take("what is my name?")
 
-    assert [request.violations for request in model_server.requests] == [[]] * 13
+    assert [request.violations for request in model_server.requests] == [[]] * 14
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("fault", sorted(FAULTS.keys() - {"same_call"}))
 async def test_failed_turn_leaves_the_window_as_it_was(
     fault: str, take: Take, model_server: ModelServer, window: Window
 ) -> None:
