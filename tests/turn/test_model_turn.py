@@ -270,7 +270,9 @@ async def test_call_that_began_before_a_break_has_its_result(
 
     assert isinstance(outcome.error, BadStream)
     assert home.ran == ["on lamp"]
-    assert window.messages() == ()
+    assert [message.content for message in window.messages() if message.role is Role.TOOL] == [
+        '{"response_type": "action_done"}'
+    ]
 
 
 async def test_half_a_character_does_not_spoil_the_conversation(

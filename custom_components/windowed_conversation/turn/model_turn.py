@@ -5,6 +5,7 @@ deadline of the whole turn.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from itertools import chain, count
 import time
@@ -53,7 +54,7 @@ class Progress:
 
     `billed` are the requests whose usage was reported, and `unbilled` counts the others, but for those that failed
     before anything came: they cost nothing. `failures` are of those who were asked before `answered_by`, the id of the
-    agent that answered.
+    agent that answered. `called` are the calls of the answer that is under way, while the window does not hold it.
     """
 
     usage: Usage = field(default_factory=Usage)
@@ -65,13 +66,24 @@ class Progress:
     shortfall: Shortfall | None = None
     failures: list[Failure] = field(default_factory=list)
     answered_by: str | None = None
+    called: tuple[ToolCall, ...] = ()
     repetition: Repetition = field(default_factory=Repetition)
     _texts: list[str] = field(default_factory=list)
+    _kept_texts: int = 0
 
     @property
     def spoken(self) -> str:
         """What the user got to hear."""
         return "".join(self._texts)
+
+    @property
+    def said(self) -> str:
+        """What the user got to hear of the answer that is under way, and the window does not hold yet."""
+        return "".join(self._texts[self._kept_texts :]).lstrip()
+
+    def begin_answer(self) -> None:
+        """Take note that another answer begins, or that the window holds the one that was under way."""
+        self._kept_texts, self.called = len(self._texts), ()
 
     def on_usage(self, billed: Billed) -> None:
         """Take note of what a request has cost."""
@@ -86,9 +98,10 @@ class Progress:
             self._texts.append(" ")
         self._texts.append(text)
 
-    def on_call(self) -> None:
-        """Take note of a call that is handed to the reply."""
+    def on_call(self, call: ToolCall) -> None:
+        """Take note of a call that is handed to the reply: from now on it may have been carried out."""
         self.tool_calls += 1
+        self.called += (call,)
 
 
 async def ask_model(window: Window, question: Question, limits: Limits, reply: Reply, progress: Progress) -> None:
@@ -100,9 +113,13 @@ async def ask_model(window: Window, question: Question, limits: Limits, reply: R
         answer = _Answer(request, question, progress)
         progress.requests += 1
         try:
-            async with without_silence(model.provider.stream(request), limits.silence) as events:
-                async for message in reply.add(answer.deltas(events)):
+            async with (
+                without_silence(model.provider.stream(request), limits.silence) as events,
+                aclosing(reply.add(answer.deltas(events))) as messages,
+            ):
+                async for message in messages:
                     window.add(answer.kept(message))
+                    progress.begin_answer()
         finally:
             progress.unbilled += answer.is_unbilled
         answer.raise_error()
@@ -145,6 +162,7 @@ class _Answer:
     """
 
     def __init__(self, request: Request, question: Question, progress: Progress) -> None:
+        progress.begin_answer()
         progress.repetition.begin_round()
         self.calls: dict[str, ToolCall] = {}
         self._request = request
@@ -200,7 +218,7 @@ class _Answer:
                 return [event]
             case ToolCallDone(call) if self._request.tools and self._request.may_call:
                 self.calls[call.id] = call
-                self._progress.on_call()
+                self._progress.on_call(call)
                 return [event]
             case Usage():
                 self._reasoning_tokens += event.reasoning

@@ -13,7 +13,7 @@ from .entry import entered, question
 from .errors import ExchangeStillOpen, InvalidMessage, NoOpenExchange, UnknownExchange
 from .exchange import Exchange, OpenExchange
 from .history import History
-from .messages import Message, Native, Role
+from .messages import Message, Native, Role, ToolCall
 from .policy import WindowPolicy
 from .restore import Snapshot
 from .stats import Evicted, WindowStats
@@ -206,6 +206,18 @@ class Window:
         system, self._evicted, self._dropped = self._before
         self._put_system(system)
         self._enforce()
+
+    def close_incomplete(self, said: str = "", calls: tuple[ToolCall, ...] = ()) -> None:
+        """Close the open exchange although its answer was interrupted: each call gets a result, and a line says so."""
+        if said or calls:
+            self.add(Message.assistant(said, tool_calls=calls))
+        opened = self._open or _none_is_open()
+        answered = {message.tool_call_id for message in opened.messages}
+        for call in [call for message in opened.messages for call in message.tool_calls if call.id not in answered]:
+            self.add(Message.tool(call.id, call.name, "[Interrupted: the call may have been carried out.]"))
+        self.add(Message.assistant("[The answer was interrupted.]"))
+        self.tag("incomplete")
+        self.close()
 
     def record(self, messages: Iterable[Message], tags: Iterable[str] = ()) -> None:
         """Take in an exchange that happened elsewhere, the user's message first: all of it or, on an error, nothing.
