@@ -27,17 +27,24 @@ type _Origin = tuple[object, ...]
 
 @dataclass
 class SafeAPIInstance(llm.APIInstance):
-    """An API whose tools fail with a result: the model is told, and the turn goes on."""
+    """An API whose tools fail with a result: the model is told, and the turn goes on.
+
+    The chat log makes the same results of Home Assistant's errors, but only while it waits for the tool: the error of
+    one that outlives its turn would be logged, with its text.
+    """
 
     @override
     async def async_call_tool(self, tool_input: llm.ToolInput) -> llm.ToolResult:
         try:
             return await super().async_call_tool(tool_input)
-        except HomeAssistantError, probatio.Invalid:
-            raise
-        except Exception as err:
+        except (HomeAssistantError, probatio.Invalid) as err:
+            data: dict[str, Any] = {"error": type(err).__name__}
+            if str(err):
+                data["error_text"] = str(err)
+        except Exception as err:  # noqa: BLE001 - whatever it is, it must not end the turn
             log_fault(_LOGGER, f"Tool {tool_input.tool_name} failed", err)
-            raise HomeAssistantError(type(err).__name__) from err
+            data = {"error": type(err).__name__}
+        return llm.ToolResult(data=data, error=True)
 
 
 async def async_get_tools(

@@ -201,7 +201,7 @@ class _Answer:
             self._error = err
 
     def kept(self, message: Message) -> Message:
-        """Return the message as the window keeps it: an answer with its residue, a repeated result with a line on it."""
+        """Return the message as the window keeps it: an answer with its residue, a repetition with a line."""
         if message.role is not Role.TOOL:
             return replace(message, native=self._native) if self._native else message
         if self._is_repeated(message):
