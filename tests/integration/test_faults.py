@@ -58,14 +58,13 @@ HEARD = {
     "malformed_call": "gave no answer",
     "prompt_blocked": "declined to answer",
     "refusal": "declined to answer",
-    "same_call": "the same step again and again",
 }
 
 SECRET = "the pelican is my secret word"
 
 
 def test_every_fault_of_the_server_is_in_the_table() -> None:
-    assert HEARD.keys() == FAULTS.keys()
+    assert HEARD.keys() == FAULTS.keys() - {"same_call"}
 
 
 @pytest.fixture
@@ -74,7 +73,7 @@ async def agent(set_up: SetUp):
     return await set_up(**{CONF_LIMITS: SHORT_LIMITS})
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("fault", HEARD)
 async def test_fault_is_spoken_and_leaves_no_trace(
     *, fault: str, agent, say: Say, model_server: ModelServer, caplog: pytest.LogCaptureFixture, figure
 ) -> None:

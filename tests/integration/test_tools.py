@@ -1,18 +1,23 @@
 """Tools of other integrations: offered as they are, and never able to break a turn."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
+import gc
 import logging
 from typing import Any, override
 
 from homeassistant.components import conversation
+from homeassistant.components.homeassistant.exposed_entities import async_expose_entity
 from homeassistant.core import Context, HomeAssistant
+from homeassistant.exceptions import HomeAssistantError
 from homeassistant.helpers import area_registry as ar, device_registry as dr, llm
+from homeassistant.setup import async_setup_component
 import probatio
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
 from custom_components.windowed_conversation.bridge.local_intents import LocalIntents
-from custom_components.windowed_conversation.bridge.tools import ToolSchemas
+from custom_components.windowed_conversation.bridge.tools import ToolSchemas, async_get_tools
 from custom_components.windowed_conversation.const import DEFAULT_POLICY
 from custom_components.windowed_conversation.providers.events import ToolSchema
 from custom_components.windowed_conversation.window import EstimatedCounter
@@ -232,3 +237,74 @@ def test_parameters_that_are_no_schema_are_converted_as_well(offered, parameters
 
     assert first.parameters["properties"] == {"name": {"type": "string"}}
     assert offered(schemas, switching(parameters)) is first
+
+
+def test_schema_says_whether_a_tool_only_reads(offered) -> None:
+    reading, writing = switching(probatio.Schema({})), switching(probatio.Schema({}))
+    reading.annotations = llm.ToolAnnotations(read_only=True)
+
+    assert offered(ToolSchemas(), reading).read_only
+    assert not offered(ToolSchemas(), writing).read_only
+
+
+def test_tool_that_says_nothing_of_itself_may_change_something(offered) -> None:
+    tool = switching(probatio.Schema({}))
+    object.__setattr__(tool, "annotations", None)
+
+    assert not offered(ToolSchemas(), tool).read_only
+
+
+def test_tool_that_no_longer_only_reads_is_converted_again(offered) -> None:
+    schemas, tool = ToolSchemas(), switching(probatio.Schema({}))
+    tool.annotations = llm.ToolAnnotations(read_only=True)
+    offered(schemas, tool)
+    tool.annotations = llm.ToolAnnotations()
+
+    assert not offered(schemas, tool).read_only
+
+
+async def test_tools_of_home_assistant_that_only_read_are_known(home: HomeAssistant) -> None:
+    for component in ("todo", "calendar", "llm"):
+        assert await async_setup_component(home, component, {})
+    for entity_id in ("todo.shopping", "calendar.family"):
+        home.states.async_set(entity_id, "0", {"friendly_name": entity_id})
+        async_expose_entity(home, "conversation", entity_id, should_expose=True)
+    context = llm.LLMContext(
+        platform="test", context=None, language="en", assistant=conversation.DOMAIN, device_id=None
+    )
+
+    schemas = ToolSchemas().of(await async_get_tools(home, ("assist",), context))
+
+    assert {schema.name for schema in schemas if schema.read_only} == {
+        "calendar__get_events",
+        "homeassistant__GetLiveContext",
+        "llm__GetDateTime",
+        "todo__get_items",
+    }
+    assert {"intent__HassTurnOn", "todo__HassListAddItem"} <= {schema.name for schema in schemas}
+
+
+async def test_failing_tool_that_outlives_its_turn_is_not_logged(
+    home: HomeAssistant, offer, model_server: ModelServer, say: Say, caplog: pytest.LogCaptureFixture
+) -> None:
+    began, goes_on = asyncio.Event(), asyncio.Event()
+
+    async def act() -> dict[str, Any]:
+        began.set()
+        await goes_on.wait()
+        raise HomeAssistantError(SECRET)
+
+    await offer(act)
+    model_server.change(delay=0.2)
+    caplog.clear()
+    caplog.set_level(logging.INFO)
+    turn = asyncio.create_task(say("say one moment, then switch on the kitchen light"))
+    await began.wait()
+    turn.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await turn
+    goes_on.set()
+    await home.async_block_till_done()
+    gc.collect()
+
+    assert "pelican" not in caplog.text

@@ -13,7 +13,7 @@ from custom_components.windowed_conversation.window import Message, ToolCall
 type Tool = Callable[..., Awaitable[Any]]
 
 TOOLS = tuple(
-    ToolSchema(name, "", {"type": "object", "properties": {"name": {"type": "string"}}})
+    ToolSchema(name, "", {"type": "object", "properties": {"name": {"type": "string"}}}, read_only="__Get" in name)
     for name in ("homeassistant__GetLiveContext", "intent__HassTurnOff", "intent__HassTurnOn", "llm__GetDateTime")
 )
 

@@ -39,7 +39,6 @@ _FAILURES: dict[type[Exception], Failure] = {
     turn.EmptyAnswer: Failure("empty_answer"),
     turn.NoSummary: Failure("no_summary"),
     turn.NoTokenCount: Failure("no_token_count"),
-    turn.RepeatedToolCall: Failure("repeated_tool_call", _CODES.FAILED_TO_HANDLE),
     turn.PromptFailed: Failure("prompt_failed"),
     turn.ToolsUnavailable: Failure("tools_unavailable"),
     turn.Busy: Failure("busy"),

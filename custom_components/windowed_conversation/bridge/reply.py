@@ -4,6 +4,7 @@ The chat log hands each delta to the pipeline at once, and starts a tool as soon
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
 
 from homeassistant.components.conversation import (
     AssistantContent,
@@ -28,9 +29,10 @@ class ChatLogReply:
     async def add(self, deltas: AsyncIterator[Spoken]) -> AsyncGenerator[Message]:
         """See `Reply.add`."""
         contents = self._chat_log.async_add_delta_content_stream(self._agent_id, _chat_log_deltas(deltas))
-        async for content in contents:
-            for message in messages_of(self._chat_log.hass, (content,)):
-                yield message
+        async with aclosing(contents):
+            async for content in contents:
+                for message in messages_of(self._chat_log.hass, (content,)):
+                    yield message
 
     async def say(self, text: str) -> None:
         """Say a sentence of our own after what was streamed."""

@@ -27,17 +27,24 @@ type _Origin = tuple[object, ...]
 
 @dataclass
 class SafeAPIInstance(llm.APIInstance):
-    """An API whose tools fail with a result: the model is told, and the turn goes on."""
+    """An API whose tools fail with a result: the model is told, and the turn goes on.
+
+    The chat log makes the same results of Home Assistant's errors, but only while it waits for the tool: the error of
+    one that outlives its turn would be logged, with its text.
+    """
 
     @override
     async def async_call_tool(self, tool_input: llm.ToolInput) -> llm.ToolResult:
         try:
             return await super().async_call_tool(tool_input)
-        except HomeAssistantError, probatio.Invalid:
-            raise
-        except Exception as err:
+        except (HomeAssistantError, probatio.Invalid) as err:
+            data: dict[str, Any] = {"error": type(err).__name__}
+            if str(err):
+                data["error_text"] = str(err)
+        except Exception as err:  # noqa: BLE001 - whatever it is, it must not end the turn
             log_fault(_LOGGER, f"Tool {tool_input.tool_name} failed", err)
-            raise HomeAssistantError(type(err).__name__) from err
+            data = {"error": type(err).__name__}
+        return llm.ToolResult(data=data, error=True)
 
 
 async def async_get_tools(
@@ -75,7 +82,7 @@ class ToolSchemas:
     def _converted(self, tool: llm.Tool, serializer: Serializer | None) -> tuple[_Origin, ToolSchema]:
         origin = _origin(tool.parameters, serializer)
         before, schema = self._known.get(tool.name, ((), None))
-        if schema is None or schema.description != (tool.description or "") or not _are_same(origin, before):
+        if schema is None or not _is_of(schema, tool) or not _are_same(origin, before):
             schema = _schema(tool, serializer)
         return origin, schema
 
@@ -90,6 +97,15 @@ def _origin(parameters: probatio.Schema, serializer: Serializer | None) -> _Orig
     return serializer, parameters.required, parameters.extra, *items
 
 
+def _is_of(schema: ToolSchema, tool: llm.Tool) -> bool:
+    return schema.description == (tool.description or "") and schema.read_only == _is_read_only(tool)
+
+
+def _is_read_only(tool: llm.Tool) -> bool:
+    """Return whether a tool says that it changes nothing; one that says nothing may change something."""
+    return getattr(tool.annotations, "read_only", False) is True
+
+
 def _are_same(some: _Origin, others: _Origin) -> bool:
     return len(some) == len(others) and all(map(is_, some, others, strict=True))
 
@@ -97,4 +113,4 @@ def _are_same(some: _Origin, others: _Origin) -> bool:
 def _schema(tool: llm.Tool, serializer: Serializer | None) -> ToolSchema:
     parameters = probatio.to_openapi(tool.parameters, custom_serializer=serializer, openapi_version="3.1.0")
     kept = {key: value for key, value in parameters.items() if key not in _NOT_AT_THE_TOP}
-    return ToolSchema(tool.name, tool.description or "", kept)
+    return ToolSchema(tool.name, tool.description or "", kept, _is_read_only(tool))

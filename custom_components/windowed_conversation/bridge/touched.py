@@ -3,18 +3,23 @@
 Areas are tagged by their id (`context:living_room`), domains by their name (`context:light`).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from homeassistant.core import HomeAssistant, split_entity_id, valid_entity_id
+from homeassistant.core import HomeAssistant, split_entity_id, valid_domain, valid_entity_id
 from homeassistant.helpers import area_registry as ar, device_registry as dr, entity_registry as er, llm
+
+from ..window.tags import MAX_TAG_LENGTH
+
+# So many names of one slot become tags: the model may list what it likes.
+_MOST_NAMES = 20
 
 
 def tags_of_call(hass: HomeAssistant, arguments: Mapping[str, Any]) -> frozenset[str]:
     """Return the tags for the areas and domains that a call names."""
     areas = (ar.async_get(hass).async_get_area_by_name(name) for name in _names(arguments.get("area")))
-    touched = {area.id for area in areas if area} | set(_names(arguments.get("domain")))
-    return frozenset(f"context:{name}" for name in touched)
+    domains = filter(valid_domain, _names(arguments.get("domain")))
+    return _tags({area.id for area in areas if area}.union(domains))
 
 
 def tags_of_result(hass: HomeAssistant, result: llm.ToolResult) -> frozenset[str]:
@@ -24,7 +29,13 @@ def tags_of_result(hass: HomeAssistant, result: llm.ToolResult) -> frozenset[str
     if not isinstance(targets, list):
         return frozenset()
     found = (target for target in targets if isinstance(target, dict))
-    return frozenset(f"context:{name}" for target in found for name in _touched(hass, target))
+    return _tags(name for target in found for name in _touched(hass, target))
+
+
+def _tags(names: Iterable[str]) -> frozenset[str]:
+    """Return the tags of names that a model or a tool has given: a name that makes no tag has none."""
+    tags = (f"context:{name}" for name in names if name.strip())
+    return frozenset(tag for tag in tags if len(tag) <= MAX_TAG_LENGTH)
 
 
 def _touched(hass: HomeAssistant, target: Mapping[str, Any]) -> Iterator[str]:
@@ -35,7 +46,7 @@ def _touched(hass: HomeAssistant, target: Mapping[str, Any]) -> Iterator[str]:
         yield split_entity_id(target_id)[0]
         if area_id := _area_of_entity(hass, target_id):
             yield area_id
-    elif kind in ("area", "domain"):
+    elif kind == "area" or (kind == "domain" and valid_domain(target_id)):
         yield target_id
 
 
@@ -48,6 +59,6 @@ def _area_of_entity(hass: HomeAssistant, entity_id: str) -> str | None:
 
 
 def _names(value: object) -> list[str]:
-    """Return what a slot names: one text, or several."""
-    names = value if isinstance(value, list) else [value]
-    return [name for name in names if isinstance(name, str) and name.strip()]
+    """Return what a slot names: one text, or several, of which only the first few are read."""
+    names = value[:_MOST_NAMES] if isinstance(value, list) else [value]
+    return [name.strip() for name in names if isinstance(name, str) and name.strip()]

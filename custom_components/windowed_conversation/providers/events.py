@@ -17,12 +17,14 @@ from .profile import UNKNOWN_MODEL, Effort, Profile
 class ToolSchema:
     """A tool that is offered to the model; `parameters` is a JSON schema of type object, `text` what is counted of it.
 
-    Raises `TypeError` where the parameters are no JSON.
+    `read_only`: whether it changes nothing in the home; it is not sent. Raises `TypeError` where the parameters are no
+    JSON.
     """
 
     name: str
     description: str
     parameters: Mapping[str, Any]
+    read_only: bool = False
     text: str = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

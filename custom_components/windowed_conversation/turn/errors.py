@@ -5,7 +5,6 @@
     +-- EmptyAnswer          the model answered with nothing
     +-- NoSummary            the model was asked for a summary and gave none
     +-- NoTokenCount         the provider has no endpoint that counts tokens
-    +-- RepeatedToolCall     the model asked for the same tool call again and again, or would not stop calling tools
     +-- PromptFailed         the instructions could not be rendered
     +-- ToolsUnavailable     a set of tools that the agent is to offer does not exist or may not be used
     +-- LocalAnswerFailed    Home Assistant understood the input and could not do it: it says why itself
@@ -33,10 +32,6 @@ class NoSummary(TurnError):
 
 class NoTokenCount(TurnError):
     """The provider has no endpoint that counts tokens."""
-
-
-class RepeatedToolCall(TurnError):
-    """The model asked for the same tool call again and again, or would not stop calling tools."""
 
 
 class PromptFailed(TurnError):

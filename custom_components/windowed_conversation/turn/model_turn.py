@@ -4,11 +4,10 @@ The window is open when this begins and still open when it ends: closing it, or 
 deadline of the whole turn.
 """
 
-from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from itertools import chain, count
-import json
 import time
 
 from ..providers.errors import (
@@ -32,13 +31,11 @@ from ..providers.events import (
 from ..window import Message, Native, Role, ToolCall, Window
 from .budget import Shortfall, left_behind, room, shortfall
 from .deadlines import Limits, without_silence
-from .errors import EmptyAnswer, RepeatedToolCall
+from .errors import EmptyAnswer
 from .ports import Billed, OnBilled, Question, Reply, Spoken
+from .repetition import REPEATED, Repetition
 from .routing import Decision
 from .speech_filter import SpeechFilter
-
-# A call that is asked for this often with the same arguments will not come out differently.
-_SAME_CALL_LIMIT = 3
 
 # What costs nothing when it comes before the first event. A model that was too slow may have been at work.
 _COST_NOTHING = (AuthError, BadRequest, ContextOverflow, QuotaError, RateLimited, Unavailable)
@@ -58,7 +55,8 @@ class Progress:
 
     `decision` is where the input went. `billed` are the requests whose usage was reported, each passed to `on_billed`
     at once, and `unbilled` counts the others, but for those that failed before anything came: they cost nothing.
-    `failures` are of those who were asked before `answered_by`, the id of the agent that answered.
+    `failures` are of those who were asked before `answered_by`, the id of the agent that answered. `called` are the
+    calls of the answer that is under way, while the window does not hold it.
     """
 
     decision: Decision
@@ -72,12 +70,24 @@ class Progress:
     shortfall: Shortfall | None = None
     failures: list[Failure] = field(default_factory=list)
     answered_by: str | None = None
+    called: tuple[ToolCall, ...] = ()
+    repetition: Repetition = field(default_factory=Repetition)
     _texts: list[str] = field(default_factory=list)
+    _kept_texts: int = 0
 
     @property
     def spoken(self) -> str:
         """What the user got to hear."""
         return "".join(self._texts)
+
+    @property
+    def said(self) -> str:
+        """What the user got to hear of the answer that is under way, and the window does not hold yet."""
+        return "".join(self._texts[self._kept_texts :]).lstrip()
+
+    def begin_answer(self) -> None:
+        """Take note that another answer begins, or that the window holds the one that was under way."""
+        self._kept_texts, self.called = len(self._texts), ()
 
     def bill(self, billed: Billed) -> None:
         """Take in what a request has cost, and pass it on at once."""
@@ -93,25 +103,33 @@ class Progress:
             self._texts.append(" ")
         self._texts.append(text)
 
+    def on_call(self, call: ToolCall) -> None:
+        """Take note of a call that is handed to the reply: from now on it may have been carried out."""
+        self.tool_calls += 1
+        self.called += (call,)
+
 
 async def ask_model(window: Window, question: Question, limits: Limits, reply: Reply, progress: Progress) -> None:
     """Bring the open exchange to an answer by the question's model; raises `ProviderError` and `TurnError`."""
     model = question.model
-    seen: Counter[str] = Counter()
     for iteration in count():
-        request = _request(window, question, progress, may_call=iteration < limits.tool_iterations)
+        may_call = iteration < limits.tool_iterations and not progress.repetition.goes_on
+        request = _request(window, question, progress, may_call=may_call)
         answer = _Answer(request, question, progress)
         progress.requests += 1
         try:
-            async with without_silence(model.provider.stream(request), limits.silence) as events:
-                async for message in reply.add(answer.deltas(events)):
-                    window.add(answer.stamped(message))
+            async with (
+                without_silence(model.provider.stream(request), limits.silence) as events,
+                aclosing(reply.add(answer.deltas(events))) as messages,
+            ):
+                async for message in messages:
+                    window.add(answer.kept(message))
+                    progress.begin_answer()
         finally:
             progress.unbilled += answer.is_unbilled
         answer.raise_error()
         if not answer.calls:
             return
-        _stop_repetition(seen, answer.calls)
 
 
 def _request(window: Window, question: Question, progress: Progress, *, may_call: bool) -> Request:
@@ -142,13 +160,6 @@ def _fitting(window: Window, question: Question) -> tuple[Message, ...]:
     return (*system, *chain.from_iterable(exchange.messages for exchange in shown), *newest)
 
 
-def _stop_repetition(seen: Counter[str], calls: list[ToolCall]) -> None:
-    """Raise when a call comes again and again with the same arguments."""
-    seen.update({f"{call.name} {json.dumps(dict(call.arguments), sort_keys=True)}" for call in calls})
-    if max(seen.values()) >= _SAME_CALL_LIMIT:
-        raise RepeatedToolCall(f"the same tool call {_SAME_CALL_LIMIT} times")
-
-
 class _Answer:
     """One answer of the model on its way to the user.
 
@@ -156,7 +167,9 @@ class _Answer:
     """
 
     def __init__(self, request: Request, question: Question, progress: Progress) -> None:
-        self.calls: list[ToolCall] = []
+        progress.begin_answer()
+        progress.repetition.begin_round()
+        self.calls: dict[str, ToolCall] = {}
         self._request = request
         self._model = question.model
         self._done = question.done
@@ -189,14 +202,16 @@ class _Answer:
                 yield self._passed(held)
             for ending in self._ending():
                 yield ending
-        except (ProviderError, EmptyAnswer, RepeatedToolCall) as err:
+        except (ProviderError, EmptyAnswer) as err:
             self._error = err
 
-    def stamped(self, message: Message) -> Message:
-        """Return the message with the provider's residue, where it is the answer that the residue belongs to."""
-        if self._native is None or message.role is not Role.ASSISTANT:
-            return message
-        return replace(message, native=self._native)
+    def kept(self, message: Message) -> Message:
+        """Return the message as the window keeps it: an answer with its residue, a repetition with a line."""
+        if message.role is not Role.TOOL:
+            return replace(message, native=self._native) if self._native else message
+        if self._is_repeated(message):
+            return replace(message, content=f"{REPEATED}\n{message.content}")
+        return message
 
     def raise_error(self) -> None:
         if self._error:
@@ -206,8 +221,9 @@ class _Answer:
         match event:
             case ReasoningDelta():
                 return [event]
-            case ToolCallDone(call):
-                self._on_call(call)
+            case ToolCallDone(call) if self._request.tools and self._request.may_call:
+                self.calls[call.id] = call
+                self._progress.on_call(call)
                 return [event]
             case Usage():
                 self._reasoning_tokens += event.reasoning
@@ -223,14 +239,16 @@ class _Answer:
             self._text = True
         return delta
 
-    def _on_call(self, call: ToolCall) -> None:
-        if not (self._request.tools and self._request.may_call):
-            raise RepeatedToolCall("a tool call where none was allowed")
-        self.calls.append(call)
-        self._progress.tool_calls += 1
+    def _is_repeated(self, result: Message) -> bool:
+        call = self.calls[result.tool_call_id or ""]
+        read_only = any(tool.read_only for tool in self._request.tools if tool.name == call.name)
+        return self._progress.repetition.add(call, result.content, read_only=read_only)
 
     def _ending(self) -> list[Spoken]:
-        """Return what is left to say at the end: a model that acted and found no words has succeeded."""
+        """Return what is left to say at the end: a model that acted and found no words has succeeded.
+
+        Calls in an answer that may hold none are not passed on, and are no answer.
+        """
         if self._text or self.calls:
             return []
         if not self._progress.tool_calls:

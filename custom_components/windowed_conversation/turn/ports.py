@@ -1,6 +1,6 @@
 """What a turn needs of the world, as protocols. `bridge` fills them in with Home Assistant."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from dataclasses import dataclass, field
 import time
 from typing import Protocol
@@ -17,7 +17,7 @@ type Spoken = TextDelta | ReasoningDelta | ToolCallDone
 class Reply(Protocol):
     """Where the answer goes: to the user's ear while it is still being written."""
 
-    def add(self, deltas: AsyncIterator[Spoken]) -> AsyncIterator[Message]:
+    def add(self, deltas: AsyncIterator[Spoken]) -> AsyncGenerator[Message]:
         """Pass one assistant message on, run its tool calls, and yield the message and the results.
 
         A call starts when its delta arrives, so calls of one message run in parallel. A tool that fails yields a

@@ -1,6 +1,7 @@
 """One input from start to end: route it, answer it, and leave the window whole.
 
-A turn that fails leaves the window as it was before. Waiting for earlier turns of the conversation is the caller's.
+A turn that fails leaves the window as it was before, or, when a tool may have run, an exchange that says so. Waiting
+for earlier turns of the conversation is the caller's.
 """
 
 import asyncio
@@ -144,4 +145,12 @@ async def _answer_by_model(window: Window, text: str, ways: Ways, limits: Limits
         raise DeadlineExceeded(f"no whole answer in {limits.turn:g} seconds") from err
     finally:
         if window.is_open:
-            window.abort()
+            _break_off(window, progress)
+
+
+def _break_off(window: Window, progress: Progress) -> None:
+    """End an exchange that has no whole answer: what tools may have done stays known, else nothing does."""
+    if progress.tool_calls:
+        window.close_incomplete(progress.said, progress.called)
+    else:
+        window.abort()

@@ -1,0 +1,81 @@
+"""Loops of a model: calls of one turn that are repeated and give the same results."""
+
+from collections.abc import Mapping
+import json
+
+from ..window import ToolCall
+
+# What stands before a result that the model has seen before: after it, it would be cut off a long one. It is short, so
+# that the stub which is left of the result still has some of that.
+REPEATED = "[Same call, same result as before: do not repeat it.]"
+
+# So many equal calls with equal results are told, one after the other or as the parts of a pattern.
+_TOLD_CALLS = 3
+_TOLD_PATTERNS = 2
+_PATTERN_LENGTHS = (2, 3)
+
+type _Entry = tuple[str, str]
+
+
+class Repetition:
+    """The calls of one turn and what came of them, told round by round; equal calls of a round are one.
+
+    A call is repeated when an equal one gave an equal result and nothing else that changes the home ran in between.
+    Patterns of two and three calls are looked for among calls of one kind: those that only read, or those that change.
+    """
+
+    def __init__(self) -> None:
+        self._goes_on = False
+        self._round = set[str]()
+        # By call: its newest result, and how often that has come.
+        self._counts = dict[str, tuple[str, int]]()
+        # The newest calls of one kind, and for each length of a pattern how many calls in a row were as it says.
+        self._run: list[_Entry] = []
+        self._run_reads = False
+        self._matches = dict.fromkeys(_PATTERN_LENGTHS, 0)
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether a loop went on after the model was told of it."""
+        return self._goes_on
+
+    def begin_round(self) -> None:
+        """Begin with the calls of another answer."""
+        self._round.clear()
+
+    def add(self, call: ToolCall, result: str, *, read_only: bool) -> bool:
+        """Take in a call with its result; return whether the model is to be told that it repeats itself."""
+        called = f"{call.name} {_written(call.arguments)}"
+        if called in self._round:
+            return False
+        self._round.add(called)
+        times = self._times((called, result), read_only=read_only)
+        patterns = self._patterns((called, result), read_only=read_only)
+        self._goes_on = self._goes_on or times > _TOLD_CALLS or patterns > _TOLD_PATTERNS
+        return times >= _TOLD_CALLS or patterns >= _TOLD_PATTERNS
+
+    def _times(self, entry: _Entry, *, read_only: bool) -> int:
+        called, result = entry
+        before, times = self._counts.get(called, ("", 0))
+        if not read_only:
+            self._counts.clear()
+        times = times + 1 if before == result else 1
+        self._counts[called] = result, times
+        return times
+
+    def _patterns(self, entry: _Entry, *, read_only: bool) -> int:
+        """Return how often in a row a pattern has come that ends with this call."""
+        if read_only != self._run_reads:
+            self._run.clear()
+            self._run_reads = read_only
+            self._matches = dict.fromkeys(_PATTERN_LENGTHS, 0)
+        for length in _PATTERN_LENGTHS:
+            is_match = len(self._run) >= length and self._run[-length] == entry
+            self._matches[length] = self._matches[length] + 1 if is_match else 0
+        self._run.append(entry)
+        whole = (1 + matched // length for length, matched in self._matches.items() if matched % length == 0)
+        return max(whole, default=0)
+
+
+def _written(arguments: Mapping[str, object]) -> str:
+    return json.dumps(dict(arguments), sort_keys=True, default=str)

@@ -1,0 +1,113 @@
+"""Calls with arguments that nobody expects: the turn goes on, and a good call of the same answer stays known."""
+
+from collections.abc import Awaitable, Callable
+import json
+
+from homeassistant.const import CONF_URL
+from homeassistant.core import HomeAssistant
+from homeassistant.helpers import area_registry as ar, llm
+import pytest
+
+from custom_components.windowed_conversation.bridge.touched import tags_of_call, tags_of_result
+from custom_components.windowed_conversation.window import Role, Window
+from tests.providers.byte_server import CALLS, DONE, STOP, ByteServer, fragment, text
+
+from .conftest import Say, SetUp, speech
+
+TURN_ON = "intent__HassTurnOn"
+
+type Act = Callable[[str, str], Awaitable[tuple[str, Window]]]
+
+
+def nested(levels: int) -> str:
+    return '{"name": ' + '{"a":' * levels + "1" + "}" * levels + "}"
+
+
+ODD = {
+    "long domain": (TURN_ON, json.dumps({"name": "x", "domain": ["a" * 200]})),
+    "domain in words": (TURN_ON, json.dumps({"name": "x", "domain": "lights, please"})),
+    "many domains": (TURN_ON, json.dumps({"domain": [f"domain_{number}" for number in range(200)]})),
+    "domains of every type": (TURN_ON, json.dumps({"domain": [1, None, {"a": 2}, ["light"]], "area": {"a": "b"}})),
+    "long area": (TURN_ON, json.dumps({"area": "a" * 5000})),
+    "nested": (TURN_ON, nested(1000)),
+    "more than 64 bits": (TURN_ON, '{"brightness": 36893488147419103232}'),
+    "no number": (TURN_ON, '{"brightness": NaN, "color": 1e999}'),
+    "empty key": (TURN_ON, '{"": "", "\\ud83d": "\\u0000"}'),
+    "unknown tool": ("no_such_tool", "{}"),
+    "odd name of a tool": ("a tool;\nwith \\ud83d" + "t" * 3000, "{}"),
+}
+# What no reader of JSON takes.
+UNREADABLE = {"nested": nested(100_000), "digits": '{"name": ' + "9" * 5000 + "}"}
+
+
+@pytest.fixture
+async def act(home: HomeAssistant, set_up: SetUp, say: Say, byte_server: ByteServer) -> Act:
+    """Have the model switch the hall light on and make another call in the same answer; returns answer and window."""
+    models = {"object": "list", "data": [{"id": "scripted", "object": "model", "created": 1, "owned_by": "us"}]}
+    byte_server.reply(json.dumps(models).encode(), headers={"Content-Type": "application/json"})
+    entry = await set_up(account={CONF_URL: byte_server.url}, routing="llm_only")
+    (agent,) = entry.runtime_data.agents.values()
+
+    async def act(name: str, arguments: str) -> tuple[str, Window]:
+        good = fragment('{"name": "hall light"}', TURN_ON, index=0, id="call_a")
+        byte_server.reply(good, fragment(arguments, name, index=1, id="call_b"), CALLS, DONE)
+        byte_server.then_reply(text("Good.") + STOP + DONE)
+        answer = speech(await say("switch on the hall light"))
+        (window,) = agent.windows.newest_first()
+        return answer, window
+
+    return act
+
+
+def known_results(window: Window) -> dict[str, str]:
+    """Return the results in the window by the arguments of their calls."""
+    made = {call.id: str(dict(call.arguments)) for message in window.messages() for call in message.tool_calls}
+    results = [message for message in window.messages() if message.role is Role.TOOL]
+    return {made[message.tool_call_id or ""]: message.content for message in results}
+
+
+@pytest.mark.parametrize("odd", ODD)
+async def test_turn_goes_on_after_an_odd_call(odd: str, act: Act, home: HomeAssistant) -> None:
+    answer, window = await act(*ODD[odd])
+
+    assert answer == "Good."
+    assert home.states.get("input_boolean.hall").state == "on"
+    assert "action_done" in known_results(window)["{'name': 'hall light'}"]
+    assert "incomplete" not in window.stats().tag_distribution
+
+
+@pytest.mark.parametrize("arguments", UNREADABLE.values(), ids=UNREADABLE)
+async def test_good_call_of_an_answer_that_cannot_be_read_is_known(
+    arguments: str, act: Act, home: HomeAssistant
+) -> None:
+    answer, window = await act(TURN_ON, arguments)
+
+    assert "could not be read" in answer
+    assert "action_done" in known_results(window)["{'name': 'hall light'}"]
+    assert "incomplete" in window.stats().tag_distribution
+
+
+async def test_conversation_goes_on_after_an_odd_call(act: Act, say: Say, byte_server: ByteServer) -> None:
+    await act(*ODD["long domain"])
+
+    assert speech(await say("hello")) == "Good."
+    assert "call_b" in str(byte_server.requests[-1]["messages"])
+
+
+@pytest.mark.parametrize("domain", ["a" * 100, "lights, please", "Light", "", "   ", "light.kitchen", "light\n"])
+def test_what_is_no_domain_is_no_tag(hass: HomeAssistant, domain: str) -> None:
+    assert tags_of_call(hass, {"domain": [domain, "light"]}) == {"context:light"}
+
+
+def test_area_whose_id_makes_too_long_a_tag_has_none(hass: HomeAssistant) -> None:
+    ar.async_get(hass).async_create("Hall")
+    ar.async_get(hass).async_create("A" * 200)
+
+    assert tags_of_call(hass, {"area": ["A" * 200, "Hall"]}) == {"context:hall"}
+
+
+@pytest.mark.parametrize("target", [("area", "a" * 200), ("domain", "no domain"), ("area", " "), ("domain", "a" * 200)])
+def test_target_of_a_result_that_makes_no_tag_has_none(hass: HomeAssistant, target: tuple[str, str]) -> None:
+    targets = [{"type": kind, "id": id_} for kind, id_ in (target, ("area", "hall"))]
+
+    assert tags_of_result(hass, llm.ToolResult(data={"data": {"success": targets}})) == {"context:hall"}
