@@ -55,7 +55,7 @@ def cut_newest_round(exchange: OpenExchange, limit: int, counter: TokenCounter) 
             content, cost = capped(exchange.uncut.get(place, result), most, counter)
             if cost < (result.tokens or 0):
                 cuts[place] = rewritten(result, content, cost)
-    exchange.uncut = {place: exchange.messages[place] for place in cuts} | exchange.uncut
+    exchange.uncut = {**{place: exchange.messages[place] for place in cuts}, **exchange.uncut}
     exchange.replace(cuts)
     return bool(cuts)
 

@@ -1,0 +1,88 @@
+"""The budget of a turn that goes many rounds: what its requests hold, and how much of them a prompt cache can serve."""
+
+from dataclasses import replace
+from itertools import pairwise
+import json
+from statistics import mean
+from typing import Any
+
+import pytest
+
+from custom_components.windowed_conversation.turn.budget import Budget
+from custom_components.windowed_conversation.turn.ports import Question
+from custom_components.windowed_conversation.window import WindowPolicy
+from demo.model_server import ModelServer
+
+from .conftest import Take
+from .world import Ear, Home
+
+ROUNDS = 50
+# The fixed part of a request to an agent that controls a home, of about 650 tokens.
+SYSTEM = "You are a voice assistant for a home. Answer in plain text. " * 45
+
+
+@pytest.fixture
+def pages(ear: Ear, home: Home) -> Any:
+    """Have the home's tool return pages of about so many tokens."""
+
+    def pages(tokens: int) -> None:
+        async def look(name: str) -> dict[str, str]:
+            return {"result": f"{name}: " + "the lamp in the hall is on and the door is closed; " * (tokens // 12)}
+
+        ear.tools = {**home.tools, "homeassistant__GetLiveContext": look}
+
+    return pages
+
+
+def sent(model_server: ModelServer) -> list[str]:
+    """Return the messages of each request as text."""
+    return [json.dumps(request.body["messages"], ensure_ascii=False) for request in model_server.requests]
+
+
+def shared(before: str, now: str) -> int:
+    """Return how many characters two requests begin with alike."""
+    return next((at for at, (one, other) in enumerate(zip(before, now, strict=False)) if one != other), len(before))
+
+
+@pytest.fixture
+def question_of_50_rounds(question: Question) -> Question:
+    return replace(question, system=SYSTEM)
+
+
+async def test_requests_of_many_rounds_begin_like_the_one_before(
+    take: Take, question_of_50_rounds: Question, pages: Any, model_server: ModelServer
+) -> None:
+    pages(1000)
+    outcome = await take(f"read {ROUNDS} pages", asked=question_of_50_rounds, tool_iterations=ROUNDS)
+
+    assert outcome.spoken == f"I have read {ROUNDS} pages."
+    assert mean(shared(before, now) / len(now) for before, now in pairwise(sent(model_server))) >= 0.75
+
+
+@pytest.mark.parametrize("tokens", [1000, 4000])
+async def test_requests_of_many_rounds_keep_to_the_room_of_the_model(
+    tokens: int, take: Take, question_of_50_rounds: Question, pages: Any
+) -> None:
+    room = 7000
+    budget = Budget(WindowPolicy(), context_tokens=room + 1000, reply_tokens=1000)
+    asked = replace(question_of_50_rounds, model=replace(question_of_50_rounds.model, budget=budget))
+    pages(tokens)
+    outcome = await take(f"read {ROUNDS} pages", asked=asked, tool_iterations=ROUNDS)
+
+    assert outcome.spoken == f"I have read {ROUNDS} pages."
+    assert outcome.shortfall is None
+    requests = [billed.request for billed in outcome.billed]
+    assert max(sum(message.tokens or 0 for message in request.messages) for request in requests) <= room
+
+
+async def test_question_and_newest_round_of_many_stay_whole(
+    take: Take, question_of_50_rounds: Question, pages: Any, model_server: ModelServer
+) -> None:
+    pages(1000)
+    await take(f"read {ROUNDS} pages", asked=question_of_50_rounds, tool_iterations=ROUNDS)
+
+    for number, request in enumerate(model_server.requests[1:], start=1):
+        messages = request.body["messages"]
+        assert messages[1]["content"].endswith(f"read {ROUNDS} pages")
+        assert messages[-1]["content"].startswith(f'{{"result": "page {number}: the lamp')
+        assert "Cut" not in messages[-1]["content"]
