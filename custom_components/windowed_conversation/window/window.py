@@ -15,18 +15,22 @@ from .incomplete import ending
 from .messages import Message, Native, Role, ToolCall
 from .policy import WindowPolicy
 from .restore import Snapshot
-from .rounds import cut_newest_round, stub_older_rounds
 from .stats import Evicted, WindowStats, figures
 from .summary import Passage, dropped, joined, summary_exchange, with_summary
 from .tags import INCOMPLETE, NO_TAGS, checked_tags, joined_tags, tag_filter
 from .tokens import TokenCounter, message_tokens
 from .tool_results import capped, stubbed
+from .trim import cut_to_fit, make_room
 
 _INCOMPLETE = frozenset({INCOMPLETE})
 
 
 def _none_is_open() -> Never:
     raise NoOpenExchange("no exchange is open")
+
+
+def _one_is_open() -> Never:
+    raise ExchangeStillOpen("the last exchange is neither closed nor aborted")
 
 
 class Window:
@@ -132,17 +136,17 @@ class Window:
         puts back includes what was evicted for it. It is for before each request: what is still too large then has the
         results of its newest tool round cut to what is left, none of them below 100 tokens. Raises `NoOpenExchange`.
         """
-        opened = self._contents.opened or _none_is_open()
+        if not self.is_open:
+            _none_is_open()
         self._put_limit(tokens)
         self._enforce()
-        left = self._in_force.history_tokens - self._contents.history.tokens
-        if opened.tokens > left and cut_newest_round(opened, left, self._counter):
-            self._contents.rewrite(opened.messages)
+        if cut_to_fit(self._contents, self._in_force, self._counter):
             self._evicted = self._evicted.and_a_trim(0, 0, 0)
 
     def open(self, text: str, tags: Iterable[str] = ()) -> None:
         """Begin the newest exchange with what the user said; raises `ExchangeStillOpen` and `InvalidTag`."""
-        self._expect_none_open()
+        if self._contents.opened is not None:
+            _one_is_open()
         entry = question(text, checked_tags(tags) if tags else NO_TAGS, self._counter, self._clock())
         self._begin(OpenExchange(entry))
 
@@ -158,7 +162,8 @@ class Window:
         entry = self._entered(message)
         exchange.append(entry)
         contents.sent.append(entry)
-        self._enforce()
+        if contents.history.tokens + exchange.tokens > self._in_force.history_tokens:
+            self._trim()
 
     def tag(self, *tags: str) -> None:
         """Tag the open exchange; raises `NoOpenExchange` and `InvalidTag`."""
@@ -182,7 +187,8 @@ class Window:
         if self._limit is not None:
             self._put_limit(None)
         self._kept = None
-        self._set_aside.clear()
+        if self._set_aside:
+            self._set_aside.clear()
 
     def close_incomplete(self, said: str = "", calls: Iterable[ToolCall] = ()) -> None:
         """Close the open exchange as far as it came, tagged `incomplete`: its turn ended after a tool had run.
@@ -220,7 +226,8 @@ class Window:
         messages = tuple(messages)
         if not messages:
             raise InvalidMessage("an exchange has at least the user's message")
-        self._expect_none_open()
+        if self._contents.opened is not None:
+            _one_is_open()
         exchange = OpenExchange(self._entered(messages[0]))
         exchange.tags = joined_tags(exchange.tags, checked_tags(tags))
         self._begin(exchange)
@@ -238,7 +245,8 @@ class Window:
         Raises `UnknownExchange`, `ExchangeStillOpen` while one is open, and `InvalidTag`, also for automatic tags that
         are to be removed.
         """
-        self._expect_none_open()
+        if self._contents.opened is not None:
+            _one_is_open()
         exchange = self._contents.history.get(number)
         if exchange is None:
             raise UnknownExchange(f"no closed exchange has the number {number!r}")
@@ -251,7 +259,8 @@ class Window:
         `native` is what the model that made it reads in the place of the text. What is sent before the newest exchange
         changes only by what goes. Raises `ExchangeStillOpen`.
         """
-        self._expect_none_open()
+        if self._contents.opened is not None:
+            _one_is_open()
         summary = summary_exchange(text, self._policy, self._counter, self._clock(), native)
         newest = max(1, self._last_number)
         gone = [exchange for exchange in self._contents.history if exchange.number in passage.numbers - {newest}]
@@ -268,16 +277,13 @@ class Window:
         """Take note that no summary came of what was dropped: the second time it is given up."""
         self._dropped = self._dropped and self._dropped.after_failure(passage)
 
-    def _expect_none_open(self) -> None:
-        if self._contents.opened is not None:
-            raise ExchangeStillOpen("the last exchange is neither closed nor aborted")
-
     def _begin(self, exchange: OpenExchange) -> None:
         contents = self._contents
         self._before = contents.system, self._evicted, self._dropped
         contents.opened = exchange
         contents.sent += exchange.messages
-        self._enforce()
+        if contents.history.tokens + exchange.tokens > self._in_force.history_tokens:
+            self._trim()
 
     def _entered(self, message: Message) -> Message:
         if message.role is Role.TOOL:
@@ -291,52 +297,21 @@ class Window:
         self._in_force = self._policy.limited(tokens)
 
     def _enforce(self) -> None:
-        contents = self._contents
-        opened = contents.opened
-        if contents.history.tokens + (opened.tokens if opened else 0) > self._in_force.history_tokens:
+        if self._contents.tokens > self._in_force.history_tokens:
             self._trim()
 
     def _trim(self) -> None:
-        """Stub older rounds of the open exchange; if that is not enough, stub and evict closed exchanges, too."""
-        shortened = self._stub_older_rounds()
-        whole: list[Exchange] = []
-        gone: list[Exchange] = []
-        if self._contents.tokens > self._in_force.history_tokens:
-            newest = 0 if self.is_open else self._last_number
-            whole = self._stub_old_results(newest)
-            gone = self._contents.history.to_evict(self._contents.tokens, self._in_force, newest)
-        if not (shortened or whole or gone):
+        """Trim to the policy in force; the newest exchange stays."""
+        trim = make_room(self._contents, self._in_force, 0 if self.is_open else self._last_number, self._counter)
+        if trim is None:
             return
         if self._policy.summarize:
-            passage = dropped(self._contents.system, (*self._contents.history, *whole), gone)
+            passage = dropped(self._contents.system, (*self._contents.history, *trim.whole), trim.gone)
             self._dropped = joined(self._dropped, passage, self._policy.history_tokens)
-        self._let_go(gone)
+        self._let_go(trim.gone)
         if self.is_open:
-            for exchange in (*whole, *gone):
+            for exchange in (*trim.whole, *trim.gone):
                 self._set_aside.setdefault(exchange.number, exchange)
-
-    def _stub_older_rounds(self) -> bool:
-        """Replace results that the open exchange has no room for; returns whether anything has changed."""
-        contents = self._contents
-        opened = contents.opened
-        if opened is None:
-            return False
-        low_water = self._in_force.rounds_low_water(contents.history.tokens)
-        shortened = stub_older_rounds(opened, low_water, self._counter)
-        if shortened:
-            contents.rewrite(opened.messages)
-        return shortened
-
-    def _stub_old_results(self, newest: int) -> list[Exchange]:
-        """Replace the tool results that the policy no longer keeps; returns the exchanges as they were."""
-        if self._policy.tool_results == "keep":
-            return []
-        opened = self._contents.opened
-        kept = (self._policy.max_tool_turns or 0) - (opened is not None and opened.has_results)
-        whole = self._contents.history.to_stub(max(0, kept), newest)
-        if whole:
-            self._contents.replace([stubbed(exchange, self._counter) for exchange in whole])
-        return whole
 
     def _let_go(self, gone: list[Exchange]) -> None:
         """Take exchanges out of the window: one trim, also when none of them go."""
