@@ -134,6 +134,10 @@ class ShoppingList(TodoListEntity):
         """What is on the list."""
         return [item.summary for item in self._attr_todo_items or ()]
 
+    def clear(self) -> None:
+        """Take everything off the list."""
+        self._attr_todo_items = []
+
     @override
     async def async_create_todo_item(self, item: TodoItem) -> None:
         self._attr_todo_items = [*(self._attr_todo_items or ()), item]

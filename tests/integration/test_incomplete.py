@@ -1,14 +1,19 @@
 """What an agent did stays known when its turn breaks: asked to add milk, it adds it once and can say so."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from itertools import count
 import json
+from typing import Any
 
+from homeassistant.components import conversation
+from homeassistant.core import Context, HomeAssistant
 import pytest
 
 from demo.model_server import ModelServer
+from tests.suspensions import each_suspension_point
 
-from .conftest import Say, SetUp, ShoppingList, speech, until
+from .conftest import AGENT, Say, SetUp, ShoppingList, speech, until
 
 ADD_MILK = "I would like milk on the shopping list"
 
@@ -90,3 +95,22 @@ async def test_turn_that_breaks_before_the_tool_leaves_no_trace(
 
     assert speech(await say("did you add it?")) == "I have added nothing."
     assert shopping.summaries == []
+
+
+async def test_milk_that_was_added_is_known_wherever_the_turn_is_cancelled(
+    home: HomeAssistant, shopping: ShoppingList, set_up: SetUp, model_server: ModelServer
+) -> None:
+    (agent,) = (await set_up()).runtime_data.agents.values()
+    conversations = (f"conversation {number}" for number in count())
+
+    def begin() -> Coroutine[Any, Any, Any]:
+        return conversation.async_converse(home, ADD_MILK, next(conversations), Context(), "en", AGENT)
+
+    async for _ in each_suspension_point(begin):
+        await home.async_block_till_done()
+        window = next(iter(agent.windows.newest_first()), None)
+        made = [call for message in window.messages() for call in message.tool_calls] if window else []
+        assert len(shopping.summaries) == len(made)
+        assert window is None or not window.is_open
+        agent.windows.drop(next(iter(agent.windows.keys_newest_first()), ""))
+        shopping.clear()
