@@ -4,13 +4,19 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import AsyncExitStack
 import gc
-from typing import Any
+from typing import Any, override
 
 from aiohttp import web
 from homeassistant import block_async_io
 from homeassistant.components import conversation
 from homeassistant.components.conversation import ConversationResult
 from homeassistant.components.homeassistant.exposed_entities import async_expose_entity
+from homeassistant.components.todo import (
+    DATA_COMPONENT as DATA_TODO,
+    TodoItem,
+    TodoListEntity,
+    TodoListEntityFeature,
+)
 from homeassistant.config_entries import SOURCE_USER, ConfigSubentryData
 from homeassistant.const import CONF_API_KEY, CONF_LLM_HASS_API, CONF_MODEL, CONF_URL
 from homeassistant.core import Context, HomeAssistant
@@ -110,6 +116,42 @@ async def home(hass: HomeAssistant) -> HomeAssistant:
     for name in lights:
         async_expose_entity(hass, "conversation", f"input_boolean.{name}", name != "cellar")
     return hass
+
+
+class ShoppingList(TodoListEntity):
+    """A to-do list of Home Assistant's in memory."""
+
+    _attr_name = "Shopping list"
+    _attr_supported_features = TodoListEntityFeature.CREATE_TODO_ITEM
+    entity_id = "todo.shopping_list"
+
+    def __init__(self) -> None:
+        self._attr_todo_items = []
+        self.on_added: Callable[[], None] = lambda: None
+
+    @property
+    def summaries(self) -> list[str | None]:
+        """What is on the list."""
+        return [item.summary for item in self._attr_todo_items or ()]
+
+    def clear(self) -> None:
+        """Take everything off the list."""
+        self._attr_todo_items = []
+
+    @override
+    async def async_create_todo_item(self, item: TodoItem) -> None:
+        self._attr_todo_items = [*(self._attr_todo_items or ()), item]
+        self.on_added()
+
+
+@pytest.fixture
+async def shopping(home: HomeAssistant) -> ShoppingList:
+    """Return a shopping list that the agent may add to."""
+    shopping = ShoppingList()
+    assert await async_setup_component(home, "todo", {})
+    await home.data[DATA_TODO].async_add_entities([shopping])
+    async_expose_entity(home, "conversation", shopping.entity_id, should_expose=True)
+    return shopping
 
 
 @pytest.fixture

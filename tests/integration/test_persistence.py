@@ -24,7 +24,7 @@ from custom_components.windowed_conversation.const import (
 )
 from demo.model_server import ModelServer
 
-from .conftest import AGENT, Say, SetUp, Submit, speech, until
+from .conftest import AGENT, Say, SetUp, ShoppingList, Submit, speech, until
 
 STORED = {"version": 1, "minor_version": 1, "key": "windows", "data": {"conversations": []}}
 
@@ -487,3 +487,16 @@ async def test_files_of_other_accounts_stay(home: HomeAssistant, entry, set_up: 
     await home.async_block_till_done()
 
     assert disk.files() == [disk.file(entry).name]
+
+
+async def test_what_was_done_before_a_break_is_known_after_a_restart(
+    *, disk: Disk, shopping: ShoppingList, set_up: SetUp, say: Say, model_server: ModelServer
+) -> None:
+    entry = await set_up()
+    shopping.on_added = lambda: model_server.fault("cut_mid_stream", 1)
+    await say("I would like milk on the shopping list")
+
+    await disk.restart(entry)
+
+    assert speech(await say("did you add it?")) == "I was asked to add milk: it is on the list."
+    assert shopping.summaries == ["Milk"]

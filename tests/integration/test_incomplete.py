@@ -1,0 +1,116 @@
+"""What an agent did stays known when its turn breaks: asked to add milk, it adds it once and can say so."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from itertools import count
+import json
+from typing import Any
+
+from homeassistant.components import conversation
+from homeassistant.core import Context, HomeAssistant
+import pytest
+
+from demo.model_server import ModelServer
+from tests.suspensions import each_suspension_point
+
+from .conftest import AGENT, Say, SetUp, ShoppingList, speech, until
+
+ADD_MILK = "I would like milk on the shopping list"
+
+
+@pytest.fixture(params=["broken stream", "interrupted after the tool", "interrupted beside the tool"])
+async def way(request: pytest.FixtureRequest, set_up: SetUp) -> str:
+    """Return a way in which a turn breaks, with an agent set up."""
+    await set_up()
+    return str(request.param)
+
+
+@pytest.fixture
+async def milk_added(way: str, shopping: ShoppingList, say: Say, model_server: ModelServer) -> None:
+    """Have milk added in a turn that then breaks."""
+    await {
+        "broken stream": break_stream,
+        "interrupted after the tool": interrupt_after,
+        "interrupted beside the tool": interrupt_beside,
+    }[way](shopping, say, model_server)
+    shopping.on_added = lambda: None
+    model_server.change(delay=0)
+
+
+async def break_stream(shopping: ShoppingList, say: Say, model_server: ModelServer) -> None:
+    """Break the stream of the answer after the tool."""
+    shopping.on_added = lambda: model_server.fault("cut_mid_stream", 1)
+    assert "cannot be reached" in speech(await say(ADD_MILK))
+
+
+async def interrupt_after(shopping: ShoppingList, say: Say, model_server: ModelServer) -> None:
+    """Interrupt the turn while the answer after the tool is written."""
+    shopping.on_added = lambda: model_server.change(delay=0.2)
+    await interrupt(say, lambda: len(model_server.requests) > 1)
+
+
+async def interrupt_beside(shopping: ShoppingList, say: Say, model_server: ModelServer) -> None:
+    """Interrupt the turn while the answer that calls the tool is still written."""
+    model_server.change(delay=0.2)
+    await interrupt(say, lambda: shopping.summaries != [])
+
+
+async def interrupt(say: Say, is_time: Callable[[], bool]) -> None:
+    """Cancel a turn that adds milk, when it is time."""
+    turn = asyncio.create_task(say(ADD_MILK))
+    await until(is_time)
+    turn.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await turn
+
+
+async def test_next_request_holds_the_call_its_result_and_the_line(
+    shopping: ShoppingList, milk_added: None, say: Say, model_server: ModelServer
+) -> None:
+    await say("did you add it?")
+
+    _, _, answer, result, *rest = model_server.requests[-1].body["messages"]
+    (call,) = answer["tool_calls"]
+    assert json.loads(call["function"]["arguments"])["item"] == "milk"
+    assert result["tool_call_id"] == call["id"]
+    assert "interrupted" in str(rest[:-1])
+    assert model_server.requests[-1].violations == []
+
+
+async def test_agent_can_say_what_it_did(shopping: ShoppingList, milk_added: None, say: Say) -> None:
+    assert "I was asked to add milk" in speech(await say("did you add it?"))
+
+
+async def test_milk_is_added_once(shopping: ShoppingList, milk_added: None, say: Say) -> None:
+    assert "I have dealt with milk before" in speech(await say(ADD_MILK))
+    assert shopping.summaries == ["Milk"]
+
+
+async def test_turn_that_breaks_before_the_tool_leaves_no_trace(
+    shopping: ShoppingList, set_up: SetUp, say: Say, model_server: ModelServer
+) -> None:
+    await set_up()
+    model_server.fault("500", 1)
+    await say(ADD_MILK)
+
+    assert speech(await say("did you add it?")) == "I have added nothing."
+    assert shopping.summaries == []
+
+
+async def test_milk_that_was_added_is_known_wherever_the_turn_is_cancelled(
+    home: HomeAssistant, shopping: ShoppingList, set_up: SetUp, model_server: ModelServer
+) -> None:
+    (agent,) = (await set_up()).runtime_data.agents.values()
+    conversations = (f"conversation {number}" for number in count())
+
+    def begin() -> Coroutine[Any, Any, Any]:
+        return conversation.async_converse(home, ADD_MILK, next(conversations), Context(), "en", AGENT)
+
+    async for _ in each_suspension_point(begin):
+        await home.async_block_till_done()
+        window = next(iter(agent.windows.newest_first()), None)
+        made = [call for message in window.messages() for call in message.tool_calls] if window else []
+        assert len(shopping.summaries) == len(made)
+        assert window is None or not window.is_open
+        agent.windows.drop(next(iter(agent.windows.keys_newest_first()), ""))
+        shopping.clear()

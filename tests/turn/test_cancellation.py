@@ -1,0 +1,166 @@
+"""A turn that is cancelled at any of its suspension points, in any format: what is left is whole and stays known."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from importlib import import_module
+from typing import Any
+
+import pytest
+
+from custom_components.windowed_conversation.turn.deadlines import Limits
+from custom_components.windowed_conversation.turn.ports import Question
+from custom_components.windowed_conversation.turn.routing import Routing
+from custom_components.windowed_conversation.turn.turn import Ways, run_turn
+from custom_components.windowed_conversation.window import (
+    EstimatedCounter,
+    Message,
+    Role,
+    Window,
+    WindowPolicy,
+    WindowRegistry,
+)
+from demo.model_server import ModelServer
+from tests.providers.wires import WIRES
+from tests.providers.wires.parts import Wire
+from tests.suspensions import each_suspension_point
+
+from .world import Access, Ear, Home, Local, Tool
+
+BEFORE = (Message.user("my name is Ada"), Message.assistant("Nice to meet you, Ada."))
+# A server's connections outlive the requests on them.
+_OF_THE_SERVER = "RequestHandler.start"
+
+type Turn = Callable[[str, str], Awaitable[None]]
+
+
+@dataclass
+class Broken:
+    """A home whose tools take a while, and an ear; `on_tool` is called when a tool has run."""
+
+    home: Home = field(default_factory=lambda: Home({"kitchen light": "off", "bedroom light": "off"}))
+    on_tool: Callable[[], None] = lambda: None
+
+    @property
+    def ear(self) -> Ear:
+        return Ear({name: self._slowly(tool) for name, tool in self.home.tools.items()})
+
+    def _slowly(self, tool: Tool) -> Tool:
+        async def run(**arguments: Any) -> Any:
+            await asyncio.sleep(0)
+            result = await tool(**arguments)
+            self.on_tool()
+            await asyncio.sleep(0)
+            return result
+
+        return run
+
+
+def new_window(_key: str) -> Window:
+    window = Window("conversation", WindowPolicy(), EstimatedCounter())
+    window.record(BEFORE)
+    return window
+
+
+@pytest.fixture(params=WIRES, ids=lambda wire: wire.name)
+async def asked(
+    request: pytest.FixtureRequest, question: Question, model_server: ModelServer
+) -> AsyncIterator[Question]:
+    """Return what the scripted model is asked in a format."""
+    wire: Wire = request.param
+    async with import_module(wire.clients[0]).AsyncClient(verify=False) as client:
+        model = replace(question.model, provider=wire.connect(model_server.address, client))
+        yield replace(question, model=model)
+
+
+def assert_valid(window: Window) -> None:
+    """Assert that nothing is open, and that every call has its result and every result its call."""
+    assert not window.is_open
+    for exchange in window.exchanges():
+        assert exchange.messages[0].role is Role.USER
+        made = [call.id for message in exchange.messages for call in message.tool_calls]
+        answered = [message.tool_call_id for message in exchange.messages if message.role is Role.TOOL]
+        assert sorted(made) == sorted(answered)
+        assert exchange.messages[-1].role is Role.ASSISTANT
+
+
+def calls_in(window: Window) -> list[str]:
+    """Return the calls of the newest exchange as `Home.ran` has them."""
+    words = {"homeassistant__GetLiveContext": "look", "intent__HassTurnOn": "on kitchen light"}
+    return [words[call.name] for message in window.exchanges()[-1].messages for call in message.tool_calls]
+
+
+def running() -> set[str]:
+    """Return what runs besides this test and the server."""
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    return {str(getattr(task.get_coro(), "__qualname__", task.get_coro())) for task in tasks} - {_OF_THE_SERVER}
+
+
+async def assert_nothing_runs_on() -> None:
+    """Assert that no task is left once each has had the chance to end."""
+    for _ in range(200):
+        if not running():
+            return
+        await asyncio.sleep(0.001)
+    assert running() == set()
+
+
+async def sweep(asked: Question, words: str, begin: Callable[[Broken], None] = lambda broken: None) -> list[str]:
+    """Cancel the turn at each suspension point and check what is left; returns how the last one, uncancelled, ended."""
+    ended: list[str] = []
+    broken, windows = Broken(), WindowRegistry(new_window)
+
+    async def turn() -> None:
+        async with windows.turn("key", timeout=0) as window:
+            ways = Ways(Local(), Access(asked), broken.ear)
+            outcome = await run_turn(window, words, Routing.LLM_ONLY, ways, Limits())
+            ended.append(type(outcome.error).__name__ if outcome.error else outcome.spoken)
+
+    async def start() -> None:
+        nonlocal broken, windows
+        broken, windows = Broken(), WindowRegistry(new_window)
+        begin(broken)
+        await turn()
+
+    async for _ in each_suspension_point(start):
+        await assert_nothing_runs_on()
+        async with windows.turn("key", timeout=0) as window:
+            assert_valid(window)
+            assert window.exchanges()[0].messages[0].content == BEFORE[0].content
+            assert len(window.exchanges()) == 2 or broken.home.ran == []
+            assert [call for call in broken.home.ran if call not in calls_in(window)] == []
+    return ended
+
+
+async def test_turn_that_looks_acts_and_answers(asked: Question) -> None:
+    assert await sweep(asked, "is the kitchen light on? if not, switch it on") == ["Done, the kitchen light is on."]
+
+
+async def test_turn_that_speaks_before_it_acts_and_then_breaks(asked: Question, model_server: ModelServer) -> None:
+    def begin(broken: Broken) -> None:
+        model_server.faults.armed = None
+        broken.on_tool = lambda: model_server.fault("cut_mid_stream")
+
+    ended = await sweep(asked, "say one moment, then switch on the kitchen light", begin)
+
+    assert ended == ["Unavailable"]
+
+
+async def test_turn_in_which_another_model_takes_over(asked: Question, model_server: ModelServer) -> None:
+    chain = replace(asked, others=(replace(asked.model, agent="second"),))
+
+    ended = await sweep(chain, "switch on the kitchen light", lambda broken: model_server.fault("500", 1))
+
+    assert ended == ["Done, the kitchen light is on."]
+
+
+async def test_turn_in_which_another_model_takes_over_after_a_tool_ran(
+    asked: Question, model_server: ModelServer
+) -> None:
+    chain = replace(asked, others=(replace(asked.model, agent="second"),))
+
+    def begin(broken: Broken) -> None:
+        model_server.faults.armed = None
+        broken.on_tool = lambda: model_server.fault("500", 1)
+
+    assert await sweep(chain, "switch on the kitchen light", begin) == ["Done, the kitchen light is on."]

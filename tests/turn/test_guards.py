@@ -1,0 +1,89 @@
+"""What must not be done twice: nobody else acts after tools ran, and nothing is asked again after the first token."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+from custom_components.windowed_conversation.providers.errors import ContextOverflow, RateLimited, Unavailable
+from custom_components.windowed_conversation.turn.ports import Question
+from demo.model_server import ModelServer
+from tests.providers.byte_server import ByteServer, event, text
+
+from .conftest import Take
+from .test_model_turn import calls, said
+from .world import Ear, Home
+
+OVERFLOW = event({"error": {"message": "x", "type": "invalid_request_error", "code": "context_length_exceeded"}})
+
+
+@dataclass
+class Stranger:
+    """An agent of another integration that would switch the light on itself; `asked` counts how often it was asked."""
+
+    home: Home
+    agent: str = "conversation.stranger"
+    asked: int = 0
+
+    async def answer(self) -> str:
+        """See `OtherAgent.answer`."""
+        self.asked += 1
+        await self.home.tools["intent__HassTurnOn"](name="lamp")
+        return "It is on."
+
+
+@pytest.fixture
+def stranger(home: Home) -> Stranger:
+    return Stranger(home)
+
+
+async def test_agent_of_another_integration_is_not_asked_after_tools_ran(
+    take: Take, byte_question: Question, byte_server: ByteServer, home: Home, stranger: Stranger
+) -> None:
+    byte_server.reply(calls({"name": "lamp"}))
+    byte_server.then_reply(b"")
+
+    outcome = await take("switch on the lamp", asked=replace(byte_question, others=(stranger,)))
+
+    assert isinstance(outcome.error, Unavailable)
+    assert (home.ran, stranger.asked) == (["on lamp"], 0)
+
+
+async def test_agent_of_another_integration_is_asked_before_tools_ran(
+    take: Take, byte_question: Question, byte_server: ByteServer, home: Home, stranger: Stranger
+) -> None:
+    byte_server.reply(b"")
+
+    outcome = await take("switch on the lamp", asked=replace(byte_question, others=(stranger,)))
+
+    assert (outcome.spoken, home.ran) == ("It is on.", ["on lamp"])
+
+
+async def test_answer_that_overflows_after_its_first_token_is_not_asked_for_again(
+    take: Take, byte_question: Question, byte_server: ByteServer
+) -> None:
+    byte_server.reply(text("Once upon a time"), OVERFLOW)
+    byte_server.then_reply(said("A whole story."))
+
+    outcome = await take("tell me a story", asked=byte_question)
+
+    assert isinstance(outcome.error, ContextOverflow)
+    assert (outcome.spoken, len(byte_server.requests)) == ("Once upon a time", 1)
+
+
+@pytest.mark.parametrize(("fault", "error"), [("context_overflow", ContextOverflow), ("429", RateLimited)])
+async def test_request_that_is_refused_after_the_first_token_is_not_sent_again(
+    fault: str, error: type[Exception], take: Take, ear: Ear, model_server: ModelServer
+) -> None:
+    turn_on = ear.tools["intent__HassTurnOn"]
+
+    async def turn_on_and_fail(name: str) -> Any:
+        model_server.fault(fault, 1, retry_after=1)
+        return await turn_on(name=name)
+
+    ear.tools = {"intent__HassTurnOn": turn_on_and_fail}
+
+    outcome = await take("say one moment, then switch on the kitchen light")
+
+    assert isinstance(outcome.error, error)
+    assert (outcome.spoken, len(model_server.requests)) == ("One moment. ", 2)
