@@ -22,7 +22,7 @@ from homeassistant.core import HomeAssistant
 from homeassistant.exceptions import Unauthorized
 from homeassistant.helpers.chat_session import ChatSession
 from homeassistant.helpers.entity_platform import AddConfigEntryEntitiesCallback
-from homeassistant.helpers.intent import IntentResponse
+from homeassistant.helpers.intent import IntentResponse, IntentResponseType
 
 from .agents.after_turn import after_turn
 from .agents.agent import Account, Agent
@@ -31,7 +31,7 @@ from .agents.lookup import async_find_agent, async_learn, async_others
 from .bridge.chat_log import handled_by_pipeline
 from .bridge.errors import failure_of, log_fault
 from .bridge.local_intents import LocalIntents
-from .bridge.phrases import async_error_phrase
+from .bridge.phrases import async_error_phrase, sentence_after
 from .bridge.question import Asking, ModelQuestion
 from .bridge.reply import ChatLogReply
 from .bridge.session import BUSY_ERRORS, async_open_session
@@ -205,15 +205,26 @@ class WindowedConversationEntity(AgentEntity, conversation.ConversationEntity):
         reply: ChatLogReply | None = None,
         spoken: str = "",
     ) -> ConversationResult:
-        """Tell the user what went wrong, after what was said already."""
+        """Tell the user what went wrong, after what was said already.
+
+        An error response in a pipeline is shown beside the words that were streamed, and said by no text-to-speech that
+        streams. So there the failure is a part of the answer, and the response one.
+        """
         failure = failure_of(error)
         phrase = await async_error_phrase(self.hass, user_input.language, failure.key, failure.placeholders)
-        if reply is not None and spoken:
-            await reply.say(phrase)
-        elif reply is not None:
-            reply.leave(phrase)
         response = IntentResponse(user_input.language)
-        response.async_set_error(failure.code, f"{spoken} {phrase}".strip())
+        if reply is None:
+            response.async_set_error(failure.code, phrase)
+        elif not spoken.strip():
+            reply.leave(phrase)
+            response.async_set_error(failure.code, phrase)
+        else:
+            last_message = await reply.break_off(phrase)
+            response.async_set_error(failure.code, f"{spoken}{sentence_after(spoken, phrase)}")
+            if reply.is_heard:
+                # not "action done", which would be a claim
+                response.response_type = IntentResponseType.QUERY_ANSWER
+                response.async_set_speech(last_message)
         return ConversationResult(response, user_input.conversation_id)
 
 

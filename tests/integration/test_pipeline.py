@@ -58,16 +58,6 @@ async def test_turns_that_the_pipeline_answered_are_in_the_window_once(
     assert model_server.requests[-1].violations == []
 
 
-async def test_broken_answer_ends_with_a_spoken_error(dashboard: PipelineClient, model_server: ModelServer) -> None:
-    pipeline = await dashboard.create(prefer_local_intents=False)
-    model_server.fault("cut_mid_stream", after_words=20)
-
-    events = await dashboard.run(pipeline, "tell me a story about the sea")
-
-    assert streamed(events)[-1] == "The model's server cannot be reached right now."
-    assert ending(events)["intent_output"]["response"]["response_type"] == "error"
-
-
 async def test_script_of_a_person_waits_for_the_pipeline(
     home: HomeAssistant, dashboard: PipelineClient, say: Say, model_server: ModelServer, hass_admin_user
 ) -> None:

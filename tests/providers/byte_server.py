@@ -44,9 +44,19 @@ STOP = chunk({}, "stop")
 CALLS = chunk({}, "tool_calls")
 
 
+@dataclass(frozen=True)
+class ForEver:
+    """A piece that is written again and again, until the client leaves."""
+
+    piece: bytes
+
+
+type Piece = bytes | asyncio.Event | ForEver
+
+
 @dataclass
 class _Reply:
-    pieces: tuple[bytes | asyncio.Event, ...] = ()
+    pieces: tuple[Piece, ...] = ()
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=lambda: _EVENT_STREAM)
     cut: bool = False
@@ -62,7 +72,7 @@ class ByteServer:
 
     def reply(
         self,
-        *pieces: bytes | asyncio.Event,
+        *pieces: Piece,
         status: int = 200,
         headers: Mapping[str, str] = _EVENT_STREAM,
         cut: bool = False,
@@ -70,7 +80,7 @@ class ByteServer:
         """Reply with these pieces, each written by itself, waiting where a piece is an event; `cut` breaks off then."""
         self._replies = [_Reply(pieces, status, headers, cut)]
 
-    def then_reply(self, *pieces: bytes | asyncio.Event) -> None:
+    def then_reply(self, *pieces: Piece) -> None:
         """Reply with these pieces after the replies that were given before."""
         self._replies.append(_Reply(pieces))
 
@@ -112,12 +122,21 @@ class ByteServer:
         response = web.StreamResponse(status=reply.status, headers=reply.headers)
         await response.prepare(request)
         for piece in reply.pieces:
-            if isinstance(piece, asyncio.Event):
-                await piece.wait()
-            else:
-                await response.write(piece)
+            await _write(piece, response)
         if reply.cut and request.transport:
             request.transport.abort()
             await asyncio.Event().wait()
         await response.write_eof()
         return response
+
+
+async def _write(piece: Piece, response: web.StreamResponse) -> None:
+    match piece:
+        case asyncio.Event():
+            await piece.wait()
+        case ForEver():
+            while True:
+                await response.write(piece.piece)
+                await asyncio.sleep(0.01)
+        case _:
+            await response.write(piece)

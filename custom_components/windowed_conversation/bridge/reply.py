@@ -10,6 +10,7 @@ from homeassistant.components.conversation import (
     AssistantContent,
     AssistantContentDeltaDict,
     ChatLog,
+    ToolResultContent,
 )
 from homeassistant.helpers import llm
 
@@ -17,6 +18,7 @@ from ..providers.events import ReasoningDelta, TextDelta, ToolCallDone
 from ..turn.ports import Spoken
 from ..window import Message
 from .chat_log import messages_of
+from .phrases import sentence_after
 
 
 class ChatLogReply:
@@ -25,23 +27,40 @@ class ChatLogReply:
     def __init__(self, chat_log: ChatLog, agent_id: str) -> None:
         self._chat_log = chat_log
         self._agent_id = agent_id
+        self._said: list[str] = []
+
+    @property
+    def is_heard(self) -> bool:
+        """Whether somebody takes in the answer while it is written, such as the Assist pipeline."""
+        return self._chat_log.delta_listener is not None
 
     async def add(self, deltas: AsyncIterator[Spoken]) -> AsyncGenerator[Message]:
         """See `Reply.add`."""
-        contents = self._chat_log.async_add_delta_content_stream(self._agent_id, _chat_log_deltas(deltas))
+        contents = self._chat_log.async_add_delta_content_stream(self._agent_id, self._chat_log_deltas(deltas))
         async with aclosing(contents):
             async for content in contents:
+                if isinstance(content, ToolResultContent):
+                    self._said.clear()
                 for message in messages_of(self._chat_log.hass, (content,)):
                     yield message
 
-    async def say(self, text: str) -> None:
-        """Say a sentence of our own after what was streamed."""
+    async def break_off(self, why: str) -> str:
+        """Say why the answer ends here, after what was said of it; return the whole of the last message.
 
-        async def delta() -> AsyncGenerator[Spoken]:
-            yield TextDelta(text)
+        A delta without a role continues the message that was streamed last. A new one would be all that Home Assistant
+        takes for the answer then, where text-to-speech does not stream.
+        """
+        said = "".join(self._said)
+        ending: AssistantContentDeltaDict = {"content": sentence_after(said, why)}
+        if not said.strip():
+            said, ending = "", {"role": "assistant", "content": why}
 
-        async for _ in self.add(delta()):
+        async def delta() -> AsyncGenerator[AssistantContentDeltaDict]:
+            yield ending
+
+        async for _ in self._chat_log.async_add_delta_content_stream(self._agent_id, delta()):
             pass
+        return f"{said}{ending['content']}"
 
     def leave(self, text: str) -> None:
         """Leave an answer in the chat log that is not streamed."""
@@ -49,20 +68,19 @@ class ChatLogReply:
             AssistantContent(agent_id=self._agent_id, content=text)
         )
 
-
-async def _chat_log_deltas(
-    deltas: AsyncIterator[Spoken],
-) -> AsyncGenerator[AssistantContentDeltaDict]:
-    started = False
-    async for delta in deltas:
-        if not started:
-            started = True
-            yield {"role": "assistant"}
-        match delta:
-            case TextDelta(text):
-                yield {"content": text}
-            case ReasoningDelta(text):
-                yield {"thinking_content": text}
-            case ToolCallDone(call):
-                tool_input = llm.ToolInput(id=call.id, tool_name=call.name, tool_args=dict(call.arguments))
-                yield {"tool_calls": [tool_input]}
+    async def _chat_log_deltas(self, deltas: AsyncIterator[Spoken]) -> AsyncGenerator[AssistantContentDeltaDict]:
+        started = False
+        async for delta in deltas:
+            if not started:
+                started = True
+                self._said.clear()
+                yield {"role": "assistant"}
+            match delta:
+                case TextDelta(text):
+                    self._said.append(text)
+                    yield {"content": text}
+                case ReasoningDelta(text):
+                    yield {"thinking_content": text}
+                case ToolCallDone(call):
+                    tool_input = llm.ToolInput(id=call.id, tool_name=call.name, tool_args=dict(call.arguments))
+                    yield {"tool_calls": [tool_input]}

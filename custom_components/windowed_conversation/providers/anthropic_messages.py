@@ -15,8 +15,9 @@ from .anthropic_decoding import Decoder
 from .anthropic_encoding import NAME
 from .anthropic_errors import provider_errors
 from .anthropic_request import asked_caching, encode_count, encode_request
-from .errors import BadStream, ProviderError
+from .errors import BadStream
 from .events import Event, ListedModel, Request
+from .whole_answers import late_events
 
 _TIMEOUT = 10.0
 # The most that a page of the list may hold: https://platform.claude.com/docs/en/api/models/list
@@ -39,18 +40,17 @@ class Messages:
         body = encode_request(request)
         decoder = Decoder(request, thinks="thinking" in body)
         with provider_errors(request):
-            events = await self._send(body)
-            async with events:
-                try:
-                    async for sent in events:
-                        for event in decoder.decode(sent):
-                            yield event
-                except ProviderError:
-                    raise
-                except Exception:
-                    # the answer is whole: what breaks after it costs nothing
-                    if not decoder.stopped:
-                        raise
+            answer = await self._send(body)
+            async with answer:
+                events = aiter(answer)
+                async for sent in events:
+                    for event in decoder.decode(sent):
+                        yield event
+                    if decoder.stopped:
+                        break
+                while decoder.stopped and (late := await late_events(events, decoder.decode)):
+                    for event in late:
+                        yield event
         for event in decoder.end():
             yield event
 

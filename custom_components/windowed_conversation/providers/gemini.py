@@ -26,7 +26,7 @@ from google.genai.types import (
 from ..window import ToolCall
 from ..window.tokens import EstimatedCounter, message_tokens
 from .characters import WholeCharacters, whole_json
-from .errors import BadStream, Incomplete, ProviderError, Refused
+from .errors import BadStream, Incomplete, Refused
 from .events import (
     Event,
     Finished,
@@ -42,6 +42,7 @@ from .gemini_closing import closing_its_source
 from .gemini_encoding import encode_config, encode_contents, encode_system, encode_tools, names_of
 from .gemini_errors import provider_errors
 from .gemini_residue import NAME, Residue, SignedText
+from .whole_answers import late_events
 
 _SHORT_ANSWER = HttpOptions(timeout=10_000)  # milliseconds
 _MODELS_PER_PAGE = 1000
@@ -196,16 +197,14 @@ class Gemini:
             config = encode_config(request, HttpOptions(extra_body=_conversation(request)))
             chunks = await self._models.generate_content_stream(model=request.model, contents=_PLACE, config=config)
             async with aclosing(closing_its_source(chunks)) as open_chunks:
-                try:
-                    async for chunk in open_chunks:
-                        for event in decoder.on_chunk(chunk):
-                            yield event
-                except ProviderError:
-                    raise
-                except Exception:
-                    # the answer is whole: a connection that breaks before the last usage costs that usage only
-                    if not decoder.finish_reason:
-                        raise
+                async for chunk in open_chunks:
+                    for event in decoder.on_chunk(chunk):
+                        yield event
+                    if decoder.finish_reason:
+                        break
+                while decoder.finish_reason and (late := await late_events(open_chunks, decoder.on_chunk)):
+                    for event in late:
+                        yield event
         for event in decoder.on_end():
             yield event
 

@@ -5,15 +5,17 @@ How a request is written and what an event means is each format's own.
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 from openai import AsyncOpenAI, AsyncStream
 from openai.resources.models import AsyncModels
 
-from .errors import BadStream, ProviderError
+from .errors import BadStream
 from .events import Event, ListedModel, Request
 from .openai_errors import provider_errors
 from .openai_requests import CACHE_PARAMETERS, caching_parameters
+from .whole_answers import late_events
 
 _MODEL_LIST_TIMEOUT = 10.0
 
@@ -83,19 +85,19 @@ class OpenAIFormat(ABC):
     async def stream(self, request: Request) -> AsyncGenerator[Event]:
         """See `Provider.stream`."""
         decoder = self._decoder(request)
+        decode = partial(_decoded, decoder)
         with provider_errors():
             answer = await self._send(request)
             async with answer:
-                try:
-                    async for event in answer:
-                        for decoded in _decoded(decoder, event):
-                            yield decoded
-                except ProviderError:
-                    raise
-                except Exception:
-                    # the answer is whole: a connection that breaks after it costs at most the usage
-                    if not decoder.is_whole:
-                        raise
+                events = aiter(answer)
+                async for event in events:
+                    for decoded in decode(event):
+                        yield decoded
+                    if decoder.is_whole:
+                        break
+                while decoder.is_whole and (late := await late_events(events, decode)):
+                    for decoded in late:
+                        yield decoded
         for decoded in decoder.on_end():
             yield decoded
 

@@ -1,0 +1,160 @@
+"""An answer that breaks off: the failure is a sentence of its own, said and shown once."""
+
+from collections.abc import AsyncGenerator
+from contextlib import contextmanager
+
+from homeassistant.components.conversation import (
+    AssistantContent,
+    ConversationInput,
+    UserContent,
+    async_get_chat_log,
+)
+from homeassistant.core import Context, HomeAssistant
+from homeassistant.helpers import llm
+from homeassistant.helpers.chat_session import async_get_chat_session
+from homeassistant.helpers.intent import IntentResponseType
+import pytest
+
+from custom_components.windowed_conversation.bridge.phrases import sentence_after
+from custom_components.windowed_conversation.bridge.reply import ChatLogReply
+from custom_components.windowed_conversation.const import (
+    CONF_FIRST_WORD_TIMEOUT,
+    CONF_LIMITS,
+    CONF_TOOL_ITERATIONS,
+    CONF_TURN_TIMEOUT,
+)
+from custom_components.windowed_conversation.providers.events import TextDelta, ToolCallDone
+from custom_components.windowed_conversation.window import ToolCall
+from demo.model_server import ModelServer
+
+from .conftest import AGENT, Say, SetUp, speech
+from .dashboard import PipelineClient, ending, streamed
+
+STORY = "tell me a story about the sea"
+UNREACHABLE = "The model's server cannot be reached right now."
+
+
+@pytest.fixture
+async def dashboard(home: HomeAssistant, hass_ws_client) -> PipelineClient:
+    return PipelineClient(await hass_ws_client(home))
+
+
+@contextmanager
+def chat_log_of(home: HomeAssistant, listener=None):
+    """Return a chat log in which somebody has asked, with Home Assistant's own tools."""
+    asked = ConversationInput("turn on kitchen light", Context(), "log", None, None, "en", AGENT)
+    with (
+        async_get_chat_session(home, "log") as session,
+        async_get_chat_log(home, session, asked, chat_log_delta_listener=listener) as chat_log,
+    ):
+        yield chat_log
+
+
+async def test_broken_answer_is_streamed_with_the_failure_as_its_last_sentence(
+    entry, dashboard: PipelineClient, model_server: ModelServer
+) -> None:
+    pipeline = await dashboard.create(prefer_local_intents=False)
+    model_server.fault("cut_mid_stream", after_words=20)
+
+    text = "".join(streamed(await dashboard.run(pipeline, STORY)))
+
+    assert text.startswith("Once upon a time")
+    assert text.endswith(f"…\n\n{UNREACHABLE}")
+    assert text.count(UNREACHABLE) == 1
+
+
+async def test_answer_to_a_pipeline_is_what_was_streamed(
+    entry, dashboard: PipelineClient, model_server: ModelServer
+) -> None:
+    pipeline = await dashboard.create(prefer_local_intents=False)
+    model_server.fault("cut_mid_stream", after_words=20)
+
+    events = await dashboard.run(pipeline, STORY)
+
+    response = ending(events)["intent_output"]["response"]
+    assert response["speech"]["plain"]["speech"] == "".join(streamed(events))
+    assert response["response_type"] == "query_answer"
+
+
+async def test_answer_that_takes_too_long_is_what_was_streamed(
+    set_up: SetUp, dashboard: PipelineClient, model_server: ModelServer
+) -> None:
+    await set_up(**{CONF_LIMITS: {CONF_FIRST_WORD_TIMEOUT: 30, CONF_TURN_TIMEOUT: 1, CONF_TOOL_ITERATIONS: 10}})
+    pipeline = await dashboard.create(prefer_local_intents=False)
+    model_server.change(delay=0.1)
+
+    events = await dashboard.run(pipeline, STORY)
+
+    text = "".join(streamed(events))
+    assert ending(events)["intent_output"]["response"]["speech"]["plain"]["speech"] == text
+    assert text.count("did not answer in time") == 1
+    assert text.startswith("Once ")
+
+
+async def test_failure_before_the_first_word_is_an_error_in_a_pipeline(
+    entry, dashboard: PipelineClient, model_server: ModelServer
+) -> None:
+    pipeline = await dashboard.create(prefer_local_intents=False)
+    model_server.fault("503")
+
+    events = await dashboard.run(pipeline, STORY)
+
+    response = ending(events)["intent_output"]["response"]
+    assert streamed(events) == []
+    assert response["response_type"] == "error"
+    assert response["speech"]["plain"]["speech"] == UNREACHABLE
+
+
+async def test_broken_answer_to_an_automation_is_an_error_that_holds_both_once(
+    entry, say: Say, model_server: ModelServer
+) -> None:
+    model_server.fault("cut_mid_stream", after_words=3)
+
+    result = await say(STORY)
+
+    assert result.response.response_type is IntentResponseType.ERROR
+    assert speech(result) == f"Once upon a …\n\n{UNREACHABLE}"
+
+
+async def test_chat_log_holds_a_broken_answer_and_the_failure_once(
+    home: HomeAssistant, entry, say: Say, model_server: ModelServer
+) -> None:
+    model_server.fault("cut_mid_stream", after_words=3)
+    await say(STORY, "log")
+
+    with chat_log_of(home) as chat_log:
+        contents = [content.content for content in chat_log.content if isinstance(content, AssistantContent)]
+
+    assert "".join(contents) == f"Once upon a …\n\n{UNREACHABLE}"
+
+
+async def test_failure_after_a_tool_is_a_message_of_its_own(home: HomeAssistant, entry) -> None:
+    heard: list[dict] = []
+
+    async def deltas() -> AsyncGenerator[TextDelta | ToolCallDone]:
+        yield TextDelta("One moment")
+        yield ToolCallDone(ToolCall("call_a", "HassTurnOn", {"name": "kitchen light"}))
+
+    with chat_log_of(home, lambda _, delta: heard.append(delta)) as chat_log:
+        chat_log.async_add_user_content(UserContent("turn on kitchen light"))
+        context = llm.LLMContext("test", Context(), "en", "conversation", None)
+        chat_log.llm_api = await llm.async_get_api(home, "assist", context)
+        reply = ChatLogReply(chat_log, AGENT)
+        assert [message.role async for message in reply.add(deltas())] == ["assistant", "tool"]
+
+        last = await reply.break_off(UNREACHABLE)
+
+    assert last == UNREACHABLE
+    assert heard[-1] == {"role": "assistant", "content": UNREACHABLE}
+
+
+@pytest.mark.parametrize("said", ["Thi", "Once, ", "the 3", "(as I said", "say “yes”", "Über"])
+def test_words_that_break_off_end_with_an_ellipsis(said: str) -> None:
+    assert sentence_after(said, "Why.") == "…\n\nWhy."
+
+
+@pytest.mark.parametrize(
+    "said", ["Yes.", "Yes! ", "Yes?\n", "Well…", "(Yes.)", "“Yes.”", "**Yes.**", "はい。", "「はい。」"]
+)
+def test_whole_sentence_stays_as_it_is(said: str) -> None:
+    assert sentence_after(said, "Why.") == "\n\nWhy."

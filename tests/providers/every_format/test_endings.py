@@ -1,0 +1,235 @@
+"""An answer that is whole ends well, however its server ends the stream, or does not end it."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from custom_components.windowed_conversation.providers import whole_answers
+from custom_components.windowed_conversation.providers.errors import DeadlineExceeded
+from custom_components.windowed_conversation.providers.events import FinishReason, Provider, Request, Usage
+from custom_components.windowed_conversation.turn.deadlines import without_silence
+from custom_components.windowed_conversation.window import Message
+from tests.providers.byte_server import ByteServer, ForEver
+from tests.providers.conftest import over_either_client
+from tests.providers.heard import Heard
+from tests.providers.test_connections import until
+from tests.providers.wires import FRAGMENTING_WIRES, WIRES
+from tests.providers.wires.chat import DONE
+from tests.providers.wires.parts import Call, Calls, End, Text, Wire
+
+# The formats whose marker is in an event like any other: usage may come after it, and words where a server errs.
+MARKING_WIRES = tuple(wire for wire in WIRES if wire.name in ("chat", "gemini"))
+REQUEST = Request("model", (Message.user("hello"),))
+USAGE = Usage(input=1000, cached=600, output=50)
+
+
+def marked(wire: Wire, *words: str, usage: Usage | None = None) -> list[bytes]:
+    """Return the events of an answer up to its terminal marker."""
+    return [event for event in wire.answer(Text(words), usage=usage) if event != DONE]
+
+
+async def heard_in_a_turn(provider: Provider) -> Heard:
+    """Listen as a turn does, which gives a silent server up."""
+    async with without_silence(provider.stream(REQUEST), 5) as events:
+        return await Heard().listen(events)
+
+
+@pytest.fixture
+def short_grace(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait for the end of an answer for a moment only."""
+    monkeypatch.setattr(whole_answers, "GRACE", 0.05)
+
+
+@pytest.fixture
+def long_grace(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait for the end of an answer for longer than a test takes."""
+    monkeypatch.setattr(whole_answers, "GRACE", 60)
+
+
+@pytest.fixture
+def patient(wire: Wire, http_client: Any, byte_server: ByteServer) -> Provider:
+    """Return a provider whose HTTP client does not give up first."""
+    return wire.connect(byte_server.address, http_client, timeout=60)
+
+
+@over_either_client
+@pytest.mark.usefixtures("short_grace")
+async def test_server_that_is_silent_after_the_answer_costs_nothing(
+    wire: Wire, patient: Provider, byte_server: ByteServer
+) -> None:
+    byte_server.reply(*marked(wire, "yes", usage=USAGE), asyncio.Event())
+
+    heard = await heard_in_a_turn(patient)
+
+    assert heard.text == "yes"
+    assert [usage.output for usage in heard.usages] == [50]
+    assert heard.finished == heard.events[-1:]
+
+
+@over_either_client
+@pytest.mark.usefixtures("short_grace")
+async def test_server_that_does_not_close_after_its_last_event_costs_nothing(
+    wire: Wire, patient: Provider, byte_server: ByteServer
+) -> None:
+    byte_server.reply(*wire.answer(Text(("yes",))), asyncio.Event())
+
+    heard = await heard_in_a_turn(patient)
+
+    assert heard.text == "yes"
+    assert heard.finished == heard.events[-1:]
+
+
+@over_either_client
+@pytest.mark.usefixtures("short_grace")
+async def test_events_without_meaning_do_not_keep_a_whole_answer_open(
+    wire: Wire, patient: Provider, byte_server: ByteServer
+) -> None:
+    byte_server.reply(*marked(wire, "yes"), ForEver(wire.unknown_event()))
+
+    heard = await heard_in_a_turn(patient)
+
+    assert heard.text == "yes"
+    assert heard.finished == heard.events[-1:]
+
+
+@over_either_client
+@pytest.mark.parametrize("wire", FRAGMENTING_WIRES, ids=lambda wire: wire.name)
+@pytest.mark.usefixtures("short_grace")
+async def test_comments_do_not_keep_a_whole_answer_open(wire: Wire, patient: Provider, byte_server: ByteServer) -> None:
+    byte_server.reply(*marked(wire, "yes"), ForEver(b": keep-alive\n\n"))
+
+    heard = await heard_in_a_turn(patient)
+
+    assert heard.text == "yes"
+    assert heard.finished == heard.events[-1:]
+
+
+@over_either_client
+@pytest.mark.usefixtures("short_grace")
+async def test_connection_of_a_stream_that_does_not_end_is_closed(
+    wire: Wire, patient: Provider, byte_server: ByteServer
+) -> None:
+    byte_server.reply(*marked(wire, "yes"), asyncio.Event())
+
+    await heard_in_a_turn(patient)
+
+    await until(lambda: byte_server.open_connections == 0)
+
+
+@pytest.mark.usefixtures("short_grace")
+async def test_task_is_not_cancelled_any_more_after_a_stream_that_does_not_end(
+    wire: Wire, patient: Provider, byte_server: ByteServer
+) -> None:
+    byte_server.reply(*marked(wire, "yes"), asyncio.Event())
+
+    await heard_in_a_turn(patient)
+
+    task = asyncio.current_task()
+    assert task
+    assert not task.cancelling()
+
+
+@pytest.mark.usefixtures("short_grace")
+async def test_calls_of_a_stream_that_does_not_end_are_announced(
+    wire: Wire, patient: Provider, byte_server: ByteServer
+) -> None:
+    events = wire.answer(Calls((Call("call_a", "act", ('{"n": 1}',)),)))
+    byte_server.reply(*(event for event in events if event != DONE), asyncio.Event())
+
+    heard = await heard_in_a_turn(patient)
+
+    assert heard.called == [("act", {"n": 1})]
+    assert [finished.reason for finished in heard.finished] == [FinishReason.TOOL_CALLS]
+
+
+@pytest.mark.usefixtures("short_grace")
+async def test_silence_before_the_marker_stays_an_error(wire: Wire, http_client: Any, byte_server: ByteServer) -> None:
+    provider = wire.connect(byte_server.address, http_client, timeout=0.5)
+    byte_server.reply(*wire.answer(Text(("yes",)), end=End.NONE), asyncio.Event())
+    heard = Heard()
+
+    with pytest.raises(DeadlineExceeded):
+        await heard.listen(provider.stream(REQUEST))
+
+    assert heard.finished == []
+
+
+@pytest.mark.parametrize("wire", MARKING_WIRES, ids=lambda wire: wire.name)
+@pytest.mark.usefixtures("long_grace")
+async def test_usage_that_comes_late_counts(wire: Wire, patient: Provider, byte_server: ByteServer) -> None:
+    counted = asyncio.Event()
+    byte_server.reply(*marked(wire, "yes"), counted, wire.usage_event(USAGE))
+    heard = Heard()
+    listening = asyncio.create_task(heard.listen(patient.stream(REQUEST)))
+    await until(lambda: heard.text != "")
+
+    counted.set()
+    await listening
+
+    assert [(usage.input, usage.cached, usage.output) for usage in heard.usages] == [(1000, 600, 50)]
+
+
+@pytest.mark.parametrize("wire", MARKING_WIRES, ids=lambda wire: wire.name)
+@pytest.mark.usefixtures("long_grace")
+async def test_words_that_come_after_the_marker_are_heard_at_once(
+    wire: Wire, patient: Provider, byte_server: ByteServer
+) -> None:
+    ends = asyncio.Event()
+    byte_server.reply(*marked(wire, "yes"), *marked(wire, ", sir"), ends)
+    heard = Heard()
+    listening = asyncio.create_task(heard.listen(patient.stream(REQUEST)))
+
+    await until(lambda: heard.text == "yes, sir")
+
+    ends.set()
+    await listening
+
+
+@pytest.mark.parametrize("wire", MARKING_WIRES, ids=lambda wire: wire.name)
+@pytest.mark.usefixtures("short_grace")
+async def test_stream_that_does_not_end_after_late_words_costs_nothing(
+    wire: Wire, patient: Provider, byte_server: ByteServer
+) -> None:
+    byte_server.reply(*marked(wire, "yes"), *marked(wire, ", sir"), asyncio.Event())
+
+    heard = await heard_in_a_turn(patient)
+
+    assert heard.text == "yes, sir"
+    assert heard.finished == heard.events[-1:]
+
+
+@over_either_client
+async def test_connection_that_breaks_after_the_marker_costs_nothing(
+    wire: Wire, patient: Provider, byte_server: ByteServer
+) -> None:
+    byte_server.reply(*marked(wire, "yes"), cut=True)
+
+    heard = await heard_in_a_turn(patient)
+
+    assert heard.text == "yes"
+    assert heard.finished == heard.events[-1:]
+
+
+@over_either_client
+@pytest.mark.usefixtures("long_grace")
+async def test_cancelling_the_wait_for_the_end_frees_the_connection(
+    wire: Wire, patient: Provider, byte_server: ByteServer
+) -> None:
+    byte_server.reply(*marked(wire, "yes"), asyncio.Event())
+    heard = Heard()
+    listening = asyncio.create_task(heard.listen(patient.stream(REQUEST)))
+    await until(lambda: heard.text != "")
+    await asyncio.sleep(0.05)
+
+    listening.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await listening
+
+    assert heard.finished == []
+    await until(lambda: byte_server.open_connections == 0)
+
+
+def test_wait_for_the_end_is_shorter_than_the_shortest_idle_timeout() -> None:
+    shortest = 1  # seconds, in the agent's form
+    assert shortest > whole_answers.GRACE
