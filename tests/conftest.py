@@ -10,6 +10,7 @@ import pytest
 
 import custom_components.windowed_conversation  # noqa: F401
 from demo.model_server import ModelServer
+from tests.open_generators import OpenGenerators
 from tests.providers.byte_server import ByteServer
 
 
@@ -21,12 +22,12 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
     return report
 
 
-@pytest.fixture
-async def generators_end() -> AsyncIterator[None]:
-    """Give the event loop, at the very end, the rounds in which it closes what the SDK leaves to its hook for that."""
+@pytest.fixture(autouse=True)
+async def _generators_end() -> AsyncIterator[None]:
+    """Close what the SDKs leave open, at the very end of each test, and fail it where the integration leaves any."""
+    generators = OpenGenerators(asyncio.get_running_loop())
     yield
-    for _ in range(50):
-        await asyncio.sleep(0)
+    assert await generators.close() == []
 
 
 @pytest.fixture

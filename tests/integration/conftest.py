@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import AsyncExitStack
-import gc
 from typing import Any, override
 
 from aiohttp import web
@@ -59,14 +58,8 @@ def _never_blocks(
 
 
 @pytest.fixture(autouse=True)
-async def _real_world(
-    _never_blocks: None, enable_custom_integrations: None, socket_enabled: None
-) -> AsyncIterator[None]:
+def _real_world(_never_blocks: None, enable_custom_integrations: None, socket_enabled: None) -> None:
     """Load this integration, and let it reach the model server on loopback."""
-    yield
-    # The SDK leaves the generator of a stream to the garbage collector, which closes it in a task of its own.
-    gc.collect()
-    await asyncio.sleep(0.02)
 
 
 @pytest.fixture(autouse=True)

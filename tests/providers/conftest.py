@@ -30,11 +30,6 @@ type Connect = Callable[..., ChatCompletions]
 type Ask = Callable[..., AsyncIterator[Event]]
 
 
-@pytest.fixture(autouse=True)
-def _streams_end(generators_end: None) -> None:
-    """Have every stream of a test end with it."""
-
-
 @pytest.fixture
 async def http_client(request: pytest.FixtureRequest) -> AsyncIterator[Any]:
     """Return a client as this Home Assistant shares one, or what `over_either_client` asks for."""

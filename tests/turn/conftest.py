@@ -25,11 +25,6 @@ PREFIX = "[CONTEXT: time: Monday 2026-11-23 08:00; area: Attic]\n\n"
 type Take = Callable[..., Awaitable[Outcome]]
 
 
-@pytest.fixture(autouse=True)
-def _streams_end(generators_end: None) -> None:
-    """Have every stream of a test end with it."""
-
-
 @pytest.fixture
 async def http_client() -> AsyncIterator[Any]:
     async with httpx2.AsyncClient(verify=False) as client:

@@ -1,0 +1,116 @@
+"""What a test leaves open: closed at its end where an SDK has left it, told where the integration has."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterator
+import gc
+from importlib import import_module
+from typing import Any
+
+import pytest
+
+from custom_components.windowed_conversation.turn.deadlines import without_silence
+
+from .open_generators import OpenGenerators
+from .providers.conftest import CLIENTS
+
+OURS = ["without_silence", "_without_silence"]
+
+
+class Stream:
+    """A stream without an end; `ends` counts how often it was closed all the same."""
+
+    def __init__(self) -> None:
+        self.ends = 0
+
+    async def events(self) -> AsyncGenerator[bytes]:
+        try:
+            while True:
+                yield b"event"
+        finally:
+            await asyncio.sleep(0)
+            self.ends += 1
+
+    async def read_by_a_client(self, package: str) -> Any:
+        """Return what an HTTP client reads it with, begun, in a cycle as an error makes one."""
+        answer: Any = import_module(package).Response(200, content=self.events())
+        answer.pieces = answer.aiter_bytes()
+        await anext(answer.pieces)
+        return [answer.pieces, answer]
+
+    async def read_by_us(self) -> Any:
+        """Return what we read it with, begun."""
+        reading: Any = without_silence(self.events(), 60)
+        events = await anext(reading.gen)
+        await anext(events)
+        return [reading, events]
+
+
+@pytest.fixture
+def runner() -> Iterator[asyncio.Runner]:
+    with asyncio.Runner() as runner:
+        yield runner
+
+
+@pytest.fixture
+def generators(runner: asyncio.Runner) -> OpenGenerators:
+    return OpenGenerators(runner.get_loop())
+
+
+@pytest.fixture
+def stream() -> Stream:
+    return Stream()
+
+
+@pytest.mark.parametrize("package", CLIENTS)
+def test_what_a_client_leaves_is_closed_though_somebody_holds_it(
+    package: str, runner: asyncio.Runner, generators: OpenGenerators, stream: Stream
+) -> None:
+    pieces, _ = runner.run(stream.read_by_a_client(package))
+
+    assert runner.run(generators.close()) == []
+    assert pieces.ag_frame is None
+
+
+@pytest.mark.parametrize("package", CLIENTS)
+def test_what_a_client_leaves_to_the_garbage_collector_is_closed_only_when_it_is_told_to(
+    package: str, runner: asyncio.Runner, generators: OpenGenerators, stream: Stream
+) -> None:
+    async def collected() -> None:
+        await stream.read_by_a_client(package)
+        gc.collect()
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    runner.run(collected())
+
+    assert stream.ends == 0
+    assert runner.run(generators.close()) == []
+    assert stream.ends == 1
+
+
+def test_what_the_integration_leaves_is_told(
+    runner: asyncio.Runner, generators: OpenGenerators, stream: Stream
+) -> None:
+    held = runner.run(stream.read_by_us())
+
+    assert sorted(runner.run(generators.close())) == sorted(OURS)
+    assert (stream.ends, len(held)) == (1, 2)
+
+
+def test_what_the_integration_leaves_to_the_garbage_collector_is_told(
+    runner: asyncio.Runner, generators: OpenGenerators, stream: Stream
+) -> None:
+    runner.run(stream.read_by_us())
+    gc.collect()
+
+    assert sorted(runner.run(generators.close())) == sorted(OURS)
+    assert stream.ends == 1
+
+
+def test_what_was_closed_is_not_told(runner: asyncio.Runner, generators: OpenGenerators, stream: Stream) -> None:
+    async def leaves() -> None:
+        async with without_silence(stream.events(), 60) as events:
+            await anext(events)
+
+    runner.run(leaves())
+
+    assert runner.run(generators.close()) == []
