@@ -16,6 +16,7 @@ from homeassistant.util.yaml import load_yaml_dict
 import pytest
 
 from custom_components.windowed_conversation import PLATFORMS, account_trial
+from custom_components.windowed_conversation.agents.statistics import LastRoute
 from custom_components.windowed_conversation.bridge.errors import _FAILURES, Failure, failure_of
 from custom_components.windowed_conversation.const import (
     CONF_COMPACTION,
@@ -47,7 +48,6 @@ from custom_components.windowed_conversation.services import (
 from custom_components.windowed_conversation.turn.context import ContextPlacement
 from custom_components.windowed_conversation.turn.routing import Routing
 from custom_components.windowed_conversation.turn.scope import Scope
-from custom_components.windowed_conversation.turn_statistics import LastRoute
 
 REPOSITORY = Path(__file__).parent.parent
 PACKAGE = REPOSITORY / "custom_components" / DOMAIN

@@ -21,6 +21,7 @@ from .agent import (
     async_agent_ids,
     async_forget_gone,
     async_health_watch,
+    async_statistics,
     async_windows,
 )
 from .agent_config import AgentConfig
@@ -29,9 +30,16 @@ from .bridge.calibration import ModelCalibrations, async_calibrations, async_rem
 from .bridge.errors import failure_of
 from .bridge.exact_counting import async_exact_counter
 from .bridge.models import async_profile, listed_model
-from .bridge.storage import async_remove_stores, async_window_store
+from .bridge.storage import async_remove_stores, async_save_stores, async_window_store
 from .const import CONF_PROVIDER, DOMAIN, PROVIDER_NONE, SUBENTRY_CONVERSATION, Compaction
-from .health import async_report_damage, async_report_health, async_review_windows, async_withdraw_report
+from .health import (
+    async_report_calibration,
+    async_report_damage,
+    async_report_health,
+    async_report_storage,
+    async_review_windows,
+    async_withdraw_report,
+)
 from .providers.errors import AuthError, BadRequest, DeadlineExceeded, ModelNotFound, ProviderError, Unavailable
 from .providers.events import ListedModel, Provider
 from .providers.profile import Profile
@@ -62,6 +70,7 @@ async def async_setup_entry(hass: HomeAssistant, entry: Account) -> bool:
     provider, listed = await _async_provider(hass, entry)
     vendor, pause = vendor_of(entry.data), Pause()
     calibrations = await async_calibrations(hass, entry.entry_id)
+    async_report_calibration(hass, entry.entry_id, entry.title, calibrations.unavailable)
     agents = {}
     for subentry in entry.get_subentries_of_type(SUBENTRY_CONVERSATION):
         try:
@@ -76,8 +85,10 @@ async def async_setup_entry(hass: HomeAssistant, entry: Account) -> bool:
         counter = calibrations.counter(subentry.subentry_id, config.model, exact)
         windows = async_windows(hass, subentry.subentry_id, config, counter)
         on_usage = partial(calibrations.learn, exact=exact)
-        store = await async_window_store(hass, subentry.subentry_id, windows, config.persistence)
-        async_report_damage(hass, subentry.subentry_id, config.name, await store.async_damaged_file())
+        statistics = async_statistics(hass, subentry.subentry_id)
+        store = await async_window_store(hass, subentry.subentry_id, windows, statistics, config.persistence)
+        async_report_damage(hass, subentry.subentry_id, config.name, await store.async_damage())
+        async_report_storage(hass, subentry.subentry_id, config.name, store.unavailable)
         watch = async_health_watch(hass, subentry.subentry_id)
         model = None
         if provider is not None:
@@ -91,7 +102,7 @@ async def async_setup_entry(hass: HomeAssistant, entry: Account) -> bool:
                 on_usage=on_usage,
                 pause=pause,
             )
-        agent = Agent(config, model, windows, counter, watch=watch, vendor=vendor)
+        agent = Agent(config, model, windows, counter, watch=watch, statistics=statistics, vendor=vendor)
         agents[subentry.subentry_id] = agent
         entry.async_on_unload(agent.listen(store.save_soon))
         entry.async_on_unload(agent.listen(partial(_report_health, hass, subentry.subentry_id, agent)))
@@ -126,12 +137,16 @@ async def async_unload_entry(hass: HomeAssistant, entry: Account) -> bool:
     """Unload an account; its conversations are kept for when it comes back."""
     for agent in entry.runtime_data.agents.values():
         agent.tell()
-    return await hass.config_entries.async_unload_platforms(entry, PLATFORMS)
+    unloaded = await hass.config_entries.async_unload_platforms(entry, PLATFORMS)
+    await async_save_stores(hass, entry.runtime_data.agents)
+    await (await async_calibrations(hass, entry.entry_id)).async_save()
+    return unloaded
 
 
 async def async_remove_entry(hass: HomeAssistant, entry: Account) -> None:
     """Forget the conversations of an account that is removed, and what was learned of its models."""
     await async_remove_calibrations(hass, entry.entry_id)
+    async_withdraw_report(hass, entry.entry_id)
     await _async_forget_gone(hass)
 
 
@@ -205,5 +220,5 @@ async def _async_update(hass: HomeAssistant, entry: Account) -> None:
     for subentry_id, agent in account.agents.items():
         config = AgentConfig.from_entry(entry, entry.subentries[subentry_id])
         agent.configure(config)
-        await async_window_store(hass, subentry_id, agent.windows, config.persistence)
+        await async_window_store(hass, subentry_id, agent.windows, agent.statistics, config.persistence)
         async_review_windows(hass, subentry_id, agent.config.name, agent.windows)

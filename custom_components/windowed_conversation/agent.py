@@ -13,6 +13,7 @@ from homeassistant.core import CALLBACK_TYPE, HomeAssistant, callback
 from homeassistant.util.hass_dict import HassKey
 
 from .agent_config import AgentConfig
+from .agents.statistics import AgentStatistics
 from .bridge.question import Asking
 from .bridge.tools import ToolSchemas
 from .const import DOMAIN
@@ -22,7 +23,6 @@ from .turn.ports import Model
 from .turn.scope import WindowKey
 from .turn.turn import Outcome
 from .turn.window_health import Health, HealthWatch
-from .turn_statistics import AgentStatistics
 from .window import TokenCounter, Window, WindowRegistry
 from .window.tokens import KindCounter
 
@@ -46,6 +46,7 @@ class Agent:
         counter: KindCounter,
         *,
         watch: HealthWatch,
+        statistics: AgentStatistics,
         vendor: Vendor | None = None,
     ) -> None:
         self.config = config
@@ -53,7 +54,7 @@ class Agent:
         self.counter = counter
         self.vendor = vendor
         self.watch = watch
-        self.statistics = AgentStatistics()
+        self.statistics = statistics
         self._schemas = ToolSchemas()
         self._model = model and replace(model, on_overflow=self._on_overflow)
         self._remember_overflow = model.on_overflow if model else None
@@ -71,7 +72,7 @@ class Agent:
         self.windows.set_limits(max_windows=config.max_windows, idle_seconds=config.expiry_seconds)
         evicted = self._evicted_messages()
         self.windows.set_policy(config.policy)
-        self.statistics.totals.evicted_messages += self._evicted_messages() - evicted
+        self.statistics.on_evicted(self._evicted_messages() - evicted)
         self.tell()
 
     @property
@@ -185,6 +186,15 @@ def async_health_watch(hass: HomeAssistant, agent_id: str) -> HealthWatch:
     return hass.data.setdefault(_WATCHES, {}).setdefault(agent_id, HealthWatch())
 
 
+_STATISTICS: HassKey[dict[str, AgentStatistics]] = HassKey(f"{DOMAIN}_statistics")
+
+
+@callback
+def async_statistics(hass: HomeAssistant, agent_id: str) -> AgentStatistics:
+    """Return what the agent has counted, which outlives a reload: a turn that ends after one is counted, too."""
+    return hass.data.setdefault(_STATISTICS, {}).setdefault(agent_id, AgentStatistics())
+
+
 @callback
 def async_agent_ids(hass: HomeAssistant) -> set[str]:
     """Return the ids of the agents of all accounts, set up or not."""
@@ -199,4 +209,5 @@ def async_forget_gone(hass: HomeAssistant) -> set[str]:
     for agent_id in gone:
         del registries[agent_id]
         hass.data.setdefault(_WATCHES, {}).pop(agent_id, None)
+        hass.data.setdefault(_STATISTICS, {}).pop(agent_id, None)
     return gone

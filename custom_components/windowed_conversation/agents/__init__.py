@@ -1,0 +1,1 @@
+"""An agent at run time: what it counts and keeps beside its windows."""
