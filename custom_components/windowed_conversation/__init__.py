@@ -13,7 +13,7 @@ from homeassistant.helpers.typing import ConfigType
 from .agents.agent import Account, AccountData
 from .agents.config import AgentConfig
 from .agents.issues import async_review_windows, async_withdraw_report
-from .agents.kept import async_forget, async_kept
+from .agents.kept import async_forget, async_kept, async_save
 from .agents.recovery import async_list_models, async_look_out, async_stop_looking
 from .agents.setup import async_set_up_agents
 from .bridge.account import async_create_provider
@@ -67,13 +67,16 @@ async def async_unload_entry(hass: HomeAssistant, entry: Account) -> bool:
     """Unload an account; its conversations are kept for when it comes back."""
     for agent in entry.runtime_data.agents.values():
         agent.tell()
-    return await hass.config_entries.async_unload_platforms(entry, PLATFORMS)
+    unloaded = await hass.config_entries.async_unload_platforms(entry, PLATFORMS)
+    await async_save(await async_kept(hass, entry.entry_id, {}))
+    return unloaded
 
 
 async def async_remove_entry(hass: HomeAssistant, entry: Account) -> None:
     """Forget the conversations of an account that is removed, and what was learned of its models."""
     # its file is there also if the account was not set up since the start
     await async_kept(hass, entry.entry_id, {})
+    async_withdraw_report(hass, entry.entry_id)
     await _async_forget_gone(hass)
 
 

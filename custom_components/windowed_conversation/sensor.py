@@ -7,8 +7,8 @@ from itertools import islice
 from typing import Any, override
 
 from homeassistant.components.sensor import (
-    RestoreSensor,
     SensorDeviceClass,
+    SensorEntity,
     SensorEntityDescription,
     SensorStateClass,
 )
@@ -38,11 +38,16 @@ _MOST_CONVERSATIONS_SHOWN = 20
 
 @dataclass(frozen=True, kw_only=True)
 class AgentSensorDescription(SensorEntityDescription):
-    """A figure of an agent."""
+    """A figure of an agent.
+
+    `is_sum` is for one that goes on after a restart: what it shows is on disk, so that it never falls, not even when
+    Home Assistant is killed.
+    """
 
     value: Callable[[Agent], StateType | Decimal]
     attributes: Callable[[Agent], dict[str, Any]] | None = None
     is_cost: bool = False
+    is_sum: bool = False
 
 
 def _window(figure: Callable[[WindowStats], StateType]) -> Callable[[Agent], StateType]:
@@ -140,9 +145,9 @@ _TOTAL_COST = AgentSensorDescription(
     native_unit_of_measurement=_US_DOLLARS,
     state_class=SensorStateClass.TOTAL,
     suggested_display_precision=4,
-    is_cost=True,
-    value=lambda agent: agent.statistics.costs.total,
-    attributes=lambda agent: {_WITHOUT_PRICE: agent.statistics.costs.without_price},
+    is_sum=True,
+    value=lambda agent: agent.statistics.on_disk.costs.total,
+    attributes=lambda agent: {_WITHOUT_PRICE: agent.statistics.on_disk.costs.without_price},
 )
 
 # By the names of the fields of `Totals`.
@@ -163,10 +168,10 @@ async def async_setup_entry(
     for subentry in entry.get_subentries_of_type(SUBENTRY_CONVERSATION):
         agent = entry.runtime_data.agents[subentry.subentry_id]
         sensors = [AgentSensor(agent, subentry, description) for description in _SENSORS]
-        totals = [TotalSensor(agent, subentry, _total(name, unit)) for name, unit in _TOTALS.items()]
+        totals = [AgentSensor(agent, subentry, _total(name, unit)) for name, unit in _TOTALS.items()]
         async_add_entities([*sensors, *totals], config_subentry_id=subentry.subentry_id)
         if agent.vendor is not None:
-            costs = [AgentSensor(agent, subentry, _TURN_COST), TotalCostSensor(agent, subentry, _TOTAL_COST)]
+            costs = [AgentSensor(agent, subentry, description) for description in (_TURN_COST, _TOTAL_COST)]
             async_add_entities(costs, config_subentry_id=subentry.subentry_id)
 
 
@@ -175,11 +180,12 @@ def _total(name: str, unit: str) -> AgentSensorDescription:
         key=name,
         native_unit_of_measurement=unit,
         state_class=SensorStateClass.TOTAL_INCREASING,
-        value=lambda agent: int(getattr(agent.statistics.totals, name)),
+        is_sum=True,
+        value=lambda agent: int(getattr(agent.statistics.on_disk.totals, name)),
     )
 
 
-class AgentSensor(AgentEntity, RestoreSensor):
+class AgentSensor(AgentEntity, SensorEntity):
     """A figure that is told by the agent; written only when it changed."""
 
     _attr_entity_category = EntityCategory.DIAGNOSTIC
@@ -199,19 +205,15 @@ class AgentSensor(AgentEntity, RestoreSensor):
         await super().async_added_to_hass()
         # a turn may have ended since this was made
         self._update()
-        self.async_on_remove(self.agent.listen(self._on_change, to_costs=self.entity_description.is_cost))
+        if self.entity_description.is_sum:
+            self.async_on_remove(self.agent.statistics.listen_to_disk(self._on_change))
+        else:
+            self.async_on_remove(self.agent.listen(self._on_change, to_costs=self.entity_description.is_cost))
 
     @callback
     def _on_change(self) -> None:
         if self._update():
             self.async_write_ha_state()
-
-    def _is_first(self) -> bool:
-        """Return whether this is the first time since the start: what was counted since then outlives a reload."""
-        restored, key = self.agent.statistics.restored, self.entity_description.key
-        is_first = key not in restored
-        restored.add(key)
-        return is_first
 
     def _update(self) -> bool:
         """Read the figure; returns whether it changed."""
@@ -221,31 +223,3 @@ class AgentSensor(AgentEntity, RestoreSensor):
         if description.attributes:
             self._attr_extra_state_attributes = description.attributes(self.agent)
         return before != (self._attr_native_value, getattr(self, "_attr_extra_state_attributes", None))
-
-
-class TotalSensor(AgentSensor):
-    """A sum over all turns, which goes on after a restart."""
-
-    @override
-    async def async_added_to_hass(self) -> None:
-        last = await self.async_get_last_sensor_data()
-        if self._is_first() and last is not None and isinstance(last.native_value, int | float):
-            self.agent.statistics.totals.add(self.entity_description.key, int(last.native_value))
-        await super().async_added_to_hass()
-
-
-class TotalCostSensor(AgentSensor):
-    """What all turns and summaries have cost, which goes on after a restart."""
-
-    @override
-    async def async_added_to_hass(self) -> None:
-        costs = self.agent.statistics.costs
-        figure, state = await self.async_get_last_sensor_data(), await self.async_get_last_state()
-        if not self._is_first():
-            figure = state = None
-        if figure is not None and isinstance(figure.native_value, Decimal) and figure.native_value.is_finite():
-            costs.known += figure.native_value
-        without_price = state.attributes.get(_WITHOUT_PRICE) if state else None
-        if isinstance(without_price, int):
-            costs.without_price += without_price
-        await super().async_added_to_hass()

@@ -14,6 +14,7 @@ import probatio
 
 from .agents.agent import Account, Agent
 from .agents.summaries import ConversationGone, Summarizer, older_than
+from .bridge.conversation_import import async_read_conversation
 from .bridge.errors import failure_of
 from .bridge.question import async_question_without_input
 from .bridge.window_response import messages_response, statistics_response
@@ -24,7 +25,7 @@ from .turn.routing import Routing
 from .turn.scope import WindowKey
 from .turn.token_count import count_request
 from .window import ExchangeStillOpen, InvalidTag, Message, Window, WindowBusy
-from .window.codecs import CodecError, Malformed, NewerVersion, NotOurs, TooLarge, dump_snapshot, load_snapshot
+from .window.codecs import CodecError, Malformed, NewerVersion, NotOurs, TooLarge, dump_snapshot
 from .window.restore import Snapshot
 
 ATTR_CONVERSATION_ID = "conversation_id"
@@ -165,7 +166,7 @@ async def _async_import_conversation(call: ServiceCall) -> None:
     """Begin a conversation with what was exported."""
     agent = _agent(call)
     try:
-        snapshot = await call.hass.async_add_executor_job(load_snapshot, call.data[ATTR_CONVERSATION])
+        snapshot = await async_read_conversation(call.hass, call.data[ATTR_CONVERSATION], agent.counter)
     except CodecError as err:
         raise _error(_CODEC_ERRORS.get(type(err), "import_malformed"), call) from err
     _begin(agent, WindowKey(call.data[ATTR_CONVERSATION_ID], call.context.user_id), snapshot, call)

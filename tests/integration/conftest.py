@@ -17,7 +17,13 @@ from homeassistant.components.todo import (
     TodoListEntityFeature,
 )
 from homeassistant.config_entries import SOURCE_USER, ConfigSubentryData
-from homeassistant.const import CONF_API_KEY, CONF_LLM_HASS_API, CONF_MODEL, CONF_URL
+from homeassistant.const import (
+    CONF_API_KEY,
+    CONF_LLM_HASS_API,
+    CONF_MODEL,
+    CONF_URL,
+    EVENT_HOMEASSISTANT_FINAL_WRITE,
+)
 from homeassistant.core import Context, HomeAssistant
 from homeassistant.data_entry_flow import FlowManager
 from homeassistant.helpers import area_registry as ar, entity_registry as er
@@ -40,6 +46,7 @@ from .flow_texts import missing_texts
 AGENT = "conversation.ada"
 
 type Say = Callable[..., Coroutine[Any, Any, ConversationResult]]
+type SayAtOnce = Callable[[str], Coroutine[Any, Any, ConversationResult]]
 type Page = Callable[..., Coroutine[Any, Any, str]]
 type SetUp = Callable[..., Coroutine[Any, Any, MockConfigEntry]]
 
@@ -225,7 +232,7 @@ def agent_of() -> Callable[[MockConfigEntry], Agent]:
 
 @pytest.fixture
 def say(home: HomeAssistant) -> Say:
-    """Say something to the agent, as an automation does."""
+    """Say something to the agent, as an automation does, and have all that follows done, to the disk."""
 
     async def say(
         text: str, conversation_id: str | None = "test", *, context: Context | None = None, **more: Any
@@ -241,9 +248,39 @@ def say(home: HomeAssistant) -> Say:
             for agent in entry.runtime_data.agents.values():
                 agent.tell()
         await home.async_block_till_done()
+        await written(home)
         return result
 
     return say
+
+
+@pytest.fixture
+def say_at_once(home: HomeAssistant) -> SayAtOnce:
+    """Say something and go on as soon as it is answered."""
+
+    async def say_at_once(text: str) -> ConversationResult:
+        return await conversation.async_converse(home, text, "mine", Context(), "en", AGENT)
+
+    return say_at_once
+
+
+async def written(home: HomeAssistant) -> None:
+    """Have what waits written to disk, as at the end of Home Assistant: totals show what is there."""
+    home.bus.async_fire(EVENT_HOMEASSISTANT_FINAL_WRITE)
+    await home.async_block_till_done()
+
+
+async def stop(home: HomeAssistant, entry: MockConfigEntry) -> None:
+    """Unload an account, have everything written, and forget what is in memory, as the end of Home Assistant does."""
+    await home.config_entries.async_unload(entry.entry_id)
+    await written(home)
+    home.data.pop(f"{DOMAIN}_kept")
+
+
+async def start(home: HomeAssistant, entry: MockConfigEntry) -> None:
+    """Set an account up, as the start of Home Assistant does."""
+    assert await home.config_entries.async_setup(entry.entry_id)
+    await home.async_block_till_done()
 
 
 async def until(is_so: Callable[[], bool]) -> None:

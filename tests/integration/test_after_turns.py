@@ -1,11 +1,10 @@
 """What a turn leaves to be done after its answer: nobody sees that it came later, and nothing of it is lost."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 import logging
 
 from homeassistant.components import conversation
-from homeassistant.components.conversation import ConversationResult
 from homeassistant.core import Context, Event, HomeAssistant, callback
 from homeassistant.helpers import issue_registry as ir
 import pytest
@@ -16,22 +15,10 @@ from custom_components.windowed_conversation.bridge import local_intents
 from custom_components.windowed_conversation.turn.routing import Route
 from demo.model_server import ModelServer
 
-from .conftest import AGENT, Say, SetUp, speech, until
-
-type SayAtOnce = Callable[[str], Awaitable[ConversationResult]]
+from .conftest import AGENT, Say, SayAtOnce, SetUp, speech, until
 
 SECRET = "the pelican is my secret word"
 COMMAND = "turn on kitchen light"
-
-
-@pytest.fixture
-def say_at_once(home: HomeAssistant) -> SayAtOnce:
-    """Say something and go on as soon as it is answered."""
-
-    async def say_at_once(text: str) -> ConversationResult:
-        return await conversation.async_converse(home, text, "mine", Context(), "en", AGENT)
-
-    return say_at_once
 
 
 async def test_turn_that_comes_at_once_knows_the_one_before(

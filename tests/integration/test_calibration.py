@@ -1,15 +1,12 @@
 """What is learned of a model's tokens: from its answers, over restarts, for one account, until that is removed."""
 
 from dataclasses import replace
-from datetime import timedelta
 import logging
 from typing import Any
 
-from homeassistant.const import EVENT_HOMEASSISTANT_FINAL_WRITE
 from homeassistant.core import HomeAssistant
-from homeassistant.util import dt as dt_util
 import pytest
-from pytest_homeassistant_custom_component.common import MockConfigEntry, async_fire_time_changed
+from pytest_homeassistant_custom_component.common import MockConfigEntry
 
 from custom_components.windowed_conversation.agents.kept import async_kept
 from custom_components.windowed_conversation.bridge.calibration import ModelCalibrations
@@ -22,7 +19,7 @@ from custom_components.windowed_conversation.window.calibration import Calibrati
 from custom_components.windowed_conversation.window.tokens import tool_text
 from demo.model_server import ModelServer
 
-from .conftest import Say, SetUp
+from .conftest import Say, SetUp, until, written
 
 
 async def async_calibrations(home: HomeAssistant, entry_id: str) -> ModelCalibrations:
@@ -43,12 +40,6 @@ DEARER = Usage(input=round(1.3 * EXACT.count(PROMPT.content)))
 def key(entry_id: str) -> str:
     """Return the name of the file that holds what was learned for an account."""
     return f"{DOMAIN}.calibration.{entry_id}"
-
-
-async def stop(home: HomeAssistant) -> None:
-    """Have Home Assistant write what waits to be written, as it does when it stops."""
-    home.bus.async_fire(EVENT_HOMEASSISTANT_FINAL_WRITE)
-    await home.async_block_till_done()
 
 
 async def loaded(home: HomeAssistant, entry_id: str) -> ModelCalibrations:
@@ -107,20 +98,17 @@ async def test_what_was_learned_is_there_after_a_restart(home: HomeAssistant, en
     await say("my name is Ada")
     learned = known(await async_calibrations(home, entry.entry_id))
 
-    await stop(home)
+    await written(home)
 
     assert known(await loaded(home, entry.entry_id)) == learned
 
 
-async def test_what_was_learned_is_written_some_time_after_the_answer(
-    home: HomeAssistant, entry: MockConfigEntry, say: Say, hass_storage
-) -> None:
-    await say("my name is Ada")
-    assert key(entry.entry_id) not in hass_storage
+async def test_what_was_learned_is_written_soon(home: HomeAssistant, hass_storage) -> None:
+    calibrations = await async_calibrations(home, "one")
 
-    async_fire_time_changed(home, dt_util.utcnow() + timedelta(minutes=3))
-    await home.async_block_till_done()
-    assert key(entry.entry_id) in hass_storage
+    calibrations.learn(REQUEST, USAGE)
+
+    await until(lambda: key("one") in hass_storage)
 
 
 async def test_what_was_learned_outlives_a_reload(home: HomeAssistant, entry: MockConfigEntry, say: Say) -> None:
@@ -136,12 +124,12 @@ async def test_file_holds_factors_and_nothing_that_was_said(
     home: HomeAssistant, entry: MockConfigEntry, say: Say, hass_storage
 ) -> None:
     await say("my name is Ada")
-    await stop(home)
+    await written(home)
 
-    written = hass_storage[key(entry.entry_id)]["data"]
-    assert {model: set(learned) for model, learned in written["models"].items()} == {"scripted": {*FACTORS}}
-    assert set(written) == {"models", "exact", "limits"}
-    assert written["exact"] == {}
+    data = hass_storage[key(entry.entry_id)]["data"]
+    assert {model: set(learned) for model, learned in data["models"].items()} == {"scripted": {*FACTORS}}
+    assert set(data) == {"models", "exact", "limits"}
+    assert data["exact"] == {}
 
 
 async def test_models_and_accounts_are_known_apart(home: HomeAssistant) -> None:
@@ -206,7 +194,7 @@ async def test_what_was_learned_against_exact_counts_is_there_after_a_restart(ho
     calibrations.learn(REQUEST, USAGE)
     calibrations.learn(REQUEST, DEARER, EXACT)
 
-    await stop(home)
+    await written(home)
 
     again = await loaded(home, "one")
     assert known(again) == known(calibrations)
@@ -227,7 +215,7 @@ async def test_account_that_is_removed_takes_its_file_with_it(
     home: HomeAssistant, entry: MockConfigEntry, say: Say, hass_storage
 ) -> None:
     await say("my name is Ada")
-    await stop(home)
+    await written(home)
     assert key(entry.entry_id) in hass_storage
 
     await home.config_entries.async_remove(entry.entry_id)
@@ -250,7 +238,7 @@ async def test_answer_after_the_account_is_gone_brings_no_file_back(home: HomeAs
     await calibrations.async_remove()
 
     calibrations.learn(REQUEST, USAGE)
-    await stop(home)
+    await written(home)
 
     assert key("gone") not in hass_storage
 
@@ -299,7 +287,7 @@ async def test_damaged_file_is_written_anew(home: HomeAssistant, hass_storage) -
     calibrations = await loaded(home, "one")
 
     calibrations.learn(REQUEST, USAGE)
-    await stop(home)
+    await written(home)
 
     assert known(await loaded(home, "one")) == known(calibrations)
 
@@ -323,7 +311,7 @@ async def test_no_more_than_a_hundred_models_are_kept(home: HomeAssistant) -> No
     for number in range(120):
         calibrations.learn(Request(f"model {number}", (PROMPT,)), USAGE)
 
-    await stop(home)
+    await written(home)
 
     again = await loaded(home, "one")
     assert [known(again, f"model {number}")["fixed"] > 1 for number in (0, 19, 20, 119)] == [False, False, True, True]

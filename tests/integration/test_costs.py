@@ -1,7 +1,7 @@
 """What turns cost in US dollars: exact where the prices are known, unknown otherwise, and none where there are none."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from decimal import Decimal
 from typing import Any
 
@@ -9,10 +9,10 @@ from genai_prices import Usage as PricedUsage, calc_price
 from homeassistant.components.sensor import DATA_COMPONENT
 from homeassistant.config_entries import ConfigSubentryData
 from homeassistant.const import CONF_MODEL, CONF_URL
-from homeassistant.core import HomeAssistant, State
+from homeassistant.core import HomeAssistant
 from homeassistant.helpers import entity_registry as er
 import pytest
-from pytest_homeassistant_custom_component.common import MockConfigEntry, mock_restore_cache_with_extra_data
+from pytest_homeassistant_custom_component.common import MockConfigEntry
 
 from custom_components.windowed_conversation.agents.agent import Agent
 from custom_components.windowed_conversation.bridge.models import Use, async_cost
@@ -36,7 +36,7 @@ from custom_components.windowed_conversation.providers.profiles import Vendor
 from custom_components.windowed_conversation.sensor import AgentSensor, AgentSensorDescription
 from demo.model_server import ModelServer
 
-from .conftest import Say, SetUp, speech, until
+from .conftest import Say, SetUp, speech, start, stop, until, written
 
 MINI, HAIKU, FLASH = "gpt-4o-mini", "claude-haiku-4-5", "gemini-2.5-flash"
 COST_OF_A_TURN = AgentSensorDescription(key="turn_cost", is_cost=True, value=lambda agent: agent.statistics.costs.turn)
@@ -272,6 +272,7 @@ async def test_summary_is_part_of_the_total(
     while not sum(window.stats().trims for window in agent_of(entry).windows.newest_first()):
         await say("tell me a story in 120 words")
     await home.async_block_till_done(wait_background_tasks=True)
+    await written(home)
 
     *_, last, summary = prices(model_server, "openai", MINI)
     assert cost(TURN_COST) == last
@@ -280,14 +281,15 @@ async def test_summary_is_part_of_the_total(
 
 
 @pytest.fixture
-def kept(home: HomeAssistant) -> Callable[[str | None], None]:
-    """Return what has a total kept from before a restart, and that two turns had no price."""
+def kept(home: HomeAssistant, hass_storage) -> Callable[..., Coroutine[Any, Any, None]]:
+    """Return what starts an account again with a total kept from before, and two turns that had no price."""
 
-    def kept(total: str | None) -> None:
-        value = total and {"__type": "<class 'decimal.Decimal'>", "decimal_str": total}
-        state = State(TOTAL_COST, total or "unknown", {"without_price": 2})
-        extra = {"native_value": value, "native_unit_of_measurement": "USD"}
-        mock_restore_cache_with_extra_data(home, [(state, extra)])
+    async def kept(entry: MockConfigEntry, total: Any) -> None:
+        await stop(home, entry)
+        (agent_id,) = entry.subentries
+        data = {"conversations": [], "totals": {"cost": total, "without_price": 2}}
+        hass_storage[f"{DOMAIN}.windows.{agent_id}"] = {"version": 1, "minor_version": 1, "key": "", "data": data}
+        await start(home, entry)
 
     return kept
 
@@ -295,8 +297,8 @@ def kept(home: HomeAssistant) -> Callable[[str | None], None]:
 async def test_total_goes_on_after_a_restart(
     *, set_up: SetUp, say: Say, openai, kept, cost, without_price, model_server: ModelServer
 ) -> None:
-    kept("1.25")
-    await set_up(account=openai, **{CONF_MODEL: MINI})
+    await kept(await set_up(account=openai, **{CONF_MODEL: MINI}), "1.25")
+    model_server.log.clear()
     assert cost(TOTAL_COST) == Decimal("1.25")
 
     await say("my name is Ada")
@@ -305,13 +307,11 @@ async def test_total_goes_on_after_a_restart(
     assert without_price() == 2
 
 
-@pytest.mark.parametrize("total", [None, "NaN"])
+@pytest.mark.parametrize("total", ["0", "NaN", "Infinity", "-1", "1e999999", "much", 1.5, None, "1" * 100])
 async def test_total_of_which_nothing_was_known_is_still_unknown_after_a_restart(
-    *, home: HomeAssistant, set_up: SetUp, openai, kept, without_price, total: str | None
+    *, home: HomeAssistant, set_up: SetUp, openai, kept, without_price, total: Any
 ) -> None:
-    kept(total)
-
-    await set_up(account=openai, **{CONF_MODEL: MINI})
+    await kept(await set_up(account=openai, **{CONF_MODEL: MINI}), total)
 
     assert home.states.get(TOTAL_COST).state == "unknown"
     assert without_price() == 2
@@ -360,6 +360,7 @@ async def test_turn_that_was_cancelled_has_cost_what_nobody_knows(
 
     await break_off(turn, agent_of(entry))
     await home.async_block_till_done()
+    await written(home)
 
     assert (without_price(), cost(TOTAL_COST)) == (1, known)
     assert home.states.get(TURN_COST).state == "unknown"
@@ -375,6 +376,7 @@ async def test_requests_of_a_cancelled_turn_that_were_reported_are_counted(
 
     await break_off(turn, agent_of(entry))
     await home.async_block_till_done()
+    await written(home)
 
     assert figure("input_tokens") == str(model_server.requests[0].usage["prompt"])
     assert figure("turns_model") == "0"

@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 from homeassistant.components import conversation
-from homeassistant.const import CONF_URL, EVENT_HOMEASSISTANT_FINAL_WRITE, EVENT_HOMEASSISTANT_STOP
+from homeassistant.const import CONF_URL, EVENT_HOMEASSISTANT_STOP
 from homeassistant.core import Context, HomeAssistant
 from homeassistant.helpers import issue_registry as ir
 import pytest
@@ -24,9 +24,16 @@ from custom_components.windowed_conversation.const import (
 )
 from demo.model_server import ModelServer
 
-from .conftest import AGENT, Say, SetUp, ShoppingList, Submit, speech, until
+from .conftest import AGENT, Say, SetUp, ShoppingList, Submit, speech, start, stop, until, written
 
 STORED = {"version": 1, "minor_version": 1, "key": "windows", "data": {"conversations": []}}
+BROKEN = [
+    None,
+    {"key": "mine"},
+    {"window": {"format": DOMAIN, "version": 1}},
+    {"key": "mine", "window": {"format": DOMAIN, "version": 1}},
+    {"key": "mine", "window": {"format": DOMAIN, "version": 2}},
+]
 
 
 @pytest.fixture
@@ -89,21 +96,13 @@ class Disk:
         """Return our repair issues."""
         return [issue for (domain, _), issue in ir.async_get(self._home).issues.items() if domain == DOMAIN]
 
-    async def flush(self) -> None:
-        """Have everything written that waits, as at the end of Home Assistant."""
-        self._home.bus.async_fire(EVENT_HOMEASSISTANT_FINAL_WRITE)
-        await self._home.async_block_till_done()
-
     async def stop(self, entry: MockConfigEntry) -> None:
         """Unload an account, have everything written, and forget everything that was in memory."""
-        await self._home.config_entries.async_unload(entry.entry_id)
-        await self.flush()
-        self._home.data.pop(f"{DOMAIN}_kept")
+        await stop(self._home, entry)
 
     async def start(self, entry: MockConfigEntry) -> None:
         """Set an account up as after a start."""
-        assert await self._home.config_entries.async_setup(entry.entry_id)
-        await self._home.async_block_till_done()
+        await start(self._home, entry)
 
     async def restart(self, entry: MockConfigEntry) -> None:
         """Stop and start."""
@@ -142,7 +141,7 @@ async def test_turn_of_the_last_moment_is_written(home: HomeAssistant, entry, di
     await conversation.async_converse(home, "turn on kitchen light", "mine", Context(), "en", AGENT)
 
     home.bus.async_fire(EVENT_HOMEASSISTANT_STOP)
-    await disk.flush()
+    await written(home)
 
     assert "turn on kitchen light" in disk.read_text(disk.file(entry))
 
@@ -232,21 +231,32 @@ async def test_only_what_was_chosen_is_kept(
     assert {window.conversation_id for window in agent_of(entry).windows.newest_first()} == kept[persistence]
 
 
-async def test_nothing_is_written_while_one_talks(entry, say: Say, disk: Disk) -> None:
-    await say("my name is Ada", "mine")
+async def test_turn_after_a_quiet_time_is_written_by_itself(home: HomeAssistant, entry, disk: Disk) -> None:
+    await conversation.async_converse(home, "turn on kitchen light", "mine", Context(), "en", AGENT)
+
+    await until(lambda: disk.files() != [])
+
+    assert "turn on kitchen light" in disk.read_text(disk.file(entry))
+
+
+async def test_nothing_is_written_before_anything_is_said(home: HomeAssistant, entry, disk: Disk) -> None:
+    agent = next(iter(entry.runtime_data.agents.values()))
+    agent.expire()
+    await written(home)
 
     assert disk.files() == []
 
 
-async def test_conversation_is_written_after_a_while(
-    home: HomeAssistant, entry, say: Say, monkeypatch, disk: Disk
-) -> None:
-    monkeypatch.setattr("custom_components.windowed_conversation.bridge.storage._SAVE_DELAY", 0.01)
+async def test_file_is_left_alone_while_nothing_changes(home: HomeAssistant, entry, say: Say, disk: Disk) -> None:
     await say("my name is Ada", "mine")
+    before = elsewhere(disk.file(entry).stat).st_ino
+    await disk.restart(entry)
 
-    await until(lambda: disk.files() != [])
+    for agent in entry.runtime_data.agents.values():
+        agent.expire()
+    await written(home)
 
-    assert "my name is Ada" in disk.read_text(disk.file(entry))
+    assert elsewhere(disk.file(entry).stat).st_ino == before
 
 
 async def test_only_the_owner_of_home_assistant_can_read_the_file(entry, say: Say, disk: Disk) -> None:
@@ -257,18 +267,18 @@ async def test_only_the_owner_of_home_assistant_can_read_the_file(entry, say: Sa
     assert elsewhere(disk.file(entry).stat).st_mode & 0o077 == 0
 
 
-async def test_persistence_that_is_switched_off_removes_the_file_at_once(
+async def test_persistence_that_is_switched_off_leaves_the_totals_only_at_once(
     home: HomeAssistant, entry, say: Say, disk: Disk
 ) -> None:
     await say("my name is Ada", "mine")
-    await disk.restart(entry)
-    assert len(disk.files()) == 1
+    assert "Ada" in disk.read_text(disk.file(entry))
 
     flows = home.config_entries.options
     form = Submit(home, flows, await flows.async_init(entry.entry_id))
     await form(history_tokens=8000, trim_share=25, expiry_hours=24, persistence="off")
 
-    assert disk.files() == []
+    assert disk.read(entry)["data"]["conversations"] == []
+    assert disk.read(entry)["data"]["totals"]["turns_model"] == 1
     assert "Ada" in speech(await say("what is my name?", "mine"))
 
 
@@ -285,7 +295,7 @@ async def test_persistence_that_is_switched_on_keeps_what_is_there(
     assert "Ada" in speech(await say("what is my name?", "mine"))
 
 
-async def test_file_that_is_no_longer_wanted_goes_at_the_next_start(
+async def test_conversations_that_are_no_longer_wanted_go_at_the_next_start(
     home: HomeAssistant, entry, say: Say, disk: Disk
 ) -> None:
     await say("my name is Ada", "mine")
@@ -294,7 +304,8 @@ async def test_file_that_is_no_longer_wanted_goes_at_the_next_start(
 
     await disk.start(entry)
 
-    assert disk.files() == []
+    assert disk.read(entry)["data"]["conversations"] == []
+    assert disk.read(entry)["data"]["totals"]["turns_model"] == 1
 
 
 async def test_policy_in_force_applies_to_what_comes_back(
@@ -320,9 +331,7 @@ async def test_time_while_home_assistant_was_off_counts_as_idle(
     await say("my name is Grace", "new")
     await disk.stop(entry)
     content = disk.read(entry)
-    old = content["data"]["conversations"][0]["window"]
-    for message in old["exchanges"][0]["messages"]:
-        message["created"] = time.time() - 3700
+    content["data"]["conversations"][0]["used"] = time.time() - 3700
     disk.write(entry, json.dumps(content))
 
     await disk.start(entry)
@@ -345,11 +354,6 @@ async def test_time_while_home_assistant_was_off_counts_as_idle(
         json.dumps(STORED | {"data": None}),
         json.dumps(STORED | {"data": {}}),
         json.dumps(STORED | {"data": {"conversations": {}}}),
-        json.dumps(STORED | {"data": {"conversations": [None]}}),
-        json.dumps(STORED | {"data": {"conversations": [{"key": "mine"}]}}),
-        json.dumps(STORED | {"data": {"conversations": [{"window": {"format": DOMAIN, "version": 1}}]}}),
-        json.dumps(STORED | {"data": {"conversations": [{"key": "mine", "window": {"format": DOMAIN, "version": 1}}]}}),
-        json.dumps(STORED | {"data": {"conversations": [{"key": "mine", "window": {"format": DOMAIN, "version": 2}}]}}),
     ],
 )
 async def test_damaged_file_is_set_aside_and_told(entry, say: Say, content: str, disk: Disk) -> None:
@@ -360,7 +364,7 @@ async def test_damaged_file_is_set_aside_and_told(entry, say: Say, content: str,
     await disk.start(entry)
 
     aside = disk.aside(entry)
-    assert disk.files() == [aside.name]
+    assert aside.name in disk.files()
     assert disk.read_text(aside) == content
     assert [(issue.translation_key, issue.translation_placeholders) for issue in disk.issues()] == [
         ("conversations_damaged", {"agent": "Ada", "path": str(aside)})
@@ -368,9 +372,23 @@ async def test_damaged_file_is_set_aside_and_told(entry, say: Say, content: str,
     assert "Ada" not in speech(await say("what is my name?", "mine"))
 
 
-async def test_one_damaged_conversation_is_not_lost_without_a_word(entry, say: Say, agent_of, disk: Disk) -> None:
-    await say("my name is Ada", "one")
-    await say("my name is Grace", "two")
+async def test_damaged_file_is_told_by_what_of_it_could_not_be_read(entry, say: Say, disk: Disk) -> None:
+    await say("my name is Ada", "mine")
+    await disk.stop(entry)
+    disk.write(entry, json.dumps(STORED | {"data": {"conversations": BROKEN}}))
+
+    await disk.start(entry)
+
+    counts = {"readable": "0", "unreadable": str(len(BROKEN))}
+    assert [(issue.translation_key, issue.translation_placeholders) for issue in disk.issues()] == [
+        ("some_conversations_damaged", {"agent": "Ada", "path": str(disk.aside(entry)), **counts})
+    ]
+    assert "Ada" not in speech(await say("what is my name?", "mine"))
+
+
+async def test_unreadable_conversation_costs_only_itself(entry, say: Say, agent_of, disk: Disk) -> None:
+    for conversation_id in ("one", "two", "three"):
+        await say("my name is Ada", conversation_id)
     await disk.stop(entry)
     content = disk.read(entry)
     del content["data"]["conversations"][1]["window"]["exchanges"][0]["messages"][0]["content"]
@@ -378,7 +396,28 @@ async def test_one_damaged_conversation_is_not_lost_without_a_word(entry, say: S
 
     await disk.start(entry)
 
-    assert len(agent_of(entry).windows) == 0
+    assert [window.conversation_id for window in agent_of(entry).windows.newest_first()] == ["three", "one"]
+    assert json.loads(disk.read_text(disk.aside(entry))) == content
+    assert [issue.translation_placeholders for issue in disk.issues()] == [
+        {"agent": "Ada", "path": str(disk.aside(entry)), "readable": "2", "unreadable": "1"}
+    ]
+    assert [each["key"] for each in disk.read(entry)["data"]["conversations"]] == ["one", "three"]
+
+
+async def test_what_was_restored_beside_an_unreadable_conversation_is_restored_again(
+    entry, say: Say, agent_of, disk: Disk
+) -> None:
+    await say("my name is Ada", "one")
+    await disk.stop(entry)
+    content = disk.read(entry)
+    content["data"]["conversations"].append(None)
+    disk.write(entry, json.dumps(content))
+    await disk.start(entry)
+
+    await disk.restart(entry)
+
+    assert [window.conversation_id for window in agent_of(entry).windows.newest_first()] == ["one"]
+    assert len(disk.files()) == 2
     assert len(disk.issues()) == 1
 
 
@@ -388,7 +427,7 @@ async def test_damaged_files_never_replace_each_other(entry, disk: Disk) -> None
         disk.write(entry, content)
         await disk.start(entry)
 
-    assert disk.files() == [disk.aside(entry).name, f"{disk.aside(entry).name}.2"]
+    assert disk.files() == [disk.file(entry).name, disk.aside(entry).name, f"{disk.aside(entry).name}.2"]
     assert len(disk.issues()) == 1
 
 
@@ -449,7 +488,7 @@ async def test_removed_agent_takes_its_file_along(home: HomeAssistant, entry, sa
 
     home.config_entries.async_remove_subentry(entry, next(iter(entry.subentries)))
     await home.async_block_till_done()
-    await disk.flush()
+    await written(home)
 
     assert disk.files() == []
 

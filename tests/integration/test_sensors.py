@@ -6,17 +6,16 @@ from typing import Any
 
 from homeassistant.components import conversation
 from homeassistant.const import EntityCategory
-from homeassistant.core import Context, Event, EventStateChangedData, HomeAssistant, State, callback
+from homeassistant.core import Context, Event, EventStateChangedData, HomeAssistant, callback
 from homeassistant.helpers import entity_registry as er
 from homeassistant.helpers.event import async_track_state_change_event
 from homeassistant.helpers.icon import async_get_icons
 import pytest
-from pytest_homeassistant_custom_component.common import mock_restore_cache_with_extra_data
 
 from custom_components.windowed_conversation.const import CONF_HISTORY_TOKENS, DOMAIN
 from demo.model_server import ModelServer
 
-from .conftest import AGENT, Say, SetUp
+from .conftest import AGENT, Say, SayAtOnce, SetUp, start, stop, until
 
 LONG = "tell me a story about the sea in 300 words"
 TOTALS = (
@@ -254,31 +253,62 @@ async def test_conversations_are_not_recorded(home: HomeAssistant, entry) -> Non
     assert "conversations" in state.state_info["unrecorded_attributes"]
 
 
-@pytest.mark.parametrize("key", TOTALS)
-async def test_total_goes_on_after_a_restart(home: HomeAssistant, set_up: SetUp, say: Say, figure, key: str) -> None:
-    last = State(f"sensor.ada_{SENSORS[key][0].lower().replace(' ', '_')}", "1000")
-    mock_restore_cache_with_extra_data(
-        home, [(last, {"native_value": 1000, "native_unit_of_measurement": SENSORS[key][1]})]
-    )
-
-    await set_up(options={CONF_HISTORY_TOKENS: 100})
-    assert figure(key) == "1000"
+async def test_totals_go_on_after_a_restart(home: HomeAssistant, set_up: SetUp, say: Say, totals) -> None:
+    entry = await set_up(options={CONF_HISTORY_TOKENS: 100})
     for text in ("my name is Ada", LONG, "turn on kitchen light", "who am I?"):
         await say(text)
+    before = totals()
 
-    assert int(figure(key)) > 1000
+    await stop(home, entry)
+    await start(home, entry)
+
+    assert all(int(total) > 0 for total in before.values())
+    assert totals() == before
+    await say("turn on kitchen light")
+    assert int(totals()["turns_local"]) == int(before["turns_local"]) + 1
 
 
-@pytest.mark.parametrize("stored", [None, "many", {"__type": "no", "decimal_str": "1"}])
-async def test_total_begins_at_nothing_where_nothing_was_kept(
-    home: HomeAssistant, set_up: SetUp, figure, stored: Any
+@pytest.mark.parametrize("kept", [None, "many", -1, 1.5, True, 2**64, [], {}])
+async def test_total_that_cannot_be_read_begins_at_nothing_and_costs_no_other(
+    *, home: HomeAssistant, entry, say: Say, figure, hass_storage, caplog: pytest.LogCaptureFixture, kept: Any
 ) -> None:
-    extra = {"native_value": stored, "native_unit_of_measurement": "tokens"}
-    mock_restore_cache_with_extra_data(home, [(State("sensor.ada_input_tokens", "unavailable"), extra)])
+    await say("my name is Ada")
+    await stop(home, entry)
+    (key,) = (key for key in hass_storage if key.startswith(f"{DOMAIN}.windows."))
+    hass_storage[key]["data"]["totals"]["input_tokens"] = kept
 
-    await set_up()
+    await start(home, entry)
 
-    assert figure("input_tokens") == "0"
+    assert (figure("input_tokens"), figure("turns_model")) == ("0", "1")
+    assert "The total input_tokens is not restored" in caplog.text
+
+
+async def test_totals_show_what_is_on_disk(
+    home: HomeAssistant, entry, figure, say_at_once: SayAtOnce, hass_storage
+) -> None:
+    await say_at_once("turn on kitchen light")
+    await until(lambda: figure("last_route") == "local")
+    assert figure("turns_local") == "0"
+
+    await until(lambda: figure("turns_local") == "1")
+
+    (data,) = (each["data"] for key, each in hass_storage.items() if key.startswith(f"{DOMAIN}.windows."))
+    assert data["totals"]["turns_local"] == 1
+    assert len(data["conversations"]) == 1
+
+
+async def test_tokens_of_a_turn_that_ends_after_a_reload_are_counted(
+    *, home: HomeAssistant, entry, figure, say_at_once: SayAtOnce, model_server: ModelServer
+) -> None:
+    model_server.change(delay=0.02)
+    turn = asyncio.create_task(say_at_once("tell me a story about the sea"))
+    await until(lambda: len(model_server.requests) == 1)
+
+    await home.config_entries.async_reload(entry.entry_id)
+    await turn
+    await until(lambda: figure("turns_model") == "1")
+
+    assert int(figure("input_tokens")) == model_server.requests[0].usage["prompt"]
 
 
 async def test_totals_are_not_counted_twice_by_a_reload(home: HomeAssistant, entry, say: Say, totals) -> None:

@@ -93,7 +93,7 @@ class Agent:
         self.windows.set_limits(max_windows=config.max_windows, idle_seconds=config.expiry_seconds)
         evicted = self._evicted_messages()
         self.windows.set_policy(config.policy)
-        self.statistics.totals.evicted_messages += self._evicted_messages() - evicted
+        self.statistics.on_evicted(self._evicted_messages() - evicted)
         self.tell()
 
     @property

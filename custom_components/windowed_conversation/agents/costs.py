@@ -47,11 +47,11 @@ def _async_price(agent: Agent, uses: tuple[Use, ...] | None, *, of_turn: bool) -
     if uses:
         agent.hass.async_create_task(_async_count(agent.hass, agent, uses, of_turn=of_turn), "look up a cost")
     else:
-        agent.statistics.costs.add(None if uses is None else Decimal(), of_turn=of_turn)
+        agent.statistics.on_cost(None if uses is None else Decimal(), of_turn=of_turn)
         agent.tell_cost()
 
 
 async def _async_count(hass: HomeAssistant, agent: Agent, uses: tuple[Use, ...], *, of_turn: bool) -> None:
     cost = await async_cost(hass, uses)
-    agent.statistics.costs.add(cost, of_turn=of_turn)
+    agent.statistics.on_cost(cost, of_turn=of_turn)
     agent.tell_cost()

@@ -8,6 +8,7 @@ from homeassistant.components.homeassistant.exposed_entities import async_should
 from homeassistant.core import HomeAssistant, callback
 from homeassistant.helpers import issue_registry as ir
 
+from ..bridge.window_file import Damage
 from ..const import DOMAIN
 from ..turn.budget import Shortfall
 from ..window import WindowRegistry, WindowStats
@@ -22,6 +23,9 @@ class Report(StrEnum):
     WINDOW_STAYS_FULL = "window_stays_full"
     MODEL_TOO_SMALL = "model_too_small"
     CONVERSATIONS_DAMAGED = "conversations_damaged"
+    SOME_CONVERSATIONS_DAMAGED = "some_conversations_damaged"
+    STORAGE_UNAVAILABLE = "storage_unavailable"
+    CALIBRATION_UNAVAILABLE = "calibration_unavailable"
     TOO_FEW_CONVERSATIONS = "too_few_conversations"
     CACHE_LOST_TO_INSTRUCTIONS = "cache_lost_to_instructions"
     CACHE_LOST_TO_TOOLS = "cache_lost_to_tools"
@@ -101,10 +105,28 @@ def async_withdraw_report(hass: HomeAssistant, agent_id: str) -> None:
 
 
 @callback
-def async_report_damage(hass: HomeAssistant, agent_id: str, agent_name: str, set_aside: Path | None) -> None:
-    """Report while there is a file of conversations that could not be read."""
-    told = None if set_aside is None else {"agent": agent_name, "path": str(set_aside)}
-    _report(hass, Report.CONVERSATIONS_DAMAGED, agent_id, told, ir.IssueSeverity.ERROR)
+def async_report_damage(hass: HomeAssistant, agent_id: str, agent_name: str, damage: Damage | None) -> None:
+    """Report while there is a file of which not all conversations could be read."""
+    told = {"agent": agent_name, "path": str(damage.path)} if damage else None
+    counts = {"readable": str(damage.readable), "unreadable": str(damage.unreadable)} if damage else {}
+    is_whole = damage is not None and damage.unreadable is None
+    some = None if told is None or is_whole else {**told, **counts}
+    _report(hass, Report.CONVERSATIONS_DAMAGED, agent_id, told if is_whole else None, ir.IssueSeverity.ERROR)
+    _report(hass, Report.SOME_CONVERSATIONS_DAMAGED, agent_id, some, ir.IssueSeverity.ERROR)
+
+
+@callback
+def async_report_storage(hass: HomeAssistant, agent_id: str, agent_name: str, path: Path | None) -> None:
+    """Report a file of conversations that cannot be opened, None if it can."""
+    told = None if path is None else {"agent": agent_name, "path": str(path)}
+    _report(hass, Report.STORAGE_UNAVAILABLE, agent_id, told)
+
+
+@callback
+def async_report_calibration(hass: HomeAssistant, entry_id: str, account: str, path: Path | None) -> None:
+    """Report an account's file of what was learned that cannot be opened, None if it can."""
+    told = None if path is None else {"account": account, "path": str(path)}
+    _report(hass, Report.CALIBRATION_UNAVAILABLE, entry_id, told)
 
 
 def _report(

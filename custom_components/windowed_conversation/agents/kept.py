@@ -24,8 +24,8 @@ class Kept:
 
     windows: WindowRegistry[str]
     counter: CalibratedCounter
+    statistics: AgentStatistics
     store: WindowStore
-    statistics: AgentStatistics = field(default_factory=AgentStatistics)
     watch: HealthWatch = field(default_factory=HealthWatch)
 
 
@@ -62,7 +62,16 @@ async def _async_open(hass: HomeAssistant, agent_id: str, config: AgentConfig, c
         max_windows=config.max_windows,
         idle_seconds=config.expiry_seconds,
     )
-    return Kept(windows, counter, await async_open_store(hass, agent_id, windows, config.persistence))
+    statistics = AgentStatistics()
+    store = await async_open_store(hass, agent_id, windows, statistics, config.persistence)
+    return Kept(windows, counter, statistics, store)
+
+
+async def async_save(account: KeptAccount) -> None:
+    """Write what has changed; returns when it is on disk."""
+    for kept in list(account.agents.values()):
+        await kept.store.async_save()
+    await account.calibrations.async_save()
 
 
 async def async_forget(hass: HomeAssistant) -> set[str]:

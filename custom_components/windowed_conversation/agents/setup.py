@@ -20,7 +20,13 @@ from ..turn.ports import Billed, Model
 from ..window.byte_pairs import BytePairCounter
 from .agent import Account, Agent
 from .config import AgentConfig
-from .issues import async_report_damage, async_report_health, async_review_windows
+from .issues import (
+    async_report_calibration,
+    async_report_damage,
+    async_report_health,
+    async_report_storage,
+    async_review_windows,
+)
 from .kept import KeptAccount, async_kept
 
 
@@ -34,6 +40,7 @@ async def async_set_up_agents(
     """
     configs = _configs(entry)
     kept, pause = await async_kept(hass, entry.entry_id, configs), Pause()
+    async_report_calibration(hass, entry.entry_id, entry.title, kept.calibrations.unavailable)
     agents = {}
     for agent_id, config in configs.items():
         model = None
@@ -63,7 +70,8 @@ async def _async_follow(agent: Agent) -> None:
     """Have the agent's issues follow its figures, for as long as its account is set up."""
     hass, agent_id, name, store = agent.hass, agent.id, agent.config.name, agent.kept.store
     agent.entry.async_on_unload(agent.listen(partial(_report_health, agent)))
-    async_report_damage(hass, agent_id, name, await store.async_damaged_file())
+    async_report_damage(hass, agent_id, name, await store.async_damage())
+    async_report_storage(hass, agent_id, name, store.unavailable)
     async_review_windows(hass, agent_id, name, agent.windows)
 
 

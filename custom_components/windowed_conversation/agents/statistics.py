@@ -1,14 +1,25 @@
-"""What an agent counts over its turns, beside what its windows count themselves. What shows it is `sensor`."""
+"""What an agent counts over its turns, beside what its windows count themselves."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from decimal import Decimal
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from decimal import Decimal, InvalidOperation
 from enum import StrEnum
-from typing import Any
+import logging
+from typing import Any, NamedTuple
 
+from ..bridge.errors import log_fault
 from ..providers.events import Usage
 from ..turn.routing import Route
 from ..turn.turn import Outcome
+
+_LOGGER = logging.getLogger(__name__)
+
+# The greatest sum that is kept: JSON as Home Assistant writes it has whole numbers of 64 bits.
+_MOST = 2**63 - 1
+_COST = "cost"
+_WITHOUT_PRICE = "without_price"
+# More characters than a cost that was added up has.
+_LONGEST_COST = 64
 
 
 class LastRoute(StrEnum):
@@ -41,10 +52,6 @@ class Totals:
     cached_input_tokens: int = 0
     output_tokens: int = 0
 
-    def add(self, name: str, amount: int) -> None:
-        """Add to one sum."""
-        setattr(self, name, getattr(self, name) + amount)
-
 
 @dataclass(slots=True)
 class Costs:
@@ -73,24 +80,34 @@ class Costs:
             self.known += cost
 
 
+class Sums(NamedTuple):
+    """The sums that go on after a restart, as they are on disk."""
+
+    totals: Totals
+    costs: Costs
+
+
 class AgentStatistics:
-    """The totals of an agent and the figures of its last turn; times are in seconds."""
+    """The totals of an agent and the figures of its last turn; times are in seconds. It outlives a reload.
+
+    `on_disk` are the sums that even a kill does not take back.
+    """
 
     def __init__(self) -> None:
         self.totals = Totals()
-        # The sums that have gone on from before the start of Home Assistant, by the keys of their sensors.
-        self.restored = set[str]()
         self.costs = Costs()
+        self.on_disk = Sums(Totals(), Costs())
         self.last_route: LastRoute | None = None
         # Why the last turn took its route, who answered, and who failed before; ids and words.
         self.last_answer: Mapping[str, Any] = _NO_ANSWER
         self.time_to_first_token: float | None = None
         self.turn_duration: float | None = None
+        self._on_change: Callable[[], None] = lambda: None
+        self._listeners: list[Callable[[], None]] = []
 
     def on_turn(self, outcome: Outcome, evicted_messages: int) -> None:
         """Take in a turn that ended."""
         totals = self.totals
-        self._count(outcome.usage, evicted_messages)
         self.turn_duration = outcome.duration
         if outcome.first_word is not None:
             self.time_to_first_token = outcome.first_word
@@ -98,6 +115,7 @@ class AgentStatistics:
         if outcome.error is None:
             totals.turns_local += outcome.decision.route is Route.LOCAL
             totals.turns_model += outcome.decision.route is not Route.LOCAL
+        self._count(outcome.usage, evicted_messages)
 
     def on_cancelled(self, usage: Usage) -> None:
         """Take in what a turn has cost that nobody waited for in the end; it is no turn otherwise."""
@@ -107,9 +125,75 @@ class AgentStatistics:
         """Take in what a summary has cost, also one that failed, and what had to go for it."""
         self._count(usage, evicted_messages)
 
+    def on_evicted(self, messages: int) -> None:
+        """Take in what was evicted outside of a turn."""
+        self._count(Usage(), messages)
+
+    def on_cost(self, cost: Decimal | None, *, of_turn: bool) -> None:
+        """Take in what a turn or a summary has cost, None where that is not known."""
+        self.costs.add(cost, of_turn=of_turn)
+        self._on_change()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the sums as JSON has them."""
+        totals = {name: min(max(value, 0), _MOST) for name, value in asdict(self.totals).items()}
+        return {**totals, _COST: str(self.costs.known), _WITHOUT_PRICE: min(self.costs.without_price, _MOST)}
+
+    def restore(self, kept: object) -> None:
+        """Go on from what `as_dict` returned in an earlier run; a sum that is none begins at 0."""
+        values = kept if isinstance(kept, dict) else {}
+        self.totals, self.costs = _sums(values)
+        self.on_written(values)
+
+    def on_written(self, kept: Mapping[str, Any]) -> None:
+        """Take note of the sums that are on disk now, as `as_dict` returned them."""
+        self.on_disk = _sums(kept)
+        for tell in list(self._listeners):
+            try:
+                tell()
+            except Exception as err:  # noqa: BLE001 - one listener stops neither the others nor the file
+                log_fault(_LOGGER, "A sum could not be shown", err)
+
+    def when_changed(self, call: Callable[[], None]) -> None:
+        """Have `call` called after each change of a sum."""
+        self._on_change = call
+
+    def listen_to_disk(self, listener: Callable[[], None]) -> Callable[[], None]:
+        """Call the listener when other sums are on disk; returns what ends that."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
+
     def _count(self, usage: Usage, evicted_messages: int) -> None:
         totals = self.totals
         totals.evicted_messages += evicted_messages
         totals.input_tokens += usage.input
         totals.cached_input_tokens += usage.cached
         totals.output_tokens += usage.output
+        self._on_change()
+
+
+def _sums(kept: Mapping[str, Any]) -> Sums:
+    """Return the sums that a file holds."""
+    totals = Totals(**{each.name: _whole(kept, each.name) for each in fields(Totals)})
+    return Sums(totals, Costs(known=_dollars(kept), without_price=_whole(kept, _WITHOUT_PRICE)))
+
+
+def _whole(kept: Mapping[str, Any], name: str) -> int:
+    value = kept.get(name, 0)
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST:
+        return value
+    _LOGGER.warning("The total %s is not restored: it cannot be read", name)
+    return 0
+
+
+def _dollars(kept: Mapping[str, Any]) -> Decimal:
+    value = kept.get(_COST, "0")
+    if isinstance(value, str) and len(value) <= _LONGEST_COST:
+        try:
+            cost = Decimal(value)
+        except InvalidOperation:
+            cost = Decimal("NaN")
+        if cost.is_finite() and 0 <= cost <= _MOST:
+            return cost
+    _LOGGER.warning("The total %s is not restored: it cannot be read", _COST)
+    return Decimal()

@@ -1,28 +1,24 @@
-"""What was learned of an account's models, kept in Home Assistant's storage: a file for each account.
-
-How it is learned is `window.calibration`'s business.
-"""
+"""What was learned of an account's models, kept in Home Assistant's storage: a file for each account."""
 
 from dataclasses import asdict, dataclass
 import logging
+from pathlib import Path
 import time
 from typing import Any
 
 from homeassistant.core import HomeAssistant, callback
 from homeassistant.exceptions import HomeAssistantError
-from homeassistant.helpers.storage import Store
+from homeassistant.helpers.json import json_bytes
 
 from ..const import DOMAIN
 from ..providers.events import Request, Usage
 from ..window.byte_pairs import BytePairCounter
 from ..window.calibration import CalibratedCounter, Calibration, Calibrator, estimate_request
+from .timely_store import StoreUnavailable, TimelyStore
 
 _LOGGER = logging.getLogger(__name__)
 
 _VERSION = 1
-
-# How long a change waits for the next one before it is written, in seconds.
-_SAVE_DELAY = 120
 
 # The greatest number of models that an account's file holds, each once for every counter.
 _MAX_MODELS = 100
@@ -52,8 +48,10 @@ class ModelCalibrations:
     """What is known of each model of one account, and the counters of its agents, which outlive a reload."""
 
     def __init__(self, hass: HomeAssistant, entry_id: str) -> None:
-        self._store: Store[dict[str, Any]] = Store(hass, _VERSION, f"{DOMAIN}.calibration.{entry_id}")
-        self._removed = False
+        key = f"{DOMAIN}.calibration.{entry_id}"
+        self._file = TimelyStore(hass, _VERSION, key, state=self.as_dict, encode=json_bytes)
+        # Where the file should be, if it cannot be opened.
+        self.unavailable: Path | None = None
         # In the order of their last report.
         self._calibrators: dict[_Key, Calibrator] = {}
         self._limits: dict[str, _LearnedLimit] = {}
@@ -62,9 +60,12 @@ class ModelCalibrations:
     async def async_load(self) -> None:
         """Take in what an earlier run had learned. A file that is damaged is ignored, and written anew."""
         try:
-            stored = await self._store.async_load()
+            stored = await self._file.async_load()
             if stored is not None:
                 self._calibrators, self._limits = _calibrators(stored), _limits(stored)
+        except StoreUnavailable as err:
+            self.unavailable = err.path
+            _LOGGER.error("%s: what is learned of the models' tokens is not kept", err)  # noqa: TRY400 - no fault of ours
         except (HomeAssistantError, AttributeError, LookupError, NotImplementedError, TypeError, ValueError) as err:
             kind = type(err).__name__
             _LOGGER.warning("What was learned of the models' tokens cannot be read and is ignored: %s", kind)
@@ -93,7 +94,7 @@ class ModelCalibrations:
         self._calibrators[key] = calibrator = self._calibrators.pop(key, None) or Calibrator()
         sent = usage.input + usage.cleared
         if calibrator.learn(estimate_request(request.messages, schemas, exact), sent, usage.cached):
-            self._save_soon()
+            self._file.save_soon()
 
     @callback
     def context_tokens(self, model: str) -> int | None:
@@ -105,16 +106,15 @@ class ModelCalibrations:
     def learn_context_tokens(self, model: str, tokens: int) -> None:
         """Remember what a refusal showed a model to read, in tokens."""
         self._limits[model] = _LearnedLimit(tokens, time.time())
-        self._save_soon()
+        self._file.save_soon()
 
     async def async_remove(self) -> None:
         """Remove the file; a turn that is still under way does not bring it back."""
-        self._removed = True
-        await self._store.async_remove()
+        await self._file.async_remove()
 
-    def _save_soon(self) -> None:
-        if not self._removed:
-            self._store.async_delay_save(self.as_dict, _SAVE_DELAY)
+    async def async_save(self) -> None:
+        """Write what has changed; returns when it is on disk."""
+        await self._file.async_save()
 
     def as_dict(self) -> dict[str, Any]:
         """Return what is known: factors on the estimate and on exact counts, and what refusals showed, by model."""

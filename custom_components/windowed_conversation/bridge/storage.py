@@ -1,80 +1,89 @@
-"""Conversations on disk: a file for each agent in Home Assistant's Store, written late, and checked when it is read.
+"""Conversations and totals on disk: a file for each agent, taken over at the start, written in time, and removed."""
 
-How a conversation is written down is decided in the window's codecs, which ones there are by the registry.
-"""
-
-from collections.abc import Collection, Iterable, Iterator
-from functools import lru_cache, partial
+from collections.abc import Callable, Collection
+from functools import lru_cache
 import logging
 from pathlib import Path
-import time
-from typing import Any
+from typing import Any, Protocol
 
 from homeassistant.core import HomeAssistant, callback
-from homeassistant.helpers.json import json_bytes, json_fragment
-from homeassistant.helpers.storage import STORAGE_DIR, Store
-from homeassistant.util.json import json_loads
+from homeassistant.helpers.storage import STORAGE_DIR
 from homeassistant.util.ulid import ulid_to_bytes
 
 from ..const import DOMAIN, Persistence
 from ..window import WindowRegistry
-from ..window.codecs import CodecError, dump_snapshot, load_snapshot
-from ..window.restore import Snapshot
+from . import window_file
+from .timely_store import StoreUnavailable, TimelyStore
+from .window_file import Contents, Conversation, Damage, Damaged, Encoder, Found
 
 _LOGGER = logging.getLogger(__name__)
 
-_VERSION = 1
-_CONVERSATIONS = "conversations"
-_KEY = "key"
-_WINDOW = "window"
 _PREFIX = f"{DOMAIN}.windows."
-_DAMAGED = ".damaged"
-
-# Seconds after the last turn in which nothing is written: people say several things in a row.
-_SAVE_DELAY = 10
 
 
-class _Damaged(Exception):
-    """The file is not what we wrote."""
+class Totals(Protocol):
+    """The sums of an agent that are kept beside its conversations."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the sums of now as JSON has them."""
+        ...
+
+    def restore(self, kept: object) -> None:
+        """Go on from what `as_dict` returned in an earlier run, as far as it is that."""
+        ...
+
+    def on_written(self, kept: dict[str, Any]) -> None:
+        """Take note of what is on disk."""
+        ...
+
+    def when_changed(self, call: Callable[[], None]) -> None:
+        """Have `call` called after each change of a sum."""
+        ...
 
 
 class WindowStore:
-    """The file with the conversations of one agent; it outlives a reload of the agent's account, like the windows."""
+    """The file with the conversations and totals of one agent; it outlives a reload of the agent's account."""
 
     def __init__(
-        self, hass: HomeAssistant, agent_id: str, windows: WindowRegistry[str], persistence: Persistence
+        self,
+        hass: HomeAssistant,
+        agent_id: str,
+        windows: WindowRegistry[str],
+        totals: Totals,
+        persistence: Persistence,
     ) -> None:
         self._hass = hass
         self._windows = windows
+        self._totals = totals
         self._persistence = persistence
-        self._store: Store[dict[str, Any]] = Store(
+        # Where the file should be, if it cannot be opened.
+        self.unavailable: Path | None = None
+        self._file = TimelyStore(
             hass,
-            _VERSION,
+            window_file.VERSION,
             f"{_PREFIX}{agent_id}",
-            private=True,
-            atomic_writes=True,
-            serialize_in_event_loop=False,
+            state=self._contents,
+            encode=Encoder(windows.now).encode,
+            on_written=lambda contents: totals.on_written(contents.totals),
         )
 
     async def async_start(self) -> None:
-        """Take over what was kept; a file that is damaged is set aside, and one that is not wanted any more goes."""
-        if self._persistence is Persistence.OFF:
-            await self._store.async_remove()
-            return
+        """Take over what was kept. A file of which something cannot be read is set aside, and written anew."""
         try:
-            snapshots = await self._async_read()
-        except _Damaged:
-            await self._hass.async_add_executor_job(_set_aside, Path(self._store.path))
-            return
-        now = time.time()
-        for key, snapshot in sorted(snapshots, key=lambda each: _last_used(each[1])):
-            idle = max(0.0, now - _last_used(snapshot))
-            self._windows.restore(key, snapshot, idle_seconds=idle)
-        self._windows.expire()
+            data = await self._file.async_load(window_file.check)
+            found = await self._hass.async_add_executor_job(window_file.read, data) if data is not None else None
+        except StoreUnavailable as err:
+            self.unavailable = err.path
+            _LOGGER.error("%s: conversations and totals are not kept", err)  # noqa: TRY400 - no fault of ours
+        except Damaged:
+            await self._async_set_aside()
+        else:
+            await self._async_take_over(found or Found([], 0, None))
+        self._totals.when_changed(self._file.save_soon)
 
-    async def async_damaged_file(self) -> Path | None:
-        """Return the newest file that was set aside, None where there is none."""
-        return await self._hass.async_add_executor_job(_damaged_file, Path(self._store.path))
+    async def async_damage(self) -> Damage | None:
+        """Return what is known of the newest file that was set aside, or None if there is none."""
+        return await self._hass.async_add_executor_job(window_file.damage, self._file.path)
 
     @callback
     def configure(self, persistence: Persistence) -> None:
@@ -83,46 +92,71 @@ class WindowStore:
             return
         self._persistence = persistence
         if persistence is Persistence.OFF:
-            self._hass.async_create_task(self._store.async_remove(), eager_start=False)
+            self._file.save_now()
         else:
-            self.save_soon()
+            self._file.save_soon()
 
     @callback
     def save_soon(self) -> None:
-        """Write what the windows hold now, in a while or when Home Assistant stops; another call begins the wait anew.
+        """Write what has changed, if anything has."""
+        self._file.save_soon()
 
-        What is taken here is immutable, so that turning it into JSON is another thread's work.
-        """
-        if self._persistence is not Persistence.OFF:
-            self._store.async_delay_save(partial(_written, list(self._snapshots())), _SAVE_DELAY)
+    async def async_save(self) -> None:
+        """Write what has changed; returns when it is on disk."""
+        await self._file.async_save()
 
     async def async_remove(self) -> None:
         """Remove the file, and write no other."""
-        self._persistence = Persistence.OFF
-        await self._store.async_remove()
+        await self._file.async_remove()
 
-    def _snapshots(self) -> Iterator[tuple[str, Snapshot]]:
-        """Yield the conversations that are kept, by their keys: whose they are is part of these."""
-        for key in reversed(self._windows.keys_newest_first()):
-            window = self._windows.peek(key)
-            if window is not None and self._is_kept(window.conversation_id):
-                yield key, window.snapshot()
+    async def _async_take_over(self, found: Found) -> None:
+        self._totals.restore(found.totals)
+        if self._persistence is Persistence.OFF:
+            if found.conversations or found.unreadable:
+                self._file.save_now()
+                return
+        else:
+            for key, snapshot, idle in found.conversations:
+                self._windows.restore(key, snapshot, idle_seconds=idle)
+            self._windows.expire()
+            if found.unreadable:
+                await self._async_set_aside()
+                return
+        if len(self._windows) == len(found.conversations):
+            self._file.is_on_disk()
+        else:
+            self._file.save_soon()
+
+    async def _async_set_aside(self) -> None:
+        """Keep the file unless no conversation is to be kept, and write what was read of it."""
+        if self._persistence is not Persistence.OFF:
+            await self._hass.async_add_executor_job(window_file.set_aside, self._file.path)
+        self._file.save_now()
+
+    def _contents(self) -> Contents:
+        """Return what is to be kept, the conversations by their keys: whose they are is part of these."""
+        windows = self._windows
+        windows.catch_up()
+        keys = [] if self._persistence is Persistence.OFF else windows.keys_newest_first()
+        kept = ((key, windows.peek(key)) for key in reversed(keys))
+        return Contents(
+            tuple(
+                Conversation(key, window.snapshot(), windows.last_used(key))
+                for key, window in kept
+                if window is not None and self._is_kept(window.conversation_id)
+            ),
+            self._totals.as_dict(),
+        )
 
     def _is_kept(self, conversation_id: str) -> bool:
         return self._persistence is Persistence.ALL or not _is_ulid(conversation_id)
 
-    async def _async_read(self) -> list[tuple[str, Snapshot]]:
-        # before the Store, which calls some of what can be wrong an error and is silent about the rest
-        await self._hass.async_add_executor_job(_check, Path(self._store.path))
-        data = await self._store.async_load()
-        return [] if data is None else await self._hass.async_add_executor_job(_read, data)
-
 
 async def async_open_store(
-    hass: HomeAssistant, agent_id: str, windows: WindowRegistry[str], persistence: Persistence
+    hass: HomeAssistant, agent_id: str, windows: WindowRegistry[str], totals: Totals, persistence: Persistence
 ) -> WindowStore:
-    """Return an agent's store; the conversations in its file are restored into the windows."""
-    store = WindowStore(hass, agent_id, windows, persistence)
+    """Return an agent's store, after what it kept was taken over."""
+    store = WindowStore(hass, agent_id, windows, totals, persistence)
     await store.async_start()
     return store
 
@@ -136,7 +170,7 @@ async def async_remove_files(hass: HomeAssistant, agents: Collection[str]) -> No
 def _is_ulid(conversation_id: str) -> bool:
     """Return whether Home Assistant made the id, by its own rule: what is no ULID is the user's own and is kept.
 
-    It is asked after every turn, of every window.
+    It is asked before every write, of every window.
     """
     try:
         ulid_to_bytes(conversation_id)
@@ -145,73 +179,11 @@ def _is_ulid(conversation_id: str) -> bool:
     return True
 
 
-def _last_used(snapshot: Snapshot) -> float:
-    """Return when the newest message was made, in seconds since the epoch; 0 where there is none."""
-    newest = snapshot.exchanges[-1].messages[-1] if snapshot.exchanges else None
-    return (newest and newest.created) or 0.0
-
-
-def _written(snapshots: Iterable[tuple[str, Snapshot]]) -> dict[str, Any]:
-    conversations = []
-    for key, snapshot in snapshots:
-        try:
-            conversations.append(json_fragment(json_bytes({_KEY: key, _WINDOW: dump_snapshot(snapshot)})))
-        except TypeError:
-            # the Store would log what was said, and write none of the conversations
-            _LOGGER.warning("A conversation is not kept: it holds what is no valid text")
-    return {_CONVERSATIONS: conversations}
-
-
-def _check(path: Path) -> None:
-    """Raise `_Damaged` unless there is no file, or one that the Store can read."""
-    try:
-        content = json_loads(path.read_bytes())
-    except FileNotFoundError:
-        return
-    except ValueError as err:
-        raise _Damaged from err
-    if not isinstance(content, dict) or not isinstance(content.get("data"), dict):
-        raise _Damaged
-    version = content.get("version")
-    if not isinstance(version, int) or not 1 <= version <= _VERSION:
-        raise _Damaged
-
-
-def _read(data: dict[str, Any]) -> list[tuple[str, Snapshot]]:
-    conversations = data.get(_CONVERSATIONS)
-    if not isinstance(conversations, list):
-        raise _Damaged
-    return [_read_conversation(each) for each in conversations]
-
-
-def _read_conversation(data: object) -> tuple[str, Snapshot]:
-    if not isinstance(data, dict) or not isinstance(data.get(_KEY), str):
-        raise _Damaged
-    try:
-        return data[_KEY], load_snapshot(data.get(_WINDOW))
-    except CodecError as err:
-        _LOGGER.debug("A conversation cannot be read: %s", err)
-        raise _Damaged from err
-
-
-def _set_aside(path: Path) -> None:
-    """Rename a file, without replacing another one that was set aside before."""
-    aside = path.with_name(f"{path.name}{_DAMAGED}")
-    number = 1
-    while aside.exists():
-        number += 1
-        aside = path.with_name(f"{path.name}{_DAMAGED}.{number}")
-    path.rename(aside)
-    _LOGGER.error("The conversations in %s cannot be read; the file is kept as %s", path, aside)
-
-
-def _damaged_file(path: Path) -> Path | None:
-    found = path.parent.glob(f"{path.name}{_DAMAGED}*")
-    return max(found, key=lambda each: each.stat().st_ctime, default=None)
-
-
 def _remove_files(folder: Path, agents: Collection[str]) -> None:
     for path in folder.glob(f"{_PREFIX}*"):
         agent_id, _, _ = path.name.removeprefix(_PREFIX).partition(".")
         if agent_id not in agents:
-            path.unlink(missing_ok=True)
+            try:
+                path.unlink(missing_ok=True)
+            except OSError as err:
+                _LOGGER.warning("%s cannot be removed: %s", path, err.strerror)

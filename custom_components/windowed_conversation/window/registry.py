@@ -119,6 +119,15 @@ class WindowRegistry[K: Hashable = str]:
         """Return the keys of the windows, the most recently used one's first."""
         return list(reversed(self._slots))
 
+    def now(self) -> float:
+        """Return the time by the registry's clock, in seconds."""
+        return self._clock()
+
+    def last_used(self, key: K) -> float:
+        """Return when the window of a key was used last, by the registry's clock; raises `KeyError`."""
+        slot = self._slots[key]
+        return self._clock() if slot.users else slot.last_used
+
     def put_off(self, key: K, work: Callable[[], None]) -> None:
         """Have a turn's work done later: before anybody else looks at its window, or it goes, or at `catch_up`.
 

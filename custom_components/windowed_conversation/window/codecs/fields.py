@@ -14,6 +14,8 @@ from .errors import Malformed, TooLarge
 MAX_CHARACTERS = 16_000_000
 # What an object costs besides its texts, so that many empty ones are also too many.
 _OBJECT_COST = 32
+# More than any message costs, in tokens.
+_MOST_TOKENS = 10**9
 
 
 class Allowance:
@@ -56,11 +58,11 @@ class Fields:
         """Return a text, None where there is none."""
         return self.text(name) if self.has(name) else None
 
-    def whole(self, name: str) -> int:
-        """Return a whole number that is not negative."""
+    def whole(self, name: str, most: int = _MOST_TOKENS) -> int:
+        """Return a whole number from 0 to `most`."""
         value = self._values.get(name)
-        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-            raise self.malformed(name, "is no whole number from 0 up")
+        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
+            raise self.malformed(name, f"is no whole number from 0 to {most}")
         return value
 
     def seconds(self, name: str) -> float:

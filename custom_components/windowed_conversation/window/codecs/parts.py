@@ -14,6 +14,8 @@ from .errors import Malformed
 from .fields import Fields
 
 _EVICTED = Evicted._fields
+# More than a window ever evicts.
+_MOST_EVICTED = 10**15
 MARKS = ("tags", "created", "tokens", "native", "attachments")
 
 
@@ -61,7 +63,7 @@ def write_evicted(evicted: Evicted) -> dict[str, int]:
 def read_evicted(fields: Fields) -> Evicted:
     """Return what `write_evicted` wrote."""
     fields.expect_only(*_EVICTED)
-    return Evicted(*(fields.whole(name) for name in _EVICTED))
+    return Evicted(*(fields.whole(name, _MOST_EVICTED) for name in _EVICTED))
 
 
 def split(messages: Iterable[Message]) -> list[list[Message]]:
