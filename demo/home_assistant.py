@@ -116,6 +116,13 @@ class HomeAssistant:
             process.kill()
             await process.wait()
 
+    async def kill(self) -> None:
+        """End it at once, as a power failure does."""
+        process, self._process = self._process, None
+        assert process
+        process.kill()
+        await process.wait()
+
     async def _wait_for_http(self) -> None:
         assert self._process
         log = f"its log is {self.output}"

@@ -27,6 +27,9 @@ _AFTER = ("what is my name?", "how many messages do you see?")
 
 _TOTALS = ("turns_local", "turns_model", "input_tokens", "cached_input_tokens", "output_tokens")
 
+# Of both conversations, before the restart.
+_TURNS = len(_BEFORE) + len(_AFTER) + len(_BEFORE)
+
 _TIME = re.compile(r"time: [^;\]]*")
 # In the line that is left of a tool result; the count learns from one conversation to the next.
 _COUNTED = re.compile(r": \d+ tokens")
@@ -67,6 +70,11 @@ async def totals(house: House) -> dict[str, str]:
     return {key: await house.sensor(key) for key in _TOTALS}
 
 
+def turns_of(shown: dict[str, str]) -> int:
+    """Return how many turns are counted."""
+    return int(shown["turns_local"]) + int(shown["turns_model"])
+
+
 def bodies(house: House) -> list[dict[str, Any]]:
     """Return what the model was sent since the log was cleared."""
     return [request.body for request in house.model.requests]
@@ -86,7 +94,8 @@ async def told(tmp_path_factory) -> Told:
                 await house.say(text, "uninterrupted")
             uninterrupted = bodies(house)
             turns = [await house.say(text, "interrupted") for text in _BEFORE]
-            last_before, totals_before = bodies(house)[-1], await totals(house)
+            last_before = bodies(house)[-1]
+            totals_before = await wait_for(lambda: totals(house), lambda now: turns_of(now) == _TURNS)
         async with running(home_assistant, model, said) as house:
             totals_after = await wait_for(lambda: totals(house), lambda now: now["turns_model"] != "unavailable")
             model.log.clear()

@@ -290,6 +290,29 @@ async def test_export_that_these_tests_change_is_one(home: HomeAssistant, entry:
     assert "hello" in str(await act(home, "get_window"))
 
 
+async def test_imported_messages_are_counted_anew(
+    home: HomeAssistant, entry: MockConfigEntry, say: Say, agent_of
+) -> None:
+    await act(home, "import_conversation", conversation=exported(content="the sea " * 100_000))
+
+    (window,) = agent_of(entry).windows.newest_first()
+    assert window.stats().current_tokens > 100_000
+    assert window.stats().over_budget
+
+
+@pytest.mark.parametrize("field", ["tokens", "created"])
+async def test_import_with_a_number_of_400_digits_is_refused(
+    home: HomeAssistant, entry: MockConfigEntry, agent_of, field: str
+) -> None:
+    conversation = exported()
+    conversation["exchanges"][0]["messages"][0][field] = 10**400
+
+    with pytest.raises(ServiceValidationError, match="is damaged"):
+        await act(home, "import_conversation", conversation=conversation)
+
+    assert len(agent_of(entry).windows) == 0
+
+
 @pytest.mark.parametrize("action", ["import", "fork"])
 async def test_conversation_that_exists_is_not_replaced(
     home: HomeAssistant, entry: MockConfigEntry, say: Say, action: str

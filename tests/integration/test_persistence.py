@@ -25,6 +25,7 @@ from custom_components.windowed_conversation.const import (
 from demo.model_server import ModelServer
 
 from .conftest import AGENT, Say, SetUp, ShoppingList, Submit, speech, start, stop, until, written
+from .test_actions import act
 
 STORED = {"version": 1, "minor_version": 1, "key": "windows", "data": {"conversations": []}}
 BROKEN = [
@@ -419,6 +420,116 @@ async def test_what_was_restored_beside_an_unreadable_conversation_is_restored_a
     assert [window.conversation_id for window in agent_of(entry).windows.newest_first()] == ["one"]
     assert len(disk.files()) == 2
     assert len(disk.issues()) == 1
+
+
+async def test_old_conversation_that_was_imported_lives_on_after_a_restart(
+    home: HomeAssistant, entry, say: Say, agent_of, disk: Disk
+) -> None:
+    await say("my name is Ada", "mine")
+    exported = await act(home, "export_conversation", conversation_id="mine")
+    for message in exported["conversation"]["exchanges"][0]["messages"]:
+        message["created"] = time.time() - 30 * 24 * 60 * 60
+    await act(home, "import_conversation", conversation_id="imported", **exported)
+    await act(home, "fork_conversation", conversation_id="imported", new_conversation_id="forked")
+
+    await disk.restart(entry)
+
+    kept = [window.conversation_id for window in agent_of(entry).windows.newest_first()]
+    assert kept == ["forked", "imported", "mine"]
+
+
+@pytest.mark.parametrize("used", [0, 3600, time.time() + 10**6], ids=["1970", "an hour after", "in the future"])
+async def test_conversation_of_a_clock_that_was_wrong_is_used_now(
+    *, home: HomeAssistant, set_up: SetUp, say: Say, agent_of, disk: Disk, used: float
+) -> None:
+    entry = await set_up(options={CONF_EXPIRY_HOURS: 1})
+    await say("my name is Ada", "mine")
+    await disk.stop(entry)
+    content = disk.read(entry)
+    content["data"]["conversations"][0]["used"] = used
+    disk.write(entry, json.dumps(content))
+
+    await disk.start(entry)
+
+    windows = agent_of(entry).windows
+    assert windows.now() - windows.last_used("mine") < 3600
+    await say("turn on kitchen light", "another")
+    assert abs(disk.read(entry)["data"]["conversations"][0]["used"] - time.time()) < 3600
+
+
+async def test_write_that_failed_is_repeated_though_nobody_speaks(
+    *, home: HomeAssistant, entry, figure, say: Say, monkeypatch: pytest.MonkeyPatch, disk: Disk
+) -> None:
+    monkeypatch.setattr("custom_components.windowed_conversation.bridge.timely_store._FIRST_RETRY", 0.01)
+    elsewhere(lambda: disk.file(entry).mkdir(parents=True))
+    await say("my name is Ada", "mine")
+    assert figure("turns_model") == "0"
+
+    elsewhere(disk.file(entry).rmdir)
+    await until(lambda: figure("turns_model") == "1")
+
+    assert "my name is Ada" in disk.read_text(disk.file(entry))
+
+
+async def test_store_that_cannot_be_opened_turns_keeping_off_and_the_account_works(
+    entry, say: Say, figure, disk: Disk
+) -> None:
+    await disk.stop(entry)
+    elsewhere(lambda: disk.file(entry).mkdir(parents=True))
+
+    await disk.start(entry)
+
+    assert [(issue.translation_key, issue.translation_placeholders) for issue in disk.issues()] == [
+        ("storage_unavailable", {"agent": "Ada", "path": str(disk.file(entry))})
+    ]
+    await say("my name is Ada", "mine")
+    assert "Ada" in speech(await say("what is my name?", "mine"))
+    assert figure("turns_model") == "2"
+    assert elsewhere(lambda: list(disk.file(entry).iterdir())) == []
+
+
+async def test_issue_goes_when_the_store_can_be_opened_again(entry, say: Say, disk: Disk) -> None:
+    await disk.stop(entry)
+    elsewhere(lambda: disk.file(entry).mkdir(parents=True))
+    await disk.start(entry)
+    assert len(disk.issues()) == 1
+
+    elsewhere(disk.file(entry).rmdir)
+    await disk.restart(entry)
+
+    assert disk.issues() == []
+    await say("my name is Ada", "mine")
+    assert "my name is Ada" in disk.read_text(disk.file(entry))
+
+
+async def test_file_of_what_was_learned_that_cannot_be_opened_is_told_and_the_account_works(
+    home: HomeAssistant, entry, say: Say, disk: Disk
+) -> None:
+    place = disk.file(entry).with_name(f"{DOMAIN}.calibration.{entry.entry_id}")
+    await disk.stop(entry)
+    home.data[f"{DOMAIN}_calibrations"].clear()
+    elsewhere(lambda: place.unlink(missing_ok=True))
+    elsewhere(lambda: place.mkdir(parents=True))
+
+    await disk.start(entry)
+
+    assert [(issue.translation_key, issue.translation_placeholders) for issue in disk.issues()] == [
+        ("calibration_unavailable", {"account": "Server", "path": str(place)})
+    ]
+    await say("my name is Ada", "mine")
+    assert "Ada" in speech(await say("what is my name?", "mine"))
+    await home.config_entries.async_remove(entry.entry_id)
+    assert disk.issues() == []
+
+
+async def test_account_is_removed_though_its_store_cannot_be(home: HomeAssistant, entry, disk: Disk) -> None:
+    await disk.stop(entry)
+    elsewhere(lambda: disk.file(entry).mkdir(parents=True))
+    await disk.start(entry)
+
+    await home.config_entries.async_remove(entry.entry_id)
+
+    assert home.config_entries.async_entries(DOMAIN) == []
 
 
 async def test_damaged_files_never_replace_each_other(entry, disk: Disk) -> None:

@@ -89,6 +89,16 @@ async def test_window_is_made_for_a_new_key_and_found_again(registry: WindowRegi
         assert second is first
 
 
+async def test_last_use_of_a_window_is_the_end_of_its_last_turn(registry: WindowRegistry, clock: Clock) -> None:
+    async with registry.turn("a"):
+        clock.now += 5
+        assert registry.now() - registry.last_used("a") == 5
+
+    clock.now += 2
+
+    assert registry.now() - registry.last_used("a") == 2
+
+
 async def test_turns_have_a_window_in_the_order_in_which_they_came(registry: WindowRegistry) -> None:
     order: list[int] = []
 

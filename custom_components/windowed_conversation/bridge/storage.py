@@ -1,6 +1,6 @@
 """Conversations and totals on disk: a file for each agent, taken over at the start, written in time, and removed."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from functools import lru_cache
 import logging
 from pathlib import Path
@@ -122,9 +122,10 @@ class WindowStore:
             if found.unreadable:
                 await self._async_set_aside()
                 return
-        if len(self._windows) == len(found.conversations):
+        if len(self._contents().conversations) == len(found.conversations):
             self._file.is_on_disk()
         else:
+            # what is not to be kept any more is still in the file
             self._file.save_soon()
 
     async def _async_set_aside(self) -> None:
@@ -135,18 +136,16 @@ class WindowStore:
 
     def _contents(self) -> Contents:
         """Return what is to be kept, the conversations by their keys: whose they are is part of these."""
-        windows = self._windows
-        windows.catch_up()
-        keys = [] if self._persistence is Persistence.OFF else windows.keys_newest_first()
-        kept = ((key, windows.peek(key)) for key in reversed(keys))
-        return Contents(
-            tuple(
-                Conversation(key, window.snapshot(), windows.last_used(key))
-                for key, window in kept
-                if window is not None and self._is_kept(window.conversation_id)
-            ),
-            self._totals.as_dict(),
-        )
+        self._windows.catch_up()
+        conversations = () if self._persistence is Persistence.OFF else tuple(self._conversations())
+        return Contents(conversations, self._totals.as_dict())
+
+    def _conversations(self) -> Iterator[Conversation]:
+        """Yield what is to be kept, the least recently used one first; one in its first turn holds nothing yet."""
+        for key in reversed(self._windows.keys_newest_first()):
+            window = self._windows.peek(key)
+            if window is not None and window.snapshot().exchanges and self._is_kept(window.conversation_id):
+                yield Conversation(key, window.snapshot(), self._windows.last_used(key))
 
     def _is_kept(self, conversation_id: str) -> bool:
         return self._persistence is Persistence.ALL or not _is_ulid(conversation_id)

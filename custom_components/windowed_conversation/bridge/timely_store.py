@@ -168,6 +168,10 @@ class TimelyStore[State]:
         except OSError as err:
             _LOGGER.error("%s cannot be written: %s", self.path, err.strerror)  # noqa: TRY400 - no fault of ours
             failed = True
+        except (RecursionError, TypeError, ValueError) as err:
+            # not by its text, which may be what was said; the same again would fail again
+            _LOGGER.error("%s cannot be written: %s", self.path, type(err).__name__)  # noqa: TRY400
+            return
         if failed:
             self._is_due = True
             self._not_before = loop.time() + self._retry

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 import logging
-from math import isfinite
 from pathlib import Path
 import time
 from typing import Any, NamedTuple
@@ -139,7 +138,7 @@ def _read(data: object, now: float) -> FoundConversation | None:
 
 def _idle(used: object, now: float) -> float:
     """Return how long ago a conversation was used; 0 if the clock was wrong then, or is now."""
-    if not isinstance(used, int | float) or not isfinite(used) or not _CLOCK_WAS_SET <= used <= now:
+    if not isinstance(used, int | float) or not _CLOCK_WAS_SET <= used <= now:
         return 0.0
     return now - used
 

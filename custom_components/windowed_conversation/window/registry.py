@@ -124,9 +124,11 @@ class WindowRegistry[K: Hashable = str]:
         return self._clock()
 
     def last_used(self, key: K) -> float:
-        """Return when the window of a key was used last, by the registry's clock; raises `KeyError`."""
-        slot = self._slots[key]
-        return self._clock() if slot.users else slot.last_used
+        """Return when the window of a key was made or used last, by the registry's clock; raises `KeyError`.
+
+        A turn is a use when it has ended.
+        """
+        return self._slots[key].last_used
 
     def put_off(self, key: K, work: Callable[[], None]) -> None:
         """Have a turn's work done later: before anybody else looks at its window, or it goes, or at `catch_up`.
@@ -232,6 +234,7 @@ class WindowRegistry[K: Hashable = str]:
         slot = self._slots.pop(key, None)
         if slot is None:
             slot = _Slot(self._create(key))
+            slot.last_used = self._clock()
             if self._policy is not None:
                 slot.window.set_policy(self._policy)
             self._overflow.wanted(key, self._clock(), self._idle_seconds)

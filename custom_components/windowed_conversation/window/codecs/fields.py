@@ -5,7 +5,6 @@ What the fields mean is decided by the codec that asks for them.
 
 from collections.abc import Callable, Iterator, Mapping
 import json
-import math
 from typing import Any
 
 from .errors import Malformed, TooLarge
@@ -14,6 +13,8 @@ from .errors import Malformed, TooLarge
 MAX_CHARACTERS = 16_000_000
 # What an object costs besides its texts, so that many empty ones are also too many.
 _OBJECT_COST = 32
+# Some 30,000 years.
+_MOST_SECONDS = 10**12
 # More than any message costs, in tokens.
 _MOST_TOKENS = 10**9
 
@@ -68,7 +69,7 @@ class Fields:
     def seconds(self, name: str) -> float:
         """Return a number of seconds."""
         value = self._values.get(name)
-        if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
+        if not isinstance(value, int | float) or isinstance(value, bool) or not abs(value) <= _MOST_SECONDS:
             raise self.malformed(name, "is no number")
         return value
 

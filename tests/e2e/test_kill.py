@@ -1,0 +1,106 @@
+"""A Home Assistant that is killed while one talks: what is lost, what is counted, and what its sensors showed."""
+
+import asyncio
+from dataclasses import dataclass, field
+from itertools import count
+import random
+import re
+
+import pytest
+import pytest_asyncio
+
+from demo.home_assistant import HomeAssistant, free_port
+from demo.model_server import ModelServer
+from tests.e2e.house import House, wait_for
+from tests.e2e.test_restart import running, totals
+
+# A change waits for at most five seconds; the rest is what the machine takes to write it.
+_MOST_LOST = 6.0
+
+_NUMBER = re.compile(r"number (\d+) is")
+
+
+@dataclass(slots=True)
+class Killed:
+    """What was talked about in a run, what was shown before its end, and what a start after it brought back.
+
+    `answered` says when each turn was, by its number, in seconds before the end.
+    """
+
+    answered: list[float] = field(default_factory=list)
+    shown: dict[str, str] = field(default_factory=dict)
+    turns_before: int = 0
+    kept: list[int] = field(default_factory=list)
+    shown_after: dict[str, str] = field(default_factory=dict)
+
+
+async def talk(house: House, conversation: str, killed: Killed, pause: float) -> None:
+    """Say something, again and again."""
+    for number in count():
+        said = {"text": f"remember that number {number} is blue", "conversation_id": conversation}
+        await house.client.post("/api/conversation/process", said | {"agent_id": house.account.agent_id})
+        killed.answered.append(asyncio.get_running_loop().time())
+        await asyncio.sleep(pause)
+
+
+async def run(house: House, conversation: str, seconds: float, pause: float = 1.0) -> Killed:
+    """Return what was before the end of a Home Assistant that is killed after so many seconds of talk."""
+    killed = Killed(turns_before=int(await house.sensor("turns_model")))
+    talking = asyncio.create_task(talk(house, conversation, killed, pause))
+    await asyncio.sleep(seconds)
+    killed.shown = await totals(house)
+    await house.home_assistant.kill()
+    ended = asyncio.get_running_loop().time()
+    talking.cancel()
+    await asyncio.gather(talking, return_exceptions=True)
+    killed.answered = [ended - at for at in killed.answered]
+    return killed
+
+
+async def look_at(house: House, conversation: str, killed: Killed) -> None:
+    """Take down what a start after the kill brought back."""
+    killed.shown_after = await wait_for(lambda: totals(house), lambda now: now["turns_model"].isdigit())
+    action = "/api/services/windowed_conversation/export_conversation?return_response"
+    asked = {"entity_id": house.account.agent_id, "conversation_id": conversation}
+    exported = (await house.client.post(action, asked))["service_response"]["conversation"]
+    questions = [exchange["messages"][0]["content"] for exchange in exported["exchanges"]]
+    killed.kept = [int(number) for question in questions for number in _NUMBER.findall(question)]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def kills(tmp_path_factory) -> list[Killed]:
+    """Talk and kill: at a random moment, and after a quarter of a minute."""
+    home_assistant = HomeAssistant(tmp_path_factory.mktemp("killed"), free_port())
+    kills: list[Killed] = []
+    async with ModelServer(strict=True) as model:
+        async with running(home_assistant, model, []):
+            pass
+        for seconds in (random.uniform(4, 9), 15.0):
+            conversation = f"conversation {len(kills)}"
+            async with running(home_assistant, model, []) as house:
+                kills.append(await run(house, conversation, seconds))
+            async with running(home_assistant, model, []) as house:
+                await look_at(house, conversation, kills[-1])
+    return kills
+
+
+each = pytest.mark.parametrize("number", [0, 1])
+
+
+@each
+async def test_only_the_turns_of_the_last_seconds_are_gone_and_none_is_there_twice(kills: list[Killed], number: int):
+    killed = kills[number]
+    assert killed.kept == list(range(len(killed.kept)))
+    assert [seconds for seconds in killed.answered[len(killed.kept) :] if seconds > _MOST_LOST] == []
+
+
+@each
+async def test_no_total_falls_below_what_was_shown_before(kills: list[Killed], number: int):
+    killed = kills[number]
+    assert {key for key, shown in killed.shown.items() if int(killed.shown_after[key]) < int(shown)} == set()
+
+
+@each
+async def test_what_is_kept_is_counted_once(kills: list[Killed], number: int):
+    killed = kills[number]
+    assert int(killed.shown_after["turns_model"]) - killed.turns_before == len(killed.kept)
