@@ -58,10 +58,6 @@ def goes_with(tags: set[str]) -> str:
     return next((tag for tag in ("important", "ephemeral") if tag in tags), "ordinary")
 
 
-def _filled(results: list[Message], most: int) -> int:
-    return sum(min(most, cost((result,))) for result in results)
-
-
 def _cost(exchanges: list[list[Message]]) -> int:
     return cost(tuple(message for exchange in exchanges for message in exchange))
 
@@ -120,9 +116,13 @@ class PlainWindow:
         self.trim()
         newest = self.exchanges[-1][max([0, *round_places(self.exchanges[-1])]) :]
         results = [message for message in newest if message.role == "tool"]
-        room = sum(cost((result,)) for result in results) - self.over()
-        most = max([100, *(most for most in range(room + 1) if _filled(results, most) <= room)])
-        return most, [result for result in results if cost((result,)) > most] if self.over() > 0 else []
+        over = self.over()
+        if over <= 0:
+            return 0, []
+        costs = [cost((result,)) for result in results]
+        room = sum(costs) - over
+        most = max([100, *(most for most in range(room + 1) if sum(min(most, each) for each in costs) <= room)])
+        return most, [result for result, each in zip(results, costs, strict=True) if each > most]
 
     def cut(self, cuts: list[Message]) -> None:
         for cut in cuts:

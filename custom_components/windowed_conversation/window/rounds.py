@@ -55,7 +55,8 @@ def cut_newest_round(exchange: OpenExchange, limit: int, counter: TokenCounter) 
             content, cost = capped(exchange.uncut.get(place, result), most, counter)
             if cost < (result.tokens or 0):
                 cuts[place] = rewritten(result, content, cost)
-    exchange.uncut = {**{place: exchange.messages[place] for place in cuts}, **exchange.uncut}
+    before = exchange.uncut
+    exchange.uncut = {place: before.get(place, exchange.messages[place]) for place in (*before, *cuts)}
     exchange.replace(cuts)
     return bool(cuts)
 
