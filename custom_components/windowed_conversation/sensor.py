@@ -71,6 +71,7 @@ def _conversations(agent: Agent) -> dict[str, Any]:
                 "exchanges": stats.exchange_count,
                 "tokens": stats.current_tokens,
                 "utilization": round(stats.utilization, 1),
+                "over_budget": stats.over_budget,
                 "evicted_messages": stats.evicted_messages,
             }
             for window in newest
@@ -80,8 +81,12 @@ def _conversations(agent: Agent) -> dict[str, Any]:
 
 
 def _utilization(agent: Agent) -> dict[str, Any]:
-    """Return what there is to know of the windows besides a number: the newest ones, and what is wrong."""
-    return _conversations(agent) | {"warnings": agent.health().warnings()}
+    """Return what there is to know of the windows besides a number: the newest ones, and what is wrong.
+
+    `over_budget` belongs to the number: the newest exchange alone is larger than the window.
+    """
+    over_budget = _window(lambda stats: stats.over_budget)(agent)
+    return {"over_budget": bool(over_budget), **_conversations(agent), "warnings": agent.health().warnings()}
 
 
 def _measured(key: str, unit: str, value: Callable[[Agent], StateType], **more: Any) -> AgentSensorDescription:
