@@ -22,6 +22,10 @@ from .tags import IMPORTANT, NO_TAGS, checked_tags, joined_tags, tag_filter
 from .tokens import TokenCounter, message_tokens
 from .tool_results import capped, stubbed
 
+# What a trim frees of a limit, against what it frees of the policy's own budget: where a model reads less than the user
+# allows, all of it should be in use, and less than half a share still lets several turns begin alike.
+_SHARE_OF_LIMIT = 0.4
+
 
 def _none_is_open() -> Never:
     raise NoOpenExchange("no exchange is open")
@@ -300,7 +304,8 @@ class Window:
         self._limit = tokens
         policy = self._policy
         limited = tokens is not None and tokens < policy.history_tokens
-        self._in_force = replace(policy, history_tokens=max(tokens or 0, 1)) if limited else policy
+        share = policy.share * _SHARE_OF_LIMIT
+        self._in_force = replace(policy, history_tokens=max(tokens or 0, 1), trim_share=share) if limited else policy
 
     def _enforce(self) -> None:
         opened = self._open.tokens if self._open else 0
