@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 from typing import Any
 
-from homeassistant.const import EVENT_HOMEASSISTANT_STOP, Platform
+from homeassistant.const import CONF_MODEL, EVENT_HOMEASSISTANT_STOP, Platform
 from homeassistant.core import Event, HomeAssistant, callback
 from homeassistant.exceptions import ConfigEntryAuthFailed, ConfigEntryNotReady
 from homeassistant.helpers import config_validation as cv
@@ -112,10 +112,22 @@ def _set_up_as(entry: Account) -> tuple[Any, ...]:
     return entry.title, dict(entry.data), agents
 
 
+def _reconfigured(account: AccountData, entry: Account) -> set[str] | None:
+    """Return the models of the agents that were changed, or None if the account itself was: its server is another."""
+    _, data, agents = account.set_up_as
+    if data != dict(entry.data):
+        return None
+    now = {subentry.subentry_id: dict(subentry.data) for subentry in entry.subentries.values()}
+    changed = (each for agent_id, (_, each) in agents.items() if now.get(agent_id, each) != each)
+    return {str(each.get(CONF_MODEL, "")) for each in changed}
+
+
 async def _async_update(hass: HomeAssistant, entry: Account) -> None:
     """Follow a change: options live, everything else by setting the account up again."""
     account = entry.runtime_data
     if account.set_up_as != _set_up_as(entry):
+        kept = await async_kept(hass, entry.entry_id, {})
+        kept.calibrations.forget_sizes(_reconfigured(account, entry))
         hass.config_entries.async_schedule_reload(entry.entry_id)
         return
     for subentry_id, agent in account.agents.items():

@@ -99,19 +99,18 @@ class _Server:
 
 
 def _model(agent_id: str, config: AgentConfig, server: _Server, calibrations: ModelCalibrations) -> Model:
-    """Return an agent's model: it reads what the user says, or its provider, or less if it refused that."""
-    known = (config.context_tokens or server.profile.context_tokens, calibrations.context_tokens(config.model))
+    """Return an agent's model; its budget has the context size that the user has entered."""
     return Model(
         agent=agent_id,
         provider=server.provider,
         name=config.model,
-        budget=Budget(config.policy, min(filter(None, known), default=None), config.reply_tokens),
+        budget=Budget(config.policy, config.context_tokens, config.reply_tokens),
         profile=server.profile,
         effort=config.effort,
         temperature=config.temperature,
         compaction=config.compaction is Compaction.PROVIDER,
         pause=server.pause,
-        on_overflow=calibrations.learn_context_tokens,
+        size=calibrations.size(config.model),
     )
 
 

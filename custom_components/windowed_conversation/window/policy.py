@@ -11,6 +11,9 @@ _MAX_TRIM_SHARE = 0.9
 # 96 % of the input is cached with a share of 0.15 already, so that to free more would only be to forget more.
 _SMALL_WINDOW, _SMALL_WINDOW_SHARE = 16_000, 0.25
 _LARGE_WINDOW, _LARGE_WINDOW_SHARE = 32_000, 0.15
+# A model that reads less than the user allows should be filled: with this share, a request to one that reads 4,000
+# tokens has 80 % of what fits right after a trim as well, where a quarter would leave it at 75 %.
+_LIMITED_SHARE = 0.15
 # Less would leave no room for the line that marks a cut.
 MIN_RESULT_TOKENS = 100
 # From simulated tool loops of 50 rounds, results of 200 to 2,000 tokens in windows of 4,000 to 32,000: the share of a
@@ -99,10 +102,14 @@ class WindowPolicy:
         return self.tool_results == "stub" and self.max_tool_turns is None
 
     def limited(self, tokens: int | None) -> WindowPolicy:
-        """Return the policy with a budget of at most so many tokens, and of at least 1; None is no limit."""
+        """Return the policy with a budget of at most so many tokens, and of at least 1; None is no limit.
+
+        Unless the user has chosen the share, a trim frees less of it than of a budget of its own.
+        """
         if tokens is None or tokens >= self.history_tokens:
             return self
-        return replace(self, history_tokens=max(tokens, 1))
+        share = min(self.share, _LIMITED_SHARE) if self.trim_share is None else self.trim_share
+        return replace(self, history_tokens=max(tokens, 1), trim_share=share)
 
     def _check_whole(self, field: str, least: int) -> None:
         value = getattr(self, field)
