@@ -10,7 +10,7 @@ import pytest
 
 from custom_components.windowed_conversation.turn.budget import Budget
 from custom_components.windowed_conversation.turn.ports import Question
-from custom_components.windowed_conversation.window import WindowPolicy
+from custom_components.windowed_conversation.window import Window, WindowPolicy
 from demo.model_server import ModelServer
 
 from .conftest import Take
@@ -86,3 +86,16 @@ async def test_question_and_newest_round_of_many_stay_whole(
         assert messages[1]["content"].endswith(f"read {ROUNDS} pages")
         assert messages[-1]["content"].startswith(f'{{"result": "page {number}: the lamp')
         assert "Cut" not in messages[-1]["content"]
+
+
+async def test_results_that_are_too_long_for_a_model_of_unknown_size_are_shortened(
+    take: Take, question: Question, window: Window, pages: Any, model_server: ModelServer
+) -> None:
+    pages(1000)
+    model_server.change(context_size=4000)
+
+    outcome = await take("read 10 pages", asked=question)
+
+    assert outcome.spoken == "I have read 10 pages."
+    assert "incomplete" not in window.stats().tag_distribution
+    assert not any(before == now for before, now in pairwise(sent(model_server)))

@@ -50,7 +50,7 @@ def planned(budget: Budget, listed: int | None, size: ModelSize) -> Budget:
 
 
 def limited(budget: Budget, context: int) -> Budget:
-    """Return the budget with a context size that the user has not entered, of which less is kept free for the answer."""
+    """Return the budget with a context size that the user has not entered: less of it is kept free for the answer."""
     return replace(budget, context_tokens=context, reply_tokens=min(budget.reply_tokens, context // _REPLY_SHARE))
 
 
