@@ -10,7 +10,8 @@ import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
 from custom_components.windowed_conversation.agents.agent import Agent
-from custom_components.windowed_conversation.bridge.calibration import ModelCalibrations, async_calibrations
+from custom_components.windowed_conversation.agents.kept import async_kept
+from custom_components.windowed_conversation.bridge.calibration import ModelCalibrations
 from custom_components.windowed_conversation.const import (
     CONF_CONTEXT_TOKENS,
     CONF_FORMAT,
@@ -200,7 +201,7 @@ async def test_limit_of_an_earlier_version_is_forgotten(home: HomeAssistant, has
 async def test_issue_names_what_is_needed_and_what_the_model_has(
     home: HomeAssistant, small: MockConfigEntry, say: Say, model_server: ModelServer
 ) -> None:
-    calibrations = await async_calibrations(home, small.entry_id)
+    calibrations = (await async_kept(home, small.entry_id, {})).calibrations
     calibrations.size("scripted").on_named(600)
 
     await say("my name is Ada")

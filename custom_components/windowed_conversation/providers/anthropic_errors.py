@@ -84,10 +84,10 @@ def _from_status(err: anthropic.APIStatusError, request: Request | None) -> Prov
     status, (kind, code) = err.status_code, _type_and_code(err.body)
     message = f"status {status}, type {kind or 'none'}, code {code or 'none'}"
     meaning = _BY_CODE.get(code) or _BY_TYPE.get(kind) or _without_type(status)
-    if meaning is RateLimited:
-        return RateLimited(message, retry_after(err.response.headers))
     if meaning is ContextOverflow or status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
         return ContextOverflow(message, named_context_tokens(member(err.body, "error")))
+    if meaning is RateLimited:
+        return RateLimited(message, retry_after(err.response.headers))
     if meaning is BadRequest:
         # "prompt is too long" has no type or code of its own: what is about as long as the context was too long
         is_generic = kind in _GENERIC
