@@ -70,9 +70,11 @@ class ByteServer:
         """Reply with these pieces, each written by itself, waiting where a piece is an event; `cut` breaks off then."""
         self._replies = [_Reply(pieces, status, headers, cut)]
 
-    def then_reply(self, *pieces: bytes | asyncio.Event) -> None:
+    def then_reply(
+        self, *pieces: bytes | asyncio.Event, status: int = 200, headers: Mapping[str, str] = _EVENT_STREAM
+    ) -> None:
         """Reply with these pieces after the replies that were given before."""
-        self._replies.append(_Reply(pieces))
+        self._replies.append(_Reply(pieces, status, headers))
 
     @property
     def address(self) -> str:

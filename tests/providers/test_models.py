@@ -141,6 +141,41 @@ async def test_server_may_have_no_models(connect: Connect, byte_server: ByteServ
 
 
 async def test_models_may_have_an_id_only(connect: Connect, byte_server: ByteServer) -> None:
-    byte_server.reply(b'{"data": [{"id": "b"}, {"id": "a", "meta": {"n_ctx": 8192}}]}', headers=JSON)
+    byte_server.reply(b'{"data": [{"id": "b"}, {"id": "a", "meta": null}]}', headers=JSON)
 
     assert await connect(byte_server.url).list_models() == [ListedModel("a"), ListedModel("b")]
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        {"max_model_len": 8192},
+        {"context_length": 8192},
+        {"context_window": 8192},
+        {"max_context_length": 8192},
+        {"max_context_length": 131_072, "loaded_context_length": 8192},
+        {"meta": {"n_ctx": 8192, "n_ctx_train": 131_072}},
+    ],
+    ids=str,
+)
+async def test_size_is_read_from_the_list(named: dict[str, Any], connect: Connect, byte_server: ByteServer) -> None:
+    byte_server.reply(json.dumps({"data": [{"id": "a", **named}]}).encode(), headers=JSON)
+
+    assert await connect(byte_server.url).list_models() == [ListedModel("a", context_tokens=8192)]
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        {"meta": {"n_ctx_train": 131_072}},
+        {"meta": [8192]},
+        *({"context_length": size} for size in (0, -1, True, "8192", 8192.5, 10**9 + 1, None, {})),
+    ],
+    ids=str,
+)
+async def test_size_in_the_list_that_cannot_be_is_none(
+    named: dict[str, Any], connect: Connect, byte_server: ByteServer
+) -> None:
+    byte_server.reply(json.dumps({"data": [{"id": "a", **named}]}).encode(), headers=JSON)
+
+    assert await connect(byte_server.url).list_models() == [ListedModel("a")]

@@ -1,6 +1,7 @@
 """Errors of OpenAI and Azure as their servers write them, in both formats: decided by status and code."""
 
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 import json
 from typing import Any
 
@@ -18,10 +19,12 @@ from custom_components.windowed_conversation.providers.errors import (
     Unavailable,
 )
 from custom_components.windowed_conversation.providers.events import Event, Request
+from custom_components.windowed_conversation.providers.profile import Profile
 from custom_components.windowed_conversation.window import Message
 
 from .byte_server import ByteServer
 from .heard import Heard
+from .overflow_bodies import BODIES, Body
 from .wires.chat import ChatWire
 from .wires.responses import ResponsesWire
 
@@ -101,6 +104,68 @@ async def test_error_body_goes_by_status_and_code(
         await Heard().listen(ask())
 
     assert type(caught.value) is ours
+
+
+@pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
+async def test_request_that_was_too_long_is_told_by_its_code_or_has_no_known_reason(
+    body: Body, ask: Ask, byte_server: ByteServer
+) -> None:
+    byte_server.reply(body.content, status=body.status, headers=body.headers)
+
+    with pytest.raises(ProviderError) as caught:
+        await Heard().listen(ask())
+
+    assert isinstance(caught.value, ContextOverflow) is body.is_known
+    assert caught.value.is_unexplained is not body.is_known
+
+
+async def test_size_is_read_from_the_error(ask: Ask, byte_server: ByteServer) -> None:
+    body = BODIES["llama_cpp"]
+    byte_server.reply(body.content, status=body.status, headers=body.headers)
+
+    with pytest.raises(ContextOverflow) as caught:
+        await Heard().listen(ask())
+
+    assert caught.value.context_tokens == 4096
+
+
+@pytest.mark.parametrize("named", [0, -1, True, "4096", 4096.0, 10**9 + 1, None, [4096], {}])
+async def test_size_that_cannot_be_is_not_taken_over(named: Any, ask: Ask, byte_server: ByteServer) -> None:
+    error = {"code": 400, "message": "Made up.", "type": "exceed_context_size_error", "n_ctx": named}
+    byte_server.reply(json.dumps({"error": error}).encode(), status=400, headers=JSON)
+
+    with pytest.raises(ContextOverflow) as caught:
+        await Heard().listen(ask())
+
+    assert caught.value.context_tokens is None
+
+
+@pytest.mark.parametrize(
+    ("known", "ours"), [(100, ContextOverflow), (100_000, BadRequest), (None, BadRequest)], ids=str
+)
+async def test_request_beyond_the_known_size_was_too_long(
+    known: int | None, ours: type[ProviderError], wire: Wire, http_client: Any, byte_server: ByteServer
+) -> None:
+    body = BODIES["lm_studio"]
+    byte_server.reply(body.content, status=body.status, headers=body.headers)
+    request = replace(HELLO, messages=(Message.user("word " * 1000),), profile=Profile(context_tokens=known))
+
+    with pytest.raises(ProviderError) as caught:
+        await Heard().listen(wire.connect(byte_server.address, http_client).stream(request))
+
+    assert type(caught.value) is ours
+
+
+@pytest.mark.parametrize(("status", "code"), [(400, "unsupported_value"), (404, None), (409, None)])
+async def test_request_that_is_refused_for_another_reason_was_not_too_long(
+    status: int, code: str | None, ask: Ask, byte_server: ByteServer
+) -> None:
+    byte_server.reply(json.dumps({"error": told(code)}).encode(), status=status, headers=JSON)
+
+    with pytest.raises(BadRequest) as caught:
+        await Heard().listen(ask())
+
+    assert not caught.value.is_unexplained
 
 
 async def test_filter_of_azure_gives_its_reason(ask: Ask, byte_server: ByteServer) -> None:

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 
 import anthropic
 
-from .anthropic_request import fills_context
+from .anthropic_request import may_be_too_long
 from .errors import (
     AuthError,
     BadRequest,
@@ -26,8 +26,9 @@ from .errors import (
     Unavailable,
 )
 from .events import Request
-from .http_errors import error_of_status, retry_after, transport_errors
+from .http_errors import error_of_status, refused_request, retry_after, transport_errors
 from .json_values import member
+from .sizes import named_context_tokens
 
 # https://platform.claude.com/docs/en/api/errors
 _BY_TYPE: dict[str, type[ProviderError]] = {
@@ -42,6 +43,9 @@ _BY_TYPE: dict[str, type[ProviderError]] = {
     "request_too_large": ContextOverflow,
     "timeout_error": DeadlineExceeded,
 }
+
+# The types that explain nothing: a proxy may give none.
+_GENERIC = ("", "invalid_request_error")
 
 # What says more than its type: to the API these are rate limits.
 _BY_CODE: dict[str, type[ProviderError]] = {
@@ -80,12 +84,16 @@ def _from_status(err: anthropic.APIStatusError, request: Request | None) -> Prov
     status, (kind, code) = err.status_code, _type_and_code(err.body)
     message = f"status {status}, type {kind or 'none'}, code {code or 'none'}"
     meaning = _BY_CODE.get(code) or _BY_TYPE.get(kind) or _without_type(status)
+    if meaning is ContextOverflow or status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
+        return ContextOverflow(message, named_context_tokens(member(err.body, "error")))
     if meaning is RateLimited:
         return RateLimited(message, retry_after(err.response.headers))
-    if kind == "invalid_request_error" and status == HTTPStatus.BAD_REQUEST and request and fills_context(request):
+    if meaning is BadRequest:
         # "prompt is too long" has no type or code of its own: what is about as long as the context was too long
-        return ContextOverflow(message)
-    return meaning(message)
+        is_generic = kind in _GENERIC
+        return refused_request(status, message, lambda: is_generic and request is not None and may_be_too_long(request))
+    in_stream = status < HTTPStatus.MULTIPLE_CHOICES
+    return meaning(message, is_unexplained=in_stream and kind not in _BY_TYPE)
 
 
 def _without_type(status: int) -> type[ProviderError]:

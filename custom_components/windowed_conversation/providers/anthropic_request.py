@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from itertools import takewhile
 from typing import Any
 
-from ..window import EstimatedCounter, Message, Role, message_tokens
+from ..window import Message, Role
 from .anthropic_context import encode_editing
 from .anthropic_encoding import THINKING, Block, encode_messages, own_residue
 from .events import Request, ToolSchema
 from .names import sent_name
 from .profile import Caching, Effort, ReasoningStyle, taken_effort
+from .sizes import fills_context
 
 # The API wants a limit: several times the longest answer that anyone listens to.
 _REPLY_TOKENS = 4096
@@ -55,15 +56,9 @@ def asked_caching(request: Request) -> Mapping[str, Any]:
     return {"cache_control": _MARK, "breakpoints": list(breakpoints)}
 
 
-def fills_context(request: Request) -> bool:
-    """Whether the request, by its estimated size, may be longer than what the model reads; False where nobody knows."""
-    context = request.profile.context_tokens
-    if context is None:
-        return False
-    counter = EstimatedCounter()
-    tokens = sum(message_tokens(m, counter) if m.tokens is None else m.tokens for m in request.messages)
-    tokens += sum(counter.count(tool.text) for tool in request.tools)
-    return tokens + _max_tokens(request) > _FULL * context
+def may_be_too_long(request: Request) -> bool:
+    """Return whether the request, by its estimated size, may be longer than what the model is known to read."""
+    return fills_context(request, share=_FULL, answer=_max_tokens(request))
 
 
 def _encoded(request: Request) -> tuple[dict[str, Any], dict[str, Block]]:

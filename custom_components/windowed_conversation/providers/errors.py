@@ -4,7 +4,7 @@
     +-- AuthError            the key is wrong or may not do this
     +-- QuotaError           no credit left
     +-- RateLimited          too many requests: `retry_after` in seconds, where the server says
-    +-- ContextOverflow      the request is longer than the model can read
+    +-- ContextOverflow      the request is longer than the model can read: `context_tokens`, if the server says
     +-- Refused              the model or a filter declined
     +-- Incomplete           the answer was cut off at a length limit
     +-- Unavailable          no connection, or the server is in trouble
@@ -13,12 +13,20 @@
     |   +-- ModelNotFound    the server has no such model or deployment
     +-- BadStream            the answer could not be read, or ended without its terminal marker
 
+`is_unexplained` is true for a `BadRequest` or an `Unavailable` of which the server says nothing that we know, so that
+the length of the request may be its reason.
+
 Messages are for the log: they never hold what people said, nor a key. What a person is told is a translation.
 """
 
 
 class ProviderError(Exception):
-    """A request to a model failed."""
+    """A request to a model failed; `is_unexplained` if the server gave no reason that we know."""
+
+    def __init__(self, *message: str, is_unexplained: bool = False) -> None:
+        """Keep whether the server gave a reason."""
+        super().__init__(*message)
+        self.is_unexplained = is_unexplained
 
 
 class AuthError(ProviderError):

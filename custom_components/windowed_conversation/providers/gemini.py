@@ -24,7 +24,6 @@ from google.genai.types import (
 )
 
 from ..window import ToolCall
-from ..window.tokens import EstimatedCounter, message_tokens
 from .characters import WholeCharacters, whole_json
 from .errors import BadStream, Incomplete, ProviderError, Refused
 from .events import (
@@ -42,6 +41,7 @@ from .gemini_closing import closing_its_source
 from .gemini_encoding import encode_config, encode_contents, encode_system, encode_tools, names_of
 from .gemini_errors import provider_errors
 from .gemini_residue import NAME, Residue, SignedText
+from .sizes import fills_context
 
 _SHORT_ANSWER = HttpOptions(timeout=10_000)  # milliseconds
 _MODELS_PER_PAGE = 1000
@@ -170,17 +170,6 @@ def _usage(figures: Any) -> Usage:
     )
 
 
-def _is_too_long(request: Request) -> bool:
-    """Whether the request is estimated to be longer than what the model is known to read."""
-    limit = request.profile.context_tokens
-    if limit is None:
-        return False
-    counter = EstimatedCounter()
-    messages = sum(message.tokens or message_tokens(message, counter) for message in request.messages)
-    tools = sum(counter.count(tool.text) for tool in request.tools)
-    return messages + tools > limit
-
-
 class Gemini:
     """A provider over the models of a client of Google's SDK, which stays its owner's."""
 
@@ -192,7 +181,7 @@ class Gemini:
     async def stream(self, request: Request) -> AsyncGenerator[Event]:
         """See `Provider.stream`."""
         decoder = _Decoder(request)
-        with provider_errors(lambda: _is_too_long(request)):
+        with provider_errors(lambda: fills_context(request)):
             config = encode_config(request, HttpOptions(extra_body=_conversation(request)))
             chunks = await self._models.generate_content_stream(model=request.model, contents=_PLACE, config=config)
             async with aclosing(closing_its_source(chunks)) as open_chunks:
@@ -225,7 +214,7 @@ class Gemini:
 
     async def count_tokens(self, request: Request) -> int:
         """See `CountsTokens.count_tokens`."""
-        with provider_errors(lambda: _is_too_long(request)):
+        with provider_errors(lambda: fills_context(request)):
             options = HttpOptions(timeout=_SHORT_ANSWER.timeout, extra_body=_counted(request))
             response = await self._models.count_tokens(
                 model=request.model, contents=_PLACE, config=CountTokensConfig(http_options=options)

@@ -24,7 +24,7 @@ from .errors import (
     RateLimited,
     Unavailable,
 )
-from .http_errors import error_of_status, retry_after, transport_errors
+from .http_errors import error_of_status, refused_request, retry_after, transport_errors
 
 # Canonical codes that say more than the status. FAILED_PRECONDITION: the free tier is not available in the country, and
 # billing is not enabled (https://ai.google.dev/gemini-api/docs/troubleshooting).
@@ -64,9 +64,7 @@ def provider_errors(is_too_long: Callable[[], bool] = lambda: False) -> Iterator
             yield
     except APIError as err:
         error = _from_api(err)
-        if type(error) is BadRequest and err.code == HTTPStatus.BAD_REQUEST and is_too_long():
-            error = ContextOverflow(str(error))
-        raise error from err
+        raise (refused_request(err.code, str(error), is_too_long) if type(error) is BadRequest else error) from err
     except UnicodeEncodeError as err:
         # the key goes into a header, in ASCII, and the model into the address, in UTF-8
         kind = AuthError if err.encoding == "ascii" else BadRequest
@@ -80,6 +78,8 @@ def _from_api(err: APIError) -> ProviderError:
     code, details = _code(err), _details(err)
     message = f"status {err.code}, code {code or 'none'}"
     kind = _by_reason(details) or _BY_CODE.get(code) or error_of_status(err.code)
+    if err.code == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
+        return ContextOverflow(message)
     if kind is RateLimited:
         if _is_daily(details):
             return QuotaError(message)

@@ -3,7 +3,7 @@
 An SDK's own errors are mapped in the module that is named after it.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from http import HTTPStatus
 from importlib import import_module
@@ -40,6 +40,9 @@ _BY_STATUS: dict[int, type[ProviderError]] = {
 }
 
 
+_UNEXPLAINED = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY})
+
+
 @contextmanager
 def transport_errors() -> Iterator[None]:
     """Raise a `ProviderError` for what an HTTP client raises while an answer is read."""
@@ -59,6 +62,17 @@ def error_of_status(status: int) -> type[ProviderError]:
     """Return what an HTTP status means where no code says more."""
     otherwise = Unavailable if status >= HTTPStatus.INTERNAL_SERVER_ERROR else BadRequest
     return _BY_STATUS.get(status, otherwise)
+
+
+def refused_request(status: int, message: str, is_too_long: Callable[[], bool]) -> ProviderError:
+    """Return the error for a request that was not accepted for no reason that we know.
+
+    Most servers have no code for a request that is longer than the model can read. `is_too_long` tells whether it is
+    estimated to be; otherwise, as nobody may know the model's size, the length can be the reason all the same.
+    """
+    if status not in _UNEXPLAINED:
+        return BadRequest(message)
+    return ContextOverflow(message) if is_too_long() else BadRequest(message, is_unexplained=True)
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

@@ -6,6 +6,7 @@ a server's own text may repeat what people said.
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from http import HTTPStatus
 
 import openai
 
@@ -22,7 +23,9 @@ from .errors import (
     Refused,
     Unavailable,
 )
-from .http_errors import error_of_status, retry_after, transport_errors
+from .events import Request
+from .http_errors import error_of_status, refused_request, retry_after, transport_errors
+from .sizes import fills_context, named_context_tokens
 
 # Codes of error bodies, of errors in the stream, and of failed responses (openai/types/responses/response_error.py).
 _BY_CODE: dict[str, type[ProviderError]] = {
@@ -44,27 +47,39 @@ _BY_CODE: dict[str, type[ProviderError]] = {
     "insufficient_quota": QuotaError,
     "invalid_api_key": AuthError,
     "invalid_base64_image": BadRequest,
+    "invalid_encrypted_content": BadRequest,
+    "invalid_function_parameters": BadRequest,
     "invalid_image": BadRequest,
     "invalid_image_format": BadRequest,
     "invalid_image_mode": BadRequest,
     "invalid_prompt": Refused,
+    "invalid_type": BadRequest,
+    "invalid_value": BadRequest,
     "misalignment_policy_violation": Refused,
+    "missing_required_parameter": BadRequest,
     "model_not_found": ModelNotFound,
     "not_found_error": ModelNotFound,
     "rate_limit_exceeded": RateLimited,
     "server_error": Unavailable,
+    "unknown_parameter": BadRequest,
     "unsupported_image_media_type": BadRequest,
+    "unsupported_parameter": BadRequest,
+    "unsupported_value": BadRequest,
 }
 
 
+# vLLM names what is too large.
+_TOO_LARGE = "input_tokens"
+
+
 @contextmanager
-def provider_errors() -> Iterator[None]:
-    """Raise a `ProviderError` for everything that the SDK and its HTTP client raise."""
+def provider_errors(request: Request | None = None) -> Iterator[None]:
+    """Raise a `ProviderError` for everything that the SDK and its HTTP client raise; `request` is what was sent."""
     try:
         with transport_errors():
             yield
     except openai.APIStatusError as err:
-        raise _from_status(err) from err
+        raise _from_status(err, request) from err
     except openai.APITimeoutError as err:
         raise DeadlineExceeded("no connection or no answer in time") from err
     except openai.APIConnectionError as err:
@@ -80,7 +95,10 @@ def provider_errors() -> Iterator[None]:
 def error_in_stream(*codes: object) -> ProviderError:
     """Return the error for what the server says mid-stream: the first of the codes that is known counts."""
     code = known_code(*codes)
-    return _error(_BY_CODE.get(code, Unavailable), f"error in the stream, code {code or 'none'}", code)
+    message = f"error in the stream, code {code or 'none'}"
+    if code not in _BY_CODE:
+        return Unavailable(message, is_unexplained=True)
+    return _error(_BY_CODE[code], message, code)
 
 
 def refused(reason: str) -> Refused:
@@ -97,11 +115,23 @@ def known_code(*codes: object) -> str:
     return first if isinstance(first, str) and first.isidentifier() else ""
 
 
-def _from_status(err: openai.APIStatusError) -> ProviderError:
+def _from_status(err: openai.APIStatusError, request: Request | None) -> ProviderError:
     # llama.cpp and vLLM put their code where the type belongs
     status, code = err.status_code, known_code(err.code, err.type)
     message = f"status {status}, code {code or 'none'}"
-    return _error(_BY_CODE.get(code) or error_of_status(status), message, code, _delay(err.response.headers))
+    kind = _BY_CODE.get(code) or error_of_status(status)
+    if _is_overflow(err, kind):
+        return ContextOverflow(message, named_context_tokens(err.body))
+    if kind is BadRequest and code not in _BY_CODE:
+        return refused_request(status, message, lambda: request is not None and fills_context(request))
+    return _error(kind, message, code, _delay(err.response.headers))
+
+
+def _is_overflow(err: openai.APIStatusError, kind: type[ProviderError]) -> bool:
+    """Return whether a request was too long; Groq's 413 has the code of a rate limit."""
+    status = err.status_code
+    named = status == HTTPStatus.BAD_REQUEST and err.param == _TOO_LARGE
+    return named or kind is ContextOverflow or status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE
 
 
 def _from_letters(err: UnicodeError) -> ProviderError:

@@ -14,6 +14,7 @@ from .errors import BadStream, ProviderError
 from .events import Event, ListedModel, Request
 from .openai_errors import provider_errors
 from .openai_requests import CACHE_PARAMETERS, caching_parameters
+from .sizes import named_context_tokens
 
 _MODEL_LIST_TIMEOUT = 10.0
 
@@ -83,7 +84,7 @@ class OpenAIFormat(ABC):
     async def stream(self, request: Request) -> AsyncGenerator[Event]:
         """See `Provider.stream`."""
         decoder = self._decoder(request)
-        with provider_errors():
+        with provider_errors(request):
             answer = await self._send(request)
             async with answer:
                 try:
@@ -114,7 +115,13 @@ class OpenAIFormat(ABC):
         models = getattr(page, "data", None)
         if not isinstance(models, list) or not all(isinstance(getattr(m, "id", None), str) for m in models):
             raise BadStream("the server does not list models")
-        return [ListedModel(model_id) for model_id in sorted(model.id for model in models)]
+        listed = [ListedModel(model.id, _context_tokens(model)) for model in models]
+        return sorted(listed, key=lambda model: model.id)
+
+
+def _context_tokens(model: Any) -> int | None:
+    """Return the size that a compatible server's list names, which the SDK keeps beside the fields that it knows."""
+    return named_context_tokens(getattr(model, "model_extra", None))
 
 
 def _decoded(decoder: Decoder, event: Any) -> Sequence[Event]:

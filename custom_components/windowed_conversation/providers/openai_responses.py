@@ -49,7 +49,7 @@ class Responses(OpenAIFormat):
 
     async def count_tokens(self, request: Request) -> int:
         """See `CountsTokens.count_tokens`."""
-        with provider_errors():
+        with provider_errors(request):
             counted = await self._readable(self._count, request)
         tokens = getattr(counted, "input_tokens", None)
         if not isinstance(tokens, int):
@@ -58,7 +58,7 @@ class Responses(OpenAIFormat):
 
     async def compact(self, request: Request) -> Compacted:
         """See `Compacts.compact`."""
-        with provider_errors():
+        with provider_errors(request):
             return read_compaction(await self._readable(self._compact, request))
 
     async def _count(self, request: Request) -> InputTokenCountResponse:

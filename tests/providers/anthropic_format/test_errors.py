@@ -164,7 +164,24 @@ async def test_size_of_uncounted_messages_and_tools_is_estimated(failed) -> None
     assert type(caught) is ContextOverflow
 
 
-@pytest.mark.parametrize(("status", "kind"), [(404, "a_type_of_next_year"), (400, "a_type_of_next_year"), (400, "")])
+async def test_error_without_a_type_is_too_long_as_well(failed) -> None:
+    history = Message.user("said before", tokens=5000)
+
+    assert type(await failed(400, error(""), history, profile=Profile(context_tokens=1000))) is ContextOverflow
+
+
+@pytest.mark.parametrize("status", [400, 422])
+async def test_refusal_without_a_known_reason_may_be_of_the_length(status: int, failed) -> None:
+    caught = await failed(status, error("invalid_request_error"))
+
+    assert (type(caught), caught.is_unexplained) == (BadRequest, True)
+
+
+async def test_413_is_too_long_whatever_its_type(failed) -> None:
+    assert type(await failed(413, error("rate_limit_error"))) is ContextOverflow
+
+
+@pytest.mark.parametrize(("status", "kind"), [(404, "a_type_of_next_year"), (400, "a_type_of_next_year")])
 async def test_full_context_excuses_nothing_else(status: int, kind: str, failed) -> None:
     history = Message.user("said before", tokens=5000)
 
