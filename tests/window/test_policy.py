@@ -76,3 +76,19 @@ def test_whole_number_from_a_form_becomes_an_integer() -> None:
 
 def test_low_water_mark_is_the_budget_less_the_share() -> None:
     assert WindowPolicy(8000, 0.25).low_water == 6000
+
+
+@pytest.mark.parametrize("tokens", [8000, 9000])
+def test_limit_that_is_no_smaller_changes_nothing(tokens: int) -> None:
+    policy = WindowPolicy(8000)
+
+    assert policy.limited(tokens) is policy
+
+
+def test_trim_frees_less_of_a_limit() -> None:
+    assert WindowPolicy(8000).limited(3000).low_water == 2700
+    assert WindowPolicy(8000, trim_share=0.5).limited(3000).low_water == 2400
+
+
+def test_limit_may_leave_no_room_at_all() -> None:
+    assert WindowPolicy(8000).limited(-500).history_tokens == 1

@@ -1,7 +1,7 @@
 """How much of a conversation is kept, and how much goes at once. Applying it is the window's business."""
 
-from dataclasses import dataclass
-from typing import Literal, get_args
+from dataclasses import dataclass, replace
+from typing import Literal, Self, get_args
 
 type ToolResults = Literal["stub", "keep"]
 
@@ -11,6 +11,9 @@ _MAX_TRIM_SHARE = 0.9
 # 96 % of the input is cached with a share of 0.15 already, so that to free more would only be to forget more.
 _SMALL_WINDOW, _SMALL_WINDOW_SHARE = 16_000, 0.25
 _LARGE_WINDOW, _LARGE_WINDOW_SHARE = 32_000, 0.15
+# What a trim frees of a limit, against what it frees of the budget itself: where a model reads less than the user
+# allows, nearly all of that should be in use, and a tenth of it still lets some turns begin alike.
+_SHARE_OF_LIMIT = 0.4
 # Less would leave no room for the line that marks a cut.
 _MIN_RESULT_TOKENS = 100
 # A summary is a fifth of a small window, where it has to leave room, and no more than a page of a large one.
@@ -71,6 +74,12 @@ class WindowPolicy:
     def low_water(self) -> float:
         """What a trim leaves at most, in tokens."""
         return (1 - self.share) * self.history_tokens
+
+    def limited(self, tokens: int) -> Self:
+        """Return the policy with a budget of at most so many tokens, and a smaller share of it if that is less."""
+        if tokens >= self.history_tokens:
+            return self
+        return replace(self, history_tokens=max(tokens, 1), trim_share=self.share * _SHARE_OF_LIMIT)
 
     @property
     def summary_tokens(self) -> int:

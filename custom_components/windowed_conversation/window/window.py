@@ -4,7 +4,6 @@ What may stand in an exchange is decided in `exchange`, what a message costs in 
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from itertools import chain
 import time
 from typing import Literal, Never
@@ -298,9 +297,7 @@ class Window:
 
     def _put_limit(self, tokens: int | None) -> None:
         self._limit = tokens
-        policy = self._policy
-        limited = tokens is not None and tokens < policy.history_tokens
-        self._in_force = replace(policy, history_tokens=max(tokens or 0, 1)) if limited else policy
+        self._in_force = self._policy if tokens is None else self._policy.limited(tokens)
 
     def _enforce(self) -> None:
         opened = self._open.tokens if self._open else 0
