@@ -27,8 +27,7 @@ from custom_components.windowed_conversation.const import (
 from demo.model_server import ModelServer
 from demo.model_server.request_log import Record
 
-from .conftest import Say, SetUp, speech
-from .test_calibration import loaded, stop
+from .conftest import Say, SetUp, speech, start, stop
 
 CONTEXT = 4000
 TURNS = 40
@@ -94,15 +93,15 @@ async def test_small_server_is_filled_and_refuses_little_in_one_conversation_aft
     home: HomeAssistant, entry: MockConfigEntry, say: Say, model_server: ModelServer
 ) -> None:
     found = [await talk(say, model_server, "first"), await talk(say, model_server, "second")]
-    await stop(home)
-    restarted = await loaded(home, entry.entry_id)
-    before, kept = agent_of(entry).model.size, restarted.size(agent_of(entry).config.model)
-    await home.config_entries.async_reload(entry.entry_id)
+    before = agent_of(entry).model.size.tokens()
+    await stop(home, entry)
+    await start(home, entry)
+    kept = agent_of(entry).model.size.tokens()
     found.append(await talk(say, model_server, "third"))
 
     assert [answer for answer, _ in found] == ["Your name is Ada."] * 3
     assert [used(records) for _, records in found] == [WELL] * 3
-    assert kept.tokens() == before.tokens()
+    assert kept == before
 
 
 @pytest.mark.timeout(600)
