@@ -159,7 +159,7 @@ class WindowedConversationEntity(AgentEntity, conversation.ConversationEntity):
 
     async def _answer(self, turn: _Turn) -> ConversationResult:
         config, user_input, chat_log, window = self.agent.config, turn.user_input, turn.chat_log, turn.window
-        _take_over(window, chat_log)
+        _take_over(window, chat_log, self.entity_id)
         reply = ChatLogReply(chat_log, self.entity_id)
         local = LocalIntents(
             self.hass,
@@ -228,11 +228,9 @@ class WindowedConversationEntity(AgentEntity, conversation.ConversationEntity):
         return ConversationResult(response, user_input.conversation_id)
 
 
-def _take_over(window: Window, chat_log: ChatLog) -> None:
+def _take_over(window: Window, chat_log: ChatLog, agent_id: str) -> None:
     """Take in what the pipeline answered in this conversation since our last turn."""
-    newest = next(reversed(window.messages()), None)
-    seen_until = (newest.created if newest else None) or 0.0
-    for exchange in handled_by_pipeline(chat_log, seen_until):
+    for exchange in handled_by_pipeline(chat_log, agent_id, window.messages()):
         try:
             window.record(exchange, tags={f"route:{Route.LOCAL}"})
         except WindowError as err:

@@ -53,6 +53,8 @@ def test_what_nothing_local_understood_goes_to_the_model() -> None:
         (Message.assistant("什么尺寸？", created=NOW - 5), True),
         (Message.assistant("Which size?", created=NOW - 300), True),
         (Message.assistant("Which size?", created=NOW - 301), False),
+        (Message.assistant("Which size?", created=NOW), True),
+        (Message.assistant("Which size?", created=NOW + 3600), False),
         (Message.assistant("Which size?"), False),
         (Message.assistant("Large? Done.", created=NOW - 5), False),
         (Message.assistant("", created=NOW - 5), False),

@@ -3,7 +3,7 @@
 The chat log is read, never rewritten: it is not the memory. What goes into it while a turn runs is `reply`'s business.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from homeassistant.components.conversation import (
     HOME_ASSISTANT_AGENT,
@@ -53,28 +53,37 @@ def result_text(result: llm.ToolResult) -> str:
     return json_dumps(result.data)
 
 
-def handled_by_pipeline(chat_log: ChatLog, seen_until: float) -> Iterator[tuple[Message, ...]]:
-    """Yield the exchanges that the pipeline answered before us and that were not seen yet, oldest first.
+def handled_by_pipeline(chat_log: ChatLog, agent_id: str, seen: Collection[Message]) -> list[tuple[Message, ...]]:
+    """Return the exchanges that the pipeline answered since the agent's last turn, oldest first.
 
-    `seen_until` is when the newest message that was seen was made, in seconds since the epoch. The input that is
-    being answered now is not among the exchanges.
+    Where that turn ended is told by the order of the log, as the clock may have been set back: with the newest exchange
+    that the agent itself answered, or that is among the `seen` messages. The input that is being answered now
+    is not among the exchanges.
     """
-    for exchange in _exchanges(chat_log.content[:-1]):
+    handled: list[tuple[Message, ...]] = []
+    for exchange in _newest_first(chat_log.content[:-1]):
+        # what led to the answer is the agent's in the log, whoever answered
         answer = exchange[-1]
-        if isinstance(answer, AssistantContent) and answer.agent_id in _PIPELINE_AGENTS:
+        if not isinstance(answer, AssistantContent):
+            continue
+        if answer.agent_id == agent_id:
+            break
+        if answer.agent_id in _PIPELINE_AGENTS:
             messages = messages_of(chat_log.hass, exchange)
-            if (messages[-1].created or 0) > seen_until:
-                yield messages
+            if any(_is_among(message, seen) for message in messages):
+                break
+            handled.append(messages)
+    return handled[::-1]
 
 
-def _exchanges(contents: list[Content]) -> Iterator[list[Content]]:
-    exchange: list[Content] = []
-    for content in contents:
-        if isinstance(content, UserContent):
-            if exchange:
-                yield exchange
-            exchange = [content]
-        elif exchange:
-            exchange.append(content)
-    if exchange:
-        yield exchange
+def _is_among(message: Message, seen: Collection[Message]) -> bool:
+    return any(each.created == message.created and each.content == message.content for each in seen)
+
+
+def _newest_first(contents: list[Content]) -> Iterator[list[Content]]:
+    """Yield the exchanges, each a user's content and what follows it."""
+    end = len(contents)
+    for begin in range(end - 1, -1, -1):
+        if isinstance(contents[begin], UserContent):
+            yield contents[begin:end]
+            end = begin

@@ -110,12 +110,13 @@ def after_failure(error: ProviderError) -> Decision:
 def asks_back(last: Message | None, now: float) -> bool:
     """Tell whether the newest message of a conversation is a question that waits for an answer.
 
-    `now` is in seconds since the epoch, like `Message.created`.
+    `now` is in seconds since the epoch, like `Message.created`. A question from the future waits for nothing: the clock
+    was set back.
     """
     return (
         last is not None
         and last.role is Role.ASSISTANT
         and last.content.rstrip().endswith(_QUESTION_MARKS)
         and last.created is not None
-        and now - last.created <= _QUESTION_SECONDS
+        and 0 <= now - last.created <= _QUESTION_SECONDS
     )

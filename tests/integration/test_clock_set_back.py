@@ -1,0 +1,90 @@
+"""A clock that is set back keeps nothing waiting and loses nothing."""
+
+from datetime import timedelta
+
+from freezegun.api import FrozenDateTimeFactory
+from homeassistant.core import HomeAssistant
+import pytest
+
+from custom_components.windowed_conversation.const import DOMAIN
+from demo.model_server import ModelServer
+
+from .conftest import AGENT, Say
+from .dashboard import PipelineClient, ending
+
+AN_HOUR = timedelta(hours=1)
+A_SECOND = timedelta(seconds=1)
+
+
+@pytest.fixture
+async def dashboard(home: HomeAssistant, entry, hass_ws_client) -> PipelineClient:
+    return PipelineClient(await hass_ws_client(home))
+
+
+def asked(model_server: ModelServer) -> list[str]:
+    """Return what the user said in the last request, oldest first, without what is put before it."""
+    messages = model_server.requests[-1].body["messages"]
+    return [message["content"].rpartition("\n\n")[2] for message in messages if message["role"] == "user"]
+
+
+async def test_what_the_pipeline_answered_after_the_clock_was_set_back_is_in_the_window_once(
+    dashboard: PipelineClient, model_server: ModelServer, freezer: FrozenDateTimeFactory
+) -> None:
+    pipeline = await dashboard.create(prefer_local_intents=True)
+    events = await dashboard.run(pipeline, "my name is Ada")
+    conversation_id = ending(events)["intent_output"]["conversation_id"]
+    freezer.tick(-AN_HOUR)
+    for text in ("turn on kitchen light", "remember that the cat is Tom", "turn off kitchen light"):
+        freezer.tick(A_SECOND)
+        await dashboard.run(pipeline, text, conversation_id)
+    freezer.tick(A_SECOND)
+
+    await dashboard.run(pipeline, "what is my name?", conversation_id)
+
+    assert asked(model_server) == [
+        "my name is Ada",
+        "turn on kitchen light",
+        "remember that the cat is Tom",
+        "turn off kitchen light",
+        "what is my name?",
+    ]
+
+
+async def test_what_was_taken_over_is_not_taken_over_again_after_a_failure(
+    dashboard: PipelineClient, model_server: ModelServer
+) -> None:
+    pipeline = await dashboard.create(prefer_local_intents=True)
+    events = await dashboard.run(pipeline, "turn on kitchen light")
+    conversation_id = ending(events)["intent_output"]["conversation_id"]
+    model_server.fault("503", 1)
+    await dashboard.run(pipeline, "my name is Ada", conversation_id)
+
+    await dashboard.run(pipeline, "what is my name?", conversation_id)
+
+    assert asked(model_server) == ["turn on kitchen light", "what is my name?"]
+
+
+async def test_conversation_that_was_reset_does_not_get_back_what_the_pipeline_answered(
+    home: HomeAssistant, dashboard: PipelineClient, model_server: ModelServer
+) -> None:
+    pipeline = await dashboard.create(prefer_local_intents=True)
+    events = await dashboard.run(pipeline, "turn on kitchen light")
+    conversation_id = ending(events)["intent_output"]["conversation_id"]
+    await dashboard.run(pipeline, "my name is Ada", conversation_id)
+    target = {"entity_id": AGENT, "conversation_id": conversation_id}
+    await home.services.async_call(DOMAIN, "reset_window", target, blocking=True)
+
+    await dashboard.run(pipeline, "what is my name?", conversation_id)
+
+    assert asked(model_server) == ["what is my name?"]
+
+
+async def test_question_from_the_future_does_not_keep_a_command_from_home_assistant(
+    entry, say: Say, freezer: FrozenDateTimeFactory, figure
+) -> None:
+    await say("I would like to order a pizza")
+    freezer.tick(-AN_HOUR)
+
+    await say("turn on kitchen light")
+
+    assert figure("last_route") == "local"
