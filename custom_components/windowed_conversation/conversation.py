@@ -76,6 +76,7 @@ class _Turn:
 
     user_input: ConversationInput
     chat_log: ChatLog
+    reply: ChatLogReply
     window: Window
     before: WindowStats
     later: Callable[[Callable[[], None]], None]
@@ -135,7 +136,9 @@ class WindowedConversationEntity(AgentEntity, conversation.ConversationEntity):
                         pass
                     else:
                         later = partial(self.agent.later, key)
-                        return await self._process_in_turn(_Turn(user_input, chat_log, window, window.stats(), later))
+                        reply = ChatLogReply(chat_log, self.entity_id)
+                        turn = _Turn(user_input, chat_log, reply, window, window.stats(), later)
+                        return await self._process_in_turn(turn)
             if loop.time() >= ends_at:
                 raise WindowBusy("another agent's turn has the chat log")
             await asyncio.sleep(_LOOK_AGAIN)
@@ -152,7 +155,7 @@ class WindowedConversationEntity(AgentEntity, conversation.ConversationEntity):
             return await self._answer(turn)
         except Exception as err:  # noqa: BLE001 - whatever it is, it is not answered with silence
             log_fault(_LOGGER, _FAULT, err)
-            return await self._failed(turn.user_input, err, ChatLogReply(turn.chat_log, self.entity_id))
+            return await self._failed(turn.user_input, err, turn.reply, turn.reply.said)
         finally:
             # the log is other agents', too: leave it with the tools that it had
             turn.chat_log.llm_api = llm_api
@@ -160,7 +163,6 @@ class WindowedConversationEntity(AgentEntity, conversation.ConversationEntity):
     async def _answer(self, turn: _Turn) -> ConversationResult:
         config, user_input, chat_log, window = self.agent.config, turn.user_input, turn.chat_log, turn.window
         _take_over(window, chat_log, self.entity_id)
-        reply = ChatLogReply(chat_log, self.entity_id)
         local = LocalIntents(
             self.hass,
             user_input,
@@ -171,12 +173,12 @@ class WindowedConversationEntity(AgentEntity, conversation.ConversationEntity):
         question = ModelQuestion(self.hass, partial(self._asking, user_input), user_input, chat_log)
         on_end = partial(self._on_end, turn, question)
         on_billed = partial(async_learn, self.hass)
-        ways = Ways(local, question, reply, later=turn.later, on_billed=on_billed, on_end=on_end)
+        ways = Ways(local, question, turn.reply, later=turn.later, on_billed=on_billed, on_end=on_end)
         outcome = await run_turn(window, readable(user_input.text), config.routing, ways, config.limits)
         if outcome.decision.route is Route.LOCAL and local.response is not None:
             return ConversationResult(local.response, chat_log.conversation_id)
         if outcome.error is not None:
-            return await self._failed(user_input, outcome.error, reply, outcome.spoken)
+            return await self._failed(user_input, outcome.error, turn.reply, outcome.spoken)
         return conversation.async_get_result_from_chat_log(user_input, chat_log)
 
     def _asking(self, user_input: ConversationInput) -> Asking:

@@ -34,6 +34,11 @@ class ChatLogReply:
         """Whether somebody takes in the answer while it is written, such as the Assist pipeline."""
         return self._chat_log.delta_listener is not None
 
+    @property
+    def said(self) -> str:
+        """What was said of the message that is streamed, or was streamed last."""
+        return "".join(self._said)
+
     async def add(self, deltas: AsyncIterator[Spoken]) -> AsyncGenerator[Message]:
         """See `Reply.add`."""
         contents = self._chat_log.async_add_delta_content_stream(self._agent_id, self._chat_log_deltas(deltas))
@@ -50,7 +55,7 @@ class ChatLogReply:
         A delta without a role continues the message that was streamed last. A new one would be all that Home Assistant
         takes for the answer then, where text-to-speech does not stream.
         """
-        said = "".join(self._said)
+        said = self.said
         ending: AssistantContentDeltaDict = {"content": sentence_after(said, why)}
         if not said.strip():
             said, ending = "", {"role": "assistant", "content": why}
