@@ -26,10 +26,12 @@ import logging
 import os
 from pathlib import Path
 from statistics import median
+import sys
 import tempfile
 import time
 import tracemalloc
 from typing import Any
+from weakref import WeakSet
 
 import aiohttp
 from homeassistant import bootstrap, runner
@@ -55,6 +57,7 @@ _STORY = "tell me a story about the sea"
 _SETTLED = 0.1
 _MODELS = ("gpt-4o-mini", "claude-haiku-5-5", "gemini-3.1-flash-lite", "scripted")
 _KEY = "scripted-key"
+_HTTP_AND_SDKS = {"anthropic", "google", "httpcore", "httpcore2", "httpx", "httpx2", "openai"}
 # Sessions have owners since 2026.11.
 _NO_OWNER: dict[str, Any] = {"context": None}
 
@@ -117,6 +120,7 @@ class Bench:
     def __init__(self, hass: HomeAssistant, control: aiohttp.ClientSession) -> None:
         self._hass = hass
         self._control = control
+        self._streams = _streams()
 
     async def turn(self, contender: Contender, history: int, cost: Cost) -> None:
         """Take a turn after so many exchanges, and write down the first word and the processor time it took."""
@@ -127,6 +131,7 @@ class Bench:
         await asyncio.sleep(_SETTLED)
         cost.settled.append((time.process_time() - processor) * 1e3)
         cost.first_word.append((first_word - began - await self._server_took()) / 1e6)
+        await self._close_streams()
 
     async def traced_turn(self, contender: Contender, history: int, cost: Cost) -> None:
         """Take a turn and write down the peak of memory."""
@@ -138,6 +143,7 @@ class Bench:
         cost.peak.append((tracemalloc.get_traced_memory()[1] - before) / 1e3)
         tracemalloc.stop()
         await self._server_took()
+        await self._close_streams()
 
     async def _filled(self, contender: Contender, history: int) -> str:
         """Return the id of a conversation with so many exchanges."""
@@ -185,6 +191,29 @@ class Bench:
         async with self._control.delete("control/requests"):
             pass
         return int(record["first_content_ns"] - record["arrived_ns"])
+
+    async def _close_streams(self) -> None:
+        """Close what was not read to its end, as core's llama.cpp does it, one generator after the other.
+
+        The event loop would close them when it ends, all at once, and those that are inside of another one twice.
+        """
+        for generator in list(self._streams):
+            if not generator.ag_running:
+                await generator.aclose()
+
+
+def _streams() -> WeakSet[Any]:
+    """Return a set that holds the generators of the SDKs and of the HTTP clients from when they begin on."""
+    streams = WeakSet[Any]()
+    on_begin_of_loop: Any = sys.get_asyncgen_hooks().firstiter
+
+    def on_begin(generator: Any) -> None:
+        on_begin_of_loop(generator)
+        if generator.ag_frame.f_globals["__name__"].partition(".")[0] in _HTTP_AND_SDKS:
+            streams.add(generator)
+
+    sys.set_asyncgen_hooks(firstiter=on_begin)
+    return streams
 
 
 async def _add_core(hass: HomeAssistant, rivals: Rivals) -> Contender:
