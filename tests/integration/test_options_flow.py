@@ -21,7 +21,7 @@ from custom_components.windowed_conversation.const import (
 from custom_components.windowed_conversation.window import EstimatedCounter, Message, message_tokens
 from demo.model_server import ModelServer
 
-from .conftest import Say, Submit, speech
+from .conftest import Say, Submit, speech, written
 
 SMALL = {
     CONF_HISTORY_TOKENS: 1000,
@@ -247,11 +247,14 @@ async def test_next_request_fits_a_smaller_window(
     assert window.stats().current_tokens <= 1000
 
 
-async def test_open_conversation_is_trimmed_and_counted_at_once(options_form: Submit, entry, say: Say, figure) -> None:
+async def test_open_conversation_is_trimmed_and_counted_at_once(
+    home: HomeAssistant, options_form: Submit, entry, say: Say, figure
+) -> None:
     for _ in range(5):
         await say("tell me a story about the sea in 250 words")
 
     await options_form(**SMALL)
+    await written(home)
 
     assert figure("window_size") == "1000"
     assert int(figure("window_tokens")) <= 750
