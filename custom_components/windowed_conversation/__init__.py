@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
-from homeassistant.const import EVENT_HOMEASSISTANT_STOP, Platform
+from homeassistant.const import CONF_MODEL, EVENT_HOMEASSISTANT_STOP, Platform
 from homeassistant.core import Event, HomeAssistant, callback
 from homeassistant.exceptions import ConfigEntryAuthFailed, ConfigEntryError, ConfigEntryNotReady
 from homeassistant.helpers import config_validation as cv
@@ -172,9 +172,8 @@ def _model(
     on_usage: OnUsage,
     pause: Pause,
 ) -> Model:
-    """Return an agent's model: what it reads is what the user says, or its provider, or less where it refused that."""
-    known = (config.context_tokens or profile.context_tokens, calibrations.context_tokens(config.model))
-    budget = Budget(config.policy, min(filter(None, known), default=None), config.reply_tokens)
+    """Return an agent's model; its budget has the context size that the user has entered."""
+    budget = Budget(config.policy, config.context_tokens, config.reply_tokens)
     return Model(
         agent=agent_id,
         provider=provider,
@@ -186,7 +185,7 @@ def _model(
         compaction=config.compaction is Compaction.PROVIDER,
         pause=pause,
         on_usage=on_usage,
-        on_overflow=calibrations.learn_context_tokens,
+        size=calibrations.size(config.model),
     )
 
 
@@ -196,10 +195,21 @@ def _set_up_as(entry: Account) -> tuple[Any, ...]:
     return entry.title, dict(entry.data), agents
 
 
+def _reconfigured(account: AccountData, entry: Account) -> set[str] | None:
+    """Return the models of the agents that were changed, or None if the account itself was: its server is another."""
+    _, data, agents = account.set_up_as
+    if data != dict(entry.data):
+        return None
+    now = {subentry.subentry_id: dict(subentry.data) for subentry in entry.subentries.values()}
+    changed = (each for agent_id, (_, each) in agents.items() if now.get(agent_id, each) != each)
+    return {str(each.get(CONF_MODEL, "")) for each in changed}
+
+
 async def _async_update(hass: HomeAssistant, entry: Account) -> None:
     """Follow a change: options live, everything else by setting the account up again."""
     account = entry.runtime_data
     if account.set_up_as != _set_up_as(entry):
+        (await async_calibrations(hass, entry.entry_id)).forget_sizes(_reconfigured(account, entry))
         hass.config_entries.async_schedule_reload(entry.entry_id)
         return
     for subentry_id, agent in account.agents.items():

@@ -55,8 +55,7 @@ class Agent:
         self.watch = watch
         self.statistics = AgentStatistics()
         self._schemas = ToolSchemas()
-        self._model = model and replace(model, on_overflow=self._on_overflow)
-        self._remember_overflow = model.on_overflow if model else None
+        self._model = model
         # The windows of which a summary is being written.
         self.summarizing: set[Window] = set()
         self._listeners: list[Callable[[], None]] = []
@@ -94,11 +93,6 @@ class Agent:
             left_out=config.left_out,
             placement=config.context_placement,
         )
-
-    def _on_overflow(self, name: str, context_tokens: int) -> None:
-        if self._model and self._remember_overflow:
-            self._model = replace(self._model, budget=replace(self._model.budget, context_tokens=context_tokens))
-            self._remember_overflow(name, context_tokens)
 
     def _evicted_messages(self) -> int:
         return sum(window.stats().evicted_messages for window in self.windows.newest_first())

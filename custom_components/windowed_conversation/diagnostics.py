@@ -108,7 +108,7 @@ def _dollars(cost: object) -> str | None:
 
 
 def _model(model: Model) -> dict[str, Any]:
-    budget = model.budget
+    budget = model.planned
     return {
         "format": model.provider.name,
         "profile": asdict(model.profile),

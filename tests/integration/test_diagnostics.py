@@ -13,10 +13,10 @@ from pytest_homeassistant_custom_component.typing import ClientSessionGenerator
 
 from custom_components.windowed_conversation import diagnostics
 from custom_components.windowed_conversation.const import (
-    CONF_CONTEXT_TOKENS,
     CONF_HISTORY_TOKENS,
     CONF_LEFT_OUT,
     CONF_PROVIDER,
+    CONF_ROUTING,
     DOMAIN,
     PROVIDER_ANTHROPIC,
     PROVIDER_GEMINI,
@@ -87,21 +87,22 @@ async def test_account_is_told_by_its_figures(
     assert float(agent["costs"]["turn"]) > 0
     assert agent["last_turn"]["answered_by"] == AGENT
     assert found["learned"]["models"]["gpt-4o-mini"].keys() == {"fixed", "prose", "tools"}
-    assert found["learned"]["limits"] == {}
+    assert found["learned"]["limits"]["gpt-4o-mini"].keys() >= {"named", "served", "refused"}
 
 
-async def test_limit_that_was_learned_is_told(
+async def test_size_that_was_learned_is_told(
     set_up: SetUp, say: Say, told: Diagnostics, model_server: ModelServer
 ) -> None:
-    entry = await set_up(**{CONF_CONTEXT_TOKENS: 50_000})
-    model_server.fault("context_overflow", 1)
+    entry = await set_up(**{CONF_ROUTING: "llm_only"})
     await say("my name is Ada")
+    model_server.fault("context_overflow_llama", 1)
+    await say("what is my name?")
 
     found = await told(entry)
 
-    learned = found["learned"]["limits"]["scripted"]["tokens"]
-    assert found["agents"][0]["model"]["context_tokens"] == learned < 50_000
-    assert found["agents"][0]["configuration"]["context_tokens"] == 50_000
+    assert found["learned"]["limits"]["scripted"]["named"] == 8192
+    assert found["agents"][0]["model"]["context_tokens"] == 8192
+    assert found["agents"][0]["configuration"]["context_tokens"] is None
 
 
 @pytest.mark.parametrize("provider", [PROVIDER_OPENAI, PROVIDER_ANTHROPIC, PROVIDER_GEMINI])

@@ -8,7 +8,7 @@ from homeassistant.core import HomeAssistant
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry, async_capture_events
 
-from custom_components.windowed_conversation.const import CONF_CONTEXT_TOKENS, CONF_OTHERS, CONF_ROUTING, DOMAIN
+from custom_components.windowed_conversation.const import CONF_OTHERS, CONF_ROUTING, DOMAIN
 from demo.model_server import ModelServer
 
 from .conftest import Say, SetUp, speech
@@ -119,18 +119,3 @@ async def test_route_tells_that_another_answered(
     await say("my name is Grace")
 
     assert (events[-1].data["route"], events[-1].data["reason"]) == ("fallback", "rate_limited")
-
-
-async def test_size_that_a_refusal_showed_is_remembered_over_a_reload(
-    home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer
-) -> None:
-    entry = await set_up(**{CONF_CONTEXT_TOKENS: 50_000, CONF_ROUTING: "llm_only"})
-    for number in range(8):
-        await say(f"remember that the number {number} is lucky")
-    model_server.fault("context_overflow", 1)
-    await say("my name is Grace")
-
-    await home.config_entries.async_reload(entry.entry_id)
-
-    (agent,) = entry.runtime_data.agents.values()
-    assert agent.model.budget.context_tokens < 50_000

@@ -3,9 +3,8 @@
 How it is learned is `window.calibration`'s business.
 """
 
-from dataclasses import asdict, dataclass
+from collections.abc import Collection
 import logging
-import time
 from typing import Any
 
 from homeassistant.core import HomeAssistant, callback
@@ -15,6 +14,7 @@ from homeassistant.util.hass_dict import HassKey
 
 from ..const import DOMAIN
 from ..providers.events import Request, Usage
+from ..turn.model_size import ModelSize
 from ..window.byte_pairs import BytePairCounter
 from ..window.calibration import CalibratedCounter, Calibration, Calibrator, estimate_request
 
@@ -37,18 +37,6 @@ _LIMITS = "limits"
 type _Key = tuple[str, str | None]
 
 
-# For how long a refusal counts, in seconds: a server at home may have been given a larger context since.
-_LIMIT_LIFE = 7 * 24 * 60 * 60
-
-
-@dataclass(frozen=True, slots=True)
-class _LearnedLimit:
-    """What a model reads, in tokens, as a refusal showed it; `at` is in seconds since the epoch."""
-
-    tokens: int
-    at: float
-
-
 class ModelCalibrations:
     """What is known of each model of one account, and the counters of its agents, which outlive a reload."""
 
@@ -57,7 +45,7 @@ class ModelCalibrations:
         self._removed = False
         # In the order of their last report.
         self._calibrators: dict[_Key, Calibrator] = {}
-        self._limits: dict[str, _LearnedLimit] = {}
+        self._sizes: dict[str, ModelSize] = {}
         self._counters: dict[str, CalibratedCounter] = {}
 
     async def async_load(self) -> None:
@@ -65,7 +53,7 @@ class ModelCalibrations:
         try:
             stored = await self._store.async_load()
             if stored is not None:
-                self._calibrators, self._limits = _calibrators(stored), _limits(stored)
+                self._calibrators, self._sizes = _calibrators(stored), self._remembered_sizes(stored.get(_LIMITS))
         except (HomeAssistantError, AttributeError, LookupError, NotImplementedError, TypeError, ValueError) as err:
             kind = type(err).__name__
             _LOGGER.warning("What was learned of the models' tokens cannot be read and is ignored: %s", kind)
@@ -97,16 +85,20 @@ class ModelCalibrations:
             self._save_soon()
 
     @callback
-    def context_tokens(self, model: str) -> int | None:
-        """Return how many tokens a model reads as far as a refusal showed it, None where there was none of late."""
-        learned = self._limits.get(model)
-        return learned.tokens if learned and time.time() - learned.at < _LIMIT_LIFE else None
+    def size(self, model: str) -> ModelSize:
+        """Return what is known of how much a model reads, the same for all who ask it."""
+        return self._sizes.setdefault(model, ModelSize(self._save_soon))
 
     @callback
-    def learn_context_tokens(self, model: str, tokens: int) -> None:
-        """Remember what a refusal showed a model to read, in tokens."""
-        self._limits[model] = _LearnedLimit(tokens, time.time())
-        self._save_soon()
+    def forget_sizes(self, models: Collection[str] | None = None) -> None:
+        """Forget what was learned of the sizes of these models, or of all, after the user has configured them anew."""
+        for model, size in self._sizes.items():
+            if models is None or model in models:
+                size.forget()
+
+    def _remembered_sizes(self, stored: object) -> dict[str, ModelSize]:
+        sizes = stored.items() if isinstance(stored, dict) else ()
+        return {str(model): ModelSize.remembered(kept, self._save_soon) for model, kept in sizes}
 
     async def async_remove(self) -> None:
         """Remove the file; a turn that is still under way does not bring it back."""
@@ -118,23 +110,18 @@ class ModelCalibrations:
             self._store.async_delay_save(self.as_dict, _SAVE_DELAY)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return what is known: factors on the estimate and on exact counts, and what refusals showed, by model."""
+        """Return what is known: factors on the estimate and on exact counts, and sizes, by model."""
         known = {key: each.calibration for key, each in self._calibrators.items() if each.calibration.is_learned}
         models: dict[str | None, dict[str, Any]] = {None: {}}
         for model, encoding in list(known)[-_MAX_MODELS:]:
             models.setdefault(encoding, {})[model] = known[model, encoding].as_dict()
-        limits = {model: asdict(self._limits[model]) for model in list(self._limits)[-_MAX_MODELS:]}
+        sizes = {model: kept for model, size in self._sizes.items() if (kept := size.as_dict())}
+        limits = {model: sizes[model] for model in list(sizes)[-_MAX_MODELS:]}
         return {_MODELS: models.pop(None), _EXACT: models, _LIMITS: limits}
 
 
 def _key(model: str, exact: BytePairCounter | None) -> _Key:
     return model, None if exact is None else exact.encoding
-
-
-def _limits(stored: dict[str, Any]) -> dict[str, _LearnedLimit]:
-    """Return what a file holds of refusals; raises where it is not of our form."""
-    limits = stored.get(_LIMITS, {})
-    return {str(model): _LearnedLimit(int(each["tokens"]), float(each["at"])) for model, each in limits.items()}
 
 
 def _calibrators(stored: dict[str, Any]) -> dict[_Key, Calibrator]:

@@ -105,12 +105,10 @@ class ModelQuestion:
         )
 
     def _with_tools(self, model: Model, tools: tuple[ToolSchema, ...]) -> Model:
-        """Count the tools where there is a context size that they count against."""
-        budget, count_as = model.budget, self._asking.counter.count_as
-        if budget.context_tokens is None:
-            return model
+        """Return the model with the tools counted, which a size that is learned from requests includes."""
+        count_as = self._asking.counter.count_as
         schema_tokens = sum(count_as(TextKind.FIXED, tool.text) for tool in tools)
-        return replace(model, budget=replace(budget, schema_tokens=schema_tokens))
+        return replace(model, budget=replace(model.budget, schema_tokens=schema_tokens))
 
     def _system_prompt(
         self, llm_context: llm.LLMContext, api: llm.APIInstance | None, speaker: str | None, *, volatile: bool

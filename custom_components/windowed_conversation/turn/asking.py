@@ -6,9 +6,11 @@ How one model is asked is `model_turn`'s business, which agents there are is the
 import asyncio
 from collections.abc import AsyncGenerator
 from dataclasses import replace
+from itertools import count
 
 from ..providers.errors import (
     AuthError,
+    BadRequest,
     BadStream,
     ContextOverflow,
     DeadlineExceeded,
@@ -20,6 +22,7 @@ from ..providers.errors import (
 )
 from ..providers.events import TextDelta
 from ..window import Window
+from .budget import less_history
 from .deadlines import Limits, Pause
 from .model_turn import Failure, Progress, ask_model
 from .ports import Model, OtherAgent, Question, Reply, Spoken
@@ -36,8 +39,12 @@ _HANDS_OVER = (
     Unavailable,
 )
 
-# How much of a request that was too long for its model is sent at most when the provider does not say what it reads.
-_SHARE_AFTER_OVERFLOW = 0.7
+# How much of the history each further try keeps after a request was too long, unless something shows the model's size.
+# The last one sends the newest exchange alone.
+_SHARES = (2 / 3, 1 / 2, 0.0)
+
+# The one try after a refusal without a known reason has to show whether it was the length.
+_ONLY_SHARE = (0.0,)
 
 
 async def ask_in_order(window: Window, question: Question, limits: Limits, reply: Reply, progress: Progress) -> None:
@@ -54,26 +61,35 @@ async def ask_in_order(window: Window, question: Question, limits: Limits, reply
             else:
                 await _ask_elsewhere(window, asked, reply, progress)
         except ProviderError as err:
-            if is_last or not _hands_over(err, progress):
+            reason = _reason_to_hand_over(err, progress)
+            if is_last or reason is None:
                 raise
-            progress.failures.append(Failure(asked.agent, err))
+            progress.failures.append(Failure(asked.agent, reason))
         else:
             progress.answered_by = asked.agent
             return
 
 
-def _hands_over(error: ProviderError, progress: Progress) -> bool:
-    return progress.first_word is None and isinstance(error, _HANDS_OVER)
+def _reason_to_hand_over(error: ProviderError, progress: Progress) -> ProviderError | None:
+    """Return why the next one is asked, or None if nobody is.
+
+    A refusal without a known reason may be one of the length, and another model may read more.
+    """
+    if progress.first_word is not None:
+        return None
+    if isinstance(error, BadRequest) and error.is_unexplained:
+        return ContextOverflow(str(error))
+    return error if isinstance(error, _HANDS_OVER) else None
 
 
 async def _ask(
     window: Window, question: Question, limits: Limits, reply: Reply, progress: Progress, *, wait: bool
 ) -> None:
-    """Ask a model; once more when it asked for a short pause and nobody else is there, or was sent too much."""
+    """Ask a model; once more when it asked for a short pause and nobody else is there."""
     model = question.model
     await _respect(model.pause, limits.silence if wait else 0.0)
     try:
-        await ask_model(window, question, limits, reply, progress)
+        await _ask_for_less(window, question, limits, reply, progress)
     except RateLimited as err:
         if err.retry_after is None:
             raise
@@ -81,12 +97,36 @@ async def _ask(
         if not wait or progress.first_word is not None or err.retry_after > limits.silence:
             raise
         await _respect(model.pause, limits.silence)
-        await ask_model(window, question, limits, reply, progress)
-    except ContextOverflow as err:
-        if progress.first_word is not None:
-            raise
-        smaller = _after_overflow(window, model, err)
-        await ask_model(window, replace(question, model=smaller), limits, reply, progress)
+        await _ask_for_less(window, question, limits, reply, progress)
+
+
+async def _ask_for_less(window: Window, question: Question, limits: Limits, reply: Reply, progress: Progress) -> None:
+    """Ask a model, and again with less of the window while it refuses a request for its length.
+
+    Each request is smaller than the one before. If the server gave no known reason, and a smaller request does not
+    help, this raises what the first one was refused with.
+    """
+    progress.refused = None
+    unexplained: ProviderError | None = None
+    for tries in count():
+        try:
+            await ask_model(window, question, limits, reply, progress)
+        except ProviderError as err:
+            if progress.first_word is not None:
+                raise
+            if unexplained is not None and err.is_unexplained:
+                question.model.size.doubt()
+                raise unexplained from err
+            shares = _shares(err, question.model, progress)
+            if len(shares) <= tries:
+                raise
+            smaller = _smaller(window, question, progress, shares[tries], is_last=tries == len(_SHARES) - 1)
+            if smaller is None:
+                raise
+            unexplained = err if err.is_unexplained else None
+            question = smaller
+        else:
+            return
 
 
 async def _respect(pause: Pause, patience: float) -> None:
@@ -98,15 +138,35 @@ async def _respect(pause: Pause, patience: float) -> None:
         await asyncio.sleep(left)
 
 
-def _after_overflow(window: Window, model: Model, error: ContextOverflow) -> Model:
-    """Return the model with the context size that the provider's refusal shows it to have."""
-    stats, budget = window.stats(), model.budget
-    sent = stats.prefix_tokens + stats.current_tokens + budget.schema_tokens + budget.reply_tokens
-    learned = error.context_tokens or int(sent * _SHARE_AFTER_OVERFLOW)
-    if budget.context_tokens is not None:
-        learned = min(learned, budget.context_tokens - 1)
-    model.on_overflow(model.name, learned)
-    return replace(model, budget=replace(budget, context_tokens=learned))
+def _shares(error: ProviderError, model: Model, progress: Progress) -> tuple[float, ...]:
+    """Return what each further try keeps of the history, nothing if it was not the length.
+
+    Without a known reason it was not if the model has just served as much. Raises an explained `BadRequest` then.
+    """
+    if isinstance(error, ContextOverflow):
+        if error.context_tokens is not None:
+            model.size.on_named(error.context_tokens)
+        return _SHARES
+    if not error.is_unexplained:
+        return ()
+    if model.size.is_larger(progress.request_tokens):
+        return _ONLY_SHARE
+    if isinstance(error, BadRequest):
+        raise BadRequest(str(error)) from error
+    return ()
+
+
+def _smaller(window: Window, question: Question, progress: Progress, share: float, *, is_last: bool) -> Question | None:
+    """Return the question with less of the window after a refusal, or None if there is nothing to take out."""
+    model, refused, stats = question.model, progress.request_tokens, window.stats()
+    newest = stats.current_tokens - sum(exchange.tokens for exchange in window.exchanges())
+    others = stats.prefix_tokens + model.budget.schema_tokens + newest
+    if refused <= others:
+        return None
+    progress.refused = refused if progress.refused is None else min(refused, progress.refused)
+    context = None if is_last else model.size.target(refused)
+    kept = less_history(refused - others, others, context, share)
+    return replace(question, model=replace(model, budget=replace(model.budget, sent_tokens=newest + kept)))
 
 
 async def _ask_elsewhere(window: Window, other: OtherAgent, reply: Reply, progress: Progress) -> None:

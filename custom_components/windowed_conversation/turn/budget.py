@@ -4,23 +4,30 @@ Planned again before every request, because a tool's result may have filled what
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..window import Exchange, WindowPolicy
 from ..window.tags import IMPORTANT
+from .model_size import ModelSize
+
+# The part of a model's size that is kept free for the answer if the user has not entered the size. What is spoken is
+# short, and the default of 1,000 tokens would be a quarter of a model that reads 4,000.
+_REPLY_SHARE = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
     """What an agent allows itself, in tokens: its policy, and what its model can read, None where nobody says.
 
-    `reply_tokens` are kept free for the answer, `schema_tokens` are what the tools take.
+    `reply_tokens` are kept free for the answer, `schema_tokens` are what the tools take. `sent_tokens` are the most
+    that a request sends of the window, which loses nothing by that, None for all of it.
     """
 
     policy: WindowPolicy
     context_tokens: int | None = None
     reply_tokens: int = 0
     schema_tokens: int = 0
+    sent_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +36,29 @@ class Shortfall:
 
     needed: int
     context: int
+
+
+def planned(budget: Budget, listed: int | None, size: ModelSize) -> Budget:
+    """Return the budget of the next request: the user's figure, else what is known of the model's size.
+
+    `listed` is what the model's list or profile says.
+    """
+    if budget.context_tokens is not None:
+        return budget
+    context = size.tokens(listed)
+    if context is None:
+        return budget
+    return replace(budget, context_tokens=context, reply_tokens=min(budget.reply_tokens, context // _REPLY_SHARE))
+
+
+def less_history(history: int, others: int, context: int | None, share: float) -> int:
+    """Return how many tokens of history to send after it was refused together with `others`.
+
+    That is what fits into `context`, the size that the model seems to have, or a share of it if that is None.
+    """
+    if context is None:
+        return int(history * share)
+    return min(max(context - context // _REPLY_SHARE - others, 0), history - 1)
 
 
 def room(budget: Budget, system_tokens: int) -> int | None:

@@ -33,7 +33,7 @@ from ..window import Message, Native, Role, ToolCall, Window
 from .budget import Shortfall, left_behind, room, shortfall
 from .deadlines import Limits, without_silence
 from .errors import EmptyAnswer, RepeatedToolCall
-from .ports import Billed, Question, Reply, Spoken
+from .ports import Billed, Model, Question, Reply, Spoken
 from .speech_filter import SpeechFilter
 
 # A call that is asked for this often with the same arguments will not come out differently.
@@ -56,8 +56,9 @@ class Progress:
     """What happened so far, readable also when the turn fails. Times are in seconds on the monotonic clock.
 
     `billed` are the requests whose usage was reported, and `unbilled` counts the others, but for those that failed
-    before anything came: they cost nothing. `failures` are of those who were asked before `answered_by`, the id of the
-    agent that answered.
+    before anything came: they cost nothing. `request_tokens` is the planned size of the newest request, and `refused`
+    that of the smallest one that was refused as too long while none was served since. `failures` are of those who were
+    asked before `answered_by`, the id of the agent that answered.
     """
 
     usage: Usage = field(default_factory=Usage)
@@ -67,6 +68,8 @@ class Progress:
     tool_calls: int = 0
     first_word: float | None = None
     shortfall: Shortfall | None = None
+    request_tokens: int = 0
+    refused: int | None = None
     failures: list[Failure] = field(default_factory=list)
     answered_by: str | None = None
     _texts: list[str] = field(default_factory=list)
@@ -105,19 +108,32 @@ async def ask_model(window: Window, question: Question, limits: Limits, reply: R
         finally:
             progress.unbilled += answer.is_unbilled
         answer.raise_error()
+        _on_served(request, question.model, progress)
         if not answer.calls:
             return
         _stop_repetition(seen, answer.calls)
 
 
 def _request(window: Window, question: Question, progress: Progress, *, may_call: bool) -> Request:
-    messages = _fitting(window, question) if progress.failures else _trimmed(window, question, progress)
+    budget = question.model.planned
+    is_view = progress.failures or budget.sent_tokens is not None
+    messages = _fitting(window, question) if is_view else _trimmed(window, question, progress)
+    progress.request_tokens = sum(message.tokens or 0 for message in messages) + budget.schema_tokens
     return question.request(messages, question.tools, may_call=may_call)
+
+
+def _on_served(request: Request, model: Model, progress: Progress) -> None:
+    """Learn from a request that was served what the model reads."""
+    usage = next((billed.usage for billed in progress.billed[-1:] if billed.request is request), Usage())
+    model.size.on_served(progress.request_tokens, usage.output, usage.input + usage.output)
+    if progress.refused is not None:
+        model.size.on_refused(progress.refused, progress.request_tokens)
+        progress.refused = None
 
 
 def _trimmed(window: Window, question: Question, progress: Progress) -> tuple[Message, ...]:
     """Let go of history for which the model has no room; what is still too large is sent all the same, and noted."""
-    budget = question.model.budget
+    budget = question.model.planned
     window.limit(room(budget, window.stats().prefix_tokens))
     stats = window.stats()
     progress.shortfall = shortfall(budget, stats.prefix_tokens, stats.current_tokens) or progress.shortfall
@@ -125,13 +141,18 @@ def _trimmed(window: Window, question: Question, progress: Progress) -> tuple[Me
 
 
 def _fitting(window: Window, question: Question) -> tuple[Message, ...]:
-    """Return what another model has room for: the window is the agent's own model's and keeps what it has."""
+    """Return what there is room for and let go of nothing.
+
+    The window is the agent's own model's: another one, or a single refusal, costs it no history.
+    """
     stats, closed = window.stats(), window.exchanges()
-    budget = question.model.budget
-    free = room(budget, stats.prefix_tokens)
-    allowed = budget.policy.history_tokens if free is None else min(free, budget.policy.history_tokens)
-    gone = left_behind(closed, allowed - stats.current_tokens)
-    shown = [each for each in closed if each.number not in gone and question.left_out.isdisjoint(each.tags)]
+    budget = question.model.planned
+    limits = (budget.policy.history_tokens, room(budget, stats.prefix_tokens), budget.sent_tokens)
+    sent = [each for each in closed if question.left_out.isdisjoint(each.tags)]
+    hidden = sum(each.tokens for each in closed) - sum(each.tokens for each in sent)
+    allowed = min(limit for limit in limits if limit is not None)
+    gone = left_behind(sent, allowed - (stats.current_tokens - hidden))
+    shown = [each for each in sent if each.number not in gone]
     messages = window.messages()
     system = [message for message in messages[:1] if message.role is Role.SYSTEM]
     newest = messages[len(system) + sum(len(exchange.messages) for exchange in closed) :]

@@ -1,14 +1,15 @@
 """What a turn needs of the world, as protocols. `bridge` fills them in with Home Assistant."""
 
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from ..providers.events import Provider, ReasoningDelta, Request, TextDelta, ToolCallDone, ToolSchema, Usage
 from ..providers.profile import UNKNOWN_MODEL, Effort, Profile
 from ..window import Message
-from .budget import Budget
+from .budget import Budget, planned
 from .deadlines import Pause
+from .model_size import ModelSize
 
 type Spoken = TextDelta | ReasoningDelta | ToolCallDone
 
@@ -32,9 +33,10 @@ class Reply(Protocol):
 class Model:
     """A model that may be asked: where, what is known about it, and what may be sent to it.
 
-    `agent` is the id of the agent whose model it is. `on_usage` is told what each request has cost, and `on_overflow`
-    the context size in tokens that a refusal showed the model to have. `compaction`: whether the provider may shorten
-    old turns by itself. `pause` is shared by all who ask the provider.
+    `agent` is the id of the agent whose model it is. `budget` has the context size that the user has entered, `profile`
+    what the provider or a list says, and `size` what was learned, which is shared by all who ask the model.
+    `on_usage` is told what each request has cost. `compaction`: whether the provider may shorten old turns by itself.
+    `pause` is shared by all who ask the provider.
     """
 
     agent: str
@@ -47,7 +49,12 @@ class Model:
     compaction: bool = False
     pause: Pause = field(default_factory=Pause)
     on_usage: OnUsage = lambda request, usage: None
-    on_overflow: Callable[[str, int], None] = lambda model, tokens: None
+    size: ModelSize = field(default_factory=ModelSize)
+
+    @property
+    def planned(self) -> Budget:
+        """The budget of the next request, by what is known of the model's size now."""
+        return planned(self.budget, self.profile.context_tokens, self.size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +103,7 @@ class Question:
             messages,
             tools,
             may_call=may_call,
-            profile=model.profile,
+            profile=replace(model.profile, context_tokens=model.planned.context_tokens),
             cache_key=model.agent,
             effort=model.effort,
             temperature=model.temperature,

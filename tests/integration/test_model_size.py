@@ -1,0 +1,225 @@
+"""A server that reads 4,000 tokens, which nobody has entered: it is learned in each format, kept, and forgotten."""
+
+from typing import Any
+
+from homeassistant.config_entries import ConfigSubentry
+from homeassistant.const import CONF_API_KEY, CONF_MODEL, CONF_URL
+from homeassistant.core import HomeAssistant
+from homeassistant.helpers import issue_registry as ir
+import pytest
+from pytest_homeassistant_custom_component.common import MockConfigEntry
+
+from custom_components.windowed_conversation.agent import Agent
+from custom_components.windowed_conversation.bridge.calibration import ModelCalibrations, async_calibrations
+from custom_components.windowed_conversation.const import (
+    CONF_CONTEXT_TOKENS,
+    CONF_FORMAT,
+    CONF_HISTORY_TOKENS,
+    CONF_PROVIDER,
+    CONF_ROUTING,
+    DOMAIN,
+    PROVIDER_ANTHROPIC,
+    PROVIDER_GEMINI,
+    PROVIDER_OPENAI,
+    PROVIDER_OPENAI_CHAT,
+)
+from demo.model_server import ModelServer
+from demo.model_server.request_log import Record
+
+from .conftest import Say, SetUp, speech
+from .test_calibration import loaded, stop
+
+CONTEXT = 4000
+TURNS = 40
+FACT = (
+    "remember that the locker number {0} with the {0} blue and {0} red boxes is on the left of the cellar, behind the "
+    "old wooden door and next to the bicycles"
+)
+
+# The kind of account, the path of the server's address, and the model.
+_KINDS = {
+    "responses": (PROVIDER_OPENAI, {CONF_FORMAT: "responses"}, "/v1", "gpt-4o-mini"),
+    "chat": (PROVIDER_OPENAI, {CONF_FORMAT: "chat"}, "/v1", "gpt-4o-mini"),
+    "gemini": (PROVIDER_GEMINI, {}, "", "gemini-2.5-flash"),
+    "anthropic": (PROVIDER_ANTHROPIC, {}, "", "claude-haiku-4-5"),
+    "server": (PROVIDER_OPENAI_CHAT, {}, "/v1", "scripted"),
+}
+
+
+@pytest.fixture(params=list(_KINDS))
+async def entry(request: pytest.FixtureRequest, set_up: SetUp, model_server: ModelServer) -> MockConfigEntry:
+    """Return an account with an agent that has the defaults, on a server that reads little."""
+    provider, more, path, model = _KINDS[request.param]
+    model_server.change(models=(model,), context_size=CONTEXT)
+    account = {CONF_PROVIDER: provider, CONF_URL: f"{model_server.address}{path}", CONF_API_KEY: "key", **more}
+    return await set_up(account=account, **{CONF_MODEL: model, CONF_ROUTING: "llm_only"})
+
+
+@pytest.fixture
+async def small(set_up: SetUp, model_server: ModelServer) -> MockConfigEntry:
+    """Return an account with a compatible server that reads little."""
+    model_server.change(context_size=CONTEXT)
+    return await set_up(**{CONF_ROUTING: "llm_only"})
+
+
+def agent_of(entry: MockConfigEntry) -> Agent:
+    (agent,) = entry.runtime_data.agents.values()
+    return agent
+
+
+async def talk(say: Say, server: ModelServer, conversation_id: str) -> tuple[str, list[Record]]:
+    """Talk for 40 turns and tell a name six turns before the end; returns the last answer, and the requests."""
+    server.log.clear()
+    said = [FACT.format(number) for number in range(TURNS - 1)]
+    said[-6] = "my name is Ada"
+    for text in said:
+        await say(text, conversation_id)
+    answer = speech(await say("what is my name?", conversation_id))
+    return answer, [record for record in server.log.records if record.for_answer]
+
+
+def used(records: list[Record]) -> tuple[str, bool, bool]:
+    """Return what has to be true of a long talk: how its last request ended, whether it was full, and few refused."""
+    usage = records[-1].usage or {}
+    refused = sum(record.status != 200 for record in records)
+    return records[-1].outcome, usage.get("prompt", 0) >= 0.8 * CONTEXT, refused <= len(records) / 10
+
+
+WELL = ("answered", True, True)
+
+
+@pytest.mark.timeout(600)
+async def test_small_server_is_filled_and_refuses_little_in_one_conversation_after_the_other_and_after_a_restart(
+    home: HomeAssistant, entry: MockConfigEntry, say: Say, model_server: ModelServer
+) -> None:
+    found = [await talk(say, model_server, "first"), await talk(say, model_server, "second")]
+    await stop(home)
+    restarted = await loaded(home, entry.entry_id)
+    before, kept = (each.as_dict() for each in (agent_of(entry).model.size, restarted.size(agent_of(entry).model.name)))
+    await home.config_entries.async_reload(entry.entry_id)
+    found.append(await talk(say, model_server, "third"))
+
+    assert [answer for answer, _ in found] == ["Your name is Ada."] * 3
+    assert [used(records) for _, records in found] == [WELL] * 3
+    assert kept == before
+
+
+@pytest.mark.timeout(600)
+async def test_one_413_changes_nothing(entry: MockConfigEntry, say: Say, model_server: ModelServer) -> None:
+    for number in range(5):
+        await say(FACT.format(number), "before")
+    model_server.fault("413", 1)
+    await say("hello", "before")
+    planned = agent_of(entry).model.size.tokens()
+
+    answer, records = await talk(say, model_server, "after")
+
+    assert planned is None
+    assert (answer, used(records)) == ("Your name is Ada.", WELL)
+
+
+@pytest.mark.parametrize("fault", ["413", "context_overflow"])
+async def test_conversation_is_remembered_after_a_single_refusal(
+    fault: str, small: MockConfigEntry, say: Say, model_server: ModelServer
+) -> None:
+    await say("my name is Bob")
+    model_server.fault(fault, 1)
+    await say("hello")
+
+    assert speech(await say("what is my name?")) == "Your name is Bob."
+
+
+async def learn(say: Say, model_server: ModelServer) -> None:
+    """Have the server name its size."""
+    await say("my name is Ada")
+    model_server.fault("context_overflow_llama", 1)
+    await say("hello")
+
+
+def change(home: HomeAssistant, entry: MockConfigEntry, **data: Any) -> None:
+    """Change the data of the account's agent."""
+    (subentry,) = entry.subentries.values()
+    assert isinstance(subentry, ConfigSubentry)
+    home.config_entries.async_update_subentry(entry, subentry, data={**subentry.data, **data})
+
+
+async def test_size_that_the_user_enters_applies_to_the_next_request(
+    home: HomeAssistant, small: MockConfigEntry, say: Say, model_server: ModelServer
+) -> None:
+    await learn(say, model_server)
+
+    change(home, small, **{CONF_CONTEXT_TOKENS: 128_000})
+    await home.async_block_till_done()
+
+    planned = agent_of(small).model.planned
+    assert (planned.context_tokens, planned.reply_tokens) == (128_000, 1000)
+
+
+async def test_agent_that_is_configured_anew_begins_anew(
+    home: HomeAssistant, small: MockConfigEntry, say: Say, model_server: ModelServer
+) -> None:
+    await learn(say, model_server)
+    learned = agent_of(small).model.planned.context_tokens
+
+    change(home, small, **{CONF_HISTORY_TOKENS: 6000})
+    await home.async_block_till_done()
+
+    assert (learned, agent_of(small).model.planned.context_tokens) == (8192, None)
+
+
+async def test_account_that_is_configured_anew_begins_anew(
+    home: HomeAssistant, small: MockConfigEntry, say: Say, model_server: ModelServer
+) -> None:
+    await learn(say, model_server)
+
+    home.config_entries.async_update_entry(small, data={**small.data, CONF_API_KEY: "another"})
+    await home.async_block_till_done()
+
+    assert agent_of(small).model.planned.context_tokens is None
+
+
+async def test_reload_forgets_nothing(
+    home: HomeAssistant, small: MockConfigEntry, say: Say, model_server: ModelServer
+) -> None:
+    await learn(say, model_server)
+
+    await home.config_entries.async_reload(small.entry_id)
+
+    assert agent_of(small).model.planned.context_tokens == 8192
+
+
+async def test_limit_of_an_earlier_version_is_forgotten(home: HomeAssistant, hass_storage: dict[str, Any]) -> None:
+    data = {"models": {}, "exact": {}, "limits": {"scripted": {"tokens": 1168, "at": 1795332846.0}}}
+    hass_storage[f"{DOMAIN}.calibration.old"] = {"version": 1, "key": f"{DOMAIN}.calibration.old", "data": data}
+    calibrations = ModelCalibrations(home, "old")
+    await calibrations.async_load()
+
+    assert calibrations.size("scripted").tokens() is None
+
+
+async def test_issue_names_what_is_needed_and_what_the_model_has(
+    home: HomeAssistant, small: MockConfigEntry, say: Say, model_server: ModelServer
+) -> None:
+    calibrations = await async_calibrations(home, small.entry_id)
+    calibrations.size("scripted").on_named(600)
+
+    await say("my name is Ada")
+
+    (issue,) = ir.async_get(home).issues.values()
+    assert issue.translation_placeholders is not None
+    needed = int(issue.translation_placeholders["needed"].replace(",", ""))
+    sent = model_server.requests[-1].usage["prompt"]
+    assert issue.translation_key == "model_too_small"
+    assert issue.translation_placeholders["context"] == "600"
+    assert needed == pytest.approx(sent + 600 // 16, rel=0.25)
+
+
+async def test_no_issue_is_raised_for_a_refusal_of_what_fits(
+    home: HomeAssistant, small: MockConfigEntry, say: Say, model_server: ModelServer
+) -> None:
+    await say("my name is Ada")
+    model_server.fault("413", 1)
+    await say("hello")
+    await say("what is my name?")
+
+    assert not [each for each in ir.async_get(home).issues.values() if each.translation_key == "model_too_small"]

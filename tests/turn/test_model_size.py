@@ -1,0 +1,373 @@
+"""What is learned of a model's size from its server, from requests that were served, and from those that were not."""
+
+from collections.abc import Callable
+import json
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis.strategies import dictionaries, floats, integers, none, one_of, sampled_from, text
+import pytest
+
+from custom_components.windowed_conversation.turn.model_size import ModelSize
+
+DAY = 24 * 60 * 60
+ANSWER = 30
+
+
+class Clock:
+    """Seconds since the epoch."""
+
+    def __init__(self) -> None:
+        self.now = 1_700_000_000.0
+
+    def __call__(self) -> float:
+        """Return the time."""
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def size(clock: Clock) -> ModelSize:
+    """Return the size of a model that has served a request of 3,900 tokens."""
+    size = ModelSize(clock=clock)
+    size.on_served(3900)
+    return size
+
+
+@pytest.fixture
+def learned(size: ModelSize) -> ModelSize:
+    """Return a size that two refusals have shown."""
+    size.on_refused(4100, 3600)
+    size.on_refused(4100, 3600)
+    return size
+
+
+def test_nobody_knows_the_size_of_a_new_model() -> None:
+    assert ModelSize().tokens() is None
+
+
+def test_listed_size_is_planned_with() -> None:
+    assert ModelSize().tokens(8192) == 8192
+
+
+def test_request_that_was_served_proves_its_size_against_a_list(size: ModelSize) -> None:
+    assert size.tokens(2048) == 3900
+
+
+def test_answer_belongs_to_what_was_served() -> None:
+    size = ModelSize()
+    size.on_served(3000, answer=500, reported=3600)
+
+    assert size.tokens(2048) == 3600
+
+
+def test_single_refusal_leaves_no_trace(size: ModelSize) -> None:
+    size.on_refused(2000, 1500)
+
+    assert size.tokens() is None
+    assert size.tokens(8192) == 8192
+
+
+def test_second_refusal_in_a_row_is_believed(learned: ModelSize) -> None:
+    assert learned.tokens() == 4000
+    assert learned.tokens(128_000) == 4000
+
+
+def test_list_that_names_less_than_was_learned_counts(learned: ModelSize) -> None:
+    assert learned.tokens(3950) == 3950
+
+
+def test_request_of_the_refused_size_that_is_served_refutes_the_refusal(learned: ModelSize) -> None:
+    learned.on_served(4100)
+
+    assert learned.tokens() is None
+
+
+def test_refusals_with_a_larger_served_request_between_them_are_not_in_a_row(size: ModelSize) -> None:
+    size.on_refused(4100, 3600)
+    size.on_served(4200)
+    size.on_refused(4300, 3600)
+
+    assert size.tokens() is None
+
+
+def test_half_is_planned_with_as_long_as_next_to_nothing_was_served() -> None:
+    size = ModelSize()
+    size.on_refused(4000, 0)
+    size.on_refused(4000, 0)
+
+    assert size.tokens() == 2000
+
+
+def test_server_that_reads_less_than_before_is_believed(size: ModelSize) -> None:
+    size.on_refused(3000, 1900)
+    size.on_refused(3000, 1900)
+
+    assert size.tokens() == 2450
+
+
+def test_named_size_counts_at_once() -> None:
+    size = ModelSize()
+    size.on_named(8192)
+
+    assert size.tokens() == 8192
+    assert size.tokens(128_000) == 8192
+
+
+def test_newest_named_size_counts() -> None:
+    size = ModelSize()
+    size.on_named(8192)
+    size.on_named(4096)
+
+    assert size.tokens() == 4096
+
+
+def test_refusals_below_the_named_size_show_less() -> None:
+    size = ModelSize()
+    size.on_named(8192)
+    size.on_served(5000)
+    size.on_refused(6000, 5000)
+    size.on_refused(6000, 5000)
+
+    assert size.tokens() == 5500
+
+
+def test_larger_request_is_tried_again_after_some_that_were_limited(learned: ModelSize) -> None:
+    for _ in range(8):
+        learned.on_served(3800)
+
+    assert learned.tokens() is None
+
+
+def test_small_requests_are_not_limited(learned: ModelSize) -> None:
+    for _ in range(100):
+        learned.on_served(1000)
+
+    assert learned.tokens() == 4000
+
+
+def test_patience_doubles_when_the_same_size_is_refused_again(learned: ModelSize) -> None:
+    for _ in range(8):
+        learned.on_served(3800)
+    learned.on_refused(4050, 3800)
+    for _ in range(15):
+        learned.on_served(3800)
+    waiting = learned.tokens()
+    learned.on_served(3800)
+
+    assert waiting == 3975
+    assert learned.tokens() is None
+
+
+@pytest.mark.parametrize("later", [DAY, -DAY])
+def test_learned_size_is_forgotten_after_a_day_whichever_way_the_clock_goes(
+    later: int, learned: ModelSize, clock: Clock
+) -> None:
+    learned.on_named(2048)
+    clock.now += later
+
+    assert learned.tokens() is None
+
+
+def test_learned_size_stays_for_a_day(learned: ModelSize, clock: Clock) -> None:
+    clock.now += DAY - 1
+
+    assert learned.tokens() == 4000
+
+
+def test_reconfigured_model_begins_anew(learned: ModelSize) -> None:
+    learned.on_named(2048)
+    learned.forget()
+
+    assert learned.tokens() is None
+    assert learned.as_dict() == {}
+
+
+def test_smaller_request_is_between_what_was_served_and_what_was_refused(size: ModelSize) -> None:
+    assert size.target(4100) == 4000
+
+
+def test_smaller_request_follows_the_named_size(size: ModelSize) -> None:
+    size.on_named(3000)
+
+    assert size.target(4100) == 3000
+
+
+def test_nothing_shows_a_smaller_size_if_more_was_served(size: ModelSize) -> None:
+    assert size.target(3000) is None
+
+
+def test_any_request_is_larger_than_none() -> None:
+    assert ModelSize().is_larger(1)
+
+
+def test_request_has_grown_against_the_last_one_that_was_served(size: ModelSize) -> None:
+    size.on_served(1000)
+
+    assert size.is_larger(1001)
+    assert not size.is_larger(1000)
+
+
+def test_what_was_served_is_doubted_after_less_was_refused_for_no_known_reason(size: ModelSize) -> None:
+    size.doubt()
+
+    assert size.target(4000) == 2000
+
+
+def test_what_refusals_show_is_not_doubted(learned: ModelSize) -> None:
+    learned.doubt()
+
+    assert learned.tokens() == 4000
+
+
+def test_what_was_learned_outlives_a_restart(learned: ModelSize, clock: Clock) -> None:
+    kept = json.loads(json.dumps(learned.as_dict()))
+
+    assert ModelSize.remembered(kept, clock=clock).tokens() == 4000
+
+
+def test_change_is_told_once() -> None:
+    told = list[int]()
+    size = ModelSize(lambda: told.append(1))
+    size.on_named(1000)
+    size.forget()
+    size.forget()
+
+    assert told == [1, 1]
+
+
+def test_refuted_refusal_is_told() -> None:
+    told = list[int]()
+    size = ModelSize(lambda: told.append(1))
+    size.on_refused(4000, 3000)
+    size.on_served(5000)
+
+    assert told == [1, 1]
+
+
+DAMAGED: list[Callable[[dict[str, Any]], Any]] = [
+    lambda kept: None,
+    lambda kept: [kept],
+    lambda kept: {},
+    lambda kept: {"tokens": 1891, "at": kept["at"]},
+    lambda kept: kept | {"refused": True},
+    lambda kept: kept | {"refused": 0},
+    lambda kept: kept | {"named": "8192"},
+    lambda kept: kept | {"served": -1},
+    lambda kept: kept | {"served": 10**9 + 1},
+    lambda kept: kept | {"patience": 0},
+    lambda kept: kept | {"patience": 10**6},
+    lambda kept: kept | {"at": float("nan")},
+    lambda kept: {name: value for name, value in kept.items() if name != "since"},
+]
+
+
+@pytest.mark.parametrize("damage", DAMAGED)
+def test_what_is_damaged_is_forgotten(damage: Callable[[dict[str, Any]], Any], learned: ModelSize) -> None:
+    size = ModelSize.remembered(damage(learned.as_dict()))
+
+    assert (size.tokens(), size.as_dict()) == (None, {})
+
+
+@given(
+    dictionaries(
+        sampled_from(["named", "served", "since", "refused", "tried", "refusals", "limited", "patience", "at"]),
+        one_of(none(), integers(), floats(), text(max_size=3)),
+    )
+)
+def test_whatever_was_kept_can_be_planned_with(kept: dict[str, Any]) -> None:
+    plain = ModelSize()
+    plain.on_named(1)
+    size = ModelSize.remembered(plain.as_dict() | kept)
+    size.on_served(1000)
+    size.on_refused(1200, 900)
+    size.on_refused(1200, 900)
+
+    assert (size.tokens() or 0) >= 1
+
+
+class Server:
+    """Serves requests up to its size, answer included; `talk` is one turn of a conversation that fills the window."""
+
+    def __init__(self, context: int, size: ModelSize, *, fixed: int, step: int, history: int) -> None:
+        self.context = context
+        self.size = size
+        self.fixed, self.step, self.history = fixed, step, history
+        self.window = 0
+        self.requests = self.refused = 0
+        self.greatest = 0
+
+    def talk(self) -> None:
+        """Take a turn: the window grows, is trimmed to what is planned, and is sent, less of it after a refusal."""
+        self.window += self.step
+        planned = self.size.tokens()
+        room = self.history if planned is None else min(self.history, planned - planned // 16 - self.fixed)
+        if self.window > room:
+            self.window = max(int(0.9 * room), self.step)
+        sent, refused = self.fixed + self.window, None
+        while not self._serves(sent):
+            refused = sent
+            target = self.size.target(sent)
+            smaller = sent * 2 // 3 if target is None else target - target // 16
+            sent = max(min(smaller, sent - 1), self.fixed)
+        answer = min(ANSWER, self.context - sent)
+        self.size.on_served(sent, answer)
+        if refused is not None:
+            self.size.on_refused(refused, sent)
+        self.greatest = max(self.greatest, sent + answer)
+
+    def _serves(self, sent: int) -> bool:
+        self.requests += 1
+        self.refused += sent > self.context
+        return sent <= self.context
+
+
+@settings(deadline=None)
+@given(
+    integers(1500, 200_000),
+    integers(300, 1200),
+    integers(20, 400),
+    sampled_from([4000, 8000, 32_000, 400_000]),
+)
+def test_any_size_is_learned_with_few_refusals_and_what_was_served_is_planned_with(
+    context: int, fixed: int, step: int, history: int
+) -> None:
+    server = Server(context, ModelSize(), fixed=fixed, step=step, history=history)
+    for _ in range(100):
+        server.talk()
+        assert server.greatest <= (server.size.tokens() or server.greatest)
+
+    assert server.refused <= server.requests / 10
+
+
+@settings(deadline=None)
+@given(integers(1500, 200_000), integers(20, 400))
+def test_size_that_was_learned_is_in_use(context: int, step: int) -> None:
+    server = Server(context, ModelSize(), fixed=1000, step=step, history=10**9)
+    server.window = context - 1000 - 10 * step
+    for _ in range(60):
+        server.talk()
+
+    assert server.fixed + server.window >= 0.75 * context
+    assert abs((server.size.tokens() or context) / context - 1) <= 0.25
+
+
+@settings(deadline=None)
+@given(integers(3000, 100_000), sampled_from([0.3, 0.5, 0.8]))
+def test_server_that_shrinks_is_followed(context: int, share: float) -> None:
+    server = Server(context, ModelSize(), fixed=400, step=60, history=10**9)
+    server.window = context - 1000
+    for _ in range(30):
+        server.talk()
+    server.context = int(share * context)
+    for _ in range(30):
+        server.talk()
+    before = server.refused
+    for _ in range(40):
+        server.talk()
+
+    assert server.refused - before <= 6

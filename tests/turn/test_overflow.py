@@ -1,0 +1,279 @@
+"""Requests that are longer than their model can read: less is sent, then others are asked, and the size is learned."""
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from custom_components.windowed_conversation.providers.errors import BadRequest, ContextOverflow
+from custom_components.windowed_conversation.providers.profile import Profile
+from custom_components.windowed_conversation.turn.budget import Budget, Shortfall
+from custom_components.windowed_conversation.turn.model_size import ModelSize
+from custom_components.windowed_conversation.turn.ports import Question
+from custom_components.windowed_conversation.turn.routing import Decision, Reason, Route
+from custom_components.windowed_conversation.window import Window, WindowPolicy
+from demo.model_server import ModelServer
+from tests.providers.byte_server import DONE, STOP, ByteServer, text
+from tests.providers.overflow_bodies import BODIES, Body
+
+from .conftest import Take, provider
+from .world import Ear
+
+ANSWER = (text("Good day."), STOP, DONE)
+UNEXPLAINED = BODIES["lm_studio"]
+KNOWN = BODIES["openai"]
+
+each_body = pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
+
+
+@pytest.fixture
+async def second_server(socket_enabled: None) -> AsyncIterator[ModelServer]:
+    async with ModelServer(strict=True) as server:
+        yield server
+
+
+@pytest.fixture
+def chain(byte_question: Question, http_client: Any, second_server: ModelServer) -> Question:
+    """Return what the server of given bytes is asked, and then a second agent."""
+    second = replace(byte_question.model, agent="second", provider=provider(http_client, second_server.url))
+    return replace(byte_question, others=(replace(second, size=ModelSize()),))
+
+
+@pytest.fixture
+async def talked(take: Take, byte_question: Question, byte_server: ByteServer) -> None:
+    """Have talked for six turns with the server of given bytes."""
+    byte_server.reply(*ANSWER)
+    for number in range(6):
+        await take(f"remember that the number {number} is lucky", asked=byte_question)
+    byte_server.requests.clear()
+
+
+def refuse(server: ByteServer, *bodies: Body) -> None:
+    """Have the server refuse the next requests, and serve those after them."""
+    first, *others = bodies
+    server.reply(first.content, status=first.status, headers=first.headers)
+    for body in others:
+        server.then_reply(body.content, status=body.status, headers=body.headers)
+    server.then_reply(*ANSWER)
+
+
+def refuse_all(server: ByteServer, body: Body) -> None:
+    """Have the server refuse every request."""
+    server.reply(body.content, status=body.status, headers=body.headers)
+
+
+def sizes(server: ByteServer) -> list[int]:
+    """Return how many messages the requests had."""
+    return [len(request["messages"]) for request in server.requests]
+
+
+@each_body
+async def test_less_is_sent_after_each_servers_refusal(
+    body: Body, talked: None, take: Take, byte_question: Question, byte_server: ByteServer
+) -> None:
+    refuse(byte_server, body)
+
+    outcome = await take("hello", asked=byte_question)
+
+    assert (outcome.error, outcome.spoken) == (None, "Good day.")
+    refused, served = sizes(byte_server)
+    assert 2 <= served < refused
+
+
+@each_body
+async def test_next_agent_is_asked_where_nothing_can_be_taken_out(
+    body: Body, take: Take, chain: Question, byte_server: ByteServer
+) -> None:
+    refuse_all(byte_server, body)
+
+    outcome = await take("my name is Ada", asked=chain)
+
+    assert (outcome.spoken, outcome.answered_by) == ("Nice to meet you, Ada.", "second")
+    assert len(byte_server.requests) == 1
+
+
+@each_body
+async def test_next_agent_is_asked_where_less_does_not_help(
+    body: Body, talked: None, take: Take, chain: Question, byte_server: ByteServer
+) -> None:
+    refuse_all(byte_server, body)
+
+    outcome = await take("my name is Ada", asked=chain)
+
+    assert outcome.answered_by == "second"
+    sent = sizes(byte_server)
+    assert sent == sorted(set(sent), reverse=True)
+
+
+async def test_request_is_made_smaller_three_times_at_most_down_to_the_newest_exchange(
+    talked: None, take: Take, byte_question: Question, byte_server: ByteServer
+) -> None:
+    refuse_all(byte_server, KNOWN)
+
+    outcome = await take("hello", asked=byte_question)
+
+    assert isinstance(outcome.error, ContextOverflow)
+    sent = sizes(byte_server)
+    assert len(sent) == 4
+    assert sent == sorted(set(sent), reverse=True)
+    assert sent[-1] == 2
+
+
+async def test_refusal_without_a_known_reason_is_told_as_it_was_if_less_does_not_help(
+    talked: None, take: Take, byte_question: Question, byte_server: ByteServer
+) -> None:
+    refuse_all(byte_server, UNEXPLAINED)
+
+    outcome = await take("hello", asked=byte_question)
+
+    assert isinstance(outcome.error, BadRequest)
+    assert len(byte_server.requests) == 2
+
+
+async def test_newest_exchange_alone_is_not_sent_again(
+    take: Take, byte_question: Question, byte_server: ByteServer
+) -> None:
+    refuse_all(byte_server, KNOWN)
+
+    outcome = await take("hello", asked=byte_question)
+
+    assert isinstance(outcome.error, ContextOverflow)
+    assert len(byte_server.requests) == 1
+
+
+async def test_refusal_without_a_known_reason_of_what_fits_is_told_at_once(
+    take: Take, window: Window, chain: Question, byte_server: ByteServer
+) -> None:
+    byte_server.reply(*ANSWER)
+    await take("a long story " * 50, asked=chain)
+    await take("another long story " * 50, asked=chain)
+    chain.model.size.on_served(5000)
+    byte_server.requests.clear()
+    refuse_all(byte_server, UNEXPLAINED)
+
+    outcome = await take("hello", asked=chain)
+
+    assert isinstance(outcome.error, BadRequest)
+    assert outcome.failures == ()
+    assert len(byte_server.requests) == 1
+
+
+async def test_reason_of_the_next_agents_answer_is_the_length(
+    take: Take, chain: Question, byte_server: ByteServer
+) -> None:
+    refuse_all(byte_server, UNEXPLAINED)
+
+    outcome = await take("my name is Ada", asked=chain)
+
+    assert outcome.decision == Decision(Route.FALLBACK, Reason.CONTEXT_OVERFLOW)
+
+
+async def test_nothing_is_sent_again_after_the_first_token(
+    talked: None, take: Take, chain: Question, byte_server: ByteServer
+) -> None:
+    byte_server.reply(text("Good "), BODIES["lm_studio_stream"].content)
+
+    outcome = await take("hello", asked=chain)
+
+    assert outcome.spoken == "Good "
+    assert outcome.error is not None
+    assert len(byte_server.requests) == 1
+
+
+@pytest.mark.usefixtures("talked")
+@pytest.mark.parametrize("body", [KNOWN, BODIES["groq"], UNEXPLAINED], ids=["known", "413", "unexplained"])
+async def test_single_refusal_costs_no_history(
+    body: Body, take: Take, window: Window, byte_question: Question, byte_server: ByteServer
+) -> None:
+    refuse(byte_server, body)
+
+    await take("hello", asked=byte_question)
+    await take("hello again", asked=byte_question)
+
+    assert window.stats().evicted_messages == 0
+    refused, _, last = sizes(byte_server)
+    assert last == refused + 2
+
+
+async def test_second_refusal_in_a_row_is_planned_with(
+    talked: None, take: Take, window: Window, byte_question: Question, byte_server: ByteServer
+) -> None:
+    for _ in range(2):
+        refuse(byte_server, KNOWN)
+        await take("hello", asked=byte_question)
+
+    await take("hello", asked=byte_question)
+
+    assert byte_question.model.size.tokens() is not None
+    assert window.stats().evicted_messages > 0
+
+
+async def test_size_that_the_server_names_is_planned_with(
+    take: Take, byte_question: Question, byte_server: ByteServer
+) -> None:
+    refuse(byte_server, BODIES["llama_cpp"])
+    await take("hello", asked=byte_question)
+
+    assert byte_question.model.planned.context_tokens == 4096
+
+
+async def test_what_is_refused_in_vain_is_not_learned(
+    talked: None, take: Take, byte_question: Question, byte_server: ByteServer
+) -> None:
+    refuse_all(byte_server, KNOWN)
+    for _ in range(3):
+        await take("hello", asked=byte_question)
+
+    assert byte_question.model.size.tokens() is None
+
+
+async def test_tools_belong_to_what_is_learned(take: Take, question: Question, model_server: ModelServer) -> None:
+    model = replace(question.model, budget=Budget(WindowPolicy(), schema_tokens=700))
+    await take("my name is Ada", asked=replace(question, model=model))
+
+    assert model.size.as_dict()["served"] > 700
+
+
+async def test_figure_of_the_user_wins_over_what_was_learned(question: Question) -> None:
+    size = ModelSize()
+    size.on_named(2000)
+    model = replace(question.model, size=size, budget=Budget(WindowPolicy(), context_tokens=128_000, reply_tokens=900))
+
+    assert (model.planned.context_tokens, model.planned.reply_tokens) == (128_000, 900)
+
+
+@pytest.mark.parametrize(("reply_tokens", "kept_free"), [(1000, 250), (100, 100)])
+async def test_answer_has_a_sixteenth_at_most_of_a_size_that_the_user_has_not_entered(
+    reply_tokens: int, kept_free: int, question: Question
+) -> None:
+    budget = Budget(WindowPolicy(), reply_tokens=reply_tokens)
+    model = replace(question.model, budget=budget, profile=Profile(context_tokens=4000))
+
+    assert (model.planned.context_tokens, model.planned.reply_tokens) == (4000, kept_free)
+
+
+async def test_shortfall_has_the_figures_of_the_size_that_the_server_names(
+    take: Take, ear: Ear, window: Window, question: Question
+) -> None:
+    question.model.size.on_named(160)
+    budget = Budget(WindowPolicy(), reply_tokens=1000, schema_tokens=500)
+    asked = replace(question, model=replace(question.model, budget=budget))
+
+    outcome = await take("my name is Ada", asked=asked)
+
+    stats = window.stats()
+    newest = stats.current_tokens - window.messages()[-1].tokens
+    assert outcome.shortfall == Shortfall(needed=stats.prefix_tokens + 500 + newest + 10, context=160)
+
+
+async def test_small_server_is_learned_and_filled(
+    take: Take, question: Question, window: Window, model_server: ModelServer
+) -> None:
+    model_server.change(context_size=900)
+    for number in range(60):
+        await take(f"remember that the locker number {number} is on the left of the cellar, behind the old wooden door")
+
+    records = model_server.requests
+    assert sum(record.status != 200 for record in records) <= len(records) / 10
+    assert records[-1].usage["prompt"] >= 0.75 * 900
