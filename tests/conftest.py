@@ -5,13 +5,22 @@ Imports the integration first: the pytest plugin of Home Assistant brings a `cus
 
 import asyncio
 from collections.abc import AsyncIterator, Generator
+from contextlib import suppress
 
 import pytest
 
 import custom_components.windowed_conversation  # noqa: F401
 from demo.model_server import ModelServer
+from tests.clock import IdleClock
 from tests.open_generators import OpenGenerators
 from tests.providers.byte_server import ByteServer
+
+# the newest SDKs are tested without it
+with suppress(ImportError):
+    from hypothesis import HealthCheck, settings
+
+    settings.register_profile("any_machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.load_profile("any_machine")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -28,6 +37,15 @@ async def _generators_end() -> AsyncIterator[None]:
     generators = OpenGenerators(asyncio.get_running_loop())
     yield
     assert await generators.close() == []
+
+
+@pytest.fixture
+async def idle_clock() -> AsyncIterator[None]:
+    """Have the event loop's time pass only where the loop waits: how long the machine takes is no time at all."""
+    clock = IdleClock(asyncio.get_running_loop())
+    clock.start()
+    yield
+    clock.stop()
 
 
 @pytest.fixture

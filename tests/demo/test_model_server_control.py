@@ -174,9 +174,10 @@ async def test_a_request_over_the_context_size_is_refused(ask, server):
 
 async def test_the_delay_is_before_every_word(ask, server):
     server.change(delay=0.05)
-    before = time.monotonic()
+    loop = asyncio.get_running_loop()
+    before = loop.time()
     await ask("my name is Ada")
-    assert 0.25 <= time.monotonic() - before < 1
+    assert loop.time() - before == pytest.approx(5 * 0.05)
 
 
 async def test_words_come_while_the_answer_is_being_written(client, server):
@@ -215,16 +216,17 @@ async def test_other_models_can_be_offered(client, server):
 
 
 async def test_stopping_breaks_off_a_silent_answer(socket_enabled):
+    loop = asyncio.get_running_loop()
     async with ModelServer() as server, aiohttp.ClientSession() as session:
         server.fault("no_answer")
         body = {"model": "scripted", "messages": [user("hello")]}
         waiting = asyncio.ensure_future(session.post(f"{server.url}/chat/completions", json=body))
         await until(lambda: server.open_streams == 1)
-        before = time.monotonic()
+        before = loop.time()
         await server.stop()
         with pytest.raises(aiohttp.ClientError):
             await waiting
-    assert time.monotonic() - before < 0.5
+    assert loop.time() - before < 0.5
     assert server.requests[0].outcome is Outcome.STOPPED
 
 

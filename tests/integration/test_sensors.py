@@ -179,7 +179,7 @@ async def test_sensors_follow_by_themselves_and_once_for_turns_that_end_together
     async_track_state_change_event(home, "sensor.ada_turns_answered_locally", on_change)
     for _ in range(2):
         agent_of(entry).on_turn(Outcome(Decision(Route.LOCAL, Reason.LOCAL_MATCH), duration=0.1), 0)
-    await asyncio.wait_for(changed.wait(), 5)
+    await asyncio.wait_for(changed.wait(), 30)
 
     assert shown == ["2"]
 

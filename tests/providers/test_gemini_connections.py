@@ -20,6 +20,7 @@ from custom_components.windowed_conversation.window import Message
 from .byte_server import ByteServer
 from .conftest import over_either_client
 from .heard import Heard
+from .test_connections import until
 from .wires.gemini import KEY, STOP, GeminiWire, chunk, error, event, text
 
 REQUEST = Request("gemini-made-up", (Message.user("hello"),))
@@ -82,6 +83,7 @@ async def test_cancelling_frees_the_connection_at_once(
 ) -> None:
     byte_server.reply(*sent, asyncio.Event())
     listening = asyncio.create_task(Heard().listen(provider.stream(REQUEST)))
+    await until(lambda: len(byte_server.requests) == 1)
     await asyncio.sleep(0.1)
 
     began = asyncio.get_running_loop().time()
@@ -114,6 +116,7 @@ async def test_cancelling_a_slow_listener_of_a_flood_frees_the_connection_at_onc
 
     byte_server.reply(FLOOD, asyncio.Event())
     listening = asyncio.create_task(listen())
+    await until(lambda: len(byte_server.requests) == 1)
     await asyncio.sleep(0.1)
 
     began = asyncio.get_running_loop().time()
