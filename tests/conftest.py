@@ -4,14 +4,24 @@ Imports the integration first: the pytest plugin of Home Assistant brings a `cus
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Generator
+from collections.abc import AsyncIterator, Generator, Iterator
+from contextlib import suppress
 
 import pytest
+import pytest_asyncio
 
 import custom_components.windowed_conversation  # noqa: F401
 from demo.model_server import ModelServer
+from tests.clock import IdleClock
 from tests.open_generators import OpenGenerators
 from tests.providers.byte_server import ByteServer
+
+# the newest SDKs are tested without it
+with suppress(ImportError):
+    from hypothesis import HealthCheck, settings
+
+    settings.register_profile("any_machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.load_profile("any_machine")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -22,12 +32,22 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
     return report
 
 
-@pytest.fixture(autouse=True)
-async def _generators_end() -> AsyncIterator[None]:
+@pytest_asyncio.fixture(autouse=True)
+def _generators_end() -> Iterator[None]:
     """Close what the SDKs leave open, at the very end of each test, and fail it where the integration leaves any."""
-    generators = OpenGenerators(asyncio.get_running_loop())
+    loop = asyncio.get_event_loop()
+    generators = OpenGenerators(loop)
     yield
-    assert await generators.close() == []
+    assert loop.run_until_complete(generators.close()) == []
+
+
+@pytest_asyncio.fixture
+def idle_clock() -> Iterator[None]:
+    """Have the event loop's time pass only where the loop waits: how long the machine takes is no time at all."""
+    clock = IdleClock(asyncio.get_event_loop())
+    clock.start()
+    yield
+    clock.stop()
 
 
 @pytest.fixture

@@ -10,6 +10,11 @@ import pytest
 from demo.model_server import ModelServer
 
 
+@pytest.fixture(autouse=True)
+def _on_any_machine(idle_clock):
+    """Have no test depend on the speed of the machine."""
+
+
 @pytest.fixture
 async def server(socket_enabled) -> AsyncIterator[ModelServer]:
     async with ModelServer() as running:

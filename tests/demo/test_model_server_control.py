@@ -12,6 +12,7 @@ import openai
 import pytest
 
 from demo.model_server import ModelServer, serve_in_thread
+from demo.model_server.__main__ import main
 from demo.model_server.request_log import Outcome
 
 COMMAND = (sys.executable, "-m", "demo.model_server")
@@ -174,9 +175,10 @@ async def test_a_request_over_the_context_size_is_refused(ask, server):
 
 async def test_the_delay_is_before_every_word(ask, server):
     server.change(delay=0.05)
-    before = time.monotonic()
+    loop = asyncio.get_running_loop()
+    before = loop.time()
     await ask("my name is Ada")
-    assert 0.25 <= time.monotonic() - before < 1
+    assert loop.time() - before == pytest.approx(5 * 0.05)
 
 
 async def test_words_come_while_the_answer_is_being_written(client, server):
@@ -215,16 +217,17 @@ async def test_other_models_can_be_offered(client, server):
 
 
 async def test_stopping_breaks_off_a_silent_answer(socket_enabled):
+    loop = asyncio.get_running_loop()
     async with ModelServer() as server, aiohttp.ClientSession() as session:
         server.fault("no_answer")
         body = {"model": "scripted", "messages": [user("hello")]}
         waiting = asyncio.ensure_future(session.post(f"{server.url}/chat/completions", json=body))
         await until(lambda: server.open_streams == 1)
-        before = time.monotonic()
+        before = loop.time()
         await server.stop()
         with pytest.raises(aiohttp.ClientError):
             await waiting
-    assert time.monotonic() - before < 0.5
+    assert loop.time() - before < 0.5
     assert server.requests[0].outcome is Outcome.STOPPED
 
 
@@ -276,8 +279,9 @@ async def test_the_command_says_that_a_port_is_in_use(server):
 
 
 @pytest.mark.parametrize("options", [("--delay", "-1"), ("--shape", "round"), ("--context-size", "0"), ("--port", "x")])
-async def test_the_command_refuses_impossible_options(socket_enabled, options):
-    process = await asyncio.create_subprocess_exec(*COMMAND, *options, stderr=asyncio.subprocess.PIPE)
-    _, said = await process.communicate()
-    assert process.returncode == 2
-    assert b"Traceback" not in said
+def test_the_command_refuses_impossible_options(options, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["demo.model_server", *options])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert "error: " in capsys.readouterr().err

@@ -138,8 +138,7 @@ async def test_parallel_calls_may_take_turns(ask):
 
 
 async def test_usage_counts_what_was_cached_written_and_thought(ask):
-    first = (await ask(f"think about {LONG}"))[-1].response.usage
-    second = (await ask(f"think about {LONG}"))[-1].response.usage
+    first, second = [(await ask([said(LONG), said("think about pizza")]))[-1].response.usage for _ in range(2)]
     assert first.input_tokens_details.cached_tokens == 0
     assert first.input_tokens_details.cache_write_tokens == second.input_tokens_details.cached_tokens > 1024
     assert 0 < second.output_tokens_details.reasoning_tokens < second.output_tokens

@@ -284,8 +284,8 @@ async def start(home: HomeAssistant, entry: MockConfigEntry) -> None:
 
 
 async def until(is_so: Callable[[], bool]) -> None:
-    """Return when it is so. Raises TimeoutError after five seconds."""
-    for _ in range(500):
+    """Return when it is so. Raises TimeoutError after half a minute."""
+    for _ in range(3000):
         if is_so():
             return
         await asyncio.sleep(0.01)

@@ -231,7 +231,7 @@ async def test_chat_log_that_another_agent_never_leaves_is_waited_for_as_long_as
     monkeypatch.setattr(conversation, "async_get_chat_log", busy)
     await set_up(**{CONF_LIMITS: SHORT_LIMITS | {CONF_TURN_TIMEOUT: 0.3}})
 
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         answer = speech(await say("hello"))
 
     assert answer == "I am still busy with your last question. Please try again in a moment."

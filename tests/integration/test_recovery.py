@@ -2,11 +2,10 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from datetime import timedelta
 import logging
 import socket
-import time
 from typing import Any
 
 from homeassistant.config_entries import SOURCE_REAUTH, ConfigEntryState
@@ -60,10 +59,14 @@ class Servers:
             self._stack.callback(server.close)
 
     async def _drip(self, _reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        # a handler that only looked now and then whether its client has gone would outlive the test
+        left = asyncio.create_task(writer.wait_closed())
         writer.write(b"HTTP/1.1 200 OK\r\nX-Name: ")
-        while not writer.is_closing():
+        while not left.done():
             writer.write(b"a")
-            await asyncio.sleep(0.5)
+            await asyncio.wait([left], timeout=0.5)
+        with suppress(ConnectionError):
+            await left
 
 
 @pytest.fixture
@@ -128,16 +131,16 @@ async def test_accounts_wait_for_their_servers_with_one_line_each(
 
 @pytest.mark.parametrize("silence", ["fall_silent", "drip"])
 async def test_start_waits_no_longer_than_five_seconds_for_servers_that_do_not_answer(
-    home: HomeAssistant, entries: list[MockConfigEntry], servers: Servers, silence: str
+    idle_clock: None, home: HomeAssistant, entries: list[MockConfigEntry], servers: Servers, silence: str
 ) -> None:
     await getattr(servers, silence)()
     home.set_state(CoreState.not_running)
 
-    began = time.monotonic()
+    began = home.loop.time()
     await start_again(home, entries)
 
     assert states(entries) == {ConfigEntryState.SETUP_RETRY}
-    assert time.monotonic() - began == pytest.approx(5, abs=1)
+    assert home.loop.time() - began == pytest.approx(5, abs=1)
 
 
 async def test_accounts_wait_for_servers_that_do_not_answer_with_one_line_each_and_are_back_when_they_do(

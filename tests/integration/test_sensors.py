@@ -4,18 +4,19 @@ import asyncio
 import logging
 from typing import Any
 
-from homeassistant.components import conversation
 from homeassistant.const import EntityCategory
-from homeassistant.core import Context, Event, EventStateChangedData, HomeAssistant, callback
+from homeassistant.core import Event, EventStateChangedData, HomeAssistant, callback
 from homeassistant.helpers import entity_registry as er
 from homeassistant.helpers.event import async_track_state_change_event
 from homeassistant.helpers.icon import async_get_icons
 import pytest
 
 from custom_components.windowed_conversation.const import CONF_HISTORY_TOKENS, DOMAIN
+from custom_components.windowed_conversation.turn.routing import Decision, Reason, Route
+from custom_components.windowed_conversation.turn.turn import Outcome
 from demo.model_server import ModelServer
 
-from .conftest import AGENT, Say, SayAtOnce, SetUp, start, stop, until
+from .conftest import Say, SayAtOnce, SetUp, start, stop, until
 
 LONG = "tell me a story about the sea in 300 words"
 TOTALS = (
@@ -176,8 +177,8 @@ async def test_sensors_follow_by_themselves_and_once_for_turns_that_end_together
 
     async_track_state_change_event(home, "sensor.ada_turns_answered_locally", on_change)
     for _ in range(2):
-        await conversation.async_converse(home, "turn on kitchen light", "test", Context(), "en", AGENT)
-    await asyncio.wait_for(changed.wait(), 5)
+        agent_of(entry).statistics.on_turn(Outcome(Decision(Route.LOCAL, Reason.LOCAL_MATCH), duration=0.1), 0)
+    await asyncio.wait_for(changed.wait(), 30)
 
     assert shown == ["2"]
 

@@ -30,6 +30,11 @@ type Connect = Callable[..., ChatCompletions]
 type Ask = Callable[..., AsyncIterator[Event]]
 
 
+@pytest.fixture(autouse=True)
+def _on_any_machine(idle_clock: None) -> None:
+    """Have no test depend on the speed of the machine."""
+
+
 @pytest.fixture
 async def http_client(request: pytest.FixtureRequest) -> AsyncIterator[Any]:
     """Return a client as this Home Assistant shares one, or what `over_either_client` asks for."""

@@ -1,7 +1,7 @@
 """How Gemini's clients are built, where they ask and with what, and that nobody's connection is kept for nothing."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import aclosing
 import gc
 import ssl
@@ -18,8 +18,9 @@ from custom_components.windowed_conversation.providers.gemini_clients import gem
 from custom_components.windowed_conversation.window import Message
 
 from .byte_server import ByteServer
-from .conftest import over_either_client
+from .conftest import CLIENTS, over_either_client
 from .heard import Heard
+from .test_connections import until
 from .wires.gemini import KEY, STOP, GeminiWire, chunk, error, event, text
 
 REQUEST = Request("gemini-made-up", (Message.user("hello"),))
@@ -27,15 +28,20 @@ AT_ONCE = 0.05
 FLOOD = b"".join(text(str(n)) for n in range(2000))
 
 BUILD = """
-import asyncio, importlib, ssl, sys
+import asyncio, importlib, os, ssl, sys
 from custom_components.windowed_conversation.providers.gemini_clients import gemini
-http = importlib.import_module(sys.argv[1])
-client = http.AsyncClient(verify=False)
-before = set(sys.modules)
-async def build():
+
+async def build(client):
     gemini(None, "a key", client, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
-asyncio.run(build())
-print(*sorted(set(sys.modules) - before))
+
+for package in sys.argv[1:]:
+    if os.fork() == 0:
+        client = importlib.import_module(package).AsyncClient(verify=False)
+        before = set(sys.modules)
+        asyncio.run(build(client))
+        print(package, *sorted(set(sys.modules) - before))
+        sys.exit()
+    os.wait()
 """
 
 pytestmark = over_either_client
@@ -82,6 +88,7 @@ async def test_cancelling_frees_the_connection_at_once(
 ) -> None:
     byte_server.reply(*sent, asyncio.Event())
     listening = asyncio.create_task(Heard().listen(provider.stream(REQUEST)))
+    await until(lambda: len(byte_server.requests) == 1)
     await asyncio.sleep(0.1)
 
     began = asyncio.get_running_loop().time()
@@ -114,6 +121,7 @@ async def test_cancelling_a_slow_listener_of_a_flood_frees_the_connection_at_onc
 
     byte_server.reply(FLOOD, asyncio.Event())
     listening = asyncio.create_task(listen())
+    await until(lambda: len(byte_server.requests) == 1)
     await asyncio.sleep(0.1)
 
     began = asyncio.get_running_loop().time()
@@ -305,11 +313,14 @@ async def test_building_reads_no_certificates(monkeypatch: pytest.MonkeyPatch, h
     assert read == []
 
 
-async def test_building_imports_nothing(request: pytest.FixtureRequest, http_client: Any) -> None:
-    package = type(http_client).__module__.partition(".")[0]
-    arguments: list[str] = [sys.executable, "-c", BUILD, package]
-    run: Callable[..., Any] = subprocess.run
+@pytest.fixture(scope="module")
+def imported(pytestconfig: pytest.Config) -> list[str]:
+    """Return a line for each HTTP client: its package and what is imported when a provider is built over it."""
+    arguments = [sys.executable, "-c", BUILD, *CLIENTS]
+    return subprocess.run(
+        arguments, cwd=pytestconfig.rootpath, stdout=subprocess.PIPE, text=True, check=True
+    ).stdout.splitlines()
 
-    child = await asyncio.to_thread(run, arguments, cwd=request.config.rootpath, capture_output=True, text=True)
 
-    assert (child.stderr, child.stdout.strip()) == ("", "")
+def test_building_imports_nothing(http_client: Any, imported: list[str]) -> None:
+    assert type(http_client).__module__.partition(".")[0] in imported

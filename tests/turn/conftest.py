@@ -25,6 +25,11 @@ PREFIX = "[CONTEXT: time: Monday 2026-11-23 08:00; area: Attic]\n\n"
 type Take = Callable[..., Awaitable[Outcome]]
 
 
+@pytest.fixture(autouse=True)
+def _on_any_machine(idle_clock: None) -> None:
+    """Have no test depend on the speed of the machine."""
+
+
 @pytest.fixture
 async def http_client() -> AsyncIterator[Any]:
     async with httpx2.AsyncClient(verify=False) as client:

@@ -21,6 +21,8 @@ from custom_components.windowed_conversation.window import (
     WindowRegistry,
 )
 
+pytestmark = pytest.mark.usefixtures("idle_clock")
+
 
 class Clock:
     """Seconds that a test moves on by hand."""
