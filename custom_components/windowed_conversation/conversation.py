@@ -135,7 +135,7 @@ class WindowedConversationEntity(AgentEntity, conversation.ConversationEntity):
                     except BUSY_ERRORS:
                         pass
                     else:
-                        later = partial(self.agent.later, key)
+                        later = partial(self._later, key)
                         reply = ChatLogReply(chat_log, self.entity_id)
                         turn = _Turn(user_input, chat_log, reply, window, window.stats(), later)
                         return await self._process_in_turn(turn)
@@ -147,6 +147,14 @@ class WindowedConversationEntity(AgentEntity, conversation.ConversationEntity):
         device = user_input.satellite_id or user_input.device_id
         user = user_input.context.user_id
         return str(window_key(self.agent.config.scope, session.conversation_id, device=device, user=user))
+
+    def _later(self, key: str, work: Callable[[], None]) -> None:
+        self._agent_now.later(key, work)
+
+    @property
+    def _agent_now(self) -> Agent:
+        """The agent, or the one that a reload during the turn has made of what is kept."""
+        return async_find_agent(self.hass, self.agent.id) or self.agent
 
     async def _process_in_turn(self, turn: _Turn) -> ConversationResult:
         """Run the turn; a fault of ours is spoken, too."""
@@ -195,8 +203,7 @@ class WindowedConversationEntity(AgentEntity, conversation.ConversationEntity):
             ended = EndedTurn(
                 self.entity_id, user_input, window, before, window.stats(), outcome, answer, question.prompt
             )
-            # a reload during the turn has made another agent of what is kept
-            after_turn(async_find_agent(self.hass, self.agent.id) or self.agent, ended)
+            after_turn(self._agent_now, ended)
 
         turn.later(follow)
 

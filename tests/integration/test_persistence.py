@@ -507,7 +507,6 @@ async def test_file_of_what_was_learned_that_cannot_be_opened_is_told_and_the_ac
 ) -> None:
     place = disk.file(entry).with_name(f"{DOMAIN}.calibration.{entry.entry_id}")
     await disk.stop(entry)
-    home.data[f"{DOMAIN}_calibrations"].clear()
     elsewhere(lambda: place.unlink(missing_ok=True))
     elsewhere(lambda: place.mkdir(parents=True))
 

@@ -243,6 +243,7 @@ async def test_conversations_are_ids_and_numbers(entry, say: Say, conversations)
         "exchanges": int,
         "tokens": int,
         "utilization": float,
+        "over_budget": bool,
         "evicted_messages": int,
     }
     assert "swordfish" not in str(shown)

@@ -123,7 +123,8 @@ async def ask_model(window: Window, question: Question, limits: Limits, reply: R
         try:
             async with (
                 without_silence(model.provider.stream(request), limits.silence) as events,
-                aclosing(reply.add(answer.deltas(events))) as messages,
+                aclosing(answer.deltas(events)) as deltas,
+                aclosing(reply.add(deltas)) as messages,
             ):
                 async for message in messages:
                     window.add(answer.kept(message))
