@@ -11,12 +11,13 @@ from homeassistant.helpers.event import async_track_state_change_event
 from homeassistant.helpers.icon import async_get_icons
 import pytest
 
+from custom_components.windowed_conversation.bridge import timely_store
 from custom_components.windowed_conversation.const import CONF_HISTORY_TOKENS, DOMAIN
 from custom_components.windowed_conversation.turn.routing import Decision, Reason, Route
 from custom_components.windowed_conversation.turn.turn import Outcome
 from demo.model_server import ModelServer
 
-from .conftest import Say, SayAtOnce, SetUp, start, stop, until
+from .conftest import Say, SayAtOnce, SetUp, start, stop, until, written
 
 LONG = "tell me a story about the sea in 300 words"
 TOTALS = (
@@ -286,14 +287,22 @@ async def test_total_that_cannot_be_read_begins_at_nothing_and_costs_no_other(
 
 
 async def test_totals_show_what_is_on_disk(
-    home: HomeAssistant, entry, figure, say_at_once: SayAtOnce, hass_storage
+    *,
+    home: HomeAssistant,
+    entry,
+    figure,
+    say_at_once: SayAtOnce,
+    hass_storage: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(timely_store, "_SETTLE", 3600)
     await say_at_once("turn on kitchen light")
     await until(lambda: figure("last_route") == "local")
     assert figure("turns_local") == "0"
 
-    await until(lambda: figure("turns_local") == "1")
+    await written(home)
 
+    assert figure("turns_local") == "1"
     (data,) = (each["data"] for key, each in hass_storage.items() if key.startswith(f"{DOMAIN}.windows."))
     assert data["totals"]["turns_local"] == 1
     assert len(data["conversations"]) == 1
