@@ -65,8 +65,8 @@ def _never_blocks(
 
 
 @pytest.fixture(autouse=True)
-def _real_world(_never_blocks: None, enable_custom_integrations: None, socket_enabled: None) -> None:
-    """Load this integration, and let it reach the model server on loopback."""
+def _real_world(_never_blocks: None, enable_custom_integrations: None, socket_enabled: None, idle_clock: None) -> None:
+    """Load this integration, and let it reach the model server on loopback, on a machine of any speed."""
 
 
 @pytest.fixture(autouse=True)

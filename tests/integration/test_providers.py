@@ -168,18 +168,19 @@ async def test_second_is_heard_within_a_second_of_the_failure(
     await say("my name is Ada")
     told = async_capture_events(home, EVENT_TURN)
     model_server.fault(fault)
+    began = home.loop.time()
 
     assert speech(await say("what is my name?")) == "Your name is Ada."
 
-    first_word = agent_of(asked).statistics.time_to_first_token
-    assert first_word is not None
-    assert first_word - failed_after < _HAND_OVER
+    assert home.loop.time() - began - failed_after < _HAND_OVER
+    assert agent_of(asked).statistics.time_to_first_token is not None
     assert [(event.data["route"], event.data["reason"]) for event in told] == [("fallback", reason)]
     assert [request.violations for request in second.requests] == [[]]
 
 
 async def test_second_is_heard_within_a_second_when_the_first_is_down(
     *,
+    home: HomeAssistant,
     asked: MockConfigEntry,
     second: ModelServer,
     say: Say,
@@ -188,12 +189,12 @@ async def test_second_is_heard_within_a_second_when_the_first_is_down(
 ) -> None:
     await say("my name is Ada")
     await model_server.stop()
+    began = home.loop.time()
 
     assert speech(await say("what is my name?")) == "Your name is Ada."
 
-    first_word = agent_of(asked).statistics.time_to_first_token
-    assert first_word is not None
-    assert first_word < _HAND_OVER
+    assert home.loop.time() - began < _HAND_OVER
+    assert agent_of(asked).statistics.time_to_first_token is not None
     assert agent_of(asked).statistics.last_route == "fallback"
 
 

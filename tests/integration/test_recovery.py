@@ -131,7 +131,7 @@ async def test_accounts_wait_for_their_servers_with_one_line_each(
 
 @pytest.mark.parametrize("silence", ["fall_silent", "drip"])
 async def test_start_waits_no_longer_than_five_seconds_for_servers_that_do_not_answer(
-    idle_clock: None, home: HomeAssistant, entries: list[MockConfigEntry], servers: Servers, silence: str
+    home: HomeAssistant, entries: list[MockConfigEntry], servers: Servers, silence: str
 ) -> None:
     await getattr(servers, silence)()
     home.set_state(CoreState.not_running)
