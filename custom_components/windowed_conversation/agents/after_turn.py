@@ -8,7 +8,7 @@ import logging
 
 from homeassistant.helpers import llm
 
-from ..bridge.errors import log_fault
+from ..bridge.errors import faults_logged
 from ..bridge.turn_report import async_fire_turn
 from ..const import DOMAIN
 from .agent import Agent
@@ -24,10 +24,8 @@ _LOGGER = logging.getLogger(__name__)
 def after_turn(agent: Agent, turn: EndedTurn) -> None:
     """Run every step; raises nothing."""
     for step in STEPS:
-        try:
+        with faults_logged(_LOGGER, f"Step {step.__name__} after a turn failed"):
             step(agent, turn)
-        except Exception as err:  # noqa: BLE001 - the turn was answered, and the other steps do not depend on this one
-            log_fault(_LOGGER, f"Step {step.__name__} after a turn failed", err)
 
 
 def count(agent: Agent, turn: EndedTurn) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from homeassistant.config_entries import ConfigEntry
 from homeassistant.core import CALLBACK_TYPE, HomeAssistant, callback
 
-from ..bridge.errors import log_fault
+from ..bridge.errors import faults_logged
 from ..bridge.question import Asking
 from ..bridge.tools import ToolSchemas
 from ..providers.events import Provider
@@ -166,10 +166,8 @@ class Agent:
 
 def _guarded(work: Callable[[], None]) -> None:
     """Do what does not belong to the caller: a fault in it is logged and stops nobody else."""
-    try:
+    with faults_logged(_LOGGER, "Something that follows a turn failed"):
         work()
-    except Exception as err:  # noqa: BLE001 - the turn was answered, and the next one does not depend on this
-        log_fault(_LOGGER, "Something that follows a turn failed", err)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from enum import StrEnum
 import logging
 from typing import Any, NamedTuple
 
-from ..bridge.errors import log_fault
+from ..bridge.errors import faults_logged
 from ..providers.events import Usage
 from ..turn.routing import Route
 from ..turn.turn import Outcome
@@ -149,10 +149,8 @@ class AgentStatistics:
         """Take note of the sums that are on disk now, as `as_dict` returned them."""
         self.on_disk = _sums(kept)
         for tell in list(self._listeners):
-            try:
+            with faults_logged(_LOGGER, "A sum could not be shown"):
                 tell()
-            except Exception as err:  # noqa: BLE001 - one listener stops neither the others nor the file
-                log_fault(_LOGGER, "A sum could not be shown", err)
 
     def when_changed(self, call: Callable[[], None]) -> None:
         """Have `call` called after each change of a sum."""

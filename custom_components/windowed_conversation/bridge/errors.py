@@ -1,5 +1,7 @@
 """Our errors as Home Assistant and the user see them: one table, decided by type. And how an unknown one is logged."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 import logging
 import math
@@ -52,6 +54,15 @@ def failure_of(error: Exception) -> Failure:
         seconds = str(math.ceil(error.retry_after))
         return Failure("rate_limited_for", placeholders={"seconds": seconds})
     return _FAILURES.get(type(error), Failure("unexpected"))
+
+
+@contextmanager
+def faults_logged(logger: logging.Logger, what: str) -> Iterator[None]:
+    """Return a context that logs whatever is raised in it, and ends: what comes after does not depend on it."""
+    try:
+        yield
+    except Exception as err:  # noqa: BLE001 - this is what the context is for
+        log_fault(logger, what, err)
 
 
 def log_fault(logger: logging.Logger, what: str, error: Exception) -> None:
