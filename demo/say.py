@@ -22,6 +22,8 @@ _INDENT = " " * 9
 _LONGEST_INPUT = 500
 # The routes of turns that leave an exchange in the window, in the words of the sensor.
 _KEPT_ROUTES = ("local", "model")
+# Seconds that the sums have to follow: they show what is on disk, which is written within five seconds.
+_SUMS_TIMEOUT = 10.0
 _PARTS = re.compile(r"\n|[^\S\n]+|\S+")
 
 SENSOR_KEYS = (
@@ -56,16 +58,26 @@ async def say_all(client: Client, inputs: Iterable[Input], watch: WindowWatch) -
     known = await sensors(client)
     conversation_id = None
     failed = 0
+    answered = _answered(await client.states(), known)
     for said in inputs:
         turn, route = await _say(client, said.text, conversation_id, known)
         conversation_id = turn.conversation_id
         failed += bool(turn.error)
+        answered += not turn.error
         if conversation_id and route in _KEPT_ROUTES:
             if said.important:
                 await watch.protect(conversation_id)
             await watch.tell(conversation_id, asked_model=route == "model")
-    _print_table(await client.states(), known)
+    _print_table(
+        await turns.states_when(client, lambda states: _answered(states, known) >= answered, _SUMS_TIMEOUT), known
+    )
     return not failed
+
+
+def _answered(states: dict[str, Json], known: dict[str, str]) -> int:
+    """Return how many turns the sensors have counted."""
+    shown = (states.get(known.get(key, ""), {}).get("state", "") for key in ("turns_local", "turns_model"))
+    return sum(int(count) for count in shown if count.isdecimal())
 
 
 async def _say(client: Client, text: str, conversation_id: str | None, known: dict[str, str]) -> tuple[Turn, str]:

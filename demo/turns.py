@@ -152,10 +152,18 @@ def shown(state: Json) -> str:
 
 async def settled_states(client: Client, sensor: str, since: datetime) -> dict[str, Json]:
     """Return the states when `sensor` was written after `since`; as they are when that takes too long."""
-    deadline = asyncio.get_running_loop().time() + _SETTLE_TIMEOUT
+
+    def is_written(states: dict[str, Json]) -> bool:
+        return sensor in states and datetime.fromisoformat(states[sensor]["last_reported"]) >= since
+
+    return await states_when(client, is_written, _SETTLE_TIMEOUT)
+
+
+async def states_when(client: Client, is_right: Callable[[dict[str, Json]], bool], patience: float) -> dict[str, Json]:
+    """Return the states when they are right; as they are after `patience` seconds."""
+    deadline = asyncio.get_running_loop().time() + patience
     while True:
         states = await client.states()
-        written = sensor in states and datetime.fromisoformat(states[sensor]["last_reported"]) >= since
-        if written or asyncio.get_running_loop().time() > deadline:
+        if is_right(states) or asyncio.get_running_loop().time() > deadline:
             return states
         await asyncio.sleep(0.02)
