@@ -29,10 +29,10 @@ from google.genai.types import HttpOptions
 import httpx2
 import openai
 
-from custom_components.windowed_conversation.providers.anthropic_clients import accepts, anthropic_messages
+from custom_components.windowed_conversation.providers.anthropic.clients import accepts, anthropic_messages
 from custom_components.windowed_conversation.providers.events import Event, Finished, Provider, Request, TextDelta
-from custom_components.windowed_conversation.providers.gemini_clients import gemini
-from custom_components.windowed_conversation.providers.openai_clients import chat_completions, openai_responses
+from custom_components.windowed_conversation.providers.gemini.clients import gemini
+from custom_components.windowed_conversation.providers.openai.clients import chat_completions, openai_responses
 from custom_components.windowed_conversation.window import Message
 
 _URL = "http://127.0.0.1/v1"

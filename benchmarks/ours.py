@@ -67,6 +67,6 @@ def can_encode() -> bool:
 
 def encode(messages: tuple[Message, ...]) -> list[dict[str, Any]]:
     """Return what goes over the wire, by the integration's own encoding; needs the openai package."""
-    chat = import_module(f"{_FOLDER.name}.providers.openai_chat_encoding")
+    chat = import_module(f"{_FOLDER.name}.providers.openai.chat_encoding")
     encoded: list[dict[str, Any]] = chat.encode_messages(messages)
     return encoded

@@ -12,7 +12,7 @@ from custom_components.windowed_conversation.providers.errors import (
     Refused,
 )
 from custom_components.windowed_conversation.providers.events import Finished, FinishReason, Request, ToolSchema, Usage
-from custom_components.windowed_conversation.providers.gemini_residue import Residue, SignedText, residue_of
+from custom_components.windowed_conversation.providers.gemini.residue import Residue, SignedText, residue_of
 from custom_components.windowed_conversation.window import Message, Native, ToolCall
 
 from .byte_server import ByteServer

@@ -13,8 +13,8 @@ import pytest
 
 from custom_components.windowed_conversation.providers.errors import ProviderError, Unavailable
 from custom_components.windowed_conversation.providers.events import Request, TextDelta
-from custom_components.windowed_conversation.providers.gemini import Gemini
-from custom_components.windowed_conversation.providers.gemini_clients import gemini
+from custom_components.windowed_conversation.providers.gemini.clients import gemini
+from custom_components.windowed_conversation.providers.gemini.generate_content import Gemini
 from custom_components.windowed_conversation.window import Message
 
 from .byte_server import ByteServer
@@ -29,7 +29,7 @@ FLOOD = b"".join(text(str(n)) for n in range(2000))
 
 BUILD = """
 import asyncio, importlib, os, ssl, sys
-from custom_components.windowed_conversation.providers.gemini_clients import gemini
+from custom_components.windowed_conversation.providers.gemini.clients import gemini
 
 async def build(client):
     gemini(None, "a key", client, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))

@@ -19,7 +19,7 @@ from custom_components.windowed_conversation.providers.errors import (
     Unavailable,
 )
 from custom_components.windowed_conversation.providers.events import Request
-from custom_components.windowed_conversation.providers.gemini_clients import gemini
+from custom_components.windowed_conversation.providers.gemini.clients import gemini
 from custom_components.windowed_conversation.providers.profile import Profile
 from custom_components.windowed_conversation.window import Message
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from custom_components.windowed_conversation.providers.events import Request, ToolSchema
-from custom_components.windowed_conversation.providers.gemini_encoding import NO_SIGNATURE, encode_name
+from custom_components.windowed_conversation.providers.gemini.encoding import NO_SIGNATURE, encode_name
 from custom_components.windowed_conversation.providers.profile import Effort, Profile, ReasoningStyle
 from custom_components.windowed_conversation.providers.profiles import Vendor, profile_of
 from custom_components.windowed_conversation.providers.unseen import UNSEEN

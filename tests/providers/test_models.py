@@ -15,7 +15,7 @@ from custom_components.windowed_conversation.providers.errors import (
     Unavailable,
 )
 from custom_components.windowed_conversation.providers.events import ListedModel
-from custom_components.windowed_conversation.providers.openai_chat import ChatCompletions
+from custom_components.windowed_conversation.providers.openai.chat import ChatCompletions
 from demo.model_server import ModelServer
 
 from .byte_server import ByteServer

@@ -11,7 +11,7 @@ import pytest
 
 from custom_components.windowed_conversation.providers.errors import Refused
 from custom_components.windowed_conversation.providers.events import CountsTokens, Request, ToolSchema, Usage
-from custom_components.windowed_conversation.providers.openai_chat_encoding import Dialect
+from custom_components.windowed_conversation.providers.openai.chat_encoding import Dialect
 from custom_components.windowed_conversation.providers.profile import (
     UNKNOWN_MODEL,
     Caching,

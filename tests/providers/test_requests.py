@@ -6,7 +6,7 @@ from openai import AsyncOpenAI
 import pytest
 
 from custom_components.windowed_conversation.providers.events import Request, ToolSchema
-from custom_components.windowed_conversation.providers.openai_chat import ChatCompletions
+from custom_components.windowed_conversation.providers.openai.chat import ChatCompletions
 from custom_components.windowed_conversation.window import Message, Native, ToolCall
 
 from .byte_server import DONE, STOP, ByteServer, text

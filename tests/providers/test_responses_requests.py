@@ -13,7 +13,7 @@ import pytest
 
 from custom_components.windowed_conversation.providers.errors import BadRequest, BadStream, ProviderError
 from custom_components.windowed_conversation.providers.events import CountsTokens, Request, ToolSchema
-from custom_components.windowed_conversation.providers.openai_requests import known_to
+from custom_components.windowed_conversation.providers.openai.requests import known_to
 from custom_components.windowed_conversation.providers.profile import (
     UNKNOWN_MODEL,
     Caching,

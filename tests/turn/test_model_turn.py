@@ -9,7 +9,7 @@ import pytest
 
 from custom_components.windowed_conversation.providers.errors import BadStream, Unavailable
 from custom_components.windowed_conversation.providers.events import Usage
-from custom_components.windowed_conversation.providers.openai_clients import openai_chat
+from custom_components.windowed_conversation.providers.openai.clients import openai_chat
 from custom_components.windowed_conversation.turn.errors import EmptyAnswer
 from custom_components.windowed_conversation.turn.ports import Question
 from custom_components.windowed_conversation.window import Role, Window

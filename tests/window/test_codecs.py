@@ -6,7 +6,7 @@ import json
 from hypothesis import given, settings, strategies as st
 import pytest
 
-from custom_components.windowed_conversation.providers.openai_chat_encoding import encode_messages
+from custom_components.windowed_conversation.providers.openai.chat_encoding import encode_messages
 from custom_components.windowed_conversation.window import Message, Native, ToolCall, Window, WindowPolicy
 from custom_components.windowed_conversation.window.codecs import (
     chat_completions,

@@ -69,7 +69,7 @@ def writes_summaries(account: Mapping[str, Any]) -> bool:
 
 
 async def _async_compatible(hass: HomeAssistant, account: Mapping[str, Any]) -> Provider:
-    clients = await _async_clients(hass, "openai_clients")
+    clients = await _async_clients(hass, "openai.clients")
     url, key = account[CONF_URL], account.get(CONF_API_KEY)
     if url == OPENAI_URL:
         return await hass.async_add_executor_job(clients.openai_chat, key, get_async_client(hass))
@@ -77,20 +77,20 @@ async def _async_compatible(hass: HomeAssistant, account: Mapping[str, Any]) -> 
 
 
 async def _async_openai(hass: HomeAssistant, account: Mapping[str, Any]) -> Provider:
-    clients = await _async_clients(hass, "openai_clients")
+    clients = await _async_clients(hass, "openai.clients")
     build = clients.openai_responses if _speaks_responses(account) else clients.openai_chat
     return await hass.async_add_executor_job(build, account[CONF_API_KEY], get_async_client(hass), account[CONF_URL])
 
 
 async def _async_azure(hass: HomeAssistant, account: Mapping[str, Any]) -> Provider:
-    clients = await _async_clients(hass, "openai_clients")
+    clients = await _async_clients(hass, "openai.clients")
     server = clients.AzureServer(account[CONF_URL], account[CONF_API_KEY], account.get(CONF_API_VERSION, ""))
     build = clients.azure_responses if _speaks_responses(account) else clients.azure_chat
     return await hass.async_add_executor_job(build, server, get_async_client(hass))
 
 
 async def _async_anthropic(hass: HomeAssistant, account: Mapping[str, Any]) -> Provider:
-    clients = await _async_clients(hass, "anthropic_clients")
+    clients = await _async_clients(hass, "anthropic.clients")
     shared = get_async_client(hass)
     http_client = shared if clients.accepts(shared) else _own_client(hass, clients.own_http_client)
     url, key = account[CONF_URL], account[CONF_API_KEY]
@@ -98,7 +98,7 @@ async def _async_anthropic(hass: HomeAssistant, account: Mapping[str, Any]) -> P
 
 
 async def _async_gemini(hass: HomeAssistant, account: Mapping[str, Any]) -> Provider:
-    clients = await _async_clients(hass, "gemini_clients")
+    clients = await _async_clients(hass, "gemini.clients")
     url, key = account[CONF_URL], account[CONF_API_KEY]
     return await hass.async_add_executor_job(clients.gemini, url, key, get_async_client(hass), client_context())
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from custom_components.windowed_conversation.providers.anthropic_clients import _CLIENT
-from custom_components.windowed_conversation.providers.anthropic_messages import Messages
+from custom_components.windowed_conversation.providers.anthropic.clients import _CLIENT
+from custom_components.windowed_conversation.providers.anthropic.messages import Messages
 from custom_components.windowed_conversation.providers.events import Event, Request, ToolSchema
 from custom_components.windowed_conversation.window import Message
 

@@ -11,7 +11,7 @@ from typing import Any
 import anthropic
 import pytest
 
-from custom_components.windowed_conversation.providers.anthropic_clients import (
+from custom_components.windowed_conversation.providers.anthropic.clients import (
     _CLIENT,
     accepts,
     anthropic_messages,

@@ -8,10 +8,10 @@ from anthropic.types.beta import BetaClearToolUses20250919EditParam
 from pydantic import TypeAdapter
 import pytest
 
-from custom_components.windowed_conversation.providers.anthropic_clients import anthropic_messages
-from custom_components.windowed_conversation.providers.anthropic_request import encode_count, encode_request
+from custom_components.windowed_conversation.providers.anthropic.clients import anthropic_messages
+from custom_components.windowed_conversation.providers.anthropic.request import encode_count, encode_request
 from custom_components.windowed_conversation.providers.events import Request, ToolSchema, Usage
-from custom_components.windowed_conversation.providers.openai_chat_encoding import encode_messages
+from custom_components.windowed_conversation.providers.openai.chat_encoding import encode_messages
 from custom_components.windowed_conversation.providers.profile import (
     UNKNOWN_MODEL,
     Caching,

@@ -17,7 +17,7 @@ from anthropic.types import (
 from pydantic import TypeAdapter
 import pytest
 
-from custom_components.windowed_conversation.providers.anthropic_request import encode_request
+from custom_components.windowed_conversation.providers.anthropic.request import encode_request
 from custom_components.windowed_conversation.providers.events import Request, ToolSchema
 from custom_components.windowed_conversation.providers.profile import Profile
 from custom_components.windowed_conversation.providers.unseen import UNSEEN

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from custom_components.windowed_conversation.providers.anthropic_request import (
+from custom_components.windowed_conversation.providers.anthropic.request import (
     asked_caching,
     encode_count,
     encode_request,

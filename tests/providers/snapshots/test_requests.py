@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from custom_components.windowed_conversation.providers.events import Request
-from custom_components.windowed_conversation.providers.openai_chat_encoding import Dialect
+from custom_components.windowed_conversation.providers.openai.chat_encoding import Dialect
 from custom_components.windowed_conversation.providers.profile import UNKNOWN_MODEL, Effort, Profile
 from custom_components.windowed_conversation.providers.profiles import Vendor, profile_of
 from custom_components.windowed_conversation.providers.unseen import UNSEEN

@@ -4,7 +4,7 @@ What every format owes the turn is tested over all of them with the same parts o
 its own for something, its module has a function of its own for it.
 """
 
-from custom_components.windowed_conversation.providers.openai_chat_encoding import Dialect
+from custom_components.windowed_conversation.providers.openai.chat_encoding import Dialect
 
 from .anthropic import AnthropicWire
 from .chat import ChatWire

@@ -8,8 +8,8 @@ from itertools import count
 import json
 from typing import Any
 
-from custom_components.windowed_conversation.providers import anthropic_clients
-from custom_components.windowed_conversation.providers.anthropic_clients import anthropic_messages
+from custom_components.windowed_conversation.providers.anthropic import clients
+from custom_components.windowed_conversation.providers.anthropic.clients import anthropic_messages
 from custom_components.windowed_conversation.providers.events import Provider, Usage
 
 from .parts import Call, Calls, End, Part, Reasoning, Text
@@ -30,7 +30,7 @@ ERROR_TYPES = {
     529: "overloaded_error",
 }
 # The package of the SDK's own client.
-SDK_CLIENT = anthropic_clients._CLIENT.__module__.partition(".")[0]
+SDK_CLIENT = clients._CLIENT.__module__.partition(".")[0]
 STOP_REASONS = {End.LENGTH: "max_tokens", End.REFUSED: "refusal"}
 
 type JsonObject = dict[str, Any]

@@ -7,8 +7,8 @@ import ssl
 from typing import Any
 
 from custom_components.windowed_conversation.providers.events import Usage
-from custom_components.windowed_conversation.providers.gemini import Gemini
-from custom_components.windowed_conversation.providers.gemini_clients import gemini
+from custom_components.windowed_conversation.providers.gemini.clients import gemini
+from custom_components.windowed_conversation.providers.gemini.generate_content import Gemini
 
 from .parts import CLIENTS, Call, Calls, End, Part, Reasoning, Text
 

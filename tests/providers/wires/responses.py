@@ -11,7 +11,7 @@ from typing import Any
 from openai import AsyncOpenAI
 
 from custom_components.windowed_conversation.providers.events import Usage
-from custom_components.windowed_conversation.providers.openai_responses import Responses
+from custom_components.windowed_conversation.providers.openai.responses import Responses
 
 from .chat import CODES, KEY, error
 from .parts import CLIENTS, Call, Calls, End, Part, Reasoning, Text

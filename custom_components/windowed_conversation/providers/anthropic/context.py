@@ -6,8 +6,8 @@ https://platform.claude.com/docs/en/build-with-claude/context-editing
 
 from typing import Any
 
-from .events import Request
-from .json_values import member
+from ..events import Request
+from ..json_values import member
 
 _BETA = "context-management-2025-06-27"
 

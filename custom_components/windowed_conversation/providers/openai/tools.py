@@ -5,9 +5,9 @@ import json
 from typing import Any
 from uuid import uuid4
 
-from ..window import Message
-from .characters import whole_json
-from .events import Request, ToolSchema
+from ...window import Message
+from ..characters import whole_json
+from ..events import Request, ToolSchema
 
 # Refused at the top of a tool's parameters.
 _NOT_AT_THE_TOP = frozenset({"oneOf", "anyOf", "allOf", "enum", "not"})

@@ -13,8 +13,8 @@ from urllib.parse import quote, urlsplit, urlunsplit
 
 from openai import AsyncOpenAI, Omit
 
-from .errors import BadRequest
-from .openai_chat import ChatCompletions
+from ..errors import BadRequest
+from .chat import ChatCompletions
 
 _API = "openai"
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..window import Message
+from ...window import Message
 
 NAME = "gemini"
 

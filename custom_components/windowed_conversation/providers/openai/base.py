@@ -11,12 +11,12 @@ from typing import Any, Protocol
 from openai import AsyncOpenAI, AsyncStream
 from openai.resources.models import AsyncModels
 
-from .errors import BadStream
-from .events import Event, ListedModel, Request
-from .openai_errors import provider_errors
-from .openai_requests import CACHE_PARAMETERS, caching_parameters
-from .sizes import named_context_tokens
-from .whole_answers import late_events
+from ..errors import BadStream
+from ..events import Event, ListedModel, Request
+from ..sizes import named_context_tokens
+from ..whole_answers import late_events
+from .errors import provider_errors
+from .requests import CACHE_PARAMETERS, caching_parameters
 
 _MODEL_LIST_TIMEOUT = 10.0
 

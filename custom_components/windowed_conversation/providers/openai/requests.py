@@ -6,10 +6,10 @@ from functools import cache
 import inspect
 from typing import Any
 
-from ..window import Attachment
-from .events import Request
-from .names import within
-from .profile import Caching, ReasoningStyle, taken_effort
+from ...window import Attachment
+from ..events import Request
+from ..names import within
+from ..profile import Caching, ReasoningStyle, taken_effort
 
 CACHE_PARAMETERS = ("prompt_cache_key", "prompt_cache_retention", "prompt_cache_options")
 

@@ -1,6 +1,6 @@
 """The Chat Completions format: OpenAI itself, Azure, llama.cpp, Ollama, LM Studio, vLLM and everything compatible.
 
-How a request is written lives in `openai_chat_encoding`, what an answer means in `openai_chat_decoding`. Who builds the
+How a request is written lives in `chat_encoding`, what an answer means in `chat_decoding`. Who builds the
 client, and with which key, is not decided here.
 """
 
@@ -9,11 +9,11 @@ from typing import Any, override
 
 from openai import AsyncOpenAI, AsyncStream
 
-from .events import Request
-from .openai_chat_decoding import ChunkDecoder
-from .openai_chat_encoding import Dialect, encode_request
-from .openai_format import OpenAIFormat
-from .openai_requests import CACHE_PARAMETERS
+from ..events import Request
+from .base import OpenAIFormat
+from .chat_decoding import ChunkDecoder
+from .chat_encoding import Dialect, encode_request
+from .requests import CACHE_PARAMETERS
 
 _PATH = "/chat/completions"
 

@@ -1,6 +1,6 @@
 """The Responses format: OpenAI itself and Azure.
 
-How a request is written lives in `openai_responses_encoding`, what an answer means in `openai_responses_decoding`. Who
+How a request is written lives in `responses_encoding`, what an answer means in `responses_decoding`. Who
 builds the client, and with which key, is not decided here.
 """
 
@@ -12,15 +12,15 @@ from openai.resources.responses import AsyncResponses
 from openai.resources.responses.input_tokens import AsyncInputTokens
 from openai.types.responses import CompactedResponse, InputTokenCountResponse
 
-from .errors import BadStream
-from .events import Compacted, Request
-from .openai_compaction import encode_compaction, read_compaction
-from .openai_errors import provider_errors
-from .openai_format import OpenAIFormat
-from .openai_requests import CACHE_PARAMETERS, known_to
-from .openai_responses_decoding import ResponseDecoder
-from .openai_responses_encoding import encode_prompt, encode_request
-from .openai_unreadable import UnreadableResidue
+from ..errors import BadStream
+from ..events import Compacted, Request
+from .base import OpenAIFormat
+from .compaction import encode_compaction, read_compaction
+from .errors import provider_errors
+from .requests import CACHE_PARAMETERS, known_to
+from .responses_decoding import ResponseDecoder
+from .responses_encoding import encode_prompt, encode_request
+from .unreadable import UnreadableResidue
 
 _PATH = "/responses"
 

@@ -11,11 +11,11 @@ from typing import Any
 
 from openai import AsyncOpenAI
 
-from .openai_azure import AzureChatCompletions, AzureServer
-from .openai_chat import ChatCompletions
-from .openai_chat_encoding import Dialect
-from .openai_errors import provider_errors
-from .openai_responses import Responses
+from .azure import AzureChatCompletions, AzureServer
+from .chat import ChatCompletions
+from .chat_encoding import Dialect
+from .errors import provider_errors
+from .responses import Responses
 
 OPENAI_URL = "https://api.openai.com/v1"
 

@@ -1,19 +1,19 @@
 """A request to Anthropic's Messages API: limits, thinking, tools, and where the prompt cache is to be marked.
 
-Pure, and without the SDK. How a message is written is in `anthropic_encoding`.
+Pure, and without the SDK. How a message is written is in `encoding`.
 """
 
 from collections.abc import Mapping
 from itertools import takewhile
 from typing import Any
 
-from ..window import Message, Role
-from .anthropic_context import encode_editing
-from .anthropic_encoding import THINKING, Block, encode_messages, own_residue
-from .events import Request, ToolSchema
-from .names import sent_name
-from .profile import Caching, Effort, ReasoningStyle, taken_effort
-from .sizes import fills_context
+from ...window import Message, Role
+from ..events import Request, ToolSchema
+from ..names import sent_name
+from ..profile import Caching, Effort, ReasoningStyle, taken_effort
+from ..sizes import fills_context
+from .context import encode_editing
+from .encoding import THINKING, Block, encode_messages, own_residue
 
 # The API wants a limit: several times the longest answer that anyone listens to.
 _REPLY_TOKENS = 4096

@@ -9,14 +9,14 @@ import json
 from typing import Any
 from uuid import uuid4
 
-from ..window import ToolCall
-from .anthropic_context import cleared_tokens
-from .anthropic_encoding import THINKING, Block
-from .characters import WholeCharacters, whole_json
-from .errors import BadStream, ContextOverflow, Incomplete, ProviderError, Refused
-from .events import Event, Finished, FinishReason, ReasoningDelta, Request, TextDelta, ToolCallDone, Usage
-from .json_values import member, text_of
-from .names import own_names
+from ...window import ToolCall
+from ..characters import WholeCharacters, whole_json
+from ..errors import BadStream, ContextOverflow, Incomplete, ProviderError, Refused
+from ..events import Event, Finished, FinishReason, ReasoningDelta, Request, TextDelta, ToolCallDone, Usage
+from ..json_values import member, text_of
+from ..names import own_names
+from .context import cleared_tokens
+from .encoding import THINKING, Block
 
 # Why an answer is not whole. `pause_turn` is for tools that the server itself runs; we offer none.
 _CUT_OFF: dict[str, type[ProviderError]] = {

@@ -16,14 +16,14 @@ from openai.types.responses import (
     ResponseInputItemParam,
 )
 
-from ..window import Attachment, Message, Role, ToolCall
-from .events import Request, ToolSchema
-from .names import sent_name, within
-from .openai_compaction import compacted_items
-from .openai_requests import data_url, effort, file_name, is_image, temperature
-from .openai_tools import sent_parameters, tool_choice, written_arguments
-from .profile import Effort, ReasoningStyle
-from .unseen import with_notes
+from ...window import Attachment, Message, Role, ToolCall
+from ..events import Request, ToolSchema
+from ..names import sent_name, within
+from ..profile import Effort, ReasoningStyle
+from ..unseen import with_notes
+from .compaction import compacted_items
+from .requests import data_url, effort, file_name, is_image, temperature
+from .tools import sent_parameters, tool_choice, written_arguments
 
 # A longer one is refused, of whoever it is: https://github.com/openai/codex/issues/14355
 _CALL_ID_LENGTH = 64

@@ -12,8 +12,8 @@ from typing import Any
 
 from anthropic import AsyncAnthropic, DefaultAsyncHttpxClient
 
-from .anthropic_errors import provider_errors
-from .anthropic_messages import Messages
+from .errors import provider_errors
+from .messages import Messages
 
 _ANTHROPIC = "https://api.anthropic.com"
 # The SDK refuses to go without a key; servers at home ask for none.

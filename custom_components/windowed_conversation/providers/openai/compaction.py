@@ -7,11 +7,11 @@ https://platform.openai.com/docs/guides/compaction
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..window import Message
-from .errors import BadStream
-from .events import Compacted
-from .json_values import text_of
-from .openai_responses_decoding import usage_of
+from ...window import Message
+from ..errors import BadStream
+from ..events import Compacted
+from ..json_values import text_of
+from .responses_decoding import usage_of
 
 _COMPACTED = "compacted"
 

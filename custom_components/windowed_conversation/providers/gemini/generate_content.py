@@ -1,6 +1,6 @@
 """The Gemini format: `streamGenerateContent`, one whole request each time, never a session of the SDK's.
 
-Decoding is one small step per part. Requests are written in `gemini_encoding`, errors are mapped in `gemini_errors`;
+Decoding is one small step per part. Requests are written in `encoding`, errors are mapped in `errors`;
 who builds the client, and with which key, is not decided here.
 """
 
@@ -23,10 +23,10 @@ from google.genai.types import (
     Part,
 )
 
-from ..window import ToolCall
-from .characters import WholeCharacters, whole_json
-from .errors import BadStream, Incomplete, Refused
-from .events import (
+from ...window import ToolCall
+from ..characters import WholeCharacters, whole_json
+from ..errors import BadStream, Incomplete, Refused
+from ..events import (
     Event,
     Finished,
     FinishReason,
@@ -37,12 +37,12 @@ from .events import (
     ToolCallDone,
     Usage,
 )
-from .gemini_closing import closing_its_source
-from .gemini_encoding import encode_config, encode_contents, encode_system, encode_tools, names_of
-from .gemini_errors import provider_errors
-from .gemini_residue import NAME, Residue, SignedText
-from .sizes import fills_context
-from .whole_answers import late_events
+from ..sizes import fills_context
+from ..whole_answers import late_events
+from .closing import closing_its_source
+from .encoding import encode_config, encode_contents, encode_system, encode_tools, names_of
+from .errors import provider_errors
+from .residue import NAME, Residue, SignedText
 
 _SHORT_ANSWER = HttpOptions(timeout=10_000)  # milliseconds
 _MODELS_PER_PAGE = 1000

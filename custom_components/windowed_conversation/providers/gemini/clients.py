@@ -8,8 +8,8 @@ import google.auth.aio.credentials  # noqa: F401
 from google.genai import Client
 from google.genai.types import HttpOptions
 
-from .gemini import Gemini
-from .gemini_closing import lent
+from .closing import lent
+from .generate_content import Gemini
 
 _GOOGLE = "https://generativelanguage.googleapis.com/"
 # The newest SDK would ask for `v1`, the oldest for `v1beta`, and both for what the environment says.

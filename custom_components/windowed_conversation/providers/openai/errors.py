@@ -10,7 +10,7 @@ from http import HTTPStatus
 
 import openai
 
-from .errors import (
+from ..errors import (
     AuthError,
     BadRequest,
     BadStream,
@@ -23,9 +23,9 @@ from .errors import (
     Refused,
     Unavailable,
 )
-from .events import Request
-from .http_errors import error_of_status, refused_request, retry_after, transport_errors
-from .sizes import fills_context, named_context_tokens
+from ..events import Request
+from ..http_errors import error_of_status, refused_request, retry_after, transport_errors
+from ..sizes import fills_context, named_context_tokens
 
 # Codes of error bodies, of errors in the stream, and of failed responses (openai/types/responses/response_error.py).
 _BY_CODE: dict[str, type[ProviderError]] = {

@@ -1,7 +1,7 @@
 """The format of Anthropic's Messages API: Anthropic itself, and servers that are compatible.
 
-What joins the parts: a request is written in `anthropic_request`, an answer read in `anthropic_decoding`, errors are
-mapped in `anthropic_errors`; who builds the client, and with which key, is not decided here.
+What joins the parts: a request is written in `request`, an answer read in `decoding`, errors are
+mapped in `errors`; who builds the client, and with which key, is not decided here.
 """
 
 from collections.abc import AsyncGenerator, Mapping
@@ -11,13 +11,13 @@ from anthropic import AsyncAnthropic, AsyncStream
 from anthropic.resources.messages import AsyncMessages
 from anthropic.resources.models import AsyncModels
 
-from .anthropic_decoding import Decoder
-from .anthropic_encoding import NAME
-from .anthropic_errors import provider_errors
-from .anthropic_request import asked_caching, encode_count, encode_request
-from .errors import BadStream
-from .events import Event, ListedModel, Request
-from .whole_answers import late_events
+from ..errors import BadStream
+from ..events import Event, ListedModel, Request
+from ..whole_answers import late_events
+from .decoding import Decoder
+from .encoding import NAME
+from .errors import provider_errors
+from .request import asked_caching, encode_count, encode_request
 
 _TIMEOUT = 10.0
 # The most that a page of the list may hold: https://platform.claude.com/docs/en/api/models/list

@@ -1,6 +1,6 @@
 """A conversation as Anthropic's Messages API takes it: content blocks in messages of a user and an assistant, by turns.
 
-Pure, and without the SDK. What a request says besides its messages is in `anthropic_request`.
+Pure, and without the SDK. What a request says besides its messages is in `request`.
 """
 
 from base64 import b64encode
@@ -10,9 +10,9 @@ import json
 import re
 from typing import Any
 
-from ..window import Attachment, Message, Role, ToolCall
-from .names import sent_name
-from .unseen import UNSEEN
+from ...window import Attachment, Message, Role, ToolCall
+from ..names import sent_name
+from ..unseen import UNSEEN
 
 type Block = dict[str, Any]
 

@@ -7,14 +7,14 @@ terminal event. A function call is read from its `output_item.done`, which has a
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn
 
-from ..window import ToolCall
-from .characters import WholeCharacters
-from .errors import BadStream, Incomplete, ProviderError
-from .events import Event, Finished, FinishReason, ReasoningDelta, Request, TextDelta, ToolCallDone, Usage
-from .json_values import member, text_of, tokens_of
-from .names import own_names
-from .openai_errors import error_in_stream, refused
-from .openai_tools import CallIds, read_arguments
+from ...window import ToolCall
+from ..characters import WholeCharacters
+from ..errors import BadStream, Incomplete, ProviderError
+from ..events import Event, Finished, FinishReason, ReasoningDelta, Request, TextDelta, ToolCallDone, Usage
+from ..json_values import member, text_of, tokens_of
+from ..names import own_names
+from .errors import error_in_stream, refused
+from .tools import CallIds, read_arguments
 
 type _Handler = Callable[[Any], Sequence[Event]]
 type _Item = dict[str, Any]

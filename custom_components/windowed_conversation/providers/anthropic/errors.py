@@ -12,8 +12,7 @@ from importlib.util import find_spec
 
 import anthropic
 
-from .anthropic_request import may_be_too_long
-from .errors import (
+from ..errors import (
     AuthError,
     BadRequest,
     BadStream,
@@ -25,10 +24,11 @@ from .errors import (
     RateLimited,
     Unavailable,
 )
-from .events import Request
-from .http_errors import error_of_status, refused_request, retry_after, transport_errors
-from .json_values import member
-from .sizes import named_context_tokens
+from ..events import Request
+from ..http_errors import error_of_status, refused_request, retry_after, transport_errors
+from ..json_values import member
+from ..sizes import named_context_tokens
+from .request import may_be_too_long
 
 # https://platform.claude.com/docs/en/api/errors
 _BY_TYPE: dict[str, type[ProviderError]] = {

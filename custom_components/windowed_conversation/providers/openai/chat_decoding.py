@@ -5,14 +5,14 @@ from dataclasses import dataclass
 import json
 from typing import Any
 
-from ..window import ToolCall
-from .characters import WholeCharacters
-from .errors import BadStream, Incomplete
-from .events import Event, Finished, FinishReason, ReasoningDelta, Request, TextDelta, ToolCallDone, Usage
-from .json_values import member, text_of, tokens_of
-from .names import own_names
-from .openai_errors import refused
-from .openai_tools import CallIds, read_arguments
+from ...window import ToolCall
+from ..characters import WholeCharacters
+from ..errors import BadStream, Incomplete
+from ..events import Event, Finished, FinishReason, ReasoningDelta, Request, TextDelta, ToolCallDone, Usage
+from ..json_values import member, text_of, tokens_of
+from ..names import own_names
+from .errors import refused
+from .tools import CallIds, read_arguments
 
 # Where servers put what a model thinks aloud: DeepSeek, llama.cpp, LM Studio and vLLM; Ollama and OpenRouter.
 _REASONING_FIELDS = ("reasoning_content", "reasoning")

@@ -1,4 +1,4 @@
-"""Requests in Gemini's own form. Pure: what comes back is decoded in `gemini`, residue is read in `gemini_residue`.
+"""Requests in Gemini's own form. Pure: what comes back is decoded in `gemini`, residue is read in `residue`.
 
 The order is the format's: a turn of the model with calls is followed at once by one content with the result of each.
 """
@@ -28,12 +28,12 @@ from google.genai.types import (
     ToolConfig,
 )
 
-from ..window import Attachment, Message, Role, ToolCall
-from .characters import whole_json
-from .events import Request, ToolSchema
-from .gemini_residue import NOTHING, Residue, SignedText, residue_of
-from .profile import Effort, Profile, ReasoningStyle, taken_effort
-from .unseen import UNSEEN
+from ...window import Attachment, Message, Role, ToolCall
+from ..characters import whole_json
+from ..events import Request, ToolSchema
+from ..profile import Effort, Profile, ReasoningStyle, taken_effort
+from ..unseen import UNSEEN
+from .residue import NOTHING, Residue, SignedText, residue_of
 
 # Stands for the signature of a call that Gemini did not make; from Gemini 3 on, a call of the current turn without one
 # is refused: https://ai.google.dev/gemini-api/docs/thought-signatures

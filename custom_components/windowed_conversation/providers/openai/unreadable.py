@@ -1,13 +1,13 @@
 """Residue that OpenAI's server could not read: remembered, so that it is refused once and not in every turn.
 
-Each server encrypts for one organization. Which residue is sent, and where, is `openai_responses_encoding`'s business.
+Each server encrypts for one organization. Which residue is sent, and where, is `responses_encoding`'s business.
 """
 
 from dataclasses import replace
 import json
 
-from ..window import Native
-from .events import Request
+from ...window import Native
+from ..events import Request
 
 
 class UnreadableResidue:

@@ -12,7 +12,7 @@ from typing import Any
 
 from google.genai.errors import APIError
 
-from .errors import (
+from ..errors import (
     AuthError,
     BadRequest,
     BadStream,
@@ -24,7 +24,7 @@ from .errors import (
     RateLimited,
     Unavailable,
 )
-from .http_errors import error_of_status, refused_request, retry_after, transport_errors
+from ..http_errors import error_of_status, refused_request, retry_after, transport_errors
 
 # Canonical codes that say more than the status. FAILED_PRECONDITION: the free tier is not available in the country, and
 # billing is not enabled (https://ai.google.dev/gemini-api/docs/troubleshooting).

@@ -1,0 +1,1 @@
+"""OpenAI's two formats, Chat Completions and Responses, for OpenAI, Azure and compatible servers."""
