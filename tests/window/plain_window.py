@@ -104,8 +104,11 @@ class PlainWindow:
 
     @property
     def in_force(self) -> WindowPolicy:
-        budget = self.policy.history_tokens
-        return replace(self.policy, history_tokens=max(1, budget if self.limit is None else min(self.limit, budget)))
+        if self.limit is None or self.limit >= self.policy.history_tokens:
+            return self.policy
+        # a limit of a turn frees less of it than of a budget of its own, unless the user has chosen the share
+        share = min(self.policy.share, 0.15) if self.policy.trim_share is None else self.policy.trim_share
+        return replace(self.policy, history_tokens=max(1, self.limit), trim_share=share)
 
     def over(self) -> int:
         return _cost(self.exchanges) - self.in_force.history_tokens

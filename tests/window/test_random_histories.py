@@ -366,3 +366,14 @@ class TestRandomHistories(WindowMachine.TestCase):
         WindowMachine.steps = 0
         super().runTest()
         assert WindowMachine.steps >= 20_000
+
+
+def test_limit_of_a_turn_frees_the_smaller_share() -> None:
+    machine = WindowMachine()
+    machine.begin(policy=WindowPolicy(190, None, "stub", None, result_cap_tokens=100, summarize=False))
+    for length in (37, 37, 96):
+        machine.record(exchange=(Message.user("x" * length),), tagged=frozenset({"ephemeral"}))
+    machine.open(tagged=frozenset(), text="")
+    machine.limit(limit=176)
+    machine.closed_exchanges_are_numbered_as_they_were_closed()
+    machine.window_is_what_the_rules_say()
