@@ -121,7 +121,7 @@ async def test_thought_that_is_sent_in_two_fields_is_passed_on_once(ask_bytes: A
         chunk(5),
         chunk("a text"),
         chunk({"content": 5}),
-        chunk({"content": [{"type": "text", "text": "a part"}]}),
+        chunk({"content": ["a text"]}),
         chunk({"tool_calls": 5}),
         chunk({"tool_calls": ["a text"]}),
         chunk({"tool_calls": {"index": 0}}),

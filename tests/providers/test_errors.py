@@ -38,7 +38,7 @@ ERRORS: dict[str, type[ProviderError]] = {
     "context_overflow_llama": ContextOverflow,
     "azure_filter": Refused,
     "html": Unavailable,
-    "json_200": BadStream,
+    "json_200": Unavailable,
     "cut_before_headers": Unavailable,
     "cut_mid_stream": Unavailable,
     "cut_mid_event": Unavailable,

@@ -109,7 +109,7 @@ async def test_whole_request_is_counted(provider: Gemini, byte_server: ByteServe
                     {"role": "model", "parts": [{"functionCall": {"name": "act", "args": {"brightness_pct": None}}}]},
                     {"role": "user", "parts": [{"functionResponse": {"name": "act", "response": {"output": {}}}}]},
                 ],
-                "systemInstruction": {"parts": [{"text": "Be brief."}]},
+                "systemInstruction": {"parts": [{"text": "Be brief."}], "role": "user"},
                 "tools": [
                     {
                         "functionDeclarations": [

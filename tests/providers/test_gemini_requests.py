@@ -324,15 +324,15 @@ async def test_only_what_the_model_accepts_is_sent(fields: Any, config: Any, sen
 @pytest.mark.parametrize(
     ("style", "effort", "reply_tokens", "thinking"),
     [
-        (ReasoningStyle.LEVEL, Effort.NONE, None, {"thinking_level": "LOW"}),
-        (ReasoningStyle.LEVEL, Effort.MINIMAL, None, {"include_thoughts": True, "thinking_level": "MINIMAL"}),
-        (ReasoningStyle.LEVEL, Effort.LOW, None, {"include_thoughts": True, "thinking_level": "LOW"}),
-        (ReasoningStyle.LEVEL, Effort.MEDIUM, None, {"include_thoughts": True, "thinking_level": "MEDIUM"}),
-        (ReasoningStyle.LEVEL, Effort.HIGH, 100, {"include_thoughts": True, "thinking_level": "HIGH"}),
-        (ReasoningStyle.BUDGET, Effort.NONE, None, {"thinking_budget": 0}),
-        (ReasoningStyle.BUDGET, Effort.LOW, None, {"include_thoughts": True, "thinking_budget": 1024}),
-        (ReasoningStyle.BUDGET, Effort.MEDIUM, 3000, {"include_thoughts": True, "thinking_budget": 1500}),
-        (ReasoningStyle.BUDGET, Effort.HIGH, None, {"include_thoughts": True, "thinking_budget": 24576}),
+        (ReasoningStyle.LEVEL, Effort.NONE, None, {"thinkingLevel": "LOW"}),
+        (ReasoningStyle.LEVEL, Effort.MINIMAL, None, {"includeThoughts": True, "thinkingLevel": "MINIMAL"}),
+        (ReasoningStyle.LEVEL, Effort.LOW, None, {"includeThoughts": True, "thinkingLevel": "LOW"}),
+        (ReasoningStyle.LEVEL, Effort.MEDIUM, None, {"includeThoughts": True, "thinkingLevel": "MEDIUM"}),
+        (ReasoningStyle.LEVEL, Effort.HIGH, 100, {"includeThoughts": True, "thinkingLevel": "HIGH"}),
+        (ReasoningStyle.BUDGET, Effort.NONE, None, {"thinkingBudget": 0}),
+        (ReasoningStyle.BUDGET, Effort.LOW, None, {"includeThoughts": True, "thinkingBudget": 1024}),
+        (ReasoningStyle.BUDGET, Effort.MEDIUM, 3000, {"includeThoughts": True, "thinkingBudget": 1500}),
+        (ReasoningStyle.BUDGET, Effort.HIGH, None, {"includeThoughts": True, "thinkingBudget": 24576}),
     ],
 )
 async def test_effort_is_a_level_or_a_budget(
@@ -346,10 +346,10 @@ async def test_effort_is_a_level_or_a_budget(
 @pytest.mark.parametrize(
     ("model", "thinking"),
     [
-        ("gemini-2.5-flash", {"thinking_budget": 0}),
-        ("gemini-2.5-pro", {"thinking_budget": 128}),
-        ("gemini-3.1-flash-lite", {"thinking_level": "MINIMAL"}),
-        ("gemini-3.1-pro", {"thinking_level": "LOW"}),
+        ("gemini-2.5-flash", {"thinkingBudget": 0}),
+        ("gemini-2.5-pro", {"thinkingBudget": 128}),
+        ("gemini-3.1-flash-lite", {"thinkingLevel": "MINIMAL"}),
+        ("gemini-3.1-pro", {"thinkingLevel": "LOW"}),
     ],
 )
 async def test_no_effort_is_the_least_that_the_model_takes(model: str, thinking: Any, send: Send) -> None:

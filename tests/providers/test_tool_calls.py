@@ -149,7 +149,6 @@ async def test_calls_are_told_apart(
         [fragment("", "", index=0, id="call_1"), fragment(WHOLE_A, index=0)],
         [fragment(WHOLE_A, index=0, id="call_1")],
         [fragment("[1]", "a", index=0)],
-        [fragment("null", "a", index=0)],
         [fragment('"a text"', "a", index=0)],
         [fragment("not json", "a", index=0)],
         [fragment('{"x": 1}}', "a", index=0)],

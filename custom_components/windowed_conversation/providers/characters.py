@@ -5,8 +5,6 @@ half in the history would make every later request impossible to send.
 """
 
 from codecs import getincrementaldecoder
-import json
-from typing import Any
 
 _CODEC = "utf-16-le"
 _decoder = getincrementaldecoder(_CODEC)
@@ -29,7 +27,6 @@ class WholeCharacters:
         return whole
 
 
-def whole_json(text: str) -> Any:
-    """Return the JSON value with whole characters only; raises `json.JSONDecodeError`."""
-    written = json.dumps(json.loads(text), ensure_ascii=False)
-    return json.loads(written.encode(_CODEC, "surrogatepass").decode(_CODEC, "replace"))
+def whole(text: str) -> str:
+    """Return the text with halves of characters joined or replaced."""
+    return text.encode(_CODEC, "surrogatepass").decode(_CODEC, "replace")

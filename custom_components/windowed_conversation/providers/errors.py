@@ -11,6 +11,7 @@
     +-- DeadlineExceeded     nothing came in time
     +-- BadRequest           the server does not accept what it was sent (a wrong address, a wrong parameter)
     |   +-- ModelNotFound    the server has no such model or deployment
+    |   +-- Redirected       the server has another address: `address`
     +-- BadStream            the answer could not be read, or ended without its terminal marker
 
 `is_unexplained` is true for a `BadRequest` or an `Unavailable` of which the server says nothing that we know, so that
@@ -18,6 +19,9 @@ the length of the request may be its reason.
 
 Messages are for the log: they never hold what people said, nor a key. What a person is told is a translation.
 """
+
+# Characters of an address that a server names.
+_LONGEST_ADDRESS = 200
 
 
 class ProviderError(Exception):
@@ -82,6 +86,15 @@ class BadRequest(ProviderError):
 
 class ModelNotFound(BadRequest):
     """The server has no such model or deployment."""
+
+
+class Redirected(BadRequest):
+    """The server has another address. It is not followed: the key is for the one that the user entered."""
+
+    def __init__(self, address: str) -> None:
+        """Keep the new address, without its query, which may say more than where the server is."""
+        self.address = address[:_LONGEST_ADDRESS]
+        super().__init__(f"the server redirects to {self.address}")
 
 
 class BadStream(ProviderError):

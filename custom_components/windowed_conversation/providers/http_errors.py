@@ -58,6 +58,12 @@ def transport_errors() -> Iterator[None]:
         raise BadStream(f"the answer could not be read ({type(err).__name__})") from err
 
 
+def connection_error(error: Exception) -> ProviderError:
+    """Return the error for an SDK's error of its connection, under which those of our own transport are."""
+    cause = error.__cause__
+    return cause if isinstance(cause, ProviderError) else Unavailable(f"no connection ({type(cause).__name__})")
+
+
 def error_of_status(status: int) -> type[ProviderError]:
     """Return what an HTTP status means where no code says more."""
     otherwise = Unavailable if status >= HTTPStatus.INTERNAL_SERVER_ERROR else BadRequest

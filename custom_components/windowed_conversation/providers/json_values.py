@@ -1,9 +1,50 @@
-"""Values in a server's JSON, which nobody has checked: each may be of any type, or be missing.
+"""Values in a server's JSON, which nobody has checked: each may be of any type or size, or be missing.
 
-What an answer needs is read so that another type is an error, and what is only for the record so that it says nothing.
+What an answer needs raises an error if it is of another type; what is only for the record is then read as nothing.
 """
 
+import json
+import math
 from typing import Any
+
+from .characters import whole
+
+MOST_TOKENS = 10**9
+
+
+def _finite(written: str) -> float | None:
+    value = float(written)
+    return value if math.isfinite(value) else None
+
+
+# JSON has no NaN and no infinity: what a server writes as one, or as a number too large for a float, is null here.
+_decoder = json.JSONDecoder(parse_float=_finite, parse_constant=lambda _: None)
+
+
+def read_json(text: str | bytes | bytearray) -> Any:
+    """Return the value of a JSON text, null for numbers that are not finite.
+
+    Raises `json.JSONDecodeError`, `UnicodeDecodeError` and `RecursionError`.
+    """
+    return _decoder.decode(text if isinstance(text, str) else text.decode())
+
+
+def whole_json(text: str) -> Any:
+    """Return the value of a JSON text as `read_json` does, with whole characters only."""
+    value = read_json(text)
+    if "\\u" not in text and text.isascii():
+        return value
+    return json.loads(whole(json.dumps(value, ensure_ascii=False)))
+
+
+def finite(value: Any) -> Any:
+    """Return a JSON value without the numbers that are not finite: members of an object are removed, others null."""
+    match value:
+        case dict():
+            return {name: finite(each) for name, each in value.items() if not _is_infinite(each)}
+        case list() | tuple():
+            return [finite(each) for each in value]
+    return None if _is_infinite(value) else value
 
 
 def text_of(value: object) -> str:
@@ -16,11 +57,31 @@ def text_of(value: object) -> str:
 
 
 def member(value: object, name: str) -> Any:
-    """Return a member of an object, None where there is no such member or no object."""
+    """Return a member of an object, or None if there is no such member or no object."""
     return value.get(name) if isinstance(value, dict) else None
 
 
+def objects(value: object) -> list[dict[str, Any]]:
+    """Return the objects of a list, or none if it is no list."""
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
+def figure(value: object) -> int | None:
+    """Return a whole number from 0 to 10^9, or None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        return None
+    return value if 0 <= value <= MOST_TOKENS else None
+
+
 def tokens_of(figures: object, name: str) -> int:
-    """Return a figure; what is no number counts as none, for a figure must not cost the answer."""
-    value = member(figures, name)
-    return value if isinstance(value, int) else 0
+    """Return a figure of a usage; anything else counts as none, for a figure must not cost the answer."""
+    return figure(member(figures, name)) or 0
+
+
+def limit_of(sizes: object, name: str) -> int | None:
+    """Return a limit in tokens, or None if an object names none that can be."""
+    return figure(member(sizes, name)) or None
+
+
+def _is_infinite(value: object) -> bool:
+    return isinstance(value, float) and not math.isfinite(value)

@@ -2,9 +2,7 @@
 
 from ..window import EstimatedCounter, message_tokens
 from .events import Request
-from .json_values import member
-
-_MOST_TOKENS = 10**9
+from .json_values import limit_of, member
 
 # What compatible servers call it. LM Studio names the size that is loaded beside the greatest possible one; llama.cpp
 # puts `n_ctx` into `meta`, beside `n_ctx_train`, which is what the model could read.
@@ -20,8 +18,8 @@ _NAMES = (
 
 def named_context_tokens(value: object) -> int | None:
     """Return how many tokens a model reads by what a server's object says, or None if it says nothing that can be."""
-    sizes = (member(each, name) for each in (value, member(value, "meta")) for name in _NAMES)
-    return next((size for size in sizes if _is_size(size)), None)
+    sizes = (limit_of(each, name) for each in (value, member(value, "meta")) for name in _NAMES)
+    return next((size for size in sizes if size), None)
 
 
 def request_tokens(request: Request) -> int:
@@ -35,7 +33,3 @@ def fills_context(request: Request, *, share: float = 1.0, answer: int = 0) -> b
     """Return whether a request and its answer take more than a share of what the model is known to read."""
     context = request.profile.context_tokens
     return context is not None and request_tokens(request) + answer > share * context
-
-
-def _is_size(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 < value <= _MOST_TOKENS

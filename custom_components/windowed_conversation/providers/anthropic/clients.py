@@ -12,6 +12,7 @@ from typing import Any
 
 from anthropic import AsyncAnthropic, DefaultAsyncHttpxClient
 
+from ..transport import lent
 from .errors import provider_errors
 from .messages import Messages
 
@@ -38,7 +39,7 @@ def own_http_client(ssl_context: SSLContext) -> Any:
 
     With a context that is ready nothing is read from disk.
     """
-    return DefaultAsyncHttpxClient(verify=ssl_context)
+    return DefaultAsyncHttpxClient(verify=ssl_context, follow_redirects=False)
 
 
 def anthropic_messages(url: str | None, api_key: str | None, http_client: Any) -> Messages:
@@ -55,7 +56,7 @@ def anthropic_messages(url: str | None, api_key: str | None, http_client: Any) -
         client = AsyncAnthropic(
             api_key=api_key or _NO_KEY,
             base_url=url or _ANTHROPIC,
-            http_client=http_client,
+            http_client=lent(http_client),
             max_retries=0,
             **_NO_TRACES,
         )

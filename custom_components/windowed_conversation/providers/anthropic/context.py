@@ -7,7 +7,7 @@ https://platform.claude.com/docs/en/build-with-claude/context-editing
 from typing import Any
 
 from ..events import Request
-from ..json_values import member
+from ..json_values import MOST_TOKENS, member, objects, tokens_of
 
 _BETA = "context-management-2025-06-27"
 
@@ -33,6 +33,5 @@ def encode_editing(request: Request) -> dict[str, Any]:
 
 def cleared_tokens(event: object) -> int:
     """Return how many tokens an event says were cleared; it is for the record, so that another form says nothing."""
-    edits = member(member(event, "context_management"), "applied_edits")
-    figures = (member(edit, "cleared_input_tokens") for edit in (edits if isinstance(edits, list) else ()))
-    return sum(figure for figure in figures if isinstance(figure, int))
+    edits = objects(member(member(event, "context_management"), "applied_edits"))
+    return min(sum(tokens_of(edit, "cleared_input_tokens") for edit in edits), MOST_TOKENS)

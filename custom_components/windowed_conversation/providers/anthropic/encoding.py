@@ -12,6 +12,7 @@ from typing import Any
 
 from ...window import Attachment, Message, Role, ToolCall
 from ..names import sent_name
+from ..residue import residue_of
 from ..unseen import UNSEEN
 
 type Block = dict[str, Any]
@@ -77,10 +78,7 @@ def encode_messages(messages: tuple[Message, ...], model: str, *, images: bool) 
 
 def own_residue(message: Message, model: str) -> list[Block] | None:
     """Return the residue that this model left on a message, None where it is not its own."""
-    native = message.native
-    if native is None or native.provider != NAME or native.model != model:
-        return None
-    residue = native.value
+    residue = residue_of(message, NAME, model)
     return residue if isinstance(residue, list) and all(isinstance(block, dict) for block in residue) else None
 
 

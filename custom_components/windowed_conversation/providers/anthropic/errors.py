@@ -4,7 +4,7 @@ Decided by status, type and code, never by message text. The messages of ours na
 repeat what people said.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http import HTTPStatus
 from importlib import import_module
@@ -25,7 +25,7 @@ from ..errors import (
     Unavailable,
 )
 from ..events import Request
-from ..http_errors import error_of_status, refused_request, retry_after, transport_errors
+from ..http_errors import connection_error, error_of_status, refused_request, retry_after, transport_errors
 from ..json_values import member
 from ..sizes import named_context_tokens
 from .request import may_be_too_long
@@ -66,11 +66,11 @@ def provider_errors(request: Request | None = None) -> Iterator[None]:
         with transport_errors():
             yield
     except anthropic.APIStatusError as err:
-        raise _from_status(err, request) from err
+        raise _error(err.status_code, err.body, err.response.headers, request) from err
     except anthropic.APITimeoutError as err:
         raise DeadlineExceeded("no connection or no answer in time") from err
     except anthropic.APIConnectionError as err:
-        raise Unavailable(f"no connection ({type(err.__cause__).__name__})") from err
+        raise connection_error(err) from err
     except UnicodeEncodeError as err:
         # a key goes into a header, in ASCII, the request into a body, in UTF-8; the cause would hold the whole of it
         kind = AuthError if err.encoding == "ascii" else BadRequest
@@ -79,21 +79,32 @@ def provider_errors(request: Request | None = None) -> Iterator[None]:
         raise BadStream(f"the answer is not of the expected form ({type(err).__name__})") from err
 
 
-def _from_status(err: anthropic.APIStatusError, request: Request | None) -> ProviderError:
+def error_in_event(event: object) -> ProviderError:
+    """Return the error for an event, or an answer, that is an error itself."""
+    return _error(HTTPStatus.OK, event, {}, None)
+
+
+def _error(status: int, body: object, headers: Mapping[str, str], request: Request | None) -> ProviderError:
     """Return the error; one in the stream has a type, and the status of the answer that it came in."""
-    status, (kind, code) = err.status_code, _type_and_code(err.body)
+    kind, code = _type_and_code(body)
     message = f"status {status}, type {kind or 'none'}, code {code or 'none'}"
-    meaning = _BY_CODE.get(code) or _BY_TYPE.get(kind) or _without_type(status)
+    meaning = _meaning(status, kind, code)
     if meaning is ContextOverflow or status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
-        return ContextOverflow(message, named_context_tokens(member(err.body, "error")))
+        return ContextOverflow(message, named_context_tokens(member(body, "error")))
     if meaning is RateLimited:
-        return RateLimited(message, retry_after(err.response.headers))
+        return RateLimited(message, retry_after(headers))
     if meaning is BadRequest:
         # "prompt is too long" has no type or code of its own: what is about as long as the context was too long
         is_generic = kind in _GENERIC
         return refused_request(status, message, lambda: is_generic and request is not None and may_be_too_long(request))
     in_stream = status < HTTPStatus.MULTIPLE_CHOICES
     return meaning(message, is_unexplained=in_stream and kind not in _BY_TYPE)
+
+
+def _meaning(status: int, kind: str, code: str) -> type[ProviderError]:
+    if status == HTTPStatus.UNAUTHORIZED:
+        return AuthError
+    return _BY_CODE.get(code) or _BY_TYPE.get(kind) or _without_type(status)
 
 
 def _without_type(status: int) -> type[ProviderError]:

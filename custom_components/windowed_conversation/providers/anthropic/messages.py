@@ -5,6 +5,7 @@ mapped in `errors`; who builds the client, and with which key, is not decided he
 """
 
 from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
 from typing import Any
 
 from anthropic import AsyncAnthropic, AsyncStream
@@ -13,7 +14,9 @@ from anthropic.resources.models import AsyncModels
 
 from ..errors import BadStream
 from ..events import Event, ListedModel, Request
-from ..whole_answers import late_events
+from ..json_values import figure, limit_of
+from ..model_lists import read_page
+from ..streaming import decoded
 from .decoding import Decoder
 from .encoding import NAME
 from .errors import provider_errors
@@ -22,6 +25,8 @@ from .request import asked_caching, encode_count, encode_request
 _TIMEOUT = 10.0
 # The most that a page of the list may hold: https://platform.claude.com/docs/en/api/models/list
 _PAGE = 1000
+# There are fewer models than one page holds.
+_MOST_PAGES = 10
 
 
 class Messages:
@@ -33,25 +38,17 @@ class Messages:
         self._client = client
         # The client imports these where they are first asked for, which would be in the event loop.
         self._messages = AsyncMessages(client)
-        self._models = AsyncModels(client)
+        self._models = AsyncModels(client).with_raw_response
 
     async def stream(self, request: Request) -> AsyncGenerator[Event]:
         """See `Provider.stream`."""
         body = encode_request(request)
         decoder = Decoder(request, thinks="thinking" in body)
         with provider_errors(request):
-            answer = await self._send(body)
-            async with answer:
-                events = aiter(answer)
-                async for sent in events:
-                    for event in decoder.decode(sent):
-                        yield event
-                    if decoder.stopped:
-                        break
-                while decoder.stopped and (late := await late_events(events, decoder.decode)):
-                    for event in late:
-                        yield event
-        for event in decoder.end():
+            async with await self._send(body) as answer, aclosing(decoded(answer.response, decoder)) as events:
+                async for event in events:
+                    yield event
+        for event in decoder.on_end():
             yield event
 
     async def _send(self, body: Mapping[str, Any]) -> AsyncStream[object]:
@@ -80,38 +77,26 @@ class Messages:
         """See `CountsTokens`."""
         with provider_errors(request):
             counted = await self._messages.count_tokens(**encode_count(request), timeout=_TIMEOUT)
-        tokens = getattr(counted, "input_tokens", None)
-        if not isinstance(tokens, int):
+        tokens = figure(getattr(counted, "input_tokens", None))
+        if tokens is None:
             raise BadStream("the server does not count tokens")
         return tokens
 
     async def list_models(self) -> list[ListedModel]:
         """See `Provider.list_models`."""
-        models: dict[str, ListedModel] = {}
+        models: dict[str, Any] = {}
+        after: dict[str, Any] = {}
         with provider_errors():
-            try:
-                page = await self._models.list(limit=_PAGE, timeout=_TIMEOUT)
-                while new := {model.id: model for model in _listed(page)}:
-                    if new.keys() <= models.keys():
-                        raise BadStream("the server lists the same models again and again")
-                    models |= new
-                    if not page.has_next_page():
-                        break
-                    page = await page.get_next_page()
-            except (AttributeError, TypeError, ValueError) as err:
-                # the SDK takes any text and any JSON for a page, and then finds that it is none
-                raise BadStream("the server does not list models") from err
-        return [models[model_id] for model_id in sorted(models)]
-
-
-def _listed(page: object) -> list[ListedModel]:
-    """Return the models of a page; raises `BadStream` where it is none."""
-    models = getattr(page, "data", None)
-    if not isinstance(models, list) or not all(isinstance(getattr(m, "id", None), str) for m in models):
-        raise BadStream("the server does not list models")
-    return [ListedModel(m.id, _limit(m, "max_input_tokens"), _limit(m, "max_tokens")) for m in models]
-
-
-def _limit(model: object, name: str) -> int | None:
-    limit = getattr(model, name, None)
-    return limit if isinstance(limit, int) and limit > 0 else None
+            for _ in range(_MOST_PAGES):
+                answer = await self._models.list(limit=_PAGE, timeout=_TIMEOUT, **after)
+                page = await read_page(answer.content)
+                if page.models and page.models.keys() <= models.keys():
+                    raise BadStream("the server lists the same models again and again")
+                models |= page.models
+                if not page.models or page["has_more"] is not True or not isinstance(page["last_id"], str):
+                    break
+                after = {"after_id": page["last_id"]}
+        return [
+            ListedModel(each, limit_of(models[each], "max_input_tokens"), limit_of(models[each], "max_tokens"))
+            for each in sorted(models)
+        ]

@@ -8,7 +8,7 @@ import google.auth.aio.credentials  # noqa: F401
 from google.genai import Client
 from google.genai.types import HttpOptions
 
-from .closing import lent
+from ..transport import lent
 from .generate_content import Gemini
 
 _GOOGLE = "https://generativelanguage.googleapis.com/"
@@ -29,12 +29,14 @@ def gemini(
     certificates three times. There is one attempt for each request. `timeout` is how many seconds a server may be
     silent; the SDK tells the server as well, which takes it for the whole answer, so a turn does without.
     """
+    address, key, client = url or _GOOGLE, api_key or _NO_KEY, lent(http_client)
     options = HttpOptions(
-        base_url=url or _GOOGLE,
+        base_url=address,
         api_version=_API_VERSION,
         timeout=None if timeout is None else round(timeout * _MILLISECONDS),
-        httpx_async_client=lent(http_client),
+        httpx_async_client=client,
         client_args={"verify": ssl_context},
         async_client_args={"verify": ssl_context, "ssl": ssl_context},
     )
-    return Gemini(Client(vertexai=False, api_key=api_key or _NO_KEY, http_options=options).aio.models)
+    models = Client(vertexai=False, api_key=key, http_options=options).aio.models
+    return Gemini(models, client, f"{address.rstrip('/')}/{_API_VERSION}", key, timeout=timeout)

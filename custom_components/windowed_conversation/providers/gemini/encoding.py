@@ -3,37 +3,21 @@
 The order is the format's: a turn of the model with calls is followed at once by one content with the result of each.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from itertools import groupby
 import json
 import re
 from typing import Any
 
-from google.genai.types import (
-    AutomaticFunctionCallingConfig,
-    Blob,
-    Content,
-    FunctionCall,
-    FunctionCallingConfig,
-    FunctionCallingConfigMode,
-    FunctionDeclaration,
-    FunctionResponse,
-    GenerateContentConfig,
-    HttpOptions,
-    Part,
-    ThinkingConfig,
-    ThinkingLevel,
-    Tool,
-    ToolConfig,
-)
+from google.genai.types import Blob, Content, FunctionCall, FunctionResponse, Part
 
 from ...window import Attachment, Message, Role, ToolCall
-from ..characters import whole_json
 from ..events import Request, ToolSchema
+from ..json_values import whole_json
 from ..profile import Effort, Profile, ReasoningStyle, taken_effort
 from ..unseen import UNSEEN
-from .residue import NOTHING, Residue, SignedText, residue_of
+from .residue import NOTHING, Residue, SignedText, signatures_of
 
 # Stands for the signature of a call that Gemini did not make; from Gemini 3 on, a call of the current turn without one
 # is refused: https://ai.google.dev/gemini-api/docs/thought-signatures
@@ -46,21 +30,17 @@ _LONGEST_BEGINNING = 100
 
 # LOW is the least that every model with levels takes: some take MINIMAL as well, none can be told not to think.
 _LEVELS = {
-    Effort.NONE: ThinkingLevel.LOW,
-    Effort.MINIMAL: ThinkingLevel.MINIMAL,
-    Effort.LOW: ThinkingLevel.LOW,
-    Effort.MEDIUM: ThinkingLevel.MEDIUM,
-    Effort.HIGH: ThinkingLevel.HIGH,
+    Effort.NONE: "LOW",
+    Effort.MINIMAL: "MINIMAL",
+    Effort.LOW: "LOW",
+    Effort.MEDIUM: "MEDIUM",
+    Effort.HIGH: "HIGH",
 }
 # In tokens, what Google itself takes these words for: https://ai.google.dev/gemini-api/docs/openai#thinking
 # MINIMAL is the least for 2.5 Pro, which cannot be told not to think: https://ai.google.dev/gemini-api/docs/thinking
 _BUDGETS = {Effort.NONE: 0, Effort.MINIMAL: 128, Effort.LOW: 1024, Effort.MEDIUM: 8192, Effort.HIGH: 24576}
 
-_NO_CALLS = ToolConfig(function_calling_config=FunctionCallingConfig(mode=FunctionCallingConfigMode.NONE))
-
-# Of the newest SDK only: it would ask again by itself where an answer breaks off.
-_CONTINUATION = "automatic_continuation"
-_ONE_REQUEST: dict[str, Any] = {_CONTINUATION: False} if _CONTINUATION in GenerateContentConfig.model_fields else {}
+_NO_CALLS = {"toolConfig": {"functionCallingConfig": {"mode": "NONE"}}}
 
 
 def encode_contents(request: Request) -> list[Content]:
@@ -75,37 +55,43 @@ def encode_contents(request: Request) -> list[Content]:
     return contents
 
 
-def encode_config(request: Request, http_options: HttpOptions | None = None) -> GenerateContentConfig:
-    """Return everything else that the request says, only what the model accepts; `http_options` are part of it."""
-    profile = request.profile
-    return GenerateContentConfig(
-        system_instruction=encode_system(request.messages),
-        http_options=http_options,
-        tool_config=_NO_CALLS if request.tools and not request.may_call else None,
-        automatic_function_calling=AutomaticFunctionCallingConfig(disable=True),
-        max_output_tokens=_reply_tokens(request),
-        temperature=request.temperature if profile.sampling else None,
-        thinking_config=_thinking(profile, request.effort, _reply_tokens(request)),
-        **_ONE_REQUEST,
-    )
+def encode_body(request: Request) -> dict[str, Any]:
+    """Return the body of a request, only what the model accepts."""
+    profile, most = request.profile, _reply_tokens(request)
+    asked = {
+        "maxOutputTokens": most,
+        "temperature": request.temperature if profile.sampling else None,
+        "thinkingConfig": _thinking(profile, request.effort, most),
+    }
+    return {
+        **encode_prompt(request),
+        "generationConfig": {name: value for name, value in asked.items() if value is not None},
+        **(_NO_CALLS if request.tools and not request.may_call else {}),
+    }
 
 
-def encode_system(messages: Iterable[Message]) -> str | None:
-    """Return the text of the system messages, None where there is none."""
-    return "\n\n".join(each.content for each in messages if each.role is Role.SYSTEM and each.content.strip()) or None
+def encode_prompt(request: Request) -> dict[str, Any]:
+    """Return what of a request's body costs input tokens."""
+    system = "\n\n".join(each.content for each in request.messages if each.role is Role.SYSTEM and each.content.strip())
+    tools = [_encode_tool(tool) for tool in request.tools]
+    return {
+        "contents": [_as_json(content) for content in encode_contents(request)],
+        **({"systemInstruction": {"parts": [{"text": system}], "role": "user"}} if system else {}),
+        **({"tools": [{"functionDeclarations": tools}]} if tools else {}),
+    }
 
 
-def encode_tools(tools: tuple[ToolSchema, ...]) -> list[Tool]:
-    """Return the tools in the same order, in one `Tool`; the schemas stay as they are."""
-    if not tools:
-        return []
-    declarations = [
-        FunctionDeclaration(
-            name=encode_name(tool.name), description=tool.description, parameters_json_schema=dict(tool.parameters)
-        )
-        for tool in tools
-    ]
-    return [Tool(function_declarations=declarations)]
+def _encode_tool(tool: ToolSchema) -> dict[str, Any]:
+    return {
+        "name": encode_name(tool.name),
+        "description": tool.description,
+        "parametersJsonSchema": dict(tool.parameters),
+    }
+
+
+def _as_json(content: Content) -> dict[str, Any]:
+    body: dict[str, Any] = content.model_dump(by_alias=True, exclude_none=True, mode="json")
+    return body
 
 
 def encode_name(name: str) -> str:
@@ -136,7 +122,7 @@ def _turns(request: Request) -> Iterator[tuple[str, list[Part]]]:
             if message.role is Role.USER:
                 yield "user", _user_parts(message, request.profile)
             else:
-                residue = residue_of(message, request.model)
+                residue = signatures_of(message, request.model)
                 calls = message.tool_calls
                 insists = place > newest and request.profile.reasoning is ReasoningStyle.LEVEL
                 yield "model", [*_text_parts(message.content, residue.texts), *_call_parts(calls, residue, insists)]
@@ -197,8 +183,8 @@ def _result_parts(calls: tuple[ToolCall, ...], results: list[Message], residue: 
 def _response(content: str) -> dict[str, Any]:
     """Return a result under the key that has a meaning for Gemini: `error` for one that says so itself, or `output`."""
     try:
+        json.dumps(json.loads(content), allow_nan=False)
         value = whole_json(content)
-        json.dumps(value, allow_nan=False)
     except ValueError, RecursionError:
         return {"output": content}
     if isinstance(value, dict) and value.keys() == {"error"}:
@@ -215,18 +201,18 @@ def _reply_tokens(request: Request) -> int | None:
     return None if request.reply_tokens is None else min(limits)
 
 
-def _thinking(profile: Profile, effort: Effort | None, reply_tokens: int | None) -> ThinkingConfig | None:
-    """Return how much the model is to think, None where the model or the request does not say."""
+def _thinking(profile: Profile, effort: Effort | None, reply_tokens: int | None) -> dict[str, Any] | None:
+    """Return how much the model is to think, or None if the model or the request does not say."""
     taken = taken_effort(profile, effort)
     if taken is None:
         return None
-    include = None if effort is Effort.NONE else True
+    include = {} if effort is Effort.NONE else {"includeThoughts": True}
     match profile.reasoning:
         case ReasoningStyle.LEVEL:
-            return ThinkingConfig(thinking_level=_LEVELS[taken], include_thoughts=include)
+            return {**include, "thinkingLevel": _LEVELS[taken]}
         case ReasoningStyle.BUDGET:
             # thoughts count as output: half of that is to be left for the answer
             budget = min(_BUDGETS[taken], reply_tokens // 2) if reply_tokens else _BUDGETS[taken]
-            return ThinkingConfig(thinking_budget=budget, include_thoughts=include)
+            return {**include, "thinkingBudget": budget}
         case _:
             return None

@@ -4,7 +4,7 @@ Decided by status, canonical code (google.rpc.Code) and the structured details (
 by message text. The messages of ours name the codes only: a server's own text may repeat what people said.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
 import math
@@ -25,6 +25,7 @@ from ..errors import (
     Unavailable,
 )
 from ..http_errors import error_of_status, refused_request, retry_after, transport_errors
+from ..json_values import figure, member, objects
 
 # Canonical codes that say more than the status. FAILED_PRECONDITION: the free tier is not available in the country, and
 # billing is not enabled (https://ai.google.dev/gemini-api/docs/troubleshooting).
@@ -74,10 +75,16 @@ def provider_errors(is_too_long: Callable[[], bool] = lambda: False) -> Iterator
         raise BadStream(f"the answer is not of the expected form ({type(err).__name__})") from err
 
 
+def error_in_event(event: object) -> ProviderError:
+    """Return the error for an event, or an answer, that is an error itself."""
+    code = figure(member(member(event, "error"), "code"))
+    return _from_api(APIError(code or HTTPStatus.INTERNAL_SERVER_ERROR, event))
+
+
 def _from_api(err: APIError) -> ProviderError:
     code, details = _code(err), _details(err)
     message = f"status {err.code}, code {code or 'none'}"
-    kind = _by_reason(details) or _BY_CODE.get(code) or error_of_status(err.code)
+    kind = _meaning(err.code, code, details)
     if err.code == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
         return ContextOverflow(message)
     if kind is RateLimited:
@@ -87,22 +94,28 @@ def _from_api(err: APIError) -> ProviderError:
     return kind(message)
 
 
+def _meaning(status: int, code: str, details: list[dict[str, Any]]) -> type[ProviderError]:
+    if status == HTTPStatus.UNAUTHORIZED:
+        return AuthError
+    return _by_reason(details) or _BY_CODE.get(code) or error_of_status(status)
+
+
 def _code(err: APIError) -> str:
     """Return the canonical code where it is one that decides; the SDK puts the HTTP reason phrase there as well."""
     return err.status if isinstance(err.status, str) and err.status in _BY_CODE else ""
 
 
-def _by_reason(details: list[Mapping[str, Any]]) -> type[ProviderError] | None:
+def _by_reason(details: list[dict[str, Any]]) -> type[ProviderError] | None:
     reasons = [reason for each in details if isinstance(reason := each.get("reason"), str)]
     return next((_BY_REASON[reason] for reason in reasons if reason in _BY_REASON), None)
 
 
-def _is_daily(details: list[Mapping[str, Any]]) -> bool:
-    violations = [each for detail in details for each in _objects(detail.get("violations"))]
+def _is_daily(details: list[dict[str, Any]]) -> bool:
+    violations = [each for detail in details for each in objects(detail.get("violations"))]
     return any(_PER_DAY in str(each.get("quotaId", "")) for each in violations)
 
 
-def _retry_after(err: APIError, details: list[Mapping[str, Any]]) -> float | None:
+def _retry_after(err: APIError, details: list[dict[str, Any]]) -> float | None:
     """Return the seconds to wait: `RetryInfo.retryDelay`, a duration such as `34.5s`, else the header."""
     for delay in [each["retryDelay"] for each in details if isinstance(each.get("retryDelay"), str)]:
         try:
@@ -114,11 +127,5 @@ def _retry_after(err: APIError, details: list[Mapping[str, Any]]) -> float | Non
     return retry_after(getattr(err.response, "headers", None) or {})
 
 
-def _details(err: APIError) -> list[Mapping[str, Any]]:
-    body = err.details
-    error = body.get("error") if isinstance(body, dict) else None
-    return _objects(error.get("details")) if isinstance(error, dict) else []
-
-
-def _objects(value: object) -> list[Mapping[str, Any]]:
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+def _details(err: APIError) -> list[dict[str, Any]]:
+    return objects(member(member(err.details, "error"), "details"))

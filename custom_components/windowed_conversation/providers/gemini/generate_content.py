@@ -1,174 +1,36 @@
 """The Gemini format: `streamGenerateContent`, one whole request each time, never a session of the SDK's.
 
-Decoding is one small step per part. Requests are written in `encoding`, errors are mapped in `errors`;
-who builds the client, and with which key, is not decided here.
+The SDK is asked for everything but the answers themselves: it reads a stream without limits, and makes objects of every
+value of an event in the event loop, which costs several times what all the rest of it does.
 """
 
-from collections.abc import AsyncGenerator, Iterator, Mapping
-from contextlib import aclosing
-import json
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import aclosing, asynccontextmanager
+from http import HTTPStatus
 from typing import Any
-from uuid import uuid4
+from urllib.parse import quote
 
+from google.genai.errors import APIError
 from google.genai.models import AsyncModels
-from google.genai.types import (
-    Candidate,
-    Content,
-    CountTokensConfig,
-    FunctionCall,
-    GenerateContentResponse,
-    HttpOptions,
-    ListModelsConfig,
-    Model,
-    Part,
-)
+from google.genai.types import CountTokensConfig, HttpOptions, ListModelsConfig, Model
 
-from ...window import ToolCall
-from ..characters import WholeCharacters, whole_json
-from ..errors import BadStream, Incomplete, Refused
-from ..events import (
-    Event,
-    Finished,
-    FinishReason,
-    ListedModel,
-    ReasoningDelta,
-    Request,
-    TextDelta,
-    ToolCallDone,
-    Usage,
-)
+from ..errors import BadStream
+from ..events import Event, ListedModel, Request
+from ..json_values import figure
 from ..sizes import fills_context
-from ..whole_answers import late_events
-from .closing import closing_its_source
-from .encoding import encode_config, encode_contents, encode_system, encode_tools, names_of
+from ..streaming import decoded, read_any_json
+from .decoding import ChunkDecoder
+from .encoding import encode_body, encode_prompt
 from .errors import provider_errors
-from .residue import NAME, Residue, SignedText
+from .residue import NAME
 
 _SHORT_ANSWER = HttpOptions(timeout=10_000)  # milliseconds
 _MODELS_PER_PAGE = 1000
+_MOST_MODELS = 10_000
 _GENERATES = "generateContent"
 
 # The SDK wants contents, in the place of which its options then put the conversation's.
 _PLACE = " "
-
-_STOP = "STOP"
-_UNSPECIFIED = "FINISH_REASON_UNSPECIFIED"
-# https://ai.google.dev/api/generate-content#FinishReason; what is in neither, also what is new, is no whole answer.
-_CUT_OFF = {"MAX_TOKENS", "CONTINUATION"}
-_DECLINED = {
-    "BLOCKLIST",
-    "IMAGE_PROHIBITED_CONTENT",
-    "IMAGE_RECITATION",
-    "IMAGE_SAFETY",
-    "LANGUAGE",
-    "MODEL_ARMOR",
-    "PROHIBITED_CONTENT",
-    "RECITATION",
-    "SAFETY",
-    "SPII",
-}
-
-
-class _Decoder:
-    """Chunks in, events out. The terminal marker is a finish reason; every chunk has the usage so far."""
-
-    def __init__(self, request: Request) -> None:
-        self._names = names_of(request)
-        self._taken_ids = {call.id for message in request.messages for call in message.tool_calls}
-        self._text = WholeCharacters()
-        self._reasoning = WholeCharacters()
-        self._length = 0
-        self._signed: list[tuple[int, int, bytes]] = []
-        self._ids: dict[str, str] = {}
-        self._signatures: dict[str, bytes] = {}
-        self._calls = 0
-        self._blocked: str | None = None
-        self._usage: Usage | None = None
-        self.finish_reason = ""
-
-    def on_chunk(self, chunk: GenerateContentResponse) -> Iterator[Event]:
-        if chunk.usage_metadata:
-            self._usage = _usage(chunk.usage_metadata)
-        if chunk.prompt_feedback and chunk.prompt_feedback.block_reason:
-            self._blocked = _code(chunk.prompt_feedback.block_reason)
-        for candidate in chunk.candidates or ():
-            yield from self._on_candidate(candidate)
-
-    def _on_candidate(self, candidate: Candidate) -> Iterator[Event]:
-        for part in (candidate.content.parts if candidate.content else None) or ():
-            yield from self._on_part(part)
-        if candidate.finish_reason and candidate.finish_reason != _UNSPECIFIED:
-            self.finish_reason = _code(candidate.finish_reason)
-
-    def _on_part(self, part: Part) -> Iterator[Event]:
-        if part.function_call:
-            yield self._on_call(part.function_call, part.thought_signature)
-        elif part.text is None:
-            return
-        elif part.thought:
-            if thought := self._reasoning.feed(part.text):
-                yield ReasoningDelta(thought)
-        else:
-            yield from self._on_text(part.text, part.thought_signature)
-
-    def _on_text(self, text: str, signature: bytes | None) -> Iterator[Event]:
-        start = self._length
-        if whole := self._text.feed(text):
-            self._length += len(whole)
-            yield TextDelta(whole)
-        if signature:
-            self._signed.append((start, self._length, signature))
-
-    def _on_call(self, call: FunctionCall, signature: bytes | None) -> Event:
-        if not call.name:
-            raise BadStream("a tool call without a name")
-        arguments = whole_json(json.dumps(call.args or {}))
-        call_id = call.id if call.id and call.id not in self._taken_ids else f"call_{uuid4().hex}"
-        self._taken_ids.add(call_id)
-        if call.id:
-            self._ids[call_id] = call.id
-        if signature:
-            self._signatures[call_id] = signature
-        self._calls += 1
-        return ToolCallDone(ToolCall(call_id, self._names.get(call.name, call.name), arguments))
-
-    def on_end(self) -> Iterator[Event]:
-        """Yield the usage and the terminal event; raises what the end of the stream means."""
-        if self._usage:
-            yield self._usage
-        if self._blocked is not None:
-            raise Refused(f"the prompt was blocked, reason {self._blocked or 'none'}", self._blocked)
-        if not self.finish_reason:
-            raise BadStream("the stream ended without a finish reason")
-        if self.finish_reason in _CUT_OFF:
-            raise Incomplete(f"finish reason {self.finish_reason}")
-        if self.finish_reason in _DECLINED:
-            raise Refused(f"finish reason {self.finish_reason}", self.finish_reason)
-        if self.finish_reason != _STOP:
-            raise BadStream(f"finish reason {self.finish_reason}")
-        reason = FinishReason.TOOL_CALLS if self._calls else FinishReason.STOP
-        yield Finished(reason, self.finish_reason, self._residue().as_json())
-
-    def _residue(self) -> Residue:
-        length = self._length
-        texts = (SignedText(length - start, length - end, signature) for start, end, signature in self._signed)
-        return Residue(self._ids, self._signatures, tuple(texts))
-
-
-def _code(value: str) -> str:
-    """Return the code of an enum, also of a value that the SDK does not know; a text is no code."""
-    code = str(getattr(value, "value", value))
-    return code if code.isidentifier() else "UNKNOWN"
-
-
-def _usage(figures: Any) -> Usage:
-    thoughts = figures.thoughts_token_count or 0
-    return Usage(
-        input=(figures.prompt_token_count or 0) + (figures.tool_use_prompt_token_count or 0),
-        cached=figures.cached_content_token_count or 0,
-        output=(figures.candidates_token_count or 0) + thoughts,
-        reasoning=thoughts,
-    )
 
 
 class Gemini:
@@ -176,26 +38,40 @@ class Gemini:
 
     name = NAME
 
-    def __init__(self, models: AsyncModels) -> None:
+    def __init__(
+        self, models: AsyncModels, http_client: Any, url: str, api_key: str, *, timeout: float | None = None
+    ) -> None:
         self._models = models
+        self._http_client = http_client
+        self._url = url
+        self._headers = {"x-goog-api-key": api_key}
+        self._timeout = timeout
 
     async def stream(self, request: Request) -> AsyncGenerator[Event]:
         """See `Provider.stream`."""
-        decoder = _Decoder(request)
+        decoder = ChunkDecoder(request)
         with provider_errors(lambda: fills_context(request)):
-            config = encode_config(request, HttpOptions(extra_body=_conversation(request)))
-            chunks = await self._models.generate_content_stream(model=request.model, contents=_PLACE, config=config)
-            async with aclosing(closing_its_source(chunks)) as open_chunks:
-                async for chunk in open_chunks:
-                    for event in decoder.on_chunk(chunk):
-                        yield event
-                    if decoder.finish_reason:
-                        break
-                while decoder.finish_reason and (late := await late_events(open_chunks, decoder.on_chunk)):
-                    for event in late:
-                        yield event
+            async with self._answer(request) as answer, aclosing(decoded(answer, decoder)) as events:
+                async for event in events:
+                    yield event
         for event in decoder.on_end():
             yield event
+
+    @asynccontextmanager
+    async def _answer(self, request: Request) -> AsyncIterator[Any]:
+        """Return a context with the response to a request; raises `APIError`."""
+        url = f"{self._url}/{quote(_path(request.model))}:streamGenerateContent?alt=sse"
+        client = self._http_client
+        asked = client.build_request(
+            "POST", url, json=encode_body(request), headers=self._headers, timeout=self._timeout
+        )
+        answer = await client.send(asked, stream=True)
+        try:
+            if answer.status_code >= HTTPStatus.MULTIPLE_CHOICES:
+                raise APIError(answer.status_code, await _error_body(answer), answer)
+            yield answer
+        finally:
+            await answer.aclose()
 
     def caching(self, request: Request) -> Mapping[str, Any]:
         """See `Provider.caching`: the implicit cache finds what begins alike without being asked."""
@@ -205,7 +81,11 @@ class Gemini:
         """See `Provider.list_models`; models that do not generate text are left out."""
         with provider_errors():
             config = ListModelsConfig(page_size=_MODELS_PER_PAGE, http_options=_SHORT_ANSWER)
-            models = [model async for model in await self._models.list(config=config)]
+            models: list[Model] = []
+            async for model in await self._models.list(config=config):
+                models.append(model)
+                if len(models) > _MOST_MODELS:
+                    raise BadStream("the server lists too many models")
         if not models:
             # Google always lists some; the SDK takes any JSON object for a page, and one without models for the last
             raise BadStream("the server does not list models")
@@ -213,45 +93,32 @@ class Gemini:
 
     async def count_tokens(self, request: Request) -> int:
         """See `CountsTokens.count_tokens`."""
+        # the SDK refuses a system instruction and tools with this API, which takes them in a request inside of the
+        # request, and then no contents beside it: https://ai.google.dev/api/tokens#request-body
+        inner = {"model": _path(request.model), **encode_prompt(request)}
+        body = {"contents": [], "generateContentRequest": inner}
         with provider_errors(lambda: fills_context(request)):
-            options = HttpOptions(timeout=_SHORT_ANSWER.timeout, extra_body=_counted(request))
+            options = HttpOptions(timeout=_SHORT_ANSWER.timeout, extra_body=body)
             response = await self._models.count_tokens(
                 model=request.model, contents=_PLACE, config=CountTokensConfig(http_options=options)
             )
-        if response.total_tokens is None:
+        tokens = figure(response.total_tokens)
+        if tokens is None:
             raise BadStream("the server does not count tokens")
-        return response.total_tokens
+        return tokens
 
 
-def _conversation(request: Request) -> dict[str, Any]:
-    """Return what of a request's body grows with the conversation, and the tools.
-
-    As arguments the SDK would go through every value of them three times, in the event loop, for ever longer.
-    """
-    contents = [_as_json(content) for content in encode_contents(request)]
-    tools = [_as_json(tool) for tool in encode_tools(request.tools)]
-    return {"contents": contents, "tools": tools} if tools else {"contents": contents}
-
-
-def _counted(request: Request) -> dict[str, Any]:
-    """Return the body that counts a whole request.
-
-    The SDK refuses a system instruction and tools with this API, which takes them in a request inside of the request
-    and then no contents beside it: https://ai.google.dev/api/tokens#request-body
-    """
-    model = request.model if "/" in request.model else f"models/{request.model}"
-    system = encode_system(request.messages)
-    inner = {
-        "model": model,
-        "systemInstruction": _as_json(Content(parts=[Part(text=system)])) if system else None,
-        **_conversation(request),
-    }
-    return {"contents": [], "generateContentRequest": {key: value for key, value in inner.items() if value}}
+async def _error_body(answer: Any) -> Any:
+    """Return what an error says of itself; a proxy's may be no JSON."""
+    body = await answer.aread()
+    try:
+        return await read_any_json(body)
+    except ValueError, RecursionError:
+        return {}
 
 
-def _as_json(value: Any) -> dict[str, Any]:
-    body: dict[str, Any] = value.model_dump(by_alias=True, exclude_none=True, mode="json")
-    return body
+def _path(model: str) -> str:
+    return model if "/" in model else f"models/{model}"
 
 
 def _generates(model: Model) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...window import Message
+from ..residue import residue_of
 
 NAME = "gemini"
 
@@ -48,13 +49,11 @@ class Residue:
 NOTHING = Residue()
 
 
-def residue_of(message: Message, model: str) -> Residue:
-    """Return the residue of a message, nothing where it comes from another provider or model, or is not of our form."""
-    native = message.native
-    if native is None or native.provider != NAME or native.model != model:
-        return NOTHING
+def signatures_of(message: Message, model: str) -> Residue:
+    """Return the residue of a message, nothing if it comes from another provider or model, or is not of our form."""
+    value = residue_of(message, NAME, model)
     try:
-        return _parsed(native.value)
+        return _parsed(value) if value else NOTHING
     except AttributeError, LookupError, TypeError, ValueError:
         # conversations can be brought along from outside, and a signature is not worth an answer
         return NOTHING

@@ -4,38 +4,21 @@ How a request is written and what an event means is each format's own.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import partial
-from typing import Any, Protocol
+from collections.abc import AsyncGenerator, Collection, Mapping
+from contextlib import aclosing
+from typing import Any
 
 from openai import AsyncOpenAI, AsyncStream
 from openai.resources.models import AsyncModels
 
-from ..errors import BadStream
 from ..events import Event, ListedModel, Request
+from ..model_lists import read_page
 from ..sizes import named_context_tokens
-from ..whole_answers import late_events
+from ..streaming import Decoder, decoded
 from .errors import provider_errors
 from .requests import CACHE_PARAMETERS, caching_parameters
 
 _MODEL_LIST_TIMEOUT = 10.0
-
-
-class Decoder(Protocol):
-    """Reads one answer, event by event."""
-
-    @property
-    def is_whole(self) -> bool:
-        """Return whether the terminal marker has been read."""
-        ...
-
-    def on_event(self, event: Any) -> Iterable[Event]:
-        """Return what an event means. It is JSON as the server wrote it: any value may be of any type, or missing."""
-        ...
-
-    def on_end(self) -> Iterator[Event]:
-        """Yield the usage and the terminal event; raises what the end of the stream means."""
-        ...
 
 
 class OpenAIFormat(ABC):
@@ -57,7 +40,7 @@ class OpenAIFormat(ABC):
         self._cache_parameters = cache_parameters
         self._client = client
         # The client imports this where it is first asked for, which would be in the event loop.
-        self._models = AsyncModels(client)
+        self._models = AsyncModels(client).with_raw_response
 
     @abstractmethod
     async def _send(self, request: Request) -> AsyncStream[object]:
@@ -86,21 +69,12 @@ class OpenAIFormat(ABC):
     async def stream(self, request: Request) -> AsyncGenerator[Event]:
         """See `Provider.stream`."""
         decoder = self._decoder(request)
-        decode = partial(_decoded, decoder)
         with provider_errors(request):
-            answer = await self._send(request)
-            async with answer:
-                events = aiter(answer)
+            async with await self._send(request) as answer, aclosing(decoded(answer.response, decoder)) as events:
                 async for event in events:
-                    for decoded in decode(event):
-                        yield decoded
-                    if decoder.is_whole:
-                        break
-                while decoder.is_whole and (late := await late_events(events, decode)):
-                    for decoded in late:
-                        yield decoded
-        for decoded in decoder.on_end():
-            yield decoded
+                    yield event
+        for event in decoder.on_end():
+            yield event
 
     def caching(self, request: Request) -> Mapping[str, Any]:
         """See `Provider.caching`."""
@@ -109,25 +83,6 @@ class OpenAIFormat(ABC):
     async def list_models(self) -> list[ListedModel]:
         """See `Provider.list_models`."""
         with provider_errors():
-            try:
-                page = await self._models.list(timeout=_MODEL_LIST_TIMEOUT, extra_headers=self._headers)
-            except AttributeError as err:
-                # the SDK takes any text and any JSON for a page, and then finds that it is none
-                raise BadStream("the server does not list models") from err
-        models = getattr(page, "data", None)
-        if not isinstance(models, list) or not all(isinstance(getattr(m, "id", None), str) for m in models):
-            raise BadStream("the server does not list models")
-        listed = [ListedModel(model.id, _context_tokens(model)) for model in models]
-        return sorted(listed, key=lambda model: model.id)
-
-
-def _context_tokens(model: Any) -> int | None:
-    """Return the size that a compatible server's list names, which the SDK keeps beside the fields that it knows."""
-    return named_context_tokens(getattr(model, "model_extra", None))
-
-
-def _decoded(decoder: Decoder, event: Any) -> Sequence[Event]:
-    try:
-        return tuple(decoder.on_event(event))
-    except (AttributeError, LookupError, TypeError, ValueError) as err:
-        raise BadStream(f"an event is not of the expected form ({type(err).__name__})") from err
+            answer = await self._models.list(timeout=_MODEL_LIST_TIMEOUT, extra_headers=self._headers)
+            models = (await read_page(answer.content)).models
+        return [ListedModel(model_id, named_context_tokens(model)) for model_id, model in models.items()]

@@ -1,18 +1,19 @@
-"""Chat Completions, the answer: chunks of plain JSON in, events out, a small step for each. Nothing is asked here."""
+"""Chat Completions, the answer: chunks in, as plain JSON, our events out. Pure.
+
+Compatible servers send calls and thoughts in shapes of their own; each is named where it is read.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-import json
 from typing import Any
 
-from ...window import ToolCall
+from ..calls import Arguments, Calls
 from ..characters import WholeCharacters
 from ..errors import BadStream, Incomplete
-from ..events import Event, Finished, FinishReason, ReasoningDelta, Request, TextDelta, ToolCallDone, Usage
-from ..json_values import member, text_of, tokens_of
+from ..events import Event, Finished, FinishReason, ReasoningDelta, Request, TextDelta, Usage
+from ..json_values import member, objects, text_of, tokens_of
 from ..names import own_names
-from .errors import refused
-from .tools import CallIds, read_arguments
+from .errors import error_in_event, refused
 
 # Where servers put what a model thinks aloud: DeepSeek, llama.cpp, LM Studio and vLLM; Ollama and OpenRouter.
 _REASONING_FIELDS = ("reasoning_content", "reasoning")
@@ -25,12 +26,8 @@ class _OpenCall:
     index: object
     id: str
     name: str
-    arguments: str = ""
+    arguments: Arguments
     announced: bool = False
-
-    def parsed(self) -> dict[str, Any] | None:
-        """Return the arguments, None while they are no whole JSON object."""
-        return read_arguments(self.arguments)
 
 
 class _ToolCalls:
@@ -41,24 +38,20 @@ class _ToolCalls:
     """
 
     def __init__(self, request: Request) -> None:
-        self._ids = CallIds(request.messages)
-        self._own_names = own_names(request.tools)
-        self._calls: list[_OpenCall] = []
+        self._calls = Calls(request, own_names(request.tools))
+        self._open: list[_OpenCall] = []
 
     def add(self, fragment: Any) -> Iterator[Event]:
         """Take a fragment; a whole JSON object cannot grow, so it is announced at once."""
         function = fragment.get("function") or {}
-        call, arguments = self._call_of(fragment, function), function.get("arguments")
-        if isinstance(arguments, dict):
-            call.arguments = json.dumps(arguments)
-        else:
-            call.arguments += text_of(arguments)
-        if call.arguments.endswith("}") and call.parsed():
+        call = self._call_of(fragment, function)
+        call.arguments.add(function.get("arguments"))
+        if call.arguments.so_far():
             yield from self._announce(call)
 
     def finish(self) -> Iterator[Event]:
         """Announce what is left, among it calls without arguments; raises `BadStream` for half a call."""
-        for call in self._calls:
+        for call in self._open:
             yield from self._announce(call)
 
     def __bool__(self) -> bool:
@@ -67,22 +60,17 @@ class _ToolCalls:
     def _call_of(self, fragment: Any, function: Any) -> _OpenCall:
         """Return the call that a fragment belongs to, the newest of its number or a new one."""
         index, call_id, name = fragment.get("index"), text_of(fragment.get("id")), text_of(function.get("name"))
-        newest = next((call for call in reversed(self._calls) if index in (call.index, None)), None)
+        newest = next((call for call in reversed(self._open) if index in (call.index, None)), None)
         if newest and not _starts_another(newest, fragment, function):
             return newest
-        call = _OpenCall(index, call_id, name)
-        self._calls.append(call)
+        call = _OpenCall(index, call_id, name, self._calls.begin())
+        self._open.append(call)
         return call
 
     def _announce(self, call: _OpenCall) -> Iterator[Event]:
-        if call.announced:
-            return
-        arguments = call.parsed()
-        if arguments is None or not call.name:
-            raise BadStream("a tool call is not whole")
-        call.announced = True
-        name = self._own_names.get(call.name, call.name)
-        yield ToolCallDone(ToolCall(self._ids.take(call.id), name, arguments))
+        if not call.announced:
+            call.announced = True
+            yield self._calls.announce(call.id, call.name, call.arguments.whole())
 
 
 def _starts_another(newest: _OpenCall, fragment: Any, function: Any) -> bool:
@@ -108,8 +96,15 @@ class ChunkDecoder:
         """See `Decoder.is_whole`."""
         return bool(self._finish_reason)
 
+    def as_stream(self, answer: Any) -> Sequence[Any]:
+        """See `Decoder.as_stream`: the message of a choice is one large delta."""
+        choices = [{**choice, "delta": choice.get("message")} for choice in objects(member(answer, "choices"))]
+        return [{**answer, "choices": choices}] if choices else [answer]
+
     def on_event(self, event: Any) -> Sequence[Event]:
         """See `Decoder.on_event`."""
+        if event.get("error"):
+            raise error_in_event(event)
         usage = event.get("usage")
         if usage is not None:
             self._usage = _usage(usage)
@@ -122,9 +117,11 @@ class ChunkDecoder:
         return events
 
     def _on_delta(self, delta: Any, events: list[Event]) -> None:
-        if thought := self._reasoning.feed(_thought(delta)):
+        content = delta.get("content")
+        said, thought = _chunks(content) if isinstance(content, list) else (text_of(content), "")
+        if thought := self._reasoning.feed(_thought(delta) or thought):
             events.append(ReasoningDelta(thought))
-        if text := self._text.feed(text_of(delta.get("content"))):
+        if text := self._text.feed(said):
             events.append(TextDelta(text))
         if delta.get("refusal"):
             self._refused = True
@@ -160,6 +157,16 @@ def _thought(delta: Any) -> str:
         if thought and isinstance(thought, str):
             return thought
     return ""
+
+
+def _chunks(content: list[Any]) -> tuple[str, str]:
+    """Return what is said and what is thought in the chunks of Mistral's reasoning models.
+
+    https://docs.mistral.ai/capabilities/reasoning
+    """
+    said = [text_of(chunk.get("text")) for chunk in content if chunk["type"] == "text"]
+    thoughts = [part for chunk in content if chunk["type"] == "thinking" for part in objects(chunk.get("thinking"))]
+    return "".join(said), "".join(text_of(part.get("text")) for part in thoughts)
 
 
 def _usage(usage: object) -> Usage:

@@ -11,6 +11,7 @@ from typing import Any
 
 from openai import AsyncOpenAI
 
+from ..transport import lent
 from .azure import AzureChatCompletions, AzureServer
 from .chat import ChatCompletions
 from .chat_encoding import Dialect
@@ -68,7 +69,7 @@ def _azure_client(server: AzureServer, http_client: Any) -> AsyncOpenAI:
 def _client(url: str, api_key: str | None, http_client: Any, query: Mapping[str, object] | None = None) -> AsyncOpenAI:
     with provider_errors():
         client = AsyncOpenAI(
-            api_key=api_key or _NO_KEY, base_url=url, http_client=http_client, max_retries=0, default_query=query
+            api_key=api_key or _NO_KEY, base_url=url, http_client=lent(http_client), max_retries=0, default_query=query
         )
     # The client finds out about the system that it runs on when it is first asked; from here on it remembers.
     client.platform_headers()

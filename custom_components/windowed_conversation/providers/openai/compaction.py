@@ -10,7 +10,8 @@ from typing import Any
 from ...window import Message
 from ..errors import BadStream
 from ..events import Compacted
-from ..json_values import text_of
+from ..json_values import member, objects, text_of
+from ..residue import residue_of
 from .responses_decoding import usage_of
 
 _COMPACTED = "compacted"
@@ -39,11 +40,7 @@ def read_compaction(response: Any) -> Compacted:
 
 def compacted_items(message: Message | None, provider: str, model: str) -> list[Any]:
     """Return what stands for a message and its question where this model compacted them; empty where it did not."""
-    native = message.native if message else None
-    if native is None or (native.provider, native.model) != (provider, model):
-        return []
-    items = native.value.get(_COMPACTED) if isinstance(native.value, dict) else None
-    return items if isinstance(items, list) else []
+    return objects(member(residue_of(message, provider, model), _COMPACTED))
 
 
 def _texts(item: Mapping[str, Any]) -> Iterator[str]:

@@ -24,7 +24,8 @@ from ..errors import (
     Unavailable,
 )
 from ..events import Request
-from ..http_errors import error_of_status, refused_request, retry_after, transport_errors
+from ..http_errors import connection_error, error_of_status, refused_request, retry_after, transport_errors
+from ..json_values import member
 from ..sizes import fills_context, named_context_tokens
 
 # Codes of error bodies, of errors in the stream, and of failed responses (openai/types/responses/response_error.py).
@@ -83,13 +84,19 @@ def provider_errors(request: Request | None = None) -> Iterator[None]:
     except openai.APITimeoutError as err:
         raise DeadlineExceeded("no connection or no answer in time") from err
     except openai.APIConnectionError as err:
-        raise Unavailable(f"no connection ({type(err.__cause__).__name__})") from err
+        raise connection_error(err) from err
     except openai.APIResponseValidationError as err:
         raise BadStream("the answer is not of the expected form") from err
     except openai.APIError as err:
         raise error_in_stream(err.code, err.type) from err
     except UnicodeError as err:
         raise _from_letters(err) from err
+
+
+def error_in_event(event: object) -> ProviderError:
+    """Return the error for an event, or an answer, that is an error itself."""
+    error = member(event, "error")
+    return error_in_stream(member(error, "code"), member(error, "type"))
 
 
 def error_in_stream(*codes: object) -> ProviderError:
@@ -119,7 +126,7 @@ def _from_status(err: openai.APIStatusError, request: Request | None) -> Provide
     # llama.cpp and vLLM put their code where the type belongs
     status, code = err.status_code, known_code(err.code, err.type)
     message = f"status {status}, code {code or 'none'}"
-    kind = _BY_CODE.get(code) or error_of_status(status)
+    kind = _BY_CODE.get(code, error_of_status(status)) if status != HTTPStatus.UNAUTHORIZED else AuthError
     if _is_overflow(err, kind):
         return ContextOverflow(message, named_context_tokens(err.body))
     if kind is BadRequest and code not in _BY_CODE:

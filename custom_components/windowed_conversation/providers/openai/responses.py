@@ -14,6 +14,7 @@ from openai.types.responses import CompactedResponse, InputTokenCountResponse
 
 from ..errors import BadStream
 from ..events import Compacted, Request
+from ..json_values import figure
 from .base import OpenAIFormat
 from .compaction import encode_compaction, read_compaction
 from .errors import provider_errors
@@ -51,8 +52,8 @@ class Responses(OpenAIFormat):
         """See `CountsTokens.count_tokens`."""
         with provider_errors(request):
             counted = await self._readable(self._count, request)
-        tokens = getattr(counted, "input_tokens", None)
-        if not isinstance(tokens, int):
+        tokens = figure(getattr(counted, "input_tokens", None))
+        if tokens is None:
             raise BadStream("the server does not count tokens")
         return tokens
 

@@ -7,20 +7,21 @@ terminal event. A function call is read from its `output_item.done`, which has a
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn
 
-from ...window import ToolCall
+from ..calls import Calls
 from ..characters import WholeCharacters
 from ..errors import BadStream, Incomplete, ProviderError
-from ..events import Event, Finished, FinishReason, ReasoningDelta, Request, TextDelta, ToolCallDone, Usage
-from ..json_values import member, text_of, tokens_of
+from ..events import Event, Finished, FinishReason, ReasoningDelta, Request, TextDelta, Usage
+from ..json_values import member, objects, text_of, tokens_of
 from ..names import own_names
-from .errors import error_in_stream, refused
-from .tools import CallIds, read_arguments
+from .errors import error_in_event, error_in_stream, refused
 
 type _Handler = Callable[[Any], Sequence[Event]]
 type _Item = dict[str, Any]
 
 # Items that only the server that wrote them can read.
 _ENCRYPTED = ("reasoning", "compaction")
+# The events by which the parts of a message are streamed.
+_DELTAS = {"output_text": "response.output_text.delta", "refusal": "response.refusal.delta"}
 
 
 class ResponseDecoder:
@@ -31,15 +32,13 @@ class ResponseDecoder:
 
     def __init__(self, request: Request) -> None:
         self.is_whole = False
-        self._ids = CallIds(request.messages)
-        self._own_names = own_names(request.tools)
+        self._calls = Calls(request, own_names(request.tools))
         self._text = WholeCharacters()
         self._reasoning = WholeCharacters()
         self._length = 0
         self._spans: dict[int, tuple[int, int]] = {}
         self._items: dict[int, _Item] = {}
         self._usage: Usage | None = None
-        self._calls = False
         self._half_a_call = False
         self._refused = False
         self._error: ProviderError | None = None
@@ -59,8 +58,21 @@ class ResponseDecoder:
 
     def on_event(self, event: Any) -> Sequence[Event]:
         """See `Decoder.on_event`."""
+        if event.get("error"):
+            raise error_in_event(event)
         handler = self._handlers.get(event.get("type"))
         return handler(event) if handler else ()
+
+    def as_stream(self, answer: Any) -> Iterator[Any]:
+        """See `Decoder.as_stream`: a response names its events by how it ended."""
+        for at, item in enumerate(objects(member(answer, "output"))):
+            yield {"type": "response.output_item.added", "output_index": at, "item": item}
+            for part in objects(item.get("content")):
+                delta = {"output_index": at, "delta": part.get("text")}
+                yield {"type": _DELTAS.get(text_of(part.get("type")), ""), **delta}
+            yield {"type": "response.output_item.done", "output_index": at, "item": item}
+        ended = {"response": answer} if member(answer, "status") else answer
+        yield {"type": f"response.{member(answer, 'status')}", **ended}
 
     def on_end(self) -> Iterator[Event]:
         """See `Decoder.on_end`."""
@@ -119,15 +131,16 @@ class ResponseDecoder:
         return ()
 
     def _on_call(self, item: Any, at: int) -> Sequence[Event]:
-        arguments, name = read_arguments(text_of(item.get("arguments"))), text_of(item.get("name"))
-        if arguments is None or not name:
+        arguments = self._calls.begin()
+        arguments.add(item.get("arguments"))
+        name, given = text_of(item.get("name")), arguments.whole()
+        if given is None or not name:
             # cut off by a limit, or broken: the terminal event tells
             self._half_a_call = True
             return ()
-        call = ToolCall(self._ids.take(text_of(item.get("call_id"))), self._own_names.get(name, name), arguments)
-        self._calls = True
-        self._items[at]["call_id"] = call.id
-        return (ToolCallDone(call),)
+        done = self._calls.announce(text_of(item.get("call_id")), name, given)
+        self._items[at]["call_id"] = done.call.id
+        return (done,)
 
     def _on_completed(self, event: Any) -> tuple[()]:
         self._end(event)

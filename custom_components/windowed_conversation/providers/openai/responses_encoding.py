@@ -18,8 +18,10 @@ from openai.types.responses import (
 
 from ...window import Attachment, Message, Role, ToolCall
 from ..events import Request, ToolSchema
+from ..json_values import objects
 from ..names import sent_name, within
 from ..profile import Effort, ReasoningStyle
+from ..residue import residue_of
 from ..unseen import with_notes
 from .compaction import compacted_items
 from .requests import data_url, effort, file_name, is_image, temperature
@@ -98,7 +100,7 @@ def _encode_message(message: Message, request: Request, provider: str) -> Iterat
             call_id = within(_CALL_ID_LENGTH, message.tool_call_id or "")
             yield {"type": "function_call_output", "call_id": call_id, "output": message.content}
         case Role.ASSISTANT:
-            yield from _encode_assistant(message, _residue(message, request, provider))
+            yield from _encode_assistant(message, objects(residue_of(message, provider, request.model)))
         case _:
             yield _encode_user(message, images=request.profile.images)
 
@@ -118,13 +120,6 @@ def _encode_attachment(attachment: Attachment) -> ResponseInputContentParam:
     if is_image(attachment):
         return {"type": "input_image", "image_url": data_url(attachment), "detail": "auto"}
     return {"type": "input_file", "filename": file_name(attachment), "file_data": data_url(attachment)}
-
-
-def _residue(message: Message, request: Request, provider: str) -> Sequence[Mapping[str, Any]]:
-    native = message.native
-    if not native or (native.provider, native.model) != (provider, request.model):
-        return ()
-    return native.value if isinstance(native.value, list) else ()
 
 
 def _encode_assistant(message: Message, residue: Sequence[Mapping[str, Any]]) -> Iterator[ResponseInputItemParam]:

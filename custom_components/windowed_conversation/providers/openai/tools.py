@@ -1,12 +1,9 @@
-"""Tools in both OpenAI formats: the schemas that are sent, the arguments and ids that come back."""
+"""Tools in both OpenAI formats: the schemas and the arguments that are sent."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 import json
 from typing import Any
-from uuid import uuid4
 
-from ...window import Message
-from ..characters import whole_json
 from ..events import Request, ToolSchema
 
 # Refused at the top of a tool's parameters.
@@ -26,26 +23,3 @@ def tool_choice(request: Request) -> dict[str, Any]:
 def written_arguments(arguments: Mapping[str, Any]) -> str:
     """Return a call's arguments as both formats write them, as JSON in a text."""
     return json.dumps(dict(arguments), ensure_ascii=False)
-
-
-def read_arguments(written: str) -> dict[str, Any] | None:
-    """Return a call's arguments, None while they are no whole JSON object."""
-    try:
-        value = whole_json(written or "{}")
-    except json.JSONDecodeError, RecursionError:
-        return None
-    return value if isinstance(value, dict) else None
-
-
-class CallIds:
-    """The ids of the calls of one conversation, no two of them alike."""
-
-    def __init__(self, messages: Iterable[Message]) -> None:
-        self._taken = {call.id for message in messages for call in message.tool_calls}
-
-    def take(self, call_id: str) -> str:
-        """Return the server's id, or one of ours where it has none or used it before."""
-        if not call_id or call_id in self._taken:
-            call_id = f"call_{uuid4().hex}"
-        self._taken.add(call_id)
-        return call_id

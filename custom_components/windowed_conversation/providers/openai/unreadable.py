@@ -8,6 +8,7 @@ import json
 
 from ...window import Native
 from ..events import Request
+from ..residue import residue_of
 
 
 class UnreadableResidue:
@@ -20,9 +21,11 @@ class UnreadableResidue:
 
     def remember(self, request: Request) -> bool:
         """Take in a request whose residue could not be read, any part of it; returns whether it had some."""
-        natives = (message.native for message in request.messages)
-        stamp = (self._provider, request.model)
-        sent = {_hash(native) for native in natives if native and (native.provider, native.model) == stamp}
+        sent = {
+            _hash(message.native)
+            for message in request.messages
+            if message.native and residue_of(message, self._provider, request.model) is not None
+        }
         self._refused |= sent
         return bool(sent)
 

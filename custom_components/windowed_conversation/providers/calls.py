@@ -1,0 +1,115 @@
+"""The tool calls of one answer: their ids, their names, their arguments, and how much of them there may be."""
+
+from collections.abc import Mapping
+import json
+from typing import Any
+from uuid import uuid4
+
+from ..window import ToolCall
+from .errors import BadStream
+from .events import Request, ToolCallDone
+from .json_values import whole_json
+
+_MOST_CALLS = 64
+# In characters.
+_LONGEST_ARGUMENTS = 256 * 2**10
+_LONGEST_TOGETHER = 2**20
+
+# What is written of arguments is read at its end, and before that only as often as costs no more than so many times
+# what there is of it.
+_READINGS = 8
+_READ_FOR_NOTHING = 16 * 2**10
+
+
+class Calls:
+    """What the answer to a request calls. `names` are the tools' own names by those that were sent."""
+
+    def __init__(self, request: Request, names: Mapping[str, str]) -> None:
+        self._taken = {call.id for message in request.messages for call in message.tool_calls}
+        self._names = names
+        self._begun = 0
+        self._length = 0
+        self._announced = 0
+
+    def __bool__(self) -> bool:
+        """Return whether the model has called a tool."""
+        return bool(self._announced)
+
+    def begin(self) -> Arguments:
+        """Return the arguments of another call; raises `BadStream` if there are too many."""
+        self._begun += 1
+        if self._begun > _MOST_CALLS:
+            raise BadStream(f"the answer has more than {_MOST_CALLS} tool calls")
+        return Arguments(self)
+
+    def grow(self, characters: int) -> None:
+        """Count characters of arguments; raises `BadStream` if those of all calls are too long."""
+        self._length += characters
+        if self._length > _LONGEST_TOGETHER:
+            raise BadStream("the arguments of the tool calls are longer than 1 MB")
+
+    def announce(self, call_id: str, name: str, arguments: Mapping[str, Any] | None) -> ToolCallDone:
+        """Return the event of a whole call; raises `BadStream` for half a call.
+
+        Its id is the server's, or one of ours if it has none or used it before.
+        """
+        if arguments is None or not name:
+            raise BadStream("a tool call is not whole")
+        if not call_id or call_id in self._taken:
+            call_id = f"call_{uuid4().hex}"
+        self._taken.add(call_id)
+        self._announced += 1
+        return ToolCallDone(ToolCall(call_id, self._names.get(name, name), dict(arguments)))
+
+
+class Arguments:
+    """The arguments of one call, as their JSON arrives."""
+
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+        self._written: list[str] = []
+        self._length = 0
+        self._read = 0
+        self._value: dict[str, Any] | None = None
+
+    def add(self, fragment: object) -> None:
+        """Take a piece of the JSON, or all of it as an object; raises `BadStream` if it is too long."""
+        text = json.dumps(fragment) if isinstance(fragment, dict) else fragment or ""
+        if not isinstance(text, str):
+            raise TypeError("arguments are neither a text nor an object")
+        self._written.append(text)
+        self._length += len(text)
+        if self._length > _LONGEST_ARGUMENTS:
+            raise BadStream("the arguments of a tool call are longer than 256 KB")
+        self._calls.grow(len(text))
+        self._value = None
+
+    def or_else(self, arguments: object) -> None:
+        """Take all of the arguments from another place if nothing was written of them."""
+        if not "".join(self._written).strip():
+            self.add(arguments)
+
+    def so_far(self) -> dict[str, Any] | None:
+        """Return the arguments if they may be whole already: an object cannot grow, if it is not empty."""
+        if not self._written or not self._written[-1].endswith("}"):
+            return None
+        if self._read > _READINGS * self._length + _READ_FOR_NOTHING:
+            return None
+        self._read += self._length
+        return self.whole() or None
+
+    def whole(self) -> dict[str, Any] | None:
+        """Return the arguments, or None while they are no whole JSON object; null and blank are no arguments."""
+        if self._value is None:
+            self._value = _object("".join(self._written))
+        return self._value
+
+
+def _object(written: str) -> dict[str, Any] | None:
+    try:
+        value = whole_json(written) if written.strip() else None
+    except ValueError, RecursionError:
+        return None
+    if value is None:
+        return {}
+    return value if isinstance(value, dict) else None

@@ -1,0 +1,149 @@
+"""Gemini, the answer: chunks in, as plain JSON, our events out, one small step for each part."""
+
+from base64 import b64decode
+from collections.abc import Iterator
+from typing import Any
+
+from ..calls import Calls
+from ..characters import WholeCharacters
+from ..errors import BadStream, Incomplete, ProviderError, Refused
+from ..events import Event, Finished, FinishReason, ReasoningDelta, Request, TextDelta, Usage
+from ..json_values import member, text_of, tokens_of
+from .encoding import names_of
+from .errors import error_in_event
+from .residue import Residue, SignedText
+
+_STOP = "STOP"
+_UNSPECIFIED = "FINISH_REASON_UNSPECIFIED"
+# https://ai.google.dev/api/generate-content#FinishReason; what is in neither, also what is new, is no whole answer.
+_CUT_OFF = {"MAX_TOKENS", "CONTINUATION"}
+_DECLINED = {
+    "BLOCKLIST",
+    "IMAGE_PROHIBITED_CONTENT",
+    "IMAGE_RECITATION",
+    "IMAGE_SAFETY",
+    "LANGUAGE",
+    "MODEL_ARMOR",
+    "PROHIBITED_CONTENT",
+    "RECITATION",
+    "SAFETY",
+    "SPII",
+}
+
+
+class ChunkDecoder:
+    """Reads one answer. The terminal marker is a finish reason; every chunk has the usage so far."""
+
+    def __init__(self, request: Request) -> None:
+        self._tool_calls = Calls(request, names_of(request))
+        self._text = WholeCharacters()
+        self._reasoning = WholeCharacters()
+        self._length = 0
+        self._signed: list[tuple[int, int, bytes]] = []
+        self._ids: dict[str, str] = {}
+        self._signatures: dict[str, bytes] = {}
+        self._blocked: str | None = None
+        self._usage: Usage | None = None
+        self._finish_reason = ""
+
+    @property
+    def is_whole(self) -> bool:
+        """See `Decoder.is_whole`."""
+        return bool(self._finish_reason)
+
+    def as_stream(self, answer: Any) -> list[Any]:
+        """See `Decoder.as_stream`: without `alt=sse` a stream is a list of its chunks."""
+        return answer if isinstance(answer, list) else [answer]
+
+    def on_event(self, event: Any) -> Iterator[Event]:
+        """See `Decoder.on_event`."""
+        if event.get("error") is not None:
+            raise error_in_event(event)
+        if event.get("usageMetadata") is not None:
+            self._usage = _usage(event["usageMetadata"])
+        if reason := member(event.get("promptFeedback"), "blockReason"):
+            self._blocked = _code(reason)
+        for candidate in event.get("candidates") or ():
+            yield from self._on_candidate(candidate)
+
+    def _on_candidate(self, candidate: Any) -> Iterator[Event]:
+        for part in (candidate.get("content") or {}).get("parts") or ():
+            yield from self._on_part(part)
+        reason = candidate.get("finishReason")
+        if reason and reason != _UNSPECIFIED and not self._finish_reason:
+            self._finish_reason = _code(reason)
+
+    def _on_part(self, part: Any) -> Iterator[Event]:
+        signature = b64decode(text_of(part.get("thoughtSignature")))
+        if "functionCall" in part:
+            yield self._on_call(part["functionCall"], signature)
+        elif part.get("text") is None:
+            return
+        elif part.get("thought"):
+            if thought := self._reasoning.feed(text_of(part["text"])):
+                yield ReasoningDelta(thought)
+        else:
+            yield from self._on_text(text_of(part["text"]), signature)
+
+    def _on_text(self, text: str, signature: bytes) -> Iterator[Event]:
+        start = self._length
+        if whole := self._text.feed(text):
+            self._length += len(whole)
+            yield TextDelta(whole)
+        if signature:
+            self._signed.append((start, self._length, signature))
+
+    def _on_call(self, call: Any, signature: bytes) -> Event:
+        arguments = self._tool_calls.begin()
+        arguments.add(call.get("args"))
+        given_id = text_of(call.get("id"))
+        done = self._tool_calls.announce(given_id, text_of(call.get("name")), arguments.whole())
+        if given_id:
+            self._ids[done.call.id] = given_id
+        if signature:
+            self._signatures[done.call.id] = signature
+        return done
+
+    def on_end(self) -> Iterator[Event]:
+        """See `Decoder.on_end`."""
+        if self._usage:
+            yield self._usage
+        if error := self._error():
+            raise error
+        reason = FinishReason.TOOL_CALLS if self._tool_calls else FinishReason.STOP
+        yield Finished(reason, self._finish_reason, self._residue().as_json())
+
+    def _error(self) -> ProviderError | None:
+        """Return what is wrong with the answer, or None; calls that are whole are good, whatever came after them."""
+        reason = self._finish_reason
+        if self._blocked is not None:
+            return Refused(f"the prompt was blocked, reason {self._blocked or 'none'}", self._blocked)
+        if not reason:
+            return BadStream("the stream ended without a finish reason")
+        if reason == _STOP or self._tool_calls:
+            return None
+        if reason in _CUT_OFF:
+            return Incomplete(f"finish reason {reason}")
+        return (
+            Refused(f"finish reason {reason}", reason) if reason in _DECLINED else BadStream(f"finish reason {reason}")
+        )
+
+    def _residue(self) -> Residue:
+        length = self._length
+        texts = (SignedText(length - start, length - end, signature) for start, end, signature in self._signed)
+        return Residue(self._ids, self._signatures, tuple(texts))
+
+
+def _code(value: object) -> str:
+    """Return a code, `UNKNOWN` for anything else: a text is no code."""
+    return value if isinstance(value, str) and value.isidentifier() else "UNKNOWN"
+
+
+def _usage(figures: object) -> Usage:
+    thoughts = tokens_of(figures, "thoughtsTokenCount")
+    return Usage(
+        input=tokens_of(figures, "promptTokenCount") + tokens_of(figures, "toolUsePromptTokenCount"),
+        cached=tokens_of(figures, "cachedContentTokenCount"),
+        output=tokens_of(figures, "candidatesTokenCount") + thoughts,
+        reasoning=thoughts,
+    )

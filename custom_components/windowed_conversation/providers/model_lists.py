@@ -1,0 +1,30 @@
+"""The list of models that a server offers, as every format writes it: objects with a name each."""
+
+import asyncio
+from typing import Any
+
+from .errors import BadStream
+from .json_values import member, objects, read_json
+
+
+class ModelPage:
+    """A page of a list of models. Raises `BadStream` if it is none.
+
+    `models` are the server's objects by their names, sorted.
+    """
+
+    def __init__(self, body: bytes, field: str, name: str) -> None:
+        self._page = read_json(body)
+        models = member(self._page, field)
+        if not isinstance(models, list) or not all(isinstance(member(model, name), str) for model in models):
+            raise BadStream("the server does not list models")
+        self.models = {model[name]: model for model in sorted(objects(models), key=lambda model: model[name])}
+
+    def __getitem__(self, field: str) -> Any:
+        """Return another field of the page, or None if there is none."""
+        return member(self._page, field)
+
+
+async def read_page(body: bytes, field: str = "data", name: str = "id") -> ModelPage:
+    """Read a page outside of the event loop: it may hold thousands of models."""
+    return await asyncio.to_thread(ModelPage, body, field, name)

@@ -1,0 +1,187 @@
+"""One streamed answer, in whichever format: the bytes of a server's events in, our events out."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import aclosing
+from functools import partial
+from typing import Any, Protocol
+
+from .errors import BadStream
+from .events import Event, ReasoningDelta, TextDelta
+from .json_values import read_json
+from .whole_answers import late_events
+
+# Characters of text and thoughts, several hundred times the longest answer that anyone listens to.
+_LONGEST_ANSWER = 4 * 2**20
+# Bytes of one event: the last one of some formats holds the whole answer again.
+_LONGEST_EVENT = 4 * 2**20
+# Bytes of JSON that are read in the event loop; more would be felt by everything else that runs there.
+_READ_AT_ONCE = 2**16
+
+_DATA = b"data:"
+_DONE = b"[DONE]"
+_ERROR = b"event: error"
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+# How an answer begins that is no stream.
+_JSON = (b"{", b"[")
+
+
+class Decoder(Protocol):
+    """Reads one answer, event by event."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Return whether the terminal marker has been read."""
+        ...
+
+    def on_event(self, event: Any) -> Iterable[Event]:
+        """Return what an event means. It is JSON as the server wrote it: any value may be of any type, or missing."""
+        ...
+
+    def as_stream(self, answer: Any) -> Iterable[Any]:
+        """Return the events that would have made up an answer which the server sent in one piece, against our wish."""
+        ...
+
+    def on_end(self) -> Iterator[Event]:
+        """Yield the usage and the terminal event; raises what the end of the stream means."""
+        ...
+
+
+async def decoded(response: Any, decoder: Decoder) -> AsyncGenerator[Event]:
+    """Yield what a response of httpx or httpx2 means, up to the end of the answer; `Decoder.on_end` comes after it.
+
+    Raises `BadStream`, what the decoder raises, and the HTTP client's own errors.
+    """
+    decode, length = partial(_decoded, decoder), 0
+    async with aclosing(_sent(response, decoder)) as sent:
+        async for value in sent:
+            for event in decode(value):
+                if isinstance(event, TextDelta | ReasoningDelta):
+                    length += len(event.text)
+                    if length > _LONGEST_ANSWER:
+                        raise BadStream("the answer is longer than 4 MB")
+                yield event
+            if decoder.is_whole:
+                break
+        while decoder.is_whole and (late := await late_events(sent, decode)):
+            for event in late:
+                yield event
+
+
+async def _sent(response: Any, decoder: Decoder) -> AsyncGenerator[Any]:
+    """Yield the JSON value of each event, also of an answer that is no stream."""
+    async with aclosing(response.aiter_bytes()) as chunks:
+        first = await _first(chunks)
+        if first.startswith(_JSON):
+            for value in decoder.as_stream(await read_any_json(await _whole_body(first, chunks))):
+                yield value
+            return
+        reader = _EventReader()
+        chunk: bytes | None = first
+        while chunk is not None:
+            for data in reader.feed(chunk):
+                if data.startswith(_DONE):
+                    return
+                if reader.named_error:
+                    yield _named_error(data)
+                else:
+                    yield read_json(data) if len(data) <= _READ_AT_ONCE else await read_any_json(data)
+            chunk = await anext(chunks, None)
+        for data in reader.end():
+            yield await read_any_json(data)
+
+
+def _named_error(data: bytes) -> Any:
+    """Return an event that is an error by its name, whatever it says of itself."""
+    try:
+        said = read_json(data)
+    except ValueError, RecursionError:
+        said = {}
+    return {"type": "error", **(said if isinstance(said, dict) else {})}
+
+
+async def _first(chunks: AsyncIterator[bytes]) -> bytes:
+    """Return the first chunk that is not blank, from where it is not."""
+    async for chunk in chunks:
+        if first := chunk.removeprefix(_BYTE_ORDER_MARK).lstrip():
+            return first
+    return b""
+
+
+async def read_any_json(data: bytes) -> Any:
+    """Return the value of a JSON text of any size, read outside of the event loop if it is large."""
+    return read_json(data) if len(data) <= _READ_AT_ONCE else await asyncio.to_thread(read_json, data)
+
+
+async def _whole_body(first: bytes, chunks: AsyncIterator[bytes]) -> bytes:
+    body, size = [first], len(first)
+    async for chunk in chunks:
+        body.append(chunk)
+        size += len(chunk)
+        if size > _LONGEST_EVENT:
+            raise BadStream("the answer is longer than 4 MB")
+    return b"".join(body)
+
+
+def _decoded(decoder: Decoder, event: Any) -> Sequence[Event]:
+    try:
+        return tuple(decoder.on_event(event))
+    except (AttributeError, LookupError, TypeError, ValueError) as err:
+        raise BadStream(f"an event is not of the expected form ({type(err).__name__})") from err
+
+
+class _EventReader:
+    """Server-sent events, of which the data matters, and whether the name says that it is an error.
+
+    Work and memory are linear in what is sent, however it is cut:
+    https://html.spec.whatwg.org/multipage/server-sent-events.html#event-stream-interpretation
+    """
+
+    def __init__(self) -> None:
+        self._line: list[bytes] = []
+        self._data: list[bytes] = []
+        self._size = 0
+        self._ended_in_return = False
+        self.named_error = False
+
+    def feed(self, chunk: bytes) -> Iterator[bytes]:
+        """Yield the data of each event that is whole; raises `BadStream` if one is too long."""
+        if self._ended_in_return:
+            chunk = chunk.removeprefix(b"\n")
+        self._ended_in_return = chunk.endswith(b"\r")
+        for line in chunk.splitlines(keepends=True):
+            self._size += len(line)
+            if self._size > _LONGEST_EVENT:
+                raise BadStream("an event is longer than 4 MB")
+            if not line.endswith((b"\n", b"\r")):
+                self._line.append(line)
+            elif (data := self._on_line(line)) is not None:
+                yield data
+
+    def end(self) -> Iterator[bytes]:
+        """Yield the data of a last event that no blank line ended."""
+        for data in (self._on_line(b""), self._taken()):
+            if data is not None:
+                yield data
+
+    def _on_line(self, line: bytes) -> bytes | None:
+        """Take a line, and return the data of the event that it ends, or None if it ends none."""
+        if self._line:
+            line = b"".join((*self._line, line))
+            self._line.clear()
+        line = line.rstrip(b"\r\n")
+        if not line:
+            return self._taken()
+        if line == _ERROR:
+            self.named_error = True
+        elif line.startswith(_DATA):
+            self._data.append(line[6:] if line[5:6] == b" " else line[5:])
+        return None
+
+    def _taken(self) -> bytes | None:
+        self._size = 0
+        if not self._data:
+            return None
+        data = b"\n".join(self._data)
+        self._data.clear()
+        return data

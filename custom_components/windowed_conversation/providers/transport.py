@@ -1,0 +1,116 @@
+"""Somebody else's HTTP client, lent to an SDK: no redirect is followed, and what a server writes is bounded."""
+
+from collections.abc import Callable, Iterator
+from http import HTTPStatus
+from importlib import import_module
+from typing import Any, Self
+import zlib
+
+from .errors import BadStream, Redirected
+
+_MEGABYTE = 2**20
+# Of an answer, with all that surrounds each word of it.
+_LONGEST_ANSWER = 32 * _MEGABYTE
+# Of what is asked with GET, such as a list of models.
+_LONGEST_LIST = 8 * _MEGABYTE
+# What is read of an error; the rest is not waited for, as the status is known by then.
+_READ_OF_ERROR = _MEGABYTE
+
+# What is read at a time of an answer that is compressed, however small it came.
+_PIECE = 2**16
+_ENCODING = "content-encoding"
+# zlib and gzip, told apart by their headers: https://docs.python.org/3/library/zlib.html#zlib.decompress
+_EITHER_HEADER = 47
+
+
+def lent(http_client: Any) -> Any:
+    """Return a client of the same package, httpx or httpx2, that asks over the given one, which stays its owner's.
+
+    Its requests raise `Redirected`, and `BadStream` if an answer is too long or in an encoding that was not asked for.
+    """
+    packages = [base.__module__.partition(".")[0] for base in type(http_client).__mro__]
+    package: Any = import_module("httpx2" if "httpx2" in packages else "httpx")
+    stream = type("BoundedStream", (_BoundedStream, package.AsyncByteStream), {})
+    headers = {**http_client.headers, "accept-encoding": "gzip, deflate"}
+    return package.AsyncClient(transport=_Lent(http_client, package.Response, stream), headers=headers)
+
+
+class _Lent:
+    """A transport over a client of somebody else's."""
+
+    def __init__(self, client: Any, respond: Callable[..., Any], bound: Callable[..., Any]) -> None:
+        self._client = client
+        self._respond = respond
+        self._bound = bound
+
+    async def handle_async_request(self, request: Any) -> Any:
+        response = await self._client.send(request, stream=True, follow_redirects=False)
+        if response.has_redirect_location:
+            await response.aclose()
+            raise Redirected(str(response.url.join(response.headers["location"]).copy_with(query=None, fragment=None)))
+        headers = [(name, value) for name, value in response.headers.multi_items() if name.lower() != _ENCODING]
+        return self._respond(
+            response.status_code,
+            headers=headers,
+            stream=self._bound(response, request.method),
+            extensions=response.extensions,
+        )
+
+    async def aclose(self) -> None:
+        """Close nothing: the client stays its owner's."""
+
+
+class _BoundedStream:
+    """What a server writes, decompressed piece by piece, up to a limit.
+
+    An iterator of its own, as httpx leaves generators open that it has not read to the end.
+    """
+
+    def __init__(self, response: Any, method: str) -> None:
+        self._response = response
+        self._is_error = response.status_code >= HTTPStatus.BAD_REQUEST
+        self._left = _READ_OF_ERROR if self._is_error else _LONGEST_LIST if method == "GET" else _LONGEST_ANSWER
+        self._pieces = _pieces(response.headers.get(_ENCODING, ""))
+        self._sent = aiter(response.stream)
+        self._ready: Iterator[bytes] = iter(())
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        while (piece := next(self._ready, None)) is None:
+            self._ready = self._pieces(await anext(self._sent))
+        self._left -= len(piece)
+        if self._left >= 0:
+            return piece
+        await self.aclose()
+        if self._is_error:
+            raise StopAsyncIteration
+        raise BadStream("the server sent more than it may")
+
+    async def aclose(self) -> None:
+        await self._response.aclose()
+
+
+def _pieces(encoding: str) -> Callable[[bytes], Iterator[bytes]]:
+    """Return what takes what is sent apart into pieces of a bounded size."""
+    match encoding.strip().lower():
+        case "" | "identity":
+            return lambda sent: iter((sent,))
+        case "gzip" | "x-gzip" | "deflate":
+            return _Decompressed().pieces
+    raise BadStream("the answer is in an encoding that was not asked for")
+
+
+class _Decompressed:
+    def __init__(self) -> None:
+        self._decompressor = zlib.decompressobj(_EITHER_HEADER)
+
+    def pieces(self, sent: bytes) -> Iterator[bytes]:
+        try:
+            while sent:
+                if piece := self._decompressor.decompress(sent, _PIECE):
+                    yield piece
+                sent = self._decompressor.unconsumed_tail
+        except zlib.error as err:
+            raise BadStream("the answer is not compressed as it says") from err
