@@ -13,6 +13,8 @@ import unicodedata
 
 PREFIX_OPENS = "[CONTEXT:"
 PREFIX_CLOSES = "]"
+# What `VolatileContext.sections` writes above its lines, the time first.
+HEADINGS = ("## Time", "## Speaker", "## Device", "## Area")
 
 _BREAKS_PREFIX = re.compile(r"[\[\];\s]+")
 # What ends a line somewhere, and what begins a block of Markdown at the beginning of one.

@@ -4,7 +4,8 @@ The window is open when this begins and still open when it ends: closing it, or 
 deadline of the whole turn.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from itertools import chain, count
@@ -39,6 +40,8 @@ from .speech_filter import SpeechFilter
 
 # What costs nothing when it comes before the first event. A model that was too slow may have been at work.
 _COST_NOTHING = (AuthError, BadRequest, ContextOverflow, QuotaError, RateLimited, Unavailable)
+# Longer texts are read in pieces, between which others have the event loop.
+_LONGEST_TEXT = 32 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +205,7 @@ class _Answer:
         self._begun = False
         self._billed = False
         self._error: Exception | None = None
+        self._speech = SpeechFilter(tool.name for tool in request.tools)
 
     @property
     def is_unbilled(self) -> bool:
@@ -210,18 +214,14 @@ class _Answer:
         return not (self._billed or costs_nothing)
 
     async def deltas(self, events: AsyncIterator[Event]) -> AsyncGenerator[Spoken]:
-        speech = SpeechFilter()
         try:
             async for event in events:
                 self._begun = True
-                if isinstance(event, TextDelta):
-                    for delta in speech.feed(event):
-                        yield self._passed(delta)
-                else:
-                    for passed in self._on_event(event):
+                for part in _parts(event):
+                    for passed in self._on_event(part):
                         yield passed
-            for held in speech.flush():
-                yield self._passed(held)
+                    if part is not event:
+                        await asyncio.sleep(0)
             for ending in self._ending():
                 yield ending
         except (ProviderError, EmptyAnswer) as err:
@@ -241,6 +241,8 @@ class _Answer:
 
     def _on_event(self, event: Event) -> list[Spoken]:
         match event:
+            case TextDelta():
+                return [self._passed(delta) for delta in self._speech.feed(event)]
             case ReasoningDelta():
                 return [event]
             case ToolCallDone(call) if self._request.tools and self._request.may_call:
@@ -269,10 +271,20 @@ class _Answer:
     def _ending(self) -> list[Spoken]:
         """Return what is left to say at the end: a model that acted and found no words has succeeded.
 
-        Calls in an answer that may hold none are not passed on, and are no answer.
+        Calls in an answer that may hold none are not passed on, and are no answer. Nor is a call that is written as
+        text: a model that acted and then wrote one wanted to do more.
         """
+        held = [self._passed(delta) for delta in self._speech.flush()]
         if self._text or self.calls:
-            return []
-        if not self._progress.tool_calls:
+            return held
+        wanted_more = self._speech.has_call and self._request.may_call
+        if wanted_more or not self._progress.tool_calls:
             raise EmptyAnswer("no text and no tool call")
-        return [self._passed(TextDelta(self._done))]
+        return [*held, self._passed(TextDelta(self._done))]
+
+
+def _parts(event: Event) -> Sequence[Event]:
+    """Return the event, or a text that takes long to read in parts."""
+    if not isinstance(event, TextDelta) or len(event.text) <= _LONGEST_TEXT:
+        return (event,)
+    return [TextDelta(event.text[at : at + _LONGEST_TEXT]) for at in range(0, len(event.text), _LONGEST_TEXT)]
