@@ -5,7 +5,7 @@ deadline of the whole turn.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from itertools import chain, count
@@ -40,7 +40,7 @@ from .speech_filter import SpeechFilter
 
 # What costs nothing when it comes before the first event. A model that was too slow may have been at work.
 _COST_NOTHING = (AuthError, BadRequest, ContextOverflow, QuotaError, RateLimited, Unavailable)
-# Longer texts are read in pieces, between which others have the event loop.
+# A longer piece of text is read in parts, between which others have the event loop.
 _LONGEST_TEXT = 32 * 1024
 
 
@@ -217,11 +217,17 @@ class _Answer:
         try:
             async for event in events:
                 self._begun = True
-                for part in _parts(event):
-                    for passed in self._on_event(part):
-                        yield passed
-                    if part is not event:
-                        await asyncio.sleep(0)
+                if not isinstance(event, TextDelta):
+                    told: Iterable[Spoken] = self._on_event(event)
+                elif len(event.text) <= _LONGEST_TEXT:
+                    told = self._speech.feed(event)
+                else:
+                    told = ()
+                    async with aclosing(self._read_slowly(event.text)) as parts:
+                        async for delta in parts:
+                            yield self._passed(delta)
+                for delta in told:
+                    yield self._passed(delta)
             for ending in self._ending():
                 yield ending
         except (ProviderError, EmptyAnswer) as err:
@@ -241,8 +247,6 @@ class _Answer:
 
     def _on_event(self, event: Event) -> list[Spoken]:
         match event:
-            case TextDelta():
-                return [self._passed(delta) for delta in self._speech.feed(event)]
             case ReasoningDelta():
                 return [event]
             case ToolCallDone(call) if self._request.tools and self._request.may_call:
@@ -257,7 +261,13 @@ class _Answer:
                 self._native = Native(self._model.provider.name, self._request.model, residue, self._reasoning_tokens)
         return []
 
-    def _passed(self, delta: TextDelta | ReasoningDelta) -> Spoken:
+    async def _read_slowly(self, text: str) -> AsyncGenerator[Spoken]:
+        for at in range(0, len(text), _LONGEST_TEXT):
+            for delta in self._speech.feed(TextDelta(text[at : at + _LONGEST_TEXT])):
+                yield delta
+            await asyncio.sleep(0)
+
+    def _passed(self, delta: Spoken) -> Spoken:
         if isinstance(delta, TextDelta):
             self._progress.on_text(delta.text, new_message=not self._text)
             self._text = True
@@ -274,17 +284,10 @@ class _Answer:
         Calls in an answer that may hold none are not passed on, and are no answer. Nor is a call that is written as
         text: a model that acted and then wrote one wanted to do more.
         """
-        held = [self._passed(delta) for delta in self._speech.flush()]
+        held: list[Spoken] = [self._passed(delta) for delta in self._speech.flush()]
         if self._text or self.calls:
             return held
         wanted_more = self._speech.has_call and self._request.may_call
         if wanted_more or not self._progress.tool_calls:
             raise EmptyAnswer("no text and no tool call")
         return [*held, self._passed(TextDelta(self._done))]
-
-
-def _parts(event: Event) -> Sequence[Event]:
-    """Return the event, or a text that takes long to read in parts."""
-    if not isinstance(event, TextDelta) or len(event.text) <= _LONGEST_TEXT:
-        return (event,)
-    return [TextDelta(event.text[at : at + _LONGEST_TEXT]) for at in range(0, len(event.text), _LONGEST_TEXT)]
