@@ -75,9 +75,12 @@ def _call(text: str, at: int) -> tuple[int, int]:
     return end, end
 
 
-def _json_call(text: str, at: int) -> tuple[int, int]:
-    end = _groups(text, at, 1)
-    return end, end
+def _json_call(depth: int) -> Ends:
+    def ends(text: str, at: int) -> tuple[int, int]:
+        end = _groups(text, at, depth)
+        return end, end
+
+    return ends
 
 
 @dataclass(frozen=True)
@@ -93,6 +96,7 @@ class _Mark:
 _TIME = _Mark(r"[ \t]{0,3}## time[ \t]{0,3}\r?\n[a-z]{6,9} \d{4}-\d\d-\d\d \d\d:\d\d")
 _SECTION = _Mark(r"[ \t]{0,3}## (?:speaker|device|area)[ \t]{0,3}\r?\n", _until("\n", kept=True))
 _LINE_CALL = _Mark(r"[ \t]{0,3}tool_calls?:", _call)
+_FENCED_CALL = _Mark(r"[ \t]{0,3}```tool_(?:call|code)[ \t]{0,3}\r?\n", _until("```"))
 _ANYWHERE = (
     _Mark(r"\[[ \t]{0,3}context[ \t]{0,3}:", _until("]")),
     *(_Mark(rf"\[{note}", _note) for note in _NOTES),
@@ -114,7 +118,7 @@ _ANYWHERE = (
     _Mark("<[|\uff5c][\\w/\u2581]{1,40}[|\uff5c]>"),
 )
 _JSON_CALL = re.compile(
-    r'\{\s{0,8}"name"\s{0,8}:\s{0,8}"(?P<name>[\w.-]{1,100})"\s{0,8},\s{0,8}"(?:arguments|parameters)"\s{0,8}:',
+    r'(?P<fence>```\w{0,12}\s{0,8})?(?P<list>\[\s{0,8})?\{\s{0,8}"name"\s{0,8}:\s{0,8}"(?P<name>[\w.-]{1,100})"\s{0,8},\s{0,8}"(?:arguments|parameters)"\s{0,8}:',
     re.IGNORECASE,
 )
 
@@ -138,13 +142,14 @@ class PlainSpeech:
             if found := mark.match(text, at):
                 return self._take(text, found.end(), mark)
         if not self.spoken and (named := _JSON_CALL.match(text, at)) and named["name"] in self._tools:
-            return self._take(text, named.end(), _Mark("", _json_call))
+            ends = _until("```") if named["fence"] else _json_call(2 if named["list"] else 1)
+            return self._take(text, named.end(), _Mark("", ends))
         self._say(text[at])
         return at + 1
 
     def _marks(self) -> Iterator[_Mark]:
         if self._begins_line:
-            yield from (_TIME, _LINE_CALL)
+            yield from (_TIME, _LINE_CALL, _FENCED_CALL)
         if self._begins_line and self._in_sections:
             yield _SECTION
         yield from _ANYWHERE

@@ -23,10 +23,12 @@ MARKS = (
     *("<|tool_call|>", "<|python_tag|>", "<|eom_id|>", "tool_call:", "tool_calls: ", "[ARGS]", "HassTurnOn", JSON_CALL),
     *("<|tool_calls_section_begin|>", "<|tool_calls_section_end|>", "{", "}", "(", ")", "[", '"', "'", "\\"),
     *("<\uff5ctool\u2581calls\u2581begin\uff5c>", "<\uff5ctool\u2581calls\u2581end\uff5c>"),
+    *("```", "```json\n", "```tool_code\n", "[ "),
     *('{"name": "GetState", "parameters": {}}', '{"name": "Elsewhere", "arguments": {}}'),
 )
-# The head of a message of gpt-oss, with as much between its marks as is taken for one.
-LONGEST_MARK = len(f"<|channel|>commentary to={'a' * 100}<|constrain|>{'a' * 40}<|message|>")
+# A call in JSON in a fence, with as much between its parts as is taken for one.
+_SPACED_MARKS = ("[", "{", '"name"', ":", f'"{"a" * 100}"', ",", '"parameters"', ":")
+LONGEST_MARK = len(f"```{'a' * 12}") + sum(8 + len(mark) for mark in _SPACED_MARKS)
 
 words = st.sampled_from(
     [" ", "\n", "\n\n", "    ", "word", "e", "<", "[", "#", "t", "\N{GRINNING FACE}", "\N{BLACK SQUARE}"]

@@ -6,6 +6,7 @@ Our own texts are taken from where they are written. Those of chat templates are
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum, auto
+from functools import partial
 from itertools import product
 import re
 
@@ -52,6 +53,7 @@ _BLANKS = Run(r"[ \t]", 0, 3)
 _SPACE = Run(r"\s", 0, 8)
 _WORDS = r"[\w.=: -]"
 _BAR = Run("[|\N{FULLWIDTH VERTICAL LINE}]", 1, 1)
+_FENCE = "```"
 _ROLES = ("assistant", "user", "system", "tool", "developer")
 _NOTES = (INTERRUPTED_ANSWER, INTERRUPTED_CALL, QUESTION, REPEATED, UNSEEN)
 # A model that repeats a note may end it in its own way.
@@ -122,14 +124,18 @@ def _line_marks() -> Iterator[Mark]:
         yield Mark((heading, *line_end), _until("\n", kept=True), Kind.SECTION)
     for name in ("tool_call:", "tool_calls:"):
         yield Mark((name,), CallText, Kind.CALL)
+    for name in ("tool_call", "tool_code"):
+        yield Mark((f"{_FENCE}{name}", *line_end), _until(_FENCE), Kind.CALL)
 
 
 def _first_marks() -> Iterator[Mark]:
-    """Yield what is a mark at the beginning of the answer only: a call as plain JSON."""
-    for arguments in ("arguments", "parameters"):
-        name: Parts = ('"name"', _SPACE, ":", _SPACE, '"', Run(r"[\w.-]", 1, 100), '"')
-        value: Parts = (f'"{arguments}"', _SPACE, ":")
-        yield Mark(("{", _SPACE, *name, _SPACE, ",", _SPACE, *value), lambda: CallText(depth=1), Kind.NAMED_CALL)
+    """Yield what is a mark at the beginning of the answer only: calls as JSON, fenced or not."""
+    for is_list, arguments in product((False, True), ("arguments", "parameters")):
+        begins: Parts = ("[", _SPACE, "{") if is_list else ("{",)
+        name: Parts = (_SPACE, '"name"', _SPACE, ":", _SPACE, '"', Run(r"[\w.-]", 1, 100), '"')
+        call: Parts = (*begins, *name, _SPACE, ",", _SPACE, f'"{arguments}"', _SPACE, ":")
+        yield Mark(call, partial(CallText, depth=1 + is_list), Kind.NAMED_CALL)
+        yield Mark((_FENCE, Run(r"\w", 0, 12), _SPACE, *call), _until(_FENCE), Kind.NAMED_CALL)
 
 
 _NEW_LINE = "\n"

@@ -39,7 +39,7 @@ def compiled(marks: Mapping[str, Parts], *, halves: bool = True) -> re.Pattern[s
     return re.compile("|".join(f"{re.escape(first)}{_branch(each, halves=halves)}" for first, each in by_first.items()))
 
 
-def _branch(marks: Mapping[str, Sequence[Run | Ahead]], halves: bool) -> str:
+def _branch(marks: Mapping[str, Sequence[Run | Ahead]], *, halves: bool) -> str:
     """Return what matches one of these marks after their first character."""
     ways: list[str] = []
     for name, steps in marks.items():
