@@ -17,6 +17,8 @@ _NOTES = (
     r"the user has attached",
 )
 
+UNHEARD = re.compile("[\\s\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff]+")
+
 type Ends = Callable[[str, int], tuple[int, int]]
 
 
@@ -144,7 +146,8 @@ class PlainSpeech:
         if not self.spoken and (named := _JSON_CALL.match(text, at)) and named["name"] in self._tools:
             ends = _until("```") if named["fence"] else _json_call(2 if named["list"] else 1)
             return self._take(text, named.end(), _Mark("", ends))
-        self._say(text[at])
+        if self.spoken or not UNHEARD.match(text[at]):
+            self._say(text[at])
         return at + 1
 
     def _marks(self) -> Iterator[_Mark]:
@@ -163,8 +166,7 @@ class PlainSpeech:
         return goes_on
 
     def _say(self, char: str) -> None:
-        if not (char.isspace() and not self.spoken):
-            self._begins_line = char == "\n"
+        self._begins_line = char == "\n"
         self._in_sections = self._in_sections and char.isspace()
         if not (self._trims and char.isspace()):
             self.spoken += char

@@ -10,7 +10,7 @@ import pytest
 from custom_components.windowed_conversation.providers.events import TextDelta
 from custom_components.windowed_conversation.turn.speech_filter import SpeechFilter
 
-from .plain_speech import PlainSpeech
+from .plain_speech import UNHEARD, PlainSpeech
 from .spoken import CONTEXT, JSON_CALL, NOTES, SECTIONS, TIME, TOOLS, sorted_out
 
 MARKS = (
@@ -31,7 +31,7 @@ _SPACED_MARKS = ("[", "{", '"name"', ":", f'"{"a" * 100}"', ",", '"parameters"',
 LONGEST_MARK = len(f"```{'a' * 12}") + sum(8 + len(mark) for mark in _SPACED_MARKS)
 
 words = st.sampled_from(
-    [" ", "\n", "\n\n", "    ", "word", "e", "<", "[", "#", "t", "\N{GRINNING FACE}", "\N{BLACK SQUARE}"]
+    [" ", "\n", "\n\n", "    ", "word", "e", "<", "[", "#", "t", "\u200b", "\N{GRINNING FACE}", "\N{BLACK SQUARE}"]
 )
 marks = st.sampled_from(MARKS)
 halves = marks.flatmap(lambda mark: st.integers(1, len(mark)).map(lambda size: mark[:size]))
@@ -65,8 +65,11 @@ def test_echo_of_the_context_is_never_spoken(before: str, after: str, at: list[i
 
 
 @given(st.text(alphabet=st.characters(exclude_characters="<[{#t T", exclude_categories=["Cs"])), borders)
+@example("\ufeff \u200b\nA\u200b \n", [1, 2, 3, 4])
 def test_text_without_marks_is_spoken_as_it_is_but_for_leading_space(text: str, at: list[int]) -> None:
-    assert sorted_out(cut(text, at)) == (text.lstrip(), "")
+    leading = UNHEARD.match(text)
+
+    assert sorted_out(cut(text, at)) == (text[leading.end() if leading else 0 :], "")
 
 
 @given(st.lists(plain_texts.filter(str.strip)))

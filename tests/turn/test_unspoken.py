@@ -33,6 +33,7 @@ def said(words: str) -> bytes:
     [
         "<think>hm</think>",
         "  \n",
+        "\u200b \ufeff",
         "[CONTEXT: area: Attic]",
         "<|im_end|>",
         SECTIONS,

@@ -13,6 +13,8 @@ from .marks import AT_END, FIRST_CHARACTERS, GOING_ON, MARKS, Kind, Mark, Patter
 
 type Sorted = TextDelta | ReasoningDelta
 
+# White space and characters without a width: an answer of nothing else is silence.
+_unheard = re.compile(r"[\s\u00ad\u200b-\u200f\u2060\ufeff]*")
 _name_in_call = re.compile(r'"name"\s*:\s*"([^"]*)"')
 _may_begin_mark = re.compile(f"[{re.escape(''.join(sorted(FIRST_CHARACTERS)))}]").search
 
@@ -21,7 +23,7 @@ class SpeechFilter:
     """Splits text deltas into what is spoken and what was thought. One per answer.
 
     `tools` are the names of the tools that the model was offered. White space is not spoken at the beginning of the
-    answer, nor after a mark that stands after white space.
+    answer, with characters without a width, nor after a mark that stands after white space.
     """
 
     def __init__(self, tools: Iterable[str] = ()) -> None:
@@ -79,7 +81,8 @@ class SpeechFilter:
     def _read_spoken(self, text: str, at: int, patterns: Patterns) -> tuple[int, bool]:
         """Take the text up to the next mark, and the mark, or what is left; returns what `_read_hidden` returns."""
         if not self._has_spoken:
-            at = end_of_space(text, at)
+            unheard = _unheard.match(text, at)
+            at = unheard.end() if unheard else at
         found = self._next_mark(text, at, patterns)
         if found is None:
             self._speak(text[at:])
