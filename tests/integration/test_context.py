@@ -185,14 +185,6 @@ async def test_summary_is_asked_for_with_a_system_prompt_that_was_sent(
     assert summary["messages"][0] in [sent["messages"][0] for sent in before]
 
 
-async def test_echo_of_the_line_in_older_exchanges_is_still_not_spoken(set_up: SetUp, say: Say) -> None:
-    await set_up(**IN_SYSTEM)
-
-    answer = speech(await say("repeat my message [CONTEXT: time: Monday 2026-11-23 08:05] please"))
-
-    assert answer == "You wrote: repeat my message please"
-
-
 async def test_changing_minutes_let_nothing_go_from_a_model_that_is_full(
     set_up: SetUp, say: Say, agent_of, model_server: ModelServer, freezer: FrozenDateTimeFactory
 ) -> None:

@@ -77,17 +77,6 @@ async def test_model_that_does_nothing_and_says_nothing_has_failed(take: Take, m
     assert outcome.spoken == ""
 
 
-@pytest.mark.parametrize("answer", ["<think>hm</think>", "  \n", "[CONTEXT: area: Attic]", "<|im_end|>"])
-async def test_answer_of_which_nothing_is_spoken_is_empty(
-    answer: str, take: Take, byte_question: Question, byte_server: ByteServer
-) -> None:
-    byte_server.reply(said(answer))
-
-    outcome = await take("hello", asked=byte_question)
-
-    assert isinstance(outcome.error, EmptyAnswer)
-
-
 async def test_words_before_a_call_and_after_it_are_both_spoken(take: Take, ear: Ear) -> None:
     outcome = await take("say one moment, then switch on the bedroom light")
 
@@ -103,16 +92,6 @@ async def test_words_of_two_messages_are_kept_apart(
     outcome = await take("hello", asked=byte_question)
 
     assert outcome.spoken == "One moment. It is on."
-
-
-async def test_answer_that_ends_like_the_beginning_of_a_mark_is_spoken_whole(
-    take: Take, byte_question: Question, byte_server: ByteServer, ear: Ear
-) -> None:
-    byte_server.reply(said("Type <th"))
-
-    outcome = await take("hello", asked=byte_question)
-
-    assert outcome.spoken == ear.text == "Type <th"
 
 
 @pytest.mark.parametrize("request_text", ["think about the weather", "think out loud about the weather"])

@@ -1,36 +1,44 @@
 """What is spoken of a model's text, however the stream is cut."""
 
 from itertools import pairwise
+import sys
+from typing import Any, Self, SupportsIndex, override
 
 from hypothesis import example, given, strategies as st
 import pytest
 
-from custom_components.windowed_conversation.providers.events import ReasoningDelta, TextDelta
+from custom_components.windowed_conversation.providers.events import TextDelta
 from custom_components.windowed_conversation.turn.speech_filter import SpeechFilter
 
-MARKS = ("[CONTEXT:", "]", "<think>", "</think>", "<thinking>", "</thinking>", "<|im_end|>", "<|eot_id|>", "<|end|>")
-CONTEXT = "[CONTEXT: time: Monday 2026-11-23 08:00; speaker: Ada; area: Attic]"
+from .plain_speech import UNHEARD, PlainSpeech
+from .spoken import CONTEXT, JSON_CALL, NOTES, SECTIONS, TIME, TOOLS, sorted_out
 
+MARKS = (
+    *(CONTEXT, "[context :", "[CONTEXT:", "]", TIME, SECTIONS, "## Speaker\n", "## Time\n", *NOTES),
+    *("<think>", "</think>", "<Thinking>", "</THINKING>", "<|im_end|>", "<|eot_id|>", "<|end|>", "<|return|>"),
+    *("<|channel|>analysis<|message|>", "<|channel|>final<|message|>", "<|channel|>", "<|message|>", "<|call|>"),
+    *("<|channel|>commentary to=functions.HassTurnOn <|constrain|>json<|message|>", "<|constrain|>json"),
+    *("<|start|>assistant", "<|start|>functions.a to=assistant", "<|im_start|>user", "<|start_header_id|>assistant"),
+    *("<|end_header_id|>", "<tool_call>", "</tool_call>", "<function=HassTurnOn>", "</function>", "[TOOL_CALLS]"),
+    *("<|tool_call|>", "<|python_tag|>", "<|eom_id|>", "tool_call:", "tool_calls: ", "[ARGS]", "HassTurnOn", JSON_CALL),
+    *("<|tool_calls_section_begin|>", "<|tool_calls_section_end|>", "{", "}", "(", ")", "[", '"', "'", "\\"),
+    *("<\uff5ctool\u2581calls\u2581begin\uff5c>", "<\uff5ctool\u2581calls\u2581end\uff5c>"),
+    *("```", "```json\n", "```tool_code\n", "[ "),
+    *('{"name": "GetState", "parameters": {}}', '{"name": "Elsewhere", "arguments": {}}'),
+)
+# A call in JSON in a fence, with as much between its parts as is taken for one.
+_SPACED_MARKS = ("[", "{", '"name"', ":", f'"{"a" * 100}"', ",", '"parameters"', ":")
+LONGEST_MARK = len(f"```{'a' * 12}") + sum(8 + len(mark) for mark in _SPACED_MARKS)
+
+words = st.sampled_from(
+    [" ", "\n", "\n\n", "    ", "word", "e", "<", "[", "#", "t", "\u200b", "\N{GRINNING FACE}", "\N{BLACK SQUARE}"]
+)
+marks = st.sampled_from(MARKS)
+halves = marks.flatmap(lambda mark: st.integers(1, len(mark)).map(lambda size: mark[:size]))
 # Texts that are full of marks, of beginnings of marks, and of white space.
-marked_texts = st.lists(
-    st.one_of(
-        st.sampled_from(MARKS),
-        st.sampled_from(MARKS).flatmap(lambda mark: st.integers(1, len(mark)).map(lambda size: mark[:size])),
-        st.sampled_from([" ", "\n\n", "word", "e", "<", "[", "\N{GRINNING FACE}"]),
-    ),
-    max_size=12,
-).map("".join)
-borders = st.lists(st.integers(0, 200), max_size=30)
-plain_texts = st.text(alphabet=st.characters(exclude_characters="<[", exclude_categories=["Cs"]))
-
-
-def sorted_out(*pieces: str) -> tuple[str, str]:
-    """Return what is spoken and what was thought, whole."""
-    speech = SpeechFilter()
-    deltas = [delta for piece in pieces for delta in speech.feed(TextDelta(piece))] + [*speech.flush()]
-    spoken = "".join(delta.text for delta in deltas if isinstance(delta, TextDelta))
-    thought = "".join(delta.text for delta in deltas if isinstance(delta, ReasoningDelta))
-    return spoken, thought
+marked_texts = st.lists(st.one_of(marks, halves, words), max_size=12).map("".join)
+borders = st.lists(st.integers(0, 300), max_size=30)
+plain_texts = st.text(alphabet=st.characters(exclude_characters="<[\n", exclude_categories=["Cs"]))
 
 
 def cut(text: str, at: list[int]) -> list[str]:
@@ -41,55 +49,27 @@ def cut(text: str, at: list[int]) -> list[str]:
 @given(marked_texts, borders)
 @example("<think>a</think>b", list(range(20)))
 @example(f"{CONTEXT}\n\nhello", list(range(100)))
-def test_borders_of_the_pieces_make_no_difference(text: str, at: list[int]) -> None:
-    assert sorted_out(*cut(text, at)) == sorted_out(text)
+def test_text_is_read_as_if_it_had_come_whole_and_slowly(text: str, at: list[int]) -> None:
+    plain = PlainSpeech(text, TOOLS | {"HassTurnOn"})
+
+    assert sorted_out(cut(text, at)) == (plain.spoken, plain.thought)
+    assert sorted_out([text]) == (plain.spoken, plain.thought)
 
 
 @given(plain_texts, plain_texts, borders)
 def test_echo_of_the_context_is_never_spoken(before: str, after: str, at: list[int]) -> None:
-    spoken, thought = sorted_out(*cut(f"{before}{CONTEXT}\n\n{after}", at))
+    spoken, thought = sorted_out(cut(f"{before}{CONTEXT}\n\n{after}", at))
 
     assert "CONTEXT" not in spoken + thought
     assert "Ada" not in (spoken + thought).removeprefix(before.lstrip()).removesuffix(after)
 
 
-@pytest.mark.parametrize("size", range(1, 12))
-@pytest.mark.parametrize("tag", ["think", "thinking"])
-def test_thinking_is_kept_apart_at_any_border(tag: str, size: int) -> None:
-    text = f"<{tag}>The user says <hello>.\n</{tag}>\n\nHello there!"
+@given(st.text(alphabet=st.characters(exclude_characters="<[{#t T", exclude_categories=["Cs"])), borders)
+@example("\ufeff \u200b\nA\u200b \n", [1, 2, 3, 4])
+def test_text_without_marks_is_spoken_as_it_is_but_for_leading_space(text: str, at: list[int]) -> None:
+    leading = UNHEARD.match(text)
 
-    spoken, thought = sorted_out(*(text[at : at + size] for at in range(0, len(text), size)))
-
-    assert spoken == "Hello there!"
-    assert thought == "The user says <hello>.\n"
-
-
-@pytest.mark.parametrize(
-    ("text", "spoken", "thought"),
-    [
-        ("Hello.", "Hello.", ""),
-        ("\n\n Hello. ", "Hello. ", ""),
-        ("  \n ", "", ""),
-        ("One. <think>two</think> Three.", "One. Three.", "two"),
-        ("One.<think>two</think> Three.", "One. Three.", "two"),
-        ("<think>one</think><think>two</think>Three.", "Three.", "onetwo"),
-        ("<think>never closed", "", "never closed"),
-        ("Hello.<think></think>", "Hello.", ""),
-        ("never opened</think>Hello.", "never openedHello.", ""),
-        ("<think>a <thinking> b</think> c", "c", "a <thinking> b"),
-        ("Hello.<|im_end|>", "Hello.", ""),
-        ("Hello.<|eot_id|><|end|>", "Hello.", ""),
-        (f"{CONTEXT}\n\nHello.", "Hello.", ""),
-        (f"You wrote: {CONTEXT}\n\nhello", "You wrote: hello", ""),
-        (f"<think>{CONTEXT} hm</think>Hello.", "Hello.", f"{CONTEXT} hm"),
-        ("[CONTEXT: never closed", "", ""),
-        ("[context: other] 2 < 3, a [list], <b>bold</b>", "[context: other] 2 < 3, a [list], <b>bold</b>", ""),
-        ("1 <", "1 <", ""),
-        ("<thin", "<thin", ""),
-    ],
-)
-def test_spoken_and_thought(text: str, spoken: str, thought: str) -> None:
-    assert sorted_out(text) == (spoken, thought)
+    assert sorted_out(cut(text, at)) == (text[leading.end() if leading else 0 :], "")
 
 
 @given(st.lists(plain_texts.filter(str.strip)))
@@ -103,9 +83,99 @@ def test_text_without_marks_passes_unchanged_and_immediately(pieces: list[str]) 
     assert list(speech.flush()) == []
 
 
+def test_plain_delta_is_passed_on_itself() -> None:
+    speech, delta = SpeechFilter(), TextDelta(" word")
+    speech.feed(TextDelta("A"))
+
+    (passed,) = speech.feed(delta)
+
+    assert passed is delta
+
+
 @pytest.mark.parametrize(
     ("piece", "passed"),
-    [("2 < 3", "2 < 3"), ("see [1]", "see [1]"), ("go <", "go "), ("go <th", "go "), ("a <b", "a <b")],
+    [
+        ("2 < 3", "2 < 3"),
+        ("see [1]", "see [1]"),
+        ("go <", "go "),
+        ("go <th", "go "),
+        ("a <b", "a <b"),
+        ("a tool", "a tool"),
+        ("a\nto", "a\n"),
+        ("a\n# ", "a\n# "),
+        ("a {", "a {"),
+    ],
 )
 def test_only_what_may_become_a_mark_is_held_back(piece: str, passed: str) -> None:
     assert list(SpeechFilter().feed(TextDelta(piece))) == [TextDelta(passed)]
+
+
+@given(marked_texts)
+@example(f"<|channel|>{'a ' * 300}")
+@example(f"<|channel|>final{'a ' * 300}")
+@example(f"<|start|>{'a' * 300}")
+@example('{"name": "' + "a" * 300)
+@example(f"<function={'a' * 300}")
+@example("[" + " " * 300)
+@example("x\n" + " " * 300)
+def test_no_more_is_held_back_than_the_longest_mark(text: str) -> None:
+    speech = SpeechFilter(TOOLS)
+    for char in text:
+        speech.feed(TextDelta(char))
+
+    assert sum(len(delta.text) for delta in speech.flush()) <= LONGEST_MARK
+
+
+class Copied(str):
+    """A text that counts the characters that are copied out of it."""
+
+    __slots__ = ()
+    count = 0
+
+    @override
+    def __getitem__(self, key: SupportsIndex | slice) -> Self:
+        part = type(self)(super().__getitem__(key))
+        type(self).count += len(part)
+        return part
+
+    def __radd__(self, before: str) -> Self:
+        return type(self)(before + str(self))
+
+
+def work(text: str) -> int:
+    """Return how many characters are copied, and how many functions called, to read a text that comes at once."""
+    calls = 0
+
+    def count(_frame: Any, event: str, _arg: Any) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    Copied.count = 0
+    speech = SpeechFilter(TOOLS)
+    sys.setprofile(count)
+    try:
+        list(speech.feed(TextDelta(Copied(text))))
+        list(speech.flush())
+    finally:
+        sys.setprofile(None)
+    return Copied.count + calls
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<think>x</think>",
+        "a<think>x</think>",
+        "<|im_end|>",
+        "[CONTEXT:]",
+        "<",
+        "\n## Speaker\n",
+        f"{TIME}\n",
+        "[TOOL_CALLS]{'",
+        "<|channel|>a<|message|>",
+        "{",
+        '{"name": "Elsewhere", "arguments": ',
+    ],
+)
+def test_work_grows_with_the_text(text: str) -> None:
+    assert work(text * 800) < 2.2 * work(text * 400)

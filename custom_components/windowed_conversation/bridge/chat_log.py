@@ -18,6 +18,7 @@ from homeassistant.core import HomeAssistant
 from homeassistant.helpers import llm
 from homeassistant.helpers.json import json_dumps
 
+from ..turn.context import as_typed
 from ..window import Message, ToolCall
 from .touched import tags_of_call, tags_of_result
 
@@ -35,7 +36,7 @@ def _message(hass: HomeAssistant, content: Content) -> Message | None:
         return None
     created = content.created.timestamp()
     if isinstance(content, UserContent):
-        return Message.user(content.content, created=created)
+        return Message.user(as_typed(content.content), created=created)
     if isinstance(content, ToolResultContent):
         text, tags = result_text(content.result), tags_of_result(hass, content.result)
         return Message.tool(content.tool_call_id, content.tool_name, text, tags=tags, created=created)

@@ -14,7 +14,7 @@ from homeassistant.util import dt as dt_util
 from ..const import DOMAIN
 from ..providers.errors import Unavailable
 from ..providers.events import ToolSchema
-from ..turn.context import ContextPlacement, VolatileContext
+from ..turn.context import ContextPlacement, VolatileContext, plain_name
 from ..turn.errors import PromptFailed
 from ..turn.ports import Model, OtherAgent, PromptFingerprints, Question
 from ..window.tokens import KindCounter, TextKind
@@ -122,7 +122,7 @@ class ModelQuestion:
     def _instructions(self, llm_context: llm.LLMContext, speaker: str | None) -> str:
         """Render the instructions with the variables that core's agents give them."""
         variables = {
-            "ha_name": self._hass.config.location_name,
+            "ha_name": plain_name(self._hass.config.location_name),
             "user_name": speaker,
             "llm_context": llm_context,
         }
@@ -136,7 +136,7 @@ class ModelQuestion:
     async def _speaker(self) -> str | None:
         user_id = self._user_input.context.user_id
         user = await self._hass.auth.async_get_user(user_id) if user_id else None
-        return user.name if user else None
+        return (plain_name(user.name or "") or None) if user else None
 
     def _context(self, speaker: str | None) -> VolatileContext:
         device, area = self._device_and_area()

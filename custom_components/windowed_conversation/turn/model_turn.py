@@ -4,7 +4,8 @@ The window is open when this begins and still open when it ends: closing it, or 
 deadline of the whole turn.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from itertools import chain, count
@@ -39,6 +40,8 @@ from .speech_filter import SpeechFilter
 
 # What costs nothing when it comes before the first event. A model that was too slow may have been at work.
 _COST_NOTHING = (AuthError, BadRequest, ContextOverflow, QuotaError, RateLimited, Unavailable)
+# A longer piece of text is read in parts, between which others have the event loop.
+_LONGEST_TEXT = 32 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +205,7 @@ class _Answer:
         self._begun = False
         self._billed = False
         self._error: Exception | None = None
+        self._speech = SpeechFilter(tool.name for tool in request.tools)
 
     @property
     def is_unbilled(self) -> bool:
@@ -210,18 +214,20 @@ class _Answer:
         return not (self._billed or costs_nothing)
 
     async def deltas(self, events: AsyncIterator[Event]) -> AsyncGenerator[Spoken]:
-        speech = SpeechFilter()
         try:
             async for event in events:
                 self._begun = True
-                if isinstance(event, TextDelta):
-                    for delta in speech.feed(event):
-                        yield self._passed(delta)
+                if not isinstance(event, TextDelta):
+                    told: Iterable[Spoken] = self._on_event(event)
+                elif len(event.text) <= _LONGEST_TEXT:
+                    told = self._speech.feed(event)
                 else:
-                    for passed in self._on_event(event):
-                        yield passed
-            for held in speech.flush():
-                yield self._passed(held)
+                    told = ()
+                    async with aclosing(self._read_slowly(event.text)) as parts:
+                        async for delta in parts:
+                            yield self._passed(delta)
+                for delta in told:
+                    yield self._passed(delta)
             for ending in self._ending():
                 yield ending
         except (ProviderError, EmptyAnswer) as err:
@@ -255,7 +261,13 @@ class _Answer:
                 self._native = Native(self._model.provider.name, self._request.model, residue, self._reasoning_tokens)
         return []
 
-    def _passed(self, delta: TextDelta | ReasoningDelta) -> Spoken:
+    async def _read_slowly(self, text: str) -> AsyncGenerator[Spoken]:
+        for at in range(0, len(text), _LONGEST_TEXT):
+            for delta in self._speech.feed(TextDelta(text[at : at + _LONGEST_TEXT])):
+                yield delta
+            await asyncio.sleep(0)
+
+    def _passed(self, delta: Spoken) -> Spoken:
         if isinstance(delta, TextDelta):
             self._progress.on_text(delta.text, new_message=not self._text)
             self._text = True
@@ -269,10 +281,13 @@ class _Answer:
     def _ending(self) -> list[Spoken]:
         """Return what is left to say at the end: a model that acted and found no words has succeeded.
 
-        Calls in an answer that may hold none are not passed on, and are no answer.
+        Calls in an answer that may hold none are not passed on, and are no answer. Nor is a call that is written as
+        text: a model that acted and then wrote one wanted to do more.
         """
+        held: list[Spoken] = [self._passed(delta) for delta in self._speech.flush()]
         if self._text or self.calls:
-            return []
-        if not self._progress.tool_calls:
+            return held
+        wanted_more = self._speech.has_call and self._request.may_call
+        if wanted_more or not self._progress.tool_calls:
             raise EmptyAnswer("no text and no tool call")
-        return [self._passed(TextDelta(self._done))]
+        return [*held, self._passed(TextDelta(self._done))]

@@ -1,113 +1,142 @@
-"""What of a model's text is spoken: thinking aloud, echoes of the context prefix and chat markers are not.
+"""What of a model's text is spoken: thinking aloud, tool calls, and what we or a chat template wrote are not.
 
-Works on a stream, so a mark may be cut anywhere by a chunk border. What the marks mean to a provider is not in here.
+Works on a stream, so a mark may be cut anywhere by a chunk border. A stretch that is never closed is not spoken; half a
+mark at the end of the answer is.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
 import re
 
 from ..providers.events import ReasoningDelta, TextDelta
-from .context import PREFIX_CLOSES, PREFIX_OPENS
+from .hidden import Hidden, end_of_space
+from .marks import AT_END, FIRST_CHARACTERS, GOING_ON, MARKS, Kind, Mark, Patterns
 
-# What opens a stretch that is not spoken, and what closes it.
-_HIDDEN = {
-    PREFIX_OPENS: PREFIX_CLOSES,
-    "<think>": "</think>",
-    "<thinking>": "</thinking>",
-}
-# Marks that stand alone: some chat templates put the opening mark into the prompt, some leak their end mark.
-_DROPPED = ("</think>", "</thinking>", "<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|end|>")
-_MARKS = (*_HIDDEN, *_DROPPED)
 type Sorted = TextDelta | ReasoningDelta
 
-_may_begin_mark = re.compile(f"[{re.escape(''.join(sorted({mark[0] for mark in _MARKS})))}]").search
+# White space and characters without a width: an answer of nothing else is silence.
+_unheard = re.compile(r"[\s\u00ad\u200b-\u200f\u2060\ufeff]*")
+_name_in_call = re.compile(r'"name"\s*:\s*"([^"]*)"')
+_may_begin_mark = re.compile(f"[{re.escape(''.join(sorted(FIRST_CHARACTERS)))}]").search
 
 
 class SpeechFilter:
-    """Splits text deltas into what is spoken and what was thought. One per answer."""
+    """Splits text deltas into what is spoken and what was thought. One per answer.
 
-    def __init__(self) -> None:
+    `tools` are the names of the tools that the model was offered. White space is not spoken at the beginning of the
+    answer, with characters without a width, nor after a mark that stands after white space.
+    """
+
+    def __init__(self, tools: Iterable[str] = ()) -> None:
+        # a model may write a name as it stands in its tool's description, without the API that the tool is of
+        self._tools = {written for name in tools for written in (name, name.rpartition("__")[2])}
         self._held = ""
-        self._opened: str | None = None
+        self._hidden: Hidden | None = None
+        self._hides_thought = False
+        self._spoken: list[str] = []
+        self._thought: list[str] = []
+        self._is_plain = False
+        self._has_spoken = False
         self._trim = True
         self._ends_in_space = True
+        self._begins_line = True
+        self._in_sections = False
+        self.has_call = False
 
-    def feed(self, delta: TextDelta) -> Iterable[Sorted]:
+    def feed(self, delta: TextDelta) -> Sequence[Sorted]:
         """Return what can be told apart so far; the beginning of what may be a mark is held back."""
         text = delta.text
-        if not text or self._held or self._opened or self._trim or _may_begin_mark(text):
-            return self._told_apart(text)
-        self._ends_in_space = text[-1].isspace()
-        return (delta,)
+        if self._is_plain and text and not _may_begin_mark(text):
+            self._ends_in_space = text[-1].isspace()
+            return (delta,)
+        return self._sort(text, GOING_ON)
 
-    def _told_apart(self, text: str) -> Iterator[Sorted]:
-        self._held += text
-        while self._held:
-            step = self._hidden_step() if self._opened else self._spoken_step()
-            if step is None:
-                return
-            yield from step
+    def flush(self) -> Sequence[Sorted]:
+        """Return what was held back, at the end of the answer. A stretch that was never closed is not spoken."""
+        return self._sort("", AT_END)
 
-    def flush(self) -> Iterator[Sorted]:
-        """Yield what was held back, at the end of the answer. A stretch that was never closed is not spoken."""
-        held, self._held = self._held, ""
-        yield from self._reasoned(held) if self._opened else self._spoken(held)
+    def _sort(self, text: str, patterns: Patterns) -> Sequence[Sorted]:
+        """Read on, and return at most one delta of each kind, however many marks there are."""
+        text, at, goes_on = self._held + text, 0, True
+        while goes_on and at < len(text):
+            at, goes_on = self._read_hidden(text, at) if self._hidden else self._read_spoken(text, at, patterns)
+        self._held = text[at:]
+        if patterns is AT_END:
+            self._hide(self._held)
+            self._held = ""
+        self._is_plain = not (self._held or self._hidden or self._trim or self._begins_line)
+        sorted_out = TextDelta("".join(self._spoken)), ReasoningDelta("".join(self._thought))
+        self._spoken.clear()
+        self._thought.clear()
+        return [delta for delta in sorted_out if delta.text]
 
-    def _spoken_step(self) -> list[Sorted] | None:
-        """Take the text up to the next mark, and the mark; None when there is nothing left to tell apart."""
-        found = _first_mark(self._held)
+    def _read_hidden(self, text: str, at: int) -> tuple[int, bool]:
+        """Return where to go on, and whether there is something to go on with."""
+        assert self._hidden is not None
+        read = self._hidden.read(text, at)
+        self._hide(text[at : read.end])
+        if read.is_over:
+            self._hidden = None
+        return read.at, read.is_over
+
+    def _read_spoken(self, text: str, at: int, patterns: Patterns) -> tuple[int, bool]:
+        """Take the text up to the next mark, and the mark, or what is left; returns what `_read_hidden` returns."""
+        if not self._has_spoken:
+            unheard = _unheard.match(text, at)
+            at = unheard.end() if unheard else at
+        found = self._next_mark(text, at, patterns)
         if found is None:
-            keep = _partial_mark(self._held, _MARKS)
-            ready = self._held[: len(self._held) - keep]
-            self._held = self._held[len(self._held) - keep :]
-            return [*self._spoken(ready)] if ready else None
-        at, mark = found
-        before, self._held = self._held[:at], self._held[at + len(mark) :]
-        self._opened = mark if mark in _HIDDEN else None
-        spoken = [*self._spoken(before)]
+            self._speak(text[at:])
+            return len(text), True
+        # the end of a line is found with the mark after it
+        begins = found.start() + text.startswith("\n", found.start())
+        self._speak(text[at:begins])
+        if found.lastgroup is None:
+            return begins, False
+        self._open(MARKS[found.lastgroup])
+        return found.end(), True
+
+    def _next_mark(self, text: str, at: int, patterns: Patterns) -> re.Match[str] | None:
+        sections_end = end_of_space(text, at) if self._in_sections else -1
+        if self._begins_line:
+            beginning = patterns.at_line if self._has_spoken else patterns.at_start
+            found = beginning.match(text, at)
+            if found and self._is_mark(found, sections_end):
+                return found
+        place = at
+        while found := patterns.search.search(text, place):
+            if self._is_mark(found, sections_end):
+                return found
+            place = found.start() + 1
+        return None
+
+    def _is_mark(self, found: re.Match[str], sections_end: int) -> bool:
+        kind = MARKS[found.lastgroup].kind if found.lastgroup else Kind.OTHER
+        if kind is Kind.SECTION:
+            return found.start() <= sections_end
+        if kind is Kind.NAMED_CALL:
+            name = _name_in_call.search(found[0])
+            return name is not None and name[1] in self._tools
+        return True
+
+    def _open(self, mark: Mark) -> None:
+        self._hidden = mark.hides() if mark.hides else None
+        self._hides_thought = mark.kind is Kind.THOUGHT
         self._trim = self._ends_in_space
-        return spoken
+        self._in_sections = self._in_sections or mark.kind is Kind.TIME
+        self.has_call = self.has_call or mark.kind in (Kind.CALL, Kind.NAMED_CALL)
 
-    def _hidden_step(self) -> list[Sorted] | None:
-        """Take the hidden text up to the mark that closes it; None while more may come."""
-        assert self._opened is not None
-        closes = _HIDDEN[self._opened]
-        at = self._held.find(closes)
-        if at < 0:
-            keep = _partial_mark(self._held, (closes,))
-            hidden, self._held = self._held[: len(self._held) - keep], self._held[len(self._held) - keep :]
-            return [*self._reasoned(hidden)] if hidden else None
-        hidden, self._held = self._held[:at], self._held[at + len(closes) :]
-        reasoned = [*self._reasoned(hidden)]
-        self._opened = None
-        return reasoned
+    def _hide(self, text: str) -> None:
+        if text and self._hides_thought:
+            self._thought.append(text)
 
-    def _spoken(self, text: str) -> Iterator[Sorted]:
+    def _speak(self, text: str) -> None:
+        if not text:
+            return
+        self._begins_line = text.endswith("\n")
+        self._in_sections = self._in_sections and text.isspace()
         if self._trim:
             text = text.lstrip()
         if text:
-            self._trim = False
+            self._has_spoken, self._trim = True, False
             self._ends_in_space = text[-1].isspace()
-            yield TextDelta(text)
-
-    def _reasoned(self, text: str) -> Iterator[Sorted]:
-        if text and self._opened != PREFIX_OPENS:
-            yield ReasoningDelta(text)
-
-
-def _first_mark(text: str) -> tuple[int, str] | None:
-    """Return where the first mark begins and which it is."""
-    found = [(at, mark) for mark in _MARKS if (at := text.find(mark)) >= 0]
-    return min(found, default=None)
-
-
-def _partial_mark(text: str, marks: tuple[str, ...]) -> int:
-    """Return how many characters at the end of the text may be the beginning of a mark."""
-    longest = max(len(mark) for mark in marks) - 1
-    tail = text[-longest:]
-    if not any(mark[0] in tail for mark in marks):
-        return 0
-    for size in range(len(tail), 0, -1):
-        if any(mark.startswith(text[-size:]) for mark in marks):
-            return size
-    return 0
+            self._spoken.append(text)

@@ -15,6 +15,7 @@ from ..providers.events import Usage
 from ..window import Message, Window
 from .asking import ask_in_order
 from .budget import Shortfall
+from .context import as_typed
 from .deadlines import Limits
 from .errors import LocalAnswerFailed, NothingSaid, TurnError
 from .model_turn import Failure, Progress
@@ -118,7 +119,7 @@ async def _answer(window: Window, text: str, ways: Ways, limits: Limits, progres
 
 
 async def _answer_locally(window: Window, text: str, ways: Ways) -> bool:
-    question = Message.user(text, created=time.time())
+    question = Message.user(as_typed(text), created=time.time())
     answer = await ways.local.answer()
     if answer is None:
         return False
@@ -134,7 +135,7 @@ async def _answer_by_model(window: Window, text: str, ways: Ways, limits: Limits
     try:
         async with asyncio.timeout(limits.turn):
             question = await ways.model.question()
-            window.open(question.prefix + text)
+            window.open(question.prefix + as_typed(text))
             window.set_system(question.system)
             window.tag(f"route:{Route.LLM}")
             await ask_in_order(window, question, limits, ways.reply, progress)

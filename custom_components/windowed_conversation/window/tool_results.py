@@ -19,11 +19,12 @@ _MOST_CHARACTERS_PER_TOKEN = 8
 # How near to the limit a cut aims, as the tokens of a text are not spread evenly over it.
 _AIM = 0.95
 
-_cut_mark = re.compile(r"\n\[Cut: these are the first \d+ of (\d+) characters\.\]\Z")
+CUT_BEGINS = "[Cut: these are the first "
+_cut_mark = re.compile(rf"\n{re.escape(CUT_BEGINS)}\d+ of (\d+) characters\.\]\Z")
 _LONGEST_CUT_MARK = 100
 _NONE_CUT: Mapping[int, Message] = MappingProxyType({})
 
-_STUB_BEGINS = "[Shortened result of "
+STUB_BEGINS = "[Shortened result of "
 _LONGEST_PART = 100
 _encode_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str).encode
 
@@ -45,7 +46,7 @@ def capped(message: Message, limit: int, counter: TokenCounter) -> tuple[str, in
     content, length = (content[: marked.start()], marked[1]) if marked else (content, str(len(content)))
     kept = min(kept, len(content))
     while True:
-        text = f"{content[:kept]}\n[Cut: these are the first {kept} of {length} characters.]"
+        text = f"{content[:kept]}\n{CUT_BEGINS}{kept} of {length} characters.]"
         tokens = message_tokens(replace(message, content=text), counter)
         if tokens <= limit or not kept:
             return text, tokens
@@ -79,10 +80,10 @@ def stub(result: Message, call: ToolCall, counter: TokenCounter, uncut: Message 
     """
     whole = uncut or result
     content = whole.content
-    if len(result.content) <= _LONGEST_PART or result.content.startswith(_STUB_BEGINS):
+    if len(result.content) <= _LONGEST_PART or result.content.startswith(STUB_BEGINS):
         return result
     called = f"{_one_line(call.name)} {_one_line(_encode_json(dict(call.arguments)))}"
-    text = f"{_STUB_BEGINS}{called}: {whole.tokens} tokens, beginning with {_one_line(content)}]"
+    text = f"{STUB_BEGINS}{called}: {whole.tokens} tokens, beginning with {_one_line(content)}]"
     if len(text) >= len(result.content):
         return result
     tokens = message_tokens(rewritten(result, text, 0), counter)

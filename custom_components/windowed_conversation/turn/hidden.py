@@ -1,0 +1,150 @@
+"""Where a stretch that is not spoken ends: at a mark, with its brackets, or with its line."""
+
+import re
+from typing import NamedTuple, Protocol
+
+from .patterns import compiled
+
+_OPENS, _CLOSES, _GOES_ON = "([{", ")]}", "{"
+_space = re.compile(r"\s*")
+_opens_or_line = re.compile(r"[(\[{\n]")
+_bracket_or_quote = re.compile(r"[()\[\]{}\"']")
+_in_string = {quote: re.compile(rf"[{quote}\\]") for quote in "\"'"}
+_square_or_line = re.compile(r"[\[\]\n]")
+
+
+class Read(NamedTuple):
+    """How far a stretch was read: where it ends so far, where to go on, and whether that was its end."""
+
+    end: int
+    at: int
+    is_over: bool
+
+
+class Hidden(Protocol):
+    """A stretch that is not spoken, read piece by piece."""
+
+    def read(self, text: str, at: int) -> Read:
+        """Read on; what follows `Read.at` of a stretch that is not over comes again with the next piece."""
+        ...
+
+
+class Until:
+    """Ends at the first of these texts, which belong to the stretch unless they are `kept`. Has no state."""
+
+    def __init__(self, *ends: str, kept: bool = False) -> None:
+        self._ends = compiled({f"end{place}": (end,) for place, end in enumerate(ends)})
+        self._kept = kept
+
+    def read(self, text: str, at: int) -> Read:
+        """See `Hidden.read`."""
+        found = self._ends.search(text, at)
+        if found is None:
+            return Read(len(text), len(text), is_over=False)
+        if found.lastgroup is None:
+            return Read(found.start(), found.start(), is_over=False)
+        return Read(found.start(), found.start() if self._kept else found.end(), is_over=True)
+
+
+class NoteText:
+    """The rest of a note in square brackets: up to the bracket that closes it, at most to the end of the line."""
+
+    def __init__(self) -> None:
+        self._depth = 1
+
+    def read(self, text: str, at: int) -> Read:
+        """See `Hidden.read`."""
+        for found in _square_or_line.finditer(text, at):
+            if found[0] == "\n":
+                return Read(found.start(), found.start(), is_over=True)
+            self._depth += 1 if found[0] == "[" else -1
+            if not self._depth:
+                return Read(found.end(), found.end(), is_over=True)
+        return Read(len(text), len(text), is_over=False)
+
+
+class CallText:
+    """The rest of a tool call: a name, if any, and brackets, up to where they close; without brackets, its line.
+
+    Brackets in quotes do not count. Braces that follow at once belong to the call, too: `[ARGS]{...}`. `depth` is how
+    many brackets are open.
+    """
+
+    def __init__(self, depth: int = 0) -> None:
+        self._depth = depth
+        self._had_brackets = depth > 0
+        self._leads = True
+        self._line_broke = False
+        self._quote = ""
+        self._skips = 0
+        self._last = ""
+
+    def read(self, text: str, at: int) -> Read:
+        """See `Hidden.read`."""
+        at += self._skips
+        self._skips = 0
+        while at < len(text):
+            if self._quote:
+                at = self._read_string(text, at)
+            elif self._depth:
+                at = self._read_brackets(text, at)
+            else:
+                end = self._find_brackets(text, at)
+                if end < len(text) and text[end] not in (_GOES_ON if self._had_brackets else _OPENS):
+                    return Read(end, end, is_over=True)
+                self._open(text, end)
+                at = end + 1
+        self._skips = max(0, at - len(text)) if self._quote else 0
+        self._last = text[-1:] or self._last
+        return Read(len(text), len(text), is_over=False)
+
+    def _open(self, text: str, at: int) -> None:
+        if at < len(text):
+            self._depth, self._had_brackets = 1, True
+
+    def _find_brackets(self, text: str, at: int) -> int:
+        """Return where the next brackets open, or the stretch ends, or else the end of the text."""
+        if self._had_brackets:
+            return at
+        if self._leads:
+            begins = end_of_space(text, at)
+            self._line_broke = self._line_broke or "\n" in text[at:begins]
+            at = begins
+            if at == len(text) or self._line_broke:
+                return at
+            self._leads = False
+        found = _opens_or_line.search(text, at)
+        return found.start() if found else len(text)
+
+    def _read_brackets(self, text: str, at: int) -> int:
+        found = _bracket_or_quote.search(text, at)
+        if found is None:
+            return len(text)
+        char = found[0]
+        if char in _OPENS:
+            self._depth += 1
+        elif char in _CLOSES:
+            self._depth -= 1
+        elif char == '"' or not _is_in_word(text[found.start() - 1] if found.start() else self._last):
+            self._quote = char
+        return found.end()
+
+    def _read_string(self, text: str, at: int) -> int:
+        found = _in_string[self._quote].search(text, at)
+        if found is None:
+            return len(text)
+        if found[0] == "\\":
+            return found.end() + 1
+        self._quote = ""
+        return found.end()
+
+
+def _is_in_word(char: str) -> bool:
+    """Return whether an apostrophe after this character is one, as in "Ada's"."""
+    return char.isalnum() or char == "_"
+
+
+def end_of_space(text: str, at: int) -> int:
+    """Return where the white space ends that begins here."""
+    found = _space.match(text, at)
+    return found.end() if found else at

@@ -1,0 +1,29 @@
+"""Texts that are metadata, and what a filter makes of pieces of text."""
+
+from collections.abc import Iterable
+
+from custom_components.windowed_conversation.providers.events import ReasoningDelta, TextDelta
+from custom_components.windowed_conversation.providers.unseen import UNSEEN
+from custom_components.windowed_conversation.turn.repetition import REPEATED
+from custom_components.windowed_conversation.turn.speech_filter import SpeechFilter
+from custom_components.windowed_conversation.window import INTERRUPTED_ANSWER, INTERRUPTED_CALL
+from custom_components.windowed_conversation.window.summary import QUESTION
+from custom_components.windowed_conversation.window.tool_results import CUT_BEGINS, STUB_BEGINS
+
+CONTEXT = "[CONTEXT: time: Monday 2026-11-23 08:00; speaker: Ada; area: Attic]"
+TIME = "## Time\nMonday 2026-11-23 08:05"
+SECTIONS = f"{TIME}\n\n## Speaker\nAda\n\n## Area\nAttic"
+STUB = f'{STUB_BEGINS}GetState {{"area":["Attic"]}}: 412 tokens, beginning with {{"lights":["a","b"]}}]'
+CUT = f"{CUT_BEGINS}2000 of 90000 characters.]"
+NOTES = (INTERRUPTED_ANSWER, INTERRUPTED_CALL, QUESTION, REPEATED, UNSEEN, STUB, CUT)
+TOOLS = frozenset({"intent__HassTurnOn", "GetState"})
+JSON_CALL = '{"name": "HassTurnOn", "arguments": {"name": "kitchen \\"} light", "area": ["}"]}}'
+
+
+def sorted_out(pieces: Iterable[str]) -> tuple[str, str]:
+    """Return what is spoken and what was thought, whole."""
+    speech = SpeechFilter(TOOLS)
+    deltas = [delta for piece in pieces for delta in speech.feed(TextDelta(piece))] + [*speech.flush()]
+    spoken = "".join(delta.text for delta in deltas if isinstance(delta, TextDelta))
+    thought = "".join(delta.text for delta in deltas if isinstance(delta, ReasoningDelta))
+    return spoken, thought
