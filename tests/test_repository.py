@@ -16,6 +16,7 @@ from homeassistant.util.yaml import load_yaml_dict
 import pytest
 
 from custom_components.windowed_conversation import PLATFORMS, account_trial
+from custom_components.windowed_conversation.action_schemas import ATTR_CONTENT, ATTR_MATCH, TagMatch, WindowContent
 from custom_components.windowed_conversation.agents.issues import Report
 from custom_components.windowed_conversation.agents.statistics import LastRoute
 from custom_components.windowed_conversation.bridge.errors import _FAILURES, Failure, failure_of
@@ -38,13 +39,7 @@ from custom_components.windowed_conversation.const import (
 )
 from custom_components.windowed_conversation.providers.errors import RateLimited
 from custom_components.windowed_conversation.sensor import _SENSORS, _TOTAL_COST, _TOTALS, _TURN_COST
-from custom_components.windowed_conversation.services import (
-    _CODEC_ERRORS,
-    ATTR_CONTENT,
-    ATTR_MATCH,
-    TagMatch,
-    WindowContent,
-)
+from custom_components.windowed_conversation.services import _CODEC_ERRORS
 from custom_components.windowed_conversation.turn.context import ContextPlacement
 from custom_components.windowed_conversation.turn.routing import Routing
 from custom_components.windowed_conversation.turn.scope import Scope

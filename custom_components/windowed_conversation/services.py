@@ -3,15 +3,42 @@
 An action finds the agent by its entity. What a window is made of is decided in `window`.
 """
 
-from enum import StrEnum
-
 from homeassistant.components.conversation import DOMAIN as CONVERSATION_DOMAIN
 from homeassistant.const import ATTR_ENTITY_ID
 from homeassistant.core import HomeAssistant, ServiceCall, ServiceResponse, SupportsResponse, callback
 from homeassistant.exceptions import HomeAssistantError, ServiceValidationError
-from homeassistant.helpers import config_validation as cv, entity_registry as er, llm
-import probatio
+from homeassistant.helpers import entity_registry as er, llm
 
+from .action_schemas import (
+    ATTR_ADD,
+    ATTR_CONTENT,
+    ATTR_CONVERSATION,
+    ATTR_CONVERSATION_ID,
+    ATTR_EXCHANGE,
+    ATTR_EXCLUDE,
+    ATTR_KEEP,
+    ATTR_MATCH,
+    ATTR_NEW_CONVERSATION_ID,
+    ATTR_REMOVE,
+    ATTR_TAGS,
+    ATTR_TEXT,
+    CONVERSATION_SCHEMA,
+    COUNT_SCHEMA,
+    FORK_SCHEMA,
+    GET_WINDOW_SCHEMA,
+    IMPORT_SCHEMA,
+    SERVICE_COUNT_TOKENS,
+    SERVICE_EXPORT_CONVERSATION,
+    SERVICE_FORK_CONVERSATION,
+    SERVICE_GET_WINDOW,
+    SERVICE_IMPORT_CONVERSATION,
+    SERVICE_RESET_WINDOW,
+    SERVICE_SUMMARIZE_WINDOW,
+    SERVICE_TAG_EXCHANGE,
+    SUMMARIZE_SCHEMA,
+    TAG_SCHEMA,
+    WindowContent,
+)
 from .agents.agent import Account, Agent
 from .agents.summaries import ConversationGone, Summarizer, older_than
 from .bridge.conversation_import import async_read_conversation
@@ -28,34 +55,6 @@ from .window import ExchangeStillOpen, InvalidTag, Message, Window, WindowBusy
 from .window.codecs import CodecError, Malformed, NewerVersion, NotOurs, TooLarge, dump_snapshot
 from .window.restore import Snapshot
 
-ATTR_CONVERSATION_ID = "conversation_id"
-ATTR_CONTENT = "content"
-ATTR_CONVERSATION = "conversation"
-ATTR_NEW_CONVERSATION_ID = "new_conversation_id"
-ATTR_EXCHANGE = "exchange"
-ATTR_ADD = "add"
-ATTR_REMOVE = "remove"
-ATTR_TAGS = "tags"
-ATTR_MATCH = "match"
-ATTR_EXCLUDE = "exclude"
-ATTR_KEEP = "keep"
-ATTR_TEXT = "text"
-
-_DEFAULT_KEEP = 2
-# A request ends with what the user says.
-_DEFAULT_TEXT = "Hello"
-# In seconds: nothing is written for a count.
-_COUNT_DEADLINE = 10.0
-
-SERVICE_GET_WINDOW = "get_window"
-SERVICE_RESET_WINDOW = "reset_window"
-SERVICE_EXPORT_CONVERSATION = "export_conversation"
-SERVICE_IMPORT_CONVERSATION = "import_conversation"
-SERVICE_FORK_CONVERSATION = "fork_conversation"
-SERVICE_TAG_EXCHANGE = "tag_exchange"
-SERVICE_SUMMARIZE_WINDOW = "summarize_window"
-SERVICE_COUNT_TOKENS = "count_tokens"
-
 _CODEC_ERRORS: dict[type[CodecError], str] = {
     Malformed: "import_malformed",
     NewerVersion: "import_from_newer_version",
@@ -63,56 +62,8 @@ _CODEC_ERRORS: dict[type[CodecError], str] = {
     TooLarge: "import_too_large",
 }
 
-
-class WindowContent(StrEnum):
-    """What `get_window` returns."""
-
-    MESSAGES = "messages"
-    STATISTICS = "statistics"
-
-
-class TagMatch(StrEnum):
-    """Whether an exchange needs one of the tags that are asked for, or each."""
-
-    ANY = "any"
-    ALL = "all"
-
-
-_TAGS = probatio.All(cv.ensure_list, [cv.string])
-_CONVERSATION = {
-    probatio.Required(ATTR_ENTITY_ID): cv.entity_id,
-    probatio.Required(ATTR_CONVERSATION_ID): cv.string,
-}
-_GET_WINDOW_SCHEMA = probatio.Schema(
-    {
-        **_CONVERSATION,
-        probatio.Optional(ATTR_CONTENT, default=WindowContent.MESSAGES): probatio.Coerce(WindowContent),
-        probatio.Optional(ATTR_TAGS, default=list): _TAGS,
-        probatio.Optional(ATTR_MATCH, default=TagMatch.ANY): probatio.Coerce(TagMatch),
-        probatio.Optional(ATTR_EXCLUDE, default=list): _TAGS,
-    }
-)
-_CONVERSATION_SCHEMA = probatio.Schema(_CONVERSATION)
-_IMPORT_SCHEMA = probatio.Schema({**_CONVERSATION, probatio.Required(ATTR_CONVERSATION): dict})
-_FORK_SCHEMA = probatio.Schema({**_CONVERSATION, probatio.Required(ATTR_NEW_CONVERSATION_ID): cv.string})
-_TAG_SCHEMA = probatio.Schema(
-    {
-        **_CONVERSATION,
-        probatio.Optional(ATTR_EXCHANGE, default=1): cv.positive_int,
-        probatio.Optional(ATTR_ADD, default=list): _TAGS,
-        probatio.Optional(ATTR_REMOVE, default=list): _TAGS,
-    }
-)
-_SUMMARIZE_SCHEMA = probatio.Schema(
-    {**_CONVERSATION, probatio.Optional(ATTR_KEEP, default=_DEFAULT_KEEP): cv.positive_int}
-)
-
-_COUNT_SCHEMA = probatio.Schema(
-    {
-        **_CONVERSATION,
-        probatio.Optional(ATTR_TEXT, default=_DEFAULT_TEXT): probatio.All(cv.string, probatio.Length(min=1)),
-    }
-)
+# In seconds: nothing is written for a count.
+_COUNT_DEADLINE = 10.0
 
 
 @callback
@@ -120,14 +71,14 @@ def async_setup_services(hass: HomeAssistant) -> None:
     """Register the actions."""
     response, none = SupportsResponse.ONLY, SupportsResponse.NONE
     for name, action, schema, answers in (
-        (SERVICE_GET_WINDOW, _async_get_window, _GET_WINDOW_SCHEMA, response),
-        (SERVICE_RESET_WINDOW, _async_reset_window, _CONVERSATION_SCHEMA, none),
-        (SERVICE_EXPORT_CONVERSATION, _async_export_conversation, _CONVERSATION_SCHEMA, response),
-        (SERVICE_IMPORT_CONVERSATION, _async_import_conversation, _IMPORT_SCHEMA, none),
-        (SERVICE_FORK_CONVERSATION, _async_fork_conversation, _FORK_SCHEMA, none),
-        (SERVICE_TAG_EXCHANGE, _async_tag_exchange, _TAG_SCHEMA, none),
-        (SERVICE_SUMMARIZE_WINDOW, _async_summarize_window, _SUMMARIZE_SCHEMA, SupportsResponse.OPTIONAL),
-        (SERVICE_COUNT_TOKENS, _async_count_tokens, _COUNT_SCHEMA, response),
+        (SERVICE_GET_WINDOW, _async_get_window, GET_WINDOW_SCHEMA, response),
+        (SERVICE_RESET_WINDOW, _async_reset_window, CONVERSATION_SCHEMA, none),
+        (SERVICE_EXPORT_CONVERSATION, _async_export_conversation, CONVERSATION_SCHEMA, response),
+        (SERVICE_IMPORT_CONVERSATION, _async_import_conversation, IMPORT_SCHEMA, none),
+        (SERVICE_FORK_CONVERSATION, _async_fork_conversation, FORK_SCHEMA, none),
+        (SERVICE_TAG_EXCHANGE, _async_tag_exchange, TAG_SCHEMA, none),
+        (SERVICE_SUMMARIZE_WINDOW, _async_summarize_window, SUMMARIZE_SCHEMA, SupportsResponse.OPTIONAL),
+        (SERVICE_COUNT_TOKENS, _async_count_tokens, COUNT_SCHEMA, response),
     ):
         hass.services.async_register(DOMAIN, name, action, schema, answers)
 
