@@ -263,7 +263,7 @@ def test_every_exception_has_its_text_and_every_text_its_exception() -> None:
         for key in constant(node, "translation_key")
     }
 
-    refused = {call.args[0].value for call in calls("_error") if isinstance(call.args[0], ast.Constant)}
+    refused = {call.args[0].value for call in calls("action_error") if isinstance(call.args[0], ast.Constant)}
     refused |= set(_CODEC_ERRORS.values())
 
     assert told >= {failure.key for failure in _FAILURES.values()}

@@ -6,14 +6,13 @@ An action finds the agent by its entity. What a window is made of is decided in 
 from homeassistant.components.conversation import DOMAIN as CONVERSATION_DOMAIN
 from homeassistant.const import ATTR_ENTITY_ID
 from homeassistant.core import HomeAssistant, ServiceCall, ServiceResponse, SupportsResponse, callback
-from homeassistant.exceptions import HomeAssistantError, ServiceValidationError
-from homeassistant.helpers import entity_registry as er, llm
+from homeassistant.exceptions import HomeAssistantError
+from homeassistant.helpers import llm
 
 from .action_schemas import (
     ATTR_ADD,
     ATTR_CONTENT,
     ATTR_CONVERSATION,
-    ATTR_CONVERSATION_ID,
     ATTR_EXCHANGE,
     ATTR_EXCLUDE,
     ATTR_KEEP,
@@ -39,7 +38,8 @@ from .action_schemas import (
     TAG_SCHEMA,
     WindowContent,
 )
-from .agents.agent import Account, Agent
+from .agents.access import action_error, agent_of, checked_id, window_key, window_of
+from .agents.agent import Agent
 from .agents.summaries import ConversationGone, Summarizer, older_than
 from .bridge.conversation_import import async_read_conversation
 from .bridge.errors import failure_of
@@ -51,7 +51,7 @@ from .turn.errors import TurnError
 from .turn.routing import Routing
 from .turn.scope import WindowKey
 from .turn.token_count import count_request
-from .window import ExchangeStillOpen, InvalidTag, Message, Window, WindowBusy
+from .window import ExchangeStillOpen, InvalidTag, Message, WindowBusy
 from .window.codecs import CodecError, Malformed, NewerVersion, NotOurs, TooLarge, dump_snapshot
 from .window.restore import Snapshot
 
@@ -85,12 +85,12 @@ def async_setup_services(hass: HomeAssistant) -> None:
 
 async def _async_get_window(call: ServiceCall) -> ServiceResponse:
     """Return the messages of a conversation, all or those of certain exchanges, or its figures."""
-    window = _window(_agent(call), call)
+    window = window_of(agent_of(call), call)
     asked = call.data
     try:
         shown = window.messages(tags=asked[ATTR_TAGS], match=asked[ATTR_MATCH].value, exclude=asked[ATTR_EXCLUDE])
     except InvalidTag as err:
-        raise _error("invalid_tag", call) from err
+        raise action_error("invalid_tag", call) from err
     if asked[ATTR_CONTENT] is WindowContent.STATISTICS:
         return statistics_response(window)
     return messages_response(window.conversation_id, shown)
@@ -98,88 +98,89 @@ async def _async_get_window(call: ServiceCall) -> ServiceResponse:
 
 async def _async_reset_window(call: ServiceCall) -> None:
     """Forget a conversation."""
-    agent = _agent(call)
-    key = _key(agent, call)
+    agent = agent_of(call)
+    key = window_key(agent, call)
     try:
         agent.windows.drop(key)
     except WindowBusy as err:
-        raise _error("window_in_use", call) from err
+        raise action_error("window_in_use", call) from err
     agent.tell()
 
 
 async def _async_export_conversation(call: ServiceCall) -> ServiceResponse:
     """Return a conversation in the form that `import_conversation` takes."""
-    snapshot = _window(_agent(call), call).snapshot()
+    snapshot = window_of(agent_of(call), call).snapshot()
     return {ATTR_CONVERSATION: await call.hass.async_add_executor_job(dump_snapshot, snapshot)}
 
 
 async def _async_import_conversation(call: ServiceCall) -> None:
     """Begin a conversation with what was exported."""
-    agent = _agent(call)
+    agent = agent_of(call)
+    key = WindowKey(checked_id(call), call.context.user_id)
     try:
         snapshot = await async_read_conversation(call.hass, call.data[ATTR_CONVERSATION], agent.counter)
     except CodecError as err:
-        raise _error(_CODEC_ERRORS.get(type(err), "import_malformed"), call) from err
-    _begin(agent, WindowKey(call.data[ATTR_CONVERSATION_ID], call.context.user_id), snapshot, call)
+        raise action_error(_CODEC_ERRORS.get(type(err), "import_malformed"), call) from err
+    _begin(agent, key, snapshot, call)
 
 
 async def _async_fork_conversation(call: ServiceCall) -> None:
     """Begin a conversation with what another one holds; both go on by themselves."""
-    agent = _agent(call)
-    source = _key(agent, call)
-    snapshot = _window(agent, call).snapshot()
-    fork = WindowKey(call.data[ATTR_NEW_CONVERSATION_ID], WindowKey.parse(source).user)
+    agent = agent_of(call)
+    name, source = checked_id(call, ATTR_NEW_CONVERSATION_ID), window_key(agent, call)
+    snapshot = window_of(agent, call).snapshot()
+    fork = WindowKey(name, WindowKey.parse(source).user)
     _begin(agent, fork, snapshot, call)
 
 
 async def _async_tag_exchange(call: ServiceCall) -> None:
     """Change the tags of an exchange, counted from the newest one."""
-    agent = _agent(call)
-    window = _window(agent, call)
+    agent = agent_of(call)
+    window = window_of(agent, call)
     exchanges, back = window.exchanges(), call.data[ATTR_EXCHANGE]
     if not 1 <= back <= len(exchanges):
-        raise _error("unknown_exchange", call)
+        raise action_error("unknown_exchange", call)
     try:
         window.tag_exchange(exchanges[-back].number, add=call.data[ATTR_ADD], remove=call.data[ATTR_REMOVE])
     except ExchangeStillOpen as err:
-        raise _error("window_in_use", call) from err
+        raise action_error("window_in_use", call) from err
     except InvalidTag as err:
-        raise _error("invalid_tag", call) from err
+        raise action_error("invalid_tag", call) from err
     agent.tell()
 
 
 async def _async_summarize_window(call: ServiceCall) -> ServiceResponse:
     """Let the older exchanges of a conversation go for a summary, the newest one stays in any case."""
-    agent = _agent(call)
-    window = _window(agent, call)
+    agent = agent_of(call)
+    window = window_of(agent, call)
     if agent.model is None or agent.config.routing is Routing.LOCAL_ONLY:
-        raise _error("no_model", call)
+        raise action_error("no_model", call)
     summarizer = Summarizer(call.hass, agent, window, _llm_context(call), call.data[ATTR_ENTITY_ID])
     if window.is_open:
-        raise _error("window_in_use", call)
+        raise action_error("window_in_use", call)
     if summarizer.is_at_work:
-        raise _error("summary_in_progress", call)
+        raise action_error("summary_in_progress", call)
     passage = older_than(window, max(1, call.data[ATTR_KEEP]), agent.config.left_out)
     if passage is None:
-        raise _error("nothing_to_summarize", call)
+        raise action_error("nothing_to_summarize", call)
     try:
         return await summarizer.async_summarize(passage)
     except ConversationGone as err:
-        raise _error("unknown_conversation", call) from err
+        raise action_error("unknown_conversation", call) from err
     except WindowBusy as err:
-        raise _error("window_in_use", call) from err
+        raise action_error("window_in_use", call) from err
     except (ProviderError, TurnError) as err:
         raise _failed(err) from err
 
 
 async def _async_count_tokens(call: ServiceCall) -> ServiceResponse:
     """Return what the next request of a conversation takes by its provider's count, and by ours."""
-    agent = _agent(call)
-    window = _window(agent, call)
+    agent = agent_of(call)
+    window = window_of(agent, call)
     if agent.model is None or agent.config.routing is Routing.LOCAL_ONLY:
-        raise _error("no_model", call)
+        raise action_error("no_model", call)
     if window.is_open:
-        raise _error("window_in_use", call)
+        raise action_error("window_in_use", call)
     messages = (*window.messages(exclude=agent.config.left_out), Message.user(call.data[ATTR_TEXT]))
     try:
         question = await async_question_without_input(call.hass, agent.asking, _llm_context(call))
@@ -202,49 +203,6 @@ def _failed(error: ProviderError | TurnError) -> HomeAssistantError:
 def _begin(agent: Agent, key: WindowKey, snapshot: Snapshot, call: ServiceCall) -> None:
     """Make a conversation of a snapshot; raises `ServiceValidationError` where there is one of that name."""
     if agent.windows.peek(str(key)) is not None:
-        raise _error("conversation_exists", call, conversation=key.conversation)
+        raise action_error("conversation_exists", call, conversation=key.conversation)
     agent.windows.restore(str(key), snapshot._replace(conversation_id=key.conversation))
     agent.tell()
-
-
-def _agent(call: ServiceCall) -> Agent:
-    """Return the agent that an action is about; raises `ServiceValidationError`."""
-    entry = er.async_get(call.hass).async_get(call.data[ATTR_ENTITY_ID])
-    if entry is None or entry.platform != DOMAIN or entry.config_subentry_id is None:
-        raise _error("unknown_agent", call)
-    accounts: list[Account] = call.hass.config_entries.async_loaded_entries(DOMAIN)
-    for account in accounts:
-        if agent := account.runtime_data.agents.get(entry.config_subentry_id):
-            return agent
-    raise _error("agent_not_loaded", call)
-
-
-def _key(agent: Agent, call: ServiceCall) -> str:
-    """Return the key of the conversation that an action is about; raises `ServiceValidationError`.
-
-    A person's action is about their own conversations and those that are nobody's, an automation's about everybody's.
-    """
-    wanted, user = call.data[ATTR_CONVERSATION_ID], call.context.user_id
-    for key in agent.windows.keys_newest_first():
-        found = WindowKey.parse(key)
-        if found.conversation == wanted and (user is None or found.user in (None, user)):
-            return key
-    raise _error("unknown_conversation", call)
-
-
-def _window(agent: Agent, call: ServiceCall) -> Window:
-    """Return the window that an action is about; raises `ServiceValidationError`."""
-    window = agent.windows.peek(_key(agent, call))
-    assert window is not None
-    return window
-
-
-def _error(key: str, call: ServiceCall, *, conversation: str | None = None) -> ServiceValidationError:
-    return ServiceValidationError(
-        translation_domain=DOMAIN,
-        translation_key=key,
-        translation_placeholders={
-            "agent": call.data[ATTR_ENTITY_ID],
-            "conversation": conversation or call.data[ATTR_CONVERSATION_ID],
-        },
-    )

@@ -44,6 +44,7 @@ _FAILURES: dict[type[Exception], Failure] = {
     turn.PromptFailed: Failure("prompt_failed"),
     turn.ToolsUnavailable: Failure("tools_unavailable"),
     turn.Busy: Failure("busy"),
+    turn.IdTooLong: Failure("id_too_long"),
     Unauthorized: Failure("unauthorized"),
 }
 
