@@ -38,7 +38,14 @@ from .action_schemas import (
     TAG_SCHEMA,
     WindowContent,
 )
-from .agents.access import action_error, agent_of, checked_id, window_key, window_of
+from .agents.access import (
+    action_error,
+    async_controlled_agent,
+    async_readable_agent,
+    checked_id,
+    window_key,
+    window_of,
+)
 from .agents.agent import Agent
 from .agents.summaries import ConversationGone, Summarizer, older_than
 from .bridge.conversation_import import async_read_conversation
@@ -85,7 +92,7 @@ def async_setup_services(hass: HomeAssistant) -> None:
 
 async def _async_get_window(call: ServiceCall) -> ServiceResponse:
     """Return the messages of a conversation, all or those of certain exchanges, or its figures."""
-    window = window_of(agent_of(call), call)
+    window = window_of(await async_readable_agent(call), call)
     asked = call.data
     try:
         shown = window.messages(tags=asked[ATTR_TAGS], match=asked[ATTR_MATCH].value, exclude=asked[ATTR_EXCLUDE])
@@ -98,7 +105,7 @@ async def _async_get_window(call: ServiceCall) -> ServiceResponse:
 
 async def _async_reset_window(call: ServiceCall) -> None:
     """Forget a conversation."""
-    agent = agent_of(call)
+    agent = await async_controlled_agent(call)
     key = window_key(agent, call)
     try:
         agent.windows.drop(key)
@@ -109,13 +116,13 @@ async def _async_reset_window(call: ServiceCall) -> None:
 
 async def _async_export_conversation(call: ServiceCall) -> ServiceResponse:
     """Return a conversation in the form that `import_conversation` takes."""
-    snapshot = window_of(agent_of(call), call).snapshot()
+    snapshot = window_of(await async_readable_agent(call), call).snapshot()
     return {ATTR_CONVERSATION: await call.hass.async_add_executor_job(dump_snapshot, snapshot)}
 
 
 async def _async_import_conversation(call: ServiceCall) -> None:
     """Begin a conversation with what was exported."""
-    agent = agent_of(call)
+    agent = await async_controlled_agent(call)
     key = WindowKey(checked_id(call), call.context.user_id)
     try:
         snapshot = await async_read_conversation(call.hass, call.data[ATTR_CONVERSATION], agent.counter)
@@ -126,7 +133,7 @@ async def _async_import_conversation(call: ServiceCall) -> None:
 
 async def _async_fork_conversation(call: ServiceCall) -> None:
     """Begin a conversation with what another one holds; both go on by themselves."""
-    agent = agent_of(call)
+    agent = await async_controlled_agent(call)
     name, source = checked_id(call, ATTR_NEW_CONVERSATION_ID), window_key(agent, call)
     snapshot = window_of(agent, call).snapshot()
     fork = WindowKey(name, WindowKey.parse(source).user)
@@ -135,7 +142,7 @@ async def _async_fork_conversation(call: ServiceCall) -> None:
 
 async def _async_tag_exchange(call: ServiceCall) -> None:
     """Change the tags of an exchange, counted from the newest one."""
-    agent = agent_of(call)
+    agent = await async_controlled_agent(call)
     window = window_of(agent, call)
     exchanges, back = window.exchanges(), call.data[ATTR_EXCHANGE]
     if not 1 <= back <= len(exchanges):
@@ -151,7 +158,7 @@ async def _async_tag_exchange(call: ServiceCall) -> None:
 
 async def _async_summarize_window(call: ServiceCall) -> ServiceResponse:
     """Let the older exchanges of a conversation go for a summary, the newest one stays in any case."""
-    agent = agent_of(call)
+    agent = await async_controlled_agent(call)
     window = window_of(agent, call)
     if agent.model is None or agent.config.routing is Routing.LOCAL_ONLY:
         raise action_error("no_model", call)
@@ -175,7 +182,7 @@ async def _async_summarize_window(call: ServiceCall) -> ServiceResponse:
 
 async def _async_count_tokens(call: ServiceCall) -> ServiceResponse:
     """Return what the next request of a conversation takes by its provider's count, and by ours."""
-    agent = agent_of(call)
+    agent = await async_readable_agent(call)
     window = window_of(agent, call)
     if agent.model is None or agent.config.routing is Routing.LOCAL_ONLY:
         raise action_error("no_model", call)

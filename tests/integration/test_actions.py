@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterable
 from typing import Any
 
-from homeassistant.core import HomeAssistant
+from homeassistant.core import Context, HomeAssistant
 from homeassistant.exceptions import ServiceValidationError
 import probatio
 import pytest
@@ -28,11 +28,12 @@ ON_A_CONVERSATION: dict[str, dict[str, Any]] = {
 EVERY_ACTION = ON_A_CONVERSATION | {"import_conversation": {"conversation": {"format": DOMAIN, "version": 1}}}
 
 
-async def act(home: HomeAssistant, action: str, **data: Any):
+async def act(home: HomeAssistant, action: str, *, context: Context | None = None, **data: Any):
     """Perform an action on the agent's conversation `test`, if nothing else is said."""
     wanted = {"entity_id": AGENT, "conversation_id": "test", **data}
+    answers = action.startswith(("get", "export", "count"))
     return await home.services.async_call(
-        DOMAIN, action, wanted, blocking=True, return_response=action.startswith(("get", "export", "count"))
+        DOMAIN, action, wanted, blocking=True, return_response=answers, context=context
     )
 
 

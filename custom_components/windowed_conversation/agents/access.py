@@ -1,9 +1,10 @@
-"""What an action is about: an agent by its entity, and a conversation by its id and the user who asks."""
+"""What an action is about, and whether its caller may: an agent by its entity, a conversation by its id and user."""
 
+from homeassistant.auth.permissions.const import POLICY_CONTROL, POLICY_READ
 from homeassistant.components.conversation.const import ATTR_CONVERSATION_ID
 from homeassistant.const import ATTR_ENTITY_ID
 from homeassistant.core import ServiceCall
-from homeassistant.exceptions import ServiceValidationError
+from homeassistant.exceptions import ServiceValidationError, Unauthorized, UnknownUser
 from homeassistant.helpers import entity_registry as er
 
 from ..const import DOMAIN
@@ -13,8 +14,30 @@ from ..window import Window
 from .agent import Account, Agent
 
 
-def agent_of(call: ServiceCall) -> Agent:
-    """Return the agent that an action is about; raises `ServiceValidationError`."""
+async def async_readable_agent(call: ServiceCall) -> Agent:
+    """Return the agent whose conversations an action reads; raises `Unauthorized` and `ServiceValidationError`."""
+    await _async_check(call, POLICY_READ)
+    return _agent(call)
+
+
+async def async_controlled_agent(call: ServiceCall) -> Agent:
+    """Return the agent whose conversations an action changes; raises `Unauthorized` and `ServiceValidationError`."""
+    await _async_check(call, POLICY_CONTROL)
+    return _agent(call)
+
+
+async def _async_check(call: ServiceCall, permission: str) -> None:
+    """Raise `Unauthorized` unless the caller may do this to the agent's entity; an automation may do everything."""
+    if call.context.user_id is None:
+        return
+    user = await call.hass.auth.async_get_user(call.context.user_id)
+    if user is None:
+        raise UnknownUser(context=call.context, permission=permission)
+    if not user.permissions.check_entity(call.data[ATTR_ENTITY_ID], permission):
+        raise Unauthorized(context=call.context, entity_id=call.data[ATTR_ENTITY_ID], permission=permission)
+
+
+def _agent(call: ServiceCall) -> Agent:
     entry = er.async_get(call.hass).async_get(call.data[ATTR_ENTITY_ID])
     if entry is None or entry.platform != DOMAIN or entry.config_subentry_id is None:
         raise action_error("unknown_agent", call)
