@@ -272,7 +272,7 @@ def test_every_exception_has_its_text_and_every_text_its_exception() -> None:
 
 @pytest.mark.parametrize(
     "failure",
-    [*_FAILURES.values(), failure_of(RateLimited("", 7)), failure_of(ValueError())],
+    [*_FAILURES.values(), *(failure_of(RateLimited("", each)) for each in (7, 700, 70_000)), failure_of(ValueError())],
     ids=lambda each: each.key,
 )
 def test_exception_has_the_placeholders_of_its_text(failure: Failure) -> None:

@@ -133,7 +133,7 @@ async def _respect(pause: Pause, patience: float) -> None:
     """Wait for a pause to end; raises `RateLimited` when it lasts for longer than the user is to wait, in seconds."""
     left = pause.seconds_left
     if left > patience:
-        raise RateLimited("the server asked for a pause before", left)
+        raise RateLimited("the server asked for a pause before", pause.seconds_asked)
     if left:
         await asyncio.sleep(left)
 
