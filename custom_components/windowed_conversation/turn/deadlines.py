@@ -29,13 +29,12 @@ LONGEST_PAUSE = 60.0
 class Pause:
     """The time for which a provider wants to be left alone, in seconds on the monotonic clock.
 
-    It is respected for at most `LONGEST_PAUSE`, then the provider is asked again.
+    It is respected for at most `LONGEST_PAUSE` from its beginning, then the provider is asked again.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._ends_at = 0.0
-        self._asked_until = 0.0
+        self._began_at = self._ends_at = self._asked_until = 0.0
 
     @property
     def seconds_left(self) -> float:
@@ -49,9 +48,11 @@ class Pause:
 
     def begin(self, seconds: float) -> None:
         """Leave the provider alone, which asks for so many seconds from now on."""
-        now, asked_before = self._clock(), self._asked_until if self.seconds_left else 0.0
-        self._ends_at = max(self._ends_at, now + min(seconds, LONGEST_PAUSE))
-        self._asked_until = max(asked_before, now + seconds)
+        now = self._clock()
+        if not self.seconds_left:
+            self._began_at = self._asked_until = now
+        self._asked_until = max(self._asked_until, now + seconds)
+        self._ends_at = min(self._asked_until, self._began_at + LONGEST_PAUSE)
 
 
 class _Silence:

@@ -34,6 +34,7 @@ from .deadlines import Limits, without_silence
 from .errors import EmptyAnswer
 from .ports import Billed, Model, OnBilled, Question, Reply, Spoken
 from .repetition import REPEATED, Repetition
+from .request_limit import Permit
 from .routing import Decision
 from .speech_filter import SpeechFilter
 
@@ -117,24 +118,33 @@ async def ask_model(window: Window, question: Question, limits: Limits, reply: R
     model = question.model
     for iteration in count():
         may_call = iteration < limits.tool_iterations and not progress.repetition.goes_on
-        request = _request(window, question, progress, may_call=may_call)
-        answer = _Answer(request, question, progress)
-        progress.requests += 1
-        try:
-            async with (
-                without_silence(model.provider.stream(request), limits.silence) as events,
-                aclosing(answer.deltas(events)) as deltas,
-                aclosing(reply.add(deltas)) as messages,
-            ):
-                async for message in messages:
-                    window.add(answer.kept(message))
-                    progress.begin_answer()
-        finally:
-            progress.unbilled += answer.is_unbilled
-        answer.raise_error()
+        async with model.limit.permit() as permit:
+            if permit.waited and (left := model.pause.seconds_asked):
+                raise RateLimited("the server asked for a pause meanwhile", left)
+            request = _request(window, question, progress, may_call=may_call)
+            answer = _Answer(request, question, progress, permit)
+            await _answer(window, answer, limits, reply)
         _on_served(request, question.model, progress)
         if not answer.calls:
             return
+
+
+async def _answer(window: Window, answer: _Answer, limits: Limits, reply: Reply) -> None:
+    """Have one request answered and its calls carried out; raises `ProviderError` and `TurnError`."""
+    progress, provider = answer.progress, answer.model.provider
+    progress.requests += 1
+    try:
+        async with (
+            without_silence(provider.stream(answer.request), limits.silence) as events,
+            aclosing(answer.deltas(events)) as deltas,
+            aclosing(reply.add(deltas)) as messages,
+        ):
+            async for message in messages:
+                window.add(answer.kept(message))
+                progress.begin_answer()
+    finally:
+        progress.unbilled += answer.is_unbilled
+    answer.raise_error()
 
 
 def _request(window: Window, question: Question, progress: Progress, *, may_call: bool) -> Request:
@@ -188,16 +198,17 @@ class _Answer:
     An error does not break the reply off in the middle: what was said stands, and the error is raised after it.
     """
 
-    def __init__(self, request: Request, question: Question, progress: Progress) -> None:
+    def __init__(self, request: Request, question: Question, progress: Progress, permit: Permit) -> None:
         progress.begin_answer()
         progress.repetition.begin_round()
         self.calls: dict[str, ToolCall] = {}
-        self._request = request
-        self._model = question.model
+        self.request = request
+        self.model = question.model
+        self.progress = progress
+        self._permit = permit
         self._done = question.done
         self._native: Native | None = None
         self._reasoning_tokens = 0
-        self._progress = progress
         self._text = False
         self._begun = False
         self._billed = False
@@ -226,6 +237,9 @@ class _Answer:
                 yield ending
         except (ProviderError, EmptyAnswer) as err:
             self._error = err
+        finally:
+            # the tools that were called may still run, and they may ask the same server
+            self._permit.release()
 
     def kept(self, message: Message) -> Message:
         """Return the message as the window keeps it: an answer with its residue, a repetition with a line."""
@@ -243,28 +257,28 @@ class _Answer:
         match event:
             case ReasoningDelta():
                 return [event]
-            case ToolCallDone(call) if self._request.tools and self._request.may_call:
+            case ToolCallDone(call) if self.request.tools and self.request.may_call:
                 self.calls[call.id] = call
-                self._progress.on_call(call)
+                self.progress.on_call(call)
                 return [event]
             case Usage():
                 self._reasoning_tokens += event.reasoning
                 self._billed = True
-                self._progress.bill(Billed(self._model, self._request, event))
+                self.progress.bill(Billed(self.model, self.request, event))
             case Finished(residue=residue) if residue is not None:
-                self._native = Native(self._model.provider.name, self._request.model, residue, self._reasoning_tokens)
+                self._native = Native(self.model.provider.name, self.request.model, residue, self._reasoning_tokens)
         return []
 
     def _passed(self, delta: TextDelta | ReasoningDelta) -> Spoken:
         if isinstance(delta, TextDelta):
-            self._progress.on_text(delta.text, new_message=not self._text)
+            self.progress.on_text(delta.text, new_message=not self._text)
             self._text = True
         return delta
 
     def _is_repeated(self, result: Message) -> bool:
         call = self.calls[result.tool_call_id or ""]
-        read_only = any(tool.read_only for tool in self._request.tools if tool.name == call.name)
-        return self._progress.repetition.add(call, result.content, read_only=read_only)
+        read_only = any(tool.read_only for tool in self.request.tools if tool.name == call.name)
+        return self.progress.repetition.add(call, result.content, read_only=read_only)
 
     def _ending(self) -> list[Spoken]:
         """Return what is left to say at the end: a model that acted and found no words has succeeded.
@@ -273,6 +287,6 @@ class _Answer:
         """
         if self._text or self.calls:
             return []
-        if not self._progress.tool_calls:
+        if not self.progress.tool_calls:
             raise EmptyAnswer("no text and no tool call")
         return [self._passed(TextDelta(self._done))]
