@@ -5,6 +5,8 @@ What an answer needs is read so that another type is an error, and what is only 
 
 from typing import Any
 
+from ..window.figures import is_figure
+
 
 def text_of(value: object) -> str:
     """Return a text, empty for null; raises `TypeError` for anything else."""
@@ -21,6 +23,6 @@ def member(value: object, name: str) -> Any:
 
 
 def tokens_of(figures: object, name: str) -> int:
-    """Return a figure; what is no number counts as none, for a figure must not cost the answer."""
+    """Return a figure; what is none counts as 0, for a figure must not cost the answer."""
     value = member(figures, name)
-    return value if isinstance(value, int) else 0
+    return value if is_figure(value) else 0

@@ -10,6 +10,7 @@ from typing import Any
 from uuid import uuid4
 
 from ...window import ToolCall
+from ...window.figures import is_figure
 from ..characters import WholeCharacters, whole_json
 from ..errors import BadStream, ContextOverflow, Incomplete, ProviderError, Refused
 from ..events import Event, Finished, FinishReason, ReasoningDelta, Request, TextDelta, ToolCallDone, Usage
@@ -208,7 +209,7 @@ class Decoder:
         details = member(usage, "output_tokens_details")
         for reported, names in ((usage, _FIGURES), (details, _DETAILS)):
             for name in names:
-                if isinstance(figure := member(reported, name), int):
+                if is_figure(figure := member(reported, name)):
                     self._figures[name] = figure
 
     def _usage(self) -> Usage:

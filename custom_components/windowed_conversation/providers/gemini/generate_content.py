@@ -24,6 +24,7 @@ from google.genai.types import (
 )
 
 from ...window import ToolCall
+from ...window.figures import is_figure
 from ..characters import WholeCharacters, whole_json
 from ..errors import BadStream, Incomplete, Refused
 from ..events import (
@@ -162,13 +163,17 @@ def _code(value: str) -> str:
 
 
 def _usage(figures: Any) -> Usage:
-    thoughts = figures.thoughts_token_count or 0
+    thoughts = _tokens(figures.thoughts_token_count)
     return Usage(
-        input=(figures.prompt_token_count or 0) + (figures.tool_use_prompt_token_count or 0),
-        cached=figures.cached_content_token_count or 0,
-        output=(figures.candidates_token_count or 0) + thoughts,
+        input=_tokens(figures.prompt_token_count) + _tokens(figures.tool_use_prompt_token_count),
+        cached=_tokens(figures.cached_content_token_count),
+        output=_tokens(figures.candidates_token_count) + thoughts,
         reasoning=thoughts,
     )
+
+
+def _tokens(value: object) -> int:
+    return value if is_figure(value) else 0
 
 
 class Gemini:
