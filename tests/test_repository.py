@@ -16,6 +16,7 @@ from homeassistant.util.yaml import load_yaml_dict
 import pytest
 
 from custom_components.windowed_conversation import PLATFORMS, account_trial
+from custom_components.windowed_conversation.action_schemas import ATTR_CONTENT, ATTR_MATCH, TagMatch, WindowContent
 from custom_components.windowed_conversation.agents.issues import Report
 from custom_components.windowed_conversation.agents.statistics import LastRoute
 from custom_components.windowed_conversation.bridge.errors import _FAILURES, Failure, failure_of
@@ -38,13 +39,7 @@ from custom_components.windowed_conversation.const import (
 )
 from custom_components.windowed_conversation.providers.errors import RateLimited
 from custom_components.windowed_conversation.sensor import _SENSORS, _TOTAL_COST, _TOTALS, _TURN_COST
-from custom_components.windowed_conversation.services import (
-    _CODEC_ERRORS,
-    ATTR_CONTENT,
-    ATTR_MATCH,
-    TagMatch,
-    WindowContent,
-)
+from custom_components.windowed_conversation.services import _CODEC_ERRORS
 from custom_components.windowed_conversation.turn.context import ContextPlacement
 from custom_components.windowed_conversation.turn.routing import Routing
 from custom_components.windowed_conversation.turn.scope import Scope
@@ -268,7 +263,7 @@ def test_every_exception_has_its_text_and_every_text_its_exception() -> None:
         for key in constant(node, "translation_key")
     }
 
-    refused = {call.args[0].value for call in calls("_error") if isinstance(call.args[0], ast.Constant)}
+    refused = {call.args[0].value for call in calls("action_error") if isinstance(call.args[0], ast.Constant)}
     refused |= set(_CODEC_ERRORS.values())
 
     assert told >= {failure.key for failure in _FAILURES.values()}
@@ -277,7 +272,7 @@ def test_every_exception_has_its_text_and_every_text_its_exception() -> None:
 
 @pytest.mark.parametrize(
     "failure",
-    [*_FAILURES.values(), failure_of(RateLimited("", 7)), failure_of(ValueError())],
+    [*_FAILURES.values(), *(failure_of(RateLimited("", each)) for each in (7, 700, 70_000)), failure_of(ValueError())],
     ids=lambda each: each.key,
 )
 def test_exception_has_the_placeholders_of_its_text(failure: Failure) -> None:

@@ -156,8 +156,10 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=DOMAIN):
         error = await self._async_error_of_first_agent(entry, tried)
         if error is not None:
             return self._show_account_form(tried.data, {"base": error})
-        # A listener sets the account up again; an account that failed to set up has none.
+        # A listener sets the account up again if it has changed; an account that failed to set up has none.
         if entry.update_listeners:
+            if entry.data == tried.data:
+                self.hass.config_entries.async_schedule_reload(entry.entry_id)
             return self.async_update_and_abort(entry, data=tried.data)
         return self.async_update_reload_and_abort(entry, data=tried.data)
 

@@ -39,9 +39,9 @@ from .bridge.turn_report import answer_attributes, async_trace_turn
 from .const import SUBENTRY_CONVERSATION
 from .entity import AgentEntity
 from .turn.context import readable
-from .turn.errors import Busy
+from .turn.errors import Busy, IdTooLong
 from .turn.routing import Route, Routing
-from .turn.scope import window_key
+from .turn.scope import check_id, window_key
 from .turn.turn import Outcome, Ways, run_turn
 from .window import Window, WindowBusy, WindowError, WindowStats
 
@@ -114,9 +114,12 @@ class WindowedConversationEntity(AgentEntity, conversation.ConversationEntity):
         The chat log is opened when the turn has come: Home Assistant lets one turn at a time have it.
         """
         try:
+            check_id(user_input.conversation_id or "")
             with async_open_session(self.hass, user_input) as session:
                 user_input = replace(user_input, conversation_id=session.conversation_id)
                 return await self._process_in_order(user_input, session)
+        except IdTooLong as err:
+            return await self._failed(replace(user_input, conversation_id=None), err)
         except Unauthorized as err:
             return await self._failed(user_input, err)
         except WindowBusy as err:

@@ -3,16 +3,50 @@
 An action finds the agent by its entity. What a window is made of is decided in `window`.
 """
 
-from enum import StrEnum
-
 from homeassistant.components.conversation import DOMAIN as CONVERSATION_DOMAIN
 from homeassistant.const import ATTR_ENTITY_ID
 from homeassistant.core import HomeAssistant, ServiceCall, ServiceResponse, SupportsResponse, callback
-from homeassistant.exceptions import HomeAssistantError, ServiceValidationError
-from homeassistant.helpers import config_validation as cv, entity_registry as er, llm
-import probatio
+from homeassistant.exceptions import HomeAssistantError
+from homeassistant.helpers import llm
 
-from .agents.agent import Account, Agent
+from .action_schemas import (
+    ATTR_ADD,
+    ATTR_CONTENT,
+    ATTR_CONVERSATION,
+    ATTR_EXCHANGE,
+    ATTR_EXCLUDE,
+    ATTR_KEEP,
+    ATTR_MATCH,
+    ATTR_NEW_CONVERSATION_ID,
+    ATTR_REMOVE,
+    ATTR_TAGS,
+    ATTR_TEXT,
+    CONVERSATION_SCHEMA,
+    COUNT_SCHEMA,
+    FORK_SCHEMA,
+    GET_WINDOW_SCHEMA,
+    IMPORT_SCHEMA,
+    SERVICE_COUNT_TOKENS,
+    SERVICE_EXPORT_CONVERSATION,
+    SERVICE_FORK_CONVERSATION,
+    SERVICE_GET_WINDOW,
+    SERVICE_IMPORT_CONVERSATION,
+    SERVICE_RESET_WINDOW,
+    SERVICE_SUMMARIZE_WINDOW,
+    SERVICE_TAG_EXCHANGE,
+    SUMMARIZE_SCHEMA,
+    TAG_SCHEMA,
+    WindowContent,
+)
+from .agents.access import (
+    action_error,
+    async_controlled_agent,
+    async_readable_agent,
+    checked_id,
+    window_key,
+    window_of,
+)
+from .agents.agent import Agent
 from .agents.summaries import ConversationGone, Summarizer, older_than
 from .bridge.conversation_import import async_read_conversation
 from .bridge.errors import failure_of
@@ -24,37 +58,9 @@ from .turn.errors import TurnError
 from .turn.routing import Routing
 from .turn.scope import WindowKey
 from .turn.token_count import count_request
-from .window import ExchangeStillOpen, InvalidTag, Message, Window, WindowBusy
+from .window import ExchangeStillOpen, InvalidTag, Message, WindowBusy
 from .window.codecs import CodecError, Malformed, NewerVersion, NotOurs, TooLarge, dump_snapshot
 from .window.restore import Snapshot
-
-ATTR_CONVERSATION_ID = "conversation_id"
-ATTR_CONTENT = "content"
-ATTR_CONVERSATION = "conversation"
-ATTR_NEW_CONVERSATION_ID = "new_conversation_id"
-ATTR_EXCHANGE = "exchange"
-ATTR_ADD = "add"
-ATTR_REMOVE = "remove"
-ATTR_TAGS = "tags"
-ATTR_MATCH = "match"
-ATTR_EXCLUDE = "exclude"
-ATTR_KEEP = "keep"
-ATTR_TEXT = "text"
-
-_DEFAULT_KEEP = 2
-# A request ends with what the user says.
-_DEFAULT_TEXT = "Hello"
-# In seconds: nothing is written for a count.
-_COUNT_DEADLINE = 10.0
-
-SERVICE_GET_WINDOW = "get_window"
-SERVICE_RESET_WINDOW = "reset_window"
-SERVICE_EXPORT_CONVERSATION = "export_conversation"
-SERVICE_IMPORT_CONVERSATION = "import_conversation"
-SERVICE_FORK_CONVERSATION = "fork_conversation"
-SERVICE_TAG_EXCHANGE = "tag_exchange"
-SERVICE_SUMMARIZE_WINDOW = "summarize_window"
-SERVICE_COUNT_TOKENS = "count_tokens"
 
 _CODEC_ERRORS: dict[type[CodecError], str] = {
     Malformed: "import_malformed",
@@ -63,56 +69,8 @@ _CODEC_ERRORS: dict[type[CodecError], str] = {
     TooLarge: "import_too_large",
 }
 
-
-class WindowContent(StrEnum):
-    """What `get_window` returns."""
-
-    MESSAGES = "messages"
-    STATISTICS = "statistics"
-
-
-class TagMatch(StrEnum):
-    """Whether an exchange needs one of the tags that are asked for, or each."""
-
-    ANY = "any"
-    ALL = "all"
-
-
-_TAGS = probatio.All(cv.ensure_list, [cv.string])
-_CONVERSATION = {
-    probatio.Required(ATTR_ENTITY_ID): cv.entity_id,
-    probatio.Required(ATTR_CONVERSATION_ID): cv.string,
-}
-_GET_WINDOW_SCHEMA = probatio.Schema(
-    {
-        **_CONVERSATION,
-        probatio.Optional(ATTR_CONTENT, default=WindowContent.MESSAGES): probatio.Coerce(WindowContent),
-        probatio.Optional(ATTR_TAGS, default=list): _TAGS,
-        probatio.Optional(ATTR_MATCH, default=TagMatch.ANY): probatio.Coerce(TagMatch),
-        probatio.Optional(ATTR_EXCLUDE, default=list): _TAGS,
-    }
-)
-_CONVERSATION_SCHEMA = probatio.Schema(_CONVERSATION)
-_IMPORT_SCHEMA = probatio.Schema({**_CONVERSATION, probatio.Required(ATTR_CONVERSATION): dict})
-_FORK_SCHEMA = probatio.Schema({**_CONVERSATION, probatio.Required(ATTR_NEW_CONVERSATION_ID): cv.string})
-_TAG_SCHEMA = probatio.Schema(
-    {
-        **_CONVERSATION,
-        probatio.Optional(ATTR_EXCHANGE, default=1): cv.positive_int,
-        probatio.Optional(ATTR_ADD, default=list): _TAGS,
-        probatio.Optional(ATTR_REMOVE, default=list): _TAGS,
-    }
-)
-_SUMMARIZE_SCHEMA = probatio.Schema(
-    {**_CONVERSATION, probatio.Optional(ATTR_KEEP, default=_DEFAULT_KEEP): cv.positive_int}
-)
-
-_COUNT_SCHEMA = probatio.Schema(
-    {
-        **_CONVERSATION,
-        probatio.Optional(ATTR_TEXT, default=_DEFAULT_TEXT): probatio.All(cv.string, probatio.Length(min=1)),
-    }
-)
+# In seconds: nothing is written for a count.
+_COUNT_DEADLINE = 10.0
 
 
 @callback
@@ -120,26 +78,26 @@ def async_setup_services(hass: HomeAssistant) -> None:
     """Register the actions."""
     response, none = SupportsResponse.ONLY, SupportsResponse.NONE
     for name, action, schema, answers in (
-        (SERVICE_GET_WINDOW, _async_get_window, _GET_WINDOW_SCHEMA, response),
-        (SERVICE_RESET_WINDOW, _async_reset_window, _CONVERSATION_SCHEMA, none),
-        (SERVICE_EXPORT_CONVERSATION, _async_export_conversation, _CONVERSATION_SCHEMA, response),
-        (SERVICE_IMPORT_CONVERSATION, _async_import_conversation, _IMPORT_SCHEMA, none),
-        (SERVICE_FORK_CONVERSATION, _async_fork_conversation, _FORK_SCHEMA, none),
-        (SERVICE_TAG_EXCHANGE, _async_tag_exchange, _TAG_SCHEMA, none),
-        (SERVICE_SUMMARIZE_WINDOW, _async_summarize_window, _SUMMARIZE_SCHEMA, SupportsResponse.OPTIONAL),
-        (SERVICE_COUNT_TOKENS, _async_count_tokens, _COUNT_SCHEMA, response),
+        (SERVICE_GET_WINDOW, _async_get_window, GET_WINDOW_SCHEMA, response),
+        (SERVICE_RESET_WINDOW, _async_reset_window, CONVERSATION_SCHEMA, none),
+        (SERVICE_EXPORT_CONVERSATION, _async_export_conversation, CONVERSATION_SCHEMA, response),
+        (SERVICE_IMPORT_CONVERSATION, _async_import_conversation, IMPORT_SCHEMA, none),
+        (SERVICE_FORK_CONVERSATION, _async_fork_conversation, FORK_SCHEMA, none),
+        (SERVICE_TAG_EXCHANGE, _async_tag_exchange, TAG_SCHEMA, none),
+        (SERVICE_SUMMARIZE_WINDOW, _async_summarize_window, SUMMARIZE_SCHEMA, SupportsResponse.OPTIONAL),
+        (SERVICE_COUNT_TOKENS, _async_count_tokens, COUNT_SCHEMA, response),
     ):
         hass.services.async_register(DOMAIN, name, action, schema, answers)
 
 
 async def _async_get_window(call: ServiceCall) -> ServiceResponse:
     """Return the messages of a conversation, all or those of certain exchanges, or its figures."""
-    window = _window(_agent(call), call)
+    window = window_of(await async_readable_agent(call), call)
     asked = call.data
     try:
         shown = window.messages(tags=asked[ATTR_TAGS], match=asked[ATTR_MATCH].value, exclude=asked[ATTR_EXCLUDE])
     except InvalidTag as err:
-        raise _error("invalid_tag", call) from err
+        raise action_error("invalid_tag", call) from err
     if asked[ATTR_CONTENT] is WindowContent.STATISTICS:
         return statistics_response(window)
     return messages_response(window.conversation_id, shown)
@@ -147,88 +105,89 @@ async def _async_get_window(call: ServiceCall) -> ServiceResponse:
 
 async def _async_reset_window(call: ServiceCall) -> None:
     """Forget a conversation."""
-    agent = _agent(call)
-    key = _key(agent, call)
+    agent = await async_controlled_agent(call)
+    key = window_key(agent, call)
     try:
         agent.windows.drop(key)
     except WindowBusy as err:
-        raise _error("window_in_use", call) from err
+        raise action_error("window_in_use", call) from err
     agent.tell()
 
 
 async def _async_export_conversation(call: ServiceCall) -> ServiceResponse:
     """Return a conversation in the form that `import_conversation` takes."""
-    snapshot = _window(_agent(call), call).snapshot()
+    snapshot = window_of(await async_readable_agent(call), call).snapshot()
     return {ATTR_CONVERSATION: await call.hass.async_add_executor_job(dump_snapshot, snapshot)}
 
 
 async def _async_import_conversation(call: ServiceCall) -> None:
     """Begin a conversation with what was exported."""
-    agent = _agent(call)
+    agent = await async_controlled_agent(call)
+    key = WindowKey(checked_id(call), call.context.user_id)
     try:
         snapshot = await async_read_conversation(call.hass, call.data[ATTR_CONVERSATION], agent.counter)
     except CodecError as err:
-        raise _error(_CODEC_ERRORS.get(type(err), "import_malformed"), call) from err
-    _begin(agent, WindowKey(call.data[ATTR_CONVERSATION_ID], call.context.user_id), snapshot, call)
+        raise action_error(_CODEC_ERRORS.get(type(err), "import_malformed"), call) from err
+    _begin(agent, key, snapshot, call)
 
 
 async def _async_fork_conversation(call: ServiceCall) -> None:
     """Begin a conversation with what another one holds; both go on by themselves."""
-    agent = _agent(call)
-    source = _key(agent, call)
-    snapshot = _window(agent, call).snapshot()
-    fork = WindowKey(call.data[ATTR_NEW_CONVERSATION_ID], WindowKey.parse(source).user)
+    agent = await async_controlled_agent(call)
+    name, source = checked_id(call, ATTR_NEW_CONVERSATION_ID), window_key(agent, call)
+    snapshot = window_of(agent, call).snapshot()
+    fork = WindowKey(name, WindowKey.parse(source).user)
     _begin(agent, fork, snapshot, call)
 
 
 async def _async_tag_exchange(call: ServiceCall) -> None:
     """Change the tags of an exchange, counted from the newest one."""
-    agent = _agent(call)
-    window = _window(agent, call)
+    agent = await async_controlled_agent(call)
+    window = window_of(agent, call)
     exchanges, back = window.exchanges(), call.data[ATTR_EXCHANGE]
     if not 1 <= back <= len(exchanges):
-        raise _error("unknown_exchange", call)
+        raise action_error("unknown_exchange", call)
     try:
         window.tag_exchange(exchanges[-back].number, add=call.data[ATTR_ADD], remove=call.data[ATTR_REMOVE])
     except ExchangeStillOpen as err:
-        raise _error("window_in_use", call) from err
+        raise action_error("window_in_use", call) from err
     except InvalidTag as err:
-        raise _error("invalid_tag", call) from err
+        raise action_error("invalid_tag", call) from err
     agent.tell()
 
 
 async def _async_summarize_window(call: ServiceCall) -> ServiceResponse:
     """Let the older exchanges of a conversation go for a summary, the newest one stays in any case."""
-    agent = _agent(call)
-    window = _window(agent, call)
+    agent = await async_controlled_agent(call)
+    window = window_of(agent, call)
     if agent.model is None or agent.config.routing is Routing.LOCAL_ONLY:
-        raise _error("no_model", call)
+        raise action_error("no_model", call)
     summarizer = Summarizer(call.hass, agent, window, _llm_context(call), call.data[ATTR_ENTITY_ID])
     if window.is_open:
-        raise _error("window_in_use", call)
+        raise action_error("window_in_use", call)
     if summarizer.is_at_work:
-        raise _error("summary_in_progress", call)
+        raise action_error("summary_in_progress", call)
     passage = older_than(window, max(1, call.data[ATTR_KEEP]), agent.config.left_out)
     if passage is None:
-        raise _error("nothing_to_summarize", call)
+        raise action_error("nothing_to_summarize", call)
     try:
         return await summarizer.async_summarize(passage)
     except ConversationGone as err:
-        raise _error("unknown_conversation", call) from err
+        raise action_error("unknown_conversation", call) from err
     except WindowBusy as err:
-        raise _error("window_in_use", call) from err
+        raise action_error("window_in_use", call) from err
     except (ProviderError, TurnError) as err:
         raise _failed(err) from err
 
 
 async def _async_count_tokens(call: ServiceCall) -> ServiceResponse:
     """Return what the next request of a conversation takes by its provider's count, and by ours."""
-    agent = _agent(call)
-    window = _window(agent, call)
+    agent = await async_readable_agent(call)
+    window = window_of(agent, call)
     if agent.model is None or agent.config.routing is Routing.LOCAL_ONLY:
-        raise _error("no_model", call)
+        raise action_error("no_model", call)
     if window.is_open:
-        raise _error("window_in_use", call)
+        raise action_error("window_in_use", call)
     messages = (*window.messages(exclude=agent.config.left_out), Message.user(call.data[ATTR_TEXT]))
     try:
         question = await async_question_without_input(call.hass, agent.asking, _llm_context(call))
@@ -251,49 +210,6 @@ def _failed(error: ProviderError | TurnError) -> HomeAssistantError:
 def _begin(agent: Agent, key: WindowKey, snapshot: Snapshot, call: ServiceCall) -> None:
     """Make a conversation of a snapshot; raises `ServiceValidationError` where there is one of that name."""
     if agent.windows.peek(str(key)) is not None:
-        raise _error("conversation_exists", call, conversation=key.conversation)
+        raise action_error("conversation_exists", call, conversation=key.conversation)
     agent.windows.restore(str(key), snapshot._replace(conversation_id=key.conversation))
     agent.tell()
-
-
-def _agent(call: ServiceCall) -> Agent:
-    """Return the agent that an action is about; raises `ServiceValidationError`."""
-    entry = er.async_get(call.hass).async_get(call.data[ATTR_ENTITY_ID])
-    if entry is None or entry.platform != DOMAIN or entry.config_subentry_id is None:
-        raise _error("unknown_agent", call)
-    accounts: list[Account] = call.hass.config_entries.async_loaded_entries(DOMAIN)
-    for account in accounts:
-        if agent := account.runtime_data.agents.get(entry.config_subentry_id):
-            return agent
-    raise _error("agent_not_loaded", call)
-
-
-def _key(agent: Agent, call: ServiceCall) -> str:
-    """Return the key of the conversation that an action is about; raises `ServiceValidationError`.
-
-    A person's action is about their own conversations and those that are nobody's, an automation's about everybody's.
-    """
-    wanted, user = call.data[ATTR_CONVERSATION_ID], call.context.user_id
-    for key in agent.windows.keys_newest_first():
-        found = WindowKey.parse(key)
-        if found.conversation == wanted and (user is None or found.user in (None, user)):
-            return key
-    raise _error("unknown_conversation", call)
-
-
-def _window(agent: Agent, call: ServiceCall) -> Window:
-    """Return the window that an action is about; raises `ServiceValidationError`."""
-    window = agent.windows.peek(_key(agent, call))
-    assert window is not None
-    return window
-
-
-def _error(key: str, call: ServiceCall, *, conversation: str | None = None) -> ServiceValidationError:
-    return ServiceValidationError(
-        translation_domain=DOMAIN,
-        translation_key=key,
-        translation_placeholders={
-            "agent": call.data[ATTR_ENTITY_ID],
-            "conversation": conversation or call.data[ATTR_CONVERSATION_ID],
-        },
-    )

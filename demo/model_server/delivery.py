@@ -11,6 +11,7 @@ import struct
 from aiohttp import web
 
 from .faults import ArmedFault, Break
+from .figures import misreported
 from .refusal import Refusal
 from .request_log import Outcome, Record
 from .wire import Frame, FrameKind, Reply, WireFormat
@@ -69,7 +70,7 @@ class Delivery:
             text = frame.kind is FrameKind.TEXT
             self._words += text
             self._record.written(text=text)
-            await response.write(frame.data)
+            await response.write(misreported(frame.data, reply.figures))
         await response.write_eof()
         return response
 

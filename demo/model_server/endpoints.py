@@ -173,7 +173,8 @@ class Endpoints:
             written=cached.written,
             written_long=cached.written_long,
         )
-        return Reply(prompt=prompt, answer=answer, usage=usage, shapes=choice.shapes)
+        figures = self._state.settings.figures
+        return Reply(prompt=prompt, answer=answer, usage=usage, shapes=choice.shapes, figures=figures)
 
 
 def _completion(answer: Answer) -> tuple[int, int]:

@@ -3,7 +3,8 @@
 A model id is one of the offered ids, then any shapes and at most one fault: `scripted+ollama+think_tags+429`.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from .faults import FAULTS
 from .shapes import SHAPES
@@ -15,6 +16,7 @@ DEFAULT_MODEL = "scripted"
 class Settings:
     """Start options. `delay` is seconds before each piece of an answer, `context_size` tokens (None: no limit).
 
+    `figures` has JSON texts to report in the place of numbers of a usage, by their names, or None to leave them out.
     With `key`, a request with another key is answered 401. With `strict`, an invalid one is answered 400.
     Raises ValueError that says which value is impossible.
     """
@@ -27,6 +29,7 @@ class Settings:
     shapes: tuple[str, ...] = ()
     models: tuple[str, ...] = (DEFAULT_MODEL,)
     context_size: int | None = None
+    figures: Mapping[str, str | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Check the values."""

@@ -55,12 +55,13 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """An answer and all that is written with it. `id` is hexadecimal."""
+    """An answer and all that is written with it. `id` is hexadecimal; `figures` are reported as `misreported` says."""
 
     prompt: Prompt
     answer: Answer
     usage: Usage
     shapes: tuple[str, ...]
+    figures: Mapping[str, str | None] = field(default_factory=dict)
     id: str = field(default_factory=lambda: uuid4().hex)
 
     @property

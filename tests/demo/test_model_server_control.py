@@ -43,6 +43,7 @@ async def test_it_shows_what_is_set(control):
                 "shapes": [],
                 "models": ["scripted"],
                 "context_size": None,
+                "figures": {},
             },
             "fault": None,
             "received": 0,

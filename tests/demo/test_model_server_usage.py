@@ -95,3 +95,13 @@ def test_a_common_prefix_is_the_longest_one(start, one, other):
 @pytest.mark.parametrize("size", [0, 1, 1_000_000])
 def test_equal_bytes_are_common_whole(size):
     assert common_prefix(b"a" * size, b"a" * size) == size
+
+
+async def test_figures_are_reported_as_they_were_set(ask, server):
+    server.change(figures={"prompt_tokens": "-5", "cached_tokens": '"many"', "completion_tokens": None})
+
+    usage = (await ask("hello")).usages[0]
+
+    assert (usage.prompt_tokens, usage.prompt_tokens_details.cached_tokens) == (-5, "many")
+    assert usage.completion_tokens is None
+    assert usage.total_tokens > 0

@@ -180,3 +180,34 @@ async def test_account_is_set_up_again_once(
     lists = [record.path for record in model_server.log.records if not record.for_answer]
     assert lists == ["/v1/models"] * 2
     assert "update listener" not in caplog.text
+
+
+@pytest.fixture
+async def left_alone(entry, model_server: ModelServer, say: Say) -> None:
+    """Have a server that asked to be left alone for two hours."""
+    model_server.fault("429", 1, retry_after=7200)
+    assert "try again in 2 hours" in speech(await say("my name is Ada"))
+
+
+async def test_server_is_left_alone_when_it_asked_for_that(left_alone: None, say: Say) -> None:
+    assert "try again in" in speech(await say("my name is Ada"))
+
+
+async def test_server_is_asked_again_after_its_account_was_confirmed(
+    left_alone: None, reconfigure_form: Submit, say: Say, model_server: ModelServer
+) -> None:
+    await reconfigure_form(url=model_server.url)
+
+    assert "Nice to meet you" in speech(await say("my name is Ada"))
+
+
+async def test_server_is_asked_again_with_a_new_key(left_alone: None, reauth_form: Submit, say: Say) -> None:
+    await reauth_form(api_key="new")
+
+    assert "Nice to meet you" in speech(await say("my name is Ada"))
+
+
+async def test_server_is_asked_again_after_a_reload(left_alone: None, home: HomeAssistant, entry, say: Say) -> None:
+    await home.config_entries.async_reload(entry.entry_id)
+
+    assert "Nice to meet you" in speech(await say("my name is Ada"))

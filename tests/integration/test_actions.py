@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterable
 from typing import Any
 
-from homeassistant.core import HomeAssistant
+from homeassistant.core import Context, HomeAssistant
 from homeassistant.exceptions import ServiceValidationError
 import probatio
 import pytest
@@ -28,11 +28,12 @@ ON_A_CONVERSATION: dict[str, dict[str, Any]] = {
 EVERY_ACTION = ON_A_CONVERSATION | {"import_conversation": {"conversation": {"format": DOMAIN, "version": 1}}}
 
 
-async def act(home: HomeAssistant, action: str, **data: Any):
+async def act(home: HomeAssistant, action: str, *, context: Context | None = None, **data: Any):
     """Perform an action on the agent's conversation `test`, if nothing else is said."""
     wanted = {"entity_id": AGENT, "conversation_id": "test", **data}
+    answers = action.startswith(("get", "export", "count"))
     return await home.services.async_call(
-        DOMAIN, action, wanted, blocking=True, return_response=action.startswith(("get", "export", "count"))
+        DOMAIN, action, wanted, blocking=True, return_response=answers, context=context
     )
 
 
@@ -298,6 +299,56 @@ async def test_imported_messages_are_counted_anew(
     (window,) = agent_of(entry).windows.newest_first()
     assert window.stats().current_tokens > 100_000
     assert window.stats().over_budget
+
+
+@pytest.mark.parametrize(("said", "counted"), [(10**9, 22), (0, 625_000)], ids=["too many", "none"])
+async def test_imported_residue_is_believed_only_what_it_can_cost(
+    home: HomeAssistant, entry: MockConfigEntry, agent_of, said: int, counted: int
+) -> None:
+    value = {10**9: '"aaaaaaaaaaaaaaaaaaaa"', 0: f'"{"a" * 10_000_000}"'}[said]
+    conversation = exported()
+    native = {"provider": "openai_chat", "model": "scripted", "value": value, "tokens": said}
+    conversation["exchanges"][0]["messages"].append(
+        {"role": "assistant", "content": "hi", "tokens": 5, "native": native}
+    )
+
+    await act(home, "import_conversation", conversation=conversation)
+
+    (window,) = agent_of(entry).windows.newest_first()
+    assert window.exchanges()[0].messages[1].native.tokens == counted
+
+
+async def test_import_holds_no_numbers_that_json_has_not(home: HomeAssistant, entry: MockConfigEntry) -> None:
+    conversation = exported()
+    call = {"id": "call", "name": "dim", "arguments": '{"level": 1e999, "other": NaN}'}
+    conversation["exchanges"][0]["messages"] += [
+        {"role": "assistant", "tool_calls": [call], "content": "", "tokens": 5},
+        {"role": "tool", "tool_call_id": "call", "name": "dim", "content": "done", "tokens": 5},
+    ]
+
+    await act(home, "import_conversation", conversation=conversation)
+
+    (_, calling, _) = (await act(home, "get_window"))["messages"]
+    assert calling["tool_calls"][0]["arguments"] == {"level": None, "other": None}
+
+
+@pytest.mark.parametrize("figure", [True, -1, 1.5, 10**9 + 1, 10**400, "-1", "9" * 5000, float("nan")])
+@pytest.mark.parametrize(("action", "field"), [("tag_exchange", "exchange"), ("summarize_window", "keep")])
+@pytest.mark.usefixtures("entry")
+async def test_figure_that_is_none_is_refused(home: HomeAssistant, action: str, field: str, figure: object) -> None:
+    with pytest.raises(probatio.Invalid):
+        await act(home, action, **{field: figure})
+
+
+@pytest.mark.parametrize("figure", [1, 1.0, "1"], ids=repr)
+async def test_figure_of_a_form_or_a_template_is_taken(
+    home: HomeAssistant, entry: MockConfigEntry, say: Say, figure: object
+) -> None:
+    await say("my name is Ada")
+
+    await act(home, "tag_exchange", exchange=figure, add=["bird"])
+
+    assert "bird" in (await act(home, "get_window", content="statistics"))["tag_distribution"]
 
 
 @pytest.mark.parametrize("field", ["tokens", "created"])

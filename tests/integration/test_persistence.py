@@ -438,6 +438,33 @@ async def test_old_conversation_that_was_imported_lives_on_after_a_restart(
     assert kept == ["forked", "imported", "mine"]
 
 
+async def test_conversation_whose_id_has_a_separator_is_the_same_after_a_restart(
+    entry, say: Say, agent_of, disk: Disk
+) -> None:
+    await say("my name is Ada", "a\x1fb")
+
+    await disk.restart(entry)
+
+    assert "Ada" in speech(await say("what is my name?", "a\x1fb"))
+
+
+async def test_conversation_whose_id_is_longer_than_any_is_not_restored(
+    home: HomeAssistant, entry, say: Say, agent_of, disk: Disk
+) -> None:
+    await say("my name is Ada", "mine")
+    await disk.stop(entry)
+    content = disk.read(entry)
+    (mine,) = content["data"]["conversations"]
+    content["data"]["conversations"].append(mine | {"key": "x" * 1_000_000})
+    disk.write(entry, json.dumps(content))
+
+    await disk.start(entry)
+    await written(home)
+
+    assert [window.conversation_id for window in agent_of(entry).windows.newest_first()] == ["mine"]
+    assert [each["key"] for each in disk.read(entry)["data"]["conversations"]] == ["mine"]
+
+
 @pytest.mark.parametrize("used", [0, 3600, time.time() + 10**6], ids=["1970", "an hour after", "in the future"])
 async def test_conversation_of_a_clock_that_was_wrong_is_used_now(
     *, home: HomeAssistant, set_up: SetUp, say: Say, agent_of, disk: Disk, used: float

@@ -1,5 +1,6 @@
 """What counts as one conversation, and that nobody gets to see someone else's."""
 
+from homeassistant.auth.const import GROUP_ID_USER
 from homeassistant.core import Context, HomeAssistant
 import pytest
 from pytest_homeassistant_custom_component.common import MockUser
@@ -47,7 +48,8 @@ async def test_another_person_never_sees_a_window_that_is_not_theirs(
 
 
 async def test_action_returns_ones_own_conversation(home: HomeAssistant, entry, say: Say) -> None:
-    ada, grace = (Context(user_id=MockUser(name=name).add_to_hass(home).id) for name in ("Ada", "Grace"))
+    users = [await home.auth.async_create_user(name, group_ids=[GROUP_ID_USER]) for name in ("Ada", "Grace")]
+    ada, grace = (Context(user_id=user.id) for user in users)
     await say("the word is pelican", "diary", context=ada)
     await say("the word is heron", "diary", context=grace)
 

@@ -155,6 +155,10 @@ def test_writing_to_the_cache_is_dearer_than_reading_at_anthropic() -> None:
     assert (plain, written, read) == (Decimal("0.1"), Decimal("0.125"), Decimal("0.01"))
 
 
+def test_price_of_a_usage_that_contradicts_itself_is_unknown() -> None:
+    assert cost_of(Vendor.OPENAI, "gpt-4o-mini", Usage(input=5, cached=10)) is None
+
+
 @pytest.mark.parametrize(("vendor", "model"), [(Vendor.AZURE, "kitchen"), (Vendor.OPENAI, "llama3:8b")])
 def test_price_of_an_unknown_model_is_unknown(vendor: Vendor, model: str) -> None:
     assert cost_of(vendor, model, Usage(input=1000)) is None

@@ -221,6 +221,34 @@ async def test_other_is_asked_at_once_while_a_provider_is_left_alone(
     assert len(model_server.requests) == 1
 
 
+async def test_provider_is_asked_again_after_a_minute_whatever_it_asked_for(
+    take: Take, question: Question, model_server: ModelServer
+) -> None:
+    now = [100.0]
+    asked = replace(question, model=replace(question.model, pause=Pause(lambda: now[0])))
+    model_server.fault("429", 1, retry_after=31_536_000)
+    first = await take("hello", asked=asked)
+    now[0] += 30
+    second = await take("hello", asked=asked)
+    now[0] += 30
+
+    third = await take("my name is Ada", asked=asked)
+
+    assert [outcome.error.retry_after for outcome in (first, second)] == [31_536_000, 31_536_000 - 30]
+    assert third.spoken == "Nice to meet you, Ada."
+    assert len(model_server.requests) == 2
+
+
+def test_pause_that_is_over_says_nothing_of_the_next_one() -> None:
+    now = [100.0]
+    pause = Pause(lambda: now[0])
+    pause.begin(3600)
+    now[0] += 61
+    pause.begin(5)
+
+    assert (pause.seconds_left, pause.seconds_asked) == (5, 5)
+
+
 def test_pause_never_gets_shorter() -> None:
     now = [100.0]
     pause = Pause(lambda: now[0])

@@ -2,6 +2,7 @@
 
 import pytest
 
+from custom_components.windowed_conversation.turn.errors import IdTooLong
 from custom_components.windowed_conversation.turn.scope import Scope, WindowKey, window_key
 
 
@@ -26,9 +27,52 @@ def test_input_belongs_to_the_window_of_its_scope(
     assert window_key(scope, "talk", device=device, user=user) == key
 
 
-@pytest.mark.parametrize("key", [WindowKey("talk"), WindowKey("talk", "ada"), WindowKey("device:box", "ada")])
+KEYS = [
+    WindowKey(conversation, user)
+    for conversation in (
+        "",
+        "talk",
+        "device:box",
+        "\x1f",
+        "talk\x1f",
+        "talk\x1fada",
+        "talk\x1fada\x1f",
+        "\x1ftalk\x1f\x1f",
+    )
+    for user in (None, "ada", "grace")
+]
+
+
+@pytest.mark.parametrize("key", KEYS, ids=repr)
 def test_key_is_read_as_it_was_written(key: WindowKey) -> None:
     assert WindowKey.parse(str(key)) == key
+
+
+def test_no_id_makes_the_key_of_another_conversation() -> None:
+    assert len({str(key) for key in KEYS}) == len(KEYS)
+
+
+@pytest.mark.parametrize(
+    ("written", "key"),
+    [
+        ("talk", WindowKey("talk")),
+        ("talk\x1fada", WindowKey("talk", "ada")),
+        ("device:box\x1fada", WindowKey("device:box", "ada")),
+        ("agent", WindowKey("agent")),
+    ],
+)
+def test_key_that_was_written_before_ids_could_hold_a_separator_is_the_same(written: str, key: WindowKey) -> None:
+    assert (WindowKey.parse(written), str(key)) == (key, written)
+
+
+@pytest.mark.parametrize("scope", [Scope.CONVERSATION, Scope.DEVICE])
+def test_id_that_is_longer_than_any_is_refused(scope: Scope) -> None:
+    with pytest.raises(IdTooLong):
+        window_key(scope, "x" * 256, device="x" * 250, user=None)
+
+
+def test_id_of_255_characters_is_taken() -> None:
+    assert window_key(Scope.CONVERSATION, "x" * 255, device=None, user=None) == WindowKey("x" * 255)
 
 
 def test_users_who_give_the_same_name_have_windows_of_their_own() -> None:

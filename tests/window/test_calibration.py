@@ -217,6 +217,7 @@ def test_what_was_learned_is_remembered() -> None:
         {"fixed": 1.0, "prose": 0.0, "tools": 1.0},
         {"fixed": 1.0, "prose": 40.0, "tools": 1.0},
         {"fixed": 1.0, "prose": float("nan"), "tools": 1.0},
+        {"fixed": 1.0, "prose": True, "tools": 1.0},
     ],
 )
 def test_what_is_no_factors_is_not_remembered(damaged: Any) -> None:

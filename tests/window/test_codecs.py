@@ -21,6 +21,15 @@ from .histories import LengthCounter, calls, new_window, policies, results, said
 
 type Codec = Callable[[Window], Window]
 
+
+def with_call(arguments: dict[str, object]) -> Window:
+    """Return a window without a system message, of one exchange with one call."""
+    window = Window("test", WindowPolicy(), LengthCounter())
+    call = ToolCall("call", "dim", arguments)
+    window.record((Message.user("dim"), Message.assistant(tool_calls=(call,)), Message.tool("call", "dim", "done")))
+    return window
+
+
 words = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 keys = st.text("abcé", min_size=1, max_size=3)
 values = st.recursive(
@@ -140,6 +149,45 @@ def test_numbers_and_the_order_of_arguments_come_back_as_they_were() -> None:
     (_, call, _) = through_snapshot(window).messages()
 
     assert json.dumps(dict(call.tool_calls[0].arguments)) == json.dumps(dict(called[0].arguments))
+
+
+NO_NUMBERS = '{"level": 1e999, "other": [NaN, -Infinity, 2]}'
+NULLS = {"level": None, "other": [None, None, 2]}
+
+
+def test_numbers_that_json_has_not_are_null_in_the_arguments_that_are_read() -> None:
+    data = dump(with_call({}))
+    data["exchanges"][0]["messages"][1]["tool_calls"][0]["arguments"] = NO_NUMBERS
+
+    (exchange,) = load(data, WindowPolicy(), LengthCounter()).exchanges()
+
+    assert exchange.messages[1].tool_calls[0].arguments == NULLS
+
+
+def test_numbers_that_json_has_not_are_null_in_the_residue_that_is_read() -> None:
+    data = dump(with_call({}))
+    data["exchanges"][0]["messages"][1]["native"] = {"provider": "p", "model": "m", "value": NO_NUMBERS}
+
+    (exchange,) = load(data, WindowPolicy(), LengthCounter()).exchanges()
+
+    assert exchange.messages[1].native == Native("p", "m", NULLS)
+
+
+def test_numbers_that_json_has_not_are_null_in_chat_completions() -> None:
+    call = {"id": "1", "type": "function", "function": {"name": "dim", "arguments": NO_NUMBERS}}
+
+    (message,) = from_chat_completions([{"role": "assistant", "tool_calls": [call]}])
+
+    assert message.tool_calls[0].arguments == NULLS
+
+
+def test_numbers_that_json_has_not_are_null_in_a_graphs_state() -> None:
+    state = to_langgraph_state(with_call({}))
+    state["messages"][1]["tool_calls"][0]["args"] = {"level": float("inf"), "other": [float("nan"), -float("inf"), 2]}
+
+    (exchange,) = from_langgraph_state(state, WindowPolicy(), LengthCounter()).exchanges()
+
+    assert exchange.messages[1].tool_calls[0].arguments == NULLS
 
 
 def test_residue_that_is_no_json_is_left_out() -> None:

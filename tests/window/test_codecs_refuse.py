@@ -131,6 +131,8 @@ def test_newer_version_is_refused(version: int) -> None:
         ((*USER, "created"), "yesterday"),
         ((*USER, "native"), {"provider": "p", "model": "m", "value": "{"}),
         ((*USER, "native"), {"provider": "p"}),
+        ((*USER, "native"), {"provider": "p", "model": "m", "value": "1", "tokens": 10**9 + 1}),
+        ((*USER, "native"), {"provider": "p", "model": "m", "value": "1", "tokens": True}),
         ((*USER, "colour"), "blue"),
         ((*CALLING, "tool_calls"), "unlock"),
         ((*CALL, "arguments"), "[]"),

@@ -17,6 +17,7 @@ from ..providers.profile import Profile
 from ..turn.budget import Budget
 from ..turn.deadlines import Pause
 from ..turn.ports import Billed, Model
+from ..turn.request_limit import RequestLimit
 from ..window.byte_pairs import BytePairCounter
 from .agent import Account, Agent
 from .config import AgentConfig
@@ -39,7 +40,7 @@ async def async_set_up_agents(
     an impossible configuration.
     """
     configs = _configs(entry)
-    kept, pause = await async_kept(hass, entry.entry_id, configs), Pause()
+    kept, pause, limit = await async_kept(hass, entry.entry_id, configs), Pause(), RequestLimit()
     async_report_calibration(hass, entry.entry_id, entry.title, kept.calibrations.unavailable)
     agents = {}
     for agent_id, config in configs.items():
@@ -48,7 +49,7 @@ async def async_set_up_agents(
             profile = await async_profile(
                 hass, vendor_of(entry.data), config.family, listed_model(listed, config.model)
             )
-            model = _model(agent_id, config, _Server(provider, profile, pause), kept.calibrations)
+            model = _model(agent_id, config, _Server(provider, profile, pause, limit), kept.calibrations)
         exact = await async_exact_counter(hass, config.counting)
         learn = partial(_learn, kept, exact)
         agent = Agent(
@@ -91,11 +92,12 @@ def _configs(entry: Account) -> dict[str, AgentConfig]:
 
 @dataclass(frozen=True, slots=True)
 class _Server:
-    """Where a model is asked, what is known of it, and the pause that the server has asked all of its users for."""
+    """Where a model is asked, what is known of it, and what all who ask there share: a pause, a limit of requests."""
 
     provider: Provider
     profile: Profile
     pause: Pause
+    limit: RequestLimit
 
 
 def _model(agent_id: str, config: AgentConfig, server: _Server, calibrations: ModelCalibrations) -> Model:
@@ -110,6 +112,7 @@ def _model(agent_id: str, config: AgentConfig, server: _Server, calibrations: Mo
         temperature=config.temperature,
         compaction=config.compaction is Compaction.PROVIDER,
         pause=server.pause,
+        limit=server.limit,
         size=calibrations.size(config.model),
     )
 

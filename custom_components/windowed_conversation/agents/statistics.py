@@ -11,6 +11,7 @@ from ..bridge.errors import faults_logged
 from ..providers.events import Usage
 from ..turn.routing import Route
 from ..turn.turn import Outcome
+from ..window.figures import is_figure
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -77,7 +78,7 @@ class Costs:
         if cost is None:
             self.without_price += 1
         else:
-            self.known += cost
+            self.known = min(self.known + cost, Decimal(_MOST))
 
 
 class Sums(NamedTuple):
@@ -178,7 +179,7 @@ def _sums(kept: Mapping[str, Any]) -> Sums:
 
 def _whole(kept: Mapping[str, Any], name: str) -> int:
     value = kept.get(name, 0)
-    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST:
+    if is_figure(value, most=_MOST):
         return value
     _LOGGER.warning("The total %s is not restored: it cannot be read", name)
     return 0

@@ -1,19 +1,18 @@
 """A conversation that a caller brings: read, and counted by the agent that takes it over."""
 
 import asyncio
-from dataclasses import replace
 
 from homeassistant.core import HomeAssistant
 
-from ..window import Exchange, TokenCounter, message_tokens
+from ..window import Exchange, TokenCounter
 from ..window.codecs import load_snapshot
-from ..window.restore import Snapshot, recounted
+from ..window.restore import Snapshot, recounted, recounted_message
 
 
 async def async_read_conversation(hass: HomeAssistant, data: object, counter: TokenCounter) -> Snapshot:
     """Return the snapshot that `dump_snapshot` wrote, with its messages counted anew; raises `CodecError`."""
     snapshot = await hass.async_add_executor_job(load_snapshot, data)
-    system = snapshot.system and replace(snapshot.system, tokens=message_tokens(snapshot.system, counter))
+    system = snapshot.system and recounted_message(snapshot.system, counter)
     exchanges: list[Exchange] = []
     for exchange in snapshot.exchanges:
         exchanges.append(recounted(exchange, counter))

@@ -12,8 +12,12 @@ from homeassistant.helpers.intent import IntentResponseErrorCode
 
 from ..providers import errors as provider
 from ..turn import errors as turn
+from ..window.figures import GREATEST_FIGURE
 
 _CODES = IntentResponseErrorCode
+
+# In seconds.
+_MINUTE, _HOUR = 60, 60 * 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +48,25 @@ _FAILURES: dict[type[Exception], Failure] = {
     turn.PromptFailed: Failure("prompt_failed"),
     turn.ToolsUnavailable: Failure("tools_unavailable"),
     turn.Busy: Failure("busy"),
+    turn.IdTooLong: Failure("id_too_long"),
     Unauthorized: Failure("unauthorized"),
 }
 
 
 def failure_of(error: Exception) -> Failure:
     """Return how the error is told; an error of no known type is told as unexpected."""
-    if isinstance(error, provider.RateLimited) and error.retry_after:
-        seconds = str(math.ceil(error.retry_after))
-        return Failure("rate_limited_for", placeholders={"seconds": seconds})
+    if isinstance(error, provider.RateLimited) and 0 < (error.retry_after or 0) <= GREATEST_FIGURE:
+        return _rate_limited_for(math.ceil(error.retry_after or 0))
     return _FAILURES.get(type(error), Failure("unexpected"))
+
+
+def _rate_limited_for(seconds: int) -> Failure:
+    """Return how a wait is told: in the largest unit of which it has at least two."""
+    if seconds < 2 * _MINUTE:
+        return Failure("rate_limited_for", placeholders={"seconds": str(seconds)})
+    if seconds < 2 * _HOUR:
+        return Failure("rate_limited_for_minutes", placeholders={"minutes": str(math.ceil(seconds / _MINUTE))})
+    return Failure("rate_limited_for_hours", placeholders={"hours": str(round(seconds / _HOUR))})
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """Conversations and totals on disk: a file for each agent, taken over at the start, written in time, and removed."""
 
 from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
 from functools import lru_cache
 import logging
 from pathlib import Path
@@ -11,6 +12,8 @@ from homeassistant.helpers.storage import STORAGE_DIR
 from homeassistant.util.ulid import ulid_to_bytes
 
 from ..const import DOMAIN, Persistence
+from ..turn.errors import IdTooLong
+from ..turn.scope import WindowKey, check_id
 from ..window import WindowRegistry
 from . import window_file
 from .timely_store import StoreUnavailable, TimelyStore
@@ -117,7 +120,10 @@ class WindowStore:
                 return
         else:
             for key, snapshot, idle in found.conversations:
-                self._windows.restore(key, snapshot, idle_seconds=idle)
+                # the id of one that was written before there was a limit can no longer be used
+                with suppress(IdTooLong):
+                    check_id(WindowKey.parse(key).conversation)
+                    self._windows.restore(key, snapshot, idle_seconds=idle)
             self._windows.expire()
             if found.unreadable:
                 await self._async_set_aside()

@@ -7,9 +7,8 @@ import json
 import math
 from typing import Any
 
+from ..window.figures import is_figure
 from .characters import whole
-
-MOST_TOKENS = 10**9
 
 
 def _finite(written: str) -> float | None:
@@ -68,9 +67,7 @@ def objects(value: object) -> list[dict[str, Any]]:
 
 def figure(value: object) -> int | None:
     """Return a whole number from 0 to 10^9, or None for anything else."""
-    if isinstance(value, bool) or not isinstance(value, int):
-        return None
-    return value if 0 <= value <= MOST_TOKENS else None
+    return value if is_figure(value) else None
 
 
 def tokens_of(figures: object, name: str) -> int:

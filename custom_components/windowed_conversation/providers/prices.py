@@ -19,7 +19,7 @@ _NOT_TO_TALK_TO = re.compile(r"audio|image|realtime|transcribe|tts|search|resear
 
 
 def cost_of(vendor: Vendor, model: str, usage: Usage) -> Decimal | None:
-    """Return what a request has cost in US dollars, None where the model's price is not known."""
+    """Return what a request has cost in US dollars, or None if the price is unknown or the usage contradicts itself."""
     priced = PricedUsage(
         input_tokens=usage.input,
         cache_read_tokens=usage.cached,
@@ -47,5 +47,5 @@ def names_of(vendor: Vendor) -> list[str]:
 def _looked_up(vendor: Vendor, model: str, usage: PricedUsage) -> PriceCalculation | None:
     try:
         return calc_price(usage, model.removeprefix("models/"), provider_id=vendor)
-    except LookupError:
+    except LookupError, ValueError:
         return None

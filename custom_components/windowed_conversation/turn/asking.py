@@ -24,8 +24,9 @@ from ..providers.events import TextDelta
 from ..window import Window
 from .budget import less_history, limited, room
 from .deadlines import Limits, Pause
-from .model_turn import Failure, Progress, ask_model
+from .model_turn import ask_model
 from .ports import Model, OtherAgent, Question, Reply, Spoken
+from .progress import Failure, Progress
 
 # What another model may do better. A refusal or a wrong parameter would only be repeated elsewhere.
 _HANDS_OVER = (
@@ -133,7 +134,7 @@ async def _respect(pause: Pause, patience: float) -> None:
     """Wait for a pause to end; raises `RateLimited` when it lasts for longer than the user is to wait, in seconds."""
     left = pause.seconds_left
     if left > patience:
-        raise RateLimited("the server asked for a pause before", left)
+        raise RateLimited("the server asked for a pause before", pause.seconds_asked)
     if left:
         await asyncio.sleep(left)
 

@@ -40,7 +40,7 @@ async def compact(
     if not (model.compaction and isinstance(model.provider, Compacts)):
         return None
     try:
-        async with asyncio.timeout(limits.turn):
+        async with asyncio.timeout(limits.turn), model.limit.permit():
             request = question.request(messages, ())
             compacted = await model.provider.compact(request)
     except TimeoutError as err:

@@ -22,21 +22,37 @@ class Limits:
     tool_iterations: int = 10
 
 
+# In seconds: servers name hours, or a year, and serve again long before that.
+LONGEST_PAUSE = 60.0
+
+
 class Pause:
-    """The time for which a provider wants to be left alone, in seconds on the monotonic clock."""
+    """The time for which a provider wants to be left alone, in seconds on the monotonic clock.
+
+    It is respected for at most `LONGEST_PAUSE` from its beginning, then the provider is asked again.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._ends_at = 0.0
+        self._began_at = self._ends_at = self._asked_until = 0.0
 
     @property
     def seconds_left(self) -> float:
         """How long it still lasts, 0 when there is none."""
         return max(0.0, self._ends_at - self._clock())
 
+    @property
+    def seconds_asked(self) -> float:
+        """How long it would still last if it was respected for as long as the provider asked, 0 when there is none."""
+        return max(0.0, self._asked_until - self._clock()) if self.seconds_left else 0.0
+
     def begin(self, seconds: float) -> None:
-        """Leave the provider alone for so many seconds from now on."""
-        self._ends_at = max(self._ends_at, self._clock() + seconds)
+        """Leave the provider alone, which asks for so many seconds from now on."""
+        now = self._clock()
+        if not self.seconds_left:
+            self._began_at = self._asked_until = now
+        self._asked_until = max(self._asked_until, now + seconds)
+        self._ends_at = min(self._asked_until, self._began_at + LONGEST_PAUSE)
 
 
 class _Silence:

@@ -9,6 +9,7 @@
     +-- ToolsUnavailable     a set of tools that the agent is to offer does not exist or may not be used
     +-- LocalAnswerFailed    Home Assistant understood the input and could not do it: it says why itself
     +-- Busy                 another turn of the conversation did not end in time
+    +-- IdTooLong            the id of the conversation, or of the device, is longer than any needs to be
 
 Messages are for the log: they never hold what people said. What a person is told is a translation.
 """
@@ -48,3 +49,7 @@ class LocalAnswerFailed(TurnError):
 
 class Busy(TurnError):
     """Another turn of the conversation did not end in time."""
+
+
+class IdTooLong(TurnError):
+    """The id of the conversation, or of the device, is longer than any needs to be."""

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 import time
 from typing import Any, Self
 
-_MOST_TOKENS = 10**9
+from ..window.figures import GREATEST_FIGURE, is_figure
 
 # No clock is later than this, in seconds since the epoch.
 _LAST_SECOND = 10**12
@@ -110,7 +110,7 @@ class ModelSize:
         self._age()
         known = self._known
         refusals = known.refused, known.tried
-        whole = min(max(tokens + answer, reported), _MOST_TOKENS)
+        whole = min(max(tokens + answer, reported), GREATEST_FIGURE)
         self._last = tokens
         known.served = max(known.served, whole)
         if known.tried is not None and tokens >= known.tried:
@@ -140,7 +140,7 @@ class ModelSize:
         """Learn from a request that was refused as too long while a smaller one was served in its place."""
         self._age()
         known = self._known
-        least = min(size for size in (refused, known.refused, _MOST_TOKENS) if size is not None)
+        least = min(size for size in (refused, known.refused, GREATEST_FIGURE) if size is not None)
         known.refusals = min(known.refusals + 1, _BELIEVED)
         if known.tried is not None and refused >= (1 - _NEAR) * known.tried:
             # the refusal that was forgotten still holds
@@ -156,7 +156,7 @@ class ModelSize:
 
     def on_named(self, tokens: int) -> None:
         """Take in the size that the server itself named, in tokens."""
-        self._known.named = min(max(tokens, 1), _MOST_TOKENS)
+        self._known.named = min(max(tokens, 1), GREATEST_FIGURE)
         self._known.at = self._clock()
         self._on_change()
 
@@ -199,14 +199,9 @@ class ModelSize:
 
 def _is_possible(kept: Mapping[str, Any]) -> bool:
     return (
-        all(kept[name] is None or _is_whole(kept[name], 1) for name in ("named", "refused", "tried"))
-        and all(_is_whole(kept[name], 0) for name in ("served", "since", "refusals", "limited"))
-        and _is_whole(kept["patience"], _LEAST_PATIENCE)
-        and kept["patience"] <= _MOST_PATIENCE
+        all(kept[name] is None or is_figure(kept[name], 1) for name in ("named", "refused", "tried"))
+        and all(is_figure(kept[name]) for name in ("served", "since", "refusals", "limited"))
+        and is_figure(kept["patience"], _LEAST_PATIENCE, _MOST_PATIENCE)
         and isinstance(kept["at"], int | float)
         and 0 <= kept["at"] < _LAST_SECOND
     )
-
-
-def _is_whole(value: object, least: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= _MOST_TOKENS

@@ -4,115 +4,19 @@ The window is open when this begins and still open when it ends: closing it, or 
 deadline of the whole turn.
 """
 
-import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
 from itertools import chain, count
-import time
 
 from ..providers.errors import (
-    AuthError,
-    BadRequest,
-    ContextOverflow,
-    ProviderError,
-    QuotaError,
     RateLimited,
-    Unavailable,
 )
-from ..providers.events import (
-    Event,
-    Finished,
-    ReasoningDelta,
-    Request,
-    TextDelta,
-    ToolCallDone,
-    Usage,
-)
-from ..window import Message, Native, Role, ToolCall, Window
-from .budget import Shortfall, left_behind, room, shortfall
+from ..providers.events import Request, Usage
+from ..window import Message, Role, Window
+from .answer import Answer
+from .budget import left_behind, room, shortfall
 from .deadlines import Limits, without_silence
-from .errors import EmptyAnswer
-from .ports import Billed, Model, OnBilled, Question, Reply, Spoken
-from .repetition import REPEATED, Repetition
-from .routing import Decision
-from .speech_filter import SpeechFilter
-
-# What costs nothing when it comes before the first event. A model that was too slow may have been at work.
-_COST_NOTHING = (AuthError, BadRequest, ContextOverflow, QuotaError, RateLimited, Unavailable)
-# A longer piece of text is read in parts, between which others have the event loop.
-_LONGEST_TEXT = 32 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """Why one of those who were asked did not answer; `agent` is its id."""
-
-    agent: str
-    error: ProviderError
-
-
-@dataclass(slots=True)
-class Progress:
-    """What happened so far, readable also when the turn fails. Times are in seconds on the monotonic clock.
-
-    `decision` is where the input went. `billed` are the requests whose usage was reported, each passed to `on_billed`
-    at once, and `unbilled` counts the others, but for those that failed before anything came: they cost nothing.
-    `request_tokens` is the planned size of the newest request, and `refused` that of the smallest one that was refused
-    as too long while none was served since. `failures` are of those who were asked before `answered_by`, the id of the
-    agent that answered. `called` are the calls of the answer that is under way, while the window does not hold it.
-    """
-
-    decision: Decision
-    on_billed: OnBilled = lambda billed: None
-    usage: Usage = field(default_factory=Usage)
-    billed: list[Billed] = field(default_factory=list)
-    unbilled: int = 0
-    requests: int = 0
-    tool_calls: int = 0
-    first_word: float | None = None
-    shortfall: Shortfall | None = None
-    request_tokens: int = 0
-    refused: int | None = None
-    failures: list[Failure] = field(default_factory=list)
-    answered_by: str | None = None
-    called: tuple[ToolCall, ...] = ()
-    repetition: Repetition = field(default_factory=Repetition)
-    _texts: list[str] = field(default_factory=list)
-    _kept_texts: int = 0
-
-    @property
-    def spoken(self) -> str:
-        """What the user got to hear."""
-        return "".join(self._texts)
-
-    @property
-    def said(self) -> str:
-        """What the user got to hear of the answer that is under way, and the window does not hold yet."""
-        return "".join(self._texts[self._kept_texts :]).lstrip()
-
-    def begin_answer(self) -> None:
-        """Take note that another answer begins, or that the window holds the one that was under way."""
-        self._kept_texts, self.called = len(self._texts), ()
-
-    def bill(self, billed: Billed) -> None:
-        """Take in what a request has cost, and pass it on at once."""
-        self.usage += billed.usage
-        self.billed.append(billed)
-        self.on_billed(billed)
-
-    def on_text(self, text: str, *, new_message: bool) -> None:
-        """Take note of text that the user gets to hear."""
-        if self.first_word is None:
-            self.first_word = time.monotonic()
-        if new_message and self.spoken and not self.spoken[-1].isspace():
-            self._texts.append(" ")
-        self._texts.append(text)
-
-    def on_call(self, call: ToolCall) -> None:
-        """Take note of a call that is handed to the reply: from now on it may have been carried out."""
-        self.tool_calls += 1
-        self.called += (call,)
+from .ports import Model, Question, Reply
+from .progress import Progress
 
 
 async def ask_model(window: Window, question: Question, limits: Limits, reply: Reply, progress: Progress) -> None:
@@ -120,24 +24,33 @@ async def ask_model(window: Window, question: Question, limits: Limits, reply: R
     model = question.model
     for iteration in count():
         may_call = iteration < limits.tool_iterations and not progress.repetition.goes_on
-        request = _request(window, question, progress, may_call=may_call)
-        answer = _Answer(request, question, progress)
-        progress.requests += 1
-        try:
-            async with (
-                without_silence(model.provider.stream(request), limits.silence) as events,
-                aclosing(answer.deltas(events)) as deltas,
-                aclosing(reply.add(deltas)) as messages,
-            ):
-                async for message in messages:
-                    window.add(answer.kept(message))
-                    progress.begin_answer()
-        finally:
-            progress.unbilled += answer.is_unbilled
-        answer.raise_error()
+        async with model.limit.permit() as permit:
+            if permit.waited and (left := model.pause.seconds_asked):
+                raise RateLimited("the server asked for a pause meanwhile", left)
+            request = _request(window, question, progress, may_call=may_call)
+            answer = Answer(request, question, progress, permit)
+            await _answer(window, answer, limits, reply)
         _on_served(request, question.model, progress)
         if not answer.calls:
             return
+
+
+async def _answer(window: Window, answer: Answer, limits: Limits, reply: Reply) -> None:
+    """Have one request answered and its calls carried out; raises `ProviderError` and `TurnError`."""
+    progress, provider = answer.progress, answer.model.provider
+    progress.requests += 1
+    try:
+        async with (
+            without_silence(provider.stream(answer.request), limits.silence) as events,
+            aclosing(answer.deltas(events)) as deltas,
+            aclosing(reply.add(deltas)) as messages,
+        ):
+            async for message in messages:
+                window.add(answer.kept(message))
+                progress.begin_answer()
+    finally:
+        progress.unbilled += answer.is_unbilled
+    answer.raise_error()
 
 
 def _request(window: Window, question: Question, progress: Progress, *, may_call: bool) -> Request:
@@ -183,111 +96,3 @@ def _fitting(window: Window, question: Question) -> tuple[Message, ...]:
     system = [message for message in messages[:1] if message.role is Role.SYSTEM]
     newest = messages[len(system) + sum(len(exchange.messages) for exchange in closed) :]
     return (*system, *chain.from_iterable(exchange.messages for exchange in shown), *newest)
-
-
-class _Answer:
-    """One answer of the model on its way to the user.
-
-    An error does not break the reply off in the middle: what was said stands, and the error is raised after it.
-    """
-
-    def __init__(self, request: Request, question: Question, progress: Progress) -> None:
-        progress.begin_answer()
-        progress.repetition.begin_round()
-        self.calls: dict[str, ToolCall] = {}
-        self._request = request
-        self._model = question.model
-        self._done = question.done
-        self._native: Native | None = None
-        self._reasoning_tokens = 0
-        self._progress = progress
-        self._text = False
-        self._begun = False
-        self._billed = False
-        self._error: Exception | None = None
-        self._speech = SpeechFilter(tool.name for tool in request.tools)
-
-    @property
-    def is_unbilled(self) -> bool:
-        """Whether the answer has cost something, or may have, that nobody has reported."""
-        costs_nothing = isinstance(self._error, _COST_NOTHING) and not self._begun
-        return not (self._billed or costs_nothing)
-
-    async def deltas(self, events: AsyncIterator[Event]) -> AsyncGenerator[Spoken]:
-        try:
-            async for event in events:
-                self._begun = True
-                if not isinstance(event, TextDelta):
-                    told: Iterable[Spoken] = self._on_event(event)
-                elif len(event.text) <= _LONGEST_TEXT:
-                    told = self._speech.feed(event)
-                else:
-                    told = ()
-                    async with aclosing(self._read_slowly(event.text)) as parts:
-                        async for delta in parts:
-                            yield self._passed(delta)
-                for delta in told:
-                    yield self._passed(delta)
-            for ending in self._ending():
-                yield ending
-        except (ProviderError, EmptyAnswer) as err:
-            self._error = err
-
-    def kept(self, message: Message) -> Message:
-        """Return the message as the window keeps it: an answer with its residue, a repetition with a line."""
-        if message.role is not Role.TOOL:
-            return replace(message, native=self._native) if self._native else message
-        if self._is_repeated(message):
-            return replace(message, content=f"{REPEATED}\n{message.content}")
-        return message
-
-    def raise_error(self) -> None:
-        if self._error:
-            raise self._error
-
-    def _on_event(self, event: Event) -> list[Spoken]:
-        match event:
-            case ReasoningDelta():
-                return [event]
-            case ToolCallDone(call) if self._request.tools and self._request.may_call:
-                self.calls[call.id] = call
-                self._progress.on_call(call)
-                return [event]
-            case Usage():
-                self._reasoning_tokens += event.reasoning
-                self._billed = True
-                self._progress.bill(Billed(self._model, self._request, event))
-            case Finished(residue=residue) if residue is not None:
-                self._native = Native(self._model.provider.name, self._request.model, residue, self._reasoning_tokens)
-        return []
-
-    async def _read_slowly(self, text: str) -> AsyncGenerator[Spoken]:
-        for at in range(0, len(text), _LONGEST_TEXT):
-            for delta in self._speech.feed(TextDelta(text[at : at + _LONGEST_TEXT])):
-                yield delta
-            await asyncio.sleep(0)
-
-    def _passed(self, delta: Spoken) -> Spoken:
-        if isinstance(delta, TextDelta):
-            self._progress.on_text(delta.text, new_message=not self._text)
-            self._text = True
-        return delta
-
-    def _is_repeated(self, result: Message) -> bool:
-        call = self.calls[result.tool_call_id or ""]
-        read_only = any(tool.read_only for tool in self._request.tools if tool.name == call.name)
-        return self._progress.repetition.add(call, result.content, read_only=read_only)
-
-    def _ending(self) -> list[Spoken]:
-        """Return what is left to say at the end: a model that acted and found no words has succeeded.
-
-        Calls in an answer that may hold none are not passed on, and are no answer. Nor is a call that is written as
-        text: a model that acted and then wrote one wanted to do more.
-        """
-        held: list[Spoken] = [self._passed(delta) for delta in self._speech.flush()]
-        if self._text or self.calls:
-            return held
-        wanted_more = self._speech.has_call and self._request.may_call
-        if wanted_more or not self._progress.tool_calls:
-            raise EmptyAnswer("no text and no tool call")
-        return [*held, self._passed(TextDelta(self._done))]

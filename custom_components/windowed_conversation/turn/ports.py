@@ -11,6 +11,7 @@ from ..window import Message
 from .budget import Budget, planned
 from .deadlines import Pause
 from .model_size import ModelSize
+from .request_limit import RequestLimit
 
 type Spoken = TextDelta | ReasoningDelta | ToolCallDone
 
@@ -33,7 +34,8 @@ class Model:
 
     `agent` is the id of the agent whose model it is. `budget` has the context size that the user has entered, `profile`
     what the provider or a list says, and `size` what was learned, which is shared by all who ask the model.
-    `compaction`: whether the provider may shorten old turns by itself. `pause` is shared by all who ask the provider.
+    `compaction`: whether the provider may shorten old turns by itself. `pause` and `limit` are shared by all who
+    ask the provider.
     """
 
     agent: str
@@ -45,6 +47,7 @@ class Model:
     temperature: float | None = None
     compaction: bool = False
     pause: Pause = field(default_factory=Pause)
+    limit: RequestLimit = field(default_factory=RequestLimit)
     size: ModelSize = field(default_factory=ModelSize)
 
     @property

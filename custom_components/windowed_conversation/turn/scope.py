@@ -4,8 +4,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Self
 
-# Stands in no id that Home Assistant makes or that a person types.
+from .errors import IdTooLong
+
+# Stands in no user's id.
 _SEPARATOR = "\x1f"
+
+# The greatest length of an id from outside, in characters: it is kept in files, states and events.
+LONGEST_ID = 255
 
 
 class Scope(StrEnum):
@@ -28,23 +33,37 @@ class WindowKey:
     user: str | None = None
 
     def __str__(self) -> str:
-        return self.conversation if self.user is None else f"{self.conversation}{_SEPARATOR}{self.user}"
+        """Return a text that no other key has: the last separator stands before the user, if there is any."""
+        if self.user is None and _SEPARATOR not in self.conversation:
+            return self.conversation
+        return f"{self.conversation}{_SEPARATOR}{self.user or ''}"
 
     @classmethod
     def parse(cls, key: str) -> Self:
         """Return what `str` was made of."""
-        conversation, _, user = key.partition(_SEPARATOR)
-        return cls(conversation, user or None)
+        conversation, separator, user = key.rpartition(_SEPARATOR)
+        return cls(conversation, user or None) if separator else cls(key)
+
+
+def check_id(conversation: str) -> None:
+    """Raise `IdTooLong` if the id of a conversation is longer than any needs to be."""
+    if len(conversation) > LONGEST_ID:
+        raise IdTooLong(f"more than {LONGEST_ID} characters")
 
 
 def window_key(scope: Scope, conversation_id: str, *, device: str | None, user: str | None) -> WindowKey:
-    """Return the key of an input's window; without a device or a user the conversation's own id counts."""
+    """Return the key of an input's window; without a device or a user the conversation's own id counts.
+
+    Raises `IdTooLong`.
+    """
     match scope:
         case Scope.AGENT:
-            return WindowKey("agent")
+            key = WindowKey("agent")
         case Scope.DEVICE if device:
-            return WindowKey(f"device:{device}", user)
+            key = WindowKey(f"device:{device}", user)
         case Scope.USER if user:
-            return WindowKey("user", user)
+            key = WindowKey("user", user)
         case _:
-            return WindowKey(conversation_id, user)
+            key = WindowKey(conversation_id, user)
+    check_id(key.conversation)
+    return key

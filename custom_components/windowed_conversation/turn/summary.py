@@ -49,7 +49,10 @@ async def ask_for_summary(
 async def _answer(question: Question, messages: tuple[Message, ...], limits: Limits, on_billed: OnBilled) -> str:
     request = question.request(messages, question.tools)
     speech, text = SpeechFilter(tool.name for tool in request.tools), ""
-    async with without_silence(question.model.provider.stream(request), limits.silence) as events:
+    async with (
+        question.model.limit.permit(),
+        without_silence(question.model.provider.stream(request), limits.silence) as events,
+    ):
         async for event in events:
             match event:
                 case TextDelta():

@@ -43,7 +43,7 @@ async def count_request(
     if not isinstance(provider, CountsTokens):
         raise NoTokenCount("the provider does not count tokens")
     try:
-        async with asyncio.timeout(deadline):
+        async with asyncio.timeout(deadline), question.model.limit.permit():
             counted = await provider.count_tokens(question.request(messages, question.tools))
     except TimeoutError as err:
         raise DeadlineExceeded(f"no count in {deadline:g} seconds") from err

@@ -18,8 +18,8 @@ from .budget import Shortfall
 from .context import as_typed
 from .deadlines import Limits
 from .errors import LocalAnswerFailed, NothingSaid, TurnError
-from .model_turn import Failure, Progress
 from .ports import Billed, LocalAnswers, ModelAccess, OnBilled, Reply
+from .progress import Failure, Progress
 from .routing import Decision, Reason, Route, Routing, after_failure, after_local_miss, asks_back, first_choice
 
 

@@ -231,7 +231,7 @@ class CalibratedCounter:
 
 
 def _is_factor(value: object) -> bool:
-    return isinstance(value, int | float) and LEAST_FACTOR <= value <= GREATEST_FACTOR
+    return isinstance(value, int | float) and not isinstance(value, bool) and LEAST_FACTOR <= value <= GREATEST_FACTOR
 
 
 def _texts(estimate: RequestEstimate) -> _Vector:

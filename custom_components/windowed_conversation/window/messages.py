@@ -9,6 +9,8 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
 
+from .figures import GREATEST_FIGURE
+
 
 class Role(StrEnum):
     """Who speaks. A provider's own words for these exist only in its module."""
@@ -36,13 +38,18 @@ class ToolCall:
 class Native:
     """A provider's own residue (signatures, encrypted reasoning), only of use to the same provider and model.
 
-    `value` is a JSON value. `tokens` is what it costs when it is sent back, as far as the provider said.
+    `value` is a JSON value. `tokens` is what it costs when it is sent back, as far as the provider said; never less
+    than 0.
     """
 
     provider: str
     model: str
     value: Any
     tokens: int = 0
+
+    def __post_init__(self) -> None:
+        """Bound the tokens, so that no provider's figure makes a message of negative or absurd size."""
+        object.__setattr__(self, "tokens", min(max(self.tokens, 0), GREATEST_FIGURE))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,16 @@
 """What a window is made of at rest, to be kept somewhere and made into a window again."""
 
 from dataclasses import replace
+import json
 from typing import NamedTuple
 
 from .exchange import Exchange
-from .messages import Message
+from .messages import Message, Native
 from .stats import Evicted
 from .tokens import TokenCounter, message_tokens
+
+# Residue has fewer characters than that to a token, whatever it is written in.
+_MOST_CHARACTERS_PER_TOKEN = 16
 
 
 class Snapshot(NamedTuple):
@@ -20,5 +24,16 @@ class Snapshot(NamedTuple):
 
 def recounted(exchange: Exchange, counter: TokenCounter) -> Exchange:
     """Return the exchange with the tokens of its messages counted anew, whatever they are said to cost."""
-    messages = tuple(replace(each, tokens=message_tokens(each, counter)) for each in exchange.messages)
+    messages = tuple(recounted_message(message, counter) for message in exchange.messages)
     return exchange._replace(messages=messages, tokens=sum(message.tokens or 0 for message in messages))
+
+
+def recounted_message(message: Message, counter: TokenCounter) -> Message:
+    """Return the message with its tokens counted anew; those of its residue are believed as far as it can have them."""
+    counted = replace(message, native=message.native and _plausible(message.native))
+    return replace(counted, tokens=message_tokens(counted, counter))
+
+
+def _plausible(native: Native) -> Native:
+    characters = len(json.dumps(native.value))
+    return replace(native, tokens=max(min(native.tokens, characters), characters // _MOST_CHARACTERS_PER_TOKEN))

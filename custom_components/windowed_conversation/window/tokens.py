@@ -9,6 +9,7 @@ from enum import StrEnum
 import json
 from typing import Any, Protocol, TypeIs
 
+from .figures import GREATEST_FIGURE
 from .messages import Attachment, Message, Role, ToolCall
 
 # A message in OpenAI's chat formats is framed by four tokens: start, role, message, end.
@@ -62,10 +63,10 @@ def message_tokens(message: Message, counter: TokenCounter) -> int:
     Residue is taken at what its provider said, attachments at what the dearest provider takes for them.
     """
     if not message.tool_calls and message.name is None and message.role is not Role.SYSTEM:
-        return frame_tokens(message) + counter.count(message.content)
+        return min(frame_tokens(message) + counter.count(message.content), GREATEST_FIGURE)
     text = message_text(message)
     counted = counter.count_as(message_kind(message), text) if _knows_kinds(counter) else counter.count(text)
-    return frame_tokens(message) + counted
+    return min(frame_tokens(message) + counted, GREATEST_FIGURE)
 
 
 def message_text(message: Message) -> str:

@@ -6,8 +6,9 @@ https://platform.claude.com/docs/en/build-with-claude/context-editing
 
 from typing import Any
 
+from ...window.figures import GREATEST_FIGURE
 from ..events import Request
-from ..json_values import MOST_TOKENS, member, objects, tokens_of
+from ..json_values import member, objects, tokens_of
 
 _BETA = "context-management-2025-06-27"
 
@@ -34,4 +35,4 @@ def encode_editing(request: Request) -> dict[str, Any]:
 def cleared_tokens(event: object) -> int:
     """Return how many tokens an event says were cleared; it is for the record, so that another form says nothing."""
     edits = objects(member(member(event, "context_management"), "applied_edits"))
-    return min(sum(tokens_of(edit, "cleared_input_tokens") for edit in edits), MOST_TOKENS)
+    return min(sum(tokens_of(edit, "cleared_input_tokens") for edit in edits), GREATEST_FIGURE)

@@ -5,8 +5,10 @@ What the fields mean is decided by the codec that asks for them.
 
 from collections.abc import Callable, Iterator, Mapping
 import json
+from math import isfinite
 from typing import Any
 
+from ..figures import GREATEST_FIGURE, is_figure
 from .errors import Malformed, TooLarge
 
 # Twice the characters that the largest window of the options would hold in English.
@@ -15,8 +17,15 @@ MAX_CHARACTERS = 16_000_000
 _OBJECT_COST = 32
 # Some 30,000 years.
 _MOST_SECONDS = 10**12
-# More than any message costs, in tokens.
-_MOST_TOKENS = 10**9
+
+
+def _finite(number: str) -> float | None:
+    value = float(number)
+    return value if isfinite(value) else None
+
+
+# Python writes and reads numbers that JSON has not, such as NaN: they are null.
+_decode = json.JSONDecoder(parse_float=_finite, parse_constant=lambda _: None).decode
 
 
 class Allowance:
@@ -59,10 +68,10 @@ class Fields:
         """Return a text, None where there is none."""
         return self.text(name) if self.has(name) else None
 
-    def whole(self, name: str, most: int = _MOST_TOKENS) -> int:
+    def whole(self, name: str, most: int = GREATEST_FIGURE) -> int:
         """Return a whole number from 0 to `most`."""
         value = self._values.get(name)
-        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
+        if not is_figure(value, most=most):
             raise self.malformed(name, f"is no whole number from 0 to {most}")
         return value
 
@@ -91,22 +100,24 @@ class Fields:
             yield Fields(read(value), f"{self.where}.{name}[{place}]", self._allowance)
 
     def json(self, name: str) -> Any:
-        """Return the value of a text of JSON."""
+        """Return the value of a text of JSON; a number that JSON has not is null."""
         try:
-            return json.loads(self.text(name))
+            return _decode(self.text(name))
         except (ValueError, RecursionError) as err:
             raise self.malformed(name, "is no JSON") from err
 
     def mapping(self, name: str) -> Mapping[str, Any]:
-        """Return an object of JSON's types."""
+        """Return a copy of an object of JSON's types; a number that JSON has not is null."""
         value = self._values.get(name)
         if not isinstance(value, Mapping):
             raise self.malformed(name, "is no object")
         try:
-            self._allowance.spend(len(json.dumps(dict(value))))
+            written = json.dumps(dict(value))
+            self._allowance.spend(len(written))
+            copy: dict[str, Any] = _decode(written)
         except (TypeError, ValueError, RecursionError) as err:
             raise self.malformed(name, "is no JSON") from err
-        return value
+        return copy
 
     def json_object(self, name: str) -> dict[str, Any]:
         """Return the object of a text of JSON."""

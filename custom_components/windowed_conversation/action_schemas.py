@@ -1,0 +1,92 @@
+"""What the actions are called, and what each is given."""
+
+from enum import StrEnum
+
+from homeassistant.const import ATTR_ENTITY_ID
+from homeassistant.helpers import config_validation as cv
+import probatio
+
+from .window.figures import GREATEST_FIGURE, is_figure
+
+ATTR_CONVERSATION_ID = "conversation_id"
+ATTR_CONTENT = "content"
+ATTR_CONVERSATION = "conversation"
+ATTR_NEW_CONVERSATION_ID = "new_conversation_id"
+ATTR_EXCHANGE = "exchange"
+ATTR_ADD = "add"
+ATTR_REMOVE = "remove"
+ATTR_TAGS = "tags"
+ATTR_MATCH = "match"
+ATTR_EXCLUDE = "exclude"
+ATTR_KEEP = "keep"
+ATTR_TEXT = "text"
+
+SERVICE_GET_WINDOW = "get_window"
+SERVICE_RESET_WINDOW = "reset_window"
+SERVICE_EXPORT_CONVERSATION = "export_conversation"
+SERVICE_IMPORT_CONVERSATION = "import_conversation"
+SERVICE_FORK_CONVERSATION = "fork_conversation"
+SERVICE_TAG_EXCHANGE = "tag_exchange"
+SERVICE_SUMMARIZE_WINDOW = "summarize_window"
+SERVICE_COUNT_TOKENS = "count_tokens"
+
+_DEFAULT_KEEP = 2
+# A request ends with what the user says.
+_DEFAULT_TEXT = "Hello"
+
+
+class WindowContent(StrEnum):
+    """What `get_window` returns."""
+
+    MESSAGES = "messages"
+    STATISTICS = "statistics"
+
+
+class TagMatch(StrEnum):
+    """Whether an exchange needs one of the tags that are asked for, or each."""
+
+    ANY = "any"
+    ALL = "all"
+
+
+def _figure(value: object) -> int:
+    """Return a whole number, also of a template's text; raises `probatio.Invalid`."""
+    figure = value if isinstance(value, int) else cv.positive_int(value)
+    if not is_figure(figure) or (isinstance(value, float) and value != figure):
+        raise probatio.Invalid(f"expected a whole number from 0 to {GREATEST_FIGURE}")
+    return figure
+
+
+_TAGS = probatio.All(cv.ensure_list, [cv.string])
+_CONVERSATION = {
+    probatio.Required(ATTR_ENTITY_ID): cv.entity_id,
+    probatio.Required(ATTR_CONVERSATION_ID): cv.string,
+}
+GET_WINDOW_SCHEMA = probatio.Schema(
+    {
+        **_CONVERSATION,
+        probatio.Optional(ATTR_CONTENT, default=WindowContent.MESSAGES): probatio.Coerce(WindowContent),
+        probatio.Optional(ATTR_TAGS, default=list): _TAGS,
+        probatio.Optional(ATTR_MATCH, default=TagMatch.ANY): probatio.Coerce(TagMatch),
+        probatio.Optional(ATTR_EXCLUDE, default=list): _TAGS,
+    }
+)
+CONVERSATION_SCHEMA = probatio.Schema(_CONVERSATION)
+IMPORT_SCHEMA = probatio.Schema({**_CONVERSATION, probatio.Required(ATTR_CONVERSATION): dict})
+FORK_SCHEMA = probatio.Schema({**_CONVERSATION, probatio.Required(ATTR_NEW_CONVERSATION_ID): cv.string})
+TAG_SCHEMA = probatio.Schema(
+    {
+        **_CONVERSATION,
+        probatio.Optional(ATTR_EXCHANGE, default=1): _figure,
+        probatio.Optional(ATTR_ADD, default=list): _TAGS,
+        probatio.Optional(ATTR_REMOVE, default=list): _TAGS,
+    }
+)
+SUMMARIZE_SCHEMA = probatio.Schema({**_CONVERSATION, probatio.Optional(ATTR_KEEP, default=_DEFAULT_KEEP): _figure})
+
+COUNT_SCHEMA = probatio.Schema(
+    {
+        **_CONVERSATION,
+        probatio.Optional(ATTR_TEXT, default=_DEFAULT_TEXT): probatio.All(cv.string, probatio.Length(min=1)),
+    }
+)

@@ -1,0 +1,143 @@
+"""One answer of the model on its way to the user."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from contextlib import aclosing
+from dataclasses import replace
+
+from ..providers.errors import (
+    AuthError,
+    BadRequest,
+    ContextOverflow,
+    ProviderError,
+    QuotaError,
+    RateLimited,
+    Unavailable,
+)
+from ..providers.events import Event, Finished, ReasoningDelta, Request, TextDelta, ToolCallDone, Usage
+from ..window import Message, Native, Role, ToolCall
+from .errors import EmptyAnswer
+from .ports import Billed, Question, Spoken
+from .progress import Progress
+from .repetition import REPEATED
+from .request_limit import Permit
+from .speech_filter import SpeechFilter
+
+# What costs nothing when it comes before the first event. A model that was too slow may have been at work.
+_COST_NOTHING = (AuthError, BadRequest, ContextOverflow, QuotaError, RateLimited, Unavailable)
+# A longer piece of text is read in parts, between which others have the event loop.
+_LONGEST_TEXT = 32 * 1024
+
+
+class Answer:
+    """What the model answers to one request.
+
+    An error does not break the reply off in the middle: what was said stands, and the error is raised after it.
+    """
+
+    def __init__(self, request: Request, question: Question, progress: Progress, permit: Permit) -> None:
+        progress.begin_answer()
+        progress.repetition.begin_round()
+        self.calls: dict[str, ToolCall] = {}
+        self.request = request
+        self.model = question.model
+        self.progress = progress
+        self._permit = permit
+        self._done = question.done
+        self._native: Native | None = None
+        self._reasoning_tokens = 0
+        self._text = False
+        self._begun = False
+        self._billed = False
+        self._error: Exception | None = None
+        self._speech = SpeechFilter(tool.name for tool in request.tools)
+
+    @property
+    def is_unbilled(self) -> bool:
+        """Whether the answer has cost something, or may have, that nobody has reported."""
+        costs_nothing = isinstance(self._error, _COST_NOTHING) and not self._begun
+        return not (self._billed or costs_nothing)
+
+    async def deltas(self, events: AsyncIterator[Event]) -> AsyncGenerator[Spoken]:
+        """Yield what the user gets to hear and the calls to carry out; an error ends this and is kept."""
+        try:
+            async for event in events:
+                self._begun = True
+                if not isinstance(event, TextDelta):
+                    told: Iterable[Spoken] = self._on_event(event)
+                elif len(event.text) <= _LONGEST_TEXT:
+                    told = self._speech.feed(event)
+                else:
+                    told = ()
+                    async with aclosing(self._read_slowly(event.text)) as parts:
+                        async for delta in parts:
+                            yield self._passed(delta)
+                for delta in told:
+                    yield self._passed(delta)
+            for ending in self._ending():
+                yield ending
+        except (ProviderError, EmptyAnswer) as err:
+            self._error = err
+        finally:
+            # the tools that were called may still run, and they may ask the same server
+            self._permit.release()
+
+    def kept(self, message: Message) -> Message:
+        """Return the message as the window keeps it: an answer with its residue, a repetition with a line."""
+        if message.role is not Role.TOOL:
+            return replace(message, native=self._native) if self._native else message
+        if self._is_repeated(message):
+            return replace(message, content=f"{REPEATED}\n{message.content}")
+        return message
+
+    def raise_error(self) -> None:
+        """Raise the error that ended the answer, if one did."""
+        if self._error:
+            raise self._error
+
+    def _on_event(self, event: Event) -> list[Spoken]:
+        match event:
+            case ReasoningDelta():
+                return [event]
+            case ToolCallDone(call) if self.request.tools and self.request.may_call:
+                self.calls[call.id] = call
+                self.progress.on_call(call)
+                return [event]
+            case Usage():
+                self._reasoning_tokens += event.reasoning
+                self._billed = True
+                self.progress.bill(Billed(self.model, self.request, event))
+            case Finished(residue=residue) if residue is not None:
+                self._native = Native(self.model.provider.name, self.request.model, residue, self._reasoning_tokens)
+        return []
+
+    async def _read_slowly(self, text: str) -> AsyncGenerator[Spoken]:
+        for at in range(0, len(text), _LONGEST_TEXT):
+            for delta in self._speech.feed(TextDelta(text[at : at + _LONGEST_TEXT])):
+                yield delta
+            await asyncio.sleep(0)
+
+    def _passed(self, delta: Spoken) -> Spoken:
+        if isinstance(delta, TextDelta):
+            self.progress.on_text(delta.text, new_message=not self._text)
+            self._text = True
+        return delta
+
+    def _is_repeated(self, result: Message) -> bool:
+        call = self.calls[result.tool_call_id or ""]
+        read_only = any(tool.read_only for tool in self.request.tools if tool.name == call.name)
+        return self.progress.repetition.add(call, result.content, read_only=read_only)
+
+    def _ending(self) -> list[Spoken]:
+        """Return what is left to say at the end: a model that acted and found no words has succeeded.
+
+        Calls in an answer that may hold none are not passed on, and are no answer. Nor is a call that is written as
+        text: a model that acted and then wrote one wanted to do more.
+        """
+        held: list[Spoken] = [self._passed(delta) for delta in self._speech.flush()]
+        if self._text or self.calls:
+            return held
+        wanted_more = self._speech.has_call and self.request.may_call
+        if wanted_more or not self.progress.tool_calls:
+            raise EmptyAnswer("no text and no tool call")
+        return [*held, self._passed(TextDelta(self._done))]

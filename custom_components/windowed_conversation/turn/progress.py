@@ -1,0 +1,85 @@
+"""How far a turn has come: what it has said, called and cost, readable also when it fails."""
+
+from dataclasses import dataclass, field
+import time
+
+from ..providers.errors import (
+    ProviderError,
+)
+from ..providers.events import Usage
+from ..window import ToolCall
+from .budget import Shortfall
+from .ports import Billed, OnBilled
+from .repetition import Repetition
+from .routing import Decision
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why one of those who were asked did not answer; `agent` is its id."""
+
+    agent: str
+    error: ProviderError
+
+
+@dataclass(slots=True)
+class Progress:
+    """What happened so far, readable also when the turn fails. Times are in seconds on the monotonic clock.
+
+    `decision` is where the input went. `billed` are the requests whose usage was reported, each passed to `on_billed`
+    at once, and `unbilled` counts the others, but for those that failed before anything came: they cost nothing.
+    `request_tokens` is the planned size of the newest request, and `refused` that of the smallest one that was refused
+    as too long while none was served since. `failures` are of those who were asked before `answered_by`, the id of the
+    agent that answered. `called` are the calls of the answer that is under way, while the window does not hold it.
+    """
+
+    decision: Decision
+    on_billed: OnBilled = lambda billed: None
+    usage: Usage = field(default_factory=Usage)
+    billed: list[Billed] = field(default_factory=list)
+    unbilled: int = 0
+    requests: int = 0
+    tool_calls: int = 0
+    first_word: float | None = None
+    shortfall: Shortfall | None = None
+    request_tokens: int = 0
+    refused: int | None = None
+    failures: list[Failure] = field(default_factory=list)
+    answered_by: str | None = None
+    called: tuple[ToolCall, ...] = ()
+    repetition: Repetition = field(default_factory=Repetition)
+    _texts: list[str] = field(default_factory=list)
+    _kept_texts: int = 0
+
+    @property
+    def spoken(self) -> str:
+        """What the user got to hear."""
+        return "".join(self._texts)
+
+    @property
+    def said(self) -> str:
+        """What the user got to hear of the answer that is under way, and the window does not hold yet."""
+        return "".join(self._texts[self._kept_texts :]).lstrip()
+
+    def begin_answer(self) -> None:
+        """Take note that another answer begins, or that the window holds the one that was under way."""
+        self._kept_texts, self.called = len(self._texts), ()
+
+    def bill(self, billed: Billed) -> None:
+        """Take in what a request has cost, and pass it on at once."""
+        self.usage += billed.usage
+        self.billed.append(billed)
+        self.on_billed(billed)
+
+    def on_text(self, text: str, *, new_message: bool) -> None:
+        """Take note of text that the user gets to hear."""
+        if self.first_word is None:
+            self.first_word = time.monotonic()
+        if new_message and self.spoken and not self.spoken[-1].isspace():
+            self._texts.append(" ")
+        self._texts.append(text)
+
+    def on_call(self, call: ToolCall) -> None:
+        """Take note of a call that is handed to the reply: from now on it may have been carried out."""
+        self.tool_calls += 1
+        self.called += (call,)

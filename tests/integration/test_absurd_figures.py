@@ -1,0 +1,169 @@
+"""Figures of a server that make no sense: sums never fall, nothing of the home's is lost, conversations stay."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from homeassistant.const import CONF_MODEL
+from homeassistant.core import HomeAssistant, State
+from homeassistant.helpers.json import json_bytes
+from homeassistant.helpers.restore_state import async_get
+import pytest
+from pytest_homeassistant_custom_component.common import MockConfigEntry
+
+from custom_components.windowed_conversation.const import CONF_FAMILY, CONF_PROVIDER, PROVIDER_OPENAI_CHAT
+from demo.model_server import ModelServer
+
+from .account_kinds import VENDORS, Kind
+from .conftest import Say, SetUp, speech, start, stop
+from .test_actions import act
+
+_CHAT = ("prompt_tokens", "completion_tokens", "cached_tokens", "reasoning_tokens", "total_tokens")
+_RESPONSES = (
+    "input_tokens",
+    "output_tokens",
+    "cached_tokens",
+    "cache_write_tokens",
+    "reasoning_tokens",
+    "total_tokens",
+)
+_MESSAGES = (
+    "input_tokens",
+    "output_tokens",
+    "cache_creation_input_tokens",
+    "cache_read_input_tokens",
+    "ephemeral_5m_input_tokens",
+    "thinking_tokens",
+)
+_GEMINI = (
+    "promptTokenCount",
+    "candidatesTokenCount",
+    "cachedContentTokenCount",
+    "thoughtsTokenCount",
+    "totalTokenCount",
+    "tokenCount",
+)
+
+SERVER = Kind("server", "server", {CONF_PROVIDER: PROVIDER_OPENAI_CHAT}, "/v1/chat/completions", path="/v1")
+FORMATS = {
+    kind.name: (kind, places, model)
+    for (kind, places, model) in zip(
+        (SERVER, *VENDORS),
+        (_CHAT, _RESPONSES, _RESPONSES, _GEMINI, _MESSAGES),
+        ("scripted", "gpt-5-mini", "gpt-5-mini", "gemini-2.5-flash", "claude-haiku-4-5"),
+        strict=True,
+    )
+}
+FIGURES: dict[str, str | None] = {
+    "negative": "-100000",
+    "huge": "1" + "0" * 400,
+    "above 64 bits": str(2**64),
+    "boolean": "true",
+    "fractional": "1.5",
+    "no number of JSON": "1e999",
+    "textual": '"7"',
+    "null": "null",
+    "missing": None,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Reports:
+    """A server whose usage can be bent; `places` are the names of its figures."""
+
+    server: ModelServer
+    places: tuple[str, ...]
+    entry: MockConfigEntry
+
+    def each_place(self, figure: str | None) -> Iterable[dict[str, str | None]]:
+        """Yield what to report: the figure in each place alone, and the truth."""
+        yield from ({place: figure} for place in self.places)
+        yield {}
+
+    def every_place(self, figure: str | None) -> Iterable[dict[str, str | None]]:
+        """Yield what to report: the figure in all places at once, and the truth."""
+        yield dict.fromkeys(self.places, figure)
+        yield {}
+
+
+# Google's SDK reads figures itself, and nothing of an answer with one that it cannot read.
+UNREADABLE = {("gemini", "fractional"), ("gemini", "no number of JSON")}
+EVERY_CASE = [(name, figure) for name in FORMATS for figure in FIGURES]
+CASES = [
+    pytest.param(*case, marks=[pytest.mark.xfail(reason="the SDK refuses the answer")] * (case in UNREADABLE))
+    for case in EVERY_CASE
+]
+
+
+@pytest.fixture
+async def reports(request: pytest.FixtureRequest, set_up: SetUp, model_server: ModelServer, say: Say) -> Reports:
+    """Set up an agent of each format that has had a turn."""
+    kind, places, model = FORMATS[request.param]
+    model_server.change(models=("scripted", model), shapes=("reasoning",))
+    entry = await set_up(account=kind.account(model_server), **{CONF_MODEL: model, CONF_FAMILY: model})
+    await say(f"my name is Ada{' and the sea is wide' * 1000}")
+    return Reports(model_server, places, entry)
+
+
+def sums(home: HomeAssistant) -> dict[str, float]:
+    """Return the states of the sensors that never fall."""
+    states = (state for state in home.states.async_all("sensor") if _never_falls(state))
+    return {state.entity_id: float(state.state) for state in states}
+
+
+def _never_falls(state: State) -> bool:
+    return state.attributes.get("state_class") in {"total", "total_increasing"}
+
+
+@pytest.mark.parametrize(("reports", "figure"), CASES, indirect=["reports"])
+async def test_every_answer_is_heard_and_no_sum_falls(
+    home: HomeAssistant, reports: Reports, say: Say, figure: str
+) -> None:
+    heard, shown = [], [sums(home)]
+
+    for bent in reports.each_place(FIGURES[figure]):
+        reports.server.change(figures=bent)
+        heard.append(speech(await say("I would like the kitchen light switched on")))
+        shown.append(sums(home))
+
+    assert {"kitchen light" in each for each in heard} == {True}
+    assert [
+        (name, before[name], after[name])
+        for before, after in pairwise(shown)
+        for name in before
+        if not before[name] <= after[name] <= before[name] + 10**10
+    ] == []
+
+
+@pytest.mark.parametrize(("reports", "figure"), EVERY_CASE, indirect=["reports"])
+async def test_states_of_the_home_can_be_written(
+    home: HomeAssistant, reports: Reports, say: Say, figure: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    for bent in reports.every_place(FIGURES[figure]):
+        reports.server.change(figures=bent)
+        await say("I would like the kitchen light switched on")
+    caplog.clear()
+
+    await async_get(home).async_dump_states()
+
+    assert json_bytes([state.as_dict() for state in home.states.async_all()])
+    assert json_bytes([stored.as_dict() for stored in async_get(home).async_get_stored_states()])
+    assert "Error" not in caplog.text
+
+
+@pytest.mark.parametrize(("reports", "figure"), EVERY_CASE, indirect=["reports"])
+async def test_conversation_is_read_again_as_it_was(
+    home: HomeAssistant, reports: Reports, say: Say, figure: str, agent_of: Callable[[MockConfigEntry], Any]
+) -> None:
+    for bent in reports.every_place(FIGURES[figure]):
+        reports.server.change(figures=bent)
+        await say("I would like the kitchen light switched on")
+    before = (await act(home, "get_window"))["messages"]
+    tokens = [message["tokens"] for message in before]
+
+    await stop(home, reports.entry)
+    await start(home, reports.entry)
+
+    assert (await act(home, "get_window"))["messages"] == before
+    assert min(tokens) > 0

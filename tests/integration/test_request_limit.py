@@ -1,0 +1,80 @@
+"""Hundreds of conversations at once: a server gets a few requests at a time, and everybody an answer or a reason."""
+
+import asyncio
+
+from homeassistant.config_entries import ConfigSubentryData
+from homeassistant.const import CONF_MODEL
+from homeassistant.core import HomeAssistant
+import pytest
+from pytest_homeassistant_custom_component.common import MockConfigEntry
+
+from custom_components.windowed_conversation.const import (
+    CONF_FIRST_WORD_TIMEOUT,
+    CONF_LIMITS,
+    CONF_TOOL_ITERATIONS,
+    CONF_TURN_TIMEOUT,
+    SUBENTRY_CONVERSATION,
+)
+from custom_components.windowed_conversation.turn.request_limit import MOST_REQUESTS
+from demo.model_server import ModelServer
+from tests.turn.test_request_limit import most_at_once
+
+from .conftest import AGENT, SetUp
+
+_MANY = 300
+
+
+async def talk(home: HomeAssistant, number: int, agent: str = AGENT) -> str:
+    """Say something in a conversation of its own, as an automation does, and return what is answered."""
+    data = {"text": f"my name is Ada{number}", "conversation_id": f"c{number}", "agent_id": agent, "language": "en"}
+    answer = await home.services.async_call("conversation", "process", data, blocking=True, return_response=True)
+    assert answer is not None
+    return str(answer["response"]["speech"]["plain"]["speech"])
+
+
+async def test_hundreds_at_once_are_all_answered_a_few_at_a_time(
+    home: HomeAssistant, entry: MockConfigEntry, model_server: ModelServer
+) -> None:
+    model_server.change(delay=0.01)
+
+    answers = await asyncio.gather(*(talk(home, number) for number in range(_MANY)))
+
+    assert answers == [f"Nice to meet you, Ada{number}." for number in range(_MANY)]
+    assert most_at_once(model_server) == MOST_REQUESTS
+
+
+async def test_who_is_not_served_in_time_is_told_so_and_the_others_are_served(
+    home: HomeAssistant, set_up: SetUp, model_server: ModelServer
+) -> None:
+    await set_up(**{CONF_LIMITS: {CONF_FIRST_WORD_TIMEOUT: 60, CONF_TURN_TIMEOUT: 5, CONF_TOOL_ITERATIONS: 10}})
+    model_server.change(delay=0.4)
+
+    answers = await asyncio.gather(*(talk(home, number) for number in range(100)))
+
+    whole = [answer for number, answer in enumerate(answers) if answer == f"Nice to meet you, Ada{number}."]
+    told = [answer for answer in answers if answer.endswith("The model did not answer in time. Please try again.")]
+    assert len(whole) >= 2 * MOST_REQUESTS
+    assert len(whole) + len(told) == len(answers)
+
+
+@pytest.fixture
+async def two_agents(home: HomeAssistant, entry: MockConfigEntry) -> None:
+    """Have another agent in the same account."""
+    subentry = ConfigSubentryData(
+        data={CONF_MODEL: "scripted"}, subentry_type=SUBENTRY_CONVERSATION, title="Grace", unique_id=None
+    )
+    other = MockConfigEntry(subentries_data=[subentry])
+    home.config_entries.async_add_subentry(entry, next(iter(other.subentries.values())))
+    await home.async_block_till_done()
+
+
+async def test_agents_of_an_account_share_its_limit(
+    home: HomeAssistant, two_agents: None, model_server: ModelServer
+) -> None:
+    model_server.log.clear()
+    model_server.change(delay=0.05)
+
+    agents = (AGENT, "conversation.grace")
+    await asyncio.gather(*(talk(home, number, agent) for number in range(20) for agent in agents))
+
+    assert most_at_once(model_server) == MOST_REQUESTS

@@ -1,0 +1,113 @@
+"""Who may do what with conversations: an entity's permissions count for its actions, as for everything in the home."""
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from homeassistant.auth.const import GROUP_ID_ADMIN, GROUP_ID_READ_ONLY, GROUP_ID_USER
+from homeassistant.core import Context, HomeAssistant
+from homeassistant.exceptions import Unauthorized, UnknownUser
+import pytest
+from pytest_homeassistant_custom_component.common import MockConfigEntry
+
+from .conftest import AGENT, Say
+from .test_actions import act
+
+type Visitor = Callable[[str], Coroutine[Any, Any, Context]]
+
+READING: dict[str, dict[str, Any]] = {"get_window": {}, "export_conversation": {}, "count_tokens": {}}
+CHANGING: dict[str, dict[str, Any]] = {
+    "reset_window": {},
+    "fork_conversation": {"new_conversation_id": "fork"},
+    "tag_exchange": {"add": ["bird"]},
+    "summarize_window": {"keep": 1},
+    "import_conversation": {"conversation": {}},
+}
+EVERY_ACTION = READING | CHANGING
+
+
+@pytest.fixture(autouse=True)
+async def _owner(home: HomeAssistant) -> None:
+    """Have an owner, who is whoever comes first."""
+    await home.auth.async_create_user("Owner", group_ids=[GROUP_ID_ADMIN])
+
+
+@pytest.fixture
+async def counting(home: HomeAssistant, set_up, model_server, say: Say) -> MockConfigEntry:
+    """Return an account whose provider counts tokens, with two exchanges that are nobody's."""
+    entry = await set_up(account={"provider": "openai", "url": model_server.url})
+    for word in ("pelican", "heron"):
+        await say(f"the word is {word}")
+    return entry
+
+
+@pytest.fixture
+def visitor(home: HomeAssistant) -> Visitor:
+    """Return what lets a person of a group in."""
+
+    async def visitor(group: str) -> Context:
+        user = await home.auth.async_create_user("Ada", group_ids=[group])
+        return Context(user_id=user.id)
+
+    return visitor
+
+
+@pytest.mark.parametrize("action", CHANGING)
+async def test_who_may_only_read_changes_no_conversation(
+    home: HomeAssistant, counting, agent_of, visitor: Visitor, action: str
+) -> None:
+    before = [window.snapshot() for window in agent_of(counting).windows.newest_first()]
+
+    with pytest.raises(Unauthorized) as refused:
+        await act(home, action, context=await visitor(GROUP_ID_READ_ONLY), **CHANGING[action])
+
+    assert (refused.value.entity_id, refused.value.permission) == (AGENT, "control")
+    assert [window.snapshot() for window in agent_of(counting).windows.newest_first()] == before
+
+
+@pytest.mark.parametrize("action", READING)
+async def test_who_may_only_read_reads_conversations_that_are_nobodys(
+    home: HomeAssistant, counting, visitor: Visitor, action: str
+) -> None:
+    assert await act(home, action, context=await visitor(GROUP_ID_READ_ONLY), **READING[action])
+
+
+async def test_who_may_only_read_reads_their_own_conversation_and_does_not_forget_it(
+    home: HomeAssistant, counting, visitor: Visitor, say: Say
+) -> None:
+    ada = await visitor(GROUP_ID_READ_ONLY)
+    await say("the word is herring", "mine", context=ada)
+
+    with pytest.raises(Unauthorized):
+        await act(home, "reset_window", conversation_id="mine", context=ada)
+
+    assert "herring" in str(await act(home, "get_window", conversation_id="mine", context=ada))
+
+
+@pytest.mark.parametrize("group", [GROUP_ID_USER, GROUP_ID_ADMIN])
+@pytest.mark.parametrize("action", [action for action in EVERY_ACTION if action != "import_conversation"])
+@pytest.mark.usefixtures("counting")
+async def test_who_may_control_the_agent_does_everything(
+    home: HomeAssistant, visitor: Visitor, action: str, group: str
+) -> None:
+    await act(home, action, context=await visitor(group), **EVERY_ACTION[action])
+
+
+@pytest.mark.parametrize("action", EVERY_ACTION)
+async def test_who_has_no_rights_on_the_agent_does_nothing(home: HomeAssistant, counting, action: str) -> None:
+    guest = await home.auth.async_create_user("Grace")
+
+    with pytest.raises(Unauthorized):
+        await act(home, action, context=Context(user_id=guest.id), **EVERY_ACTION[action])
+
+
+@pytest.mark.parametrize("action", EVERY_ACTION)
+async def test_who_is_gone_does_nothing(home: HomeAssistant, counting, action: str) -> None:
+    with pytest.raises(UnknownUser):
+        await act(home, action, context=Context(user_id="gone"), **EVERY_ACTION[action])
+
+
+async def test_who_has_no_rights_is_not_told_what_agents_there_are(home: HomeAssistant, counting) -> None:
+    guest = await home.auth.async_create_user("Grace")
+
+    with pytest.raises(Unauthorized):
+        await act(home, "get_window", entity_id="conversation.none", context=Context(user_id=guest.id))

@@ -1,0 +1,164 @@
+"""At most so many requests at a time, in their order; who waits is not silent, and who leaves is not missed."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from custom_components.windowed_conversation.providers.errors import DeadlineExceeded, RateLimited
+from custom_components.windowed_conversation.turn.deadlines import Limits
+from custom_components.windowed_conversation.turn.ports import Question
+from custom_components.windowed_conversation.turn.request_limit import MOST_REQUESTS, RequestLimit
+from custom_components.windowed_conversation.turn.routing import Routing
+from custom_components.windowed_conversation.turn.turn import Outcome, Ways, run_turn
+from custom_components.windowed_conversation.window import EstimatedCounter, Window, WindowPolicy
+from demo.model_server import ModelServer
+
+from .world import Access, Ear, Home, Local
+
+type Start = Callable[..., asyncio.Task[Outcome]]
+
+
+@pytest.fixture
+def one_at_a_time(question: Question) -> Question:
+    """Return what is asked of a server that is sent one request at a time."""
+    return replace(question, model=replace(question.model, limit=RequestLimit(1)))
+
+
+@pytest.fixture
+def start(question: Question) -> Start:
+    """Begin a turn in a conversation of its own; the arguments after the text are as in `take`."""
+
+    def start(
+        text: str, *, asked: Question | None = None, home: Home | None = None, **limits: Any
+    ) -> asyncio.Task[Outcome]:
+        window = Window(text, WindowPolicy(), EstimatedCounter())
+        ways = Ways(Local(), Access(asked or question), Ear((home or Home()).tools))
+        return asyncio.create_task(run_turn(window, text, Routing.LLM_ONLY, ways, Limits(**limits)))
+
+    return start
+
+
+def asked(server: ModelServer) -> list[str]:
+    """Return what the server was asked, in its order."""
+    return [request.body["messages"][-1]["content"].rpartition("\n\n")[2] for request in server.requests]
+
+
+def most_at_once(server: ModelServer) -> int:
+    """Return how many requests were waiting for their first word at a time."""
+    edges = [edge for each in server.requests for edge in ((each.arrived_ns, 1), (each.first_content_ns or 0, -1))]
+    at_once = [sum(change for _, change in edges if _ <= time) for time, _ in edges]
+    return max(at_once)
+
+
+async def until(is_so: Callable[[], bool]) -> None:
+    for _ in range(3000):
+        if is_so():
+            return
+        await asyncio.sleep(0.01)
+    raise TimeoutError
+
+
+async def test_no_more_requests_are_under_way_than_a_server_takes(start: Start, model_server: ModelServer) -> None:
+    model_server.change(delay=0.05)
+
+    turns = [start(f"my name is Ada{number}") for number in range(100)]
+    outcomes = await asyncio.gather(*turns)
+
+    assert [outcome.spoken for outcome in outcomes] == [f"Nice to meet you, Ada{number}." for number in range(100)]
+    assert most_at_once(model_server) == MOST_REQUESTS
+
+
+async def test_requests_are_sent_in_the_order_they_came_in(
+    start: Start, one_at_a_time: Question, model_server: ModelServer
+) -> None:
+    texts = [f"my name is Ada{number}" for number in range(20)]
+
+    await asyncio.gather(*(start(text, asked=one_at_a_time) for text in texts))
+
+    assert asked(model_server) == texts
+
+
+async def test_who_leaves_the_queue_is_not_missed(
+    start: Start, one_at_a_time: Question, model_server: ModelServer
+) -> None:
+    model_server.change(delay=0.05)
+    turns = [start(text, asked=one_at_a_time) for text in ("my name is Ada", "my name is Grace", "my name is Mary")]
+    await until(lambda: len(model_server.requests) == 1)
+
+    turns[1].cancel()
+    await asyncio.wait(turns)
+
+    assert [turn.cancelled() for turn in turns] == [False, True, False]
+    assert asked(model_server) == ["my name is Ada", "my name is Mary"]
+
+
+async def test_request_that_is_broken_off_makes_room_for_the_next(
+    start: Start, one_at_a_time: Question, model_server: ModelServer
+) -> None:
+    model_server.fault("no_answer", 1)
+    turns = [start(text, asked=one_at_a_time) for text in ("my name is Ada", "my name is Grace")]
+    await until(lambda: len(model_server.requests) == 1)
+
+    turns[0].cancel()
+
+    assert (await turns[1]).spoken == "Nice to meet you, Grace."
+
+
+async def test_waiting_for_others_is_no_silence_of_the_server(
+    start: Start, one_at_a_time: Question, model_server: ModelServer
+) -> None:
+    model_server.change(delay=0.2)
+
+    turns = [start(f"my name is Ada{number}", asked=one_at_a_time, silence=0.5) for number in range(3)]
+
+    assert [outcome.error for outcome in await asyncio.gather(*turns)] == [None] * 3
+
+
+async def test_waiting_for_others_is_a_part_of_the_turn(
+    start: Start, one_at_a_time: Question, model_server: ModelServer
+) -> None:
+    model_server.fault("no_answer", 1)
+    first = start("my name is Ada", asked=one_at_a_time, silence=50.0)
+
+    outcome = await start("my name is Grace", asked=one_at_a_time, turn=1.0)
+    first.cancel()
+
+    assert isinstance(outcome.error, DeadlineExceeded)
+    assert (outcome.requests, outcome.unbilled) == (0, 0)
+    assert asked(model_server) == ["my name is Ada"]
+
+
+async def test_server_is_free_for_others_while_tools_run(
+    start: Start, one_at_a_time: Question, model_server: ModelServer
+) -> None:
+    class Slow(Home):
+        """A home whose tools never end."""
+
+        async def _turn_on(self, name: str) -> dict[str, str]:
+            self.ran.append(name)
+            return await asyncio.Event().wait() or {}
+
+    home = Slow()
+    acting = start("turn on the kitchen light", asked=one_at_a_time, home=home, turn=3600.0)
+    await until(lambda: bool(home.ran))
+
+    outcome = await start("my name is Ada", asked=one_at_a_time, turn=5.0)
+    acting.cancel()
+
+    assert outcome.spoken == "Nice to meet you, Ada."
+
+
+async def test_who_waited_does_not_ask_a_server_that_asked_for_a_pause_meanwhile(
+    start: Start, one_at_a_time: Question, model_server: ModelServer
+) -> None:
+    model_server.fault("429", 1, retry_after=3600)
+
+    turns: list[Awaitable[Outcome]] = [start(f"my name is Ada{number}", asked=one_at_a_time) for number in range(5)]
+    outcomes = await asyncio.gather(*turns)
+
+    assert [type(outcome.error) for outcome in outcomes] == [RateLimited] * 5
+    assert len(model_server.requests) == 1
+    assert one_at_a_time.model.pause.seconds_left <= 60
