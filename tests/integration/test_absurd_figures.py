@@ -87,13 +87,7 @@ class Reports:
         yield {}
 
 
-# Google's SDK reads figures itself, and nothing of an answer with one that it cannot read.
-UNREADABLE = {("gemini", "fractional"), ("gemini", "no number of JSON")}
-EVERY_CASE = [(name, figure) for name in FORMATS for figure in FIGURES]
-CASES = [
-    pytest.param(*case, marks=[pytest.mark.xfail(reason="the SDK refuses the answer")] * (case in UNREADABLE))
-    for case in EVERY_CASE
-]
+CASES = [(name, figure) for name in FORMATS for figure in FIGURES]
 
 
 @pytest.fixture
@@ -136,7 +130,7 @@ async def test_every_answer_is_heard_and_no_sum_falls(
     ] == []
 
 
-@pytest.mark.parametrize(("reports", "figure"), EVERY_CASE, indirect=["reports"])
+@pytest.mark.parametrize(("reports", "figure"), CASES, indirect=["reports"])
 async def test_states_of_the_home_can_be_written(
     home: HomeAssistant, reports: Reports, say: Say, figure: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -152,7 +146,7 @@ async def test_states_of_the_home_can_be_written(
     assert "Error" not in caplog.text
 
 
-@pytest.mark.parametrize(("reports", "figure"), EVERY_CASE, indirect=["reports"])
+@pytest.mark.parametrize(("reports", "figure"), CASES, indirect=["reports"])
 async def test_conversation_is_read_again_as_it_was(
     home: HomeAssistant, reports: Reports, say: Say, figure: str, agent_of: Callable[[MockConfigEntry], Any]
 ) -> None:
