@@ -25,6 +25,7 @@ from .providers.errors import (
     ProviderError,
     QuotaError,
     RateLimited,
+    Redirected,
     Refused,
 )
 from .providers.events import ListedModel, Provider, Request
@@ -64,14 +65,24 @@ class TriedAccount:
     models: list[ListedModel]
 
 
-async def async_try_account(hass: HomeAssistant, account: dict[str, Any]) -> TriedAccount | str:
-    """Ask the server for its models; returns the key of the form's error where that fails."""
+@dataclass(frozen=True, slots=True)
+class RejectedAccount:
+    """An account that cannot be used: the key of the form's error, and the address that the server has instead."""
+
+    error: str
+    address: str = ""
+
+
+async def async_try_account(hass: HomeAssistant, account: dict[str, Any]) -> TriedAccount | RejectedAccount:
+    """Ask the server for its models."""
     try:
         return await _async_find_server(hass, account)
+    except Redirected as err:
+        return RejectedAccount("redirected", err.address)
     except ProviderError as err:
         key = _key(_LIST_ERRORS, err)
         wrong_version = isinstance(err, BadRequest) and CONF_API_VERSION in account
-        return "wrong_api_version" if wrong_version else key
+        return RejectedAccount("wrong_api_version" if wrong_version else key)
 
 
 async def async_try_model(account: TriedAccount, model: str) -> str | None:

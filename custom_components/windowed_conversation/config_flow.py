@@ -23,7 +23,14 @@ from homeassistant.helpers import llm
 import probatio
 
 from .account_form import ACCOUNT_FORMS, account_form, account_title, plain_address
-from .account_trial import OF_THE_ACCOUNT, OF_THE_MODEL, TriedAccount, async_try_account, async_try_model
+from .account_trial import (
+    OF_THE_ACCOUNT,
+    OF_THE_MODEL,
+    RejectedAccount,
+    TriedAccount,
+    async_try_account,
+    async_try_model,
+)
 from .const import (
     CONF_FAMILY,
     CONF_PROVIDER,
@@ -133,15 +140,17 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=DOMAIN):
             field = "base" if CONF_URL in self._form.advanced else CONF_URL
             return self._show_account_form(entered, {field: "invalid_url"})
         tried = await async_try_account(self.hass, {**entered, CONF_URL: url})
-        if isinstance(tried, str):
-            return self._show_account_form(entered, {"base": tried})
+        if isinstance(tried, RejectedAccount):
+            return self._show_account_form(entered, {"base": tried.error}, tried.address)
         return await self._async_server_found(tried)
 
-    def _show_account_form(self, entered: Mapping[str, Any], errors: dict[str, str]) -> ConfigFlowResult:
+    def _show_account_form(
+        self, entered: Mapping[str, Any], errors: dict[str, str], new_address: str = ""
+    ) -> ConfigFlowResult:
         schema = self._form.schema(
             entered, key_only=self.source == SOURCE_REAUTH, key_known=self.source == SOURCE_RECONFIGURE
         )
-        told = {"openai_url": OPENAI_URL, "url": entered.get(CONF_URL, "")}
+        told = {"openai_url": OPENAI_URL, "url": entered.get(CONF_URL, ""), "new_address": new_address}
         return self.async_show_form(
             step_id=self._form_step, data_schema=schema, errors=errors, description_placeholders=told
         )

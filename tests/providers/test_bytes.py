@@ -279,3 +279,48 @@ async def test_arguments_have_whole_characters_only(
     heard = await Heard().listen(ask_bytes())
 
     assert heard.called == [("act", {"name": name})]
+
+
+async def test_chunks_of_mistrals_reasoning_models_are_text_and_thoughts(
+    ask_bytes: Ask, byte_server: ByteServer
+) -> None:
+    thinking = {"type": "thinking", "thinking": [{"type": "text", "text": "Hm"}, {"type": "text", "text": "."}]}
+    byte_server.reply(
+        chunk({"role": "assistant", "content": [thinking]}),
+        chunk({"content": [{"type": "text", "text": "It is"}, {"type": "reference", "reference_ids": [1]}]}),
+        text(" on."),
+        STOP,
+    )
+
+    heard = await Heard().listen(ask_bytes())
+
+    assert (heard.reasoning, heard.text) == ("Hm.", "It is on.")
+
+
+async def test_event_that_is_an_error_by_its_name_is_one(ask_bytes: Ask, byte_server: ByteServer) -> None:
+    byte_server.reply(text("hello"), b'event: error\ndata: {"message": "overloaded"}\n\n', STOP)
+
+    with pytest.raises(Unavailable):
+        await Heard().listen(ask_bytes())
+
+
+@pytest.mark.parametrize("cut", range(1, 40))
+@pytest.mark.parametrize("ending", [b"\n", b"\r", b"\r\n"])
+async def test_lines_may_end_in_any_way_and_be_cut_anywhere(
+    ending: bytes, cut: int, ask_bytes: Ask, byte_server: ByteServer
+) -> None:
+    stream = b"".join((text("hello "), b": ping\n\n", text("there"), STOP)).replace(b"\n", ending)
+    byte_server.reply(*(stream[at : at + cut] for at in range(0, len(stream), cut)))
+
+    heard = await Heard().listen(ask_bytes())
+
+    assert heard.text == "hello there"
+
+
+async def test_data_of_several_lines_is_one_event(ask_bytes: Ask, byte_server: ByteServer) -> None:
+    lines = json.dumps({"choices": [{"delta": {"content": "hello"}}]}, indent=1).splitlines()
+    byte_server.reply(*(f"data: {line}\r\n".encode() for line in lines), b"\r\n", STOP)
+
+    heard = await Heard().listen(ask_bytes())
+
+    assert heard.text == "hello"

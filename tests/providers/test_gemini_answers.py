@@ -292,3 +292,15 @@ async def test_event_of_another_form_is_an_error(bent: bytes, ask: Ask, byte_ser
         await heard.listen(ask())
 
     assert heard.text == "hello"
+
+
+@pytest.mark.parametrize("reason", ["FUNCTION_CALL", "OTHER", "MAX_TOKENS", "MALFORMED_FUNCTION_CALL"])
+async def test_calls_that_are_whole_are_good_whatever_the_reason_to_end(
+    reason: str, ask: Ask, byte_server: ByteServer
+) -> None:
+    byte_server.reply(chunk({"functionCall": {"name": "act", "args": {"x": 1}}}, finish=reason))
+
+    heard = await Heard().listen(ask())
+
+    assert heard.called == [("act", {"x": 1})]
+    assert heard.finished[0].reason is FinishReason.TOOL_CALLS

@@ -57,6 +57,8 @@ def failure_of(error: Exception) -> Failure:
     """Return how the error is told; an error of no known type is told as unexpected."""
     if isinstance(error, provider.RateLimited) and 0 < (error.retry_after or 0) <= GREATEST_FIGURE:
         return _rate_limited_for(math.ceil(error.retry_after or 0))
+    if isinstance(error, provider.Redirected):
+        return Failure("redirected", placeholders={"address": error.address})
     return _FAILURES.get(type(error), Failure("unexpected"))
 
 

@@ -1,7 +1,7 @@
 """One streamed answer, in whichever format: the bytes of a server's events in, our events out."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from functools import partial
 from typing import Any, Protocol
@@ -52,7 +52,7 @@ async def decoded(response: Any, decoder: Decoder) -> AsyncGenerator[Event]:
 
     Raises `BadStream`, what the decoder raises, and the HTTP client's own errors.
     """
-    decode, length = partial(_decoded, decoder), 0
+    decode, length = partial(_taken_apart, decoder.on_event), 0
     async with aclosing(_sent(response, decoder)) as sent:
         async for value in sent:
             for event in decode(value):
@@ -73,7 +73,8 @@ async def _sent(response: Any, decoder: Decoder) -> AsyncGenerator[Any]:
     async with aclosing(response.aiter_bytes()) as chunks:
         first = await _first(chunks)
         if first.startswith(_JSON):
-            for value in decoder.as_stream(await read_any_json(await _whole_body(first, chunks))):
+            answer = await read_any_json(await _whole_body(first, chunks))
+            for value in _taken_apart(decoder.as_stream, answer):
                 yield value
             return
         reader = _EventReader()
@@ -123,9 +124,9 @@ async def _whole_body(first: bytes, chunks: AsyncIterator[bytes]) -> bytes:
     return b"".join(body)
 
 
-def _decoded(decoder: Decoder, event: Any) -> Sequence[Event]:
+def _taken_apart[T](read: Callable[[Any], Iterable[T]], value: Any) -> Sequence[T]:
     try:
-        return tuple(decoder.on_event(event))
+        return tuple(read(value))
     except (AttributeError, LookupError, TypeError, ValueError) as err:
         raise BadStream(f"an event is not of the expected form ({type(err).__name__})") from err
 

@@ -498,3 +498,27 @@ async def test_wire_writes_usage_that_is_read_as_it_was(ask: Ask, byte_server: B
     byte_server.reply(*AnthropicWire().answer(Text(("hello",)), Calls(()), usage=usage))
 
     assert (await Heard().listen(ask())).usages == [usage]
+
+
+async def test_answer_that_begins_anew_keeps_nothing_of_its_first_half(hear) -> None:
+    heard = await hear(
+        START,
+        *thinking_block(0, "first", signature="of the first half"),
+        *text_block(1, "It"),
+        block_start(2, type="tool_use", id="toolu_lost", name="act", input={}),
+        START,
+        *thinking_block(0, "second", signature="of the second half"),
+        *tool_block(1, "act", "{}"),
+        *ENDED,
+    )
+
+    residue = heard.finished[0].residue
+    assert [block.get("signature") for block in residue] == ["of the second half", None]
+    assert heard.called == [("act", {})]
+
+
+@pytest.mark.parametrize("blank", ["", "\n\n", " "])
+async def test_blank_text_is_no_residue(blank: str, hear) -> None:
+    heard = await hear(START, *text_block(0, blank), *thinking_block(1, "hm"), *text_block(2, "It is on."), *ENDED)
+
+    assert [block["type"] for block in heard.finished[0].residue] == ["thinking", "text"]

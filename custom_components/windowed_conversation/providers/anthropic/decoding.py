@@ -88,6 +88,9 @@ class Decoder:
 
     def as_stream(self, answer: Any) -> Iterator[Any]:
         """See `Decoder.as_stream`: a message begins, brings its blocks, and stops."""
+        if member(answer, "type") != "message":
+            yield answer
+            return
         yield {"type": "message_start", "message": answer}
         for index, block in enumerate(objects(member(answer, "content"))):
             yield {"type": "content_block_start", "index": index, "content_block": block}

@@ -103,7 +103,7 @@ class ChunkDecoder:
 
     def on_event(self, event: Any) -> Sequence[Event]:
         """See `Decoder.on_event`."""
-        if event.get("error"):
+        if event.get("error") or event.get("type") == "error":
             raise error_in_event(event)
         usage = event.get("usage")
         if usage is not None:

@@ -96,7 +96,7 @@ def provider_errors(request: Request | None = None) -> Iterator[None]:
 def error_in_event(event: object) -> ProviderError:
     """Return the error for an event, or an answer, that is an error itself."""
     error = member(event, "error")
-    return error_in_stream(member(error, "code"), member(error, "type"))
+    return error_in_stream(member(error, "code"), member(error, "type"), member(event, "code"))
 
 
 def error_in_stream(*codes: object) -> ProviderError:

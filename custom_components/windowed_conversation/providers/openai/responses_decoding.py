@@ -5,7 +5,7 @@ terminal event. A function call is read from its `output_item.done`, which has a
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 from ..calls import Calls
 from ..characters import WholeCharacters
@@ -53,12 +53,11 @@ class ResponseDecoder:
             "response.completed": self._on_completed,
             "response.incomplete": self._on_incomplete,
             "response.failed": self._on_failed,
-            "error": self._on_error,
         }
 
     def on_event(self, event: Any) -> Sequence[Event]:
         """See `Decoder.on_event`."""
-        if event.get("error"):
+        if event.get("error") or event.get("type") == "error":
             raise error_in_event(event)
         handler = self._handlers.get(event.get("type"))
         return handler(event) if handler else ()
@@ -158,9 +157,6 @@ class ResponseDecoder:
         self._error = error_in_stream(member(error, "code"), member(error, "type"))
         self._end(event)
         return ()
-
-    def _on_error(self, event: Any) -> NoReturn:
-        raise error_in_stream(event.get("code"))
 
     def _end(self, event: Any) -> None:
         self.is_whole = True

@@ -1,0 +1,47 @@
+"""A server that has moved: nobody is led to its new address, and everybody is told where it is."""
+
+from collections.abc import AsyncIterator
+
+from aiohttp import web
+import pytest
+
+from custom_components.windowed_conversation.bridge.errors import failure_of
+from custom_components.windowed_conversation.providers.errors import Redirected
+from demo.model_server import ModelServer
+
+from .conftest import Submit
+
+REDIRECTS = (301, 302, 303, 307, 308)
+
+
+@pytest.fixture(params=REDIRECTS)
+async def moved(request: pytest.FixtureRequest, model_server: ModelServer) -> AsyncIterator[str]:
+    """Return the address of a server that redirects to the scripted model."""
+
+    async def redirect(asked: web.Request) -> web.Response:
+        address = f"{model_server.url.removesuffix('/v1')}{asked.path}?secret=1"
+        return web.Response(status=request.param, headers={"Location": address})
+
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", redirect)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    yield f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
+    await runner.cleanup()
+
+
+async def test_form_names_the_new_address_and_asks_nobody_there(
+    moved: str, server_form: Submit, model_server: ModelServer
+) -> None:
+    form = await server_form(url=moved)
+
+    assert form["errors"] == {"base": "redirected"}
+    assert form["description_placeholders"]["new_address"] == f"{model_server.url}/models"
+    assert list(model_server.log.records) == []
+
+
+def test_new_address_is_told() -> None:
+    failure = failure_of(Redirected("https://new.example/v1/models"))
+
+    assert (failure.key, failure.placeholders) == ("redirected", {"address": "https://new.example/v1/models"})
