@@ -1,0 +1,59 @@
+"""A provider of each format over a server that replies with a recorded stream."""
+
+from collections.abc import AsyncIterator, Callable
+from importlib import import_module
+from typing import Any
+
+import pytest
+
+from custom_components.windowed_conversation.providers.errors import ProviderError
+from custom_components.windowed_conversation.providers.events import Request
+from custom_components.windowed_conversation.window import Message
+from tests.providers.byte_server import ByteServer
+from tests.providers.heard import Heard
+from tests.providers.wires import WIRES
+from tests.providers.wires.parts import Wire
+
+from .reading import Called, Figures, Reading
+
+type Replay = Callable[[list[bytes]], Any]
+
+
+@pytest.fixture
+def wire(format_: str) -> Wire:
+    """Return the format that the test names."""
+    return next(wire for wire in WIRES if wire.name == format_)
+
+
+@pytest.fixture
+async def http_client(wire: Wire) -> AsyncIterator[Any]:
+    """Return an HTTP client that the format's SDK runs on."""
+    async with import_module(wire.clients[0]).AsyncClient(verify=False) as client:
+        yield client
+
+
+@pytest.fixture
+def replay(wire: Wire, http_client: Any, byte_server: ByteServer) -> Replay:
+    """Return a function from the pieces of a stream to what our provider reads in them."""
+    provider = wire.connect(byte_server.address, http_client)
+
+    async def replay(pieces: list[bytes]) -> Reading:
+        byte_server.reply(*pieces)
+        heard, error = Heard(), ""
+        try:
+            await heard.listen(provider.stream(Request("model", (Message.user("hello"),))))
+        except ProviderError as err:
+            error = type(err).__name__
+        return _reading(heard, error)
+
+    return replay
+
+
+def _reading(heard: Heard, error: str) -> Reading:
+    ending = error or heard.finished[0].reason.value
+    calls = tuple(Called(call.id, call.name, call.arguments) for call in heard.calls)
+    usage = heard.usages[-1] if heard.usages else None
+    figures = usage and Figures(
+        usage.input, usage.cached, usage.output, usage.cache_written, usage.reasoning, usage.cleared
+    )
+    return Reading(heard.text, heard.reasoning, calls, figures, ending)

@@ -1,0 +1,40 @@
+"""What an answer says, in words that both readers can be compared in."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Called:
+    """A tool call; the id is empty if the server gave none, or gave it to a call before."""
+
+    id: str
+    name: str
+    arguments: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What an answer cost: `input` includes the cache's share, `output` what was thought."""
+
+    input: int = 0
+    cached: int = 0
+    output: int = 0
+    cache_written: int = 0
+    reasoning: int = 0
+    cleared: int = 0
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What an answer says. `ending` is `stop` or `tool_calls`, or the name of the error that it is.
+
+    An error after the terminal marker does not take the answer back.
+    """
+
+    text: str
+    reasoning: str
+    calls: tuple[Called, ...]
+    usage: Figures | None
+    ending: str

@@ -1,0 +1,53 @@
+"""Which streams were recorded, where each is from, and where they are on this machine.
+
+The streams belong to other projects, so the repository has their index only. They are in `shared/data/recorded-streams`
+beside it, or where `RECORDED_STREAMS` says; `take` fills that folder.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+import json
+import os
+from pathlib import Path
+
+_HERE = Path(__file__).parent
+FOLDER = Path(os.environ.get("RECORDED_STREAMS") or _HERE.parents[3] / "shared" / "data" / "recorded-streams")
+
+# Licences that allow everybody to pass the streams on.
+LICENCES = {"Apache-2.0", "BSD-3-Clause", "MIT"}
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A stream and its source: `place` is the number of the interaction in a cassette, None for a file of events."""
+
+    file: str
+    format: str
+    server: str
+    model: str
+    repository: str
+    commit: str
+    path: str
+    place: int | None
+    licence: str
+    sha256: str
+
+    @property
+    def location(self) -> Path:
+        """Where the stream is, or would be."""
+        return FOLDER / self.file
+
+    @property
+    def stream(self) -> bytes:
+        """The bytes of the stream."""
+        return self.location.read_bytes()
+
+    def is_as_it_came(self, stream: bytes) -> bool:
+        """Return whether these are the bytes that were chosen."""
+        return sha256(stream).hexdigest() == self.sha256
+
+
+def index() -> Sequence[Recorded]:
+    """Return every stream that was chosen."""
+    return [Recorded(**entry) for entry in json.loads((_HERE / "index.json").read_text())]

@@ -1,0 +1,75 @@
+"""The independent reader and our providers agree on answers that we write ourselves, however they are cut."""
+
+import pytest
+
+from custom_components.windowed_conversation.providers.events import Usage
+from tests.providers.wires import WIRES
+from tests.providers.wires.parts import Call, Calls, End, Reasoning, Text, Wire
+
+from .conftest import Replay
+from .cuts import CUTS
+from .independent import read
+from .reading import Called, Figures
+from .server_sent_events import payloads
+
+WORDS = ("Grüße ", "aus 東京 ", "\N{GRINNING FACE}")
+CALLS = Calls((Call("call_1", "turn_on", ('{"name": ', '"Küche"}')), Call("call_2", "turn_off", ("{}",))))
+USAGE = Usage(input=120, cached=100, output=30, reasoning=10)
+
+format_and_wire = pytest.mark.parametrize(
+    ("format_", "written"), [(wire.name, wire) for wire in WIRES], ids=lambda each: getattr(each, "name", "")
+)
+
+
+@format_and_wire
+def test_reader_finds_what_was_written(format_: str, written: Wire) -> None:
+    stream = b"".join(written.answer(Reasoning(("I think.",)), Text(WORDS), CALLS, usage=USAGE))
+
+    reading = read(format_, stream)
+
+    assert (reading.text, reading.reasoning, reading.ending) == ("".join(WORDS), "I think.", "tool_calls")
+    assert reading.calls == (Called("call_1", "turn_on", {"name": "Küche"}), Called("call_2", "turn_off", {}))
+    assert reading.usage == Figures(input=120, cached=100, output=30, reasoning=10)
+
+
+@format_and_wire
+@pytest.mark.parametrize(
+    ("end", "ending"), [(End.LENGTH, "Incomplete"), (End.REFUSED, "Refused"), (End.NONE, "BadStream")]
+)
+def test_reader_finds_how_an_answer_ended(end: End, ending: str, format_: str, written: Wire) -> None:
+    assert read(format_, b"".join(written.answer(Text(WORDS), end=end))).ending == ending
+
+
+@format_and_wire
+@pytest.mark.parametrize("cut", CUTS)
+async def test_both_readers_agree(cut: str, format_: str, written: Wire, replay: Replay) -> None:
+    stream = b"".join(written.answer(Reasoning(("I think.",)), Text(WORDS), CALLS, usage=USAGE))
+
+    assert await replay(CUTS[cut](stream, format_)) == read(format_, stream)
+
+
+@pytest.mark.parametrize("cut", [cut for cut in CUTS if cut != "with CRLF"])
+def test_pieces_are_the_stream(cut: str) -> None:
+    stream = "data: Grüße\r\n\r\ndata: 東京\n\n".encode() * 100
+
+    assert b"".join(CUTS[cut](stream, "a name")) == stream
+
+
+def test_cut_goes_through_every_character_of_several_bytes() -> None:
+    pieces = CUTS["in lines and characters"]("data: ü東\n\n".encode(), "")
+
+    assert max(len(piece.decode(errors="ignore").encode()) for piece in pieces if max(piece) > 127) <= len(b"ta: ")
+
+
+@pytest.mark.parametrize(
+    ("stream", "found"),
+    [
+        (b"data: a\n\ndata:b\n\n", ["a", "b"]),
+        (b"\xef\xbb\xbfdata: a\r\rdata: b\r\r", ["a", "b"]),
+        (b": comment\r\n\r\nevent: x\r\nid: 1\r\ndata: a\r\ndata: b\r\n\r\n", ["a\nb"]),
+        (b"data: a\n\ndata: not ended", ["a"]),
+        (b"data:  two blanks\n\ndata\n\n", [" two blanks", ""]),
+    ],
+)
+def test_events_are_read_as_the_standard_says(stream: bytes, found: list[str]) -> None:
+    assert list(payloads(stream)) == found

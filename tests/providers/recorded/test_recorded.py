@@ -1,0 +1,71 @@
+"""Every recorded stream, however it is cut, says to our provider what an independent reader finds in it."""
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from tests.providers.wires import WIRES
+
+from .conftest import Replay
+from .cuts import CUTS
+from .independent import read
+from .reading import Called, Reading
+from .streams import FOLDER, LICENCES, Recorded, index
+
+CHOSEN = index()
+STREAMS = [each for each in CHOSEN if each.location.is_file()]
+FORMATS = {wire.name for wire in WIRES}
+
+# Read wrongly so far: content that is a list of chunks.
+WRONG = {
+    "chat/mistral-magistral-medium-2507-d6e3de.sse",
+    "chat/mistral-magistral-medium-latest-b1d276.sse",
+}
+_EXPECTED_TO_FAIL = {file: [pytest.mark.xfail(strict=True, reason="content is a list of chunks")] for file in WRONG}
+CASES = [
+    pytest.param(source.format, source, id=source.file, marks=_EXPECTED_TO_FAIL.get(source.file, []))
+    for source in STREAMS
+]
+
+
+def with_the_servers_ids(ours: Reading, theirs: Reading) -> Reading:
+    """Return our reading without the ids that we made because the server gave none."""
+    given = {call.id for call in theirs.calls}
+    calls = (Called(call.id if call.id in given else "", call.name, call.arguments) for call in ours.calls)
+    return replace(ours, calls=tuple(calls))
+
+
+@pytest.mark.parametrize(("format_", "source"), CASES)
+@pytest.mark.parametrize("cut", CUTS)
+async def test_stream_says_the_same_to_both_readers(cut: str, source: Recorded, replay: Replay) -> None:
+    theirs = read(source.format, source.stream)
+
+    ours = await replay(CUTS[cut](source.stream, source.file))
+
+    assert with_the_servers_ids(ours, theirs) == theirs
+
+
+@pytest.mark.parametrize("source", STREAMS, ids=lambda each: each.file)
+def test_stream_is_the_one_that_was_chosen(source: Recorded) -> None:
+    assert source.is_as_it_came(source.stream)
+
+
+@pytest.mark.skipif(not FOLDER.is_dir(), reason="the recorded streams are not on this machine")
+def test_every_chosen_stream_is_there() -> None:
+    assert [each.file for each in CHOSEN if each not in STREAMS] == []
+
+
+def test_streams_of_every_format_were_chosen() -> None:
+    found = Counter(each.format for each in CHOSEN)
+
+    assert found.keys() == FORMATS
+    assert found.total() >= 60
+
+
+@pytest.mark.parametrize("source", CHOSEN, ids=lambda each: each.file)
+def test_source_is_named_and_may_be_passed_on(source: Recorded) -> None:
+    assert source.licence in LICENCES
+    assert source.repository.count("/") == 1
+    assert len(source.commit) == 40
+    assert source.path
