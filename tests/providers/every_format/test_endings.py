@@ -233,3 +233,14 @@ async def test_cancelling_the_wait_for_the_end_frees_the_connection(
 def test_wait_for_the_end_is_shorter_than_the_shortest_idle_timeout() -> None:
     shortest = 1  # seconds, in the agent's form
     assert shortest > whole_answers.GRACE
+
+
+async def test_error_after_the_answer_takes_nothing_back(
+    wire: Wire, ask_wire: AskWire, byte_server: ByteServer
+) -> None:
+    byte_server.reply(*marked(wire, "hello"), wire.error_event())
+
+    heard = await Heard().listen(ask_wire())
+
+    assert heard.text == "hello"
+    assert len(heard.finished) == 1

@@ -1,18 +1,17 @@
 """Which streams were recorded, where each is from, and where they are on this machine.
 
-The streams belong to other projects, so the repository has their index only. They are in `shared/data/recorded-streams`
-beside it, or where `RECORDED_STREAMS` says; `take` fills that folder.
+The streams belong to other projects, so the repository has their index only. They are looked for in `streams` beside
+this module, or where `RECORDED_STREAMS` says; without them the tests that replay them are skipped.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 import json
 import os
 from pathlib import Path
 
 _HERE = Path(__file__).parent
-FOLDER = Path(os.environ.get("RECORDED_STREAMS") or _HERE.parents[3] / "shared" / "data" / "recorded-streams")
+FOLDER = Path(os.environ.get("RECORDED_STREAMS") or _HERE / "streams")
 
 # Licences that allow everybody to pass the streams on.
 LICENCES = {"Apache-2.0", "BSD-3-Clause", "MIT"}
@@ -42,10 +41,6 @@ class Recorded:
     def stream(self) -> bytes:
         """The bytes of the stream."""
         return self.location.read_bytes()
-
-    def is_as_it_came(self, stream: bytes) -> bool:
-        """Return whether these are the bytes that were chosen."""
-        return sha256(stream).hexdigest() == self.sha256
 
 
 def index() -> Sequence[Recorded]:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import replace
+from hashlib import sha256
 
 import pytest
 
@@ -17,16 +18,7 @@ CHOSEN = index()
 STREAMS = [each for each in CHOSEN if each.location.is_file()]
 FORMATS = {wire.name for wire in WIRES}
 
-# Read wrongly so far: content that is a list of chunks.
-WRONG = {
-    "chat/mistral-magistral-medium-2507-d6e3de.sse",
-    "chat/mistral-magistral-medium-latest-b1d276.sse",
-}
-_EXPECTED_TO_FAIL = {file: [pytest.mark.xfail(strict=True, reason="content is a list of chunks")] for file in WRONG}
-CASES = [
-    pytest.param(source.format, source, id=source.file, marks=_EXPECTED_TO_FAIL.get(source.file, []))
-    for source in STREAMS
-]
+CASES = [pytest.param(source.format, source, id=source.file) for source in STREAMS]
 
 
 def with_the_servers_ids(ours: Reading, theirs: Reading) -> Reading:
@@ -48,7 +40,7 @@ async def test_stream_says_the_same_to_both_readers(cut: str, source: Recorded, 
 
 @pytest.mark.parametrize("source", STREAMS, ids=lambda each: each.file)
 def test_stream_is_the_one_that_was_chosen(source: Recorded) -> None:
-    assert source.is_as_it_came(source.stream)
+    assert sha256(source.stream).hexdigest() == source.sha256
 
 
 @pytest.mark.skipif(not FOLDER.is_dir(), reason="the recorded streams are not on this machine")

@@ -127,7 +127,7 @@ class Decoder:
                 return self._on_stop_reason(event["delta"])
             case "message_stop":
                 return self._on_message_stop()
-            case "error":
+            case "error" if not self.is_whole:
                 raise error_in_event(event)
         return ()
 

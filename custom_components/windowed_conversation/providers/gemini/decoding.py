@@ -57,7 +57,7 @@ class ChunkDecoder:
 
     def on_event(self, event: Any) -> Iterator[Event]:
         """See `Decoder.on_event`."""
-        if event.get("error") is not None:
+        if event.get("error") is not None and not self.is_whole:
             raise error_in_event(event)
         if event.get("usageMetadata") is not None:
             self._usage = _usage(event["usageMetadata"])

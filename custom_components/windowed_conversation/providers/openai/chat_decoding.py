@@ -13,7 +13,7 @@ from ..errors import BadStream, Incomplete
 from ..events import Event, Finished, FinishReason, ReasoningDelta, Request, TextDelta, Usage
 from ..json_values import member, objects, text_of, tokens_of
 from ..names import own_names
-from .errors import error_in_event, refused
+from .errors import error_in_event, is_error, refused
 
 # Where servers put what a model thinks aloud: DeepSeek, llama.cpp, LM Studio and vLLM; Ollama and OpenRouter.
 _REASONING_FIELDS = ("reasoning_content", "reasoning")
@@ -103,7 +103,7 @@ class ChunkDecoder:
 
     def on_event(self, event: Any) -> Sequence[Event]:
         """See `Decoder.on_event`."""
-        if event.get("error") or event.get("type") == "error":
+        if is_error(event) and not self.is_whole:
             raise error_in_event(event)
         usage = event.get("usage")
         if usage is not None:

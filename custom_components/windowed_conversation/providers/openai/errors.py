@@ -7,6 +7,7 @@ a server's own text may repeat what people said.
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http import HTTPStatus
+from typing import Any
 
 import openai
 
@@ -91,6 +92,11 @@ def provider_errors(request: Request | None = None) -> Iterator[None]:
         raise error_in_stream(err.code, err.type) from err
     except UnicodeError as err:
         raise _from_letters(err) from err
+
+
+def is_error(event: Any) -> bool:
+    """Return whether an event, or an answer, is an error itself; after a whole answer that takes nothing back."""
+    return bool(event.get("error") or event.get("type") == "error")
 
 
 def error_in_event(event: object) -> ProviderError:

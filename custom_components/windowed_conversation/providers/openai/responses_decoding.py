@@ -13,7 +13,7 @@ from ..errors import BadStream, Incomplete, ProviderError
 from ..events import Event, Finished, FinishReason, ReasoningDelta, Request, TextDelta, Usage
 from ..json_values import member, objects, text_of, tokens_of
 from ..names import own_names
-from .errors import error_in_event, error_in_stream, refused
+from .errors import error_in_event, error_in_stream, is_error, refused
 
 type _Handler = Callable[[Any], Sequence[Event]]
 type _Item = dict[str, Any]
@@ -57,7 +57,7 @@ class ResponseDecoder:
 
     def on_event(self, event: Any) -> Sequence[Event]:
         """See `Decoder.on_event`."""
-        if event.get("error") or event.get("type") == "error":
+        if is_error(event) and not self.is_whole:
             raise error_in_event(event)
         handler = self._handlers.get(event.get("type"))
         return handler(event) if handler else ()
