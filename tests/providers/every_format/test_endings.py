@@ -18,6 +18,8 @@ from tests.providers.wires import FRAGMENTING_WIRES, WIRES
 from tests.providers.wires.chat import DONE
 from tests.providers.wires.parts import Call, Calls, End, Text, Wire
 
+from .conftest import AskWire
+
 # The formats whose marker is in an event like any other: usage may come after it, and words where a server errs.
 MARKING_WIRES = tuple(wire for wire in WIRES if wire.name in ("chat", "gemini"))
 REQUEST = Request("model", (Message.user("hello"),))

@@ -20,8 +20,8 @@ def _chat(events: Sequence[Json]) -> Reading:
     usage: Figures | None = None
     open_calls: list[dict[str, Json]] = []
     for event in events:
-        if "error" in event:
-            error = "" if ending else _error_class(event["error"])
+        if "error" in event and not ending:
+            error = _error_class(event["error"])
             break
         if figures := event.get("usage"):
             usage = _chat_figures(figures)
