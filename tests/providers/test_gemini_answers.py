@@ -1,5 +1,6 @@
 """Gemini's answers: calls whole in one part, signatures on any part, and reasons to end of which most are bad news."""
 
+from base64 import b64encode, urlsafe_b64encode
 import json
 from typing import Any
 
@@ -304,3 +305,14 @@ async def test_calls_that_are_whole_are_good_whatever_the_reason_to_end(
 
     assert heard.called == [("act", {"x": 1})]
     assert heard.finished[0].reason is FinishReason.TOOL_CALLS
+
+
+@pytest.mark.parametrize("encode", [b64encode, urlsafe_b64encode])
+async def test_signature_may_be_written_in_either_alphabet(encode: Any, ask: Ask, byte_server: ByteServer) -> None:
+    signature = b"\xfb\xff\xfe?>"
+    part = {"functionCall": {"name": "act", "args": {}}, "thoughtSignature": encode(signature).decode()}
+    byte_server.reply(chunk(part, finish="STOP"))
+
+    heard = await Heard().listen(ask())
+
+    assert list(residue(heard).signatures.values()) == [signature]

@@ -30,6 +30,8 @@ _DECLINED = {
     "SPII",
 }
 
+_OTHER_ALPHABET = str.maketrans("-_", "+/")
+
 
 class ChunkDecoder:
     """Reads one answer. The terminal marker is a finish reason; every chunk has the usage so far."""
@@ -74,7 +76,7 @@ class ChunkDecoder:
             self._finish_reason = _code(reason)
 
     def _on_part(self, part: Any) -> Iterator[Event]:
-        signature = b64decode(text_of(part.get("thoughtSignature")))
+        signature = _bytes(text_of(part.get("thoughtSignature")))
         if "functionCall" in part:
             yield self._on_call(part["functionCall"], signature)
         elif part.get("text") is None:
@@ -137,6 +139,11 @@ class ChunkDecoder:
 def _code(value: object) -> str:
     """Return a code, `UNKNOWN` for anything else: a text is no code."""
     return value if isinstance(value, str) and value.isidentifier() else "UNKNOWN"
+
+
+def _bytes(written: str) -> bytes:
+    """Return bytes that are written in either alphabet of base64, as JSON's protocol buffers allow."""
+    return b64decode(written.translate(_OTHER_ALPHABET))
 
 
 def _usage(figures: object) -> Usage:
