@@ -1,16 +1,15 @@
-"""Requests in Gemini's own form. Pure: what comes back is decoded in `gemini`, residue is read in `residue`.
+"""Requests in Gemini's own form. Pure.
 
 The order is the format's: a turn of the model with calls is followed at once by one content with the result of each.
 """
 
+from base64 import urlsafe_b64encode
 from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from itertools import groupby
 import json
 import re
 from typing import Any
-
-from google.genai.types import Blob, Content, FunctionCall, FunctionResponse, Part
 
 from ...window import Attachment, Message, Role, ToolCall
 from ..events import Request, ToolSchema
@@ -42,16 +41,18 @@ _BUDGETS = {Effort.NONE: 0, Effort.MINIMAL: 128, Effort.LOW: 1024, Effort.MEDIUM
 
 _NO_CALLS = {"toolConfig": {"functionCallingConfig": {"mode": "NONE"}}}
 
+type _Part = dict[str, Any]
 
-def encode_contents(request: Request) -> list[Content]:
+
+def _contents(request: Request) -> list[dict[str, Any]]:
     """Return the conversation without its system messages: contents of the user and of the model, merged by turns."""
-    contents: list[Content] = []
+    contents: list[dict[str, Any]] = []
     for role, parts in _turns(request):
-        previous = contents[-1] if contents else None
-        if previous and previous.parts and previous.role == role and not _are_results(previous.parts + parts):
-            previous.parts.extend(parts)
+        previous = contents[-1] if contents else {}
+        if previous.get("role") == role and not _are_results(previous["parts"] + parts):
+            previous["parts"].extend(parts)
         elif parts:
-            contents.append(Content(role=role, parts=parts))
+            contents.append({"role": role, "parts": parts})
     return contents
 
 
@@ -75,7 +76,7 @@ def encode_prompt(request: Request) -> dict[str, Any]:
     system = "\n\n".join(each.content for each in request.messages if each.role is Role.SYSTEM and each.content.strip())
     tools = [_encode_tool(tool) for tool in request.tools]
     return {
-        "contents": [_as_json(content) for content in encode_contents(request)],
+        "contents": _contents(request),
         **({"systemInstruction": {"parts": [{"text": system}], "role": "user"}} if system else {}),
         **({"tools": [{"functionDeclarations": tools}]} if tools else {}),
     }
@@ -87,11 +88,6 @@ def _encode_tool(tool: ToolSchema) -> dict[str, Any]:
         "description": tool.description,
         "parametersJsonSchema": dict(tool.parameters),
     }
-
-
-def _as_json(content: Content) -> dict[str, Any]:
-    body: dict[str, Any] = content.model_dump(by_alias=True, exclude_none=True, mode="json")
-    return body
 
 
 def encode_name(name: str) -> str:
@@ -108,7 +104,7 @@ def names_of(request: Request) -> Mapping[str, str]:
     return {encode_name(name): name for name in (*called, *(tool.name for tool in request.tools))}
 
 
-def _turns(request: Request) -> Iterator[tuple[str, list[Part]]]:
+def _turns(request: Request) -> Iterator[tuple[str, list[_Part]]]:
     """Yield role and parts, message by message; the results of one turn come together."""
     messages = [message for message in request.messages if message.role is not Role.SYSTEM]
     newest = max((place for place, message in enumerate(messages) if message.role is Role.USER), default=0)
@@ -128,44 +124,50 @@ def _turns(request: Request) -> Iterator[tuple[str, list[Part]]]:
                 yield "model", [*_text_parts(message.content, residue.texts), *_call_parts(calls, residue, insists)]
 
 
-def _user_parts(message: Message, profile: Profile) -> list[Part]:
-    attached = [_attachment_part(each) if profile.images else Part(text=UNSEEN) for each in message.attachments]
+def _user_parts(message: Message, profile: Profile) -> list[_Part]:
+    attached = [_attachment_part(each) if profile.images else {"text": UNSEEN} for each in message.attachments]
     # an empty text is refused, and so is a turn without parts
-    return [*attached, *_texts(message.content)] or [Part(text=" ")]
+    return [*attached, *_texts(message.content)] or [{"text": " "}]
 
 
-def _attachment_part(attachment: Attachment) -> Part:
+def _attachment_part(attachment: Attachment) -> _Part:
     mime_type = "image/jpeg" if attachment.mime_type == "image/jpg" else attachment.mime_type
-    return Part(inline_data=Blob(data=attachment.data, mime_type=mime_type))
+    return {"inlineData": {"data": urlsafe_b64encode(attachment.data).decode(), "mimeType": mime_type}}
 
 
-def _text_parts(content: str, signed: tuple[SignedText, ...]) -> Iterator[Part]:
+def _text_parts(content: str, signed: tuple[SignedText, ...]) -> Iterator[_Part]:
     """Yield the text, what is signed in parts of its own: they are sent back as they came, also an empty one."""
     at = 0
     for each in signed:
         start, end = len(content) - each.start, len(content) - each.end
         if at <= start <= end <= len(content):
             yield from _texts(content[at:start])
-            yield Part(text=content[start:end], thought_signature=each.signature)
+            yield {"text": content[start:end], **_signed(each.signature)}
             at = end
     yield from _texts(content[at:])
 
 
-def _texts(text: str) -> list[Part]:
-    return [Part(text=text)] if text else []
+def _texts(text: str) -> list[_Part]:
+    return [{"text": text}] if text else []
 
 
-def _call_parts(calls: tuple[ToolCall, ...], residue: Residue, insists: bool) -> Iterator[Part]:
+def _call_parts(calls: tuple[ToolCall, ...], residue: Residue, insists: bool) -> Iterator[_Part]:
     """Yield the calls; of parallel calls the first carries the signature for all."""
     for place, call in enumerate(calls):
         signature = residue.signatures.get(call.id) or (NO_SIGNATURE if insists and not place else None)
-        function_call = FunctionCall(
-            id=residue.ids.get(call.id), name=encode_name(call.name), args=dict(call.arguments)
-        )
-        yield Part(function_call=function_call, thought_signature=signature)
+        function_call = {**_id(residue, call.id), "name": encode_name(call.name), "args": dict(call.arguments)}
+        yield {"functionCall": function_call, **(_signed(signature) if signature else {})}
 
 
-def _result_parts(calls: tuple[ToolCall, ...], results: list[Message], residue: Residue) -> list[Part]:
+def _id(residue: Residue, call_id: str) -> dict[str, str]:
+    return {"id": residue.ids[call_id]} if call_id in residue.ids else {}
+
+
+def _signed(signature: bytes) -> dict[str, str]:
+    return {"thoughtSignature": urlsafe_b64encode(signature).decode()}
+
+
+def _result_parts(calls: tuple[ToolCall, ...], results: list[Message], residue: Residue) -> list[_Part]:
     """Return a part for each result in the order of the calls, whatever order they came in."""
     order = {call.id: place for place, call in enumerate(calls)}
     names = {call.id: call.name for call in calls}
@@ -173,10 +175,8 @@ def _result_parts(calls: tuple[ToolCall, ...], results: list[Message], residue: 
     for result in sorted(results, key=lambda each: order.get(each.tool_call_id or "", len(order))):
         call_id = result.tool_call_id or ""
         name = names.get(call_id, result.name or "")
-        response = FunctionResponse(
-            id=residue.ids.get(call_id), name=encode_name(name), response=_response(result.content)
-        )
-        parts.append(Part(function_response=response))
+        response = {**_id(residue, call_id), "name": encode_name(name), "response": _response(result.content)}
+        parts.append({"functionResponse": response})
     return parts
 
 
@@ -192,8 +192,8 @@ def _response(content: str) -> dict[str, Any]:
     return {"output": value}
 
 
-def _are_results(parts: list[Part]) -> bool:
-    return any(part.function_response for part in parts)
+def _are_results(parts: list[_Part]) -> bool:
+    return any("functionResponse" in part for part in parts)
 
 
 def _reply_tokens(request: Request) -> int | None:
