@@ -39,7 +39,7 @@ HEARD = {
     "context_overflow_llama": "longer than the model can read",
     "azure_filter": "declined to answer",
     "html": "cannot be reached right now",
-    "json_200": "could not be read",
+    "json_200": "cannot be reached right now",
     "no_answer": "did not answer in time",
     "cut_before_headers": "cannot be reached right now",
     "silence_after_headers": "did not answer in time",
