@@ -1,11 +1,14 @@
 """Each provider in Home Assistant: streams, switches a light, remembers, is replaced when it fails, renews its key."""
 
 from collections.abc import AsyncIterator, Callable
+import math
 from typing import Any
 
+from homeassistant.components.homeassistant.exposed_entities import async_expose_entity
 from homeassistant.config_entries import ConfigEntryState
 from homeassistant.const import CONF_API_KEY, CONF_MODEL, CONF_URL
 from homeassistant.core import HomeAssistant
+from homeassistant.setup import async_setup_component
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry, async_capture_events
 
@@ -134,6 +137,21 @@ async def test_tool_call_changes_the_home(
     assert home.states.is_state("input_boolean.kitchen", "on")
     assert "kitchen light" in speech(result)
     assert [request.violations for request in model_server.requests] == [[], []]
+
+
+async def test_script_without_a_lower_limit_costs_no_turn(
+    home: HomeAssistant, asked: MockConfigEntry, say: Say, model_server: ModelServer
+) -> None:
+    endless = {"name": "Level", "selector": {"number": {"min": -math.inf, "max": 10, "mode": "box"}}}
+    script = {"alias": "Dim", "description": "Dims the lamp", "fields": {"level": endless}, "sequence": []}
+    assert await async_setup_component(home, "script", {"script": {"dim": script}})
+    async_expose_entity(home, "conversation", "script.dim", should_expose=True)
+
+    result = await say("I would like the kitchen light switched on")
+
+    assert "kitchen light" in speech(result)
+    assert b'"level"' in model_server.requests[-1].raw
+    assert b"Infinity" not in model_server.requests[-1].raw
 
 
 async def test_follow_up_knows_what_was_said_and_done(

@@ -10,6 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from ..window import Message, ToolCall
 from ..window.tokens import tool_text
+from .json_values import finite
 from .profile import UNKNOWN_MODEL, Effort, Profile
 
 
@@ -17,8 +18,8 @@ from .profile import UNKNOWN_MODEL, Effort, Profile
 class ToolSchema:
     """A tool that is offered to the model; `parameters` is a JSON schema of type object, `text` what is counted of it.
 
-    `read_only`: whether it changes nothing in the home; it is not sent. Raises `TypeError` where the parameters are no
-    JSON.
+    Limits that are not finite are removed from the schema: no request can be written with them. `read_only`: whether it
+    changes nothing in the home; it is not sent. Raises `TypeError` where the parameters are no JSON.
     """
 
     name: str
@@ -29,6 +30,8 @@ class ToolSchema:
 
     def __post_init__(self) -> None:
         """Write the text once: the same schema is counted several times in every turn."""
+        parameters = {"type": "object", "properties": {}, **finite(dict(self.parameters))}
+        object.__setattr__(self, "parameters", parameters)
         object.__setattr__(self, "text", tool_text(self.name, self.description, self.parameters))
 
 

@@ -11,6 +11,7 @@ from ...window import Message, Role
 from ..events import Request, ToolSchema
 from ..names import sent_name
 from ..profile import Caching, Effort, ReasoningStyle, taken_effort
+from ..schemas import without_choice
 from ..sizes import fills_context
 from .context import encode_editing
 from .encoding import THINKING, Block, encode_messages, own_residue
@@ -116,9 +117,7 @@ def _encode_tools(request: Request) -> list[Block]:
 
 
 def _encode_tool(tool: ToolSchema) -> Block:
-    """Return a tool; the API refuses a schema that is a choice at its top."""
-    choices = {"oneOf", "anyOf", "allOf"}
-    schema = {"type": "object"} | {key: value for key, value in tool.parameters.items() if key not in choices}
+    schema = without_choice(tool.parameters)
     return {"name": sent_name(tool.name), "description": tool.description, "input_schema": schema}
 
 
