@@ -8,13 +8,12 @@ from itertools import takewhile
 from typing import Any
 
 from ...window import Message, Role
-from ..events import Request, ToolSchema
-from ..names import sent_name
+from ..events import Request
 from ..profile import Caching, Effort, ReasoningStyle, taken_effort
-from ..schemas import without_choice
 from ..sizes import fills_context
 from .context import encode_editing
 from .encoding import THINKING, Block, encode_messages, own_residue
+from .tools import encode_tools, renamed_arguments
 
 # The API wants a limit: several times the longest answer that anyone listens to.
 _REPLY_TOKENS = 4096
@@ -72,8 +71,9 @@ def _encoded(request: Request) -> tuple[dict[str, Any], dict[str, Block]]:
     are still found: https://platform.claude.com/docs/en/build-with-claude/prompt-caching#what-invalidates-the-cache
     So where the tools may not be called this once, messages are not marked: nobody would read what that writes.
     """
-    conversation = encode_messages(request.messages, request.model, images=request.profile.images)
-    system, tools = _encode_system(request.messages), _encode_tools(request)
+    names = renamed_arguments(request.tools)
+    conversation = encode_messages(request.messages, request.model, names, images=request.profile.images)
+    system, tools = _encode_system(request.messages), encode_tools(request)
     max_tokens = _max_tokens(request)
     body: dict[str, Any] = {
         "model": request.model,
@@ -106,19 +106,6 @@ def _encode_system(messages: tuple[Message, ...]) -> list[Block]:
         for message in messages
         if message.role is Role.SYSTEM and message.content.strip()
     ]
-
-
-def _encode_tools(request: Request) -> list[Block]:
-    """Return the tools; where none is offered any more, those that the history calls, for the API refuses it else."""
-    if request.tools:
-        return [_encode_tool(tool) for tool in request.tools]
-    called = {sent_name(call.name) for message in request.messages for call in message.tool_calls}
-    return [_encode_tool(ToolSchema(name, "", {})) for name in sorted(called)]
-
-
-def _encode_tool(tool: ToolSchema) -> Block:
-    schema = without_choice(tool.parameters)
-    return {"name": sent_name(tool.name), "description": tool.description, "input_schema": schema}
 
 
 def _thinking(request: Request, max_tokens: int) -> dict[str, Any]:
