@@ -58,6 +58,12 @@ class Request:
     compaction: bool = False
     may_call: bool = True
 
+    @property
+    def reply_limit(self) -> int | None:
+        """The most tokens of the answer, which are no more than the model writes; None if nobody limits it."""
+        limits = (self.reply_tokens, self.profile.output_tokens or self.reply_tokens)
+        return None if self.reply_tokens is None else min(limit for limit in limits if limit is not None)
+
 
 @dataclass(frozen=True, slots=True)
 class TextDelta:

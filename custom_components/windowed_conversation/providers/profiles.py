@@ -126,5 +126,5 @@ def profile_of(vendor: Vendor | None, model: str) -> Profile:
     known = next((family.profile for family in families if family.names.match(name)), None)
     if vendor is None or known is None:
         return UNKNOWN_MODEL
-    efforts = (taken for names, taken in _EFFORTS[vendor] if names.match(name))
-    return replace(known, efforts=next(efforts, known.efforts))
+    efforts = next((taken for names, taken in _EFFORTS[vendor] if names.match(name)), known.efforts)
+    return replace(known, efforts=efforts, default=Effort.NONE if vendor is Vendor.ANTHROPIC else known.default)

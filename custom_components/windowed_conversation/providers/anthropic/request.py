@@ -96,8 +96,7 @@ def _encoded(request: Request) -> tuple[dict[str, Any], dict[str, Block]]:
 
 
 def _max_tokens(request: Request) -> int:
-    wanted = request.reply_tokens or _REPLY_TOKENS
-    return min(wanted, request.profile.output_tokens or wanted)
+    return request.reply_limit or min(_REPLY_TOKENS, request.profile.output_tokens or _REPLY_TOKENS)
 
 
 def _encode_system(messages: tuple[Message, ...]) -> list[Block]:
