@@ -181,8 +181,11 @@ class Compacted:
 class Compacts(Protocol):
     """A provider that shortens a conversation in its own way."""
 
-    async def compact(self, request: Request) -> Compacted:
-        """Return what can stand in the place of the request's conversation; raises `ProviderError`."""
+    async def compact(self, request: Request) -> Compacted | None:
+        """Return what can stand in the place of the request's conversation, or None if the server has no way for it.
+
+        Raises `ProviderError`.
+        """
         ...
 
 
