@@ -1,7 +1,4 @@
-"""What a provider is asked and what its stream yields, in words that no provider owns.
-
-How each wire format writes a request and reads its answer lives in that format's module.
-"""
+"""What a provider is asked and what its stream yields, in words that no provider owns."""
 
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field

@@ -10,7 +10,7 @@ import re
 
 from .events import ToolSchema
 
-_VALID = re.compile(r"[a-zA-Z0-9_-]+")
+_VALID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _INVALID_CHARACTER = re.compile(r"[^a-zA-Z0-9_-]")
 _LONGEST_NAME = 64
 
@@ -29,9 +29,7 @@ def within(length: int, text: str) -> str:
 
 def sent_name(name: str) -> str:
     """Return the name under which a tool is sent: its own where the formats take it."""
-    if len(name) <= _LONGEST_NAME and _VALID.fullmatch(name):
-        return name
-    return _made_valid(name)
+    return name if _VALID.fullmatch(name) else _made_valid(name)
 
 
 def own_names(tools: Iterable[ToolSchema]) -> dict[str, str]:

@@ -1,8 +1,4 @@
-"""What is known about a model: how much it reads and writes, and which parameters it accepts.
-
-Values, and what follows from them alone. Which model has which profile is looked up in `profiles`, what a format makes
-of it is the format's.
-"""
+"""What is known about a model: how much it reads and writes, and which parameters it accepts."""
 
 from dataclasses import dataclass
 from enum import StrEnum

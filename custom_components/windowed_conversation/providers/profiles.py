@@ -1,7 +1,4 @@
-"""The one table of model families: what a model accepts is looked up here, by the vendor's own names for its models.
-
-The limits of a model come from its provider's list or from `prices`; what a format makes of a profile is the format's.
-"""
+"""The one table of model families: what a model accepts is looked up here, by the vendor's own names for its models."""
 
 from dataclasses import dataclass, replace
 from enum import StrEnum

@@ -1,6 +1,6 @@
 """A conversation as Anthropic's Messages API takes it: content blocks in messages of a user and an assistant, by turns.
 
-Pure, and without the SDK. What a request says besides its messages is in `request`.
+Pure, and without the SDK.
 """
 
 from base64 import b64encode

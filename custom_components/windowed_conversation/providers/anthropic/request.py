@@ -1,6 +1,6 @@
 """A request to Anthropic's Messages API: limits, thinking, tools, and where the prompt cache is to be marked.
 
-Pure, and without the SDK. How a message is written is in `encoding`.
+Pure, and without the SDK.
 """
 
 from collections.abc import Mapping

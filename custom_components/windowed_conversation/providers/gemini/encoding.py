@@ -1,4 +1,4 @@
-"""Requests in Gemini's own form. Pure: what comes back is decoded in `gemini`, residue is read in `residue`.
+"""Requests in Gemini's own form. Pure.
 
 The order is the format's: a turn of the model with calls is followed at once by one content with the result of each.
 """

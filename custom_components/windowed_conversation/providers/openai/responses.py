@@ -1,8 +1,4 @@
-"""The Responses format: OpenAI itself and Azure.
-
-How a request is written lives in `responses_encoding`, what an answer means in `responses_decoding`. Who
-builds the client, and with which key, is not decided here.
-"""
+"""The Responses format: OpenAI itself and Azure."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any, override
