@@ -70,7 +70,9 @@ def _branch(schema: Any) -> Schema:
 
 def _any_of(schemas: Iterable[Any]) -> Any:
     different: list[Any] = []
-    different += (each for each in schemas if each is not None and each not in different)
+    for each in schemas:
+        if each is not None and each not in different:
+            different.append(each)
     return different[0] if len(different) == 1 else {"anyOf": different}
 
 
