@@ -6,7 +6,9 @@ from typing import Any
 type Schema = dict[str, Any]
 
 _CHOICES = ("anyOf", "oneOf")
-_REFUSED_AT_THE_TOP = frozenset({*_CHOICES, "allOf", "enum", "not"})
+# By the error messages of both: https://github.com/goruck/home-generative-agent/pull/545
+# and https://github.com/marianfoo/mcp-sap-docs/pull/51
+_REFUSED_AT_THE_TOP = frozenset({*_CHOICES, "allOf", "const", "enum", "not"})
 
 # Where a schema has others inside of it.
 _MAPPINGS = ("properties", "patternProperties", "$defs")
