@@ -62,6 +62,8 @@ def _azure(endpoints: Endpoints) -> Iterator[web.RouteDef]:
     yield web.get("/openai/v1/models", endpoints.lists(_azure_chat(_v1), azure_models))
     yield web.post("/openai/v1/chat/completions", endpoints.answers(_azure_chat(_v1)))
     yield web.post("/openai/v1/responses", endpoints.answers(_azure_responses(_v1)))
+    compacts = endpoints.documents(_azure_responses(_v1), responses.compaction_body)
+    yield web.post("/openai/v1/responses/compact", compacts)
     yield web.get("/openai/models", endpoints.lists(_azure_chat(_classic), azure_models))
     classic_chat = "/openai/deployments/{deployment}/chat/completions"
     yield web.post(classic_chat, endpoints.answers(_azure_chat(_classic)))

@@ -207,6 +207,7 @@ async def test_what_few_change_is_in_sections_that_are_closed(home: HomeAssistan
             CONF_CONTEXT_TOKENS,
             CONF_REPLY_TOKENS,
             CONF_COUNTING,
+            CONF_COMPACTION,
         ],
         "conversations": [CONF_SCOPE, CONF_HISTORY_TOKENS, CONF_LEFT_OUT, CONF_CONTEXT_PLACEMENT],
         CONF_LIMITS: [CONF_FIRST_WORD_TIMEOUT, CONF_TURN_TIMEOUT, CONF_TOOL_ITERATIONS],

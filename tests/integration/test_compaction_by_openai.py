@@ -1,6 +1,6 @@
 """What a conversation lets go, shortened by OpenAI: only for the model that did it, and plain words for all others."""
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
 from homeassistant.config_entries import ConfigSubentryData
@@ -29,6 +29,7 @@ from custom_components.windowed_conversation.window import Native, Window
 from custom_components.windowed_conversation.window.summary import is_summary
 from demo.model_server import ModelServer
 
+from .account_kinds import AZURE_RESPONSES, CLASSIC_RESPONSES
 from .agent_forms import fields_of, open_new
 from .conftest import Say, SetUp, speech, until
 
@@ -51,7 +52,7 @@ def natives(agent: Agent) -> list[Native | None]:
 
 def compactions(model_server: ModelServer) -> list[Any]:
     """Return the bodies of the requests for a compaction."""
-    return [each.body for each in model_server.log.records if each.path == "/v1/responses/compact"]
+    return [each.body for each in model_server.log.records if each.path.endswith("/v1/responses/compact")]
 
 
 def texts(body: dict[str, Any]) -> list[str]:
@@ -64,9 +65,15 @@ def texts(body: dict[str, Any]) -> list[str]:
 def talk(set_up: SetUp, say: Say, agent_of: Callable[[MockConfigEntry], Agent], model_server: ModelServer) -> Talk:
     """Set up an agent, tell it a name, and talk until there are so many summaries in a row; returns the agent."""
 
-    async def talk(compaction: Compaction = Compaction.PROVIDER, *, tokens: int = 2000, **agent_data: Any) -> Agent:
+    async def talk(
+        compaction: Compaction = Compaction.PROVIDER,
+        *,
+        tokens: int = 2000,
+        account: Mapping[str, Any] | None = None,
+        **agent_data: Any,
+    ) -> Agent:
         model_server.change(models=("scripted", "another"))
-        account = {CONF_PROVIDER: PROVIDER_OPENAI, CONF_URL: model_server.url}
+        account = account or {CONF_PROVIDER: PROVIDER_OPENAI, CONF_URL: model_server.url}
         options = {CONF_HISTORY_TOKENS: tokens}
         agent = agent_of(await set_up(account=account, options=options, **{CONF_COMPACTION: compaction}, **agent_data))
         await say("my name is Ada")
@@ -171,6 +178,28 @@ async def test_model_is_asked_where_the_provider_s_way_is_too_long(talk: Talk, m
     assert texts(model_server.requests[-1].body)[-1].startswith(ASKED)
 
 
+async def test_azure_shortens_what_a_trim_drops(talk: Talk, say: Say, model_server: ModelServer) -> None:
+    agent = await talk(account=AZURE_RESPONSES.account(model_server))
+
+    (native,) = natives(agent)
+    assert native is not None
+    assert native.provider == "openai_responses 127.0.0.1"
+    assert len(compactions(model_server)) == 1
+    assert speech(await say("what is my name?")) == "Your name is Ada."
+    assert all(not record.violations for record in model_server.log.records)
+
+
+async def test_model_is_asked_for_a_summary_where_azure_has_no_way_to_shorten(
+    talk: Talk, say: Say, model_server: ModelServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    agent = await talk(account=CLASSIC_RESPONSES.account(model_server))
+
+    assert natives(agent) == [None]
+    assert any(text.startswith(ASKED) for request in model_server.requests for text in texts(request.body))
+    assert speech(await say("what is my name?")) == "Your name is Ada."
+    assert "No summary" not in caplog.text
+
+
 async def test_nothing_is_shortened_unless_the_agent_says_so(talk: Talk, model_server: ModelServer) -> None:
     agent = await talk(Compaction.OFF)
 
@@ -183,7 +212,8 @@ async def test_nothing_is_shortened_unless_the_agent_says_so(talk: Talk, model_s
     [
         ({CONF_PROVIDER: PROVIDER_OPENAI}, True),
         ({CONF_PROVIDER: PROVIDER_OPENAI, CONF_FORMAT: OpenAIFormat.CHAT}, False),
-        ({CONF_PROVIDER: PROVIDER_AZURE}, False),
+        ({CONF_PROVIDER: PROVIDER_AZURE}, True),
+        ({CONF_PROVIDER: PROVIDER_AZURE, CONF_FORMAT: OpenAIFormat.CHAT}, False),
     ],
 )
 async def test_form_has_the_option_where_the_format_has_the_means(

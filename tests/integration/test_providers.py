@@ -1,23 +1,28 @@
 """Each provider in Home Assistant: streams, switches a light, remembers, is replaced when it fails, renews its key."""
 
 from collections.abc import AsyncIterator, Callable
+import math
 from typing import Any
 
+from homeassistant.components.homeassistant.exposed_entities import async_expose_entity
 from homeassistant.config_entries import ConfigEntryState
 from homeassistant.const import CONF_API_KEY, CONF_MODEL, CONF_URL
 from homeassistant.core import HomeAssistant
+from homeassistant.setup import async_setup_component
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry, async_capture_events
 
 from custom_components.windowed_conversation.agents.agent import Agent
 from custom_components.windowed_conversation.bridge.turn_report import EVENT_TURN
 from custom_components.windowed_conversation.const import (
+    CONF_EFFORT,
     CONF_FAMILY,
     CONF_FIRST_WORD_TIMEOUT,
     CONF_FORMAT,
     CONF_LIMITS,
     CONF_OTHERS,
     CONF_PROVIDER,
+    CONF_REPLY_TOKENS,
     CONF_TOOL_ITERATIONS,
     CONF_TURN_TIMEOUT,
     PROVIDER_ANTHROPIC,
@@ -49,6 +54,17 @@ _MODELS = {
     "anthropic": "claude-haiku-4-5",
     "server": "scripted",
 }
+
+# What each of these models is given room to think, as it comes and with little effort.
+_ROOM = {
+    "responses": (8192, 4096),
+    "chat": (0, 0),
+    "azure": (0, 0),
+    "gemini": (8192, 4096),
+    "anthropic": (0, 4096),
+    "server": (4096, 4096),
+}
+_LIMITS = ("max_output_tokens", "max_completion_tokens", "max_tokens")
 
 # The model that the deployment runs.
 _FAMILY = "gpt-4.1-mini"
@@ -134,6 +150,41 @@ async def test_tool_call_changes_the_home(
     assert home.states.is_state("input_boolean.kitchen", "on")
     assert "kitchen light" in speech(result)
     assert [request.violations for request in model_server.requests] == [[], []]
+
+
+async def test_script_without_a_lower_limit_costs_no_turn(
+    home: HomeAssistant, asked: MockConfigEntry, say: Say, model_server: ModelServer
+) -> None:
+    endless = {"name": "Level", "selector": {"number": {"min": -math.inf, "max": 10, "mode": "box"}}}
+    script = {"alias": "Dim", "description": "Dims the lamp", "fields": {"level": endless}, "sequence": []}
+    assert await async_setup_component(home, "script", {"script": {"dim": script}})
+    async_expose_entity(home, "conversation", "script.dim", should_expose=True)
+
+    result = await say("I would like the kitchen light switched on")
+
+    assert "kitchen light" in speech(result)
+    assert b'"level"' in model_server.requests[-1].raw
+    assert b"Infinity" not in model_server.requests[-1].raw
+
+
+@pytest.mark.parametrize("effort", [None, "low"])
+async def test_limit_of_the_answer_is_sent(
+    effort: str | None, provider: str, set_up: SetUp, say: Say, model_server: ModelServer
+) -> None:
+    model_server.change(models=tuple(_MODELS.values()))
+    chosen = {CONF_EFFORT: effort} if effort else {}
+    await set_up(
+        account=account(provider, model_server),
+        **{CONF_MODEL: _MODELS[provider], CONF_REPLY_TOKENS: 700, CONF_FAMILY: _FAMILY, **chosen},
+    )
+
+    await say("what is the capital of France?")
+
+    asked = model_server.requests[-1]
+    limits = [asked.body.get(name) for name in _LIMITS]
+    limits.append(asked.body.get("generationConfig", {}).get("maxOutputTokens"))
+    assert [limit for limit in limits if limit is not None] == [700 + _ROOM[provider][bool(effort)]]
+    assert asked.violations == []
 
 
 async def test_follow_up_knows_what_was_said_and_done(

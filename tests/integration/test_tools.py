@@ -230,6 +230,14 @@ def test_schema_that_is_no_mapping_is_converted_as_well(offered) -> None:
     assert offered(schemas, switching(probatio.Schema(parameters))) == offered(schemas, switching(parameters))
 
 
+def test_choice_at_the_top_stays(offered) -> None:
+    other = {probatio.Required("id"): int}
+
+    schema = offered(ToolSchemas(), switching(probatio.Schema(probatio.Any(NAMED, other))))
+
+    assert [list(branch["properties"]) for branch in schema.parameters["anyOf"]] == [["name"], ["id"]]
+
+
 @pytest.mark.parametrize("parameters", [NAMED, probatio.All(NAMED)], ids=["mapping", "all"])
 def test_parameters_that_are_no_schema_are_converted_as_well(offered, parameters: Any) -> None:
     schemas = ToolSchemas()

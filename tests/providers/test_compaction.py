@@ -154,6 +154,26 @@ async def test_page_is_no_compaction(page: bytes, provider: Responses, byte_serv
         await provider.compact(asked())
 
 
+@pytest.mark.parametrize("status", [400, 404])
+async def test_server_that_cannot_compact_is_asked_once(
+    status: int, provider: Responses, byte_server: ByteServer
+) -> None:
+    byte_server.reply(b'{"error": {"code": "404", "message": "Resource not found"}}', status=status, headers=JSON)
+
+    assert await provider.compact(asked()) is None
+    assert await provider.compact(asked()) is None
+    assert len(byte_server.requests) == 1
+
+
+async def test_server_that_is_in_trouble_is_asked_again(provider: Responses, byte_server: ByteServer) -> None:
+    byte_server.reply(WIRE.error_body(503), status=503, headers=JSON)
+    with pytest.raises(ProviderError):
+        await provider.compact(asked())
+    byte_server.reply(document(), headers=JSON)
+
+    assert await provider.compact(asked()) is not None
+
+
 async def test_refusal_is_one_of_our_errors(provider: Responses, byte_server: ByteServer) -> None:
     byte_server.reply(WIRE.error_body(401), status=401, headers=JSON)
 

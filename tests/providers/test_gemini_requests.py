@@ -97,7 +97,7 @@ async def test_tools_are_sent_with_their_schemas_as_they_are(send: Send) -> None
                     "description": "Turns on a device",
                     "parametersJsonSchema": dict(LIGHT.parameters),
                 },
-                {"name": "clock", "description": "", "parametersJsonSchema": {"type": "object"}},
+                {"name": "clock", "description": "", "parametersJsonSchema": {"type": "object", "properties": {}}},
             ]
         }
     ]
@@ -331,7 +331,8 @@ async def test_only_what_the_model_accepts_is_sent(fields: Any, config: Any, sen
         (ReasoningStyle.LEVEL, Effort.HIGH, 100, {"includeThoughts": True, "thinkingLevel": "HIGH"}),
         (ReasoningStyle.BUDGET, Effort.NONE, None, {"thinkingBudget": 0}),
         (ReasoningStyle.BUDGET, Effort.LOW, None, {"includeThoughts": True, "thinkingBudget": 1024}),
-        (ReasoningStyle.BUDGET, Effort.MEDIUM, 3000, {"includeThoughts": True, "thinkingBudget": 1500}),
+        (ReasoningStyle.BUDGET, Effort.MEDIUM, 1500, {"includeThoughts": True, "thinkingBudget": 750}),
+        (ReasoningStyle.BUDGET, Effort.MEDIUM, 9192, {"includeThoughts": True, "thinkingBudget": 8168}),
         (ReasoningStyle.BUDGET, Effort.HIGH, None, {"includeThoughts": True, "thinkingBudget": 24576}),
     ],
 )

@@ -228,7 +228,7 @@ async def test_tool_of_any_name_can_be_offered_and_called(
     byte_server.reply(called, chunk({}, "tool_calls"), DONE)
     heard = await Heard().listen(provider.stream(request))
 
-    assert offered["parameters"] == {"type": "object"}
+    assert offered["parameters"] == {"type": "object", "properties": {}}
     assert byte_server.requests[-1]["messages"][1]["tool_calls"][0]["function"]["name"] == offered["name"]
     assert heard.called == [("home.turn on", {})]
 

@@ -278,7 +278,7 @@ async def test_tools_that_differ_are_sent_under_names_that_differ(sent: Send) ->
 
 
 async def test_schema_has_nothing_at_its_top_that_the_format_refuses(sent: Send) -> None:
-    refused = {"oneOf": [{}], "anyOf": [{}], "allOf": [{}], "enum": [1], "not": {}}
+    refused = {"oneOf": [{}], "anyOf": [{}], "allOf": [{}], "const": 1, "enum": [1], "not": {}}
     inside = {"type": "object", "properties": {"a": {"anyOf": [{"type": "string"}, {"type": "null"}]}}}
 
     body = await sent(Request("gpt-5.5", (Message.user("hello"),), (ToolSchema("act", "", {**inside, **refused}),)))

@@ -4,10 +4,13 @@ from dataclasses import replace
 
 from hypothesis import given
 from hypothesis.strategies import integers
+import pytest
 
-from custom_components.windowed_conversation.turn.budget import Budget, Shortfall, room, shortfall
+from custom_components.windowed_conversation.providers.profile import UNKNOWN_MODEL, Effort, Profile, ReasoningStyle
+from custom_components.windowed_conversation.turn.budget import Budget, Shortfall, answer_limit, room, shortfall
 from custom_components.windowed_conversation.turn.ports import Question
-from custom_components.windowed_conversation.window import Window, WindowPolicy
+from custom_components.windowed_conversation.window import Message, Window, WindowPolicy
+from demo.model_server import ModelServer
 
 from .conftest import Take
 from .world import Ear, Home
@@ -38,6 +41,61 @@ def test_model_that_is_too_small_is_told_with_the_numbers() -> None:
     budget = Budget(POLICY, context_tokens=8192, reply_tokens=1000, schema_tokens=6000)
 
     assert shortfall(budget, 2000, 120) == Shortfall(needed=9120, context=8192)
+
+
+def test_limit_of_an_answer_is_what_is_kept_free_and_the_room_for_thoughts() -> None:
+    assert answer_limit(Budget(POLICY, reply_tokens=1000), 5000, 8192) == 9192
+    assert answer_limit(Budget(POLICY, context_tokens=128_000, reply_tokens=1000), 5000, 8192) == 9192
+    assert answer_limit(Budget(POLICY), 5000, 8192) is None
+
+
+def test_thoughts_have_the_room_that_the_model_has_left() -> None:
+    assert answer_limit(Budget(POLICY, context_tokens=8192, reply_tokens=500), 4000, 8192) == 3192
+
+
+@given(TOKENS, integers(min_value=16, max_value=20_000), TOKENS, TOKENS)
+def test_what_is_kept_free_is_always_for_the_answer(context: int, reply: int, sent: int, thoughts: int) -> None:
+    limit = answer_limit(Budget(POLICY, context_tokens=context, reply_tokens=reply), sent, thoughts)
+
+    assert limit is not None
+    assert reply <= limit <= max(reply, context - sent)
+
+
+@pytest.mark.parametrize(
+    ("profile", "effort", "limit"),
+    [
+        (Profile(reasoning=ReasoningStyle.NONE), None, 1000),
+        (Profile(reasoning=ReasoningStyle.NONE), Effort.HIGH, 1000),
+        (UNKNOWN_MODEL, None, 5096),
+        (Profile(reasoning=ReasoningStyle.EFFORT), None, 9192),
+        (Profile(reasoning=ReasoningStyle.BUDGET), Effort.NONE, 1000),
+        (Profile(reasoning=ReasoningStyle.LEVEL), Effort.MINIMAL, 5096),
+        (Profile(reasoning=ReasoningStyle.ADAPTIVE), Effort.LOW, 5096),
+        (Profile(reasoning=ReasoningStyle.EFFORT), Effort.HIGH, 25_576),
+        (Profile(reasoning=ReasoningStyle.EFFORT, efforts=(Effort.HIGH,)), None, 25_576),
+    ],
+)
+def test_request_has_room_for_the_thoughts_of_its_model(
+    profile: Profile, effort: Effort | None, limit: int, question: Question
+) -> None:
+    model = replace(question.model, budget=Budget(POLICY, reply_tokens=1000), profile=profile, effort=effort)
+
+    assert replace(question, model=model).request((Message.user("hello"),), ()).reply_tokens == limit
+
+
+async def test_answer_of_a_small_model_that_is_learned_fits_into_its_room(
+    take: Take, question: Question, model_server: ModelServer
+) -> None:
+    budget = Budget(POLICY, reply_tokens=1000, schema_tokens=100)
+    asked = replace(question, model=replace(question.model, budget=budget))
+    asked.model.size.on_named(2048)
+
+    for number in range(30):
+        await take(f"remember that the locker number {number} is on the left", asked=asked)
+
+    sent = [outcome.body["max_tokens"] for outcome in model_server.requests]
+    assert sent[0] > sent[-1] >= 2048 // 16
+    assert sent[0] < 2048
 
 
 def with_budget(question: Question, budget: Budget) -> Question:

@@ -14,6 +14,7 @@ from custom_components.windowed_conversation.providers.errors import (
     Unavailable,
 )
 from custom_components.windowed_conversation.providers.events import Usage
+from custom_components.windowed_conversation.providers.profile import Profile, ReasoningStyle
 from custom_components.windowed_conversation.turn.budget import Budget
 from custom_components.windowed_conversation.turn.deadlines import Limits
 from custom_components.windowed_conversation.turn.errors import NoSummary
@@ -71,6 +72,15 @@ async def test_summary_before_is_part_of_it(passage: Passage, question: Question
 
     facts = "my name is Ada; remember that the wifi password is swordfish; remember that the pin is 12"
     assert summary == f"You told me: {facts}."
+
+
+async def test_summary_has_a_limit_of_its_own(passage: Passage, question: Question, model_server: ModelServer) -> None:
+    budget = Budget(POLICY, reply_tokens=50)
+    model = replace(question.model, budget=budget, profile=Profile(reasoning=ReasoningStyle.NONE))
+
+    await ask(replace(question, model=model), passage)
+
+    assert model_server.requests[-1].body["max_tokens"] == 200
 
 
 async def test_request_is_the_passage_the_tools_and_the_instruction(

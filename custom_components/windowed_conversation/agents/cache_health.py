@@ -12,9 +12,10 @@ from typing import Self
 from weakref import WeakKeyDictionary
 
 from ..providers.events import Usage
+from ..providers.sizes import messages_tokens, tools_tokens
 from ..turn.ports import Billed, PromptFingerprints
 from ..window import Message, Role, Window
-from ..window.tokens import KindCounter, TextKind
+from ..window.tokens import KindCounter
 
 # For so many seconds a provider keeps what it was sent: Anthropic's five minutes after the last use are the shortest
 # time that a provider names. https://docs.claude.com/en/docs/build-with-claude/prompt-caching
@@ -67,17 +68,15 @@ class SentRequest:
         request = billed.request
         system = [message for message in request.messages if message.role is Role.SYSTEM]
         messages = request.messages[len(system) :]
-        texts = [tool.text for tool in request.tools]
         return cls(
             at=billed.at,
             model=request.model,
             parts={
                 Part.INSTRUCTIONS: prompt.instructions,
-                Part.TOOLS: hash(tuple(texts)),
+                Part.TOOLS: hash(tuple(tool.text for tool in request.tools)),
                 Part.ENTITIES: prompt.entities,
             },
-            fixed=sum(message.tokens or 0 for message in system)
-            + sum(counter.count_as(TextKind.FIXED, text) for text in texts),
+            fixed=messages_tokens(system, counter) + tools_tokens(request.tools, counter),
             messages=array("q", map(_fingerprint, messages)),
             tokens=array("q", (message.tokens or 0 for message in messages)),
             settled=max((place for place, message in enumerate(messages) if message.role is Role.USER), default=0),

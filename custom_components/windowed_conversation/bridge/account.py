@@ -64,8 +64,11 @@ def compacts(account: Mapping[str, Any]) -> bool:
 
 
 def writes_summaries(account: Mapping[str, Any]) -> bool:
-    """Return whether an account's provider writes summaries of its own, which OpenAI's newer format has."""
-    return bool(account[CONF_PROVIDER] == PROVIDER_OPENAI) and _speaks_responses(account)
+    """Return whether an account's provider writes summaries of its own, which OpenAI's newer format has.
+
+    Azure's servers do, too: https://learn.microsoft.com/azure/foundry/reference/rest/compactconversation
+    """
+    return account[CONF_PROVIDER] in (PROVIDER_OPENAI, PROVIDER_AZURE) and _speaks_responses(account)
 
 
 async def _async_compatible(hass: HomeAssistant, account: Mapping[str, Any]) -> Provider:

@@ -14,10 +14,11 @@ from homeassistant.util import dt as dt_util
 from ..const import DOMAIN
 from ..providers.errors import Unavailable
 from ..providers.events import ToolSchema
+from ..providers.sizes import tools_tokens
 from ..turn.context import ContextPlacement, VolatileContext, plain_name
 from ..turn.errors import PromptFailed
 from ..turn.ports import Model, OtherAgent, PromptFingerprints, Question
-from ..window.tokens import KindCounter, TextKind
+from ..window.tokens import KindCounter
 from .phrases import async_done_phrase
 from .tools import ToolSchemas, async_get_tools
 
@@ -105,8 +106,7 @@ class ModelQuestion:
 
     def _with_tools(self, model: Model, tools: tuple[ToolSchema, ...]) -> Model:
         """Return the model with the tools counted, which a size that is learned from requests includes."""
-        count_as = self._asking.counter.count_as
-        schema_tokens = sum(count_as(TextKind.FIXED, tool.text) for tool in tools)
+        schema_tokens = tools_tokens(tools, self._asking.counter)
         return replace(model, budget=replace(model.budget, schema_tokens=schema_tokens))
 
     def _system_prompt(

@@ -18,9 +18,6 @@ from .errors import log_fault
 
 _LOGGER = logging.getLogger(__name__)
 
-# OpenAI refuses these at the top of a tool's parameters, and llama.cpp's grammars do not need them there.
-_NOT_AT_THE_TOP = ("oneOf", "anyOf", "allOf", "enum", "not")
-
 type Serializer = Callable[[Any], Any]
 type _Origin = tuple[object, ...]
 
@@ -112,5 +109,4 @@ def _are_same(some: _Origin, others: _Origin) -> bool:
 
 def _schema(tool: llm.Tool, serializer: Serializer | None) -> ToolSchema:
     parameters = probatio.to_openapi(tool.parameters, custom_serializer=serializer, openapi_version="3.1.0")
-    kept = {key: value for key, value in parameters.items() if key not in _NOT_AT_THE_TOP}
-    return ToolSchema(tool.name, tool.description or "", kept, _is_read_only(tool))
+    return ToolSchema(tool.name, tool.description or "", parameters, _is_read_only(tool))

@@ -1,7 +1,4 @@
-"""What a provider is asked and what its stream yields, in words that no provider owns.
-
-How each wire format writes a request and reads its answer lives in that format's module.
-"""
+"""What a provider is asked and what its stream yields, in words that no provider owns."""
 
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
@@ -10,6 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from ..window import Message, ToolCall
 from ..window.tokens import tool_text
+from .json_values import finite
 from .profile import UNKNOWN_MODEL, Effort, Profile
 
 
@@ -17,8 +15,8 @@ from .profile import UNKNOWN_MODEL, Effort, Profile
 class ToolSchema:
     """A tool that is offered to the model; `parameters` is a JSON schema of type object, `text` what is counted of it.
 
-    `read_only`: whether it changes nothing in the home; it is not sent. Raises `TypeError` where the parameters are no
-    JSON.
+    Limits that are not finite are removed from the schema: no request can be written with them. `read_only`: whether it
+    changes nothing in the home; it is not sent. Raises `TypeError` where the parameters are no JSON.
     """
 
     name: str
@@ -29,6 +27,8 @@ class ToolSchema:
 
     def __post_init__(self) -> None:
         """Write the text once: the same schema is counted several times in every turn."""
+        parameters = {"type": "object", "properties": {}, **finite(dict(self.parameters))}
+        object.__setattr__(self, "parameters", parameters)
         object.__setattr__(self, "text", tool_text(self.name, self.description, self.parameters))
 
 
@@ -54,6 +54,12 @@ class Request:
     temperature: float | None = None
     compaction: bool = False
     may_call: bool = True
+
+    @property
+    def reply_limit(self) -> int | None:
+        """The most tokens of the answer, which are no more than the model writes; None if nobody limits it."""
+        limits = (self.reply_tokens, self.profile.output_tokens or self.reply_tokens)
+        return None if self.reply_tokens is None else min(limit for limit in limits if limit is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,8 +178,11 @@ class Compacted:
 class Compacts(Protocol):
     """A provider that shortens a conversation in its own way."""
 
-    async def compact(self, request: Request) -> Compacted:
-        """Return what can stand in the place of the request's conversation; raises `ProviderError`."""
+    async def compact(self, request: Request) -> Compacted | None:
+        """Return what can stand in the place of the request's conversation, or None if the server has no way for it.
+
+        Raises `ProviderError`.
+        """
         ...
 
 

@@ -4,15 +4,19 @@ OpenAI's and Anthropic's formats take the same characters, https://platform.open
 and https://platform.claude.com/docs/en/agents-and-tools/tool-use/implement-tool-use; Gemini's names are its module's.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from hashlib import sha256
 import re
 
 from .events import ToolSchema
 
-_VALID = re.compile(r"[a-zA-Z0-9_-]+")
+_VALID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _INVALID_CHARACTER = re.compile(r"[^a-zA-Z0-9_-]")
 _LONGEST_NAME = 64
+
+# What Anthropic takes as the name of a property at the top of a tool's schema, by its own error message:
+# https://github.com/anthropics/claude-code/issues/79418
+_VALID_PROPERTY = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 
 
 def within(length: int, text: str) -> str:
@@ -25,14 +29,31 @@ def within(length: int, text: str) -> str:
 
 def sent_name(name: str) -> str:
     """Return the name under which a tool is sent: its own where the formats take it."""
-    if len(name) <= _LONGEST_NAME and _VALID.fullmatch(name):
-        return name
-    return within(_LONGEST_NAME, f"{_INVALID_CHARACTER.sub('_', name)}_{_digest(name)}")
+    return name if _VALID.fullmatch(name) else _made_valid(name)
 
 
 def own_names(tools: Iterable[ToolSchema]) -> dict[str, str]:
     """Return the tools' own names by those that are sent."""
     return {sent_name(tool.name): tool.name for tool in tools}
+
+
+def replaced(properties: Collection[str]) -> dict[str, str]:
+    """Return what is sent in the place of the names that Anthropic refuses for properties; no two become one."""
+    taken = set(properties)
+    sent: dict[str, str] = {}
+    for own in properties:
+        if _VALID_PROPERTY.fullmatch(own):
+            continue
+        name = own
+        while name in taken:
+            name = _made_valid(name)
+        taken.add(name)
+        sent[own] = name
+    return sent
+
+
+def _made_valid(name: str) -> str:
+    return within(_LONGEST_NAME, f"{_INVALID_CHARACTER.sub('_', name)}_{_digest(name)}")
 
 
 def _digest(text: str) -> str:

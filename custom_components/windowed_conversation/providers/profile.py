@@ -1,8 +1,4 @@
-"""What is known about a model: how much it reads and writes, and which parameters it accepts.
-
-Values, and what follows from them alone. Which model has which profile is looked up in `profiles`, what a format makes
-of it is the format's.
-"""
+"""What is known about a model: how much it reads and writes, and which parameters it accepts."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -24,10 +20,12 @@ class Effort(StrEnum):
 class ReasoningStyle(StrEnum):
     """How a model is told to think.
 
-    NONE: not at all. EFFORT: `reasoning.effort` (OpenAI). ADAPTIVE: adaptive thinking and an effort (Anthropic).
-    BUDGET: a number of tokens (Anthropic before adaptive thinking, Gemini 2.5). LEVEL: a thinking level (Gemini 3).
+    UNKNOWN: not at all, and it may think all the same. NONE: not at all, it does not. EFFORT: `reasoning.effort`
+    (OpenAI). ADAPTIVE: adaptive thinking and an effort (Anthropic). BUDGET: a number of tokens (Anthropic before
+    adaptive thinking, Gemini 2.5). LEVEL: a thinking level (Gemini 3).
     """
 
+    UNKNOWN = "unknown"
     NONE = "none"
     EFFORT = "effort"
     ADAPTIVE = "adaptive"
@@ -55,7 +53,8 @@ class Profile:
     """Facts about a model; the defaults are what any compatible server accepts.
 
     `context_tokens` is what it reads and `output_tokens` what it writes at most, None where nobody says. `sampling`:
-    whether it takes a temperature. `efforts` are those that it takes, from the least on, all where nobody says.
+    whether it takes a temperature. `efforts` are those that it takes, from the least on, all where nobody says, and
+    `default` is about how much it thinks if nothing is asked for.
     `images`: whether it takes images and PDFs. `context_editing`: whether its provider clears old tool results where it
     is asked to (Anthropic).
     """
@@ -63,14 +62,21 @@ class Profile:
     context_tokens: int | None = None
     output_tokens: int | None = None
     sampling: bool = True
-    reasoning: ReasoningStyle = ReasoningStyle.NONE
+    reasoning: ReasoningStyle = ReasoningStyle.UNKNOWN
     efforts: tuple[Effort, ...] = tuple(Effort)
+    default: Effort = Effort.MEDIUM
     caching: Caching = Caching.AUTOMATIC
     images: bool = False
     context_editing: bool = False
 
 
 UNKNOWN_MODEL = Profile()
+
+# How many tokens of thought there is room for before an answer: what Google takes these words for, but never less than
+# 4,096. A cap costs nothing where it is not reached and the whole answer where it is, and few models hold to a number.
+# https://ai.google.dev/gemini-api/docs/openai#thinking, and OpenAI counts on as much as Google for high:
+# https://platform.openai.com/docs/guides/reasoning#allocating-space-for-reasoning
+_ROOM = {Effort.NONE: 0, Effort.MINIMAL: 4096, Effort.LOW: 4096, Effort.MEDIUM: 8192, Effort.HIGH: 24576}
 
 
 def taken_effort(profile: Profile, asked: Effort | None) -> Effort | None:
@@ -83,3 +89,14 @@ def taken_effort(profile: Profile, asked: Effort | None) -> Effort | None:
     scale = tuple(Effort)
     no_more = [effort for effort in profile.efforts if scale.index(effort) <= scale.index(asked)]
     return no_more[-1] if no_more else profile.efforts[0]
+
+
+def room_to_think(profile: Profile, asked: Effort | None) -> int:
+    """Return how many tokens an answer may have besides its words, for the thoughts before them."""
+    match profile.reasoning:
+        case ReasoningStyle.NONE:
+            return 0
+        case ReasoningStyle.UNKNOWN:
+            return _ROOM[Effort.LOW]
+    taken = taken_effort(profile, asked or profile.default)
+    return _ROOM[taken] if taken else 0

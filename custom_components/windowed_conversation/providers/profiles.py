@@ -1,7 +1,4 @@
-"""The one table of model families: what a model accepts is looked up here, by the vendor's own names for its models.
-
-The limits of a model come from its provider's list or from `prices`; what a format makes of a profile is the format's.
-"""
+"""The one table of model families: what a model accepts is looked up here, by the vendor's own names for its models."""
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -126,5 +123,5 @@ def profile_of(vendor: Vendor | None, model: str) -> Profile:
     known = next((family.profile for family in families if family.names.match(name)), None)
     if vendor is None or known is None:
         return UNKNOWN_MODEL
-    efforts = (taken for names, taken in _EFFORTS[vendor] if names.match(name))
-    return replace(known, efforts=next(efforts, known.efforts))
+    efforts = next((taken for names, taken in _EFFORTS[vendor] if names.match(name)), known.efforts)
+    return replace(known, efforts=efforts, default=Effort.NONE if vendor is Vendor.ANTHROPIC else known.default)

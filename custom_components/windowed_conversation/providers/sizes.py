@@ -1,8 +1,13 @@
 """Sizes in tokens: what a server says that a model reads, and how large a request is against that."""
 
-from ..window import EstimatedCounter, message_tokens
-from .events import Request
+from collections.abc import Iterable
+
+from ..window import EstimatedCounter, Message, TokenCounter, message_tokens
+from ..window.tokens import TextKind, text_tokens
+from .events import Request, ToolSchema
 from .json_values import limit_of, member
+
+_ESTIMATE = EstimatedCounter()
 
 # What compatible servers call it. LM Studio names the size that is loaded beside the greatest possible one; llama.cpp
 # puts `n_ctx` into `meta`, beside `n_ctx_train`, which is what the model could read.
@@ -22,11 +27,19 @@ def named_context_tokens(value: object) -> int | None:
     return next((size for size in sizes if size), None)
 
 
-def request_tokens(request: Request) -> int:
-    """Return the size of a request by its messages' own counts, and by the estimate where there are none."""
-    counter = EstimatedCounter()
-    messages = (message_tokens(m, counter) if m.tokens is None else m.tokens for m in request.messages)
-    return sum(messages) + sum(counter.count(tool.text) for tool in request.tools)
+def messages_tokens(messages: Iterable[Message], counter: TokenCounter = _ESTIMATE) -> int:
+    """Return the size of messages by their own counts, and by the counter where there are none."""
+    return sum(message_tokens(each, counter) if each.tokens is None else each.tokens for each in messages)
+
+
+def tools_tokens(tools: Iterable[ToolSchema], counter: TokenCounter = _ESTIMATE) -> int:
+    """Return the size of the tools in a request."""
+    return sum(text_tokens(TextKind.FIXED, tool.text, counter) for tool in tools)
+
+
+def request_tokens(request: Request, counter: TokenCounter = _ESTIMATE) -> int:
+    """Return the size of a request."""
+    return messages_tokens(request.messages, counter) + tools_tokens(request.tools, counter)
 
 
 def fills_context(request: Request, *, share: float = 1.0, answer: int = 0) -> bool:

@@ -14,6 +14,13 @@ from .model_size import ModelSize
 # short, and the default of 1,000 tokens would be a quarter of a model that reads 4,000.
 _REPLY_SHARE = 16
 
+# By how much a request may be longer than its estimate. Some servers refuse one that has no room for the longest answer
+# that it allows.
+_DOUBT = 0.25
+
+# OpenAI takes no limit of an answer below this.
+_LEAST_LIMIT = 16
+
 
 @dataclass(frozen=True, slots=True)
 class Budget:
@@ -69,6 +76,19 @@ def room(budget: Budget, system_tokens: int) -> int | None:
     if budget.context_tokens is None:
         return None
     return budget.context_tokens - system_tokens - budget.schema_tokens - budget.reply_tokens
+
+
+def answer_limit(budget: Budget, sent: int, thoughts: int) -> int | None:
+    """Return the most tokens of an answer to a request of `sent` tokens, or None if none are kept free for it.
+
+    There is room for `thoughts` on top of what is kept free if the model has as much left.
+    """
+    if not budget.reply_tokens:
+        return None
+    limit = budget.reply_tokens + thoughts
+    if budget.context_tokens is not None:
+        limit = min(limit, max(budget.reply_tokens, budget.context_tokens - int((1 + _DOUBT) * sent)))
+    return max(limit, _LEAST_LIMIT)
 
 
 def shortfall(budget: Budget, system_tokens: int, history_tokens: int) -> Shortfall | None:

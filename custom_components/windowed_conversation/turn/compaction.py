@@ -34,7 +34,7 @@ async def compact(
 ) -> Native | None:
     """Return what the model reads in the place of these messages, with its tokens.
 
-    None where its provider is not to, or has no way of its own. Raises `ProviderError`.
+    None where its provider is not to, or has no way of its own, or its server knows none. Raises `ProviderError`.
     """
     model = question.model
     if not (model.compaction and isinstance(model.provider, Compacts)):
@@ -45,6 +45,8 @@ async def compact(
             compacted = await model.provider.compact(request)
     except TimeoutError as err:
         raise DeadlineExceeded(f"nothing was compacted in {limits.turn:g} seconds") from err
+    if compacted is None:
+        return None
     on_billed(Billed(model, request, compacted.usage))
     said = sum(MESSAGE_OVERHEAD + counter.count(text) for text in compacted.texts)
     written = compacted.usage.output - compacted.usage.reasoning

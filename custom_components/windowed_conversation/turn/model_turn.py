@@ -11,6 +11,7 @@ from ..providers.errors import (
     RateLimited,
 )
 from ..providers.events import Request, Usage
+from ..providers.sizes import messages_tokens
 from ..window import Message, Role, Window
 from .answer import Answer
 from .budget import left_behind, room, shortfall
@@ -57,7 +58,7 @@ def _request(window: Window, question: Question, progress: Progress, *, may_call
     budget = question.model.planned
     is_view = progress.failures or budget.sent_tokens is not None
     messages = _fitting(window, question) if is_view else _trimmed(window, question, progress)
-    progress.request_tokens = sum(message.tokens or 0 for message in messages) + budget.schema_tokens
+    progress.request_tokens = messages_tokens(messages) + budget.schema_tokens
     return question.request(messages, question.tools, may_call=may_call)
 
 

@@ -6,9 +6,10 @@ import time
 from typing import Protocol
 
 from ..providers.events import Provider, ReasoningDelta, Request, TextDelta, ToolCallDone, ToolSchema, Usage
-from ..providers.profile import UNKNOWN_MODEL, Effort, Profile
+from ..providers.profile import UNKNOWN_MODEL, Effort, Profile, room_to_think
+from ..providers.sizes import messages_tokens
 from ..window import Message
-from .budget import Budget, planned
+from .budget import Budget, answer_limit, planned
 from .deadlines import Pause
 from .model_size import ModelSize
 from .request_limit import RequestLimit
@@ -110,17 +111,28 @@ class Question:
     others: tuple[Model | OtherAgent, ...] = ()
 
     def request(
-        self, messages: tuple[Message, ...], tools: tuple[ToolSchema, ...], *, may_call: bool = True
+        self,
+        messages: tuple[Message, ...],
+        tools: tuple[ToolSchema, ...],
+        *,
+        may_call: bool = True,
+        reply_tokens: int | None = None,
     ) -> Request:
-        """Return the request of these messages, see `Request`; all requests of a conversation begin alike."""
-        model = self.model
+        """Return the request of these messages, see `Request`; all requests of a conversation begin alike.
+
+        Its answer may have `reply_tokens` besides the thoughts before it, by default what the budget keeps free.
+        """
+        model, budget = self.model, self.model.planned
+        wanted = budget if reply_tokens is None else replace(budget, reply_tokens=reply_tokens)
+        sent = messages_tokens(messages) + budget.schema_tokens
         return Request(
             model.name,
             messages,
             tools,
             may_call=may_call,
-            profile=replace(model.profile, context_tokens=model.planned.context_tokens),
+            profile=replace(model.profile, context_tokens=budget.context_tokens),
             cache_key=model.agent,
+            reply_tokens=answer_limit(wanted, sent, room_to_think(model.profile, model.effort)),
             effort=model.effort,
             temperature=model.temperature,
             compaction=model.compaction,

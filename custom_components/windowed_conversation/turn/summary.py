@@ -7,7 +7,7 @@ the provider's cache serves it. When it is asked, and where the answer goes, is 
 import asyncio
 
 from ..providers.errors import DeadlineExceeded
-from ..providers.events import TextDelta, ToolCallDone, Usage
+from ..providers.events import Request, TextDelta, ToolCallDone, Usage
 from ..window import Message
 from ..window.summary import Passage
 from .deadlines import Limits, without_silence
@@ -19,6 +19,8 @@ from .speech_filter import SpeechFilter
 _WORDS_PER_TOKEN = 0.75
 # Models are poor at counting their own words, and what is over the limit is cut.
 _AIM = 0.6
+# What is over the limit is cut here; a provider that cuts it off leaves no summary at all.
+_MOST = 2
 
 _INSTRUCTION = (
     "[Summarize the conversation above for yourself: it is about to be removed, and your summary takes its place. "
@@ -41,13 +43,13 @@ async def ask_for_summary(
     messages = (*passage.messages(question.left_out), Message.user(instruction))
     try:
         async with asyncio.timeout(limits.turn):
-            return await _answer(question, messages, limits, on_billed)
+            request = question.request(messages, question.tools, reply_tokens=_MOST * tokens)
+            return await _answer(question, request, limits, on_billed)
     except TimeoutError as err:
         raise DeadlineExceeded(f"no whole summary in {limits.turn:g} seconds") from err
 
 
-async def _answer(question: Question, messages: tuple[Message, ...], limits: Limits, on_billed: OnBilled) -> str:
-    request = question.request(messages, question.tools)
+async def _answer(question: Question, request: Request, limits: Limits, on_billed: OnBilled) -> str:
     speech, text = SpeechFilter(tool.name for tool in request.tools), ""
     async with (
         question.model.limit.permit(),

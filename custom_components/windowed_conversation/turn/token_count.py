@@ -9,8 +9,9 @@ from typing import Any
 
 from ..providers.errors import DeadlineExceeded
 from ..providers.events import CountsTokens
+from ..providers.sizes import request_tokens
 from ..window import Message
-from ..window.tokens import KindCounter, TextKind, message_tokens
+from ..window.tokens import KindCounter
 from .errors import NoTokenCount
 from .ports import Question
 
@@ -42,12 +43,10 @@ async def count_request(
     provider = question.model.provider
     if not isinstance(provider, CountsTokens):
         raise NoTokenCount("the provider does not count tokens")
+    request = question.request(messages, question.tools)
     try:
         async with asyncio.timeout(deadline), question.model.limit.permit():
-            counted = await provider.count_tokens(question.request(messages, question.tools))
+            counted = await provider.count_tokens(request)
     except TimeoutError as err:
         raise DeadlineExceeded(f"no count in {deadline:g} seconds") from err
-    estimated = sum(message_tokens(m, counter) if m.tokens is None else m.tokens for m in messages)
-    for tool in question.tools:
-        estimated += counter.count_as(TextKind.FIXED, tool.text)
-    return TokenCount(counted, estimated)
+    return TokenCount(counted, request_tokens(request, counter))

@@ -64,9 +64,13 @@ def message_tokens(message: Message, counter: TokenCounter) -> int:
     """
     if not message.tool_calls and message.name is None and message.role is not Role.SYSTEM:
         return min(frame_tokens(message) + counter.count(message.content), GREATEST_FIGURE)
-    text = message_text(message)
-    counted = counter.count_as(message_kind(message), text) if _knows_kinds(counter) else counter.count(text)
+    counted = text_tokens(message_kind(message), message_text(message), counter)
     return min(frame_tokens(message) + counted, GREATEST_FIGURE)
+
+
+def text_tokens(kind: TextKind, text: str, counter: TokenCounter) -> int:
+    """Return the tokens of a text, which is of this kind if the counter wants to know."""
+    return counter.count_as(kind, text) if _knows_kinds(counter) else counter.count(text)
 
 
 def message_text(message: Message) -> str:

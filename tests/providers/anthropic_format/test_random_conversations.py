@@ -49,7 +49,11 @@ def test_no_rule_is_broken(seed: int) -> None:
     random = Random(seed)
     history = [message for _ in range(random.randrange(12)) for message in exchange(random, closed=True)]
     profile = Profile(
-        reasoning=random.choice(list(ReasoningStyle)), caching=random.choice(list(Caching)), images=seed % 2 == 0
+        reasoning=random.choice(list(ReasoningStyle)),
+        # as all of Anthropic's models have them
+        efforts=(Effort.NONE, Effort.LOW, Effort.MEDIUM, Effort.HIGH),
+        caching=random.choice(list(Caching)),
+        images=seed % 2 == 0,
     )
     request = Request(
         MODEL,

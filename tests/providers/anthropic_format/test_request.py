@@ -203,7 +203,7 @@ def test_request_without_tools_declares_those_of_the_history_and_forbids_them() 
     sent = body(SYSTEM, HELLO, Message.assistant(tool_calls=calls), *results, tools=())
 
     assert sent["tools"] == [
-        {"name": name, "description": "", "input_schema": {"type": "object"}} for name in ("a", "b")
+        {"name": name, "description": "", "input_schema": {"type": "object", "properties": {}}} for name in ("a", "b")
     ]
     assert sent["tool_choice"] == {"type": "none"}
 

@@ -3,7 +3,7 @@
 What must be handed in is an `AsyncClient` of the package that the installed SDK runs on: httpx in 0.x, httpx2 in 2.x.
 Home Assistant shares one of httpx up to 2026.10 and one of httpx2 from 2026.11 on, which fits the SDK that it asks for
 itself. Another integration may have installed another version: `accepts` says whether a client fits, `own_http_client`
-makes one that does. What is said to the server is the format's business.
+makes one that does.
 """
 
 from inspect import signature

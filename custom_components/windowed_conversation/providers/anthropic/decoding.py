@@ -12,10 +12,11 @@ from ..characters import WholeCharacters
 from ..errors import BadStream, ContextOverflow, Incomplete, ProviderError, Refused
 from ..events import Event, Finished, FinishReason, ReasoningDelta, Request, TextDelta, Usage
 from ..json_values import figure, member, objects, text_of
-from ..names import own_names
+from ..names import own_names, sent_name
 from .context import cleared_tokens
 from .encoding import THINKING, Block
 from .errors import error_in_event
+from .tools import renamed, renamed_arguments
 
 # Why an answer is not whole. `pause_turn` is for tools that the server itself runs; we offer none.
 _CUT_OFF: dict[str, type[ProviderError]] = {
@@ -78,6 +79,10 @@ class Decoder:
         self.is_whole = False
         self._thinks = thinks
         self._calls = Calls(request, own_names(request.tools))
+        self._own_arguments = {
+            sent_name(tool): {sent: own for own, sent in names.items()}
+            for tool, names in renamed_arguments(request.tools).items()
+        }
         self._blocks: dict[int, _OpenBlock] = {}
         self._held: list[_OpenBlock] = []
         self._residue: list[Block] = []
@@ -208,7 +213,11 @@ class Decoder:
         A call without arguments is held until the stop reason says that it was not cut off before them.
         """
         held, self._held = self._held, []
-        return [self._calls.announce(call.id, call.name, call.given()) for call in held]
+        return [self._calls.announce(call.id, call.name, self._in_own_words(call)) for call in held]
+
+    def _in_own_words(self, call: _OpenBlock) -> dict[str, Any] | None:
+        given, own = call.given(), self._own_arguments.get(call.name)
+        return renamed(given, own) if given and own else given
 
     def _on_usage(self, usage: object) -> None:
         """Take the figures over: each is the sum so far, and one that is left out stays as it was."""

@@ -1,9 +1,10 @@
 """A conversation as Anthropic's Messages API takes it: content blocks in messages of a user and an assistant, by turns.
 
-Pure, and without the SDK. What a request says besides its messages is in `request`.
+Pure, and without the SDK.
 """
 
 from base64 import b64encode
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 import json
@@ -14,6 +15,7 @@ from ...window import Attachment, Message, Role, ToolCall
 from ..names import sent_name
 from ..residue import residue_of
 from ..unseen import UNSEEN
+from .tools import Renamed, renamed
 
 type Block = dict[str, Any]
 
@@ -59,8 +61,11 @@ class Conversation:
         return self.messages[-1]["content"][-1] if self.messages else None
 
 
-def encode_messages(messages: tuple[Message, ...], model: str, *, images: bool) -> Conversation:
-    """Return the messages, without the system prompt, for a model; `images`: whether it takes images and PDFs."""
+def encode_messages(messages: tuple[Message, ...], model: str, names: Renamed, *, images: bool) -> Conversation:
+    """Return the messages, without the system prompt, for a model; `images`: whether it takes images and PDFs.
+
+    `names` are those that are sent in the place of arguments' own.
+    """
     conversation, ids = Conversation(), _CallIds()
     newest = max((place for place, message in enumerate(messages) if message.role is Role.USER), default=None)
     for place, message in enumerate(messages):
@@ -72,7 +77,7 @@ def encode_messages(messages: tuple[Message, ...], model: str, *, images: bool) 
             case Role.TOOL:
                 conversation.add("user", [_tool_result(message, ids)])
             case Role.ASSISTANT:
-                conversation.add("assistant", _assistant(message, model, ids))
+                conversation.add("assistant", _assistant(message, model, ids, names))
     return conversation
 
 
@@ -147,13 +152,13 @@ def _is_error(content: str) -> bool:
     return isinstance(result, dict) and "error" in result
 
 
-def _assistant(message: Message, model: str, ids: _CallIds) -> list[Block]:
+def _assistant(message: Message, model: str, ids: _CallIds, names: Renamed) -> list[Block]:
     """Return an answer's blocks, its thinking where the model put it: another order is a 400, and one that ends in it.
 
     https://platform.claude.com/docs/en/build-with-claude/extended-thinking#preserving-thinking-blocks
     """
     text = _text(message.content)
-    calls = [_tool_use(call, ids) for call in message.tool_calls]
+    calls = [_tool_use(call, ids, names.get(call.name, {})) for call in message.tool_calls]
     if not text and not calls:
         return []
     blocks: list[Block] = []
@@ -173,5 +178,6 @@ def _assistant(message: Message, model: str, ids: _CallIds) -> list[Block]:
     return blocks
 
 
-def _tool_use(call: ToolCall, ids: _CallIds) -> Block:
-    return {"type": "tool_use", "id": ids.of_call(call.id), "name": sent_name(call.name), "input": dict(call.arguments)}
+def _tool_use(call: ToolCall, ids: _CallIds, names: Mapping[str, str]) -> Block:
+    given = renamed(call.arguments, names)
+    return {"type": "tool_use", "id": ids.of_call(call.id), "name": sent_name(call.name), "input": given}

@@ -1,8 +1,4 @@
-"""The format of Anthropic's Messages API: Anthropic itself, and servers that are compatible.
-
-What joins the parts: a request is written in `request`, an answer read in `decoding`, errors are
-mapped in `errors`; who builds the client, and with which key, is not decided here.
-"""
+"""The format of Anthropic's Messages API: Anthropic itself, and servers that are compatible."""
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing

@@ -1,6 +1,6 @@
 """A request to Anthropic's Messages API: limits, thinking, tools, and where the prompt cache is to be marked.
 
-Pure, and without the SDK. How a message is written is in `encoding`.
+Pure, and without the SDK.
 """
 
 from collections.abc import Mapping
@@ -8,12 +8,12 @@ from itertools import takewhile
 from typing import Any
 
 from ...window import Message, Role
-from ..events import Request, ToolSchema
-from ..names import sent_name
+from ..events import Request
 from ..profile import Caching, Effort, ReasoningStyle, taken_effort
 from ..sizes import fills_context
 from .context import encode_editing
 from .encoding import THINKING, Block, encode_messages, own_residue
+from .tools import encode_tools, renamed_arguments
 
 # The API wants a limit: several times the longest answer that anyone listens to.
 _REPLY_TOKENS = 4096
@@ -71,8 +71,9 @@ def _encoded(request: Request) -> tuple[dict[str, Any], dict[str, Block]]:
     are still found: https://platform.claude.com/docs/en/build-with-claude/prompt-caching#what-invalidates-the-cache
     So where the tools may not be called this once, messages are not marked: nobody would read what that writes.
     """
-    conversation = encode_messages(request.messages, request.model, images=request.profile.images)
-    system, tools = _encode_system(request.messages), _encode_tools(request)
+    names = renamed_arguments(request.tools)
+    conversation = encode_messages(request.messages, request.model, names, images=request.profile.images)
+    system, tools = _encode_system(request.messages), encode_tools(request)
     max_tokens = _max_tokens(request)
     body: dict[str, Any] = {
         "model": request.model,
@@ -95,8 +96,7 @@ def _encoded(request: Request) -> tuple[dict[str, Any], dict[str, Block]]:
 
 
 def _max_tokens(request: Request) -> int:
-    wanted = request.reply_tokens or _REPLY_TOKENS
-    return min(wanted, request.profile.output_tokens or wanted)
+    return request.reply_limit or min(_REPLY_TOKENS, request.profile.output_tokens or _REPLY_TOKENS)
 
 
 def _encode_system(messages: tuple[Message, ...]) -> list[Block]:
@@ -105,21 +105,6 @@ def _encode_system(messages: tuple[Message, ...]) -> list[Block]:
         for message in messages
         if message.role is Role.SYSTEM and message.content.strip()
     ]
-
-
-def _encode_tools(request: Request) -> list[Block]:
-    """Return the tools; where none is offered any more, those that the history calls, for the API refuses it else."""
-    if request.tools:
-        return [_encode_tool(tool) for tool in request.tools]
-    called = {sent_name(call.name) for message in request.messages for call in message.tool_calls}
-    return [_encode_tool(ToolSchema(name, "", {})) for name in sorted(called)]
-
-
-def _encode_tool(tool: ToolSchema) -> Block:
-    """Return a tool; the API refuses a schema that is a choice at its top."""
-    choices = {"oneOf", "anyOf", "allOf"}
-    schema = {"type": "object"} | {key: value for key, value in tool.parameters.items() if key not in choices}
-    return {"name": sent_name(tool.name), "description": tool.description, "input_schema": schema}
 
 
 def _thinking(request: Request, max_tokens: int) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Clients of Google's SDK: which server is asked, and with which key. What is said to it is the format's business."""
+"""Clients of Google's SDK: which server is asked, and with which key."""
 
 from ssl import SSLContext
 from typing import Any

@@ -39,6 +39,8 @@ _LEVELS = {
 # MINIMAL is the least for 2.5 Pro, which cannot be told not to think: https://ai.google.dev/gemini-api/docs/thinking
 _BUDGETS = {Effort.NONE: 0, Effort.MINIMAL: 128, Effort.LOW: 1024, Effort.MEDIUM: 8192, Effort.HIGH: 24576}
 
+_WORDS = 1024
+
 _NO_CALLS = {"toolConfig": {"functionCallingConfig": {"mode": "NONE"}}}
 
 type _Part = dict[str, Any]
@@ -58,7 +60,7 @@ def _contents(request: Request) -> list[dict[str, Any]]:
 
 def encode_body(request: Request) -> dict[str, Any]:
     """Return the body of a request, only what the model accepts."""
-    profile, most = request.profile, _reply_tokens(request)
+    profile, most = request.profile, request.reply_limit
     asked = {
         "maxOutputTokens": most,
         "temperature": request.temperature if profile.sampling else None,
@@ -196,11 +198,6 @@ def _are_results(parts: list[_Part]) -> bool:
     return any("functionResponse" in part for part in parts)
 
 
-def _reply_tokens(request: Request) -> int | None:
-    limits = [each for each in (request.reply_tokens, request.profile.output_tokens) if each is not None]
-    return None if request.reply_tokens is None else min(limits)
-
-
 def _thinking(profile: Profile, effort: Effort | None, reply_tokens: int | None) -> dict[str, Any] | None:
     """Return how much the model is to think, or None if the model or the request does not say."""
     taken = taken_effort(profile, effort)
@@ -211,8 +208,9 @@ def _thinking(profile: Profile, effort: Effort | None, reply_tokens: int | None)
         case ReasoningStyle.LEVEL:
             return {**include, "thinkingLevel": _LEVELS[taken]}
         case ReasoningStyle.BUDGET:
-            # thoughts count as output: half of that is to be left for the answer
-            budget = min(_BUDGETS[taken], reply_tokens // 2) if reply_tokens else _BUDGETS[taken]
+            # thoughts count as output: half of that, or enough for what is said aloud, is to be left for the answer
+            most = max(reply_tokens // 2, reply_tokens - _WORDS) if reply_tokens else _BUDGETS[taken]
+            budget = min(_BUDGETS[taken], most)
             return {**include, "thinkingBudget": budget}
         case _:
             return None

@@ -1,7 +1,4 @@
-"""What both OpenAI formats share as providers: one request, the stream that answers it, and the list of models.
-
-How a request is written and what an event means is each format's own.
-"""
+"""What both OpenAI formats share as providers: one request, the stream that answers it, and the list of models."""
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Collection, Mapping

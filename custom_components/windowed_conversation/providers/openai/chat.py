@@ -1,8 +1,4 @@
-"""The Chat Completions format: OpenAI itself, Azure, llama.cpp, Ollama, LM Studio, vLLM and everything compatible.
-
-How a request is written lives in `chat_encoding`, what an answer means in `chat_decoding`. Who builds the
-client, and with which key, is not decided here.
-"""
+"""The Chat Completions format: OpenAI itself, Azure, llama.cpp, Ollama, LM Studio, vLLM and everything compatible."""
 
 from collections.abc import Collection, Mapping
 from typing import Any, override

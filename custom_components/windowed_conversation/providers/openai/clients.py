@@ -1,4 +1,4 @@
-"""Clients of the OpenAI SDK: which server is asked, and with which key. What is said to it is the format's business.
+"""Clients of the OpenAI SDK: which server is asked, and with which key.
 
 Each function opens no connection but may block, so none is called in the event loop; where the address is none it
 raises `BadRequest`. `http_client` is an httpx2 or, at

@@ -1,8 +1,4 @@
-"""The Responses format: OpenAI itself and Azure.
-
-How a request is written lives in `responses_encoding`, what an answer means in `responses_decoding`. Who
-builds the client, and with which key, is not decided here.
-"""
+"""The Responses format: OpenAI itself and Azure."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any, override
@@ -12,7 +8,7 @@ from openai.resources.responses import AsyncResponses
 from openai.resources.responses.input_tokens import AsyncInputTokens
 from openai.types.responses import CompactedResponse, InputTokenCountResponse
 
-from ..errors import BadStream
+from ..errors import BadRequest, BadStream
 from ..events import Compacted, Request
 from ..json_values import figure
 from .base import OpenAIFormat
@@ -47,6 +43,7 @@ class Responses(OpenAIFormat):
         self._responses = AsyncResponses(client)
         self._input_tokens = AsyncInputTokens(client)
         self._unreadable = UnreadableResidue(self.name)
+        self._compacts = True
 
     async def count_tokens(self, request: Request) -> int:
         """See `CountsTokens.count_tokens`."""
@@ -57,10 +54,17 @@ class Responses(OpenAIFormat):
             raise BadStream("the server does not count tokens")
         return tokens
 
-    async def compact(self, request: Request) -> Compacted:
-        """See `Compacts.compact`."""
-        with provider_errors(request):
-            return read_compaction(await self._readable(self._compact, request))
+    async def compact(self, request: Request) -> Compacted | None:
+        """See `Compacts.compact`; a server that refuses to is not asked again."""
+        if not self._compacts:
+            return None
+        try:
+            with provider_errors(request):
+                return read_compaction(await self._readable(self._compact, request))
+        except BadRequest:
+            # gateways do not have it, nor has Azure's classic endpoint: https://github.com/openai/codex/issues/25939
+            self._compacts = False
+            return None
 
     async def _count(self, request: Request) -> InputTokenCountResponse:
         parameters = known_to(AsyncInputTokens.count, encode_prompt(request, self.name))

@@ -37,7 +37,7 @@ def encode_request(request: Request, provider: str, caching: Mapping[str, Any]) 
     `caching` is what is asked of the prompt cache.
     """
     reasons = request.profile.reasoning is ReasoningStyle.EFFORT
-    asked = {"max_output_tokens": request.reply_tokens, "temperature": temperature(request)}
+    asked = {"max_output_tokens": request.reply_limit, "temperature": temperature(request)}
     return {
         **encode_prompt(request, provider),
         **({"include": ["reasoning.encrypted_content"]} if reasons else {}),

@@ -5,14 +5,13 @@ import json
 from typing import Any
 
 from ..events import Request, ToolSchema
-
-# Refused at the top of a tool's parameters.
-_NOT_AT_THE_TOP = frozenset({"oneOf", "anyOf", "allOf", "enum", "not"})
+from ..schemas import with_items, without_choice
 
 
 def sent_parameters(tool: ToolSchema) -> dict[str, Any]:
     """Return the schema of a tool's parameters without what the formats refuse in it."""
-    return {key: value for key, value in tool.parameters.items() if key not in _NOT_AT_THE_TOP}
+    schema: dict[str, Any] = with_items(without_choice(tool.parameters))
+    return schema
 
 
 def tool_choice(request: Request) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Residue that OpenAI's server could not read: remembered, so that it is refused once and not in every turn.
 
-Each server encrypts for one organization. Which residue is sent, and where, is `responses_encoding`'s business.
+Each server encrypts for one organization.
 """
 
 from dataclasses import replace

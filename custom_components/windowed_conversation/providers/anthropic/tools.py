@@ -1,0 +1,37 @@
+"""Tools as Anthropic's Messages API takes them: their schemas, and their arguments by names that it takes."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ..events import Request, ToolSchema
+from ..names import replaced, sent_name
+from ..schemas import without_choice
+
+type Renamed = Mapping[str, Mapping[str, str]]
+
+
+def encode_tools(request: Request) -> list[dict[str, Any]]:
+    """Return the tools; where none is offered any more, those that the history calls, for the API refuses it else."""
+    if request.tools:
+        return [_encode_tool(tool) for tool in request.tools]
+    called = {call.name for message in request.messages for call in message.tool_calls}
+    return [_encode_tool(ToolSchema(name, "", {})) for name in sorted(called, key=sent_name)]
+
+
+def renamed_arguments(tools: Iterable[ToolSchema]) -> Renamed:
+    """Return the names that are sent in the place of arguments' own, by the names of the tools that have such."""
+    return {tool.name: names for tool in tools if (names := replaced(without_choice(tool.parameters)["properties"]))}
+
+
+def renamed(members: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    """Return an object with other names for some of its members."""
+    return {names.get(name, name): value for name, value in members.items()}
+
+
+def _encode_tool(tool: ToolSchema) -> dict[str, Any]:
+    schema = without_choice(tool.parameters)
+    if names := replaced(schema["properties"]):
+        schema["properties"] = renamed(schema["properties"], names)
+        required = {"required": [names.get(name, name) for name in schema.get("required", ())]}
+        schema |= required if "required" in schema else {}
+    return {"name": sent_name(tool.name), "description": tool.description, "input_schema": schema}

@@ -1,0 +1,138 @@
+"""A choice at the top of a tool's schema as one object: nothing that a branch takes is refused, and no name is lost."""
+
+from random import Random
+from typing import Any
+
+import pytest
+
+from custom_components.windowed_conversation.providers.schemas import with_items, without_choice
+
+TEXT, NUMBER = {"type": "string"}, {"type": "integer"}
+_TYPES: dict[str, Any] = {"string": str, "integer": int, "boolean": bool, "null": type(None), "object": dict}
+
+KINDS = ("string", "integer", "boolean", "null")
+VALUES = ("", "on", 0, 7, True, None)
+
+
+def closed_object(dice: Random) -> dict[str, Any]:
+    """Return a schema of an object without other members than those it names."""
+    properties = {name: {"type": dice.choice(KINDS)} for name in dice.sample("abcd", dice.randint(0, 3))}
+    required = [name for name in properties if dice.random() < 0.5]
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+
+def choice(dice: Random, depth: int = 0) -> dict[str, Any]:
+    """Return a choice of objects, of other choices and of what no object can be."""
+    makers = (closed_object, closed_object, lambda _: {"type": "null"}, lambda dice: choice(dice, depth + 1))
+    branches = [dice.choice(makers[: 4 - (depth > 1)])(dice) for _ in range(dice.randint(1, 3))]
+    return {dice.choice(("anyOf", "oneOf")): branches}
+
+
+def members(dice: Random) -> dict[str, Any]:
+    """Return an object that some choices take."""
+    return {name: dice.choice(VALUES) for name in dice.sample("abcd", dice.randint(0, 3))}
+
+
+def is_taken(value: Any, schema: dict[str, Any]) -> bool:
+    """Return whether a schema takes a value, by the JSON Schema standard as far as the schemas in here need it."""
+    kind = schema.get("type")
+    return (
+        (kind is None or type(value) is _TYPES[kind])
+        and (not isinstance(value, dict) or _are_taken(value, schema))
+        and ("anyOf" not in schema or any(is_taken(value, each) for each in schema["anyOf"]))
+        and ("oneOf" not in schema or sum(is_taken(value, each) for each in schema["oneOf"]) == 1)
+        and all(is_taken(value, each) for each in schema.get("allOf", ()))
+    )
+
+
+def _are_taken(value: dict[str, Any], schema: dict[str, Any]) -> bool:
+    properties = schema.get("properties", {})
+    return (
+        all(name in value for name in schema.get("required", ()))
+        and all(is_taken(value[name], properties[name]) for name in value.keys() & properties.keys())
+        and (schema.get("additionalProperties") is not False or value.keys() <= properties.keys())
+    )
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_what_a_branch_takes_the_object_takes(seed: int) -> None:
+    dice = Random(seed)
+    schema = choice(dice)
+    taken = [value for value in (members(dice) for _ in range(200)) if is_taken(value, schema)]
+
+    assert [value for value in taken if not is_taken(value, without_choice(schema))] == []
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_choice_is_left_at_the_top(seed: int) -> None:
+    assert not {"anyOf", "oneOf", "allOf", "enum", "not"} & without_choice(choice(Random(seed))).keys()
+
+
+def test_choice_keeps_every_name_type_and_word() -> None:
+    schema = {
+        "type": "object",
+        "properties": {},
+        "description": "What to play",
+        "anyOf": [
+            {"type": "object", "properties": {"room": TEXT, "song": TEXT}, "required": ["room", "song"]},
+            {"type": "object", "properties": {"room": NUMBER, "album": TEXT}, "required": ["album", "room"]},
+        ],
+    }
+
+    assert without_choice(schema) == {
+        "type": "object",
+        "description": "What to play",
+        "properties": {"room": {"anyOf": [TEXT, NUMBER]}, "song": TEXT, "album": TEXT},
+        "required": ["room"],
+    }
+
+
+def test_object_of_which_one_of_two_members_is_required_keeps_both() -> None:
+    schema = {
+        "type": "object",
+        "properties": {"a": TEXT, "b": TEXT, "c": TEXT},
+        "required": ["c"],
+        "additionalProperties": False,
+        "anyOf": [{"required": ["a"]}, {"required": ["b"]}],
+    }
+
+    assert without_choice(schema) == {name: value for name, value in schema.items() if name != "anyOf"}
+
+
+def test_all_of_several_objects_is_all_of_their_members() -> None:
+    schema = {
+        "allOf": [
+            {"type": "object", "properties": {"a": TEXT}, "required": ["a"]},
+            {"properties": {"b": NUMBER}, "required": ["b"]},
+            {"not": {"required": ["a", "b"]}},
+        ]
+    }
+
+    assert without_choice(schema) == {"properties": {"a": TEXT, "b": NUMBER}, "required": ["a", "b"]}
+
+
+@pytest.mark.parametrize("branch", [True, {}, {"type": ["object", "null"]}])
+def test_branch_that_takes_anything_leaves_nothing_required(branch: Any) -> None:
+    closed = {"type": "object", "properties": {"a": TEXT}, "required": ["a"], "additionalProperties": False}
+
+    assert without_choice({"anyOf": [closed, branch]}) == {"properties": {"a": TEXT}}
+
+
+@pytest.mark.parametrize("where", ["top", "property", "items", "choice", "other"])
+def test_array_says_what_is_in_it(where: str) -> None:
+    silent, array = {"type": "array", "maxItems": 0}, {"type": "array", "maxItems": 0, "items": {}}
+    schemas: dict[str, Any] = {
+        "top": lambda each: each,
+        "property": lambda each: {"type": "object", "properties": {"a": each, "default": TEXT}},
+        "items": lambda each: {"type": "array", "items": each},
+        "choice": lambda each: {"anyOf": [TEXT, each]},
+        "other": lambda each: {"type": "object", "additionalProperties": each},
+    }
+
+    assert with_items(schemas[where](silent)) == schemas[where](array)
+
+
+def test_value_that_looks_like_an_array_stays() -> None:
+    schema = {"type": "object", "default": {"type": "array"}, "enum": [{"type": "array"}]}
+
+    assert with_items(schema) == schema
