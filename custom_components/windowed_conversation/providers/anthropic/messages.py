@@ -89,7 +89,7 @@ class Messages:
         with provider_errors():
             for _ in range(_MOST_PAGES):
                 answer = await self._models.list(limit=_PAGE, timeout=_TIMEOUT, **after)
-                page = await read_page(answer.content)
+                page = await read_page(answer.http_response.content)
                 if page.models and page.models.keys() <= models.keys():
                     raise BadStream("the server lists the same models again and again")
                 models |= page.models
