@@ -44,6 +44,22 @@ async def test_further_pages_are_asked_for(provider: Gemini, byte_server: ByteSe
     assert [each.id for each in await provider.list_models()] == ["a", "b"]
 
 
+@pytest.mark.parametrize("limit", ["many", -1, True, 1.5, 10**10, None])
+async def test_limit_that_is_no_figure_does_not_cost_the_model(
+    limit: Any, provider: Gemini, byte_server: ByteServer
+) -> None:
+    byte_server.reply(json.dumps({"models": [model("a", inputTokenLimit=limit)]}).encode(), headers=JSON)
+
+    assert await provider.list_models() == [ListedModel("a", None, 65536)]
+
+
+async def test_pages_that_say_the_same_again_are_no_list(provider: Gemini, byte_server: ByteServer) -> None:
+    byte_server.reply(json.dumps({"models": [model("a")], "nextPageToken": "next"}).encode(), headers=JSON)
+
+    with pytest.raises(BadStream, match="again and again"):
+        await provider.list_models()
+
+
 @pytest.mark.parametrize(
     "body",
     [
@@ -61,7 +77,6 @@ async def test_further_pages_are_asked_for(provider: Gemini, byte_server: ByteSe
         b'{"models": [5]}',
         b'{"models": [{}]}',
         b'{"models": [{"name": 5}]}',
-        b'{"models": [{"name": "models/a", "inputTokenLimit": "many"}]}',
         b'{"object": "list", "data": [{"id": "a"}]}',
         b'{"error": {"message": "no"}}',
     ],

@@ -8,12 +8,14 @@ from uuid import uuid4
 from ..window import ToolCall
 from .errors import BadStream
 from .events import Request, ToolCallDone
-from .json_values import whole_json
+from .json_values import most_values, whole_json
 
 _MOST_CALLS = 64
 # In characters.
 _LONGEST_ARGUMENTS = 256 * 2**10
 _LONGEST_TOGETHER = 2**20
+# Values in the arguments of a call, which are read in the event loop.
+_MOST_VALUES = 10_000
 
 # What is written of arguments is read at its end, and before that only as often as costs no more than so many times
 # what there is of it.
@@ -106,6 +108,8 @@ class Arguments:
 
 
 def _object(written: str) -> dict[str, Any] | None:
+    if most_values(written.encode(errors="replace")) > _MOST_VALUES:
+        raise BadStream(f"the arguments of a tool call have more than {_MOST_VALUES} values")
     try:
         value = whole_json(written) if written.strip() else None
     except ValueError, RecursionError:

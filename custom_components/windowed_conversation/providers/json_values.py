@@ -28,6 +28,11 @@ def read_json(text: str | bytes | bytearray) -> Any:
     return _decoder.decode(text if isinstance(text, str) else text.decode())
 
 
+def most_values(text: bytes) -> int:
+    """Return how many values a JSON text has at most, as what separates them may also be written in a string."""
+    return 1 + sum(text.count(mark) for mark in (b",", b"[", b"{"))
+
+
 def whole_json(text: str) -> Any:
     """Return the value of a JSON text as `read_json` does, with whole characters only."""
     value = read_json(text)

@@ -4,7 +4,11 @@ import asyncio
 from typing import Any
 
 from .errors import BadStream
-from .json_values import member, objects, read_json
+from .json_values import member, most_values, objects, read_json
+
+# A router lists hundreds, with up to a hundred values each.
+_MOST_MODELS = 10_000
+_MOST_VALUES = 250_000
 
 
 class ModelPage:
@@ -14,10 +18,14 @@ class ModelPage:
     """
 
     def __init__(self, body: bytes, field: str, name: str) -> None:
+        if most_values(body) > _MOST_VALUES:
+            raise BadStream(f"the list of models has more than {_MOST_VALUES} values")
         self._page = read_json(body)
         models = member(self._page, field)
         if not isinstance(models, list) or not all(isinstance(member(model, name), str) for model in models):
             raise BadStream("the server does not list models")
+        if len(models) > _MOST_MODELS:
+            raise BadStream(f"the server lists more than {_MOST_MODELS} models")
         self.models = {model[name]: model for model in sorted(objects(models), key=lambda model: model[name])}
 
     def __getitem__(self, field: str) -> Any:

@@ -4,19 +4,23 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from functools import partial
+from itertools import chain, count
 from typing import Any, Protocol
 
 from .errors import BadStream
-from .events import Event, ReasoningDelta, TextDelta
-from .json_values import read_json
+from .events import Event
+from .json_values import most_values, read_json
+from .pieces import Pieces
 from .whole_answers import late_events
 
-# Characters of text and thoughts, several hundred times the longest answer that anyone listens to.
-_LONGEST_ANSWER = 4 * 2**20
 # Bytes of one event: the last one of some formats holds the whole answer again.
 _LONGEST_EVENT = 4 * 2**20
 # Bytes of JSON that are read in the event loop; more would be felt by everything else that runs there.
 _READ_AT_ONCE = 2**16
+# Values in such JSON. Each costs some hundred bytes, however few of them it is written in, and the interpreter's lock.
+_MOST_VALUES = 50_000
+# Events that are there already, and are passed on before others have the event loop.
+_AT_ONCE = 64
 
 _DATA = b"data:"
 _DONE = b"[DONE]"
@@ -52,17 +56,17 @@ async def decoded(response: Any, decoder: Decoder) -> AsyncGenerator[Event]:
 
     Raises `BadStream`, what the decoder raises, and the HTTP client's own errors.
     """
-    decode, length = partial(_taken_apart, decoder.on_event), 0
+    decode, pieces, passed = partial(_taken_apart, decoder.on_event), Pieces(), count(1)
     async with aclosing(_sent(response, decoder)) as sent:
         async for value in sent:
-            for event in decode(value):
-                if isinstance(event, TextDelta | ReasoningDelta):
-                    length += len(event.text)
-                    if length > _LONGEST_ANSWER:
-                        raise BadStream("the answer is longer than 4 MB")
+            for event in chain.from_iterable(map(pieces.take, decode(value))):
+                if next(passed) % _AT_ONCE == 0:
+                    await asyncio.sleep(0)
                 yield event
             if decoder.is_whole:
                 break
+        for event in pieces.rest():
+            yield event
         while decoder.is_whole and (late := await late_events(sent, decode)):
             for event in late:
                 yield event
@@ -80,7 +84,9 @@ async def _sent(response: Any, decoder: Decoder) -> AsyncGenerator[Any]:
         reader = _EventReader()
         chunk: bytes | None = first
         while chunk is not None:
-            for data in reader.feed(chunk):
+            for number, data in enumerate(reader.feed(chunk), 1):
+                if number % _AT_ONCE == 0:
+                    await asyncio.sleep(0)
                 if data.startswith(_DONE):
                     return
                 if reader.named_error:
@@ -110,8 +116,15 @@ async def _first(chunks: AsyncIterator[bytes]) -> bytes:
 
 
 async def read_any_json(data: bytes) -> Any:
-    """Return the value of a JSON text of any size, read outside of the event loop if it is large."""
-    return read_json(data) if len(data) <= _READ_AT_ONCE else await asyncio.to_thread(read_json, data)
+    """Return the value of a JSON text of any size, read outside of the event loop if it is large.
+
+    Raises `BadStream` if it has too many values, and what `read_json` raises.
+    """
+    if len(data) <= _READ_AT_ONCE:
+        return read_json(data)
+    if most_values(data) > _MOST_VALUES:
+        raise BadStream(f"an event has more than {_MOST_VALUES} values")
+    return await asyncio.to_thread(read_json, data)
 
 
 async def _whole_body(first: bytes, chunks: AsyncIterator[bytes]) -> bytes:

@@ -1,5 +1,6 @@
 """Somebody else's HTTP client, lent to an SDK: no redirect is followed, and what a server writes is bounded."""
 
+import asyncio
 from collections.abc import Callable, Iterator
 from http import HTTPStatus
 from importlib import import_module
@@ -78,8 +79,13 @@ class _BoundedStream:
         return self
 
     async def __anext__(self) -> bytes:
-        while (piece := next(self._ready, None)) is None:
+        piece = next(self._ready, None)
+        if piece is not None:
+            # a few bytes can be blown up to megabytes, for which nobody has to wait
+            await asyncio.sleep(0)
+        while piece is None:
             self._ready = self._pieces(await anext(self._sent))
+            piece = next(self._ready, None)
         self._left -= len(piece)
         if self._left >= 0:
             return piece

@@ -80,19 +80,20 @@ class Messages:
 
     async def list_models(self) -> list[ListedModel]:
         """See `Provider.list_models`."""
-        models: dict[str, Any] = {}
+        models: dict[str, ListedModel] = {}
         after: dict[str, Any] = {}
         with provider_errors():
             for _ in range(_MOST_PAGES):
                 answer = await self._models.list(limit=_PAGE, timeout=_TIMEOUT, **after)
-                page = await read_page(answer.content)
+                page = await read_page(answer.http_response.content)
                 if page.models and page.models.keys() <= models.keys():
                     raise BadStream("the server lists the same models again and again")
-                models |= page.models
+                models |= {name: _listed(name, model) for name, model in page.models.items()}
                 if not page.models or page["has_more"] is not True or not isinstance(page["last_id"], str):
                     break
                 after = {"after_id": page["last_id"]}
-        return [
-            ListedModel(each, limit_of(models[each], "max_input_tokens"), limit_of(models[each], "max_tokens"))
-            for each in sorted(models)
-        ]
+        return [models[name] for name in sorted(models)]
+
+
+def _listed(name: str, model: object) -> ListedModel:
+    return ListedModel(name, limit_of(model, "max_input_tokens"), limit_of(model, "max_tokens"))

@@ -12,11 +12,12 @@ from urllib.parse import quote
 
 from google.genai.errors import APIError
 from google.genai.models import AsyncModels
-from google.genai.types import CountTokensConfig, HttpOptions, ListModelsConfig, Model
+from google.genai.types import CountTokensConfig, HttpOptions
 
 from ..errors import BadStream
 from ..events import Event, ListedModel, Request
-from ..json_values import figure
+from ..json_values import figure, limit_of, member
+from ..model_lists import ModelPage, read_page
 from ..sizes import fills_context
 from ..streaming import decoded, read_any_json
 from .decoding import ChunkDecoder
@@ -24,9 +25,13 @@ from .encoding import encode_body, encode_prompt
 from .errors import provider_errors
 from .residue import NAME
 
-_SHORT_ANSWER = HttpOptions(timeout=10_000)  # milliseconds
-_MODELS_PER_PAGE = 1000
-_MOST_MODELS = 10_000
+# In seconds; the SDK takes milliseconds.
+_TIMEOUT = 10.0
+_SHORT_ANSWER = HttpOptions(timeout=10_000)
+# The most that a page of the list may hold: https://ai.google.dev/api/models#method:-models.list
+_PAGE = 1000
+# There are fewer models than one page holds.
+_MOST_PAGES = 10
 _GENERATES = "generateContent"
 
 # The SDK wants contents, in the place of which its options then put the conversation's.
@@ -65,7 +70,12 @@ class Gemini:
         asked = client.build_request(
             "POST", url, json=encode_body(request), headers=self._headers, timeout=self._timeout
         )
-        answer = await client.send(asked, stream=True)
+        async with self._sent(asked) as answer:
+            yield answer
+
+    @asynccontextmanager
+    async def _sent(self, asked: Any) -> AsyncIterator[Any]:
+        answer = await self._http_client.send(asked, stream=True)
         try:
             if answer.status_code >= HTTPStatus.MULTIPLE_CHOICES:
                 raise APIError(answer.status_code, await _error_body(answer), answer)
@@ -79,17 +89,29 @@ class Gemini:
 
     async def list_models(self) -> list[ListedModel]:
         """See `Provider.list_models`; models that do not generate text are left out."""
+        models: dict[str, ListedModel] = {}
+        seen: set[str] = set()
+        token: Any = ""
         with provider_errors():
-            config = ListModelsConfig(page_size=_MODELS_PER_PAGE, http_options=_SHORT_ANSWER)
-            models: list[Model] = []
-            async for model in await self._models.list(config=config):
-                models.append(model)
-                if len(models) > _MOST_MODELS:
-                    raise BadStream("the server lists too many models")
-        if not models:
-            # Google always lists some; the SDK takes any JSON object for a page, and one without models for the last
-            raise BadStream("the server does not list models")
-        return sorted((_listed(model) for model in models if _generates(model)), key=lambda each: each.id)
+            for _ in range(_MOST_PAGES):
+                page = await self._page(token)
+                if page.models and page.models.keys() <= seen:
+                    raise BadStream("the server lists the same models again and again")
+                seen |= page.models.keys()
+                models |= {name: _listed(name, model) for name, model in page.models.items() if _generates(model)}
+                token = page["nextPageToken"]
+                if not page.models or not token or not isinstance(token, str):
+                    break
+        return sorted(models.values(), key=lambda model: model.id)
+
+    async def _page(self, token: str) -> ModelPage:
+        """Return a page of the list of models; raises `APIError`."""
+        client, query = self._http_client, {"pageSize": _PAGE, **({"pageToken": token} if token else {})}
+        asked = client.build_request(
+            "GET", f"{self._url}/models", params=query, headers=self._headers, timeout=_TIMEOUT
+        )
+        async with self._sent(asked) as answer:
+            return await read_page(await answer.aread(), "models", "name")
 
     async def count_tokens(self, request: Request) -> int:
         """See `CountsTokens.count_tokens`."""
@@ -113,7 +135,7 @@ async def _error_body(answer: Any) -> Any:
     body = await answer.aread()
     try:
         return await read_any_json(body)
-    except ValueError, RecursionError:
+    except BadStream, ValueError, RecursionError:
         return {}
 
 
@@ -121,11 +143,11 @@ def _path(model: str) -> str:
     return model if "/" in model else f"models/{model}"
 
 
-def _generates(model: Model) -> bool:
-    return model.supported_actions is None or _GENERATES in model.supported_actions
+def _generates(model: object) -> bool:
+    actions = member(model, "supportedGenerationMethods")
+    return not isinstance(actions, list) or _GENERATES in actions
 
 
-def _listed(model: Model) -> ListedModel:
-    if not model.name:
-        raise BadStream("a listed model has no name")
-    return ListedModel(model.name.removeprefix("models/"), model.input_token_limit, model.output_token_limit)
+def _listed(name: str, model: object) -> ListedModel:
+    input_tokens, output_tokens = limit_of(model, "inputTokenLimit"), limit_of(model, "outputTokenLimit")
+    return ListedModel(name.removeprefix("models/"), input_tokens, output_tokens)

@@ -81,5 +81,5 @@ class OpenAIFormat(ABC):
         """See `Provider.list_models`."""
         with provider_errors():
             answer = await self._models.list(timeout=_MODEL_LIST_TIMEOUT, extra_headers=self._headers)
-            models = (await read_page(answer.content)).models
+            models = (await read_page(answer.http_response.content)).models
         return [ListedModel(model_id, named_context_tokens(model)) for model_id, model in models.items()]

@@ -1,0 +1,192 @@
+"""More than a server may send: the connection is closed, and the error says which limit it was."""
+
+from collections.abc import Awaitable, Callable, Iterable
+import gzip
+import json
+from typing import Any
+
+import pytest
+
+from custom_components.windowed_conversation.providers.errors import BadStream, Incomplete, Unavailable
+from custom_components.windowed_conversation.providers.events import Provider
+from tests.providers.byte_server import ByteServer, ForEver
+from tests.providers.heard import Heard
+from tests.providers.test_connections import until
+from tests.providers.wires.parts import Call, Calls, End, Reasoning, Text, Wire
+
+from .conftest import AskWire
+
+JSON = {"Content-Type": "application/json"}
+KILOBYTE, MEGABYTE = 2**10, 2**20
+
+ANSWER = "the answer is longer than 4 MB"
+EVENT = "an event is longer than 4 MB"
+SENT = "the server sent more than it may"
+TOO_MANY_VALUES = "an event has more than 50000 values"
+
+
+def pieces_of(text: str, size: int) -> tuple[str, ...]:
+    return tuple(text[at : at + size] for at in range(0, len(text), size))
+
+
+def call(number: int, length: int) -> Call:
+    """Return a call with arguments of a length."""
+    arguments = f'{{"text": "{"x" * (length - 12)}"}}'
+    return Call(f"call_{number}", "act", pieces_of(arguments, 64 * KILOBYTE))
+
+
+async def failure(asked: Awaitable[Any], byte_server: ByteServer) -> BadStream:
+    """Return the error that something ends with; raises unless the connection is closed then."""
+    with pytest.raises(BadStream) as raised:
+        await asked
+    await until(lambda: byte_server.open_connections == 0)
+    return raised.value
+
+
+@pytest.fixture
+def refused(ask_wire: AskWire, byte_server: ByteServer) -> Callable[[Iterable[bytes]], Awaitable[str]]:
+    """Return what an answer of these events is refused for, if it never ends."""
+
+    async def refused(events: Iterable[bytes]) -> str:
+        byte_server.reply(*events, ForEver(b":\n\n"))
+        return str(await failure(Heard().listen(ask_wire()), byte_server))
+
+    return refused
+
+
+type Refused = Callable[[Iterable[bytes]], Awaitable[str]]
+
+
+@pytest.mark.parametrize("part", [Text, Reasoning])
+async def test_text_over_4_mb_is_refused(part: Any, wire: Wire, refused: Refused) -> None:
+    words = pieces_of("x" * (4 * MEGABYTE + 1), MEGABYTE)
+
+    assert await refused(wire.answer(part(words), end=End.NONE)) == ANSWER
+
+
+async def test_text_of_4_mb_is_heard(wire: Wire, ask_wire: AskWire, byte_server: ByteServer) -> None:
+    words = pieces_of("x" * (4 * MEGABYTE - KILOBYTE), MEGABYTE)
+    byte_server.reply(*wire.answer(Text(words), end=End.LENGTH))
+    heard = Heard()
+
+    with pytest.raises(Incomplete):
+        await heard.listen(ask_wire())
+
+    assert len(heard.text) == 4 * MEGABYTE - KILOBYTE
+
+
+async def test_text_in_many_small_pieces_is_whole_in_fewer(
+    wire: Wire, ask_wire: AskWire, byte_server: ByteServer
+) -> None:
+    words = tuple(f"{number} " for number in range(10_000))
+    byte_server.reply(b"".join(wire.answer(Text(words))))
+
+    heard = await Heard().listen(ask_wire())
+
+    assert heard.text == "".join(words)
+    assert len(heard.texts) < 5_000
+
+
+async def test_event_over_4_mb_is_refused(refused: Refused) -> None:
+    assert await refused((b"data: ", b"x" * (4 * MEGABYTE))) == EVENT
+
+
+async def test_line_without_an_end_is_refused(ask_wire: AskWire, byte_server: ByteServer) -> None:
+    byte_server.reply(b"data: ", ForEver(b"x" * 256 * KILOBYTE))
+
+    assert str(await failure(Heard().listen(ask_wire()), byte_server)) == EVENT
+
+
+async def test_event_of_many_values_is_refused(refused: Refused) -> None:
+    assert await refused((b'data: {"x": [0' + b",{}" * 50_000 + b"]}\n\n",)) == TOO_MANY_VALUES
+
+
+async def test_plain_json_over_4_mb_is_refused(ask_wire: AskWire, byte_server: ByteServer) -> None:
+    byte_server.reply(b'{"x": "', ForEver(b"x" * 256 * KILOBYTE), headers=JSON)
+
+    assert str(await failure(Heard().listen(ask_wire()), byte_server)) == ANSWER
+
+
+@pytest.mark.parametrize("piece", [b":\n\n" * 256 * KILOBYTE, b" " * MEGABYTE], ids=["comments", "white-space"])
+async def test_answer_over_32_mb_that_says_nothing_is_refused(
+    piece: bytes, ask_wire: AskWire, byte_server: ByteServer
+) -> None:
+    byte_server.reply(ForEver(piece))
+
+    assert str(await failure(Heard().listen(ask_wire()), byte_server)) == SENT
+
+
+async def test_compressed_answer_is_bounded_by_what_it_holds(ask_wire: AskWire, byte_server: ByteServer) -> None:
+    bomb = gzip.compress(b":\n\n" * 11 * MEGABYTE)
+    byte_server.reply(bomb, headers={"Content-Type": "text/event-stream", "Content-Encoding": "gzip"})
+
+    assert str(await failure(Heard().listen(ask_wire()), byte_server)) == SENT
+
+
+async def test_arguments_over_256_kb_are_refused(wire: Wire, refused: Refused) -> None:
+    events = wire.answer(Calls((call(0, 256 * KILOBYTE + 100),)), end=End.NONE)
+
+    assert await refused(events) == "the arguments of a tool call are longer than 256 KB"
+
+
+async def test_arguments_over_1_mb_together_are_refused(wire: Wire, refused: Refused) -> None:
+    calls = Calls(tuple(call(number, 250 * KILOBYTE) for number in range(5)))
+
+    assert await refused(wire.answer(calls, end=End.NONE)) == "the arguments of the tool calls are longer than 1 MB"
+
+
+async def test_arguments_of_many_values_are_refused(wire: Wire, refused: Refused) -> None:
+    arguments = json.dumps({"x": [0] * 10_000}, separators=(",", ":"))
+    calls = Calls((Call("call_0", "act", (arguments,)),))
+
+    assert await refused(wire.answer(calls)) == "the arguments of a tool call have more than 10000 values"
+
+
+async def test_65_calls_are_refused(wire: Wire, refused: Refused) -> None:
+    calls = Calls(tuple(Call(f"call_{number}", "act", ('{"a": 1}',)) for number in range(65)))
+
+    assert await refused(wire.answer(calls, end=End.NONE)) == "the answer has more than 64 tool calls"
+
+
+async def test_64_calls_are_heard(wire: Wire, ask_wire: AskWire, byte_server: ByteServer) -> None:
+    calls = Calls(tuple(Call(f"call_{number}", "act", ('{"a": 1}',)) for number in range(64)))
+    byte_server.reply(*wire.answer(calls))
+
+    assert len((await Heard().listen(ask_wire())).calls) == 64
+
+
+async def test_error_over_1_mb_is_told_by_its_status(ask_wire: AskWire, byte_server: ByteServer) -> None:
+    byte_server.reply(b'{"error": {"message": "', ForEver(b"x" * 256 * KILOBYTE), status=500, headers=JSON)
+
+    with pytest.raises(Unavailable):
+        await Heard().listen(ask_wire())
+
+    await until(lambda: byte_server.open_connections == 0)
+
+
+async def test_list_over_8_mb_is_refused(wire: Wire, provider: Provider, byte_server: ByteServer) -> None:
+    byte_server.reply(wire.model_list(["a"])[:-1], ForEver(b" " * 256 * KILOBYTE), headers=JSON)
+
+    assert str(await failure(provider.list_models(), byte_server)) == SENT
+
+
+async def test_error_over_1_mb_of_the_list_is_told_by_its_status(provider: Provider, byte_server: ByteServer) -> None:
+    byte_server.reply(b'{"error": "', ForEver(b"x" * 256 * KILOBYTE), status=500, headers=JSON)
+
+    with pytest.raises(Unavailable):
+        await provider.list_models()
+
+    await until(lambda: byte_server.open_connections == 0)
+
+
+async def test_list_of_many_values_is_refused(wire: Wire, provider: Provider, byte_server: ByteServer) -> None:
+    byte_server.reply(wire.model_list(["a"]).rstrip()[:-1] + b', "x": [0' + b",{}" * 250_000 + b"]}", headers=JSON)
+
+    expected = "the list of models has more than 250000 values"
+    assert str(await failure(provider.list_models(), byte_server)) == expected
+
+
+async def test_list_of_many_models_is_refused(wire: Wire, provider: Provider, byte_server: ByteServer) -> None:
+    byte_server.reply(wire.model_list([str(number) for number in range(10_001)]), headers=JSON)
+
+    assert str(await failure(provider.list_models(), byte_server)) == "the server lists more than 10000 models"
