@@ -49,7 +49,7 @@ class Ticker:
     worst: Gap = field(default_factory=Gap)
     _last: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0)
     _collected: float = 0.0
-    _collection_began: float = 0.0
+    _collection_began: float | None = None
     _next: asyncio.TimerHandle | None = None
 
     def begin(self) -> None:
@@ -75,10 +75,15 @@ class Ticker:
         if phase == "start":
             self._collection_began = time.process_time()
         else:
-            self._collected += time.process_time() - self._collection_began
+            self._collected, self._collection_began = self._collecting(), None
 
     def _now(self) -> tuple[float, float, float, float]:
-        return time.monotonic(), time.thread_time(), time.process_time(), self._collected
+        return time.monotonic(), time.thread_time(), time.process_time(), self._collecting()
+
+    def _collecting(self) -> float:
+        """Return what collections have taken, with one in another thread that has not told its end yet."""
+        began = self._collection_began
+        return self._collected if began is None else self._collected + time.process_time() - began
 
 
 async def async_setup_entry(hass: HomeAssistant, entry: ConfigEntry) -> bool:
