@@ -1,0 +1,117 @@
+"""An integration for the tests: how long the event loop was blocked, and which tasks there are.
+
+Home Assistant loads it from its configuration folder. Its actions are `begin` and `report`.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+import gc
+import time
+from typing import Any
+
+from homeassistant.config_entries import ConfigEntry
+from homeassistant.core import HomeAssistant, ServiceCall, SupportsResponse
+
+DOMAIN = "event_loop_probe"
+
+# Seconds between two ticks.
+_INTERVAL = 0.005
+# The generation that is all of them.
+_WHOLE = 2
+
+
+@dataclass(slots=True)
+class Gap:
+    """The time between two ticks less what there should be, and the processor time of the loop's thread and of all.
+
+    A thread that holds the interpreter's lock blocks the loop as well, and a machine that has other things to do makes
+    a gap in which nobody here computes. So the loop was blocked for as long as the gap lasted, and at most for as long
+    as somebody in this process was at work. A collection of all of Home Assistant's objects, hundreds of thousands,
+    takes a third of a second whenever it happens to come: it is not counted.
+    """
+
+    seconds: float = 0.0
+    of_the_loop: float = 0.0
+    of_all: float = 0.0
+    collecting: float = 0.0
+
+    @property
+    def blocked(self) -> float:
+        return min(self.seconds, self.of_all - self.collecting)
+
+
+@dataclass(slots=True)
+class Ticker:
+    """Ticks in the event loop, and keeps the worst gap."""
+
+    loop: asyncio.AbstractEventLoop
+    worst: Gap = field(default_factory=Gap)
+    _last: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0)
+    _collected: float = 0.0
+    _collection_began: float | None = None
+    _next: asyncio.TimerHandle | None = None
+
+    def begin(self) -> None:
+        self.end()
+        self.worst, self._last = Gap(), self._now()
+        self._next = self.loop.call_later(_INTERVAL, self._tick)
+
+    def end(self) -> None:
+        if self._next:
+            self._next.cancel()
+
+    def _tick(self) -> None:
+        now = self._now()
+        seconds, *used = (after - before for after, before in zip(now, self._last, strict=True))
+        self.worst = max(self.worst, Gap(seconds - _INTERVAL, *used), key=lambda gap: gap.blocked)
+        self._last = now
+        self._next = self.loop.call_later(_INTERVAL, self._tick)
+
+    def on_collection(self, phase: str, details: Mapping[str, int]) -> None:
+        """Take the time of a whole collection; see `gc.callbacks`."""
+        if details["generation"] < _WHOLE:
+            return
+        if phase == "start":
+            self._collection_began = time.process_time()
+        else:
+            self._collected, self._collection_began = self._collecting(), None
+
+    def _now(self) -> tuple[float, float, float, float]:
+        return time.monotonic(), time.thread_time(), time.process_time(), self._collecting()
+
+    def _collecting(self) -> float:
+        """Return what collections have taken, with one in another thread that has not told its end yet."""
+        began = self._collection_began
+        return self._collected if began is None else self._collected + time.process_time() - began
+
+
+async def async_setup_entry(hass: HomeAssistant, entry: ConfigEntry) -> bool:
+    """Register the actions."""
+    ticker = Ticker(hass.loop)
+    gc.callbacks.append(ticker.on_collection)
+    entry.async_on_unload(lambda: gc.callbacks.remove(ticker.on_collection))
+
+    async def begin(_call: ServiceCall) -> None:
+        ticker.begin()
+
+    async def report(_call: ServiceCall) -> dict[str, Any]:
+        worst = ticker.worst
+        return {
+            "blocked": worst.blocked,
+            "seconds": worst.seconds,
+            "collecting": worst.collecting,
+            "of_the_loop": worst.of_the_loop,
+            "of_all": worst.of_all,
+            "tasks": sorted(_name(task) for task in asyncio.all_tasks()),
+        }
+
+    hass.services.async_register(DOMAIN, "begin", begin)
+    hass.services.async_register(DOMAIN, "report", report, supports_response=SupportsResponse.ONLY)
+    entry.async_on_unload(ticker.end)
+    return True
+
+
+def _name(task: asyncio.Task[Any]) -> str:
+    """Return the name of what a task runs."""
+    return getattr(task.get_coro(), "__qualname__", task.get_name())

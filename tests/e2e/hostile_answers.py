@@ -1,0 +1,264 @@
+"""What a hostile server writes, in each format's own words: no more of them than the attacks need."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from functools import partial
+from itertools import chain, repeat
+import json
+from typing import Any
+import zlib
+
+from tests.e2e.hostile_server import Reply
+
+_PIECE = 2**16
+
+
+def event(value: Any) -> bytes:
+    """Return a server-sent event."""
+    return b"data: " + json.dumps(value, separators=(",", ":")).encode() + b"\n\n"
+
+
+class Format(ABC):
+    """A format, by the name of its account in the demo."""
+
+    name: str
+    path: str = "/v1"
+
+    @abstractmethod
+    def text(self, text: str) -> bytes:
+        """Return the event of a piece of text."""
+
+    @abstractmethod
+    def end(self) -> bytes:
+        """Return what ends an answer well."""
+
+    @abstractmethod
+    def calls(self, numbers: Iterable[int]) -> bytes:
+        """Return calls in as few events as the format allows."""
+
+    @abstractmethod
+    def arguments(self, fragments: Iterable[str]) -> Iterator[bytes]:
+        """Yield the events of one call, which has no end."""
+
+    @abstractmethod
+    def models(self, ids: Iterable[str]) -> bytes:
+        """Return a list of models."""
+
+    def whole(self, text: str) -> bytes:
+        """Return an answer."""
+        return self.text(text) + self.end()
+
+
+class Chat(Format):
+    name = "chat"
+
+    def text(self, text: str) -> bytes:
+        return event({"choices": [{"delta": {"content": text}}]})
+
+    def end(self) -> bytes:
+        return event({"choices": [{"delta": {}, "finish_reason": "stop"}]}) + b"data: [DONE]\n\n"
+
+    def calls(self, numbers: Iterable[int]) -> bytes:
+        return self._fragments(
+            {"index": number, "id": f"c{number}", "function": {"name": "a", "arguments": "{}"}} for number in numbers
+        )
+
+    def arguments(self, fragments: Iterable[str]) -> Iterator[bytes]:
+        yield self._fragments([{"index": 0, "id": "c", "function": {"name": "a"}}])
+        for fragment in fragments:
+            yield self._fragments([{"index": 0, "function": {"arguments": fragment}}])
+
+    def models(self, ids: Iterable[str]) -> bytes:
+        return json.dumps({"data": [{"id": each} for each in ids]}).encode()
+
+    def _fragments(self, fragments: Iterable[Any]) -> bytes:
+        return event({"choices": [{"delta": {"tool_calls": list(fragments)}}]})
+
+
+class Responses(Chat):
+    name = "responses"
+
+    def text(self, text: str) -> bytes:
+        return event({"type": "response.output_text.delta", "output_index": 0, "delta": text})
+
+    def end(self) -> bytes:
+        return event({"type": "response.completed", "response": {"status": "completed"}})
+
+    def calls(self, numbers: Iterable[int]) -> bytes:
+        return b"".join(self._call(number, "{}") for number in numbers)
+
+    def arguments(self, fragments: Iterable[str]) -> Iterator[bytes]:
+        for fragment in fragments:
+            yield event({"type": "response.function_call_arguments.delta", "output_index": 0, "delta": fragment})
+            yield self._call(0, fragment)
+
+    def _call(self, number: int, arguments: str) -> bytes:
+        item = {"type": "function_call", "call_id": f"c{number}", "name": "a", "arguments": arguments}
+        return event({"type": "response.output_item.done", "output_index": number, "item": item})
+
+
+class Anthropic(Chat):
+    name = "anthropic"
+    path = ""
+
+    def text(self, text: str) -> bytes:
+        begun = event({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": text}})
+        return begun + event({"type": "content_block_stop", "index": 0})
+
+    def end(self) -> bytes:
+        return event({"type": "message_delta", "delta": {"stop_reason": "end_turn"}}) + event({"type": "message_stop"})
+
+    def calls(self, numbers: Iterable[int]) -> bytes:
+        return b"".join(
+            self._begun(number) + event({"type": "content_block_stop", "index": number}) for number in numbers
+        )
+
+    def arguments(self, fragments: Iterable[str]) -> Iterator[bytes]:
+        yield self._begun(0)
+        for fragment in fragments:
+            delta = {"type": "input_json_delta", "partial_json": fragment}
+            yield event({"type": "content_block_delta", "index": 0, "delta": delta})
+
+    def _begun(self, number: int) -> bytes:
+        block = {"type": "tool_use", "id": f"c{number}", "name": "a", "input": {}}
+        return event({"type": "content_block_start", "index": number, "content_block": block})
+
+
+class Gemini(Chat):
+    name = "gemini"
+    path = ""
+
+    def text(self, text: str) -> bytes:
+        return self._parts([{"text": text}])
+
+    def end(self) -> bytes:
+        return event({"candidates": [{"finishReason": "STOP"}]})
+
+    def calls(self, numbers: Iterable[int]) -> bytes:
+        return self._parts({"functionCall": {"name": "a"}} for _ in numbers)
+
+    def arguments(self, fragments: Iterable[str]) -> Iterator[bytes]:
+        for fragment in fragments:
+            yield self._parts([{"functionCall": {"name": "a", "args": {"a": fragment}}}])
+
+    def models(self, ids: Iterable[str]) -> bytes:
+        listed = [{"name": f"models/{each}", "supportedGenerationMethods": ["generateContent"]} for each in ids]
+        return json.dumps({"models": listed}).encode()
+
+    def _parts(self, parts: Iterable[Any]) -> bytes:
+        return event({"candidates": [{"content": {"parts": list(parts)}}]})
+
+
+FORMATS: tuple[Format, ...] = (Chat(), Responses(), Anthropic(), Gemini())
+
+
+def well(format_: Format) -> Reply:
+    """Return an answer without malice."""
+    return Reply(lambda: (format_.whole("ok"),))
+
+
+def well_listed(format_: Format) -> Reply:
+    """Return a list of models without malice."""
+    return Reply(lambda: (format_.models(("scripted",)),))
+
+
+def endless_line(_: Format) -> Reply:
+    return Reply(lambda: chain((b"data: ",), _for_ever(b"x")))
+
+
+def endless_white_space(_: Format) -> Reply:
+    return Reply(lambda: _for_ever(b" "))
+
+
+def endless_comments(_: Format) -> Reply:
+    return Reply(lambda: _for_ever(b":\n"))
+
+
+def endless_error(_: Format) -> Reply:
+    return Reply(lambda: chain((b'{"error": {"message": "',), _for_ever(b"x")), 500)
+
+
+def endless_error_of_objects(_: Format) -> Reply:
+    return Reply(lambda: chain((b'{"error": [{}',), _for_ever(b",{}")), 500)
+
+
+def bomb_of_one_line(_: Format) -> Reply:
+    return _bomb(b"x")
+
+
+def bomb_of_events(_: Format) -> Reply:
+    return _bomb(b"data: {}\n\n")
+
+
+def bomb_of_text(format_: Format) -> Reply:
+    return _bomb(format_.text("a"))
+
+
+def bomb_of_an_error(_: Format) -> Reply:
+    bomb = _bomb(b"x")
+    return Reply(bomb.pieces, 500, bomb.headers)
+
+
+def many_calls_in_one_event(format_: Format) -> Reply:
+    return Reply(partial(iter, (format_.calls(range(_MANY)),)))
+
+
+def many_calls_in_as_many_events(format_: Format) -> Reply:
+    return Reply(lambda: (format_.calls((number,)) for number in range(_MANY)))
+
+
+def objects_in_one_event(_: Format) -> Reply:
+    return Reply(lambda: (b'data: {"type":"error","x":[{}' + b",{}" * (4 * 2**20 // 3 - 100) + b"]}\n\n",))
+
+
+def think_marks(format_: Format) -> Reply:
+    return Reply(lambda: (format_.whole("<think>" * (2**18 // 7)),))
+
+
+def think_marks_in_pairs(format_: Format) -> Reply:
+    return Reply(lambda: (format_.whole("<think></think>" * (2**18 // 15)),))
+
+
+def small_deltas(format_: Format) -> Reply:
+    return Reply(lambda: _for_ever(format_.text("a")))
+
+
+def long_arguments(format_: Format) -> Reply:
+    return Reply(lambda: format_.arguments(("x" * (8 * 2**20 - 1) + "}",)))
+
+
+def arguments_in_fragments(format_: Format) -> Reply:
+    return Reply(lambda: format_.arguments(repeat('{"a":[' + "{}," * 50 + "{}", 8 * 2**20 // 150)))
+
+
+def endless_models(format_: Format) -> Reply:
+    return Reply(lambda: chain((format_.models(("a",))[:-2],), _for_ever(b', {"id": "a", "name": "b"}')))
+
+
+def models_of_objects(format_: Format) -> Reply:
+    return Reply(lambda: (format_.models(("a",))[:-2] + b",{}" * (8 * 2**20 // 3 - 100) + b"]}",))
+
+
+def bomb_of_models(_: Format) -> Reply:
+    return _bomb(b" ")
+
+
+_MANY = 100_000
+
+
+def _for_ever(piece: bytes) -> Iterator[bytes]:
+    return repeat(piece * (_PIECE // len(piece)))
+
+
+def _bomb(piece: bytes) -> Reply:
+    """Return an answer that is a thousand times as long as what is sent, and has no end."""
+    compressor = zlib.compressobj(9, wbits=31)
+    blown_up = piece * (16 * _PIECE // len(piece))
+
+    def compressed() -> bytes:
+        # what follows is written as if nothing had come before, so it can be sent again and again
+        return compressor.compress(blown_up) + compressor.flush(zlib.Z_FULL_FLUSH)
+
+    first, again = compressed(), compressed()
+    headers = {"Content-Type": "text/event-stream", "Content-Encoding": "gzip"}
+    return Reply(lambda: chain((first,), repeat(again)), headers=headers)

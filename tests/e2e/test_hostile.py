@@ -1,0 +1,256 @@
+"""Hostile servers in front of a real Home Assistant: what they cost it, and what the user hears."""
+
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+import re
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from demo.client import Client, enter
+from demo.errors import DemoError
+from demo.home_assistant import HomeAssistant, free_port
+from demo.setup_agent import Account, Model, add_account, pipeline_for
+from demo.turns import Turn, take_turn
+from tests.e2e import hostile_answers as answers
+from tests.e2e.hostile_answers import FORMATS, Format
+from tests.e2e.hostile_server import HostileServer, Reply
+from tests.e2e.house import tell_tales, wait_for
+
+_PROBE = Path(__file__).with_name("event_loop_probe")
+_FORMS = {"chat": "server", "responses": "openai", "anthropic": "anthropic", "gemini": "gemini"}
+
+_MOST_MEGABYTES = 64.0
+_MOST_BLOCKED = 0.1
+
+UNREADABLE = "The model's answer could not be read. Please try again."
+UNREACHABLE = "The model's server cannot be reached right now."
+LATE = "The model did not answer in time. Please try again."
+EMPTY = "The model gave no answer. Please try again."
+
+_QUESTION = "what would the sea say to a lighthouse?"
+
+
+@dataclass(slots=True)
+class Strain:
+    """What something has cost Home Assistant: memory above what it had, the longest block, tasks that are left."""
+
+    megabytes: float = 0.0
+    blocked: float = 0.0
+    left: dict[str, int] = field(default_factory=dict)
+    worst: dict[str, float] = field(default_factory=dict)
+
+    def assert_is_bearable(self) -> None:
+        """Assert all three at once."""
+        assert self.left == {}
+        assert self.megabytes <= _MOST_MEGABYTES
+        assert self.blocked <= _MOST_BLOCKED, self.worst
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """A Home Assistant with the probe in it."""
+
+    client: Client
+    pid: int
+
+    async def act(self, action: str, query: str = "") -> Any:
+        """Perform an action of the probe."""
+        return await self.client.post(f"/api/services/event_loop_probe/{action}{query}")
+
+    async def report(self) -> Any:
+        """Return what the probe has seen."""
+        return (await self.act("report", "?return_response"))["service_response"]
+
+    async def tasks(self) -> Counter[str]:
+        """Return how many tasks there are by the names of what they run."""
+        return Counter((await self.report())["tasks"])
+
+    @asynccontextmanager
+    async def strained(self) -> AsyncIterator[Strain]:
+        """Measure what is done in this context."""
+        strain, before = Strain(), await self.tasks()
+        _forget_peak(self.pid)
+        began = _megabytes(self.pid, "VmRSS")
+        await self.act("begin")
+        yield strain
+        strain.worst = await self.report()
+        strain.worst.pop("tasks")
+        strain.blocked = strain.worst["blocked"]
+        strain.megabytes = _megabytes(self.pid, "VmHWM") - began
+        strain.left = await wait_for(lambda: self._left(before), lambda left: left == {})
+
+    async def _left(self, before: Counter[str]) -> dict[str, int]:
+        return dict(await self.tasks() - before)
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """An agent whose model's server is hostile."""
+
+    home: Home
+    server: HostileServer
+    format: Format
+    account: Account
+    pipeline: str
+
+    async def ask(self, answer: Callable[[Format], Reply]) -> tuple[Turn, Strain]:
+        """Ask something that is answered like this, and return what was heard and what it has cost."""
+        self.server.answer = answer(self.format)
+        async with self.home.strained() as strain:
+            turn = await take_turn(self.home.client, _QUESTION, pipeline=self.pipeline)
+        return turn, strain
+
+    async def set_up_again(self) -> str:
+        """Set the account up as a start does, and return how far that came."""
+        entry = self.account.entry_id
+        await self.home.client.post(f"/api/config/config_entries/entry/{entry}/reload")
+        return str(
+            (await self.home.client.command("config_entries/get_single", entry_id=entry))["config_entry"]["state"]
+        )
+
+
+def _megabytes(pid: int, name: str) -> float:
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(re.search(rf"{name}:\s+(\d+) kB", status)[1]) / 1024
+
+
+def _forget_peak(pid: int) -> None:
+    Path(f"/proc/{pid}/clear_refs").write_text("5")
+
+
+async def _answer_of(home: Home, stack: AsyncExitStack, format_: Format) -> Agent:
+    server = await stack.enter_async_context(HostileServer(answers.well(format_), answers.well_listed(format_)))
+    account = await add_account(home.client, _model(server, format_), f"By {format_.name}")
+    pipeline = await pipeline_for(home.client, account.agent_id, account.agent_id)
+    agent = Agent(home, server, format_, account, pipeline)
+    turn, _ = await agent.ask(answers.well)
+    assert turn.speech == "ok"
+    return agent
+
+
+def _model(server: HostileServer, format_: Format) -> Model:
+    key = None if format_.name == "chat" else "scripted-key"
+    wire = "responses" if format_.name == "responses" else None
+    return Model(
+        url=f"{server.address}{format_.path}",
+        model="scripted",
+        api_key=key,
+        form=_FORMS[format_.name],
+        wire_format=wire,
+    )
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def agents(tmp_path_factory) -> AsyncIterator[dict[str, Agent]]:
+    """A home with an agent of each format, which has answered once; its log tells no tales at the end."""
+    config = tmp_path_factory.mktemp("hostile")
+    (config / "custom_components").mkdir()
+    (config / "custom_components" / _PROBE.name).symlink_to(_PROBE, target_is_directory=True)
+    home_assistant = HomeAssistant(config, free_port())
+    async with home_assistant, AsyncExitStack() as stack:
+        tokens = await enter(home_assistant.url, "demo", "demo")
+        client = await stack.enter_async_context(Client(home_assistant.url, tokens))
+        await client.wait_until_running()
+        await client.post("/api/config/config_entries/flow", {"handler": _PROBE.name})
+        assert home_assistant._process
+        home = Home(client, home_assistant._process.pid)
+        yield {each.name: await _answer_of(home, stack, each) for each in FORMATS}
+    assert tell_tales(home_assistant.output.read_text(), [_QUESTION]) == []
+
+
+@pytest.fixture(params=[each.name for each in FORMATS])
+def agent(request, agents) -> Agent:
+    found: Agent = agents[request.param]
+    return found
+
+
+@pytest.fixture
+def chat(agents) -> Agent:
+    """The agent whose format is the most lenient."""
+    found: Agent = agents["chat"]
+    return found
+
+
+def named(*functions: Callable[[Format], Reply]) -> Any:
+    """Return the parameters of a test that are these functions, by their names."""
+    return [pytest.param(function, id=function.__name__) for function in functions]
+
+
+UNREADABLE_ANSWERS = named(
+    answers.endless_line,
+    answers.endless_white_space,
+    answers.bomb_of_one_line,
+    answers.many_calls_in_one_event,
+    answers.many_calls_in_as_many_events,
+    answers.long_arguments,
+    answers.arguments_in_fragments,
+    answers.endless_comments,
+)
+ERRORS = named(answers.endless_error, answers.endless_error_of_objects, answers.bomb_of_an_error)
+SILENT_ANSWERS = named(answers.think_marks, answers.think_marks_in_pairs)
+LISTS = named(answers.endless_models, answers.models_of_objects, answers.bomb_of_models)
+
+
+@pytest.mark.parametrize("answer", UNREADABLE_ANSWERS)
+async def test_an_answer_over_a_limit_is_told_and_costs_next_to_nothing(agent, answer):
+    turn, strain = await agent.ask(answer)
+    assert turn.speech == UNREADABLE
+    strain.assert_is_bearable()
+
+
+@pytest.mark.parametrize("answer", ERRORS)
+async def test_an_error_without_end_is_told_and_costs_next_to_nothing(agent, answer):
+    turn, strain = await agent.ask(answer)
+    assert turn.speech == UNREACHABLE
+    strain.assert_is_bearable()
+
+
+@pytest.mark.parametrize("answer", SILENT_ANSWERS)
+async def test_an_answer_of_marks_is_no_answer_and_costs_next_to_nothing(agent, answer):
+    turn, strain = await agent.ask(answer)
+    assert turn.speech == EMPTY
+    strain.assert_is_bearable()
+
+
+async def test_an_event_of_a_million_objects_is_told_and_costs_next_to_nothing(agent):
+    turn, strain = await agent.ask(answers.objects_in_one_event)
+    assert turn.speech in (UNREADABLE, UNREACHABLE)
+    strain.assert_is_bearable()
+
+
+async def test_a_bomb_of_empty_events_is_told_and_costs_next_to_nothing(chat):
+    turn, strain = await chat.ask(answers.bomb_of_events)
+    assert turn.speech in (UNREADABLE, LATE)
+    strain.assert_is_bearable()
+
+
+async def test_a_bomb_of_single_letters_is_told_after_them_and_costs_next_to_nothing(chat):
+    turn, strain = await chat.ask(answers.bomb_of_text)
+    assert turn.speech.endswith(UNREADABLE)
+    strain.assert_is_bearable()
+
+
+@pytest.mark.parametrize("models", LISTS)
+async def test_a_list_over_a_limit_keeps_an_account_from_being_set_up_and_costs_next_to_nothing(agent, models):
+    agent.server.models = models(agent.format)
+    async with agent.home.strained() as strain:
+        state = await agent.set_up_again()
+    agent.server.models = answers.well_listed(agent.format)
+    assert state == "setup_retry"
+    assert await agent.set_up_again() == "loaded"
+    strain.assert_is_bearable()
+
+
+@pytest.mark.parametrize("models", LISTS)
+async def test_a_list_over_a_limit_is_no_account_and_costs_next_to_nothing(agent, models):
+    agent.server.models = models(agent.format)
+    async with agent.home.strained() as strain:
+        with pytest.raises(DemoError, match="not_compatible"):
+            await add_account(agent.home.client, _model(agent.server, agent.format), "never made")
+    agent.server.models = answers.well_listed(agent.format)
+    strain.assert_is_bearable()
