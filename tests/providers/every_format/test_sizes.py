@@ -182,12 +182,12 @@ async def test_error_over_1_mb_of_the_list_is_told_by_its_status(provider: Provi
 async def test_list_of_many_values_is_refused(wire: Wire, provider: Provider, byte_server: ByteServer) -> None:
     byte_server.reply(wire.model_list(["a"]).rstrip()[:-1] + b', "x": [0' + b",{}" * 250_000 + b"]}", headers=JSON)
 
-    with pytest.raises(BadStream, match="^the list of models has more than 250000 values$"):
+    with pytest.raises(BadStream, match=r"^the list of models has more than 250000 values$"):
         await provider.list_models()
 
 
 async def test_list_of_many_models_is_refused(wire: Wire, provider: Provider, byte_server: ByteServer) -> None:
     byte_server.reply(wire.model_list([str(number) for number in range(10_001)]), headers=JSON)
 
-    with pytest.raises(BadStream, match="^the server lists more than 10000 models$"):
+    with pytest.raises(BadStream, match=r"^the server lists more than 10000 models$"):
         await provider.list_models()
