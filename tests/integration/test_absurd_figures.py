@@ -76,18 +76,17 @@ class Reports:
     places: tuple[str, ...]
     entry: MockConfigEntry
 
-    def each_place(self, figure: str | None) -> Iterable[dict[str, str | None]]:
-        """Yield what to report: the figure in each place alone, and the truth."""
-        yield from ({place: figure} for place in self.places)
-        yield {}
+    def each_place(self) -> Iterable[dict[str, str | None]]:
+        """Yield what to report: each figure in each place alone, and the truth in between."""
+        for figure in FIGURES.values():
+            yield from ({place: figure} for place in self.places)
+            yield {}
 
-    def every_place(self, figure: str | None) -> Iterable[dict[str, str | None]]:
-        """Yield what to report: the figure in all places at once, and the truth."""
-        yield dict.fromkeys(self.places, figure)
-        yield {}
-
-
-CASES = [(name, figure) for name in FORMATS for figure in FIGURES]
+    def every_place(self) -> Iterable[dict[str, str | None]]:
+        """Yield what to report: each figure in all places at once, and the truth in between."""
+        for figure in FIGURES.values():
+            yield dict.fromkeys(self.places, figure)
+            yield {}
 
 
 @pytest.fixture
@@ -110,13 +109,11 @@ def _never_falls(state: State) -> bool:
     return state.attributes.get("state_class") in {"total", "total_increasing"}
 
 
-@pytest.mark.parametrize(("reports", "figure"), CASES, indirect=["reports"])
-async def test_every_answer_is_heard_and_no_sum_falls(
-    home: HomeAssistant, reports: Reports, say: Say, figure: str
-) -> None:
+@pytest.mark.parametrize("reports", FORMATS, indirect=True)
+async def test_every_answer_is_heard_and_no_sum_falls(home: HomeAssistant, reports: Reports, say: Say) -> None:
     heard, shown = [], [sums(home)]
 
-    for bent in reports.each_place(FIGURES[figure]):
+    for bent in reports.each_place():
         reports.server.change(figures=bent)
         heard.append(speech(await say("I would like the kitchen light switched on")))
         shown.append(sums(home))
@@ -130,11 +127,11 @@ async def test_every_answer_is_heard_and_no_sum_falls(
     ] == []
 
 
-@pytest.mark.parametrize(("reports", "figure"), CASES, indirect=["reports"])
+@pytest.mark.parametrize("reports", FORMATS, indirect=True)
 async def test_states_of_the_home_can_be_written(
-    home: HomeAssistant, reports: Reports, say: Say, figure: str, caplog: pytest.LogCaptureFixture
+    home: HomeAssistant, reports: Reports, say: Say, caplog: pytest.LogCaptureFixture
 ) -> None:
-    for bent in reports.every_place(FIGURES[figure]):
+    for bent in reports.every_place():
         reports.server.change(figures=bent)
         await say("I would like the kitchen light switched on")
     caplog.clear()
@@ -146,11 +143,11 @@ async def test_states_of_the_home_can_be_written(
     assert "Error" not in caplog.text
 
 
-@pytest.mark.parametrize(("reports", "figure"), CASES, indirect=["reports"])
+@pytest.mark.parametrize("reports", FORMATS, indirect=True)
 async def test_conversation_is_read_again_as_it_was(
-    home: HomeAssistant, reports: Reports, say: Say, figure: str, agent_of: Callable[[MockConfigEntry], Any]
+    home: HomeAssistant, reports: Reports, say: Say, agent_of: Callable[[MockConfigEntry], Any]
 ) -> None:
-    for bent in reports.every_place(FIGURES[figure]):
+    for bent in reports.every_place():
         reports.server.change(figures=bent)
         await say("I would like the kitchen light switched on")
     before = (await act(home, "get_window"))["messages"]

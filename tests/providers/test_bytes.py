@@ -304,7 +304,7 @@ async def test_event_that_is_an_error_by_its_name_is_one(ask_bytes: Ask, byte_se
         await Heard().listen(ask_bytes())
 
 
-@pytest.mark.parametrize("cut", range(1, 40))
+@pytest.mark.parametrize("cut", [1, 2, 3, 7, 31])
 @pytest.mark.parametrize("ending", [b"\n", b"\r", b"\r\n"])
 async def test_lines_may_end_in_any_way_and_be_cut_anywhere(
     ending: bytes, cut: int, ask_bytes: Ask, byte_server: ByteServer
