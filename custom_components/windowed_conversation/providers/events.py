@@ -31,6 +31,10 @@ class ToolSchema:
         object.__setattr__(self, "parameters", parameters)
         object.__setattr__(self, "text", tool_text(self.name, self.description, self.parameters))
 
+    def __hash__(self) -> int:
+        """Return a hash of the text, by which encoders remember what they made of a schema."""
+        return hash(self.text)
+
 
 @dataclass(frozen=True, slots=True)
 class Request:

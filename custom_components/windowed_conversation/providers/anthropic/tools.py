@@ -1,6 +1,7 @@
 """Tools as Anthropic's Messages API takes them: their schemas, and their arguments by names that it takes."""
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from ..events import Request, ToolSchema
@@ -20,7 +21,7 @@ def encode_tools(request: Request) -> list[dict[str, Any]]:
 
 def renamed_arguments(tools: Iterable[ToolSchema]) -> Renamed:
     """Return the names that are sent in the place of arguments' own, by the names of the tools that have such."""
-    return {tool.name: names for tool in tools if (names := replaced(without_choice(tool.parameters)["properties"]))}
+    return {tool.name: names for tool in tools if (names := _sent(tool)[1])}
 
 
 def renamed(members: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
@@ -29,9 +30,18 @@ def renamed(members: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, A
 
 
 def _encode_tool(tool: ToolSchema) -> dict[str, Any]:
+    schema, _ = _sent(tool)
+    return {"name": sent_name(tool.name), "description": tool.description, "input_schema": schema}
+
+
+# Requests of one agent offer the same tools again and again.
+@lru_cache(maxsize=256)
+def _sent(tool: ToolSchema) -> tuple[dict[str, Any], Mapping[str, str]]:
+    """Return the schema as it is sent, and the names in it that stand for others."""
     schema = without_choice(tool.parameters)
-    if names := replaced(schema["properties"]):
+    names = replaced(schema["properties"])
+    if names:
         schema["properties"] = renamed(schema["properties"], names)
         required = {"required": [names.get(name, name) for name in schema.get("required", ())]}
         schema |= required if "required" in schema else {}
-    return {"name": sent_name(tool.name), "description": tool.description, "input_schema": schema}
+    return schema, names

@@ -1,7 +1,7 @@
 """The Gemini format: `streamGenerateContent`, one whole request each time, never a session of the SDK's.
 
-The SDK is asked for everything but the answers themselves: it reads a stream without limits, and makes objects of every
-value of an event in the event loop, which costs several times what all the rest of it does.
+The SDK counts tokens. Answers and lists of models are asked for directly: the SDK reads them without limits, and makes
+objects of every value in the event loop, which costs several times what all the rest of it does.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping

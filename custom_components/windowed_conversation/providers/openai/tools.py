@@ -1,6 +1,7 @@
 """Tools in both OpenAI formats: the schemas and the arguments that are sent."""
 
 from collections.abc import Mapping
+from functools import lru_cache
 import json
 from typing import Any
 
@@ -8,6 +9,8 @@ from ..events import Request, ToolSchema
 from ..schemas import with_items, without_choice
 
 
+# Requests of one agent offer the same tools again and again.
+@lru_cache(maxsize=256)
 def sent_parameters(tool: ToolSchema) -> dict[str, Any]:
     """Return the schema of a tool's parameters without what the formats refuse in it."""
     schema: dict[str, Any] = with_items(without_choice(tool.parameters))
