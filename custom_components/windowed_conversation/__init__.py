@@ -10,7 +10,7 @@ from homeassistant.helpers import config_validation as cv
 from homeassistant.helpers.event import async_track_time_interval
 from homeassistant.helpers.typing import ConfigType
 
-from .agents.agent import Account, AccountData
+from .agents.agent import AccountConfigEntry, AccountData
 from .agents.config import AgentConfig
 from .agents.issues import async_review_windows, async_withdraw_report
 from .agents.kept import async_forget, async_kept, async_save
@@ -37,7 +37,7 @@ async def async_setup(hass: HomeAssistant, config: ConfigType) -> bool:
     return True
 
 
-async def async_setup_entry(hass: HomeAssistant, entry: Account) -> bool:
+async def async_setup_entry(hass: HomeAssistant, entry: AccountConfigEntry) -> bool:
     """Set up an account: reach its server, then set up its agents."""
     async_stop_looking(hass, entry)
     await _async_forget_gone(hass)
@@ -63,7 +63,7 @@ async def async_setup_entry(hass: HomeAssistant, entry: Account) -> bool:
     return True
 
 
-async def async_unload_entry(hass: HomeAssistant, entry: Account) -> bool:
+async def async_unload_entry(hass: HomeAssistant, entry: AccountConfigEntry) -> bool:
     """Unload an account; its conversations are kept for when it comes back."""
     for agent in entry.runtime_data.agents.values():
         agent.tell()
@@ -72,7 +72,7 @@ async def async_unload_entry(hass: HomeAssistant, entry: Account) -> bool:
     return unloaded
 
 
-async def async_remove_entry(hass: HomeAssistant, entry: Account) -> None:
+async def async_remove_entry(hass: HomeAssistant, entry: AccountConfigEntry) -> None:
     """Forget the conversations of an account that is removed, and what was learned of its models."""
     # its file is there also if the account was not set up since the start
     await async_kept(hass, entry.entry_id, {})
@@ -85,7 +85,7 @@ async def _async_forget_gone(hass: HomeAssistant) -> None:
         async_withdraw_report(hass, agent_id)
 
 
-async def _async_provider(hass: HomeAssistant, entry: Account) -> tuple[Provider | None, list[ListedModel]]:
+async def _async_provider(hass: HomeAssistant, entry: AccountConfigEntry) -> tuple[Provider | None, list[ListedModel]]:
     """Return the account's provider and its models after a call that costs nothing, None where there is no model."""
     if entry.data[CONF_PROVIDER] == PROVIDER_NONE:
         return None, []
@@ -106,13 +106,13 @@ async def _async_provider(hass: HomeAssistant, entry: Account) -> tuple[Provider
         ) from err
 
 
-def _set_up_as(entry: Account) -> tuple[Any, ...]:
+def _set_up_as(entry: AccountConfigEntry) -> tuple[Any, ...]:
     """Return what an account cannot change without being set up again: all but its options."""
     agents = {subentry.subentry_id: (subentry.title, dict(subentry.data)) for subentry in entry.subentries.values()}
     return entry.title, dict(entry.data), agents
 
 
-def _reconfigured(account: AccountData, entry: Account) -> set[str] | None:
+def _reconfigured(account: AccountData, entry: AccountConfigEntry) -> set[str] | None:
     """Return the models of the agents that were changed, or None if the account itself was: its server is another."""
     _, data, agents = account.set_up_as
     if data != dict(entry.data):
@@ -122,7 +122,7 @@ def _reconfigured(account: AccountData, entry: Account) -> set[str] | None:
     return {str(each.get(CONF_MODEL, "")) for each in changed}
 
 
-async def _async_update(hass: HomeAssistant, entry: Account) -> None:
+async def _async_update(hass: HomeAssistant, entry: AccountConfigEntry) -> None:
     """Follow a change: options live, everything else by setting the account up again."""
     account = entry.runtime_data
     if account.set_up_as != _set_up_as(entry):

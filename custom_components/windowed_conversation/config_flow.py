@@ -31,6 +31,7 @@ from .account_trial import (
     async_try_account,
     async_try_model,
 )
+from .agents.agent import AccountConfigEntry
 from .const import (
     CONF_FAMILY,
     CONF_PROVIDER,
@@ -231,7 +232,7 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=DOMAIN):
     @staticmethod
     @callback
     @override
-    def async_get_options_flow(config_entry: ConfigEntry) -> OptionsFlow:
+    def async_get_options_flow(config_entry: AccountConfigEntry) -> OptionsFlow:
         return WindowOptionsFlow()
 
     @classmethod

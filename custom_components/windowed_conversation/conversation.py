@@ -25,7 +25,7 @@ from homeassistant.helpers.entity_platform import AddConfigEntryEntitiesCallback
 from homeassistant.helpers.intent import IntentResponse, IntentResponseType
 
 from .agents.after_turn import after_turn
-from .agents.agent import Account, Agent
+from .agents.agent import AccountConfigEntry, Agent
 from .agents.ended_turn import EndedTurn
 from .agents.lookup import async_find_agent, async_learn, async_others
 from .bridge.chat_log import handled_by_pipeline
@@ -56,7 +56,7 @@ _FAULT = "A turn failed in an unexpected way"
 
 
 async def async_setup_entry(
-    hass: HomeAssistant, entry: Account, async_add_entities: AddConfigEntryEntitiesCallback
+    hass: HomeAssistant, entry: AccountConfigEntry, async_add_entities: AddConfigEntryEntitiesCallback
 ) -> None:
     """Add an entity for each agent."""
     for subentry in entry.get_subentries_of_type(SUBENTRY_CONVERSATION):
@@ -88,7 +88,7 @@ class WindowedConversationEntity(AgentEntity, conversation.ConversationEntity):
     _attr_name = None
     _attr_supports_streaming = True
 
-    def __init__(self, entry: Account, subentry: ConfigSubentry, agent: Agent) -> None:
+    def __init__(self, entry: AccountConfigEntry, subentry: ConfigSubentry, agent: Agent) -> None:
         super().__init__(agent, subentry)
         self._entry = entry
         self._attr_unique_id = subentry.subentry_id

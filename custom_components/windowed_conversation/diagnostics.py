@@ -15,7 +15,7 @@ from homeassistant.const import CONF_NAME, CONF_URL
 from homeassistant.core import HomeAssistant
 from yarl import URL
 
-from .agents.agent import Account, Agent
+from .agents.agent import AccountConfigEntry, Agent
 from .agents.kept import async_kept
 from .bridge.account import vendor_of
 from .const import CONF_API_VERSION, CONF_FORMAT, CONF_LEFT_OUT, CONF_PROVIDER
@@ -49,7 +49,7 @@ _SAMPLE = (
 )
 
 
-async def async_get_config_entry_diagnostics(hass: HomeAssistant, entry: Account) -> dict[str, Any]:
+async def async_get_config_entry_diagnostics(hass: HomeAssistant, entry: AccountConfigEntry) -> dict[str, Any]:
     """Return the diagnostics of an account; an account that is not set up has no agents."""
     agents = entry.runtime_data.agents.values() if entry.state is ConfigEntryState.LOADED else ()
     kept = await async_kept(hass, entry.entry_id, {})

@@ -18,7 +18,7 @@ from homeassistant.core import HomeAssistant, callback
 from homeassistant.helpers.entity_platform import AddConfigEntryEntitiesCallback
 from homeassistant.helpers.typing import StateType
 
-from .agents.agent import Account, Agent
+from .agents.agent import AccountConfigEntry, Agent
 from .agents.statistics import LastRoute
 from .const import SUBENTRY_CONVERSATION
 from .entity import AgentEntity
@@ -167,7 +167,7 @@ _TOTALS = {
 
 
 async def async_setup_entry(
-    hass: HomeAssistant, entry: Account, async_add_entities: AddConfigEntryEntitiesCallback
+    hass: HomeAssistant, entry: AccountConfigEntry, async_add_entities: AddConfigEntryEntitiesCallback
 ) -> None:
     """Add the sensors of each agent."""
     for subentry in entry.get_subentries_of_type(SUBENTRY_CONVERSATION):

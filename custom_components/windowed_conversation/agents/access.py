@@ -11,7 +11,7 @@ from ..const import DOMAIN
 from ..turn.errors import IdTooLong
 from ..turn.scope import WindowKey, check_id
 from ..window import Window
-from .agent import Account, Agent
+from .agent import AccountConfigEntry, Agent
 
 
 async def async_readable_agent(call: ServiceCall) -> Agent:
@@ -41,7 +41,7 @@ def _agent(call: ServiceCall) -> Agent:
     entry = er.async_get(call.hass).async_get(call.data[ATTR_ENTITY_ID])
     if entry is None or entry.platform != DOMAIN or entry.config_subentry_id is None:
         raise action_error("unknown_agent", call)
-    accounts: list[Account] = call.hass.config_entries.async_loaded_entries(DOMAIN)
+    accounts: list[AccountConfigEntry] = call.hass.config_entries.async_loaded_entries(DOMAIN)
     for account in accounts:
         if agent := account.runtime_data.agents.get(entry.config_subentry_id):
             return agent

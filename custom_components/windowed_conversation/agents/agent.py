@@ -28,7 +28,7 @@ _LOGGER = logging.getLogger(__name__)
 # How long what follows an answer waits, in seconds, so that writing and recording it does not hold up the answer.
 _DELAY = 0.05
 
-type Account = ConfigEntry[AccountData]
+type AccountConfigEntry = ConfigEntry[AccountData]
 
 
 class Agent:
@@ -41,7 +41,7 @@ class Agent:
     def __init__(
         self,
         hass: HomeAssistant,
-        entry: Account,
+        entry: AccountConfigEntry,
         agent_id: str,
         config: AgentConfig,
         kept: Kept,

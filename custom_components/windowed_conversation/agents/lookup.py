@@ -12,7 +12,7 @@ from ..const import DOMAIN
 from ..providers.errors import AuthError
 from ..turn.ports import Billed, Model, OtherAgent
 from ..turn.turn import Outcome
-from .agent import Account, Agent
+from .agent import AccountConfigEntry, Agent
 
 
 @callback
@@ -66,7 +66,7 @@ def async_renew_keys(hass: HomeAssistant, agent_id: str, outcome: Outcome) -> No
             account.async_start_reauth(hass)
 
 
-def _accounts(hass: HomeAssistant, agent_id: str) -> Iterator[Account]:
+def _accounts(hass: HomeAssistant, agent_id: str) -> Iterator[AccountConfigEntry]:
     for account in hass.config_entries.async_entries(DOMAIN):
         if agent_id in account.subentries and account.state is ConfigEntryState.LOADED:
             yield account

@@ -15,7 +15,7 @@ from homeassistant.util.hass_dict import HassKey
 from ..const import DOMAIN
 from ..providers.errors import DeadlineExceeded, ProviderError, Unavailable
 from ..providers.events import ListedModel, Provider
-from .agent import Account
+from .agent import AccountConfigEntry
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ async def async_list_models(hass: HomeAssistant, provider: Provider) -> list[Lis
 
 
 @callback
-def async_look_out(hass: HomeAssistant, entry: Account, provider: Provider) -> None:
+def async_look_out(hass: HomeAssistant, entry: AccountConfigEntry, provider: Provider) -> None:
     """Look for the server from now on; called where the set-up is about to end with `ConfigEntryNotReady`.
 
     Home Assistant would try again by itself after 5, 10, 20 and up to 600 seconds, and log a line each time: that is
@@ -84,12 +84,12 @@ def async_look_out(hass: HomeAssistant, entry: Account, provider: Provider) -> N
 
 
 @callback
-def async_stop_looking(hass: HomeAssistant, entry: Account) -> None:
+def async_stop_looking(hass: HomeAssistant, entry: AccountConfigEntry) -> None:
     """Look no more; nothing where nobody does."""
     stop = hass.data.get(_LOOKS, {}).pop(entry.entry_id, None)
     if stop is not None:
         stop()
 
 
-def _waits(entry: Account) -> bool:
+def _waits(entry: AccountConfigEntry) -> bool:
     return entry.state is ConfigEntryState.SETUP_RETRY

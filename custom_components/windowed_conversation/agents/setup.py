@@ -19,7 +19,7 @@ from ..turn.deadlines import Pause
 from ..turn.ports import Billed, Model
 from ..turn.request_limit import RequestLimit
 from ..window.byte_pairs import BytePairCounter
-from .agent import Account, Agent
+from .agent import AccountConfigEntry, Agent
 from .config import AgentConfig
 from .issues import (
     async_report_calibration,
@@ -32,7 +32,7 @@ from .kept import KeptAccount, async_kept
 
 
 async def async_set_up_agents(
-    hass: HomeAssistant, entry: Account, provider: Provider | None, listed: Sequence[ListedModel]
+    hass: HomeAssistant, entry: AccountConfigEntry, provider: Provider | None, listed: Sequence[ListedModel]
 ) -> dict[str, Agent]:
     """Return the account's agents by the ids of their subentries.
 
@@ -76,7 +76,7 @@ async def _async_follow(agent: Agent) -> None:
     async_review_windows(hass, agent_id, name, agent.windows)
 
 
-def _configs(entry: Account) -> dict[str, AgentConfig]:
+def _configs(entry: AccountConfigEntry) -> dict[str, AgentConfig]:
     configs = {}
     for subentry in entry.get_subentries_of_type(SUBENTRY_CONVERSATION):
         try:
