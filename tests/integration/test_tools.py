@@ -20,6 +20,7 @@ from custom_components.windowed_conversation.bridge.local_intents import LocalIn
 from custom_components.windowed_conversation.bridge.tools import ToolSchemas, async_get_tools
 from custom_components.windowed_conversation.const import DEFAULT_POLICY
 from custom_components.windowed_conversation.providers.events import ToolSchema
+from custom_components.windowed_conversation.turn.routing import Situation
 from custom_components.windowed_conversation.window import EstimatedCounter
 from demo.model_server import ModelServer
 
@@ -134,7 +135,7 @@ async def test_device_and_area_are_in_the_context(
 async def test_fault_of_ours_is_spoken_and_logged_without_its_text(
     entry: MockConfigEntry, say: Say, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def answer(self: LocalIntents) -> None:
+    async def answer(self: LocalIntents, situation: Situation) -> None:
         raise RuntimeError(SECRET)
 
     monkeypatch.setattr(LocalIntents, "answer", answer)

@@ -74,13 +74,24 @@ async def test_state_question_about_a_hidden_entity_goes_to_the_model(entry, say
     assert figure("last_route") == "model"
 
 
-async def test_answer_to_the_models_question_goes_to_the_model(entry, say: Say, figure) -> None:
+@pytest.mark.parametrize(
+    "answer", ["kitchen light", "a large one", "never mind", "what time is it", "add milk to my list"]
+)
+async def test_answer_to_the_models_question_goes_to_the_model(answer: str, entry, say: Say, figure, shopping) -> None:
     result = await say("order pizza")
     assert result.continue_conversation
 
-    await say("turn on kitchen light")
+    await say(answer)
 
     assert figure("last_route") == "model"
+
+
+async def test_whole_command_after_the_models_question_stays_local(entry, say: Say, figure) -> None:
+    await say("order pizza")
+
+    await say("turn on kitchen light")
+
+    assert figure("last_route") == "local"
 
 
 @pytest.mark.parametrize("routing", ["llm_only"])

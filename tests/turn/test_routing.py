@@ -21,27 +21,24 @@ NOW = 1_800_000_000.0
 
 
 @pytest.mark.parametrize(
-    ("routing", "text", "answers_question", "route", "reason"),
+    ("routing", "text", "route", "reason"),
     [
-        (Routing.LOCAL_FIRST, COMMAND, False, Route.LOCAL, Reason.LOCAL_MATCH),
-        (Routing.LOCAL_FIRST, COMMAND, True, Route.LLM, Reason.ANSWERS_QUESTION),
-        (Routing.LOCAL_FIRST, LETTER[1:], False, Route.LOCAL, Reason.LOCAL_MATCH),
-        (Routing.LOCAL_FIRST, LETTER, False, Route.LLM, Reason.TOO_LONG),
-        (Routing.LOCAL_FIRST, LETTER, True, Route.LLM, Reason.ANSWERS_QUESTION),
-        (Routing.LLM_ONLY, COMMAND, False, Route.LLM, Reason.LLM_ONLY),
-        (Routing.LLM_ONLY, COMMAND, True, Route.LLM, Reason.LLM_ONLY),
-        (Routing.LLM_ONLY, LETTER, False, Route.LLM, Reason.LLM_ONLY),
-        (Routing.LOCAL_ONLY, COMMAND, False, Route.LOCAL, Reason.LOCAL_ONLY),
-        (Routing.LOCAL_ONLY, COMMAND, True, Route.LOCAL, Reason.LOCAL_ONLY),
-        (Routing.LOCAL_ONLY, LETTER, False, Route.LOCAL, Reason.LOCAL_ONLY),
+        (Routing.LOCAL_FIRST, COMMAND, Route.LOCAL, Reason.LOCAL_MATCH),
+        (Routing.LOCAL_FIRST, LETTER[1:], Route.LOCAL, Reason.LOCAL_MATCH),
+        (Routing.LOCAL_FIRST, LETTER, Route.LLM, Reason.TOO_LONG),
+        (Routing.LLM_ONLY, COMMAND, Route.LLM, Reason.LLM_ONLY),
+        (Routing.LLM_ONLY, LETTER, Route.LLM, Reason.LLM_ONLY),
+        (Routing.LOCAL_ONLY, COMMAND, Route.LOCAL, Reason.LOCAL_ONLY),
+        (Routing.LOCAL_ONLY, LETTER, Route.LOCAL, Reason.LOCAL_ONLY),
     ],
 )
-def test_first_choice(routing: Routing, text: str, answers_question: bool, route: Route, reason: Reason) -> None:
-    assert first_choice(routing, text, answers_question=answers_question) == Decision(route, reason)
+def test_first_choice(routing: Routing, text: str, route: Route, reason: Reason) -> None:
+    assert first_choice(routing, text) == Decision(route, reason)
 
 
-def test_what_nothing_local_understood_goes_to_the_model() -> None:
-    assert after_local_miss() == Decision(Route.LLM, Reason.NO_LOCAL_MATCH)
+@pytest.mark.parametrize("reason", [Reason.NO_LOCAL_MATCH, Reason.ANSWERS_QUESTION, Reason.UNKNOWN_PLACE])
+def test_what_is_not_answered_locally_goes_to_the_model_for_that_reason(reason: Reason) -> None:
+    assert after_local_miss(reason) == Decision(Route.LLM, reason)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,14 @@ from custom_components.windowed_conversation.providers.errors import DeadlineExc
 from custom_components.windowed_conversation.turn.deadlines import Limits
 from custom_components.windowed_conversation.turn.errors import LocalAnswerFailed, NothingSaid, PromptFailed, TurnError
 from custom_components.windowed_conversation.turn.ports import Billed, Question
-from custom_components.windowed_conversation.turn.routing import LONGEST_COMMAND, Decision, Reason, Route, Routing
+from custom_components.windowed_conversation.turn.routing import (
+    LONGEST_COMMAND,
+    Decision,
+    Reason,
+    Route,
+    Routing,
+    Situation,
+)
 from custom_components.windowed_conversation.turn.turn import Ways, run_turn
 from custom_components.windowed_conversation.window import Message, ToolCall, Window
 from demo.model_server import FAULTS, ModelServer
@@ -158,7 +165,7 @@ async def test_blank_input_is_answered_by_nobody(take: Take, model_server: Model
     outcome = await take("", routing=Routing.LOCAL_FIRST, local=local)
 
     assert isinstance(outcome.error, NothingSaid)
-    assert (local.asked, model_server.requests, window.messages()) == (0, [], ())
+    assert (local.asked, model_server.requests, window.messages()) == ([], [], ())
 
 
 async def test_question_that_cannot_be_prepared_asks_nobody(
@@ -181,12 +188,12 @@ async def test_local_answer_is_kept_and_asks_no_model(take: Take, model_server: 
 
 
 async def test_what_nothing_local_understood_is_put_to_the_model(take: Take, window: Window) -> None:
-    local = Local(None)
+    local = Local()
 
     outcome = await take("my name is Ada", routing=Routing.LOCAL_FIRST, local=local)
 
     assert outcome.decision == Decision(Route.LLM, Reason.NO_LOCAL_MATCH)
-    assert (local.asked, outcome.spoken) == (1, "Nice to meet you, Ada.")
+    assert (len(local.asked), outcome.spoken) == (1, "Nice to meet you, Ada.")
     assert window.stats().tag_distribution["route:llm"] == 1
 
 
@@ -201,7 +208,7 @@ async def test_local_answer_that_failed_is_not_put_to_the_model(
 
 
 async def test_answer_to_the_models_own_question_goes_to_the_model(take: Take) -> None:
-    local = Local(LIGHT_IS_ON)
+    local = Local(Reason.ANSWERS_QUESTION)
     asked = await take("order pizza", routing=Routing.LOCAL_FIRST)
 
     outcome = await take("a large one", routing=Routing.LOCAL_FIRST, local=local)
@@ -209,7 +216,16 @@ async def test_answer_to_the_models_own_question_goes_to_the_model(take: Take) -
     assert asked.spoken == "Gladly. Which size would you like?"
     assert outcome.decision == Decision(Route.LLM, Reason.ANSWERS_QUESTION)
     assert outcome.spoken == "Your large pizza is on its way."
-    assert local.asked == 0
+    assert local.asked == [Situation(answers_question=True, after_model=True)]
+
+
+async def test_local_answer_is_no_models(take: Take) -> None:
+    await take("turn on the kitchen light", routing=Routing.LOCAL_FIRST, local=Local(LIGHT_IS_ON))
+    local = Local(LIGHT_IS_ON)
+
+    await take("turn it off", routing=Routing.LOCAL_FIRST, local=local)
+
+    assert local.asked == [Situation()]
 
 
 async def test_long_input_goes_to_the_model_at_once(take: Take) -> None:
@@ -218,7 +234,7 @@ async def test_long_input_goes_to_the_model_at_once(take: Take) -> None:
     outcome = await take("word " * LONGEST_COMMAND, routing=Routing.LOCAL_FIRST, local=local)
 
     assert outcome.decision == Decision(Route.LLM, Reason.TOO_LONG)
-    assert (local.asked, outcome.error) == (0, None)
+    assert (local.asked, outcome.error) == ([], None)
 
 
 async def test_model_that_is_not_there_is_told(take: Take, model_server: ModelServer) -> None:
@@ -241,7 +257,7 @@ async def test_system_prompt_that_did_not_change_is_sent_in_the_same_bytes(
 
 
 async def test_model_is_never_asked_where_only_home_assistant_may_answer(take: Take, model_server: ModelServer) -> None:
-    outcome = await take("my name is Ada", routing=Routing.LOCAL_ONLY, local=Local(None))
+    outcome = await take("my name is Ada", routing=Routing.LOCAL_ONLY, local=Local())
 
     assert isinstance(outcome.error, LocalAnswerFailed)
     assert model_server.requests == []

@@ -8,6 +8,7 @@ from typing import Any
 
 from custom_components.windowed_conversation.providers.events import ReasoningDelta, TextDelta, ToolCallDone, ToolSchema
 from custom_components.windowed_conversation.turn.ports import Question, Spoken
+from custom_components.windowed_conversation.turn.routing import Reason, Situation
 from custom_components.windowed_conversation.window import Message, ToolCall
 
 type Tool = Callable[..., Awaitable[Any]]
@@ -94,17 +95,17 @@ class Ear:
 
 @dataclass
 class Local:
-    """The `LocalAnswers` of a turn: an answer, None for nothing understood, or an error."""
+    """The `LocalAnswers` of a turn: an answer, the reason why there is none, or an error; `asked` is about what."""
 
-    outcome: tuple[Message, ...] | Exception | None = None
-    asked: int = 0
+    outcome: tuple[Message, ...] | Exception | Reason = Reason.NO_LOCAL_MATCH
+    asked: list[Situation] = field(default_factory=list)
 
-    async def answer(self) -> Callable[[], tuple[Message, ...]] | None:
+    async def answer(self, situation: Situation) -> Callable[[], tuple[Message, ...]] | Reason:
         """See `LocalAnswers.answer`."""
-        self.asked += 1
+        self.asked.append(situation)
         match self.outcome:
-            case None:
-                return None
+            case Reason():
+                return self.outcome
             case Exception():
                 raise self.outcome
             case messages:

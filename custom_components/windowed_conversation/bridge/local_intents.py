@@ -8,24 +8,19 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from homeassistant.components import conversation
-from homeassistant.components.media_player.const import INTENT_MEDIA_SEARCH_AND_PLAY
+from homeassistant.components.conversation.agent_manager import async_get_agent
 from homeassistant.core import HomeAssistant
-from homeassistant.helpers.intent import IntentResponse, IntentResponseType
+from homeassistant.helpers.intent import IntentResponse, IntentResponseErrorCode, IntentResponseType
 
 from ..turn.errors import LocalAnswerFailed
+from ..turn.routing import NEVER_RIGHT, Reason, Situation
 from ..window import Message
 from .chat_log import messages_of
+from .doubts import Doubts
+from .places import async_put_states
 
 if TYPE_CHECKING:
     from hassil.recognize import RecognizeResult
-
-
-def _greedy(result: RecognizeResult) -> bool:
-    """Tell whether a capture takes more than it understands: a media search matches nearly any "play ...".
-
-    State questions are not among them: strict matching knows exposed entities only and lets the others through.
-    """
-    return bool(result.intent.name == INTENT_MEDIA_SEARCH_AND_PLAY)
 
 
 class LocalIntents:
@@ -44,50 +39,67 @@ class LocalIntents:
         self._user_input = user_input
         self._chat_log = chat_log
         self._model_is_next = model_is_next
-        self._filter = _greedy if model_has_tools else None
+        self._model_has_tools = model_has_tools
         self.response: IntentResponse | None = None
 
-    async def answer(self) -> Callable[[], tuple[Message, ...]] | None:
+    async def answer(self, situation: Situation) -> Callable[[], tuple[Message, ...]] | Reason:
         """See `LocalAnswers.answer`."""
         before = len(self._chat_log.content)
-        if self._model_is_next:
-            self.response = await self._strict()
-        else:
-            self.response = await self._own_agent()
-        if self.response is None:
-            return None
-        if self.response.response_type is IntentResponseType.ERROR:
-            raise LocalAnswerFailed(f"local error code {self.response.error_code}")
+        if not self._model_is_next:
+            situation = Situation()
+        answer = await self._triggered() or await self._strict(situation)
+        if isinstance(answer, Reason) and not self._model_is_next:
+            answer = await (self._not_understood() if answer in NEVER_RIGHT else self._own_agent())
+        if isinstance(answer, Reason):
+            return answer
+        self.response = answer
+        if answer.response_type is IntentResponseType.ERROR:
+            raise LocalAnswerFailed(f"local error code {answer.error_code}")
         return partial(messages_of, self._hass, self._chat_log.content[before:])
 
     @property
     def speech(self) -> str:
         """Return what Home Assistant says."""
-        speech = self.response.speech if self.response else {}
-        return str(speech.get("plain", {}).get("speech") or "")
+        return _speech(self.response) if self.response else ""
 
-    async def _strict(self) -> IntentResponse | None:
-        """Return what matches word by word: what does not is for the model to understand."""
+    async def _triggered(self) -> IntentResponse | None:
+        """Return the answer of a sentence trigger, which is never doubted: somebody wrote its sentence."""
         triggered = await conversation.async_handle_sentence_triggers(self._hass, self._user_input, self._chat_log)
-        if triggered is not None:
-            response = IntentResponse(self._user_input.language)
-            response.async_set_speech(triggered)
-        else:
-            matched = await conversation.async_handle_intents(
-                self._hass, self._user_input, self._chat_log, intent_filter=self._filter
-            )
-            if matched is None:
-                return None
-            response = matched
+        if triggered is None:
+            return None
+        response = IntentResponse(self._user_input.language)
+        response.async_set_speech(triggered)
         self._leave_in_chat_log(response)
         return response
 
+    async def _strict(self, situation: Situation) -> IntentResponse | Reason:
+        """Return what matches word by word and beyond doubt: the rest is for the model to understand."""
+        doubts = Doubts(self._hass, self._user_input, situation, self._model_has_tools)
+        looked_at: list[RecognizeResult] = []
+
+        def is_to_be_looked_at(result: RecognizeResult) -> bool:
+            if doubts.need_a_look(result):
+                looked_at.append(result)
+            return bool(looked_at)
+
+        response = await self._handle(is_to_be_looked_at)
+        for result in looked_at:
+            if (reason := await doubts.about(result)) is not None:
+                return reason
+            response = await self._handle(await async_put_states(self._hass, self._user_input.language, result))
+        if response is None:
+            return Reason.ANSWERS_QUESTION if situation.answers_question else Reason.NO_LOCAL_MATCH
+        self._leave_in_chat_log(response)
+        return response
+
+    async def _handle(self, intent_filter: Callable[[RecognizeResult], bool]) -> IntentResponse | None:
+        return await conversation.async_handle_intents(
+            self._hass, self._user_input, self._chat_log, intent_filter=intent_filter
+        )
+
     def _leave_in_chat_log(self, response: IntentResponse) -> None:
         self._chat_log.async_add_assistant_content_without_tools(
-            conversation.AssistantContent(
-                agent_id=self._user_input.agent_id,
-                content=str(response.speech.get("plain", {}).get("speech") or ""),
-            )
+            conversation.AssistantContent(agent_id=self._user_input.agent_id, content=_speech(response))
         )
 
     async def _own_agent(self) -> IntentResponse:
@@ -104,3 +116,19 @@ class LocalIntents:
             extra_system_prompt=self._user_input.extra_system_prompt,
         )
         return result.response
+
+    async def _not_understood(self) -> IntentResponse:
+        """Return Home Assistant's own apology for a sentence that it does not understand, in the user's language."""
+        load = getattr(async_get_agent(self._hass), "async_get_or_load_intents", None)
+        intents = await load(self._user_input.language) if load else None
+        errors = getattr(intents, "error_responses", {})
+        if "no_intent" not in errors:
+            raise LocalAnswerFailed("Home Assistant would answer wrongly")
+        response = IntentResponse(self._user_input.language)
+        response.async_set_error(IntentResponseErrorCode.NO_INTENT_MATCH, errors["no_intent"])
+        self._leave_in_chat_log(response)
+        return response
+
+
+def _speech(response: IntentResponse) -> str:
+    return str(response.speech.get("plain", {}).get("speech") or "")

@@ -13,6 +13,7 @@ from .budget import Budget, answer_limit, planned
 from .deadlines import Pause
 from .model_size import ModelSize
 from .request_limit import RequestLimit
+from .routing import Reason, Situation
 
 type Spoken = TextDelta | ReasoningDelta | ToolCallDone
 
@@ -142,8 +143,8 @@ class Question:
 class LocalAnswers(Protocol):
     """What can answer without a model."""
 
-    async def answer(self) -> Callable[[], tuple[Message, ...]] | None:
-        """Act on the input and return what tells later what was called and said; None when nothing understood it.
+    async def answer(self, situation: Situation) -> Callable[[], tuple[Message, ...]] | Reason:
+        """Act on the input and return what tells later what was called and said, or the reason why nothing was done.
 
         Raises `LocalAnswerFailed` when it was understood and could not be done.
         """

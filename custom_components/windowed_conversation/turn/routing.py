@@ -13,15 +13,15 @@ from ..providers.errors import (
     QuotaError,
     RateLimited,
 )
-from ..window import Message, Role
+from ..window import Message, Role, Window
 
 # Home Assistant's own rule for an answer that waits for another (`ChatLog.continue_conversation`): the question
 # marks of Latin, Greek and Chinese.
 _QUESTION_MARKS = ("?", ";", "？")
 
-# A question that was asked this many seconds ago is not what the next input answers: Home Assistant's own sessions
-# end after as long (`helpers.chat_session.CONVERSATION_TIMEOUT`).
-_QUESTION_SECONDS = 300
+# What was said longer ago than this many seconds is not what the next input follows: Home Assistant's own sessions end
+# after as long (`helpers.chat_session.CONVERSATION_TIMEOUT`).
+_RECENT_SECONDS = 300
 
 
 class Routing(StrEnum):
@@ -49,6 +49,18 @@ class Reason(StrEnum):
     LLM_ONLY = "llm_only"
     LOCAL_ONLY = "local_only"
     TOO_LONG = "too_long_for_local"
+    # Home Assistant matched the sentence, but hardly meant it: see `bridge.doubts`
+    UNKNOWN_PLACE = "unknown_place"
+    NOBODY_KNOWN = "nobody_known"
+    DELAYED_QUESTION = "delayed_question"
+    LONG_ITEM = "long_item"
+    UNLISTED_ITEM = "unlisted_item"
+    NOBODY_HEARS = "nobody_hears"
+    INSTRUCTION = "instruction"
+    NAME_IN_QUESTION = "name_in_question"
+    NAME_AFTER_MODEL = "name_after_model"
+    MEDIA_SEARCH = "media_search"
+    NO_HANDLER = "no_handler"
     # the agent's own model did not answer
     AUTH_ERROR = "auth_error"
     QUOTA_ERROR = "quota_error"
@@ -73,22 +85,34 @@ class Decision:
 LONGEST_COMMAND = 500
 
 
-def first_choice(routing: Routing, text: str, *, answers_question: bool) -> Decision:
+# What Home Assistant's answer is sure to get wrong: it is not given, also where there is no model to ask instead.
+NEVER_RIGHT = frozenset(
+    {Reason.UNKNOWN_PLACE, Reason.NOBODY_KNOWN, Reason.DELAYED_QUESTION, Reason.NOBODY_HEARS, Reason.NO_HANDLER}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What an input follows: a question that the agent asked (`answers_question`), an answer of a model."""
+
+    answers_question: bool = False
+    after_model: bool = False
+
+
+def first_choice(routing: Routing, text: str) -> Decision:
     """Return where an input goes first; a local miss in `local_first` goes on to `after_local_miss`."""
     if routing is Routing.LOCAL_ONLY:
         return Decision(Route.LOCAL, Reason.LOCAL_ONLY)
     if routing is Routing.LLM_ONLY:
         return Decision(Route.LLM, Reason.LLM_ONLY)
-    if answers_question:
-        return Decision(Route.LLM, Reason.ANSWERS_QUESTION)
     if len(text) > LONGEST_COMMAND:
         return Decision(Route.LLM, Reason.TOO_LONG)
     return Decision(Route.LOCAL, Reason.LOCAL_MATCH)
 
 
-def after_local_miss() -> Decision:
-    """Return where an input goes that nothing local understood."""
-    return Decision(Route.LLM, Reason.NO_LOCAL_MATCH)
+def after_local_miss(reason: Reason) -> Decision:
+    """Return where an input goes that nothing local understood, or only in doubt: `reason` says which."""
+    return Decision(Route.LLM, reason)
 
 
 _FAILURES: dict[type[ProviderError], Reason] = {
@@ -107,16 +131,28 @@ def after_failure(error: ProviderError) -> Decision:
     return Decision(Route.FALLBACK, _FAILURES.get(type(error), Reason.UNAVAILABLE))
 
 
+def situation(window: Window, now: float) -> Situation:
+    """Return what the next input of a window follows, at a time in seconds since the epoch."""
+    last = next(reversed(window.exchanges()), None)
+    if last is None:
+        return Situation()
+    by_model = f"route:{Route.LLM}" in last.tags and is_recent(last.messages[-1], now)
+    return Situation(asks_back(last.messages[-1], now), by_model)
+
+
+def is_recent(message: Message, now: float) -> bool:
+    """Tell whether a message belongs to the talk that goes on; one from the future does not, its clock was set back."""
+    return message.created is not None and 0 <= now - message.created <= _RECENT_SECONDS
+
+
 def asks_back(last: Message | None, now: float) -> bool:
     """Tell whether the newest message of a conversation is a question that waits for an answer.
 
-    `now` is in seconds since the epoch, like `Message.created`. A question from the future waits for nothing: the clock
-    was set back.
+    `now` is in seconds since the epoch, like `Message.created`.
     """
     return (
         last is not None
         and last.role is Role.ASSISTANT
         and last.content.rstrip().endswith(_QUESTION_MARKS)
-        and last.created is not None
-        and 0 <= now - last.created <= _QUESTION_SECONDS
+        and is_recent(last, now)
     )

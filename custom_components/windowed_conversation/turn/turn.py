@@ -20,7 +20,7 @@ from .deadlines import Limits
 from .errors import LocalAnswerFailed, NothingSaid, TurnError
 from .ports import Billed, LocalAnswers, ModelAccess, OnBilled, Reply
 from .progress import Failure, Progress
-from .routing import Decision, Reason, Route, Routing, after_failure, after_local_miss, asks_back, first_choice
+from .routing import Decision, Reason, Route, Routing, after_failure, after_local_miss, first_choice, situation
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +67,7 @@ class Ways:
 async def run_turn(window: Window, text: str, routing: Routing, ways: Ways, limits: Limits) -> Outcome:
     """Answer one input; what fails in a known way is in the outcome's `error`."""
     started = time.monotonic()
-    last = next(reversed(window.messages()), None)
-    decision = first_choice(routing, text, answers_question=asks_back(last, time.time()))
-    progress = Progress(decision, ways.on_billed)
+    progress = Progress(first_choice(routing, text), ways.on_billed)
     error: ProviderError | TurnError | None = None
     try:
         await _answer(window, text, ways, limits, progress)
@@ -108,23 +106,27 @@ async def _answer(window: Window, text: str, ways: Ways, limits: Limits, progres
     """Answer by the first route that can; raises `ProviderError` and `TurnError`."""
     if not text:
         raise NothingSaid("the input is blank")
-    if progress.decision.route is Route.LOCAL and not await _answer_locally(window, text, ways):
+    if progress.decision.route is Route.LOCAL:
+        miss = await _answer_locally(window, text, ways)
+        if miss is None:
+            return
         if progress.decision.reason is Reason.LOCAL_ONLY:
             raise LocalAnswerFailed("nothing local understood it")
-        progress.decision = after_local_miss()
+        progress.decision = after_local_miss(miss)
     if progress.decision.route is Route.LLM:
         await _answer_by_model(window, text, ways, limits, progress)
         if progress.failures:
             progress.decision = after_failure(progress.failures[0].error)
 
 
-async def _answer_locally(window: Window, text: str, ways: Ways) -> bool:
-    question = Message.user(as_typed(text), created=time.time())
-    answer = await ways.local.answer()
-    if answer is None:
-        return False
-    ways.later(partial(_record, window, question, answer))
-    return True
+async def _answer_locally(window: Window, text: str, ways: Ways) -> Reason | None:
+    """Answer without a model; returns the reason why that is left to one."""
+    now = time.time()
+    answer = await ways.local.answer(situation(window, now))
+    if isinstance(answer, Reason):
+        return answer
+    ways.later(partial(_record, window, Message.user(as_typed(text), created=now), answer))
+    return None
 
 
 def _record(window: Window, question: Message, answer: Callable[[], tuple[Message, ...]]) -> None:

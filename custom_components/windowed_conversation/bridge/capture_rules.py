@@ -1,0 +1,103 @@
+"""What a home must know for a capture to be meant: one rule for each wildcard of Home Assistant's sentences."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from homeassistant.components import conversation
+from homeassistant.components.conversation import ConversationInput
+from homeassistant.components.homeassistant.exposed_entities import async_should_expose
+from homeassistant.const import ATTR_ENTITY_ID, STATE_UNAVAILABLE, Platform
+from homeassistant.core import HomeAssistant, callback
+from homeassistant.exceptions import HomeAssistantError
+from homeassistant.helpers import entity_registry as er, intent
+
+from ..turn.captures import is_instruction, is_long_item
+from ..turn.routing import Reason
+from .places import async_exposed_persons, async_state_at
+
+# Takes an input and what a wildcard captured of it, and returns the doubt about that.
+type Rule = Callable[[HomeAssistant, ConversationInput, str], Awaitable[Reason | None]]
+
+# `AssistSatelliteEntityFeature.ANNOUNCE`, without importing what comes with it.
+_ANNOUNCE = 1
+
+
+async def _place(hass: HomeAssistant, user_input: ConversationInput, text: str) -> Reason | None:
+    if not async_exposed_persons(hass):
+        return Reason.NOBODY_KNOWN
+    return Reason.UNKNOWN_PLACE if await async_state_at(hass, text, user_input.language) is None else None
+
+
+async def _new_item(hass: HomeAssistant, user_input: ConversationInput, text: str) -> Reason | None:
+    return Reason.LONG_ITEM if is_long_item(text) else None
+
+
+async def _listed_item(hass: HomeAssistant, user_input: ConversationInput, text: str) -> Reason | None:
+    listed = {item.casefold() for item in await _async_listed_items(hass)}
+    return None if text.casefold() in listed else Reason.UNLISTED_ITEM
+
+
+async def _message(hass: HomeAssistant, user_input: ConversationInput, text: str) -> Reason | None:
+    if not _is_heard(hass, user_input.device_id):
+        return Reason.NOBODY_HEARS
+    return Reason.INSTRUCTION if is_instruction(text, user_input.language) else None
+
+
+async def _media(hass: HomeAssistant, user_input: ConversationInput, text: str) -> Reason | None:
+    """A search matches nearly any "play ..."."""
+    return Reason.MEDIA_SEARCH
+
+
+# By intent, and the slot that a wildcard fills. The wildcards are the same in every language.
+RULES: dict[tuple[str, str], Rule] = {
+    (intent.INTENT_GET_STATE, "state"): _place,
+    ("HassListAddItem", "item"): _new_item,
+    ("HassShoppingListAddItem", "item"): _new_item,
+    ("HassListCompleteItem", "item"): _listed_item,
+    ("HassListRemoveItem", "item"): _listed_item,
+    ("HassShoppingListCompleteItem", "item"): _listed_item,
+    (intent.INTENT_BROADCAST, "message"): _message,
+    ("HassMediaSearchAndPlay", "search_query"): _media,
+}
+
+
+@callback
+def _is_heard(hass: HomeAssistant, own_device_id: str | None) -> bool:
+    """Return whether a satellite other than the one that was spoken to can announce something."""
+    registry = er.async_get(hass)
+    available = (
+        state for state in hass.states.async_all(Platform.ASSIST_SATELLITE) if state.state != STATE_UNAVAILABLE
+    )
+    entries = (registry.async_get(state.entity_id) for state in available)
+    return any(
+        entry is not None
+        and entry.supported_features & _ANNOUNCE
+        and (own_device_id is None or entry.device_id != own_device_id)
+        for entry in entries
+    )
+
+
+async def _async_listed_items(hass: HomeAssistant) -> list[str]:
+    """Return what stands on the exposed lists and on the shopping list; lists that cannot be read are passed over."""
+    lists = [
+        state.entity_id
+        for state in hass.states.async_all(Platform.TODO)
+        if state.state != STATE_UNAVAILABLE and _is_spoken_of(hass, state.entity_id)
+    ]
+    if not lists:
+        return []
+    try:
+        answer = await hass.services.async_call(
+            Platform.TODO, "get_items", {ATTR_ENTITY_ID: lists}, blocking=True, return_response=True
+        )
+    except HomeAssistantError:
+        return []
+    found: dict[str, Any] = dict(answer or {})
+    return [item["summary"] for each in found.values() for item in each["items"]]
+
+
+def _is_spoken_of(hass: HomeAssistant, entity_id: str) -> bool:
+    """Return whether intents reach a list: those of the shopping list do so without it being exposed."""
+    entry = er.async_get(hass).async_get(entity_id)
+    is_shopping_list = entry is not None and entry.platform == "shopping_list"
+    return is_shopping_list or async_should_expose(hass, conversation.DOMAIN, entity_id)

@@ -1,0 +1,54 @@
+"""What a sentence template captured, judged by its words alone: new list items, announcements, bare names."""
+
+import re
+
+# Longer ones are rather a wish than the name of a thing: "everything for a carbonara" (measured on real lists).
+_ITEM_WORDS = 3
+_ITEM_CHARACTERS = 30
+
+# What a text begins with that is to be worked out before it is announced, and not to be read out: questions and
+# conditions, by language.
+_INSTRUCTION_WORDS = {
+    "de": "wer was wann wo warum wieso wie wieviel wieviele welche welcher welches ob wenn falls sobald",
+    "en": "who whose what when where why how which whether if as once",
+    "es": "quién quiénes qué cuándo dónde cómo cuánto cuánta cuántos cuántas cuál cuáles si cuando",
+    "fr": "qui quand où pourquoi comment combien quel quelle quels quelles lequel laquelle si lorsque dès",
+    "it": "chi cosa quando dove perché come quanto quanta quanti quante quale quali se appena",
+    "nl": "wie wat wanneer waar waarom hoe hoeveel welke welk of als zodra",
+    "pl": "kto co kiedy gdzie dlaczego jak ile który która które czy jeśli jeżeli gdy",
+}
+_INSTRUCTIONS = {language: frozenset(words.split()) for language, words in _INSTRUCTION_WORDS.items()}
+
+_LIST_REFERENCE = re.compile(r"\{[^{}]*\}")
+_OPTIONAL = re.compile(r"\[[^\[\]]*\]")
+_WORDS = re.compile(r"\w+")
+_QUESTION_MARKS = re.compile(r"[?？؟;]")
+
+
+def is_long_item(text: str) -> bool:
+    """Return whether the name of a new list item holds more than a thing: several, or a wish."""
+    return len(text) > _ITEM_CHARACTERS or len(text.split()) > _ITEM_WORDS or bool(re.search("[,，、]", text))  # noqa: RUF001
+
+
+def is_instruction(text: str, language: str) -> bool:
+    """Return whether an announcement begins like a question or a condition in a language, such as "de" or "pt-BR"."""
+    first = _WORDS.search(text)
+    return first is not None and first[0].casefold() in _INSTRUCTIONS.get(language.partition("-")[0], ())
+
+
+def is_bare(template: str) -> bool:
+    """Return whether a sentence template of hassil's has no word that must be said: "[the] {name}"."""
+    text = _LIST_REFERENCE.sub("", template)
+    while text != (shorter := _OPTIONAL.sub("", text)):
+        text = shorter
+    return not _WORDS.search(text)
+
+
+def is_question(text: str) -> bool:
+    """Return whether a text has a question mark, of any script."""
+    return bool(_QUESTION_MARKS.search(text))
+
+
+def same_words(one: str, other: str) -> bool:
+    """Return whether two texts differ in nothing but punctuation and spaces."""
+    return _WORDS.findall(one) == _WORDS.findall(other)

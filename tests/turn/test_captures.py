@@ -1,0 +1,74 @@
+"""What the words of a capture say about it. The tables are the documentation."""
+
+import pytest
+
+from custom_components.windowed_conversation.turn.captures import (
+    is_bare,
+    is_instruction,
+    is_long_item,
+    is_question,
+    same_words,
+)
+
+
+@pytest.mark.parametrize(
+    ("item", "is_long"),
+    [
+        ("milk", False),
+        ("oat milk", False),
+        ("two red peppers", False),
+        ("the usual for the weekend", True),
+        ("milk, eggs", True),
+        ("牛奶，鸡蛋", True),  # noqa: RUF001 - a Chinese comma
+        ("Donaudampfschifffahrtsgesellschaft", True),
+        ("", False),
+    ],
+)
+def test_an_item_is_at_most_three_words(item: str, is_long: bool) -> None:
+    assert is_long_item(item) is is_long
+
+
+@pytest.mark.parametrize(
+    ("message", "language", "is_one"),
+    [
+        ("who is at the door", "en", True),
+        ("When the washing machine is done", "en-GB", True),
+        ("dinner is ready", "en", False),
+        ("whoever is hungry may come", "en", False),
+        ("wenn die Waschmaschine fertig ist", "de", True),
+        ("das Essen ist fertig", "de-CH", False),
+        ("who is at the door", "xx", False),
+        ("...", "en", False),
+    ],
+)
+def test_an_announcement_that_begins_like_a_question_is_an_instruction(
+    message: str, language: str, is_one: bool
+) -> None:
+    assert is_instruction(message, language) is is_one
+
+
+@pytest.mark.parametrize(
+    ("template", "bare"),
+    [
+        ("{name}", True),
+        ("[<the>] {name}", True),
+        ("[[the] [big] ]{name}", True),
+        ("[the] {area} {name}", True),
+        ("{name} on", False),
+        ("<turn> on {name}", False),
+        ("(turn|switch) on [the] {name}", False),
+        ("", True),
+    ],
+)
+def test_a_bare_template_has_no_word_that_must_be_said(template: str, bare: bool) -> None:
+    assert is_bare(template) is bare
+
+
+@pytest.mark.parametrize(("text", "asks"), [("kitchen light?", True), ("厨房灯？", True), ("kitchen light.", False)])
+def test_a_question_mark_makes_a_question(text: str, asks: bool) -> None:
+    assert is_question(text) is asks
+
+
+@pytest.mark.parametrize(("one", "other", "same"), [("milk, eggs", "milk eggs", True), ("nna ", "Anna", False)])
+def test_words_are_the_same_whatever_stands_between_them(one: str, other: str, same: bool) -> None:
+    assert same_words(one, other) is same
