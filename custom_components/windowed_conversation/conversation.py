@@ -15,7 +15,6 @@ from homeassistant.components.conversation import (
     ConversationInput,
     ConversationResult,
 )
-from homeassistant.components.conversation.agent_manager import async_get_agent
 from homeassistant.config_entries import ConfigSubentry
 from homeassistant.const import MATCH_ALL
 from homeassistant.core import HomeAssistant
@@ -34,6 +33,7 @@ from .bridge.local_intents import LocalIntents
 from .bridge.phrases import async_error_phrase, sentence_after
 from .bridge.question import Asking, ModelQuestion
 from .bridge.reply import ChatLogReply
+from .bridge.sentences import async_keep_prepared, async_prepare_sentences
 from .bridge.session import BUSY_ERRORS, async_open_session
 from .bridge.turn_report import answer_attributes, async_trace_turn
 from .const import SUBENTRY_CONVERSATION
@@ -103,9 +103,15 @@ class WindowedConversationEntity(AgentEntity, conversation.ConversationEntity):
     @override
     async def async_prepare(self, language: str | None = None) -> None:
         """Load Home Assistant's sentences before the first input needs them."""
-        own_agent = async_get_agent(self.hass)
-        if own_agent is not None and self.agent.config.routing is not Routing.LLM_ONLY:
-            await own_agent.async_prepare(language)
+        if self.agent.config.routing is not Routing.LLM_ONLY:
+            await async_prepare_sentences(self.hass, language)
+
+    @override
+    async def async_added_to_hass(self) -> None:
+        """Keep what the sentences are matched with ready while there is an agent that answers locally."""
+        await super().async_added_to_hass()
+        if self.agent.config.routing is not Routing.LLM_ONLY:
+            self.async_on_remove(async_keep_prepared(self.hass))
 
     @override
     async def async_process(self, user_input: ConversationInput) -> ConversationResult:

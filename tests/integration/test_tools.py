@@ -146,15 +146,6 @@ async def test_fault_of_ours_is_spoken_and_logged_without_its_text(
     assert "pelican" not in caplog.text
 
 
-async def test_sentences_are_loaded_before_they_are_needed(home: HomeAssistant, entry: MockConfigEntry) -> None:
-    agent = conversation.agent_manager.async_get_agent(home, AGENT)
-
-    await agent.async_prepare("de")
-
-    own_agent = conversation.agent_manager.async_get_agent(home)
-    assert "de" in own_agent._lang_intents
-
-
 def switching(parameters: probatio.Schema, description: str = "Switch something.") -> Tool:
     tool = Tool(no_act)
     tool.parameters, tool.description = parameters, description

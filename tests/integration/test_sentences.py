@@ -1,0 +1,50 @@
+"""What Home Assistant matches sentences with is there before a sentence comes."""
+
+from datetime import timedelta
+
+from homeassistant.components import conversation
+from homeassistant.core import HomeAssistant
+from homeassistant.helpers import area_registry as ar
+from homeassistant.util import dt as dt_util
+import pytest
+from pytest_homeassistant_custom_component.common import MockConfigEntry, async_fire_time_changed
+
+from custom_components.windowed_conversation.const import CONF_ROUTING
+
+from .conftest import AGENT, SetUp
+
+
+async def test_sentences_are_loaded_before_they_are_needed(home: HomeAssistant, entry: MockConfigEntry) -> None:
+    agent = conversation.agent_manager.async_get_agent(home, AGENT)
+
+    await agent.async_prepare("de")
+
+    own_agent = conversation.agent_manager.async_get_agent(home)
+    assert "de" in own_agent._lang_intents
+
+
+async def names_after_a_change(home: HomeAssistant) -> dict | None:
+    """Rename an area, let some seconds pass, and return the names that Home Assistant has at hand."""
+    own_agent = conversation.agent_manager.async_get_agent(home)
+    await own_agent.async_prepare("en")
+    ar.async_get(home).async_create("Attic")
+    await home.async_block_till_done()
+    assert own_agent._slot_lists is None
+    async_fire_time_changed(home, dt_util.utcnow() + timedelta(seconds=6))
+    await home.async_block_till_done(wait_background_tasks=True)
+    return own_agent._slot_lists
+
+
+@pytest.mark.parametrize("routing", ["local_first", "local_only"])
+async def test_names_are_collected_again_after_a_change(routing: str, home: HomeAssistant, set_up: SetUp) -> None:
+    await set_up(**{CONF_ROUTING: routing})
+
+    assert await names_after_a_change(home) is not None
+
+
+async def test_names_are_not_collected_for_an_agent_that_asks_the_model_only(
+    home: HomeAssistant, set_up: SetUp
+) -> None:
+    await set_up(**{CONF_ROUTING: "llm_only"})
+
+    assert await names_after_a_change(home) is None
