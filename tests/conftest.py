@@ -6,6 +6,7 @@ Imports the integration first: the pytest plugin of Home Assistant brings a `cus
 import asyncio
 from collections.abc import AsyncIterator, Generator, Iterator
 from contextlib import suppress
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -30,6 +31,17 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
     report = yield
     report.sections = [(name, text.encode("utf-8", "replace").decode()) for name, text in report.sections]
     return report
+
+
+@pytest_asyncio.fixture(autouse=True)
+def enable_event_loop_debug() -> None:
+    """Have the loop check its callers as Home Assistant's harness does, but keep no traceback of every future.
+
+    Each is as deep as the stack, and they take a quarter of the time. A test that fails for one can ask for them.
+    """
+    loop: Any = asyncio.get_event_loop()
+    loop.set_debug(True)
+    loop.get_debug = lambda: False
 
 
 @pytest_asyncio.fixture(autouse=True)

@@ -3,6 +3,9 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import AsyncExitStack
+import logging
+from logging.handlers import BufferingHandler
+import sys
 from typing import Any, override
 
 from aiohttp import web
@@ -41,9 +44,15 @@ from custom_components.windowed_conversation.const import (
 )
 from demo.model_server import ModelServer
 
+from .done_once import done_once
 from .flow_texts import missing_texts
 
 AGENT = "conversation.ada"
+
+DETECTOR = logging.getLogger("homeassistant.util.loop")
+
+# what the integration itself logs for debugging is formatted in every test
+logging.getLogger("custom_components").setLevel(logging.DEBUG)
 
 type Say = Callable[..., Coroutine[Any, Any, ConversationResult]]
 type SayAtOnce = Callable[[str], Coroutine[Any, Any, ConversationResult]]
@@ -51,17 +60,26 @@ type Page = Callable[..., Coroutine[Any, Any, str]]
 type SetUp = Callable[..., Coroutine[Any, Any, MockConfigEntry]]
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _done_once() -> Iterator[None]:
+    """Have each home take over what is the same in all of them."""
+    with done_once():
+        yield
+
+
 @pytest.fixture(autouse=True)
-def _never_blocks(
-    disable_block_async_io: None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> Iterator[None]:
+def _never_blocks(disable_block_async_io: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Have Home Assistant's detector watch the event loop with all of its checks, as in a real one."""
     monkeypatch.setattr(block_async_io, "_IN_TESTS", False)
     block_async_io.enable()
+    # `caplog` would do, but where it is used Home Assistant's harness logs all that is there for debugging
+    told = BufferingHandler(sys.maxsize)
+    DETECTOR.addHandler(told)
     yield
-    records = [record.getMessage() for phase in ("setup", "call") for record in caplog.get_records(phase)]
+    DETECTOR.removeHandler(told)
+    found = [record.getMessage() for record in told.buffer]
     # what the harness itself patches into Home Assistant it finds through pkgutil
-    assert [m for m in records if "blocking call" in m and "pkgutil.py" not in m] == []
+    assert [m for m in found if "blocking call" in m and "pkgutil.py" not in m] == []
 
 
 @pytest.fixture(autouse=True)

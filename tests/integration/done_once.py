@@ -1,0 +1,35 @@
+"""What every new home does again though it comes out the same each time: here it is done once in a process.
+
+Home Assistant parses thousands of sentence templates and starts ffmpeg to ask for its version: most of a test's time.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest.mock import patch
+
+from haffmpeg.tools import FFVersion
+from hassil.intents import Intents
+from homeassistant.helpers.json import json_bytes
+
+
+@contextmanager
+def done_once() -> Iterator[None]:
+    """Keep the results of both for the next home."""
+    parse, ask = Intents.from_dict, FFVersion.get_version
+    parsed: dict[bytes, Intents] = {}
+    versions: dict[str, str | None] = {}
+
+    def from_dict(sentences: dict[str, Any]) -> Intents:
+        text = json_bytes(sentences)
+        if text not in parsed:
+            parsed[text] = parse(sentences)
+        return parsed[text]
+
+    async def get_version(program: FFVersion) -> str | None:
+        if program._ffmpeg not in versions:
+            versions[program._ffmpeg] = await ask(program)
+        return versions[program._ffmpeg]
+
+    with patch.object(Intents, "from_dict", from_dict), patch.object(FFVersion, "get_version", get_version):
+        yield
