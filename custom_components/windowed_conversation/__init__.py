@@ -5,7 +5,7 @@ from typing import Any
 
 from homeassistant.const import CONF_MODEL, EVENT_HOMEASSISTANT_STOP, Platform
 from homeassistant.core import Event, HomeAssistant, callback
-from homeassistant.exceptions import ConfigEntryAuthFailed, ConfigEntryNotReady
+from homeassistant.exceptions import ConfigEntryError
 from homeassistant.helpers import config_validation as cv
 from homeassistant.helpers.event import async_track_time_interval
 from homeassistant.helpers.typing import ConfigType
@@ -14,13 +14,12 @@ from .agents.agent import AccountConfigEntry, AccountData
 from .agents.config import AgentConfig
 from .agents.issues import async_review_windows, async_withdraw_report
 from .agents.kept import async_forget, async_kept, async_save
-from .agents.recovery import async_list_models, async_look_out, async_stop_looking
-from .agents.setup import async_set_up_agents
+from .agents.setup import async_set_up_agents, async_set_up_server
 from .bridge.account import async_create_provider
 from .bridge.errors import failure_of
 from .const import CONF_PROVIDER, DOMAIN, PROVIDER_NONE
-from .providers.errors import AuthError, BadRequest, DeadlineExceeded, ModelNotFound, ProviderError, Unavailable
-from .providers.events import ListedModel, Provider
+from .providers.errors import ProviderError
+from .providers.events import Provider
 from .services import async_setup_services
 
 CONFIG_SCHEMA = cv.config_entry_only_config_schema(DOMAIN)
@@ -38,12 +37,12 @@ async def async_setup(hass: HomeAssistant, config: ConfigType) -> bool:
 
 
 async def async_setup_entry(hass: HomeAssistant, entry: AccountConfigEntry) -> bool:
-    """Set up an account: reach its server, then set up its agents."""
-    async_stop_looking(hass, entry)
+    """Set up an account and its agents. Its server is not waited for: local commands need none."""
     await _async_forget_gone(hass)
-    provider, listed = await _async_provider(hass, entry)
-    agents = await async_set_up_agents(hass, entry, provider, listed)
-    entry.runtime_data = AccountData(provider, agents, _set_up_as(entry))
+    provider = await _async_provider(hass, entry)
+    agents = await async_set_up_agents(hass, entry, provider)
+    server = await async_set_up_server(hass, entry, provider, agents)
+    entry.runtime_data = AccountData(server, agents, _set_up_as(entry))
     await hass.config_entries.async_forward_entry_setups(entry, PLATFORMS)
     entry.async_on_unload(entry.add_update_listener(_async_update))
 
@@ -60,6 +59,8 @@ async def async_setup_entry(hass: HomeAssistant, entry: AccountConfigEntry) -> b
     entry.async_on_unload(async_track_time_interval(hass, expire, _EXPIRY_INTERVAL, cancel_on_shutdown=True))
     # what was said in the last moment is written with the rest
     entry.async_on_unload(hass.bus.async_listen(EVENT_HOMEASSISTANT_STOP, tell))
+    if server is not None:
+        server.begin()
     return True
 
 
@@ -85,21 +86,15 @@ async def _async_forget_gone(hass: HomeAssistant) -> None:
         async_withdraw_report(hass, agent_id)
 
 
-async def _async_provider(hass: HomeAssistant, entry: AccountConfigEntry) -> tuple[Provider | None, list[ListedModel]]:
-    """Return the account's provider and its models after a call that costs nothing, None where there is no model."""
+async def _async_provider(hass: HomeAssistant, entry: AccountConfigEntry) -> Provider | None:
+    """Return the account's provider, or None for an account without a model; asks nobody."""
     if entry.data[CONF_PROVIDER] == PROVIDER_NONE:
-        return None, []
-    provider = None
+        return None
     try:
-        provider = await async_create_provider(hass, entry.data)
-        return provider, await async_list_models(hass, provider)
+        return await async_create_provider(hass, entry.data)
     except ProviderError as err:
-        if provider is not None and isinstance(err, Unavailable | DeadlineExceeded):
-            async_look_out(hass, entry, provider)
-        kind = ConfigEntryAuthFailed if isinstance(err, AuthError) else ConfigEntryNotReady
-        # no model was asked for: it is the list that is not there
-        failure = failure_of(BadRequest() if isinstance(err, ModelNotFound) else err)
-        raise kind(
+        failure = failure_of(err)
+        raise ConfigEntryError(
             translation_domain=DOMAIN,
             translation_key=failure.key,
             translation_placeholders=failure.placeholders,
@@ -127,7 +122,10 @@ async def _async_update(hass: HomeAssistant, entry: AccountConfigEntry) -> None:
     account = entry.runtime_data
     if account.set_up_as != _set_up_as(entry):
         kept = await async_kept(hass, entry.entry_id, {})
-        kept.calibrations.forget_sizes(_reconfigured(account, entry))
+        reconfigured = _reconfigured(account, entry)
+        kept.calibrations.forget_sizes(reconfigured)
+        if reconfigured is None:
+            kept.server.forget()
         hass.config_entries.async_schedule_reload(entry.entry_id)
         return
     for subentry_id, agent in account.agents.items():

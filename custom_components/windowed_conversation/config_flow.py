@@ -119,13 +119,22 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=DOMAIN):
 
     async def async_step_reauth(self, entry_data: Mapping[str, Any]) -> ConfigFlowResult:
         """Begin to ask for another key after the server refused the one it was sent."""
-        return await self.async_step_reauth_confirm()
+        if CONF_API_KEY in entry_data:
+            return await self.async_step_reauth_confirm()
+        return await self.async_step_reauth_first_key()
 
     async def async_step_reauth_confirm(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
         """Ask for another key and try it."""
+        return await self._async_reauth_form("reauth_confirm", user_input)
+
+    async def async_step_reauth_first_key(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
+        """Ask for a key where there was none: the server has one now, or a proxy in front of it refuses us."""
+        return await self._async_reauth_form("reauth_first_key", user_input)
+
+    async def _async_reauth_form(self, step_id: str, user_input: dict[str, Any] | None) -> ConfigFlowResult:
         known = self._get_reauth_entry().data
         self._form = account_form(known) or self._form
-        return await self._async_account_form("reauth_confirm", user_input, known)
+        return await self._async_account_form(step_id, user_input, known)
 
     async def _async_account_form(
         self, step_id: str, user_input: dict[str, Any] | None, known: Mapping[str, Any]
@@ -142,7 +151,9 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=DOMAIN):
             return self._show_account_form(entered, {field: "invalid_url"})
         tried = await async_try_account(self.hass, {**entered, CONF_URL: url})
         if isinstance(tried, RejectedAccount):
-            return self._show_account_form(entered, {"base": tried.error}, tried.address)
+            wants_key = tried.error == "invalid_auth" and CONF_API_KEY not in entered
+            error = "key_wanted" if wants_key else tried.error
+            return self._show_account_form(entered, {"base": error}, tried.address)
         return await self._async_server_found(tried)
 
     def _show_account_form(

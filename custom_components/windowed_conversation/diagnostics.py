@@ -62,6 +62,8 @@ async def async_get_config_entry_diagnostics(hass: HomeAssistant, entry: Account
             "url": _without_secrets(entry.data.get(CONF_URL)),
             "options": dict(entry.options),
             "state": entry.state.value,
+            "models_listed": len(kept.server.models),
+            "is_away": kept.server.is_away,
         },
         "agents": await asyncio.gather(*map(_agent, agents)),
         "learned": kept.calibrations.as_dict(),

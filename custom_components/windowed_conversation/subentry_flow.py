@@ -66,7 +66,6 @@ from .const import (
     Counting,
 )
 from .options_flow import number_selector, window_size_selector
-from .providers.errors import ProviderError
 from .providers.events import ListedModel
 from .providers.profiles import Vendor
 from .turn.context import ContextPlacement
@@ -276,9 +275,6 @@ class AgentFlow(ConfigSubentryFlow):
         return SelectSelector(SelectSelectorConfig(options=apis, multiple=True))
 
     async def _models(self) -> list[ListedModel]:
-        """Return what the server offers now; a server that is away offers nothing, and a name can be typed."""
+        """Return what the server offers, or offered last if it is away; any other name can be typed."""
         account: AccountData = self._get_entry().runtime_data
-        try:
-            return await account.provider.list_models() if account.provider else []
-        except ProviderError:
-            return []
+        return await account.server.async_models() if account.server else []

@@ -174,12 +174,15 @@ async def shopping(home: HomeAssistant) -> ShoppingList:
 
 @pytest.fixture
 def set_up(home: HomeAssistant, model_server: ModelServer) -> SetUp:
-    """Set up an account with one agent; arguments change the agent's data, `options` and `account` theirs."""
+    """Set up an account with one agent; arguments change the agent's data, `options` and `account` theirs.
+
+    None in `account` leaves a field out.
+    """
 
     async def set_up(
         *, options: dict[str, Any] | None = None, account: dict[str, Any] | None = None, **agent: Any
     ) -> MockConfigEntry:
-        data = {CONF_PROVIDER: PROVIDER_OPENAI_CHAT, CONF_URL: model_server.url, CONF_API_KEY: "key"}
+        data = {CONF_PROVIDER: PROVIDER_OPENAI_CHAT, CONF_URL: model_server.url, CONF_API_KEY: "key", **(account or {})}
         subentry = ConfigSubentryData(
             data={CONF_MODEL: "scripted", CONF_LLM_HASS_API: ["assist"], **agent},
             subentry_type=SUBENTRY_CONVERSATION,
@@ -189,13 +192,13 @@ def set_up(home: HomeAssistant, model_server: ModelServer) -> SetUp:
         entry = MockConfigEntry(
             domain=DOMAIN,
             title="Server",
-            data=data | (account or {}),
+            data={name: value for name, value in data.items() if value is not None},
             options=options or {},
             subentries_data=[subentry],
         )
         entry.add_to_hass(home)
         await home.config_entries.async_setup(entry.entry_id)
-        await home.async_block_till_done()
+        await listed(home)
         model_server.log.clear()
         return entry
 
@@ -225,7 +228,7 @@ class Submit:
     async def __call__(self, **user_input: Any) -> Any:
         """Return what comes after the form that is open."""
         self.shown = await self._flows.async_configure(self.shown["flow_id"], user_input)
-        await self._home.async_block_till_done()
+        await listed(self._home)
         return self.shown
 
 
@@ -282,6 +285,11 @@ def say_at_once(home: HomeAssistant) -> SayAtOnce:
     return say_at_once
 
 
+async def listed(home: HomeAssistant) -> None:
+    """Have the models of accounts that were set up listed, which follows the set-up in the background."""
+    await home.async_block_till_done(wait_background_tasks=True)
+
+
 async def written(home: HomeAssistant) -> None:
     """Have what waits written to disk, as at the end of Home Assistant: totals show what is there."""
     home.bus.async_fire(EVENT_HOMEASSISTANT_FINAL_WRITE)
@@ -298,7 +306,7 @@ async def stop(home: HomeAssistant, entry: MockConfigEntry) -> None:
 async def start(home: HomeAssistant, entry: MockConfigEntry) -> None:
     """Set an account up, as the start of Home Assistant does."""
     assert await home.config_entries.async_setup(entry.entry_id)
-    await home.async_block_till_done()
+    await listed(home)
 
 
 async def until(is_so: Callable[[], bool]) -> None:

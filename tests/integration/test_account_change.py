@@ -8,10 +8,10 @@ from homeassistant.core import HomeAssistant
 from homeassistant.data_entry_flow import FlowResultType
 import pytest
 
-from custom_components.windowed_conversation.const import CONF_PROVIDER, PROVIDER_OPENAI_CHAT
+from custom_components.windowed_conversation.const import CONF_PROVIDER, DOMAIN, PROVIDER_OPENAI_CHAT
 from demo.model_server import ModelServer
 
-from .conftest import Say, Submit, speech
+from .conftest import Say, SetUp, Submit, speech
 
 
 @pytest.fixture
@@ -71,16 +71,34 @@ async def test_conversation_goes_on_after_a_new_key(
     assert "Ada" in speech(await say("what is my name?"))
 
 
-async def test_account_that_could_not_be_set_up_is_set_up_with_the_new_key(
-    home: HomeAssistant, set_up, model_server: ModelServer, say: Say
-) -> None:
+@pytest.fixture
+async def first_key_form(home: HomeAssistant, set_up: SetUp, model_server: ModelServer) -> Submit:
+    """Open the form that asks for the key of an account that was added without one; a proxy takes "new" for it."""
     model_server.change(key="new")
-    entry = await set_up()
+    entry = await set_up(account={CONF_API_KEY: None})
     (flow,) = entry.async_get_active_flows(home, {SOURCE_REAUTH})
+    return Submit(home, home.config_entries.flow, await home.config_entries.flow.async_configure(flow["flow_id"]))
 
-    await Submit(home, home.config_entries.flow, flow)(api_key="new")
 
-    assert entry.state is ConfigEntryState.LOADED
+async def test_account_without_a_key_says_that_the_server_wants_one_now(
+    first_key_form: Submit, model_server: ModelServer, say: Say
+) -> None:
+    assert first_key_form.shown["step_id"] == "reauth_first_key"
+    assert first_key_form.shown["description_placeholders"]["url"] == model_server.url
+
+    assert (await first_key_form())["errors"] == {"base": "key_wanted"}
+    assert (await first_key_form(api_key="wrong"))["errors"] == {"base": "invalid_auth"}
+    assert (await first_key_form(api_key="new"))["reason"] == "reauth_successful"
+    assert "Nice to meet you" in speech(await say("my name is Ada"))
+
+
+async def test_account_without_a_key_needs_none_when_the_proxy_was_mended(
+    home: HomeAssistant, first_key_form: Submit, model_server: ModelServer, say: Say
+) -> None:
+    model_server.change(key=None)
+
+    assert (await first_key_form())["reason"] == "reauth_successful"
+    assert [CONF_API_KEY in each.data for each in home.config_entries.async_entries(DOMAIN)] == [False]
     assert "Nice to meet you" in speech(await say("my name is Ada"))
 
 

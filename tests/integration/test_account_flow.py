@@ -157,13 +157,15 @@ async def test_what_is_no_address_is_refused(server_form: Submit, model_server: 
     assert (await server_form(url=model_server.url))["step_id"] == "model"
 
 
-@pytest.mark.parametrize("key", [{}, {CONF_API_KEY: "wrong"}])
-async def test_wrong_key_is_refused(server_form: Submit, model_server: ModelServer, key: dict[str, Any]) -> None:
+@pytest.mark.parametrize(("key", "error"), [({}, "key_wanted"), ({CONF_API_KEY: "wrong"}, "invalid_auth")])
+async def test_wrong_key_is_refused(
+    server_form: Submit, model_server: ModelServer, key: dict[str, Any], error: str
+) -> None:
     model_server.change(key="right")
 
     form = await server_form(url=model_server.url, **key)
 
-    assert form["errors"] == {"base": "invalid_auth"}
+    assert form["errors"] == {"base": error}
     assert (await server_form(url=model_server.url, api_key="right"))["step_id"] == "model"
 
 
@@ -190,8 +192,8 @@ async def test_server_that_is_down_is_told(server_form: Submit, unused_tcp_port:
 @pytest.mark.parametrize(
     ("fault", "error"),
     [
-        ("401", "invalid_auth"),
-        ("403", "invalid_auth"),
+        ("401", "key_wanted"),
+        ("403", "key_wanted"),
         ("404", "not_compatible"),
         ("429", "rate_limited"),
         ("quota", "no_credit"),

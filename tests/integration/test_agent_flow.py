@@ -156,14 +156,14 @@ async def test_impossible_value_is_refused(new_form: AgentForm, wrong: dict[str,
     assert (await new_form(**FRIDAY))["type"] is FlowResultType.CREATE_ENTRY
 
 
-async def test_model_can_be_typed_while_the_server_is_away(
+async def test_model_can_be_chosen_or_typed_while_the_server_is_away(
     home: HomeAssistant, entry, model_server: ModelServer
 ) -> None:
     model_server.fault("500", 1)
 
     form = await open_new(home, entry)
 
-    assert fields_of(form)[CONF_MODEL].config["options"] == []
+    assert fields_of(form)[CONF_MODEL].config["options"] == model_server.settings.listed_models()
     made = await form(**FRIDAY | {CONF_MODEL: " my-own-model "})
     assert made["type"] is FlowResultType.CREATE_ENTRY
     assert "my-own-model" in [agent.config.model for agent in entry.runtime_data.agents.values()]

@@ -63,6 +63,8 @@ async def test_account_is_told_by_its_figures(
         "url": model_server.url,
         "options": options,
         "state": "loaded",
+        "models_listed": len(model_server.settings.listed_models()),
+        "is_away": False,
     }
     (agent,) = found["agents"]
     assert agent.keys() == {

@@ -1,13 +1,12 @@
-"""An account that comes and goes: set up, retried, unloaded, removed; what its agents leave behind, and what stays."""
+"""An account that comes and goes: set up, unloaded, removed; what its agents leave behind, and what stays."""
 
 from collections.abc import Callable
 from datetime import timedelta
-import logging
 import time
 from types import MappingProxyType
 from typing import Any
 
-from homeassistant.config_entries import SOURCE_REAUTH, ConfigEntryState, ConfigSubentry
+from homeassistant.config_entries import ConfigEntryState, ConfigSubentry
 from homeassistant.const import CONF_MODEL, CONF_URL, STATE_UNAVAILABLE
 from homeassistant.core import HomeAssistant
 from homeassistant.helpers import device_registry as dr, entity_registry as er, issue_registry as ir
@@ -29,8 +28,7 @@ from custom_components.windowed_conversation.const import (
 )
 from demo.model_server import ModelServer
 
-from .account_kinds import KINDS, Kind
-from .conftest import AGENT, Say, SetUp, speech
+from .conftest import AGENT, Say, SetUp, listed, speech
 
 FRIDAY = ConfigSubentry(
     data=MappingProxyType({CONF_MODEL: "scripted"}),
@@ -41,12 +39,6 @@ FRIDAY = ConfigSubentry(
 
 TOO_SMALL = {CONF_HISTORY_TOKENS: 100}
 LONG = "tell me a story about the sea in 300 words"
-
-
-@pytest.fixture
-def url_of_nobody(unused_tcp_port: int) -> str:
-    """Return an address where nobody answers."""
-    return f"http://127.0.0.1:{unused_tcp_port}/v1"
 
 
 @pytest.fixture
@@ -79,6 +71,7 @@ async def test_agent_has_one_device_for_all_of_its_entities(home: HomeAssistant,
 
 async def test_set_up_asks_for_the_models_and_for_nothing_else(home, entry, model_server: ModelServer) -> None:
     await home.config_entries.async_reload(entry.entry_id)
+    await listed(home)
 
     assert [(record.method, record.path) for record in model_server.log.records] == [("GET", "/v1/models")]
 
@@ -88,58 +81,11 @@ async def test_account_without_a_model_opens_no_connection(entry_without_model, 
     assert model_server.open_connections == 0
 
 
-async def test_server_that_is_down_is_tried_again(
-    home: HomeAssistant, set_up: SetUp, url_of_nobody: str, unused_tcp_port: int, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.INFO)
-    entry = await set_up(account={CONF_URL: url_of_nobody})
-
-    assert entry.state is ConfigEntryState.SETUP_RETRY
-    assert entry.error_reason_translation_key == "unavailable"
-    assert [record.message for record in caplog.records if record.levelno >= logging.ERROR] == []
-    assert "Traceback" not in caplog.text
-
-    async with ModelServer(port=unused_tcp_port):
-        async_fire_time_changed(home, dt_util.utcnow() + timedelta(minutes=1))
-        await home.async_block_till_done(wait_background_tasks=True)
-        assert entry.state is ConfigEntryState.LOADED
-
-
-@pytest.mark.parametrize(
-    ("fault", "reason"),
-    [("500", "unavailable"), ("429", "rate_limited_for"), ("quota", "quota_error"), ("404", "bad_request")],
-)
-async def test_server_in_trouble_is_tried_again(
-    home: HomeAssistant, entry, model_server: ModelServer, fault: str, reason: str
-) -> None:
-    model_server.fault(fault)
-
-    await home.config_entries.async_reload(entry.entry_id)
-
-    assert entry.state is ConfigEntryState.SETUP_RETRY
-    assert entry.error_reason_translation_key == reason
-
-
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
-async def test_impossible_address_is_told_at_set_up(set_up: SetUp, model_server: ModelServer, kind: Kind) -> None:
-    entry = await set_up(account={**kind.account(model_server), CONF_URL: "http://[::1"})
-
-    assert entry.state is ConfigEntryState.SETUP_RETRY
-    assert entry.error_reason_translation_key in {"bad_request", "bad_stream"}
-
-
-async def test_refused_key_asks_for_another_at_set_up(
-    home: HomeAssistant, set_up: SetUp, model_server: ModelServer, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.INFO)
-    model_server.change(key="another")
-
-    entry = await set_up()
+async def test_impossible_address_is_told_at_set_up(set_up: SetUp) -> None:
+    entry = await set_up(account={CONF_URL: "http://[::1"})
 
     assert entry.state is ConfigEntryState.SETUP_ERROR
-    assert entry.error_reason_translation_key == "auth_error"
-    assert len(list(entry.async_get_active_flows(home, {SOURCE_REAUTH}))) == 1
-    assert "Traceback" not in caplog.text
+    assert entry.error_reason_translation_key == "bad_request"
 
 
 @pytest.mark.parametrize(

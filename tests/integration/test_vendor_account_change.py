@@ -79,12 +79,13 @@ async def test_key_that_is_refused_at_set_up_is_asked_for_again(
 ) -> None:
     model_server.change(key="new")
     entry = await set_up(account=kind.account(model_server))
-    assert entry.state is ConfigEntryState.SETUP_ERROR
+    state = entry.state
     (flow,) = reauth_flows(home, entry)
 
     await Submit(home, home.config_entries.flow, flow)(api_key="new")
 
-    assert entry.state is ConfigEntryState.LOADED
+    assert (state, entry.state) == (ConfigEntryState.LOADED, ConfigEntryState.LOADED)
+    assert entry.data == kind.account(model_server, "new")
 
 
 @one_of_each_vendor
@@ -115,6 +116,22 @@ async def test_key_is_asked_for_of_the_account_whose_it_is(
     assert len(reauth_flows(home, mine)) == 1
     assert reauth_flows(home, other) == []
     assert [domain for domain, issue in ir.async_get(home).issues if issue.startswith("config_entry_reauth")]
+
+
+async def test_key_is_asked_for_of_the_account_whose_it_is_when_nobody_answers(
+    home: HomeAssistant, set_up: SetUp, model_server: ModelServer, say: Say
+) -> None:
+    anthropic, openai = KINDS[-1], KINDS[0]
+    async with ModelServer(strict=True) as other_server:
+        mine = await set_up(account=openai.account(model_server), **{CONF_OTHERS: ["conversation.ada_2"]})
+        other = await set_up(account=anthropic.account(other_server))
+        model_server.fault("500")
+        other_server.change(key="new")
+
+        await say("my name is Grace")
+
+    assert reauth_flows(home, mine) == []
+    assert len(reauth_flows(home, other)) == 1
 
 
 @one_of_each_vendor

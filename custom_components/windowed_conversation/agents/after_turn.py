@@ -11,11 +11,12 @@ from homeassistant.helpers import llm
 from ..bridge.errors import faults_logged
 from ..bridge.turn_report import async_fire_turn
 from ..const import DOMAIN
+from ..providers.errors import AWAY
 from .agent import Agent
 from .costs import async_price_turn
 from .ended_turn import EndedTurn
 from .issues import async_report_model, async_report_window
-from .lookup import async_renew_keys
+from .lookup import async_follow_servers
 from .summaries import Summarizer, is_due
 
 _LOGGER = logging.getLogger(__name__)
@@ -53,7 +54,7 @@ def fire_events(agent: Agent, turn: EndedTurn) -> None:
 
 
 def raise_issues(agent: Agent, turn: EndedTurn) -> None:
-    """Raise or clear the issues on the sizes of window and model; start reauth if a key was refused."""
+    """Raise or clear the issues on the sizes of window and model."""
     outcome, name = turn.outcome, agent.config.name
     if outcome.interrupted:
         return
@@ -61,14 +62,21 @@ def raise_issues(agent: Agent, turn: EndedTurn) -> None:
         async_report_model(agent.hass, agent.id, name, outcome.shortfall)
     if outcome.shortfall is None:
         async_report_window(agent.hass, agent.id, name, turn.after)
-    async_renew_keys(agent.hass, agent.id, outcome)
+
+
+def follow_servers(agent: Agent, turn: EndedTurn) -> None:
+    """Log once that a server is away or back, ask for another key if one was refused, list models not listed yet."""
+    if not turn.outcome.interrupted:
+        async_follow_servers(agent.hass, turn.outcome)
 
 
 def log_error(agent: Agent, turn: EndedTurn) -> None:
-    """Log why there was no answer, without what was said."""
+    """Log why there was no answer, without what was said; a server that is away is logged once, see `AccountServer`."""
     error = turn.outcome.error
     if error is not None:
-        _LOGGER.info("No answer from %s: %s (%s)", turn.entity_id, type(error).__name__, error)
+        is_away = isinstance(error, AWAY) and not turn.outcome.has_begun
+        level = logging.DEBUG if is_away else logging.INFO
+        _LOGGER.log(level, "No answer from %s: %s (%s)", turn.entity_id, type(error).__name__, error)
 
 
 def price(agent: Agent, turn: EndedTurn) -> None:
@@ -92,4 +100,4 @@ def tell(agent: Agent, turn: EndedTurn) -> None:
     agent.tell_soon()
 
 
-STEPS = (count, judge_health, fire_events, raise_issues, log_error, price, summarize, tell)
+STEPS = (count, judge_health, fire_events, raise_issues, follow_servers, log_error, price, summarize, tell)

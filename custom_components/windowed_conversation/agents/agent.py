@@ -13,13 +13,14 @@ from homeassistant.core import CALLBACK_TYPE, HomeAssistant, callback
 from ..bridge.errors import faults_logged
 from ..bridge.question import Asking
 from ..bridge.tools import ToolSchemas
-from ..providers.events import Provider
+from ..providers.profile import Profile
 from ..providers.profiles import Vendor
 from ..turn.ports import Billed, Model
 from ..window import Window, WindowRegistry
 from ..window.tokens import KindCounter
 from .config import AgentConfig
 from .kept import Kept
+from .server import AccountServer
 from .statistics import AgentStatistics
 from .window_health import Health, HealthWatch
 
@@ -94,6 +95,11 @@ class Agent:
         self.windows.set_policy(config.policy)
         self.statistics.on_evicted(self._evicted_messages() - evicted)
         self.tell()
+
+    def know(self, profile: Profile) -> None:
+        """Take over what is known of the model now; the next request is planned with it."""
+        if self._model is not None:
+            self._model = replace(self._model, profile=profile)
 
     @property
     def model(self) -> Model | None:
@@ -172,8 +178,11 @@ def _guarded(work: Callable[[], None]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class AccountData:
-    """What an account holds while it is set up: its provider, and its agents by the ids of their subentries."""
+    """What an account holds while it is set up: its agents by the ids of their subentries, and its server.
 
-    provider: Provider | None
+    `server` is None for an account without a model.
+    """
+
+    server: AccountServer | None
     agents: dict[str, Agent]
     set_up_as: tuple[Any, ...]

@@ -8,6 +8,7 @@ from homeassistant.util.hass_dict import HassKey
 
 from ..bridge.calibration import ModelCalibrations, async_load_calibrations
 from ..bridge.exact_counting import async_exact_counter
+from ..bridge.known_server import KnownServer, async_load_server
 from ..bridge.storage import WindowStore, async_open_store, async_remove_files
 from ..const import DOMAIN
 from ..turn.scope import WindowKey
@@ -31,9 +32,10 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class KeptAccount:
-    """What was learned of an account's models, and what its agents keep, by the ids of their subentries."""
+    """What is known of an account's models and its server, and what its agents keep, by the ids of their subentries."""
 
     calibrations: ModelCalibrations
+    server: KnownServer
     agents: dict[str, Kept] = field(default_factory=dict)
 
 
@@ -44,7 +46,8 @@ async def async_kept(hass: HomeAssistant, entry_id: str, configs: Mapping[str, A
     """Return what is kept of an account and of these agents, read from disk the first time since the start."""
     accounts = hass.data.setdefault(_KEPT, {})
     if entry_id not in accounts:
-        accounts[entry_id] = KeptAccount(await async_load_calibrations(hass, entry_id))
+        calibrations, server = await async_load_calibrations(hass, entry_id), await async_load_server(hass, entry_id)
+        accounts[entry_id] = KeptAccount(calibrations, server)
     account = accounts[entry_id]
     for agent_id, config in configs.items():
         exact = await async_exact_counter(hass, config.counting)
@@ -72,6 +75,7 @@ async def async_save(account: KeptAccount) -> None:
     for kept in list(account.agents.values()):
         await kept.store.async_save()
     await account.calibrations.async_save()
+    await account.server.async_save()
 
 
 async def async_forget(hass: HomeAssistant) -> set[str]:
@@ -85,6 +89,8 @@ async def async_forget(hass: HomeAssistant) -> set[str]:
             gone.add(agent_id)
             await account.agents.pop(agent_id).store.async_remove()
     for entry_id in accounts.keys() - entries.keys():
-        await accounts.pop(entry_id).calibrations.async_remove()
+        account = accounts.pop(entry_id)
+        await account.calibrations.async_remove()
+        await account.server.async_remove()
     await async_remove_files(hass, there)
     return gone

@@ -9,10 +9,10 @@ from homeassistant.helpers import entity_registry as er
 
 from ..bridge.other_agents import EntityAgent
 from ..const import DOMAIN
-from ..providers.errors import AuthError
 from ..turn.ports import Billed, Model, OtherAgent
 from ..turn.turn import Outcome
 from .agent import AccountConfigEntry, Agent
+from .server import AccountServer
 
 
 @callback
@@ -56,14 +56,20 @@ def async_learn(hass: HomeAssistant, billed: Billed) -> None:
 
 
 @callback
-def async_renew_keys(hass: HomeAssistant, agent_id: str, outcome: Outcome) -> None:
-    """Ask the user for another key of each account whose key was refused in a turn."""
-    refused = {failure.agent for failure in outcome.failures if isinstance(failure.error, AuthError)}
-    if isinstance(outcome.error, AuthError):
-        refused.add(agent_id)
-    for each in refused:
-        for account in _accounts(hass, each):
-            account.async_start_reauth(hass)
+def async_follow_servers(hass: HomeAssistant, outcome: Outcome) -> None:
+    """Have the servers that were asked in a turn take note of how it went."""
+    for failure in outcome.all_failures:
+        has_begun = failure.error is outcome.error and outcome.has_begun
+        for server in _servers(hass, failure.agent):
+            server.on_failed(failure.error, has_begun=has_begun)
+    for server in _servers(hass, outcome.answered_by or ""):
+        server.on_answered()
+
+
+def _servers(hass: HomeAssistant, agent_id: str) -> Iterator[AccountServer]:
+    for account in _accounts(hass, agent_id):
+        if account.runtime_data.server is not None:
+            yield account.runtime_data.server
 
 
 def _accounts(hass: HomeAssistant, agent_id: str) -> Iterator[AccountConfigEntry]:

@@ -1,6 +1,6 @@
 """Building the agents of an account from its configuration, its provider and what is kept of them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -14,6 +14,7 @@ from ..bridge.models import async_profile, listed_model
 from ..const import DOMAIN, SUBENTRY_CONVERSATION, Compaction
 from ..providers.events import ListedModel, Provider
 from ..providers.profile import Profile
+from ..providers.profiles import Vendor
 from ..turn.budget import Budget
 from ..turn.deadlines import Pause
 from ..turn.ports import Billed, Model
@@ -29,15 +30,15 @@ from .issues import (
     async_review_windows,
 )
 from .kept import KeptAccount, async_kept
+from .server import AccountServer
 
 
 async def async_set_up_agents(
-    hass: HomeAssistant, entry: AccountConfigEntry, provider: Provider | None, listed: Sequence[ListedModel]
+    hass: HomeAssistant, entry: AccountConfigEntry, provider: Provider | None
 ) -> dict[str, Agent]:
-    """Return the account's agents by the ids of their subentries.
+    """Return the account's agents by the ids of their subentries; what their models read is what was listed last.
 
-    `provider` is None for an account without a model, `listed` the models that it offers. Raises `ConfigEntryError` for
-    an impossible configuration.
+    `provider` is None for an account without a model. Raises `ConfigEntryError` for an impossible configuration.
     """
     configs = _configs(entry)
     kept, pause, limit = await async_kept(hass, entry.entry_id, configs), Pause(), RequestLimit()
@@ -46,9 +47,7 @@ async def async_set_up_agents(
     for agent_id, config in configs.items():
         model = None
         if provider is not None:
-            profile = await async_profile(
-                hass, vendor_of(entry.data), config.family, listed_model(listed, config.model)
-            )
+            profile = await _async_profile(hass, vendor_of(entry.data), config, kept.server.models)
             model = _model(agent_id, config, _Server(provider, profile, pause, limit), kept.calibrations)
         exact = await async_exact_counter(hass, config.counting)
         learn = partial(_learn, kept, exact)
@@ -65,6 +64,29 @@ async def async_set_up_agents(
         agents[agent_id] = agent
         await _async_follow(agent)
     return agents
+
+
+async def async_set_up_server(
+    hass: HomeAssistant, entry: AccountConfigEntry, provider: Provider | None, agents: Mapping[str, Agent]
+) -> AccountServer | None:
+    """Return the account's server, whose lists the agents follow, or None for an account without a model."""
+    if provider is None:
+        return None
+    kept = await async_kept(hass, entry.entry_id, {})
+    return AccountServer(hass, entry, provider, kept.server, partial(_async_update_profiles, hass, agents))
+
+
+async def _async_update_profiles(
+    hass: HomeAssistant, agents: Mapping[str, Agent], listed: Sequence[ListedModel]
+) -> None:
+    for agent in agents.values():
+        agent.know(await _async_profile(hass, agent.vendor, agent.config, listed))
+
+
+async def _async_profile(
+    hass: HomeAssistant, vendor: Vendor | None, config: AgentConfig, listed: Sequence[ListedModel]
+) -> Profile:
+    return await async_profile(hass, vendor, config.family, listed_model(listed, config.model))
 
 
 async def _async_follow(agent: Agent) -> None:

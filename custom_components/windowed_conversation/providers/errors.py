@@ -80,6 +80,10 @@ class DeadlineExceeded(ProviderError):
     """Nothing came in time."""
 
 
+# Of a server that cannot be asked at all.
+AWAY = (Unavailable, DeadlineExceeded)
+
+
 class BadRequest(ProviderError):
     """The server does not accept what it was sent."""
 

@@ -56,6 +56,7 @@ async def ask_in_order(window: Window, question: Question, limits: Limits, reply
     chain: tuple[Model | OtherAgent, ...] = (question.model, *question.others)
     for place, asked in enumerate(chain):
         is_last = place == len(chain) - 1
+        progress.asked = asked.agent
         try:
             if isinstance(asked, Model):
                 await _ask(window, replace(question, model=asked), limits, reply, progress, wait=is_last)

@@ -27,9 +27,9 @@ from .routing import Decision, Reason, Route, Routing, after_failure, after_loca
 class Outcome:
     """How a turn went. Times are in seconds from its start, `usage` is in tokens over all of its requests.
 
-    `billed` are the requests that it was reported of, `unbilled` counts those of which nobody knows it. `answered_by`
-    is the id of the agent that answered, `failures` are of those that were asked before it. `interrupted`: whether the
-    turn was cancelled, or failed in an unforeseen way.
+    `billed` are the requests that it was reported of, `unbilled` counts those of which nobody knows it. `asked` is the
+    id of the agent that was asked last, `answered_by` the same if it answered, and `failures` are of those that were
+    asked before. `interrupted`: whether the turn was cancelled, or failed in an unforeseen way.
     """
 
     decision: Decision
@@ -42,10 +42,23 @@ class Outcome:
     billed: tuple[Billed, ...] = ()
     unbilled: int = 0
     shortfall: Shortfall | None = None
+    asked: str | None = None
     answered_by: str | None = None
     failures: tuple[Failure, ...] = ()
     error: ProviderError | TurnError | None = None
     interrupted: bool = False
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether an answer has begun: the server that was asked last was there, whatever came after."""
+        return self.first_word is not None or self.tool_calls > 0
+
+    @property
+    def all_failures(self) -> tuple[Failure, ...]:
+        """All who were asked and did not answer, the last one included."""
+        if self.asked is None or not isinstance(self.error, ProviderError):
+            return self.failures
+        return (*self.failures, Failure(self.asked, self.error))
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +108,7 @@ def _outcome(
         billed=tuple(progress.billed),
         unbilled=progress.unbilled,
         shortfall=progress.shortfall,
+        asked=progress.asked,
         answered_by=progress.answered_by,
         failures=tuple(progress.failures),
         error=error,

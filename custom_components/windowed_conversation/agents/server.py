@@ -1,0 +1,123 @@
+"""An account's server while the account is set up: its models, listed in the background, and whether it answers."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+import logging
+from typing import Any
+
+from homeassistant.config_entries import ConfigEntry
+from homeassistant.core import HomeAssistant, callback
+
+from ..bridge.errors import faults_logged
+from ..bridge.known_server import KnownServer
+from ..providers.errors import AWAY, AuthError, DeadlineExceeded, ProviderError, Unavailable
+from ..providers.events import ListedModel, Provider
+
+_LOGGER = logging.getLogger(__name__)
+
+# How long a server has for the whole list of its models, in seconds. The SDKs' own time-outs are for each read: a
+# server that sends a byte now and then would be waited for without end.
+_PATIENCE = 10.0
+
+_TROUBLES: dict[type[ProviderError], str] = {
+    Unavailable: "cannot be reached",
+    DeadlineExceeded: "does not answer in time",
+    AuthError: "refuses the key",
+}
+
+
+class AccountServer:
+    """Where an account's models are asked. Nothing waits for it: what the models read is known from its last list.
+
+    `on_listed` is called with each list. One line is logged when the server does not answer, and one when it is back.
+    """
+
+    def __init__(
+        self,
+        hass: HomeAssistant,
+        entry: ConfigEntry[Any],
+        provider: Provider,
+        known: KnownServer,
+        on_listed: Callable[[Sequence[ListedModel]], Awaitable[None]],
+    ) -> None:
+        self._hass = hass
+        self._entry = entry
+        self._provider = provider
+        self._known = known
+        self._on_listed = on_listed
+        self._is_listed = False
+        self._listing: asyncio.Task[None] | None = None
+
+    @callback
+    def begin(self) -> None:
+        """List the models in the background after the set-up; ask for another key if the server refuses this one."""
+        self._list_soon(self._on_trouble)
+
+    @callback
+    def on_answered(self) -> None:
+        """Take note that a turn was answered, and list the models if that has not been possible so far."""
+        self._on_back()
+        if not self._is_listed:
+            # a server that answers and has no list is in no trouble
+            self._list_soon(lambda _error: None)
+
+    @callback
+    def on_failed(self, error: ProviderError, *, has_begun: bool) -> None:
+        """Take note of why a turn has no answer from here; a server that has begun one is not away."""
+        if isinstance(error, AuthError):
+            self._entry.async_start_reauth(self._hass)
+        elif isinstance(error, AWAY) and not has_begun:
+            self._is_listed = False
+            self._on_away(error)
+
+    async def async_models(self) -> list[ListedModel]:
+        """Return the models that the server lists now, or those that it listed last if it lists none."""
+        try:
+            return await self._async_list()
+        except ProviderError:
+            return [*self._known.models]
+
+    @callback
+    def _list_soon(self, on_error: Callable[[ProviderError], None]) -> None:
+        if self._listing is None or self._listing.done():
+            self._listing = self._entry.async_create_background_task(
+                self._hass, self._async_list_in_background(on_error), f"list the models of {self._entry.title}"
+            )
+
+    async def _async_list_in_background(self, on_error: Callable[[ProviderError], None]) -> None:
+        with faults_logged(_LOGGER, "Listing the models failed in an unexpected way"):
+            try:
+                await self._async_list()
+            except ProviderError as err:
+                on_error(err)
+
+    async def _async_list(self) -> list[ListedModel]:
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                models = await self._provider.list_models()
+        except TimeoutError as err:
+            raise DeadlineExceeded("the models are not listed in time") from err
+        self._is_listed = True
+        self._on_back()
+        self._known.take_in(models)
+        await self._on_listed(models)
+        return models
+
+    @callback
+    def _on_trouble(self, error: ProviderError) -> None:
+        if isinstance(error, AuthError):
+            self._entry.async_start_reauth(self._hass)
+        self._on_away(error)
+
+    @callback
+    def _on_away(self, error: ProviderError) -> None:
+        if not self._known.is_away:
+            self._known.is_away = True
+            trouble = _TROUBLES.get(type(error), "does not list its models")
+            _LOGGER.warning("The server of %s %s: %s", self._entry.title, trouble, error)
+
+    @callback
+    def _on_back(self) -> None:
+        if self._known.is_away:
+            self._known.is_away = False
+            _LOGGER.info("The server of %s answers again", self._entry.title)

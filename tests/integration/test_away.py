@@ -1,0 +1,310 @@
+"""Accounts of every kind whose server is away, at the start and later: the model is missing, and nothing else."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from datetime import timedelta
+import logging
+
+from homeassistant.config_entries import ConfigEntryState
+from homeassistant.const import CONF_URL
+from homeassistant.core import HomeAssistant
+from homeassistant.helpers import entity_registry as er
+from homeassistant.util import dt as dt_util
+import pytest
+from pytest_homeassistant_custom_component.common import MockConfigEntry, async_fire_time_changed
+
+from custom_components.windowed_conversation.const import CONF_PROVIDER, DOMAIN, PROVIDER_OPENAI_CHAT
+from demo.model_server import ModelServer
+
+from .account_kinds import KINDS, Kind
+from .conftest import Say, SetUp, listed, speech, until, written
+
+LOGGER = "custom_components.windowed_conversation"
+LIGHT = "input_boolean.kitchen"
+
+COMPATIBLE = Kind("server", "server", {CONF_PROVIDER: PROVIDER_OPENAI_CHAT}, "/v1/chat/completions", path="/v1")
+ALL = (*KINDS, COMPATIBLE)
+GEMINI = next(kind for kind in KINDS if kind.name == "gemini")
+
+type Lines = Callable[[], list[str]]
+
+
+class Away:
+    """The ways in which a server is away. It is the same for all accounts, and comes back at its address."""
+
+    def __init__(self, server: ModelServer) -> None:
+        self.server = server
+        self._dripping: asyncio.Server | None = None
+
+    async def refused(self) -> None:
+        """Refuse connections."""
+        await self.server.stop()
+
+    async def silent(self) -> None:
+        """Accept requests, and answer none."""
+        self.server.fault("no_answer")
+
+    async def dripping(self) -> None:
+        """Answer with a byte now and then, and never with all of them."""
+        await self.server.stop()
+        self._dripping = await asyncio.start_server(self._drip, self.server.settings.host, self.server.settings.port)
+
+    async def key_refused(self) -> None:
+        """Refuse the key."""
+        self.server.fault("401")
+
+    async def not_found(self) -> None:
+        """Answer as a server that has no list of models."""
+        self.server.fault("404")
+
+    async def in_trouble(self) -> None:
+        """Answer with an error of the server's."""
+        self.server.fault("500")
+
+    async def close(self) -> None:
+        """Let go of what still drips."""
+        if self._dripping is not None:
+            self._dripping.close_clients()
+            self._dripping.close()
+
+    async def _drip(self, _reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        # a handler that only looked now and then whether its client has gone would outlive the test
+        left = asyncio.create_task(writer.wait_closed())
+        writer.write(b"HTTP/1.1 200 OK\r\nX-Name: ")
+        while not left.done():
+            writer.write(b"a")
+            await asyncio.wait([left], timeout=0.5)
+        with suppress(ConnectionError):
+            await left
+
+
+@pytest.fixture
+async def away(home: HomeAssistant, unused_tcp_port: int) -> AsyncIterator[Away]:
+    """Return a server that is there, and can go away."""
+    async with ModelServer(strict=True, port=unused_tcp_port) as server:
+        away = Away(server)
+        yield away
+        await away.close()
+
+
+@pytest.fixture
+async def entries(set_up: SetUp, away: Away) -> list[MockConfigEntry]:
+    """Return an account of each kind."""
+    return [await set_up(account=kind.account(away.server)) for kind in ALL]
+
+
+class Agents:
+    """The agent of each account, one after the other."""
+
+    def __init__(self, home: HomeAssistant, say: Say, entity_ids: list[str]) -> None:
+        self._home = home
+        self._say = say
+        self._entity_ids = entity_ids
+
+    async def ask(self) -> list[str]:
+        """Return what each says to a question for its model."""
+        return [speech(await self._say("my name is Grace", None, agent_id=each)) for each in self._entity_ids]
+
+    async def switch_on(self) -> list[bool]:
+        """Return for each whether it turns on the light."""
+        return [await self._switch_on(each) for each in self._entity_ids]
+
+    async def _switch_on(self, entity_id: str) -> bool:
+        self._home.states.async_set(LIGHT, "off")
+        await self._say("turn on the kitchen light", None, agent_id=entity_id)
+        return self._home.states.is_state(LIGHT, "on")
+
+
+@pytest.fixture
+def agents(home: HomeAssistant, entries: list[MockConfigEntry], say: Say) -> Agents:
+    """Return the agents of the accounts."""
+    registry = er.async_get(home)
+    ours = [each for entry in entries for each in er.async_entries_for_config_entry(registry, entry.entry_id)]
+    return Agents(home, say, [each.entity_id for each in ours if each.domain == "conversation"])
+
+
+@pytest.fixture
+def lines(caplog: pytest.LogCaptureFixture) -> Lines:
+    """Return what the integration logs from now on."""
+    caplog.set_level(logging.INFO, LOGGER)
+    caplog.clear()
+    return lambda: [record.getMessage() for record in caplog.records if record.name.startswith(LOGGER)]
+
+
+async def start_again(home: HomeAssistant, entries: list[MockConfigEntry]) -> None:
+    """Set the accounts up as at a start of Home Assistant, which knows what is on disk."""
+    for entry in entries:
+        await home.config_entries.async_unload(entry.entry_id)
+    await written(home)
+    home.data.pop(f"{DOMAIN}_kept")
+    await asyncio.gather(*(home.config_entries.async_setup(entry.entry_id) for entry in entries))
+
+
+def context_tokens(entry: MockConfigEntry) -> int | None:
+    """Return what the next request to the account's model is planned with."""
+    (agent,) = entry.runtime_data.agents.values()
+    return agent.model.planned.context_tokens
+
+
+@pytest.mark.parametrize("way", ["refused", "silent", "dripping", "key_refused", "not_found", "in_trouble"])
+async def test_local_commands_work_from_a_start_that_waits_for_no_server(
+    home: HomeAssistant, entries: list[MockConfigEntry], agents: Agents, away: Away, way: str
+) -> None:
+    await getattr(away, way)()
+
+    began = home.loop.time()
+    await start_again(home, entries)
+    waited = home.loop.time() - began
+
+    assert {entry.state for entry in entries} == {ConfigEntryState.LOADED}
+    assert await agents.switch_on() == [True] * len(ALL)
+    assert waited < 1
+
+
+async def test_server_that_is_away_at_the_start_is_one_line_and_answers_the_next_question_when_it_is_back(
+    home: HomeAssistant, entries: list[MockConfigEntry], agents: Agents, away: Away, lines: Lines
+) -> None:
+    await away.refused()
+    await start_again(home, entries)
+    await listed(home)
+    unanswered = [await agents.ask(), await agents.ask()]
+    gone = lines()
+    await away.server.start()
+    away.server.log.clear()
+
+    answers = await agents.ask()
+    await listed(home)
+
+    assert unanswered == [["The model's server cannot be reached right now."] * len(ALL)] * 2
+    assert ["cannot be reached" in line for line in gone] == [True] * len(ALL)
+    assert ["Nice to meet you" in answer for answer in answers] == [True] * len(ALL)
+    assert lines()[len(gone) :] == ["The server of Server answers again"] * len(ALL)
+    # an answer for each, and after it the list that could not be read before
+    assert [record.for_answer for record in away.server.log.records].count(False) == len(ALL)
+
+
+async def test_server_that_goes_away_later_is_one_line_and_another_when_it_is_back(
+    agents: Agents, away: Away, lines: Lines
+) -> None:
+    await away.refused()
+    await agents.ask()
+    await agents.ask()
+    commands = await agents.switch_on()
+    gone = lines()
+    await away.server.start()
+
+    answers = [await agents.ask(), await agents.ask()]
+
+    assert commands == [True] * len(ALL)
+    assert ["cannot be reached" in line for line in gone] == [True] * len(ALL)
+    assert ["Nice to meet you" in answer for answer in answers[0]] == [True] * len(ALL)
+    assert lines()[len(gone) :] == ["The server of Server answers again"] * len(ALL)
+
+
+@pytest.mark.parametrize("way", ["silent", "dripping"])
+async def test_server_that_does_not_answer_at_the_start_is_one_line(
+    home: HomeAssistant, entries: list[MockConfigEntry], away: Away, lines: Lines, way: str
+) -> None:
+    await getattr(away, way)()
+    await start_again(home, entries)
+
+    async_fire_time_changed(home, dt_util.utcnow() + timedelta(seconds=11))
+    await until(lambda: len(lines()) >= len(ALL))
+
+    assert ["does not answer in time" in line for line in lines()] == [True] * len(ALL)
+
+
+async def test_reload_repeats_no_line(home: HomeAssistant, set_up: SetUp, away: Away, lines: Lines) -> None:
+    entry = await set_up(account=COMPATIBLE.account(away.server))
+    await away.refused()
+
+    for _ in range(2):
+        await home.config_entries.async_reload(entry.entry_id)
+        await listed(home)
+
+    assert len(lines()) == 1
+
+
+async def test_server_that_answers_and_lists_nothing_is_one_line(
+    home: HomeAssistant, set_up: SetUp, say: Say, away: Away, lines: Lines
+) -> None:
+    away.server.fault("404", 1)
+    entry = await set_up(account=COMPATIBLE.account(away.server))
+    (line,) = lines()
+
+    await say("my name is Grace")
+    await listed(home)
+
+    assert "does not list its models" in line
+    assert entry.state is ConfigEntryState.LOADED
+    assert lines()[1:] == ["The server of Server answers again"]
+
+
+async def test_slow_answer_is_no_server_that_is_away(set_up: SetUp, say: Say, away: Away, lines: Lines) -> None:
+    await set_up(account=COMPATIBLE.account(away.server))
+    away.server.fault("cut_mid_stream", 1)
+
+    await say("tell me a story about the sea in 300 words")
+
+    assert [line for line in lines() if "server of" in line] == []
+
+
+@pytest.fixture
+async def small(set_up: SetUp, away: Away) -> MockConfigEntry:
+    """Return an account with a server whose list says that its model reads little."""
+    away.server.change(context_size=4000)
+    return await set_up(account=GEMINI.account(away.server))
+
+
+async def test_start_without_the_server_knows_what_its_model_reads(
+    home: HomeAssistant, small: MockConfigEntry, away: Away
+) -> None:
+    await away.refused()
+
+    await start_again(home, [small])
+    await listed(home)
+
+    assert context_tokens(small) == 4000
+
+
+async def test_list_that_comes_late_reaches_the_agent_that_runs(
+    home: HomeAssistant, small: MockConfigEntry, away: Away, say: Say
+) -> None:
+    await away.refused()
+    await start_again(home, [small])
+    await listed(home)
+    agents = dict(small.runtime_data.agents)
+    away.server.change(context_size=6000)
+    await away.server.start()
+
+    await say("my name is Grace")
+    await listed(home)
+
+    assert context_tokens(small) == 6000
+    assert small.runtime_data.agents == agents
+    assert "Grace" in speech(await say("what is my name?"))
+
+
+async def test_list_of_another_server_is_forgotten(
+    home: HomeAssistant, small: MockConfigEntry, away: Away, unused_tcp_port_factory: Callable[[], int]
+) -> None:
+    nobody = f"http://127.0.0.1:{unused_tcp_port_factory()}"
+
+    home.config_entries.async_update_entry(small, data={**small.data, CONF_URL: nobody})
+    await listed(home)
+
+    assert context_tokens(small) is None
+
+
+async def test_list_goes_with_its_account(
+    home: HomeAssistant, small: MockConfigEntry, hass_storage: dict[str, dict[str, object]]
+) -> None:
+    await written(home)
+    before = [key for key in hass_storage if ".models." in key]
+
+    await home.config_entries.async_remove(small.entry_id)
+    await home.async_block_till_done()
+
+    assert before == [f"{DOMAIN}.models.{small.entry_id}"]
+    assert [key for key in hass_storage if ".models." in key] == []
