@@ -1,0 +1,127 @@
+"""A Home Assistant of its own that starts while no account's server answers.
+
+Every other one refuses connections, the others accept them and say nothing.
+"""
+
+from collections.abc import AsyncIterator, Iterable
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+from dataclasses import dataclass
+import socket
+
+import pytest_asyncio
+
+from demo.client import Client, enter
+from demo.home import furnish
+from demo.home_assistant import HomeAssistant, free_port
+from demo.model_server import ModelServer
+from demo.providers import PROVIDERS, scripted_model
+from demo.setup_agent import DOMAIN, add_account
+from tests.e2e.house import tell_tales, wait_for
+
+_LIGHT = "light.kitchen_light"
+_COMMAND = "turn on the kitchen light"
+_QUESTION = "my name is Grace"
+
+_NUMBER = len(PROVIDERS)
+_REFUSING = len(PROVIDERS[::2])
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What was seen while the servers were away, and at the first question after they were back."""
+
+    accounts: list[str]
+    lights: list[str]
+    answers: list[str]
+    log_away: str
+    log: str
+
+
+@asynccontextmanager
+async def running(home_assistant: HomeAssistant) -> AsyncIterator[Client]:
+    """Start and log in, then stop."""
+    async with home_assistant:
+        tokens = await enter(home_assistant.url, "demo", "demo")
+        async with Client(home_assistant.url, tokens) as client:
+            await client.wait_until_running()
+            yield client
+
+
+@asynccontextmanager
+async def reachable(servers: Iterable[ModelServer]) -> AsyncIterator[None]:
+    """Have the servers answer at their addresses, then not."""
+    async with AsyncExitStack() as stack:
+        for server in servers:
+            await stack.enter_async_context(server)
+        yield
+
+
+@asynccontextmanager
+async def silent(servers: Iterable[ModelServer]) -> AsyncIterator[None]:
+    """Have connections come about at the servers' addresses, and nobody who answers."""
+    with ExitStack() as stack:
+        for server in servers:
+            stack.enter_context(socket.create_server((server.settings.host, server.settings.port)))
+        yield
+
+
+async def said(client: Client, agent_id: str, text: str) -> str:
+    """Return what an agent says to an input."""
+    answer = await client.command("conversation/process", text=text, agent_id=agent_id)
+    return str(answer["response"]["speech"]["plain"]["speech"])
+
+
+async def light_of(client: Client, agent_id: str) -> str:
+    """Return the state of the light after the agent was told to turn it on."""
+    await client.call("light.turn_off", _LIGHT)
+    await said(client, agent_id, _COMMAND)
+    return str((await client.get(f"/api/states/{_LIGHT}"))["state"])
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def seen(tmp_path_factory) -> Start:
+    """Add an account of each kind, start again without the servers, and have them come back."""
+    home_assistant = HomeAssistant(tmp_path_factory.mktemp("away"), free_port())
+    servers = [ModelServer(strict=True, port=free_port()) for _ in PROVIDERS]
+
+    async def log() -> str:
+        return home_assistant.output.read_text(errors="replace")
+
+    async with running(home_assistant) as client, reachable(servers):
+        await furnish(client)
+        models = map(scripted_model, servers, PROVIDERS, strict=True)
+        agents = [(await add_account(client, model, f"By {model.form}")).agent_id for model in models]
+    async with AsyncExitStack() as stack:
+        async with silent(servers[1::2]):
+            client = await stack.enter_async_context(running(home_assistant))
+            accounts = [entry["state"] for entry in await client.command("config_entries/get", domain=DOMAIN)]
+            lights = [await light_of(client, agent_id) for agent_id in agents]
+            # questions to those that refuse at once: each is answered with a sentence, and repeats no line
+            for agent_id in agents[::2]:
+                await said(client, agent_id, _QUESTION)
+            log_away = await wait_for(log, lambda text: text.count("cannot be reached") >= _REFUSING)
+        async with reachable(servers):
+            answers = [await said(client, agent_id, _QUESTION) for agent_id in agents]
+            whole = await wait_for(log, lambda text: text.count("answers again") >= _REFUSING)
+    return Start(accounts, lights, answers, log_away, whole)
+
+
+async def test_accounts_are_set_up_without_their_servers(seen: Start):
+    assert seen.accounts == ["loaded"] * _NUMBER
+
+
+async def test_local_commands_work_without_the_servers(seen: Start):
+    assert seen.lights == ["on"] * _NUMBER
+
+
+async def test_first_question_after_the_servers_are_back_is_answered(seen: Start):
+    assert ["Nice to meet you" in answer for answer in seen.answers] == [True] * _NUMBER
+
+
+async def test_each_server_that_is_away_is_one_line(seen: Start):
+    assert seen.log_away.count("cannot be reached") == _REFUSING
+    assert "not ready yet" not in seen.log_away
+
+
+async def test_log_tells_no_tales(seen: Start):
+    assert tell_tales(seen.log, [_COMMAND, _QUESTION]) == []
