@@ -9,8 +9,6 @@ from tempfile import TemporaryDirectory
 import pytest
 import tiktoken
 
-from custom_components.windowed_conversation.window.byte_pairs import BytePairCounter, read_ranks
-
 ENCODINGS = ("o200k_base", "cl100k_base")
 VOCABULARIES = Path(__file__).parent.parent / "custom_components" / "windowed_conversation" / "vocabularies"
 
@@ -18,12 +16,6 @@ VOCABULARIES = Path(__file__).parent.parent / "custom_components" / "windowed_co
 def vocabulary(encoding: str) -> bytes:
     """Return the vocabulary as OpenAI publishes it."""
     return gzip.decompress((VOCABULARIES / f"{encoding}.tiktoken.gz").read_bytes())
-
-
-@cache
-def counter(encoding: str) -> BytePairCounter:
-    """Return our counter."""
-    return BytePairCounter(encoding, read_ranks(vocabulary(encoding)))
 
 
 @cache

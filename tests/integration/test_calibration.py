@@ -10,14 +10,15 @@ from pytest_homeassistant_custom_component.common import MockConfigEntry
 
 from custom_components.windowed_conversation.agents.kept import async_kept
 from custom_components.windowed_conversation.bridge.calibration import ModelCalibrations
+from custom_components.windowed_conversation.bridge.exact_counting import ExactCounter
 from custom_components.windowed_conversation.const import CONF_PROVIDER, DOMAIN, PROVIDER_NONE
 from custom_components.windowed_conversation.providers.events import Request, ToolSchema, Usage
 from custom_components.windowed_conversation.turn.ports import Billed
 from custom_components.windowed_conversation.window import Message
-from custom_components.windowed_conversation.window.byte_pairs import BytePairCounter
 from custom_components.windowed_conversation.window.calibration import Calibration, estimate_request
 from custom_components.windowed_conversation.window.tokens import tool_text
 from demo.model_server import ModelServer
+from tests.exact_tokens import theirs
 
 from .conftest import Say, SetUp, until, written
 
@@ -32,8 +33,8 @@ PROMPT = Message.system("The light in the kitchen is on. " * 100)
 REQUEST = Request("scripted", (PROMPT,))
 USAGE = Usage(input=round(1.5 * estimate_request([PROMPT]).fixed))
 # Without a vocabulary each byte is a token.
-EXACT = BytePairCounter("o200k_base", {})
-OTHER = BytePairCounter("cl100k_base", {})
+EXACT = ExactCounter(theirs("o200k_base"))
+OTHER = ExactCounter(theirs("cl100k_base"))
 DEARER = Usage(input=round(1.3 * EXACT.count(PROMPT.content)))
 
 
@@ -50,7 +51,7 @@ async def loaded(home: HomeAssistant, entry_id: str) -> ModelCalibrations:
 
 
 def known(
-    calibrations: ModelCalibrations, model: str = "scripted", exact: BytePairCounter | None = None
+    calibrations: ModelCalibrations, model: str = "scripted", exact: ExactCounter | None = None
 ) -> dict[str, float]:
     """Return the factors by which a new agent would count."""
     return calibrations.counter("new agent", model, exact).calibrator.calibration.as_dict()

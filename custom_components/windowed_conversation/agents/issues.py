@@ -26,6 +26,7 @@ class Report(StrEnum):
     SOME_CONVERSATIONS_DAMAGED = "some_conversations_damaged"
     STORAGE_UNAVAILABLE = "storage_unavailable"
     CALIBRATION_UNAVAILABLE = "calibration_unavailable"
+    EXACT_COUNTING_UNAVAILABLE = "exact_counting_unavailable"
     TOO_FEW_CONVERSATIONS = "too_few_conversations"
     CACHE_LOST_TO_INSTRUCTIONS = "cache_lost_to_instructions"
     CACHE_LOST_TO_TOOLS = "cache_lost_to_tools"
@@ -127,6 +128,12 @@ def async_report_calibration(hass: HomeAssistant, entry_id: str, account: str, p
     """Report an account's file of what was learned that cannot be opened, None if it can."""
     told = None if path is None else {"account": account, "path": str(path)}
     _report(hass, Report.CALIBRATION_UNAVAILABLE, entry_id, told)
+
+
+@callback
+def async_report_counting(hass: HomeAssistant, entry_id: str, account: str | None) -> None:
+    """Report an account whose agents cannot count exactly, None if they can."""
+    _report(hass, Report.EXACT_COUNTING_UNAVAILABLE, entry_id, None if account is None else {"account": account})
 
 
 def _report(

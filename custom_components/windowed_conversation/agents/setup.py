@@ -9,7 +9,7 @@ from homeassistant.exceptions import ConfigEntryError
 
 from ..bridge.account import vendor_of
 from ..bridge.calibration import ModelCalibrations
-from ..bridge.exact_counting import async_exact_counter
+from ..bridge.exact_counting import ExactCounter, async_counter_at_hand
 from ..bridge.models import async_profile, listed_model
 from ..const import DOMAIN, SUBENTRY_CONVERSATION, Compaction
 from ..providers.events import ListedModel, Provider
@@ -19,9 +19,9 @@ from ..turn.budget import Budget
 from ..turn.deadlines import Pause
 from ..turn.ports import Billed, Model
 from ..turn.request_limit import RequestLimit
-from ..window.byte_pairs import BytePairCounter
 from .agent import AccountConfigEntry, Agent
 from .config import AgentConfig
+from .counting import async_install_wanted
 from .issues import (
     async_report_calibration,
     async_report_damage,
@@ -49,7 +49,7 @@ async def async_set_up_agents(
         if provider is not None:
             profile = await _async_profile(hass, vendor_of(entry.data), config, kept.server.models)
             model = _model(agent_id, config, _Server(provider, profile, pause, limit), kept.calibrations)
-        exact = await async_exact_counter(hass, config.counting)
+        exact = await async_counter_at_hand(hass, config.counting)
         learn = partial(_learn, kept, exact)
         agent = Agent(
             hass,
@@ -63,6 +63,7 @@ async def async_set_up_agents(
         )
         agents[agent_id] = agent
         await _async_follow(agent)
+    async_install_wanted(hass, entry, [config.counting for config in configs.values()])
     return agents
 
 
@@ -140,7 +141,7 @@ def _model(agent_id: str, config: AgentConfig, server: _Server, calibrations: Mo
 
 
 @callback
-def _learn(kept: KeptAccount, exact: BytePairCounter | None, billed: Billed) -> None:
+def _learn(kept: KeptAccount, exact: ExactCounter | None, billed: Billed) -> None:
     kept.calibrations.learn(billed.request, billed.usage, exact)
 
 

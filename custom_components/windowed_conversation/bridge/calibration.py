@@ -12,8 +12,8 @@ from homeassistant.helpers.json import json_bytes
 from ..const import DOMAIN
 from ..providers.events import Request, Usage
 from ..turn.model_size import ModelSize
-from ..window.byte_pairs import BytePairCounter
 from ..window.calibration import CalibratedCounter, Calibration, Calibrator, estimate_request
+from .exact_counting import ExactCounter
 from .timely_store import StoreUnavailable, TimelyStore
 
 _LOGGER = logging.getLogger(__name__)
@@ -59,7 +59,7 @@ class ModelCalibrations:
             _LOGGER.warning("What was learned of the models' tokens cannot be read and is ignored: %s", kind)
 
     @callback
-    def counter(self, agent_id: str, model: str, exact: BytePairCounter | None = None) -> CalibratedCounter:
+    def counter(self, agent_id: str, model: str, exact: ExactCounter | None = None) -> CalibratedCounter:
         """Return the agent's counter, which is the same for each of its windows and counts by its model of now.
 
         `exact` is what it counts with before that, None for the estimate.
@@ -70,7 +70,7 @@ class ModelCalibrations:
         return counter
 
     @callback
-    def learn(self, request: Request, usage: Usage, exact: BytePairCounter | None = None) -> None:
+    def learn(self, request: Request, usage: Usage, exact: ExactCounter | None = None) -> None:
         """Learn from what a provider reports of a request, see `OnUsage`, against what `exact` or the estimate says.
 
         Nothing where no call may be made: nobody knows what the server then reads of the tools.
@@ -119,7 +119,7 @@ class ModelCalibrations:
         return {_MODELS: models.pop(None), _EXACT: models, _LIMITS: limits}
 
 
-def _key(model: str, exact: BytePairCounter | None) -> _Key:
+def _key(model: str, exact: ExactCounter | None) -> _Key:
     return model, None if exact is None else exact.encoding
 
 

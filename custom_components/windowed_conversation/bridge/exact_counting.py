@@ -1,22 +1,27 @@
-"""Exact counting: the vocabularies that come with the integration, read and checked when an agent first wants one.
-
-What is counted with them is `window.byte_pairs`'s business, what it stands for at a model `bridge.calibration`'s.
-"""
+"""Exact counting with tiktoken, which is installed when an agent first wants it, and the vocabularies that we ship."""
 
 import asyncio
+from binascii import a2b_base64
 import gzip
 from hashlib import sha256
+from io import BytesIO
 import logging
 from pathlib import Path
+from typing import TYPE_CHECKING
 import zlib
 
 from homeassistant.core import HomeAssistant
+from homeassistant.requirements import RequirementsNotFound, async_process_requirements
 from homeassistant.util.hass_dict import HassKey
 
 from ..const import DOMAIN, Counting
-from ..window.byte_pairs import BytePairCounter, read_ranks
+
+if TYPE_CHECKING:
+    from tiktoken import Encoding
 
 _LOGGER = logging.getLogger(__name__)
+
+_REQUIREMENTS = ["tiktoken>=0.12.0"]
 
 _FOLDER = Path(__file__).parent.parent / "vocabularies"
 
@@ -26,25 +31,88 @@ _SHA256 = {
     Counting.CL100K_BASE: "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
 }
 
-_COUNTERS: HassKey[dict[Counting, asyncio.Future[BytePairCounter | None]]] = HassKey(f"{DOMAIN}_exact_counters")
+# How a text is cut into the pieces that are encoded each for itself, from tiktoken_ext/openai_public.py. Its functions
+# download the vocabulary again.
+_PATTERNS = {
+    Counting.O200K_BASE: (
+        r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+        r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+        r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+    ),
+    Counting.CL100K_BASE: (
+        r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]"
+        r"|\s+(?!\S)|\s"
+    ),
+}
 
 
-async def async_exact_counter(hass: HomeAssistant, counting: Counting) -> BytePairCounter | None:
+class ExactCounter:
+    """Counts the tokens of a text by one of OpenAI's encodings; control tokens count as the text they are."""
+
+    def __init__(self, encoding: Encoding) -> None:
+        self._encoding = encoding
+
+    @property
+    def encoding(self) -> str:
+        """The encoding's name."""
+        return self._encoding.name
+
+    def count(self, text: str) -> int:
+        """Return the number of tokens, 0 for an empty text."""
+        return len(self._encoding.encode_ordinary(text))
+
+
+_COUNTERS: HassKey[dict[Counting, asyncio.Future[ExactCounter | None]]] = HassKey(f"{DOMAIN}_exact_counters")
+
+
+class PackageMissing(Exception):
+    """The package is not installed, or does not load."""
+
+
+async def async_exact_counter(hass: HomeAssistant, counting: Counting) -> ExactCounter | None:
     """Return what counts exactly, the same until Home Assistant stops; None where the estimate is to be used.
 
-    That is what was chosen, or the vocabulary is not what it should be, which is logged once.
+    That is what was chosen, or the vocabulary is not what it should be, which is logged once. Raises `PackageMissing`
+    until `async_install` has had success.
     """
     if counting is Counting.ESTIMATE:
         return None
     counters = hass.data.setdefault(_COUNTERS, {})
     if counting not in counters:
         counters[counting] = hass.async_add_executor_job(load_counter, counting)
-    # whoever stops waiting does not stop the others
-    return await asyncio.shield(counters[counting])
+    try:
+        # whoever stops waiting does not stop the others
+        return await asyncio.shield(counters[counting])
+    except PackageMissing:
+        counters.pop(counting, None)
+        raise
 
 
-def load_counter(counting: Counting) -> BytePairCounter | None:
-    """Return what counts exactly, None where that cannot be; for a thread, as it takes 150 ms and more."""
+async def async_counter_at_hand(hass: HomeAssistant, counting: Counting) -> ExactCounter | None:
+    """Return what counts exactly, or None for the estimate; waits for no download."""
+    try:
+        return await async_exact_counter(hass, counting)
+    except PackageMissing:
+        return None
+
+
+async def async_install(hass: HomeAssistant) -> None:
+    """Have Home Assistant install the package, which takes as long as a download may; raises `PackageMissing`."""
+    try:
+        await async_process_requirements(hass, DOMAIN, _REQUIREMENTS, False)
+    except RequirementsNotFound as err:
+        raise PackageMissing from err
+
+
+def load_counter(counting: Counting) -> ExactCounter | None:
+    """Return what counts exactly, None where the vocabulary cannot be used; takes about half a second of a thread.
+
+    Raises `PackageMissing`.
+    """
+    try:
+        from tiktoken import Encoding  # noqa: PLC0415 - it is installed when it is wanted
+    except ImportError as err:
+        raise PackageMissing from err
     try:
         vocabulary = gzip.decompress((_FOLDER / f"{counting}.tiktoken.gz").read_bytes())
     except (OSError, EOFError, zlib.error) as err:
@@ -53,7 +121,19 @@ def load_counter(counting: Counting) -> BytePairCounter | None:
     if sha256(vocabulary).hexdigest() != _SHA256[counting]:
         _log_unusable(counting, "its hash is wrong")
         return None
-    return BytePairCounter(counting, read_ranks(vocabulary))
+    encoding = Encoding(
+        str(counting), pat_str=_PATTERNS[counting], mergeable_ranks=_ranks(vocabulary), special_tokens={}
+    )
+    return ExactCounter(encoding)
+
+
+def _ranks(vocabulary: bytes) -> dict[bytes, int]:
+    """Return the ranks of the tokens, line by line, so that other threads may have the interpreter in between."""
+    ranks: dict[bytes, int] = {}
+    for line in BytesIO(vocabulary):
+        token, _, rank = line.partition(b" ")
+        ranks[a2b_base64(token)] = int(rank)
+    return ranks
 
 
 def _log_unusable(counting: Counting, why: str) -> None:

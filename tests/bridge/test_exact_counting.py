@@ -1,0 +1,24 @@
+"""Exact counts: those of tiktoken, with the vocabularies that we ship."""
+
+import pytest
+
+from custom_components.windowed_conversation.bridge.exact_counting import load_counter
+from custom_components.windowed_conversation.const import Counting
+from tests.exact_tokens import ENCODINGS, exact_count
+
+TEXTS = (
+    "",
+    "Mein Name ist Änne.\n\n  1234567 厨房 🍳 you'll \t\r\n",
+    "<|endoftext|>",
+    "half \ud83d",
+    "\u017fS'S x'LL",
+    " " * 500,
+)
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_texts_have_the_tokens_that_tiktoken_finds(encoding: str) -> None:
+    counter = load_counter(Counting(encoding))
+
+    assert counter is not None
+    assert [counter.count(text) for text in TEXTS] == [exact_count(encoding, text) for text in TEXTS]
