@@ -238,7 +238,7 @@ async def test_server_that_answers_and_lists_nothing_is_one_line(
 
     assert "does not list its models" in line
     assert entry.state is ConfigEntryState.LOADED
-    assert lines()[1:] == ["The server of Server answers again"]
+    assert lines() == [line]
 
 
 async def test_slow_answer_is_no_server_that_is_away(set_up: SetUp, say: Say, away: Away, lines: Lines) -> None:

@@ -107,13 +107,18 @@ class AccountServer:
     def _on_trouble(self, error: ProviderError) -> None:
         if isinstance(error, AuthError):
             self._entry.async_start_reauth(self._hass)
-        self._on_away(error)
+        if isinstance(error, (*AWAY, AuthError)):
+            self._on_away(error)
+            return
+        # it was asked and is there: not every server has a list
+        self._is_listed = True
+        _LOGGER.warning("The server of %s does not list its models: %s", self._entry.title, error)
 
     @callback
     def _on_away(self, error: ProviderError) -> None:
         if not self._known.is_away:
             self._known.is_away = True
-            trouble = _TROUBLES.get(type(error), "does not list its models")
+            trouble = next(text for kind, text in _TROUBLES.items() if isinstance(error, kind))
             _LOGGER.warning("The server of %s %s: %s", self._entry.title, trouble, error)
 
     @callback
