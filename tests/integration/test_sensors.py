@@ -234,6 +234,18 @@ async def test_newest_twenty_conversations_are_shown(entry, say: Say, conversati
     assert figure("active_conversations") == "22"
 
 
+async def test_conversation_whose_only_turn_failed_is_not_shown_or_counted(
+    entry, say: Say, conversations, figure, model_server: ModelServer
+) -> None:
+    await say("my name is Ada", "answered")
+    model_server.fault("500")
+
+    await say("what is my name?", "failed")
+
+    assert [each["conversation_id"] for each in conversations()] == ["answered"]
+    assert figure("active_conversations") == "1"
+
+
 async def test_conversations_are_ids_and_numbers(entry, say: Say, conversations) -> None:
     await say("remember that the wifi password is swordfish")
 

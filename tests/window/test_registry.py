@@ -129,6 +129,7 @@ async def test_only_one_turn_has_a_window_at_a_time(registry: WindowRegistry) ->
 
 
 async def test_turns_with_different_windows_do_not_wait_for_each_other(registry: WindowRegistry) -> None:
+    await use(registry, "a")
     async with registry.turn("a"):
         await elsewhere(use(registry, "b", within=0))
     assert ids(registry) == ["a", "b"]
@@ -227,10 +228,47 @@ async def test_exchange_that_a_failed_turn_left_open_is_aborted(registry: Window
             window.open("what is 1 / 0?")
             window.add(Message.assistant(str(1 // 0)))
 
+    await use(registry, "a")
     with pytest.raises(ZeroDivisionError):
         await turn()
     async with registry.turn("a") as window:
-        assert window.messages() == ()
+        assert len(window.messages()) == 1
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        lambda registry: registry.peek("a"),
+        lambda registry: registry.newest_first(),
+        lambda registry: registry.keys_newest_first(),
+    ],
+    ids=["peek", "newest_first", "keys_newest_first"],
+)
+async def test_window_that_holds_nothing_after_its_turn_is_not_found(
+    look: Callable[[WindowRegistry], object], registry: WindowRegistry
+) -> None:
+    async with registry.turn("a"):
+        pass
+
+    assert not look(registry)
+    assert len(registry) == 0
+
+
+async def test_window_stays_when_its_first_exchange_is_recorded_after_the_turn(registry: WindowRegistry) -> None:
+    async with registry.turn("a") as window:
+        registry.put_off("a", lambda: window.record((Message.user("hello"),)))
+
+    assert ids(registry) == ["a"]
+
+
+async def test_window_that_holds_nothing_stays_for_the_turn_that_waits_for_it(registry: WindowRegistry) -> None:
+    async with registry.turn("a") as window:
+        waiting = elsewhere(use(registry, "a"))
+        await settle()
+    registry.catch_up()
+    await waiting
+
+    assert registry.newest_first() == [window]
 
 
 async def test_turn_that_leads_to_its_own_window_is_refused_at_once(registry: WindowRegistry) -> None:
@@ -323,6 +361,7 @@ async def test_looking_at_a_window_is_no_use_of_it(registry: WindowRegistry) -> 
 
 
 async def test_use_counts_from_its_end(registry: WindowRegistry) -> None:
+    await use(registry, "a")
     async with registry.turn("a"):
         await use(registry, "b")
     assert ids(registry) == ["a", "b"]
@@ -330,7 +369,8 @@ async def test_use_counts_from_its_end(registry: WindowRegistry) -> None:
 
 async def test_windows_in_use_stay_beyond_the_limit_until_they_are_free(registry: WindowRegistry) -> None:
     registry.set_limits(max_windows=1)
-    async with registry.turn("a"), registry.turn("b"):
+    async with registry.turn("a") as window, registry.turn("b"):
+        window.record((Message.user("hello"),))
         assert ids(registry) == ["b", "a"]
     assert ids(registry) == ["a"]
 

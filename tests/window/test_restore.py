@@ -61,8 +61,7 @@ async def test_window_in_use_is_not_replaced(windows: WindowRegistry[str]) -> No
     async with windows.turn("mine") as window:
         with pytest.raises(WindowBusy):
             windows.restore("mine", snapshot())
-
-    assert windows.peek("mine") is window
+        assert windows.peek("mine") is window
 
 
 def test_most_windows_are_no_more_than_before(windows: WindowRegistry[str]) -> None:

@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Hashable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from contextvars import ContextVar
+from functools import partial
 from itertools import islice
 import time
 
@@ -47,8 +48,8 @@ class _Slot:
 class WindowRegistry[K: Hashable = str]:
     """Windows by key: beyond `max_windows` the least recently used go, and those idle for `idle_seconds`.
 
-    A window in use, or waited for, always stays. `create` makes the window of a new key; `clock` is in seconds and
-    never goes back.
+    A window in use, or waited for, always stays; one that holds no exchange after its turn goes. `create` makes the
+    window of a new key; `clock` is in seconds and never goes back.
     """
 
     def __init__(
@@ -107,8 +108,10 @@ class WindowRegistry[K: Hashable = str]:
 
     def peek(self, key: K) -> Window | None:
         """Return the window of a key, or None; this is no use of it."""
+        if slot := self._slots.get(key):
+            slot.caught_up()
         slot = self._slots.get(key)
-        return slot.caught_up() if slot else None
+        return slot.window if slot else None
 
     def newest_first(self) -> list[Window]:
         """Return the windows, the most recently used one first."""
@@ -117,6 +120,7 @@ class WindowRegistry[K: Hashable = str]:
 
     def keys_newest_first(self) -> list[K]:
         """Return the keys of the windows, the most recently used one's first."""
+        self.catch_up()
         return list(reversed(self._slots))
 
     def now(self) -> float:
@@ -204,12 +208,20 @@ class WindowRegistry[K: Hashable = str]:
                 slot.turn = None
                 if slot.window.is_open:
                     slot.window.abort()
+                if not slot.window.stats().exchange_count:
+                    # what was put off may still record one
+                    slot.put_off.append(partial(self._drop_unused, key, slot))
                 slot.lock.release()
         finally:
             slot.users -= 1
             slot.last_used = self._clock()
             self._slots[key] = self._slots.pop(key)
             self._evict()
+
+    def _drop_unused(self, key: K, slot: _Slot) -> None:
+        """Forget a window that holds nothing, unless somebody has it or waits for it."""
+        if not slot.users and not slot.window.stats().exchange_count and self._slots.get(key) is slot:
+            del self._slots[key]
 
     @staticmethod
     async def _wait(slot: _Slot, seconds: float | None) -> None:
