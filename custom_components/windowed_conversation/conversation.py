@@ -28,7 +28,7 @@ from .agents.agent import AccountConfigEntry, Agent
 from .agents.ended_turn import EndedTurn
 from .agents.lookup import async_find_agent, async_learn, async_others
 from .bridge.chat_log import handled_by_pipeline
-from .bridge.errors import failure_of, log_fault
+from .bridge.errors import error_key, failure_of, log_fault
 from .bridge.local_intents import LocalIntents
 from .bridge.phrases import async_error_phrase, sentence_after
 from .bridge.question import Asking, ModelQuestion
@@ -172,7 +172,7 @@ class WindowedConversationEntity(AgentEntity, conversation.ConversationEntity):
             return await self._answer(turn)
         except Exception as err:  # noqa: BLE001 - whatever it is, it is not answered with silence
             log_fault(_LOGGER, _FAULT, err)
-            return await self._failed(turn.user_input, err, turn.reply, turn.reply.said)
+            return await self._failed(turn.user_input, err, turn, turn.reply.said)
         finally:
             # the log is other agents', too: leave it with the tools that it had
             turn.chat_log.llm_api = llm_api
@@ -195,7 +195,7 @@ class WindowedConversationEntity(AgentEntity, conversation.ConversationEntity):
         if outcome.decision.route is Route.LOCAL and local.response is not None:
             return ConversationResult(local.response, chat_log.conversation_id)
         if outcome.error is not None:
-            return await self._failed(user_input, outcome.error, turn.reply, outcome.spoken)
+            return await self._failed(user_input, outcome.error, turn, outcome.spoken)
         return conversation.async_get_result_from_chat_log(user_input, chat_log)
 
     def _asking(self, user_input: ConversationInput) -> Asking:
@@ -220,7 +220,7 @@ class WindowedConversationEntity(AgentEntity, conversation.ConversationEntity):
         self,
         user_input: ConversationInput,
         error: Exception,
-        reply: ChatLogReply | None = None,
+        turn: _Turn | None = None,
         spoken: str = "",
     ) -> ConversationResult:
         """Tell the user what went wrong, after what was said already.
@@ -231,15 +231,17 @@ class WindowedConversationEntity(AgentEntity, conversation.ConversationEntity):
         failure = failure_of(error)
         phrase = await async_error_phrase(self.hass, user_input.language, failure.key, failure.placeholders)
         response = IntentResponse(user_input.language)
-        if reply is None:
+        if turn is None:
             response.async_set_error(failure.code, phrase)
-        elif not spoken.strip():
-            reply.leave(phrase)
+            return ConversationResult(response, user_input.conversation_id)
+        turn.later(partial(self._agent_now.statistics.on_failure, error_key(error), phrase))
+        if not spoken.strip():
+            turn.reply.leave(phrase)
             response.async_set_error(failure.code, phrase)
         else:
-            last_message = await reply.break_off(phrase)
+            last_message = await turn.reply.break_off(phrase)
             response.async_set_error(failure.code, f"{spoken}{sentence_after(spoken, phrase)}")
-            if reply.is_heard:
+            if turn.reply.is_heard:
                 # not "action done", which would be a claim
                 response.response_type = IntentResponseType.QUERY_ANSWER
                 response.async_set_speech(last_message)

@@ -127,7 +127,7 @@ _SENSORS = (
         device_class=SensorDeviceClass.ENUM,
         options=list(LastRoute),
         value=lambda agent: agent.statistics.last_route,
-        attributes=lambda agent: dict(agent.statistics.last_answer),
+        attributes=lambda agent: {**agent.statistics.last_answer, "message": agent.statistics.last_message},
     ),
     _seconds("time_to_first_token", lambda agent: agent.statistics.time_to_first_token),
     _seconds("turn_duration", lambda agent: agent.statistics.turn_duration),

@@ -173,11 +173,15 @@ async def test_server_that_goes_away_is_spoken(agent, say: Say, model_server: Mo
 
 
 async def test_nothing_is_asked_where_home_assistant_answers_alone(
-    set_up: SetUp, say: Say, model_server: ModelServer
+    home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer
 ) -> None:
     await set_up(**{CONF_ROUTING: "local_only"})
 
     result = await say("switch the flux capacitor into reverse")
+
+    # its sentence may repeat what was said
+    shown = home.states.get("sensor.ada_last_route").attributes
+    assert (shown["error"], shown["message"]) == ("local_answer_failed", None)
 
     assert result.response.response_type is IntentResponseType.ERROR
     assert "Sorry" in speech(result)

@@ -85,7 +85,7 @@ async def test_hand_over_is_told_by_event_trace_and_sensor(
     expected = {
         "reason": "rate_limited",
         "answered_by": GRACE,
-        "failures": [{"agent": AGENT, "error": "RateLimited"}],
+        "failures": [{"agent": AGENT, "error": "rate_limited"}],
     }
     shown = home.states.get("sensor.ada_last_route")
     assert shown.state == "fallback"
@@ -101,7 +101,7 @@ async def test_model_that_is_gone_is_told_although_the_next_one_answered(
     assert "Ada" in speech(await say("my name is Ada"))
 
     shown = home.states.get("sensor.ada_last_route").attributes
-    assert (shown["reason"], shown["failures"]) == ("model_not_found", [{"agent": AGENT, "error": "ModelNotFound"}])
+    assert (shown["reason"], shown["failures"]) == ("model_not_found", [{"agent": AGENT, "error": "model_not_found"}])
 
 
 async def test_all_who_failed_are_told_when_nobody_answered(
@@ -114,8 +114,58 @@ async def test_all_who_failed_are_told_when_nobody_answered(
     shown = home.states.get("sensor.ada_last_route")
     assert shown.state == "error"
     assert shown.attributes["answered_by"] is None
-    assert shown.attributes["failures"] == [{"agent": AGENT, "error": "Unavailable"}]
-    assert traced()["error"] == "Unavailable"
+    assert shown.attributes["failures"] == [{"agent": AGENT, "error": "unavailable"}]
+    assert traced()["error"] == "unavailable"
+
+
+async def test_error_and_the_sentence_that_was_spoken_are_told(
+    home: HomeAssistant, ours: MockConfigEntry, say: Say, model_server: ModelServer
+) -> None:
+    events = async_capture_events(home, f"{DOMAIN}_turn")
+    model_server.fault("quota")
+
+    spoken = speech(await say("my name is Ada"))
+
+    shown = home.states.get("sensor.ada_last_route").attributes
+    assert (shown["error"], shown["message"]) == ("quota_error", spoken)
+    assert (events[-1].data["error"], traced()["error"]) == ("quota_error", "quota_error")
+
+
+async def test_kind_of_an_error_does_not_depend_on_its_figures(
+    home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer
+) -> None:
+    await set_up()
+    model_server.fault("429", retry_after=7)
+
+    await say("my name is Ada")
+
+    shown = home.states.get("sensor.ada_last_route").attributes
+    assert shown["error"] == "rate_limited"
+    assert "in 7 seconds" in shown["message"]
+
+
+async def test_message_of_an_answer_that_broke_off_has_nothing_of_the_answer(
+    home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer
+) -> None:
+    await set_up()
+    model_server.fault("cut_mid_stream", after_words=3)
+
+    spoken = speech(await say("tell me a story about the sea"))
+
+    message = home.states.get("sensor.ada_last_route").attributes["message"]
+    assert spoken.endswith(f"\n\n{message}")
+
+
+async def test_error_is_past_when_the_next_turn_is_answered(
+    home: HomeAssistant, ours: MockConfigEntry, say: Say, model_server: ModelServer
+) -> None:
+    model_server.fault("quota", 2)
+    await say("my name is Ada")
+
+    await say("my name is Ada")
+
+    shown = home.states.get("sensor.ada_last_route").attributes
+    assert (shown["error"], shown["message"]) == (None, None)
 
 
 async def test_stranger_is_told_by_its_entity(

@@ -132,8 +132,13 @@ async def test_device_and_area_are_in_the_context(
     assert asked.split("]")[0].endswith("device: Voice box; area: Living room")
 
 
-async def test_fault_of_ours_is_spoken_and_logged_without_its_text(
-    entry: MockConfigEntry, say: Say, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+async def test_fault_of_ours_is_spoken_shown_and_logged_without_its_text(
+    *,
+    home: HomeAssistant,
+    entry: MockConfigEntry,
+    say: Say,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def answer(self: LocalIntents, situation: Situation) -> None:
         raise RuntimeError(SECRET)
@@ -142,6 +147,7 @@ async def test_fault_of_ours_is_spoken_and_logged_without_its_text(
     caplog.set_level(logging.INFO)
 
     assert speech(await say("turn on kitchen light")) == "Something went wrong. Please try again."
+    assert home.states.get("sensor.ada_last_route").attributes["error"] == "unexpected"
     assert "A turn failed in an unexpected way: RuntimeError" in caplog.text
     assert "pelican" not in caplog.text
 

@@ -34,8 +34,7 @@ def count(agent: Agent, turn: EndedTurn) -> None:
     if turn.outcome.interrupted:
         agent.statistics.on_cancelled(turn.outcome.usage)
         return
-    agent.statistics.last_answer = turn.answer
-    agent.statistics.on_turn(turn.outcome, turn.evicted_messages)
+    agent.statistics.on_turn(turn.outcome, turn.evicted_messages, turn.answer)
 
 
 def judge_health(agent: Agent, turn: EndedTurn) -> None:

@@ -39,7 +39,7 @@ _LAST_ROUTES = {
 }
 
 
-_NO_ANSWER: Mapping[str, Any] = {"reason": None, "answered_by": None, "failures": []}
+_NO_ANSWER: Mapping[str, Any] = {"reason": None, "answered_by": None, "failures": [], "error": None}
 
 
 @dataclass(slots=True)
@@ -99,16 +99,19 @@ class AgentStatistics:
         self.costs = Costs()
         self.on_disk = Sums(Totals(), Costs())
         self.last_route: LastRoute | None = None
-        # Why the last turn took its route, who answered, and who failed before; ids and words.
+        # Why the last turn took its route, who answered, and what failed; ids and words.
         self.last_answer: Mapping[str, Any] = _NO_ANSWER
+        # What the user was told of the last turn's failure, None unless it failed.
+        self.last_message: str | None = None
         self.time_to_first_token: float | None = None
         self.turn_duration: float | None = None
         self._on_change: Callable[[], None] = lambda: None
         self._listeners: list[Callable[[], None]] = []
 
-    def on_turn(self, outcome: Outcome, evicted_messages: int) -> None:
-        """Take in a turn that ended."""
+    def on_turn(self, outcome: Outcome, evicted_messages: int, answer: Mapping[str, Any] = _NO_ANSWER) -> None:
+        """Take in a turn that ended, and why, by whom and after which failures it was answered."""
         totals = self.totals
+        self.last_answer, self.last_message = answer, None
         self.turn_duration = outcome.duration
         if outcome.first_word is not None:
             self.time_to_first_token = outcome.first_word
@@ -117,6 +120,12 @@ class AgentStatistics:
             totals.turns_local += outcome.decision.route is Route.LOCAL
             totals.turns_model += outcome.decision.route is not Route.LOCAL
         self._count(outcome.usage, evicted_messages)
+
+    def on_failure(self, error: str, message: str | None) -> None:
+        """Take in what the user was told of a turn that failed, also if it failed before it could be counted."""
+        if self.last_answer["error"] != error:
+            self.last_answer = {**_NO_ANSWER, "error": error}
+        self.last_route, self.last_message = LastRoute.ERROR, message
 
     def on_cancelled(self, usage: Usage) -> None:
         """Take in what a turn has cost that nobody waited for in the end; it is no turn otherwise."""

@@ -62,6 +62,14 @@ def failure_of(error: Exception) -> Failure:
     return _FAILURES.get(type(error), Failure("unexpected"))
 
 
+def error_key(error: Exception) -> str:
+    """Return the name of an error's kind for automations: it does not depend on the error's figures."""
+    if isinstance(error, turn.LocalAnswerFailed):
+        return "local_answer_failed"
+    kind = _FAILURES.get(type(error)) or failure_of(error)
+    return kind.key
+
+
 def _rate_limited_for(seconds: int) -> Failure:
     """Return how a wait is told: in the largest unit of which it has at least two."""
     if seconds < 2 * _MINUTE:

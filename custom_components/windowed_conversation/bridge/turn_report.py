@@ -12,6 +12,7 @@ from ..const import DOMAIN
 from ..providers.events import Usage
 from ..turn.turn import Outcome
 from ..window import WindowStats
+from .errors import error_key
 
 EVENT_TURN = f"{DOMAIN}_turn"
 EVENT_TRIMMED = f"{DOMAIN}_trimmed"
@@ -20,7 +21,7 @@ EVENT_SUMMARIZED = f"{DOMAIN}_summarized"
 
 @callback
 def answer_attributes(hass: HomeAssistant, outcome: Outcome) -> dict[str, Any]:
-    """Return who answered, None for a local answer, and who failed before, as entity ids."""
+    """Return why, who answered, None for a local answer, and who failed before, as entity ids; and what failed."""
 
     def entity_id(agent_id: str) -> str:
         entity_id = er.async_get(hass).async_get_entity_id(conversation.DOMAIN, DOMAIN, agent_id)
@@ -30,8 +31,9 @@ def answer_attributes(hass: HomeAssistant, outcome: Outcome) -> dict[str, Any]:
         "reason": outcome.decision.reason,
         "answered_by": entity_id(outcome.answered_by) if outcome.answered_by else None,
         "failures": [
-            {"agent": entity_id(failure.agent), "error": type(failure.error).__name__} for failure in outcome.failures
+            {"agent": entity_id(failure.agent), "error": error_key(failure.error)} for failure in outcome.failures
         ],
+        "error": error_key(outcome.error) if outcome.error else None,
     }
 
 
@@ -100,7 +102,6 @@ def _fire_trimmed(hass: HomeAssistant, who: dict[str, str], stats: WindowStats, 
 def _turn(outcome: Outcome) -> dict[str, Any]:
     return {
         "route": outcome.decision.route,
-        "error": type(outcome.error).__name__ if outcome.error else None,
         "requests": outcome.requests,
         "tool_calls": outcome.tool_calls,
         "usage": _usage(outcome.usage),
