@@ -27,12 +27,8 @@ _SUMS_TIMEOUT = 10.0
 _PARTS = re.compile(r"\n|[^\S\n]+|\S+")
 
 SENSOR_KEYS = (
-    "window_messages",
-    "window_exchanges",
     "window_tokens",
-    "window_size",
     "window_utilization",
-    "evicted_messages",
     "active_conversations",
     "last_route",
     "turns_local",

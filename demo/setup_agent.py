@@ -150,13 +150,14 @@ async def pipeline_for(client: Client, agent_id: str, name: str) -> str:
 
 
 async def sensors(client: Client, entry_id: str | None = None) -> dict[str, str]:
-    """Return the entity ids of an account's sensors by their key, such as window_tokens; an id tells it from others."""
+    """Return the entity ids of the enabled sensors by their key, such as window_tokens, of one account or of all."""
     entities = await client.command("config/entity_registry/list")
     return {
         entity["translation_key"]: entity["entity_id"]
         for entity in entities
         if entity["platform"] == DOMAIN
         and entity["entity_id"].startswith("sensor.")
+        and entity["disabled_by"] is None
         and entry_id in (None, entity["config_entry_id"])
     }
 

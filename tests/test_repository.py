@@ -38,7 +38,7 @@ from custom_components.windowed_conversation.const import (
     Persistence,
 )
 from custom_components.windowed_conversation.providers.errors import RateLimited
-from custom_components.windowed_conversation.sensor import _SENSORS, _TOTAL_COST, _TOTALS, _TURN_COST
+from custom_components.windowed_conversation.sensor import COSTS, SENSORS
 from custom_components.windowed_conversation.services import _CODEC_ERRORS
 from custom_components.windowed_conversation.turn.context import ContextPlacement
 from custom_components.windowed_conversation.turn.routing import Routing
@@ -286,7 +286,7 @@ def test_every_issue_has_its_text_and_every_text_its_issue() -> None:
 
 
 def test_every_sensor_has_a_name_and_an_icon() -> None:
-    sensors = {description.key for description in (*_SENSORS, _TURN_COST, _TOTAL_COST)} | _TOTALS.keys()
+    sensors = {description.key for description in (*SENSORS, *COSTS)}
 
     assert TEXTS["entity"].keys() == ICONS["entity"].keys() == {Platform.SENSOR}
     assert TEXTS["entity"]["sensor"].keys() == sensors

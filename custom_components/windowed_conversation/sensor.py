@@ -7,6 +7,7 @@ from itertools import islice
 from typing import Any, override
 
 from homeassistant.components.sensor import (
+    DOMAIN as SENSOR_DOMAIN,
     SensorDeviceClass,
     SensorEntity,
     SensorEntityDescription,
@@ -15,23 +16,21 @@ from homeassistant.components.sensor import (
 from homeassistant.config_entries import ConfigSubentry
 from homeassistant.const import PERCENTAGE, EntityCategory, UnitOfTime
 from homeassistant.core import HomeAssistant, callback
+from homeassistant.helpers import entity_registry as er
 from homeassistant.helpers.entity_platform import AddConfigEntryEntitiesCallback
 from homeassistant.helpers.typing import StateType
 
 from .agents.agent import AccountConfigEntry, Agent
 from .agents.statistics import LastRoute
-from .const import SUBENTRY_CONVERSATION
+from .const import CONF_PROVIDER, PROVIDER_NONE, SUBENTRY_CONVERSATION
 from .entity import AgentEntity
 from .window import WindowStats
 
 PARALLEL_UPDATES = 0
 
 _US_DOLLARS = "USD"
+# What is counted besides tokens has no unit: its name says it, and a unit has no singular.
 _TOKENS = "tokens"
-_MESSAGES = "messages"
-_EXCHANGES = "exchanges"
-_TURNS = "turns"
-_CONVERSATIONS = "conversations"
 
 _MOST_CONVERSATIONS_SHOWN = 20
 
@@ -41,13 +40,14 @@ class AgentSensorDescription(SensorEntityDescription):
     """A figure of an agent.
 
     `is_sum` is for one that goes on after a restart: what it shows is on disk, so that it never falls, not even when
-    Home Assistant is killed.
+    Home Assistant is killed. `needs_model` is for one that never moves in an account without a model.
     """
 
     value: Callable[[Agent], StateType | Decimal]
     attributes: Callable[[Agent], dict[str, Any]] | None = None
     is_cost: bool = False
     is_sum: bool = False
+    needs_model: bool = False
 
 
 def _window(figure: Callable[[WindowStats], StateType]) -> Callable[[Agent], StateType]:
@@ -89,7 +89,7 @@ def _utilization(agent: Agent) -> dict[str, Any]:
     return {"over_budget": bool(over_budget), **_conversations(agent), "warnings": agent.health().warnings()}
 
 
-def _measured(key: str, unit: str, value: Callable[[Agent], StateType], **more: Any) -> AgentSensorDescription:
+def _measured(key: str, unit: str | None, value: Callable[[Agent], StateType], **more: Any) -> AgentSensorDescription:
     return AgentSensorDescription(
         key=key,
         native_unit_of_measurement=unit,
@@ -99,21 +99,45 @@ def _measured(key: str, unit: str, value: Callable[[Agent], StateType], **more: 
     )
 
 
-def _seconds(key: str, value: Callable[[Agent], StateType]) -> AgentSensorDescription:
+def _seconds(key: str, value: Callable[[Agent], StateType], **more: Any) -> AgentSensorDescription:
     return _measured(
         key,
         UnitOfTime.SECONDS,
         value,
         device_class=SensorDeviceClass.DURATION,
-        suggested_display_precision=2,
+        # a local turn takes some milliseconds
+        suggested_display_precision=3,
+        **more,
     )
 
 
-_SENSORS = (
-    _measured("window_messages", _MESSAGES, _window(lambda stats: stats.message_count)),
-    _measured("window_exchanges", _EXCHANGES, _window(lambda stats: stats.exchange_count)),
+def _total(name: str, unit: str | None = None, **more: Any) -> AgentSensorDescription:
+    """Return the sum in a field of `Totals`."""
+    return AgentSensorDescription(
+        key=name,
+        native_unit_of_measurement=unit,
+        state_class=SensorStateClass.TOTAL_INCREASING,
+        is_sum=True,
+        value=lambda agent: int(getattr(agent.statistics.on_disk.totals, name)),
+        **more,
+    )
+
+
+# Few people put those on a dashboard that are disabled: they follow from the others, or change with every turn.
+SENSORS = (
+    _measured(
+        "window_messages", None, _window(lambda stats: stats.message_count), entity_registry_enabled_default=False
+    ),
+    _measured(
+        "window_exchanges", None, _window(lambda stats: stats.exchange_count), entity_registry_enabled_default=False
+    ),
     _measured("window_tokens", _TOKENS, _window(lambda stats: stats.current_tokens)),
-    _measured("window_size", _TOKENS, lambda agent: agent.config.policy.history_tokens),
+    _measured(
+        "window_size",
+        _TOKENS,
+        lambda agent: agent.config.policy.history_tokens,
+        entity_registry_enabled_default=False,
+    ),
     _measured(
         "window_utilization",
         PERCENTAGE,
@@ -121,7 +145,7 @@ _SENSORS = (
         suggested_display_precision=1,
         attributes=_utilization,
     ),
-    _measured("active_conversations", _CONVERSATIONS, lambda agent: len(agent.windows)),
+    _measured("active_conversations", None, lambda agent: len(agent.windows)),
     AgentSensorDescription(
         key="last_route",
         device_class=SensorDeviceClass.ENUM,
@@ -129,65 +153,58 @@ _SENSORS = (
         value=lambda agent: agent.statistics.last_route,
         attributes=lambda agent: {**agent.statistics.last_answer, "message": agent.statistics.last_message},
     ),
-    _seconds("time_to_first_token", lambda agent: agent.statistics.time_to_first_token),
+    _seconds("time_to_first_token", lambda agent: agent.statistics.time_to_first_token, needs_model=True),
     _seconds("turn_duration", lambda agent: agent.statistics.turn_duration),
+    _total("evicted_messages", entity_registry_enabled_default=False),
+    _total("turns_local"),
+    _total("turns_model", needs_model=True),
+    _total("input_tokens", _TOKENS, needs_model=True),
+    _total("cached_input_tokens", _TOKENS, needs_model=True),
+    _total("output_tokens", _TOKENS, needs_model=True),
 )
 
 _WITHOUT_PRICE = "without_price"
 
 # Of those whose models have prices.
-_TURN_COST = AgentSensorDescription(
-    key="turn_cost",
-    device_class=SensorDeviceClass.MONETARY,
-    native_unit_of_measurement=_US_DOLLARS,
-    suggested_display_precision=5,
-    is_cost=True,
-    value=lambda agent: agent.statistics.costs.turn,
+COSTS = (
+    AgentSensorDescription(
+        key="turn_cost",
+        device_class=SensorDeviceClass.MONETARY,
+        native_unit_of_measurement=_US_DOLLARS,
+        suggested_display_precision=5,
+        is_cost=True,
+        value=lambda agent: agent.statistics.costs.turn,
+    ),
+    AgentSensorDescription(
+        key="total_cost",
+        device_class=SensorDeviceClass.MONETARY,
+        native_unit_of_measurement=_US_DOLLARS,
+        state_class=SensorStateClass.TOTAL,
+        suggested_display_precision=4,
+        is_sum=True,
+        value=lambda agent: agent.statistics.on_disk.costs.total,
+        attributes=lambda agent: {_WITHOUT_PRICE: agent.statistics.on_disk.costs.without_price},
+    ),
 )
-_TOTAL_COST = AgentSensorDescription(
-    key="total_cost",
-    device_class=SensorDeviceClass.MONETARY,
-    native_unit_of_measurement=_US_DOLLARS,
-    state_class=SensorStateClass.TOTAL,
-    suggested_display_precision=4,
-    is_sum=True,
-    value=lambda agent: agent.statistics.on_disk.costs.total,
-    attributes=lambda agent: {_WITHOUT_PRICE: agent.statistics.on_disk.costs.without_price},
-)
-
-# By the names of the fields of `Totals`.
-_TOTALS = {
-    "evicted_messages": _MESSAGES,
-    "turns_local": _TURNS,
-    "turns_model": _TURNS,
-    "input_tokens": _TOKENS,
-    "cached_input_tokens": _TOKENS,
-    "output_tokens": _TOKENS,
-}
 
 
 async def async_setup_entry(
     hass: HomeAssistant, entry: AccountConfigEntry, async_add_entities: AddConfigEntryEntitiesCallback
 ) -> None:
-    """Add the sensors of each agent."""
+    """Add the sensors of each agent, and remove those that an agent had and that can no longer move."""
+    has_model = entry.data[CONF_PROVIDER] != PROVIDER_NONE
+    added = set[str]()
     for subentry in entry.get_subentries_of_type(SUBENTRY_CONVERSATION):
         agent = entry.runtime_data.agents[subentry.subentry_id]
-        sensors = [AgentSensor(agent, subentry, description) for description in _SENSORS]
-        totals = [AgentSensor(agent, subentry, _total(name, unit)) for name, unit in _TOTALS.items()]
-        async_add_entities([*sensors, *totals], config_subentry_id=subentry.subentry_id)
-        if agent.vendor is not None:
-            costs = [AgentSensor(agent, subentry, description) for description in (_TURN_COST, _TOTAL_COST)]
-            async_add_entities(costs, config_subentry_id=subentry.subentry_id)
-
-
-def _total(name: str, unit: str) -> AgentSensorDescription:
-    return AgentSensorDescription(
-        key=name,
-        native_unit_of_measurement=unit,
-        state_class=SensorStateClass.TOTAL_INCREASING,
-        is_sum=True,
-        value=lambda agent: int(getattr(agent.statistics.on_disk.totals, name)),
-    )
+        descriptions = (*SENSORS, *COSTS) if agent.vendor is not None else SENSORS
+        moving = (each for each in descriptions if has_model or not each.needs_model)
+        sensors = [AgentSensor(agent, subentry, description) for description in moving]
+        async_add_entities(sensors, config_subentry_id=subentry.subentry_id)
+        added |= {str(sensor.unique_id) for sensor in sensors}
+    registry = er.async_get(hass)
+    for entity in er.async_entries_for_config_entry(registry, entry.entry_id):
+        if entity.domain == SENSOR_DOMAIN and entity.unique_id not in added:
+            registry.async_remove(entity.entity_id)
 
 
 class AgentSensor(AgentEntity, SensorEntity):

@@ -56,7 +56,7 @@ async def by_device(house) -> AsyncIterator[House]:
 async def wait_until_set_up(house: House) -> None:
     """Return when the account was set up again, for which the model's server is asked for its models."""
     await wait_for(lambda: list_requests(house), lambda requests: requests > 0)
-    await house.wait_for_sensor("window_size", str.isdecimal)
+    await house.wait_for_sensor("window_tokens", str.isdecimal)
 
 
 async def list_requests(house: House) -> int:

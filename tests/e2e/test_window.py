@@ -54,14 +54,11 @@ def _read(message: dict) -> Message:
 
 
 async def test_evicted_messages_are_counted_up_and_the_name_is_forgotten(small_house):
-    before = int(await small_house.sensor("evicted_messages"))
     evicted = await tell_much(small_house, "counted up")
     asked = await small_house.say("what is my name?", "counted up")
     assert evicted[0] < evicted[-1]
     assert evicted == sorted(evicted)
     assert "Ada" not in asked.speech
-    # the sum over all conversations follows when it is on disk
-    await small_house.wait_for_sensor("evicted_messages", lambda total: int(total) >= before + evicted[-1])
 
 
 async def test_every_request_is_valid_and_within_the_budget(small_house):

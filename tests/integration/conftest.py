@@ -30,6 +30,7 @@ from homeassistant.const import (
 from homeassistant.core import Context, HomeAssistant
 from homeassistant.data_entry_flow import FlowManager
 from homeassistant.helpers import area_registry as ar, entity_registry as er
+from homeassistant.helpers.entity import Entity
 from homeassistant.setup import async_setup_component
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
@@ -173,7 +174,13 @@ async def shopping(home: HomeAssistant) -> ShoppingList:
 
 
 @pytest.fixture
-def set_up(home: HomeAssistant, model_server: ModelServer) -> SetUp:
+def every_sensor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Enable the sensors, too, that are disabled until somebody wants them."""
+    monkeypatch.setattr(Entity, "entity_registry_enabled_default", property(lambda self: True))
+
+
+@pytest.fixture
+def set_up(home: HomeAssistant, model_server: ModelServer, every_sensor: None) -> SetUp:
     """Set up an account with one agent; arguments change the agent's data, `options` and `account` theirs.
 
     None in `account` leaves a field out.

@@ -40,7 +40,7 @@ from .conftest import Say, SetUp, speech, start, stop, until, written
 
 MINI, HAIKU, FLASH = "gpt-4o-mini", "claude-haiku-4-5", "gemini-2.5-flash"
 COST_OF_A_TURN = AgentSensorDescription(key="turn_cost", is_cost=True, value=lambda agent: agent.statistics.costs.turn)
-TURN_COST, TOTAL_COST = "sensor.ada_cost_of_the_last_turn", "sensor.ada_total_cost"
+TURN_COST, TOTAL_COST = "sensor.ada_last_turn_cost", "sensor.ada_total_cost"
 
 
 @pytest.fixture(autouse=True)

@@ -17,7 +17,7 @@ from custom_components.windowed_conversation.turn.routing import Decision, Reaso
 from custom_components.windowed_conversation.turn.turn import Outcome
 from demo.model_server import ModelServer
 
-from .conftest import Say, SayAtOnce, SetUp, start, stop, until, written
+from .conftest import Say, SayAtOnce, SetUp, Submit, start, stop, until, written
 
 LONG = "tell me a story about the sea in 300 words"
 TOTALS = (
@@ -31,23 +31,25 @@ TOTALS = (
 
 # By translation key: the name, the unit, the device class and the state class.
 SENSORS = {
-    "window_messages": ("Window messages", "messages", None, "measurement"),
-    "window_exchanges": ("Window exchanges", "exchanges", None, "measurement"),
+    "window_messages": ("Window messages", None, None, "measurement"),
+    "window_exchanges": ("Window exchanges", None, None, "measurement"),
     "window_tokens": ("Window tokens", "tokens", None, "measurement"),
     "window_size": ("Window size", "tokens", None, "measurement"),
     "window_utilization": ("Window utilization", "%", None, "measurement"),
-    "evicted_messages": ("Evicted messages", "messages", None, "total_increasing"),
-    "active_conversations": ("Active conversations", "conversations", None, "measurement"),
+    "evicted_messages": ("Total evicted messages", None, None, "total_increasing"),
+    "active_conversations": ("Active conversations", None, None, "measurement"),
     "last_route": ("Last route", None, "enum", None),
-    "turns_local": ("Turns answered locally", "turns", None, "total_increasing"),
-    "turns_model": ("Turns answered by the model", "turns", None, "total_increasing"),
-    "input_tokens": ("Input tokens", "tokens", None, "total_increasing"),
-    "cached_input_tokens": ("Cached input tokens", "tokens", None, "total_increasing"),
-    "output_tokens": ("Output tokens", "tokens", None, "total_increasing"),
-    "time_to_first_token": ("Time to first token", "s", "duration", "measurement"),
-    "turn_duration": ("Turn duration", "s", "duration", "measurement"),
+    "turns_local": ("Total local turns", None, None, "total_increasing"),
+    "turns_model": ("Total model turns", None, None, "total_increasing"),
+    "input_tokens": ("Total input tokens", "tokens", None, "total_increasing"),
+    "cached_input_tokens": ("Total cached input tokens", "tokens", None, "total_increasing"),
+    "output_tokens": ("Total output tokens", "tokens", None, "total_increasing"),
+    "time_to_first_token": ("Last time to first token", "s", "duration", "measurement"),
+    "turn_duration": ("Last turn duration", "s", "duration", "measurement"),
 }
 
+DISABLED_AT_FIRST = ("window_messages", "window_exchanges", "window_size", "evicted_messages")
+NEED_A_MODEL = {"turns_model", "input_tokens", "cached_input_tokens", "output_tokens", "time_to_first_token"}
 UNKNOWN_AT_FIRST = ("last_route", "time_to_first_token", "turn_duration")
 SHOWN_AT_FIRST = dict.fromkeys(SENSORS, "0") | dict.fromkeys(UNKNOWN_AT_FIRST, "unknown") | {"window_size": "8000"}
 
@@ -81,6 +83,38 @@ def conversations(home: HomeAssistant):
 
 def test_there_are_these_sensors_and_no_others(sensors) -> None:
     assert sensors.keys() == SENSORS.keys()
+
+
+async def test_sensors_that_few_people_need_are_disabled_at_first(
+    home: HomeAssistant, server_form: Submit, model_server: ModelServer
+) -> None:
+    await server_form(url=model_server.url)
+    await server_form(model="scripted")
+
+    entities = er.async_get(home).entities.values()
+    disabled = {entity.translation_key: entity.disabled_by for entity in entities if entity.disabled}
+    assert disabled == dict.fromkeys(DISABLED_AT_FIRST, er.RegistryEntryDisabler.INTEGRATION)
+
+
+def test_account_without_a_model_has_the_sensors_that_can_move(home: HomeAssistant, entry_without_model) -> None:
+    entities = er.async_entries_for_config_entry(er.async_get(home), entry_without_model.entry_id)
+
+    keys = {entity.translation_key for entity in entities if entity.domain == "sensor"}
+    assert keys == SENSORS.keys() - NEED_A_MODEL
+
+
+async def test_sensor_that_can_no_longer_move_is_removed_and_no_other(home: HomeAssistant, entry_without_model) -> None:
+    (agent_id,) = entry_without_model.subentries
+    registry = er.async_get(home)
+    before = set(registry.entities)
+    registry.async_get_or_create(
+        "sensor", DOMAIN, f"{agent_id}_input_tokens", config_entry=entry_without_model, config_subentry_id=agent_id
+    )
+
+    await home.config_entries.async_reload(entry_without_model.entry_id)
+    await home.async_block_till_done()
+
+    assert set(registry.entities) == before
 
 
 @pytest.mark.parametrize("key", SENSORS)
@@ -176,7 +210,7 @@ async def test_sensors_follow_by_themselves_and_once_for_turns_that_end_together
         shown.append(event.data["new_state"].state)
         changed.set()
 
-    async_track_state_change_event(home, "sensor.ada_turns_answered_locally", on_change)
+    async_track_state_change_event(home, "sensor.ada_total_local_turns", on_change)
     for _ in range(2):
         agent_of(entry).statistics.on_turn(Outcome(Decision(Route.LOCAL, Reason.LOCAL_MATCH), duration=0.1), 0)
     await asyncio.wait_for(changed.wait(), 30)
