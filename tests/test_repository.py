@@ -78,6 +78,7 @@ HACS_KEYS = {"name", "country", "hide_default_branch", "homeassistant", "persist
 IOT_CLASSES = {"calculated", "cloud_polling", "cloud_push", "local_polling", "local_push"}
 TEXT_KEYS = {
     "title",
+    "common",
     "config",
     "config_subentries",
     "options",
@@ -268,6 +269,10 @@ def test_every_exception_has_its_text_and_every_text_its_exception() -> None:
 
     assert told >= {failure.key for failure in _FAILURES.values()}
     assert TEXTS["exceptions"].keys() == told | raised | refused
+
+
+def test_every_sentence_of_the_activity_has_its_text() -> None:
+    assert TEXTS["common"].keys() == {call.args[1].value for call in calls("_common")}
 
 
 @pytest.mark.parametrize(

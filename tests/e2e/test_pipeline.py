@@ -1,5 +1,9 @@
 """The agent behind Home Assistant's Assist pipeline, over the websocket that a browser uses."""
 
+from datetime import UTC, datetime
+
+from tests.e2e.house import wait_for
+
 
 async def test_a_command_that_home_assistant_understands_never_reaches_the_model(house):
     requests = len(house.model.requests)
@@ -33,3 +37,15 @@ async def test_the_model_switches_what_home_assistant_does_not_understand(house)
     turn = await house.say("I would like the kitchen light switched on")
     assert [call.failed for call in turn.calls.values()] == [False]
     assert await house.state("light.kitchen_light") == "on"
+
+
+async def test_the_activity_says_who_answered(house):
+    began = datetime.now(UTC).isoformat()
+    await house.say("turn on the kitchen light")
+
+    async def sentences() -> list[str]:
+        rows = await house.client.command("logbook/get_events", start_time=began, entity_ids=[house.account.agent_id])
+        return [row["message"] for row in rows if "message" in row]
+
+    # the recorder writes a second later
+    assert await wait_for(sentences, bool) == ["answered locally"]

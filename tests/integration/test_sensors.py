@@ -42,7 +42,7 @@ SENSORS = {
     "turns_local": ("Total local turns", None, None, "total_increasing"),
     "turns_model": ("Total model turns", None, None, "total_increasing"),
     "input_tokens": ("Total input tokens", "tokens", None, "total_increasing"),
-    "cached_input_tokens": ("Total cached input tokens", "tokens", None, "total_increasing"),
+    "cached_input_tokens": ("Total cached tokens", "tokens", None, "total_increasing"),
     "output_tokens": ("Total output tokens", "tokens", None, "total_increasing"),
     "time_to_first_token": ("Last time to first token", "s", "duration", "measurement"),
     "turn_duration": ("Last turn duration", "s", "duration", "measurement"),

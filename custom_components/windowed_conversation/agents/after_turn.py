@@ -49,7 +49,8 @@ def fire_events(agent: Agent, turn: EndedTurn) -> None:
     """Fire the event of the turn, and of the trim if there was one."""
     if not turn.outcome.interrupted:
         who = {"entity_id": turn.entity_id, "conversation_id": turn.window.conversation_id}
-        async_fire_turn(agent.hass, who, turn.outcome, turn.answer, (turn.before, turn.after))
+        before_and_after, context = (turn.before, turn.after), turn.asked.context
+        async_fire_turn(agent.hass, who, turn.outcome, turn.answer, before_and_after, context=context)
 
 
 def raise_issues(agent: Agent, turn: EndedTurn) -> None:

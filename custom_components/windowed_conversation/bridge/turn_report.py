@@ -5,7 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from homeassistant.components import conversation
-from homeassistant.core import HomeAssistant, callback
+from homeassistant.core import Context, HomeAssistant, callback
 from homeassistant.helpers import entity_registry as er
 
 from ..const import DOMAIN
@@ -62,14 +62,16 @@ def async_fire_turn(
     outcome: Outcome,
     answer: Mapping[str, Any],
     before_and_after: tuple[WindowStats, WindowStats],
+    *,
+    context: Context,
 ) -> None:
     """Fire the event of a turn, and of a trim when there was one.
 
-    `who` has the ids of agent and conversation, `answer` is what `answer_attributes` returns. What the turn has cost is
-    not known yet; the sensors show it.
+    `who` has the ids of agent and conversation, `answer` is what `answer_attributes` returns, `context` says who spoke.
+    What the turn has cost is not known yet; the sensors show it.
     """
     before, after = before_and_after
-    hass.bus.async_fire(EVENT_TURN, {**who, **_turn(outcome), **answer})
+    hass.bus.async_fire(EVENT_TURN, {**who, **_turn(outcome), **answer}, context=context)
     _fire_trimmed(hass, who, after, before)
 
 
