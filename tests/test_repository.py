@@ -58,11 +58,14 @@ PINS = dict(re.findall(r"^([\w-]+)==(\S+)$", (REPOSITORY / "requirements" / "tes
 HIDDEN = {".ci", ".github"}
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
-# What hassfest and HACS know (hassfest/manifest.py, hacs/validate/hacsjson.py).
+# What hassfest and HACS know (hassfest/manifest.py, hacs/validate/hacsjson.py). Home Assistant reads the categories and
+# the connectivity from 2026.11 on: they may be in our manifest when hassfest takes them of a custom integration, too.
 MANIFEST_KEYS = {
     "after_dependencies",
+    "categories",
     "codeowners",
     "config_flow",
+    "connectivity",
     "dependencies",
     "documentation",
     "domain",
@@ -178,6 +181,11 @@ def test_manifest_says_what_hassfest_wants() -> None:
     assert MANIFEST["codeowners"]
     assert all(owner.startswith("@") for owner in MANIFEST["codeowners"])
     assert AwesomeVersion(MANIFEST["version"]).valid
+
+
+def test_home_assistant_does_not_say_that_the_internet_is_required() -> None:
+    # its frontend does so for these classes, and a server at home needs none
+    assert not MANIFEST["iot_class"].startswith("cloud_")
 
 
 def test_version_is_the_same_everywhere() -> None:
