@@ -273,7 +273,7 @@ def test_every_exception_has_its_text_and_every_text_its_exception() -> None:
     }
 
     refused = {call.args[0].value for call in calls("action_error") if isinstance(call.args[0], ast.Constant)}
-    refused |= set(_CODEC_ERRORS.values())
+    refused |= {call.args[0].value for call in calls("refusal")} | set(_CODEC_ERRORS.values())
 
     assert told >= {failure.key for failure in _FAILURES.values()}
     assert TEXTS["exceptions"].keys() == told | raised | refused

@@ -20,7 +20,9 @@ ATTR_MATCH = "match"
 ATTR_EXCLUDE = "exclude"
 ATTR_KEEP = "keep"
 ATTR_TEXT = "text"
+ATTR_LIMIT = "limit"
 
+SERVICE_LIST_CONVERSATIONS = "list_conversations"
 SERVICE_GET_WINDOW = "get_window"
 SERVICE_RESET_WINDOW = "reset_window"
 SERVICE_EXPORT_CONVERSATION = "export_conversation"
@@ -31,6 +33,7 @@ SERVICE_SUMMARIZE_WINDOW = "summarize_window"
 SERVICE_COUNT_TOKENS = "count_tokens"
 
 _DEFAULT_KEEP = 2
+_DEFAULT_LIMIT, _GREATEST_LIMIT = 20, 100
 # A request ends with what the user says.
 _DEFAULT_TEXT = "Hello"
 
@@ -60,8 +63,16 @@ def _figure(value: object) -> int:
 _TAGS = probatio.All(cv.ensure_list, [cv.string])
 _CONVERSATION = {
     probatio.Required(ATTR_ENTITY_ID): cv.entity_id,
-    probatio.Required(ATTR_CONVERSATION_ID): cv.string,
+    probatio.Optional(ATTR_CONVERSATION_ID): cv.string,
 }
+LIST_SCHEMA = probatio.Schema(
+    {
+        probatio.Optional(ATTR_ENTITY_ID): cv.entity_id,
+        probatio.Optional(ATTR_LIMIT, default=_DEFAULT_LIMIT): probatio.All(
+            _figure, probatio.Range(min=1, max=_GREATEST_LIMIT)
+        ),
+    }
+)
 GET_WINDOW_SCHEMA = probatio.Schema(
     {
         **_CONVERSATION,

@@ -1,21 +1,27 @@
-"""The actions on a conversation: look, forget, export, import, fork, tag, summarize, count. Registered once, for all.
+"""The actions on conversations: list, look, forget, export, import, fork, tag, summarize, count. Registered once.
 
 An action finds the agent by its entity. What a window is made of is decided in `window`.
 """
+
+from itertools import islice
+from operator import itemgetter
 
 from homeassistant.components.conversation import DOMAIN as CONVERSATION_DOMAIN
 from homeassistant.const import ATTR_ENTITY_ID
 from homeassistant.core import HomeAssistant, ServiceCall, ServiceResponse, SupportsResponse, callback
 from homeassistant.exceptions import HomeAssistantError
 from homeassistant.helpers import llm
+from homeassistant.util.json import JsonValueType
 
 from .action_schemas import (
     ATTR_ADD,
     ATTR_CONTENT,
     ATTR_CONVERSATION,
+    ATTR_CONVERSATION_ID,
     ATTR_EXCHANGE,
     ATTR_EXCLUDE,
     ATTR_KEEP,
+    ATTR_LIMIT,
     ATTR_MATCH,
     ATTR_NEW_CONVERSATION_ID,
     ATTR_REMOVE,
@@ -26,11 +32,13 @@ from .action_schemas import (
     FORK_SCHEMA,
     GET_WINDOW_SCHEMA,
     IMPORT_SCHEMA,
+    LIST_SCHEMA,
     SERVICE_COUNT_TOKENS,
     SERVICE_EXPORT_CONVERSATION,
     SERVICE_FORK_CONVERSATION,
     SERVICE_GET_WINDOW,
     SERVICE_IMPORT_CONVERSATION,
+    SERVICE_LIST_CONVERSATIONS,
     SERVICE_RESET_WINDOW,
     SERVICE_SUMMARIZE_WINDOW,
     SERVICE_TAG_EXCHANGE,
@@ -41,17 +49,18 @@ from .action_schemas import (
 from .agents.access import (
     action_error,
     async_controlled_agent,
-    async_readable_agent,
+    async_controlled_conversation,
+    async_readable_agents,
+    async_readable_conversation,
     checked_id,
-    window_key,
-    window_of,
+    visible_windows,
 )
 from .agents.agent import Agent
 from .agents.summaries import ConversationGone, Summarizer, older_than
 from .bridge.conversation_import import async_read_conversation
 from .bridge.errors import failure_of
 from .bridge.question import async_question_without_input
-from .bridge.window_response import messages_response, statistics_response
+from .bridge.window_response import conversation_response, messages_response, statistics_response
 from .const import DOMAIN
 from .providers.errors import ProviderError
 from .turn.errors import TurnError
@@ -78,6 +87,7 @@ def async_setup_services(hass: HomeAssistant) -> None:
     """Register the actions."""
     response, none = SupportsResponse.ONLY, SupportsResponse.NONE
     for name, action, schema, answers in (
+        (SERVICE_LIST_CONVERSATIONS, _async_list_conversations, LIST_SCHEMA, response),
         (SERVICE_GET_WINDOW, _async_get_window, GET_WINDOW_SCHEMA, response),
         (SERVICE_RESET_WINDOW, _async_reset_window, CONVERSATION_SCHEMA, none),
         (SERVICE_EXPORT_CONVERSATION, _async_export_conversation, CONVERSATION_SCHEMA, response),
@@ -90,9 +100,24 @@ def async_setup_services(hass: HomeAssistant) -> None:
         hass.services.async_register(DOMAIN, name, action, schema, answers)
 
 
+async def _async_list_conversations(call: ServiceCall) -> ServiceResponse:
+    """Return the figures of the newest conversations, of one agent or of all."""
+    limit = call.data[ATTR_LIMIT]
+    found = [
+        (agent.windows.now() - agent.windows.last_used(key), entity_id, window)
+        for entity_id, agent in (await async_readable_agents(call)).items()
+        for key, window in islice(visible_windows(agent, call), limit)
+    ]
+    found.sort(key=itemgetter(0))
+    newest: list[JsonValueType] = [
+        conversation_response(entity_id, window, idle) for idle, entity_id, window in found[:limit]
+    ]
+    return {"conversations": newest}
+
+
 async def _async_get_window(call: ServiceCall) -> ServiceResponse:
     """Return the messages of a conversation, all or those of certain exchanges, or its figures."""
-    window = window_of(await async_readable_agent(call), call)
+    window = (await async_readable_conversation(call)).window
     asked = call.data
     try:
         shown = window.messages(tags=asked[ATTR_TAGS], match=asked[ATTR_MATCH].value, exclude=asked[ATTR_EXCLUDE])
@@ -105,89 +130,90 @@ async def _async_get_window(call: ServiceCall) -> ServiceResponse:
 
 async def _async_reset_window(call: ServiceCall) -> None:
     """Forget a conversation."""
-    agent = await async_controlled_agent(call)
-    key = window_key(agent, call)
+    conversation = await async_controlled_conversation(call)
     try:
-        agent.windows.drop(key)
+        conversation.agent.windows.drop(conversation.key)
     except WindowBusy as err:
-        raise action_error("window_in_use", call) from err
-    agent.tell()
+        raise conversation.refusal("window_in_use") from err
+    conversation.agent.tell()
 
 
 async def _async_export_conversation(call: ServiceCall) -> ServiceResponse:
     """Return a conversation in the form that `import_conversation` takes."""
-    snapshot = window_of(await async_readable_agent(call), call).snapshot()
+    snapshot = (await async_readable_conversation(call)).window.snapshot()
     return {ATTR_CONVERSATION: await call.hass.async_add_executor_job(dump_snapshot, snapshot)}
 
 
 async def _async_import_conversation(call: ServiceCall) -> None:
-    """Begin a conversation with what was exported."""
+    """Begin a conversation with what was exported, under its old id if no other is given."""
     agent = await async_controlled_agent(call)
-    key = WindowKey(checked_id(call), call.context.user_id)
+    wanted = call.data.get(ATTR_CONVERSATION_ID)
+    if wanted is not None:
+        checked_id(wanted)
     try:
         snapshot = await async_read_conversation(call.hass, call.data[ATTR_CONVERSATION], agent.counter)
     except CodecError as err:
         raise action_error(_CODEC_ERRORS.get(type(err), "import_malformed"), call) from err
-    _begin(agent, key, snapshot, call)
+    name = checked_id(snapshot.conversation_id) if wanted is None else wanted
+    _begin(agent, WindowKey(name, call.context.user_id), snapshot, call)
 
 
 async def _async_fork_conversation(call: ServiceCall) -> None:
     """Begin a conversation with what another one holds; both go on by themselves."""
-    agent = await async_controlled_agent(call)
-    name, source = checked_id(call, ATTR_NEW_CONVERSATION_ID), window_key(agent, call)
-    snapshot = window_of(agent, call).snapshot()
-    fork = WindowKey(name, WindowKey.parse(source).user)
-    _begin(agent, fork, snapshot, call)
+    source = await async_controlled_conversation(call)
+    name = checked_id(call.data[ATTR_NEW_CONVERSATION_ID])
+    fork = WindowKey(name, WindowKey.parse(source.key).user)
+    _begin(source.agent, fork, source.window.snapshot(), call)
 
 
 async def _async_tag_exchange(call: ServiceCall) -> None:
     """Change the tags of an exchange, counted from the newest one."""
-    agent = await async_controlled_agent(call)
-    window = window_of(agent, call)
+    conversation = await async_controlled_conversation(call)
+    window = conversation.window
     exchanges, back = window.exchanges(), call.data[ATTR_EXCHANGE]
     if not 1 <= back <= len(exchanges):
-        raise action_error("unknown_exchange", call)
+        raise conversation.refusal("unknown_exchange")
     try:
         window.tag_exchange(exchanges[-back].number, add=call.data[ATTR_ADD], remove=call.data[ATTR_REMOVE])
     except ExchangeStillOpen as err:
-        raise action_error("window_in_use", call) from err
+        raise conversation.refusal("window_in_use") from err
     except InvalidTag as err:
         raise action_error("invalid_tag", call) from err
-    agent.tell()
+    conversation.agent.tell()
 
 
 async def _async_summarize_window(call: ServiceCall) -> ServiceResponse:
     """Let the older exchanges of a conversation go for a summary, the newest one stays in any case."""
-    agent = await async_controlled_agent(call)
-    window = window_of(agent, call)
+    conversation = await async_controlled_conversation(call)
+    agent, window = conversation.agent, conversation.window
     if agent.model is None or agent.config.routing is Routing.LOCAL_ONLY:
         raise action_error("no_model", call)
     summarizer = Summarizer(call.hass, agent, window, _llm_context(call), call.data[ATTR_ENTITY_ID])
     if window.is_open:
-        raise action_error("window_in_use", call)
+        raise conversation.refusal("window_in_use")
     if summarizer.is_at_work:
-        raise action_error("summary_in_progress", call)
+        raise conversation.refusal("summary_in_progress")
     passage = older_than(window, max(1, call.data[ATTR_KEEP]), agent.config.left_out)
     if passage is None:
-        raise action_error("nothing_to_summarize", call)
+        raise conversation.refusal("nothing_to_summarize")
     try:
         return await summarizer.async_summarize(passage)
     except ConversationGone as err:
-        raise action_error("unknown_conversation", call) from err
+        raise conversation.refusal("unknown_conversation") from err
     except WindowBusy as err:
-        raise action_error("window_in_use", call) from err
+        raise conversation.refusal("window_in_use") from err
     except (ProviderError, TurnError) as err:
         raise _failed(err) from err
 
 
 async def _async_count_tokens(call: ServiceCall) -> ServiceResponse:
     """Return what the next request of a conversation takes by its provider's count, and by ours."""
-    agent = await async_readable_agent(call)
-    window = window_of(agent, call)
+    conversation = await async_readable_conversation(call)
+    agent, window = conversation.agent, conversation.window
     if agent.model is None or agent.config.routing is Routing.LOCAL_ONLY:
         raise action_error("no_model", call)
     if window.is_open:
-        raise action_error("window_in_use", call)
+        raise conversation.refusal("window_in_use")
     messages = (*window.messages(exclude=agent.config.left_out), Message.user(call.data[ATTR_TEXT]))
     try:
         question = await async_question_without_input(call.hass, agent.asking, _llm_context(call))

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from homeassistant.core import Context, HomeAssistant
@@ -25,13 +26,15 @@ ON_A_CONVERSATION: dict[str, dict[str, Any]] = {
     "count_tokens": {},
     "tag_exchange": {"add": ["important"]},
 }
-EVERY_ACTION = ON_A_CONVERSATION | {"import_conversation": {"conversation": {"format": DOMAIN, "version": 1}}}
+WITH_AN_ID = ON_A_CONVERSATION | {"import_conversation": {"conversation": {"format": DOMAIN, "version": 1}}}
+EVERY_ACTION = WITH_AN_ID | {"list_conversations": {}}
 
 
 async def act(home: HomeAssistant, action: str, *, context: Context | None = None, **data: Any):
-    """Perform an action on the agent's conversation `test`, if nothing else is said."""
-    wanted = {"entity_id": AGENT, "conversation_id": "test", **data}
-    answers = action.startswith(("get", "export", "count"))
+    """Perform an action on the agent's conversation `test`, if nothing else is said; None leaves a field out."""
+    known = {"entity_id": AGENT} | ({} if action == "list_conversations" else {"conversation_id": "test"})
+    wanted = {field: value for field, value in (known | data).items() if value is not None}
+    answers = action.startswith(("list", "get", "export", "count"))
     return await home.services.async_call(
         DOMAIN, action, wanted, blocking=True, return_response=answers, context=context
     )
@@ -94,6 +97,89 @@ async def test_window_is_returned_by_the_tags_that_are_asked_for(
 async def test_unknown_choice_is_refused(home: HomeAssistant, entry: MockConfigEntry, asked: dict[str, str]) -> None:
     with pytest.raises(probatio.Invalid):
         await act(home, "get_window", **asked)
+
+
+async def test_times_are_in_iso_8601_with_their_zone(home: HomeAssistant, entry: MockConfigEntry, say: Say) -> None:
+    await home.config.async_set_time_zone("Asia/Tokyo")
+    await say("my name is Ada")
+
+    told = [(await act(home, "get_window"))["messages"][1]["created"]]
+    told.append((await act(home, "list_conversations"))["conversations"][0]["last_used"])
+
+    times = [datetime.fromisoformat(each) for each in told]
+    assert [time.utcoffset() for time in times] == [timedelta(hours=9)] * 2
+    assert all(abs(datetime.now(UTC) - time) < timedelta(minutes=5) for time in times)
+
+
+async def test_time_that_no_calendar_has_is_none(home: HomeAssistant, entry: MockConfigEntry) -> None:
+    conversation = exported()
+    conversation["exchanges"][0]["messages"][0]["created"] = 10**12
+
+    await act(home, "import_conversation", conversation=conversation)
+
+    assert (await act(home, "get_window"))["messages"][0]["created"] is None
+
+
+async def test_newest_conversation_is_taken_when_none_is_given(
+    home: HomeAssistant, entry: MockConfigEntry, say: Say, agent_of
+) -> None:
+    await say("the word is pelican", "older")
+    await say("the word is heron", "newer")
+
+    assert "heron" in str(await act(home, "get_window", conversation_id=None))
+    await act(home, "reset_window", conversation_id=None)
+
+    assert [window.conversation_id for window in agent_of(entry).windows.newest_first()] == ["older"]
+
+
+@pytest.mark.parametrize("action", ON_A_CONVERSATION)
+async def test_action_without_an_id_is_refused_where_there_is_no_conversation(
+    home: HomeAssistant, entry: MockConfigEntry, action: str
+) -> None:
+    with pytest.raises(ServiceValidationError) as refused:
+        await act(home, action, conversation_id=None, **ON_A_CONVERSATION[action])
+
+    assert refused.value.translation_key == "no_conversation"
+
+
+async def test_imported_conversation_keeps_its_id_when_no_other_is_given(
+    home: HomeAssistant, entry: MockConfigEntry, agent_of
+) -> None:
+    await act(home, "import_conversation", conversation_id=None, conversation=exported(conversation_id="diary"))
+
+    assert [window.conversation_id for window in agent_of(entry).windows.newest_first()] == ["diary"]
+
+
+async def test_conversations_are_listed_newest_first_over_all_agents_and_without_text(
+    home: HomeAssistant, set_up: SetUp, say: Say
+) -> None:
+    await set_up()
+    await set_up()
+    await say("the word is pelican", "first")
+    await say("the word is heron", "second", agent_id=f"{AGENT}_2")
+    await say("the word is herring", "third")
+
+    listed = (await act(home, "list_conversations", entity_id=None))["conversations"]
+
+    shown = [(each["entity_id"], each["conversation_id"], each["exchanges"]) for each in listed]
+    assert shown == [(AGENT, "third", 1), (f"{AGENT}_2", "second", 1), (AGENT, "first", 1)]
+    assert all(each["tokens"] > 0 and each["utilization"] > 0 for each in listed)
+    assert listed[0].keys() == {"entity_id", "conversation_id", "last_used", "exchanges", "tokens", "utilization"}
+
+
+async def test_list_has_no_more_than_were_asked_for(home: HomeAssistant, entry: MockConfigEntry, say: Say) -> None:
+    for number in range(3):
+        await say("turn on kitchen light", f"conversation {number}")
+
+    listed = (await act(home, "list_conversations", limit=2))["conversations"]
+
+    assert [each["conversation_id"] for each in listed] == ["conversation 2", "conversation 1"]
+
+
+@pytest.mark.parametrize("limit", [0, 101])
+async def test_list_without_bounds_is_refused(home: HomeAssistant, entry: MockConfigEntry, limit: int) -> None:
+    with pytest.raises(probatio.Invalid):
+        await act(home, "list_conversations", limit=limit)
 
 
 async def test_conversation_is_forgotten(home: HomeAssistant, entry: MockConfigEntry, say: Say, figure) -> None:

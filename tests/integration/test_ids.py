@@ -9,7 +9,7 @@ from custom_components.windowed_conversation.const import CONF_SCOPE
 from demo.model_server import ModelServer
 
 from .conftest import Say, SetUp, speech
-from .test_actions import EVERY_ACTION, act
+from .test_actions import WITH_AN_ID, act
 
 LONG = "x" * 256
 TOLD = "The id of a conversation has at most 255 characters."
@@ -44,12 +44,12 @@ async def test_id_of_255_characters_is_a_conversation(entry: MockConfigEntry, sa
     assert "Ada" in speech(await say("what is my name?", LONG[1:]))
 
 
-@pytest.mark.parametrize("action", EVERY_ACTION)
+@pytest.mark.parametrize("action", WITH_AN_ID)
 async def test_action_on_an_id_that_is_too_long_is_refused(
     home: HomeAssistant, entry: MockConfigEntry, action: str
 ) -> None:
     with pytest.raises(ServiceValidationError, match=TOLD[:-1]):
-        await act(home, action, conversation_id=LONG, **EVERY_ACTION[action])
+        await act(home, action, conversation_id=LONG, **WITH_AN_ID[action])
 
 
 async def test_fork_with_an_id_that_is_too_long_is_refused(

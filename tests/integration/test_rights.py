@@ -14,7 +14,12 @@ from .test_actions import act
 
 type Visitor = Callable[[str], Coroutine[Any, Any, Context]]
 
-READING: dict[str, dict[str, Any]] = {"get_window": {}, "export_conversation": {}, "count_tokens": {}}
+READING: dict[str, dict[str, Any]] = {
+    "list_conversations": {},
+    "get_window": {},
+    "export_conversation": {},
+    "count_tokens": {},
+}
 CHANGING: dict[str, dict[str, Any]] = {
     "reset_window": {},
     "fork_conversation": {"new_conversation_id": "fork"},
@@ -81,6 +86,28 @@ async def test_who_may_only_read_reads_their_own_conversation_and_does_not_forge
         await act(home, "reset_window", conversation_id="mine", context=ada)
 
     assert "herring" in str(await act(home, "get_window", conversation_id="mine", context=ada))
+
+
+async def test_newest_conversation_and_list_are_what_a_person_may_see(
+    home: HomeAssistant, counting, visitor: Visitor, say: Say
+) -> None:
+    ada, grace = await visitor(GROUP_ID_USER), await visitor(GROUP_ID_USER)
+    await say("the word is herring", "ada's", context=ada)
+    await say("the word is cat", "grace's", context=grace)
+
+    listed = (await act(home, "list_conversations", context=ada))["conversations"]
+    window = await act(home, "get_window", conversation_id=None, context=ada)
+
+    assert [each["conversation_id"] for each in listed] == ["ada's", "test"]
+    assert window["conversation_id"] == "ada's"
+
+
+async def test_list_of_all_agents_leaves_out_those_that_one_may_not_read(home: HomeAssistant, counting) -> None:
+    guest = await home.auth.async_create_user("Grace")
+
+    listed = await act(home, "list_conversations", entity_id=None, context=Context(user_id=guest.id))
+
+    assert listed == {"conversations": []}
 
 
 @pytest.mark.parametrize("group", [GROUP_ID_USER, GROUP_ID_ADMIN])

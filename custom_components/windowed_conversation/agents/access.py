@@ -1,6 +1,11 @@
 """What an action is about, and whether its caller may: an agent by its entity, a conversation by its id and user."""
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from homeassistant.auth.models import User
 from homeassistant.auth.permissions.const import POLICY_CONTROL, POLICY_READ
+from homeassistant.components.conversation import DOMAIN as CONVERSATION_DOMAIN
 from homeassistant.components.conversation.const import ATTR_CONVERSATION_ID
 from homeassistant.const import ATTR_ENTITY_ID
 from homeassistant.core import ServiceCall
@@ -12,6 +17,30 @@ from ..turn.errors import IdTooLong
 from ..turn.scope import WindowKey, check_id
 from ..window import Window
 from .agent import AccountConfigEntry, Agent
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """The conversation that an action is about."""
+
+    call: ServiceCall
+    agent: Agent
+    key: str
+    window: Window
+
+    def refusal(self, key: str) -> ServiceValidationError:
+        """Return the error of an action on this conversation by the key of its translation."""
+        return action_error(key, self.call, conversation=self.window.conversation_id)
+
+
+async def async_readable_conversation(call: ServiceCall) -> Conversation:
+    """Return the conversation that an action reads; raises `Unauthorized` and `ServiceValidationError`."""
+    return _conversation(await async_readable_agent(call), call)
+
+
+async def async_controlled_conversation(call: ServiceCall) -> Conversation:
+    """Return the conversation that an action changes; raises `Unauthorized` and `ServiceValidationError`."""
+    return _conversation(await async_controlled_agent(call), call)
 
 
 async def async_readable_agent(call: ServiceCall) -> Agent:
@@ -26,31 +55,29 @@ async def async_controlled_agent(call: ServiceCall) -> Agent:
     return _agent(call)
 
 
-async def _async_check(call: ServiceCall, permission: str) -> None:
-    """Raise `Unauthorized` unless the caller may do this to the agent's entity; an automation may do everything."""
-    if call.context.user_id is None:
-        return
-    user = await call.hass.auth.async_get_user(call.context.user_id)
-    if user is None:
-        raise UnknownUser(context=call.context, permission=permission)
-    if not user.permissions.check_entity(call.data[ATTR_ENTITY_ID], permission):
-        raise Unauthorized(context=call.context, entity_id=call.data[ATTR_ENTITY_ID], permission=permission)
+async def async_readable_agents(call: ServiceCall) -> dict[str, Agent]:
+    """Return the agent that an action names, or all that its caller may read, by entity id; raises the same."""
+    if ATTR_ENTITY_ID in call.data:
+        return {call.data[ATTR_ENTITY_ID]: await async_readable_agent(call)}
+    user = await _async_user(call, POLICY_READ)
+    agents = {}
+    for agent in _agents(call):
+        entity_id = er.async_get(call.hass).async_get_entity_id(CONVERSATION_DOMAIN, DOMAIN, agent.id)
+        if entity_id and (user is None or user.permissions.check_entity(entity_id, POLICY_READ)):
+            agents[entity_id] = agent
+    return agents
 
 
-def _agent(call: ServiceCall) -> Agent:
-    entry = er.async_get(call.hass).async_get(call.data[ATTR_ENTITY_ID])
-    if entry is None or entry.platform != DOMAIN or entry.config_subentry_id is None:
-        raise action_error("unknown_agent", call)
-    accounts: list[AccountConfigEntry] = call.hass.config_entries.async_loaded_entries(DOMAIN)
-    for account in accounts:
-        if agent := account.runtime_data.agents.get(entry.config_subentry_id):
-            return agent
-    raise action_error("agent_not_loaded", call)
+def visible_windows(agent: Agent, call: ServiceCall) -> Iterator[tuple[str, Window]]:
+    """Yield the windows that the caller may see and that hold something, with their keys, the newest first."""
+    for key in _visible_keys(agent, call):
+        window = agent.windows.peek(key)
+        if window is not None and window.stats().exchange_count:
+            yield key, window
 
 
-def checked_id(call: ServiceCall, field: str = ATTR_CONVERSATION_ID) -> str:
-    """Return the id of a conversation in one of the action's fields; raises `ServiceValidationError`."""
-    conversation: str = call.data[field]
+def checked_id(conversation: str) -> str:
+    """Return the id of a conversation as it is; raises `ServiceValidationError`."""
     try:
         check_id(conversation)
     except IdTooLong as err:
@@ -58,33 +85,68 @@ def checked_id(call: ServiceCall, field: str = ATTR_CONVERSATION_ID) -> str:
     return conversation
 
 
-def window_key(agent: Agent, call: ServiceCall) -> str:
-    """Return the key of the conversation that an action is about; raises `ServiceValidationError`.
-
-    A person's action is about their own conversations and those that are nobody's, an automation's about everybody's.
-    """
-    wanted, user = checked_id(call), call.context.user_id
-    for key in agent.windows.keys_newest_first():
-        found = WindowKey.parse(key)
-        if found.conversation == wanted and (user is None or found.user in (None, user)):
-            return key
-    raise action_error("unknown_conversation", call)
-
-
-def window_of(agent: Agent, call: ServiceCall) -> Window:
-    """Return the window that an action is about; raises `ServiceValidationError`."""
-    window = agent.windows.peek(window_key(agent, call))
-    assert window is not None
-    return window
-
-
-def action_error(key: str, call: ServiceCall, *, conversation: str | None = None) -> ServiceValidationError:
+def action_error(key: str, call: ServiceCall, *, conversation: str = "") -> ServiceValidationError:
     """Return the error of an action by the key of its translation."""
     return ServiceValidationError(
         translation_domain=DOMAIN,
         translation_key=key,
-        translation_placeholders={
-            "agent": call.data[ATTR_ENTITY_ID],
-            "conversation": conversation or call.data[ATTR_CONVERSATION_ID],
-        },
+        translation_placeholders={"agent": call.data[ATTR_ENTITY_ID], "conversation": conversation},
     )
+
+
+def _conversation(agent: Agent, call: ServiceCall) -> Conversation:
+    """Return the conversation of the id that is given, or the newest one; raises `ServiceValidationError`."""
+    wanted = call.data.get(ATTR_CONVERSATION_ID)
+    if wanted is None:
+        for key, window in visible_windows(agent, call):
+            return Conversation(call, agent, key, window)
+        raise action_error("no_conversation", call)
+    checked_id(wanted)
+    for key in _visible_keys(agent, call):
+        if WindowKey.parse(key).conversation == wanted and (found := agent.windows.peek(key)):
+            return Conversation(call, agent, key, found)
+    raise action_error("unknown_conversation", call, conversation=wanted)
+
+
+def _visible_keys(agent: Agent, call: ServiceCall) -> Iterator[str]:
+    """Yield the keys of the windows that the caller may see, the newest first.
+
+    A person's action is about their own conversations and those that are nobody's, an automation's about everybody's.
+    """
+    user = call.context.user_id
+    for key in agent.windows.keys_newest_first():
+        if user is None or WindowKey.parse(key).user in {None, user}:
+            yield key
+
+
+async def _async_check(call: ServiceCall, permission: str) -> None:
+    """Raise `Unauthorized` unless the caller may do this to the agent's entity; an automation may do everything."""
+    user = await _async_user(call, permission)
+    if user is not None and not user.permissions.check_entity(call.data[ATTR_ENTITY_ID], permission):
+        raise Unauthorized(context=call.context, entity_id=call.data[ATTR_ENTITY_ID], permission=permission)
+
+
+async def _async_user(call: ServiceCall, permission: str) -> User | None:
+    """Return who calls, None for an automation; raises `UnknownUser`."""
+    if call.context.user_id is None:
+        return None
+    user = await call.hass.auth.async_get_user(call.context.user_id)
+    if user is None:
+        raise UnknownUser(context=call.context, permission=permission)
+    return user
+
+
+def _agent(call: ServiceCall) -> Agent:
+    entry = er.async_get(call.hass).async_get(call.data[ATTR_ENTITY_ID])
+    if entry is None or entry.platform != DOMAIN or entry.config_subentry_id is None:
+        raise action_error("unknown_agent", call)
+    for agent in _agents(call):
+        if agent.id == entry.config_subentry_id:
+            return agent
+    raise action_error("agent_not_loaded", call)
+
+
+def _agents(call: ServiceCall) -> Iterator[Agent]:
+    accounts: list[AccountConfigEntry] = call.hass.config_entries.async_loaded_entries(DOMAIN)
+    for account in accounts:
+        yield from account.runtime_data.agents.values()

@@ -1,7 +1,11 @@
-"""A window as the response of an action: plain JSON. How a window is kept is not in here."""
+"""Windows as the responses of actions: plain JSON, times in ISO 8601. How a window is kept is not in here."""
 
 from collections.abc import Iterable
+import time
 from typing import Any
+
+from homeassistant.util import dt as dt_util
+from homeassistant.util.json import JsonObjectType
 
 from ..window import Message, Window
 
@@ -21,12 +25,33 @@ def statistics_response(window: Window) -> dict[str, Any]:
     }
 
 
+def conversation_response(agent: str, window: Window, idle: float) -> JsonObjectType:
+    """Return what a list tells of an agent's conversation, which was used `idle` seconds ago: no text."""
+    stats = window.stats()
+    return {
+        "entity_id": agent,
+        "conversation_id": window.conversation_id,
+        "last_used": _iso(time.time() - idle),
+        "exchanges": stats.exchange_count,
+        "tokens": stats.current_tokens,
+        "utilization": round(stats.utilization, 1),
+    }
+
+
+def _iso(seconds: float) -> str | None:
+    """Return a time in Home Assistant's zone, None for one that an imported message cannot have."""
+    try:
+        return dt_util.as_local(dt_util.utc_from_timestamp(seconds)).isoformat()
+    except OSError, OverflowError, ValueError:
+        return None
+
+
 def _message(message: Message) -> dict[str, Any]:
     fields: dict[str, Any] = {
         "role": str(message.role),
         "content": message.content,
         "tags": sorted(message.tags),
-        "created": message.created,
+        "created": None if message.created is None else _iso(message.created),
         "tokens": message.tokens,
     }
     if message.tool_calls:
