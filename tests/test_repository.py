@@ -1,15 +1,11 @@
-"""What hassfest, HACS and our own rules ask of the files of this repository, as far as it can be told offline."""
+"""What the texts and modules of this repository have to be; the manifest and hassfest have tests of their own."""
 
 import ast
 from collections.abc import Iterator
-import json
 from pathlib import Path
 import re
-import struct
-import tomllib
 from typing import Any
 
-from awesomeversion import AwesomeVersion
 from homeassistant.const import Platform
 from homeassistant.helpers.service import _SERVICES_SCHEMA
 from homeassistant.util.yaml import load_yaml_dict
@@ -30,7 +26,6 @@ from custom_components.windowed_conversation.const import (
     CONF_ROUTING,
     CONF_SCOPE,
     CONF_TOOL_RESULTS,
-    DOMAIN,
     EFFORTS,
     SUBENTRY_CONVERSATION,
     Compaction,
@@ -44,41 +39,12 @@ from custom_components.windowed_conversation.turn.context import ContextPlacemen
 from custom_components.windowed_conversation.turn.routing import Routing
 from custom_components.windowed_conversation.turn.scope import Scope
 
-REPOSITORY = Path(__file__).parent.parent
-PACKAGE = REPOSITORY / "custom_components" / DOMAIN
-
-MANIFEST = json.loads((PACKAGE / "manifest.json").read_text())
-HACS = json.loads((REPOSITORY / "hacs.json").read_text())
-TEXTS = json.loads((PACKAGE / "translations" / "en.json").read_text())
-ICONS = json.loads((PACKAGE / "icons.json").read_text())
-PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
-PINS = dict(re.findall(r"^([\w-]+)==(\S+)$", (REPOSITORY / "requirements" / "test.txt").read_text(), re.MULTILINE))
+from .repository_files import ICONS, MANIFEST, PACKAGE, REPOSITORY, TEXTS
 
 # Hidden folders that belong to the repository; the others are what tools leave behind.
 HIDDEN = {".ci", ".github"}
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
-# What hassfest and HACS know (hassfest/manifest.py, hacs/validate/hacsjson.py). Home Assistant reads the categories and
-# the connectivity from 2026.11 on: they may be in our manifest when hassfest takes them of a custom integration, too.
-MANIFEST_KEYS = {
-    "after_dependencies",
-    "categories",
-    "codeowners",
-    "config_flow",
-    "connectivity",
-    "dependencies",
-    "documentation",
-    "domain",
-    "integration_type",
-    "iot_class",
-    "issue_tracker",
-    "loggers",
-    "name",
-    "requirements",
-    "version",
-}
-HACS_KEYS = {"name", "country", "hide_default_branch", "homeassistant", "persistent_directory", "render_readme"}
-IOT_CLASSES = {"calculated", "cloud_polling", "cloud_push", "local_polling", "local_push"}
 TEXT_KEYS = {
     "title",
     "common",
@@ -161,64 +127,6 @@ def constant(call: ast.Call, keyword: str) -> Iterator[str]:
     for each in call.keywords:
         if each.arg == keyword and isinstance(each.value, ast.Constant):
             yield each.value.value
-
-
-def test_manifest_is_in_order() -> None:
-    first, second, *others = MANIFEST
-
-    assert (first, second) == ("domain", "name")
-    assert others == sorted(others)
-    assert MANIFEST.keys() <= MANIFEST_KEYS
-
-
-def test_manifest_says_what_hassfest_wants() -> None:
-    assert MANIFEST["domain"] == DOMAIN == PACKAGE.name
-    assert MANIFEST["config_flow"] is True
-    assert MANIFEST["integration_type"] == "service"
-    assert MANIFEST["iot_class"] in IOT_CLASSES
-    assert MANIFEST["documentation"].startswith("https://")
-    assert MANIFEST["issue_tracker"].startswith("https://")
-    assert MANIFEST["codeowners"]
-    assert all(owner.startswith("@") for owner in MANIFEST["codeowners"])
-    assert AwesomeVersion(MANIFEST["version"]).valid
-
-
-def test_home_assistant_does_not_say_that_the_internet_is_required() -> None:
-    # its frontend does so for these classes, and a server at home needs none
-    assert not MANIFEST["iot_class"].startswith("cloud_")
-
-
-def test_version_is_the_same_everywhere() -> None:
-    assert MANIFEST["version"] == PROJECT["version"]
-
-
-@pytest.mark.parametrize("requirement", MANIFEST["requirements"])
-def test_requirement_is_a_floor_and_the_floor_is_tested(requirement: str) -> None:
-    name, _, floor = requirement.partition(">=")
-
-    assert re.fullmatch(r"\d+(\.\d+)+", floor)
-    assert PINS[name] == floor
-
-
-def test_hacs_knows_the_oldest_home_assistant() -> None:
-    assert {"name", "homeassistant"} <= HACS.keys() <= HACS_KEYS
-    assert HACS["name"] == MANIFEST["name"]
-    assert HACS["homeassistant"].split(".")[:2] == PINS["homeassistant"].split(".")[:2]
-    assert AwesomeVersion(HACS["homeassistant"]) <= AwesomeVersion(PINS["homeassistant"])
-
-
-def test_there_is_one_integration_and_all_of_it_is_inside() -> None:
-    assert [path.name for path in PACKAGE.parent.iterdir() if path.name != "__pycache__"] == [DOMAIN]
-    assert (PACKAGE / "py.typed").is_file()
-    assert not (PACKAGE / "strings.json").exists()
-
-
-@pytest.mark.parametrize(("name", "size"), [("icon.png", 256), ("icon@2x.png", 512)])
-def test_icon_is_a_square_with_transparency(name: str, size: int) -> None:
-    head = (PACKAGE / "brand" / name).read_bytes()[:26]
-
-    assert head[:8] == b"\x89PNG\r\n\x1a\n"
-    assert struct.unpack(">IIBB", head[16:26]) == (size, size, 8, 6)
 
 
 def test_texts_have_the_parts_that_home_assistant_knows() -> None:
