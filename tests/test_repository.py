@@ -90,6 +90,7 @@ TEXT_KEYS = {
 
 # Steps that show nothing: they hand on, or make the entry at once.
 SILENT_STEPS = {"reauth", "local"}
+SILENT_AGENT_STEPS = {"user", "reconfigure"}
 # What Home Assistant's own part of a flow aborts with in our name (`_async_abort_entries_match`).
 INHERITED_ABORTS = {"already_configured"}
 
@@ -241,7 +242,9 @@ def test_every_field_has_a_name_and_a_description() -> None:
 
 def test_every_step_has_its_text_and_every_text_its_step() -> None:
     assert TEXTS["config"]["step"].keys() == steps("config_flow") - SILENT_STEPS
-    assert TEXTS["config_subentries"][SUBENTRY_CONVERSATION]["step"].keys() == steps("subentry_flow")
+    assert (
+        TEXTS["config_subentries"][SUBENTRY_CONVERSATION]["step"].keys() == steps("subentry_flow") - SILENT_AGENT_STEPS
+    )
     assert TEXTS["options"]["step"].keys() == steps("options_flow")
 
 

@@ -48,8 +48,9 @@ from .const import (
     PROVIDER_OPENAI_CHAT,
     SUBENTRY_CONVERSATION,
 )
+from .flows.model_fields import async_model_fields, has_deployments, models_to_choose
 from .options_flow import WindowOptionsFlow
-from .subentry_flow import AgentFlow, async_family_fields, model_selector
+from .subentry_flow import AgentFlow
 
 # The forms of new accounts, in the order of the menu, and the kind of account that each adds.
 _STEPS = {
@@ -172,7 +173,7 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=DOMAIN):
             return self.async_abort(reason="already_configured")
         self._tried = tried
         if self.source == SOURCE_USER:
-            return await self.async_step_model()
+            return await self._async_first_agent(None)
         entry = self._get_reauth_entry() if self.source == SOURCE_REAUTH else self._get_reconfigure_entry()
         error = await self._async_error_of_first_agent(entry, tried)
         if error is not None:
@@ -198,7 +199,18 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=DOMAIN):
         return error if error in OF_THE_ACCOUNT else None
 
     async def async_step_model(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
-        """Ask for the model and the name of the first agent."""
+        """Ask for the first agent's name and one of the models that the server lists."""
+        return await self._async_first_agent(user_input)
+
+    async def async_step_unlisted_model(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
+        """Ask for the first agent's name and its model where the server lists none."""
+        return await self._async_first_agent(user_input)
+
+    async def async_step_deployment(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
+        """Ask for the first agent's name and its deployment on Azure."""
+        return await self._async_first_agent(user_input)
+
+    async def _async_first_agent(self, user_input: dict[str, Any] | None) -> ConfigFlowResult:
         assert self._tried is not None
         errors: dict[str, str] = {}
         if user_input is not None:
@@ -210,19 +222,11 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=DOMAIN):
                 return self._show_account_form(self._tried.data, {"base": error})
             errors = {CONF_MODEL if error in {"model_missing", *OF_THE_MODEL} else "base": error}
         schema = self.add_suggested_values_to_schema(await self._async_model_schema(self._tried), user_input)
-        return self.async_show_form(step_id="model", data_schema=schema, errors=errors)
+        return self.async_show_form(step_id=_model_step(self._tried), data_schema=schema, errors=errors)
 
     async def _async_model_schema(self, tried: TriedAccount) -> probatio.Schema:
-        # a vendor's list begins with models of long ago, and with some that do not talk
-        suggests = bool(tried.models) and self._form.provider == PROVIDER_OPENAI_CHAT
-        default = {"default": tried.models[0].id} if suggests else {}
-        return probatio.Schema(
-            {
-                probatio.Required(CONF_NAME, default=DEFAULT_AGENT_NAME): str,
-                probatio.Required(CONF_MODEL, **default): model_selector(tried.models),
-                **await async_family_fields(self.hass, tried.data),
-            }
-        )
+        fields = await async_model_fields(self.hass, tried.data, tried.models)
+        return probatio.Schema({probatio.Required(CONF_NAME, default=DEFAULT_AGENT_NAME): str, **fields})
 
     def _agent_named(self, account: dict[str, Any], user_input: dict[str, Any]) -> ConfigFlowResult:
         data = {
@@ -251,3 +255,9 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=DOMAIN):
     @override
     def async_get_supported_subentry_types(cls, config_entry: ConfigEntry) -> dict[str, type[ConfigSubentryFlow]]:
         return {SUBENTRY_CONVERSATION: AgentFlow}
+
+
+def _model_step(tried: TriedAccount) -> str:
+    if has_deployments(tried.data):
+        return "deployment"
+    return "model" if models_to_choose(tried.data, tried.models) else "unlisted_model"

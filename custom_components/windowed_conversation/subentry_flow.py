@@ -11,7 +11,6 @@ from homeassistant.config_entries import (
     SubentryFlowResult,
 )
 from homeassistant.const import CONF_LLM_HASS_API, CONF_MODEL, CONF_NAME, CONF_PROMPT, Platform, UnitOfTime
-from homeassistant.core import HomeAssistant
 from homeassistant.data_entry_flow import section
 from homeassistant.helpers import entity_registry as er, llm
 from homeassistant.helpers.selector import (
@@ -30,7 +29,6 @@ import probatio
 
 from .agents.agent import AccountData
 from .bridge.account import compacts, vendor_of
-from .bridge.models import async_families
 from .const import (
     CONF_COMPACTION,
     CONF_CONTEXT_PLACEMENT,
@@ -60,14 +58,13 @@ from .const import (
     DEFAULT_SCOPE,
     DOMAIN,
     EFFORTS,
-    PROVIDER_AZURE,
     PROVIDER_NONE,
     Compaction,
     Counting,
 )
+from .flows.model_fields import async_model_fields, has_deployments, models_to_choose
 from .options_flow import number_selector, window_size_selector
 from .providers.events import ListedModel
-from .providers.profiles import Vendor
 from .turn.context import ContextPlacement
 from .turn.routing import Routing
 from .turn.scope import Scope
@@ -87,22 +84,6 @@ _OFTEN_LEFT_OUT = ["route:local", "tool_call"]
 _MODEL_SETTINGS = "model_settings"
 _CONVERSATIONS = "conversations"
 _SECTIONS = (_MODEL_SETTINGS, _CONVERSATIONS)
-
-
-def model_selector(models: list[ListedModel]) -> SelectSelector:
-    """Return a field that offers the models and takes any other name, too."""
-    return _name_selector([model.id for model in models])
-
-
-async def async_family_fields(hass: HomeAssistant, account: Mapping[str, Any]) -> dict[Any, Any]:
-    """Return the field for what a deployment runs, none where the model's own name says it."""
-    if account[CONF_PROVIDER] != PROVIDER_AZURE:
-        return {}
-    return {probatio.Optional(CONF_FAMILY): _name_selector(await async_families(hass, Vendor.AZURE))}
-
-
-def _name_selector(names: list[str]) -> SelectSelector:
-    return SelectSelector(SelectSelectorConfig(options=names, custom_value=True, mode=SelectSelectorMode.DROPDOWN))
 
 
 def _in_sections(data: Mapping[str, Any], form: probatio.Schema) -> dict[str, Any]:
@@ -189,20 +170,21 @@ class AgentFlow(ConfigSubentryFlow):
 
     async def async_step_user(self, user_input: dict[str, Any] | None = None) -> SubentryFlowResult:
         """Add an agent."""
-        return await self._async_agent_form("user", user_input, _NEW_AGENT)
+        return await self._async_agent_form(None)
 
     async def async_step_reconfigure(self, user_input: dict[str, Any] | None = None) -> SubentryFlowResult:
         """Change an agent."""
-        subentry = self._get_reconfigure_subentry()
-        known = {CONF_NAME: subentry.title, **subentry.data}
-        # a set of tools that no longer exists would make the form refuse what it suggests
-        there = {api.id for api in llm.async_get_apis(self.hass)}
-        known[CONF_LLM_HASS_API] = [api for api in known.get(CONF_LLM_HASS_API, ()) if api in there]
-        return await self._async_agent_form("reconfigure", user_input, known)
+        return await self._async_agent_form(None)
 
-    async def _async_agent_form(
-        self, step_id: str, user_input: dict[str, Any] | None, known: dict[str, Any]
-    ) -> SubentryFlowResult:
+    async def async_step_agent(self, user_input: dict[str, Any] | None = None) -> SubentryFlowResult:
+        """Ask how an agent behaves."""
+        return await self._async_agent_form(user_input)
+
+    async def async_step_deployment(self, user_input: dict[str, Any] | None = None) -> SubentryFlowResult:
+        """Ask how an agent with a deployment on Azure behaves."""
+        return await self._async_agent_form(user_input)
+
+    async def _async_agent_form(self, user_input: dict[str, Any] | None) -> SubentryFlowResult:
         if self._get_entry().state is not ConfigEntryState.LOADED:
             return self.async_abort(reason="entry_not_loaded")
         errors: dict[str, str] = {}
@@ -210,12 +192,31 @@ class AgentFlow(ConfigSubentryFlow):
             errors = self._errors(user_input)
             if not errors:
                 return self._agent_entered(user_input)
-        form = await self._schema()
+        account, listed = self._get_entry().data, await self._models()
+        if user_input is None and self._needs_a_name_typed(listed):
+            errors = {CONF_MODEL: "no_models"}
+        form = await self._schema(listed)
         return self.async_show_form(
-            step_id=step_id,
-            data_schema=self.add_suggested_values_to_schema(form, user_input or _in_sections(known, form)),
+            step_id="deployment" if has_deployments(account) else "agent",
+            data_schema=self.add_suggested_values_to_schema(form, user_input or _in_sections(self._known(), form)),
             errors=errors,
         )
+
+    def _known(self) -> dict[str, Any]:
+        """Return what is known of the agent before anything is entered."""
+        if self.source == SOURCE_USER:
+            return _NEW_AGENT
+        subentry = self._get_reconfigure_subentry()
+        known = {CONF_NAME: subentry.title, **subentry.data}
+        # a set of tools that no longer exists would make the form refuse what it suggests
+        there = {api.id for api in llm.async_get_apis(self.hass)}
+        known[CONF_LLM_HASS_API] = [api for api in known.get(CONF_LLM_HASS_API, ()) if api in there]
+        return known
+
+    def _needs_a_name_typed(self, listed: list[ListedModel]) -> bool:
+        """Return whether a new agent's model is to be chosen from a list that has none."""
+        account, is_new = self._get_entry().data, self.source == SOURCE_USER
+        return self._has_model and is_new and not has_deployments(account) and not models_to_choose(account, listed)
 
     def _errors(self, user_input: dict[str, Any]) -> dict[str, str]:
         errors: dict[str, str] = {}
@@ -241,14 +242,13 @@ class AgentFlow(ConfigSubentryFlow):
     def _has_model(self) -> bool:
         return bool(self._get_entry().data[CONF_PROVIDER] != PROVIDER_NONE)
 
-    async def _schema(self) -> probatio.Schema:
+    async def _schema(self, listed: list[ListedModel]) -> probatio.Schema:
         """Return the form: what makes an agent what it is, and in sections that are closed what few change."""
         account, has_model = self._get_entry().data, self._has_model
         fields: dict[Any, Any] = {probatio.Required(CONF_NAME): str}
         if has_model:
             fields |= {
-                probatio.Required(CONF_MODEL): model_selector(await self._models()),
-                **await async_family_fields(self.hass, account),
+                **await async_model_fields(self.hass, account, listed),
                 probatio.Optional(CONF_PROMPT): TemplateSelector(),
                 probatio.Optional(CONF_LLM_HASS_API, default=list): self._api_selector(),
                 probatio.Required(CONF_ROUTING): _choice(CONF_ROUTING, Routing),
@@ -276,5 +276,8 @@ class AgentFlow(ConfigSubentryFlow):
 
     async def _models(self) -> list[ListedModel]:
         """Return what the server offers, or offered last if it is away; any other name can be typed."""
-        account: AccountData = self._get_entry().runtime_data
-        return await account.server.async_models() if account.server else []
+        entry = self._get_entry()
+        account: AccountData = entry.runtime_data
+        if account.server is None or has_deployments(entry.data):
+            return []
+        return await account.server.async_models()

@@ -7,6 +7,7 @@ from homeassistant.config_entries import SOURCE_USER, ConfigEntryState
 from homeassistant.const import CONF_API_KEY, CONF_LLM_HASS_API, CONF_MODEL, CONF_NAME, CONF_URL
 from homeassistant.core import HomeAssistant
 from homeassistant.data_entry_flow import FlowResultType
+from homeassistant.helpers.selector import TextSelector
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
@@ -20,6 +21,7 @@ from custom_components.windowed_conversation.const import (
     PROVIDER_OPENAI_CHAT,
 )
 from demo.model_server import ModelServer
+from tests.model_lists import OLLAMA
 
 from .conftest import Page, Say, Submit, speech
 
@@ -79,12 +81,22 @@ async def test_model_can_be_typed(server_form: Submit, model_server: ModelServer
     assert agent.data[CONF_MODEL] == "my-own-model"
 
 
-async def test_server_without_models_lets_a_model_be_typed(server_form: Submit, page: Page) -> None:
-    address = await page(json.dumps({"object": "list", "data": []}), "application/json")
+async def test_first_model_that_can_converse_is_chosen_already(server_form: Submit, model_server: ModelServer) -> None:
+    model_server.change(models=OLLAMA)
+
+    form = await server_form(url=model_server.url)
+
+    assert form["data_schema"]({})[CONF_MODEL] == "llama3.2-vision:11b"
+
+
+@pytest.mark.parametrize("models", [[], [{"id": "nomic-embed-text:latest"}]])
+async def test_server_without_models_lets_a_model_be_typed(server_form: Submit, page: Page, models: list) -> None:
+    address = await page(json.dumps({"object": "list", "data": models}), "application/json")
 
     form = await server_form(url=f"{address}/v1")
 
-    assert form["data_schema"].schema[CONF_MODEL].config["options"] == []
+    assert form["step_id"] == "unlisted_model"
+    assert isinstance(form["data_schema"].schema[CONF_MODEL], TextSelector)
     made = await server_form(name="Ada", model="my-own-model")
     assert made["type"] is FlowResultType.CREATE_ENTRY
 

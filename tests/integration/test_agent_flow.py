@@ -3,10 +3,11 @@
 from typing import Any
 
 from homeassistant.components.conversation import ConversationEntityFeature
-from homeassistant.const import CONF_LLM_HASS_API, CONF_MODEL, CONF_NAME, CONF_PROMPT
+from homeassistant.const import CONF_LLM_HASS_API, CONF_MODEL, CONF_NAME, CONF_PROMPT, CONF_URL
 from homeassistant.core import HomeAssistant
 from homeassistant.data_entry_flow import FlowResultType, InvalidData
 from homeassistant.helpers import llm
+from homeassistant.helpers.selector import TextSelector
 import pytest
 
 from custom_components.windowed_conversation.const import (
@@ -33,10 +34,11 @@ from custom_components.windowed_conversation.const import (
 )
 from custom_components.windowed_conversation.turn.deadlines import Limits
 from demo.model_server import ModelServer
+from tests.model_lists import OPENAI as OPENAI_MODELS
 
 from .account_kinds import AZURE_RESPONSES, KINDS
-from .agent_forms import AgentForm, fields_of, open_change, open_new, sections_of, suggested
-from .conftest import AGENT, Say, speech
+from .agent_forms import AgentForm, default_of, fields_of, open_change, open_new, sections_of, suggested
+from .conftest import AGENT, Page, Say, speech
 
 OPENAI = KINDS[0]
 LIMITS = {CONF_FIRST_WORD_TIMEOUT: 5, CONF_TURN_TIMEOUT: 30, CONF_TOOL_ITERATIONS: 3}
@@ -81,6 +83,32 @@ async def test_models_and_tools_are_offered(new_form: AgentForm, model_server: M
 
     assert fields[CONF_MODEL].config["options"] == model_server.settings.listed_models()
     assert fields[CONF_LLM_HASS_API].config["options"] == [{"label": "Assist", "value": "assist"}]
+
+
+async def test_recommended_model_is_chosen_already(home: HomeAssistant, set_up, model_server: ModelServer) -> None:
+    entry = await set_up(account=OPENAI.account(model_server))
+    model_server.change(models=OPENAI_MODELS)
+
+    form = await open_new(home, entry)
+
+    assert default_of(form, CONF_MODEL) == "gpt-5-mini"
+
+
+async def test_deployment_is_asked_for_by_its_own_words(home: HomeAssistant, set_up, model_server) -> None:
+    form = await open_new(home, await set_up(account=AZURE_RESPONSES.account(model_server)))
+
+    assert form.shown["step_id"] == "deployment"
+    assert isinstance(fields_of(form)[CONF_MODEL], TextSelector)
+    assert form.shown["errors"] == {}
+
+
+async def test_model_is_typed_where_the_server_lists_none(home: HomeAssistant, set_up, page: Page) -> None:
+    address = await page('{"object": "list", "data": []}', "application/json")
+
+    form = await open_new(home, await set_up(account={CONF_URL: f"{address}/v1"}))
+
+    assert isinstance(fields_of(form)[CONF_MODEL], TextSelector)
+    assert form.shown["errors"] == {CONF_MODEL: "no_models"}
 
 
 async def test_new_agent_is_there_at_once(home: HomeAssistant, new_form: AgentForm, entry, say: Say) -> None:
