@@ -4,7 +4,7 @@ Trying what was entered, and in which order the forms come, is `config_flow`'s b
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -47,13 +47,14 @@ _FORMAT_FIELD = SelectSelector(SelectSelectorConfig(options=list(OpenAIFormat), 
 class AccountForm:
     """What the form of one kind of account asks for.
 
-    `url` is the address that is suggested, and `title` the account's, the host's where there is none. `advanced` are
-    the fields that most people leave alone.
+    `url` is the vendor's own address, empty where there is none, and `title` the account's, the host's where there is
+    none. `advanced` are the fields that most people leave alone. `links` are for the texts, which may have none.
     """
 
     provider: str
-    url: str
+    url: str = ""
     title: str = ""
+    links: Mapping[str, str] = field(default_factory=dict)
     key_required: bool = True
     advanced: tuple[str, ...] = ()
 
@@ -85,7 +86,7 @@ class AccountForm:
     def _field(self, name: str, known: Mapping[str, Any]) -> dict[Any, Any]:
         match name:
             case "url":
-                suggested = {"suggested_value": known.get(CONF_URL, self.url)}
+                suggested = {"suggested_value": known.get(CONF_URL) or self.url}
                 return {probatio.Required(CONF_URL, description=suggested): _URL_FIELD}
             case "format":
                 return {probatio.Required(CONF_FORMAT, default=known.get(CONF_FORMAT, DEFAULT_FORMAT)): _FORMAT_FIELD}
@@ -101,14 +102,43 @@ class AccountForm:
         return {probatio.Required(_ADVANCED): section(probatio.Schema(fields), {"collapsed": True})}
 
 
+def _key_page(url: str) -> dict[str, str]:
+    return {"key_page": url}
+
+
+# What Ollama, llama.cpp and LM Studio listen on unless told otherwise.
+_EXAMPLES = {
+    "ollama": "http://192.168.1.10:11434/v1",
+    "llama_cpp": "http://192.168.1.10:8080/v1",
+    "lm_studio": "http://192.168.1.10:1234/v1",
+}
+
 ACCOUNT_FORMS = {
     form.provider: form
     for form in (
-        AccountForm(PROVIDER_OPENAI, OPENAI_URL, "OpenAI", advanced=(CONF_URL, CONF_FORMAT)),
-        AccountForm(PROVIDER_AZURE, "", advanced=(CONF_FORMAT, CONF_API_VERSION)),
-        AccountForm(PROVIDER_GEMINI, GEMINI_URL, "Google Gemini", advanced=(CONF_URL,)),
-        AccountForm(PROVIDER_ANTHROPIC, ANTHROPIC_URL, "Anthropic", advanced=(CONF_URL,)),
-        AccountForm(PROVIDER_OPENAI_CHAT, OPENAI_URL, key_required=False),
+        AccountForm(
+            PROVIDER_OPENAI,
+            OPENAI_URL,
+            "OpenAI",
+            links=_key_page("https://platform.openai.com/api-keys"),
+            advanced=(CONF_URL, CONF_FORMAT),
+        ),
+        AccountForm(PROVIDER_AZURE, advanced=(CONF_FORMAT, CONF_API_VERSION)),
+        AccountForm(
+            PROVIDER_GEMINI,
+            GEMINI_URL,
+            "Google Gemini",
+            links=_key_page("https://aistudio.google.com/app/apikey"),
+            advanced=(CONF_URL,),
+        ),
+        AccountForm(
+            PROVIDER_ANTHROPIC,
+            ANTHROPIC_URL,
+            "Anthropic",
+            links=_key_page("https://platform.claude.com/settings/keys"),
+            advanced=(CONF_URL,),
+        ),
+        AccountForm(PROVIDER_OPENAI_CHAT, links=_EXAMPLES, key_required=False),
     )
 }
 

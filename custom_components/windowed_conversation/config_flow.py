@@ -39,7 +39,6 @@ from .const import (
     DEFAULT_AGENT_NAME,
     DEFAULT_ROUTING,
     DOMAIN,
-    OPENAI_URL,
     PROVIDER_ANTHROPIC,
     PROVIDER_AZURE,
     PROVIDER_GEMINI,
@@ -163,7 +162,7 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=DOMAIN):
         schema = self._form.schema(
             entered, key_only=self.source == SOURCE_REAUTH, key_known=self.source == SOURCE_RECONFIGURE
         )
-        told = {"openai_url": OPENAI_URL, "url": entered.get(CONF_URL, ""), "new_address": new_address}
+        told = {**self._form.links, "url": entered.get(CONF_URL, ""), "new_address": new_address}
         return self.async_show_form(
             step_id=self._form_step, data_schema=schema, errors=errors, description_placeholders=told
         )

@@ -16,7 +16,6 @@ from custom_components.windowed_conversation.const import (
     CONF_ROUTING,
     DEFAULT_AGENT_NAME,
     DOMAIN,
-    OPENAI_URL,
     PROVIDER_NONE,
     PROVIDER_OPENAI_CHAT,
 )
@@ -33,11 +32,12 @@ async def test_menu_asks_who_is_to_answer(home: HomeAssistant) -> None:
     assert menu["menu_options"] == ["openai", "azure", "gemini", "anthropic", "server", "local"]
 
 
-async def test_server_form_suggests_the_address_of_openai(server_form: Submit) -> None:
+async def test_server_form_suggests_no_address_and_has_examples(server_form: Submit) -> None:
     (address, key) = server_form.shown["data_schema"].schema
 
     assert (address, key) == (CONF_URL, CONF_API_KEY)
-    assert address.description == {"suggested_value": OPENAI_URL}
+    assert address.description == {"suggested_value": ""}
+    assert {"ollama", "llama_cpp", "lm_studio"} <= server_form.shown["description_placeholders"].keys()
 
 
 async def test_models_of_the_server_are_offered(server_form: Submit, model_server: ModelServer) -> None:
