@@ -38,6 +38,9 @@ from .const import (
 
 _ADVANCED = "advanced"
 
+# Errors that may be due to what is entered there.
+_ERRORS_OF_ADVANCED = {"invalid_url", "not_compatible", "redirected", "wrong_api_version"}
+
 _URL_FIELD = TextSelector(TextSelectorConfig(type=TextSelectorType.URL))
 _KEY_FIELD = TextSelector(TextSelectorConfig(type=TextSelectorType.PASSWORD))
 _FORMAT_FIELD = SelectSelector(SelectSelectorConfig(options=list(OpenAIFormat), translation_key=CONF_FORMAT))
@@ -58,13 +61,13 @@ class AccountForm:
     key_required: bool = True
     advanced: tuple[str, ...] = ()
 
-    def schema(self, known: Mapping[str, Any], *, key_only: bool, key_known: bool) -> probatio.Schema:
+    def schema(self, known: Mapping[str, Any], *, key_only: bool, key_known: bool, error: str) -> probatio.Schema:
         """Return the fields, filled with what is known; the key is asked for again and never shown."""
         key = probatio.Required if self.key_required and not key_known else probatio.Optional
         fields: dict[Any, Any] = {key(CONF_API_KEY): _KEY_FIELD}
         if not key_only:
             address = {} if CONF_URL in self.advanced else self._field(CONF_URL, known)
-            fields = {**address, **fields, **self._advanced_section(known)}
+            fields = {**address, **fields, **self._advanced_section(known, error)}
         return probatio.Schema(fields)
 
     def entered(self, user_input: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
@@ -93,13 +96,26 @@ class AccountForm:
             case _:
                 return {probatio.Optional(name, description={"suggested_value": known.get(name)}): TextSelector()}
 
-    def _advanced_section(self, known: Mapping[str, Any]) -> dict[Any, Any]:
+    def _advanced_section(self, known: Mapping[str, Any], error: str) -> dict[Any, Any]:
         if not self.advanced:
             return {}
         fields: dict[Any, Any] = {}
         for name in self.advanced:
             fields |= self._field(name, known)
-        return {probatio.Required(_ADVANCED): section(probatio.Schema(fields), {"collapsed": True})}
+        usual = {CONF_URL: self.url, CONF_FORMAT: DEFAULT_FORMAT}
+        differs = any(known.get(name, usual.get(name)) != usual.get(name) for name in self.advanced)
+        collapsed = not differs and error not in _ERRORS_OF_ADVANCED
+        return {probatio.Required(_ADVANCED): section(probatio.Schema(fields), {"collapsed": collapsed})}
+
+    def place_of(self, error: str, *, key_only: bool) -> str:
+        """Return where to show an error: at the field or the section that it is about, or above all fields."""
+        if error == "key_missing":
+            return CONF_API_KEY
+        if key_only:
+            return "base"
+        if error == "invalid_url" and CONF_URL not in self.advanced:
+            return CONF_URL
+        return _ADVANCED if error in {"invalid_url", "wrong_api_version"} else "base"
 
 
 def _key_page(url: str) -> dict[str, str]:

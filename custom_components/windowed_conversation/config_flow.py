@@ -142,26 +142,25 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=DOMAIN):
         self._form_step = step_id
         entered = self._form.entered(user_input or {}, known)
         if user_input is None:
-            return self._show_account_form(entered, {})
+            return self._show_account_form(entered)
         if self._form.key_required and CONF_API_KEY not in entered:
-            return self._show_account_form(entered, {CONF_API_KEY: "key_missing"})
+            return self._show_account_form(entered, "key_missing")
         url = plain_address(entered.get(CONF_URL, self._form.url))
         if url is None:
-            field = "base" if CONF_URL in self._form.advanced else CONF_URL
-            return self._show_account_form(entered, {field: "invalid_url"})
+            return self._show_account_form(entered, "invalid_url")
         tried = await async_try_account(self.hass, {**entered, CONF_URL: url})
         if isinstance(tried, RejectedAccount):
             wants_key = tried.error == "invalid_auth" and CONF_API_KEY not in entered
             error = "key_wanted" if wants_key else tried.error
-            return self._show_account_form(entered, {"base": error}, tried.address)
+            return self._show_account_form(entered, error, tried.address)
         return await self._async_server_found(tried)
 
     def _show_account_form(
-        self, entered: Mapping[str, Any], errors: dict[str, str], new_address: str = ""
+        self, entered: Mapping[str, Any], error: str = "", new_address: str = ""
     ) -> ConfigFlowResult:
-        schema = self._form.schema(
-            entered, key_only=self.source == SOURCE_REAUTH, key_known=self.source == SOURCE_RECONFIGURE
-        )
+        key_only = self.source == SOURCE_REAUTH
+        schema = self._form.schema(entered, key_only=key_only, key_known=self.source == SOURCE_RECONFIGURE, error=error)
+        errors = {self._form.place_of(error, key_only=key_only): error} if error else {}
         told = {**self._form.links, "url": entered.get(CONF_URL, ""), "new_address": new_address}
         return self.async_show_form(
             step_id=self._form_step, data_schema=schema, errors=errors, description_placeholders=told
@@ -176,7 +175,7 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=DOMAIN):
         entry = self._get_reauth_entry() if self.source == SOURCE_REAUTH else self._get_reconfigure_entry()
         error = await self._async_error_of_first_agent(entry, tried)
         if error is not None:
-            return self._show_account_form(tried.data, {"base": error})
+            return self._show_account_form(tried.data, error)
         # A listener sets the account up again if it has changed; an account that failed to set up has none.
         if entry.update_listeners:
             if entry.data == tried.data:
@@ -218,7 +217,7 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=DOMAIN):
             if error is None:
                 return self._agent_named(self._tried.data, user_input)
             if error in OF_THE_ACCOUNT:
-                return self._show_account_form(self._tried.data, {"base": error})
+                return self._show_account_form(self._tried.data, error)
             errors = {CONF_MODEL if error in {"model_missing", *OF_THE_MODEL} else "base": error}
         schema = self.add_suggested_values_to_schema(await self._async_model_schema(self._tried), user_input)
         return self.async_show_form(step_id=_model_step(self._tried), data_schema=schema, errors=errors)

@@ -56,7 +56,7 @@ async def test_what_few_change_of_an_agent_is_in_closed_sections_and_a_mistake_i
     await form.field("Kept free for the answer").fill("5")
     await form.toggle("Model settings")
     await form.submit()
-    await expect(form.mistakes).to_contain_text("too small")
+    await expect(form.mistakes).to_contain_text("Reserved for the answer: enter a number from 100 to 2,000,000.")
     await expect(form.mistakes).to_be_in_viewport()
     await save_screenshot(page, "form-mistake")
 

@@ -167,13 +167,7 @@ async def test_mistake_is_told_beside_its_field(new_form: AgentForm, wrong: dict
         ({CONF_COUNTING: "p50k_base"}, "model_settings"),
         ({CONF_CONTEXT_PLACEMENT: "nowhere"}, "conversations"),
         ({CONF_LLM_HASS_API: ["gone"]}, CONF_LLM_HASS_API),
-        ({CONF_HISTORY_TOKENS: 99}, "conversations"),
         ({CONF_HISTORY_TOKENS: "nan"}, "conversations"),
-        ({CONF_HISTORY_TOKENS: 2_000_001}, "conversations"),
-        ({CONF_LIMITS: LIMITS | {CONF_FIRST_WORD_TIMEOUT: 0}}, CONF_LIMITS),
-        ({CONF_LIMITS: LIMITS | {CONF_FIRST_WORD_TIMEOUT: 301}}, CONF_LIMITS),
-        ({CONF_LIMITS: LIMITS | {CONF_TURN_TIMEOUT: 601}}, CONF_LIMITS),
-        ({CONF_LIMITS: LIMITS | {CONF_TOOL_ITERATIONS: 51}}, CONF_LIMITS),
     ],
 )
 async def test_impossible_value_is_refused(new_form: AgentForm, wrong: dict[str, Any], told_at: str) -> None:
@@ -182,6 +176,31 @@ async def test_impossible_value_is_refused(new_form: AgentForm, wrong: dict[str,
 
     assert list(refused.value.schema_errors) == [told_at]
     assert (await new_form(**FRIDAY))["type"] is FlowResultType.CREATE_ENTRY
+
+
+@pytest.mark.parametrize(
+    ("field", "number", "told_at", "limits"),
+    [
+        (CONF_HISTORY_TOKENS, 99, "conversations", ("100", "2,000,000")),
+        (CONF_HISTORY_TOKENS, 2_000_001, "conversations", ("100", "2,000,000")),
+        (CONF_CONTEXT_TOKENS, 99, "model_settings", ("100", "2,000,000")),
+        (CONF_REPLY_TOKENS, 0, "model_settings", ("100", "2,000,000")),
+        (CONF_FIRST_WORD_TIMEOUT, 0, CONF_LIMITS, ("1", "300")),
+        (CONF_FIRST_WORD_TIMEOUT, 301, CONF_LIMITS, ("1", "300")),
+        (CONF_TURN_TIMEOUT, 601, CONF_LIMITS, ("1", "600")),
+        (CONF_TOOL_ITERATIONS, 51, CONF_LIMITS, ("1", "50")),
+    ],
+)
+async def test_error_of_a_number_has_its_limits_at_its_section(
+    new_form: AgentForm, field: str, number: int, told_at: str, limits: tuple[str, str]
+) -> None:
+    placeholders = new_form.shown["description_placeholders"]
+    assert (placeholders[f"{field}_least"], placeholders[f"{field}_most"]) == limits
+
+    with pytest.raises(InvalidData) as refused:
+        await new_form(**FRIDAY | {CONF_LIMITS: {}, field: number})
+
+    assert refused.value.schema_errors == {told_at: f"{field}_out_of_range"}
 
 
 async def test_model_can_be_chosen_or_typed_while_the_server_is_away(
@@ -265,11 +284,18 @@ async def test_all_that_was_stored_is_suggested_and_stored_again(home: HomeAssis
 
 
 async def test_sections_are_as_they_were_entered_when_there_is_a_mistake(new_form: AgentForm) -> None:
-    await new_form(**FRIDAY | {CONF_NAME: " "})
+    shown = await new_form(**FRIDAY | {CONF_NAME: " ", CONF_LIMITS: {CONF_TURN_TIMEOUT: 30}, CONF_REPLY_TOKENS: 1000})
+
+    sections = shown["data_schema"].schema
+    assert {name: sections[name].options["collapsed"] for name in sections_of(new_form)} == {
+        "model_settings": True,
+        "conversations": False,
+        CONF_LIMITS: False,
+    }
 
     assert {field: suggested(new_form)[field] for field in (CONF_SCOPE, CONF_REPLY_TOKENS, CONF_TURN_TIMEOUT)} == {
         CONF_SCOPE: "device",
-        CONF_REPLY_TOKENS: 500,
+        CONF_REPLY_TOKENS: 1000,
         CONF_TURN_TIMEOUT: 30,
     }
 
@@ -287,6 +313,10 @@ async def test_change_suggests_what_is_known(home: HomeAssistant, set_up) -> Non
         CONF_ROUTING: "llm_only",
         CONF_HISTORY_TOKENS: 600,
     }
+
+
+async def test_change_suggests_the_instructions_in_effect(change_form: AgentForm) -> None:
+    assert suggested(change_form)[CONF_PROMPT] == llm.DEFAULT_INSTRUCTIONS_PROMPT
 
 
 async def test_change_suggests_the_limits_that_are_known(home: HomeAssistant, set_up) -> None:

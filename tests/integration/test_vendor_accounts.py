@@ -11,7 +11,8 @@ from homeassistant.helpers.selector import TextSelector
 from probatio import UNDEFINED
 import pytest
 
-from custom_components.windowed_conversation.const import CONF_API_VERSION, CONF_FORMAT
+from custom_components.windowed_conversation.account_form import ACCOUNT_FORMS
+from custom_components.windowed_conversation.const import CONF_API_VERSION, CONF_FORMAT, PROVIDER_OPENAI
 from demo.model_server import ModelServer
 from tests.model_lists import ANTHROPIC, GEMINI, OPENAI
 
@@ -219,6 +220,24 @@ async def test_model_or_deployment_that_is_not_there_is_told(
     assert (await form(**ADA))["type"] is FlowResultType.CREATE_ENTRY
 
 
+@pytest.mark.parametrize(
+    ("changed", "error", "collapsed"),
+    [
+        ({}, "cannot_connect", True),
+        ({CONF_URL: "http://127.0.0.1:1"}, "cannot_connect", False),
+        ({CONF_URL: "here"}, "invalid_url", False),
+        ({CONF_FORMAT: "chat"}, "cannot_connect", False),
+    ],
+)
+def test_section_that_may_hold_the_mistake_stays_open(changed: dict[str, str], error: str, collapsed: bool) -> None:
+    form = ACCOUNT_FORMS[PROVIDER_OPENAI]
+    known = {**form.entered({}, {}), **changed}
+
+    schema = form.schema(known, key_only=False, key_known=False, error=error).schema
+
+    assert schema["advanced"].options["collapsed"] is collapsed
+
+
 @one_of_each_vendor
 async def test_missing_credit_may_be_told_with_the_models(form: Submit, kind: Kind, model_server: ModelServer) -> None:
     model_server.fault("quota", 1)
@@ -234,7 +253,7 @@ async def test_version_that_there_never_was_is_told(opened: Open, model_server: 
 
     shown = await form(**classic.entered(model_server, api_version="2020-01-01"))
 
-    assert shown["errors"] == {"base": "wrong_api_version"}
+    assert shown["errors"] == {"advanced": "wrong_api_version"}
     assert (await form(**classic.entered(model_server)))["step_id"] == "deployment"
 
 
@@ -244,7 +263,7 @@ async def test_version_that_is_older_than_the_format_is_told(opened: Open, model
 
     shown = await form(**ADA)
 
-    assert (shown["step_id"], shown["errors"]) == ("azure", {"base": "wrong_api_version"})
+    assert (shown["step_id"], shown["errors"]) == ("azure", {"advanced": "wrong_api_version"})
     await form(**CLASSIC_RESPONSES.entered(model_server))
     assert (await form(**ADA))["type"] is FlowResultType.CREATE_ENTRY
 
