@@ -36,7 +36,6 @@ from .const import (
     CONF_FAMILY,
     CONF_PROVIDER,
     CONF_ROUTING,
-    DEFAULT_AGENT_NAME,
     DEFAULT_ROUTING,
     DOMAIN,
     PROVIDER_ANTHROPIC,
@@ -48,6 +47,7 @@ from .const import (
     SUBENTRY_CONVERSATION,
 )
 from .flows.model_fields import async_model_fields, has_deployments, models_to_choose
+from .flows.names import account_name, agent_name
 from .options_flow import WindowOptionsFlow
 from .subentry_flow import AgentFlow
 
@@ -81,7 +81,7 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=DOMAIN):
         """Add an account without a model: there is nothing to enter."""
         account = {CONF_PROVIDER: PROVIDER_NONE}
         self._async_abort_entries_match(account)
-        return self._created("Home Assistant", account, DEFAULT_AGENT_NAME, {})
+        return self._created("Home Assistant", account, agent_name(self.hass, account), {})
 
     async def async_step_openai(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
         """Ask for an account with OpenAI and try it."""
@@ -224,7 +224,7 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=DOMAIN):
 
     async def _async_model_schema(self, tried: TriedAccount) -> probatio.Schema:
         fields = await async_model_fields(self.hass, tried.data, tried.models)
-        return probatio.Schema({probatio.Required(CONF_NAME, default=DEFAULT_AGENT_NAME): str, **fields})
+        return probatio.Schema({probatio.Required(CONF_NAME, default=agent_name(self.hass, tried.data)): str, **fields})
 
     def _agent_named(self, account: dict[str, Any], user_input: dict[str, Any]) -> ConfigFlowResult:
         data = {
@@ -234,12 +234,12 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=DOMAIN):
         }
         if family := user_input.get(CONF_FAMILY, "").strip():
             data[CONF_FAMILY] = family
-        title = account_title(self._form, account)
-        return self._created(title, account, user_input[CONF_NAME].strip() or DEFAULT_AGENT_NAME, data)
+        title = account_name(self.hass, account_title(self._form, account))
+        return self._created(title, account, user_input[CONF_NAME].strip() or agent_name(self.hass, account), data)
 
-    def _created(self, title: str, account: dict[str, Any], agent_name: str, agent: dict[str, Any]) -> ConfigFlowResult:
+    def _created(self, title: str, account: dict[str, Any], name: str, agent: dict[str, Any]) -> ConfigFlowResult:
         """Return an account with its first agent."""
-        first = ConfigSubentryData(data=agent, subentry_type=SUBENTRY_CONVERSATION, title=agent_name, unique_id=None)
+        first = ConfigSubentryData(data=agent, subentry_type=SUBENTRY_CONVERSATION, title=name, unique_id=None)
         return self.async_create_entry(title=title, data=account, subentries=[first])
 
     @staticmethod

@@ -28,19 +28,18 @@ from .const import (
     CONF_OTHERS,
     CONF_PROVIDER,
     CONF_ROUTING,
-    DEFAULT_AGENT_NAME,
     DEFAULT_ROUTING,
     DOMAIN,
     PROVIDER_NONE,
 )
 from .flows.agent_sections import agent_sections, choice, in_sections, out_of_sections, sections_in_use
 from .flows.model_fields import async_model_fields, has_deployments, models_to_choose
+from .flows.names import agent_name
 from .flows.numbers import limits_of
 from .providers.events import ListedModel
 from .turn.routing import Routing
 
 _NEW_AGENT: dict[str, Any] = {
-    CONF_NAME: DEFAULT_AGENT_NAME,
     CONF_PROMPT: llm.DEFAULT_INSTRUCTIONS_PROMPT,
     CONF_LLM_HASS_API: [llm.LLM_API_ASSIST],
     CONF_ROUTING: DEFAULT_ROUTING,
@@ -89,7 +88,7 @@ class AgentFlow(ConfigSubentryFlow):
     def _known(self) -> dict[str, Any]:
         """Return what is known of the agent before anything is entered."""
         if self.source == SOURCE_USER:
-            return _NEW_AGENT
+            return {CONF_NAME: agent_name(self.hass, self._get_entry().data), **_NEW_AGENT}
         subentry = self._get_reconfigure_subentry()
         known = {CONF_NAME: subentry.title, CONF_PROMPT: llm.DEFAULT_INSTRUCTIONS_PROMPT, **subentry.data}
         # a set of tools that no longer exists would make the form refuse what it suggests

@@ -14,7 +14,6 @@ from pytest_homeassistant_custom_component.common import MockConfigEntry
 from custom_components.windowed_conversation.const import (
     CONF_PROVIDER,
     CONF_ROUTING,
-    DEFAULT_AGENT_NAME,
     DOMAIN,
     PROVIDER_NONE,
     PROVIDER_OPENAI_CHAT,
@@ -46,7 +45,7 @@ async def test_models_of_the_server_are_offered(server_form: Submit, model_serve
     assert form["step_id"] == "model"
     fields = form["data_schema"].schema
     assert fields[CONF_MODEL].config["options"] == model_server.settings.listed_models()
-    assert form["data_schema"]({}) == {CONF_NAME: DEFAULT_AGENT_NAME, CONF_MODEL: "scripted"}
+    assert form["data_schema"]({}) == {CONF_NAME: "127.0.0.1 conversation", CONF_MODEL: "scripted"}
 
 
 async def test_account_and_its_first_agent_are_made(server_form: Submit, model_server: ModelServer) -> None:
@@ -117,7 +116,7 @@ async def test_agent_without_a_name_gets_ours(server_form: Submit, model_server:
     made = await server_form(name=" ", model="scripted")
 
     (agent,) = made["result"].subentries.values()
-    assert agent.title == DEFAULT_AGENT_NAME
+    assert agent.title == "127.0.0.1 conversation"
 
 
 @pytest.mark.parametrize("written", ["{address}", "{address}/", " {address}/v1 ", "{address}/v1/"])
@@ -264,6 +263,23 @@ async def test_other_key_of_the_same_server_is_another_account(entry, server_for
     assert form["step_id"] == "model"
 
 
+async def test_second_account_of_a_server_has_names_of_its_own(
+    home: HomeAssistant, server_form: Submit, model_server: ModelServer
+) -> None:
+    await server_form(url=model_server.url)
+    first = (await server_form(name=" ", model="scripted"))["result"]
+    flows = home.config_entries.flow
+    menu = await flows.async_init(DOMAIN, context={"source": SOURCE_USER})
+    again = Submit(home, flows, await flows.async_configure(menu["flow_id"], {"next_step_id": "server"}))
+
+    form = await again(url=model_server.url, api_key="another")
+
+    name = form["data_schema"]({})[CONF_NAME]
+    assert name == "127.0.0.1 conversation 2"
+    second = (await again(name=name, model="scripted"))["result"]
+    assert second.title == f"{first.title} 2"
+
+
 async def test_account_without_a_model_needs_nothing(home: HomeAssistant, local_account) -> None:
     made = await local_account()
 
@@ -271,7 +287,7 @@ async def test_account_without_a_model_needs_nothing(home: HomeAssistant, local_
     assert made["result"].data == {CONF_PROVIDER: PROVIDER_NONE}
     assert made["result"].state is ConfigEntryState.LOADED
     (agent,) = made["result"].subentries.values()
-    assert (agent.title, agent.data) == (DEFAULT_AGENT_NAME, {})
+    assert (agent.title, agent.data) == ("Local conversation", {})
 
 
 async def test_second_account_without_a_model_is_none(entry_without_model: MockConfigEntry, local_account) -> None:

@@ -28,7 +28,6 @@ from custom_components.windowed_conversation.const import (
     CONF_TEMPERATURE,
     CONF_TOOL_ITERATIONS,
     CONF_TURN_TIMEOUT,
-    DEFAULT_AGENT_NAME,
     DEFAULT_LIMITS,
     DEFAULT_POLICY,
 )
@@ -71,11 +70,23 @@ async def change_form(home: HomeAssistant, entry) -> AgentForm:
 
 async def test_new_agent_is_suggested_what_most_want(new_form: AgentForm) -> None:
     assert suggested(new_form) == {
-        CONF_NAME: DEFAULT_AGENT_NAME,
+        CONF_NAME: "127.0.0.1 conversation",
         CONF_PROMPT: llm.DEFAULT_INSTRUCTIONS_PROMPT,
         CONF_LLM_HASS_API: ["assist"],
         CONF_ROUTING: "local_first",
     }
+
+
+@pytest.mark.parametrize("taken", ["OpenAI conversation", "OpenAI Conversation"])
+async def test_suggested_name_is_one_that_no_conversation_agent_has(
+    home: HomeAssistant, set_up, model_server: ModelServer, taken: str
+) -> None:
+    entry = await set_up(account=OPENAI.account(model_server))
+    home.states.async_set("conversation.another", "unknown", {"friendly_name": taken})
+
+    form = await open_new(home, entry)
+
+    assert suggested(form)[CONF_NAME] == "OpenAI conversation 2"
 
 
 async def test_models_and_tools_are_offered(new_form: AgentForm, model_server: ModelServer) -> None:
