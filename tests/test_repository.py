@@ -7,11 +7,12 @@ import re
 from typing import Any
 
 from homeassistant.const import Platform
+from homeassistant.data_entry_flow import section
 from homeassistant.helpers.service import _SERVICES_SCHEMA
 from homeassistant.util.yaml import load_yaml_dict
 import pytest
 
-from custom_components.windowed_conversation import PLATFORMS, account_trial
+from custom_components.windowed_conversation import PLATFORMS, account_trial, options_flow
 from custom_components.windowed_conversation.action_schemas import ATTR_CONTENT, ATTR_MATCH, TagMatch, WindowContent
 from custom_components.windowed_conversation.agents.issues import Report
 from custom_components.windowed_conversation.agents.statistics import LastRoute
@@ -23,15 +24,19 @@ from custom_components.windowed_conversation.const import (
     CONF_EFFORT,
     CONF_FORMAT,
     CONF_PERSISTENCE,
+    CONF_PROVIDER,
     CONF_ROUTING,
     CONF_SCOPE,
     CONF_TOOL_RESULTS,
     EFFORTS,
+    PROVIDER_OPENAI,
     SUBENTRY_CONVERSATION,
     Compaction,
     Counting,
     Persistence,
 )
+from custom_components.windowed_conversation.flows.agent_sections import agent_sections
+from custom_components.windowed_conversation.flows.numbers import NumberField
 from custom_components.windowed_conversation.providers.errors import RateLimited
 from custom_components.windowed_conversation.sensor import COSTS, SENSORS
 from custom_components.windowed_conversation.services import _CODEC_ERRORS
@@ -60,6 +65,7 @@ TEXT_KEYS = {
 
 # Steps that show nothing: they hand on, or make the entry at once.
 SILENT_STEPS = {"reauth", "local"}
+SILENT_AGENT_STEPS = {"user", "reconfigure"}
 # What Home Assistant's own part of a flow aborts with in our name (`_async_abort_entries_match`).
 INHERITED_ABORTS = {"already_configured"}
 
@@ -158,8 +164,17 @@ def test_every_field_has_a_name_and_a_description() -> None:
 
 def test_every_step_has_its_text_and_every_text_its_step() -> None:
     assert TEXTS["config"]["step"].keys() == steps("config_flow") - SILENT_STEPS
-    assert TEXTS["config_subentries"][SUBENTRY_CONVERSATION]["step"].keys() == steps("subentry_flow")
+    assert (
+        TEXTS["config_subentries"][SUBENTRY_CONVERSATION]["step"].keys() == steps("subentry_flow") - SILENT_AGENT_STEPS
+    )
     assert TEXTS["options"]["step"].keys() == steps("options_flow")
+
+
+def range_texts(fields: dict[Any, Any]) -> set[str]:
+    """Return the errors of the numbers in a form."""
+    sections = [each.schema.schema for each in fields.values() if isinstance(each, section)]
+    own = {f"{name}_out_of_range" for name, each in fields.items() if isinstance(each, NumberField)}
+    return own.union(*map(range_texts, sections))
 
 
 def test_every_error_and_abort_is_one_of_the_flows() -> None:
@@ -167,7 +182,10 @@ def test_every_error_and_abort_is_one_of_the_flows() -> None:
     told_of_accounts = words("config_flow") | words("account_trial")
 
     assert account["error"].keys() | account["abort"].keys() <= told_of_accounts | INHERITED_ABORTS
-    assert agent["error"].keys() | agent["abort"].keys() <= words("subentry_flow")
+    ranges = range_texts(agent_sections({CONF_PROVIDER: PROVIDER_OPENAI}))
+    assert ranges <= agent["error"].keys()
+    assert agent["error"].keys() - ranges | agent["abort"].keys() <= words("subentry_flow")
+    assert TEXTS["options"]["error"].keys() == range_texts(options_flow._schema().schema)
     assert {*account_trial._LIST_ERRORS.values(), *account_trial._MODEL_ERRORS.values()} <= account["error"].keys()
 
 

@@ -4,7 +4,7 @@ Trying what was entered, and in which order the forms come, is `config_flow`'s b
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -38,6 +38,9 @@ from .const import (
 
 _ADVANCED = "advanced"
 
+# Errors that may be due to what is entered there.
+_ERRORS_OF_ADVANCED = {"invalid_url", "not_compatible", "redirected", "wrong_api_version"}
+
 _URL_FIELD = TextSelector(TextSelectorConfig(type=TextSelectorType.URL))
 _KEY_FIELD = TextSelector(TextSelectorConfig(type=TextSelectorType.PASSWORD))
 _FORMAT_FIELD = SelectSelector(SelectSelectorConfig(options=list(OpenAIFormat), translation_key=CONF_FORMAT))
@@ -47,23 +50,24 @@ _FORMAT_FIELD = SelectSelector(SelectSelectorConfig(options=list(OpenAIFormat), 
 class AccountForm:
     """What the form of one kind of account asks for.
 
-    `url` is the address that is suggested, and `title` the account's, the host's where there is none. `advanced` are
-    the fields that most people leave alone.
+    `url` is the vendor's own address, empty where there is none, and `title` the account's, the host's where there is
+    none. `advanced` are the fields that most people leave alone. `links` are for the texts, which may have none.
     """
 
     provider: str
-    url: str
+    url: str = ""
     title: str = ""
+    links: Mapping[str, str] = field(default_factory=dict)
     key_required: bool = True
     advanced: tuple[str, ...] = ()
 
-    def schema(self, known: Mapping[str, Any], *, key_only: bool, key_known: bool) -> probatio.Schema:
+    def schema(self, known: Mapping[str, Any], *, key_only: bool, key_known: bool, error: str) -> probatio.Schema:
         """Return the fields, filled with what is known; the key is asked for again and never shown."""
         key = probatio.Required if self.key_required and not key_known else probatio.Optional
         fields: dict[Any, Any] = {key(CONF_API_KEY): _KEY_FIELD}
         if not key_only:
             address = {} if CONF_URL in self.advanced else self._field(CONF_URL, known)
-            fields = {**address, **fields, **self._advanced_section(known)}
+            fields = {**address, **fields, **self._advanced_section(known, error)}
         return probatio.Schema(fields)
 
     def entered(self, user_input: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
@@ -85,30 +89,72 @@ class AccountForm:
     def _field(self, name: str, known: Mapping[str, Any]) -> dict[Any, Any]:
         match name:
             case "url":
-                suggested = {"suggested_value": known.get(CONF_URL, self.url)}
+                suggested = {"suggested_value": known.get(CONF_URL) or self.url}
                 return {probatio.Required(CONF_URL, description=suggested): _URL_FIELD}
             case "format":
                 return {probatio.Required(CONF_FORMAT, default=known.get(CONF_FORMAT, DEFAULT_FORMAT)): _FORMAT_FIELD}
             case _:
                 return {probatio.Optional(name, description={"suggested_value": known.get(name)}): TextSelector()}
 
-    def _advanced_section(self, known: Mapping[str, Any]) -> dict[Any, Any]:
+    def _advanced_section(self, known: Mapping[str, Any], error: str) -> dict[Any, Any]:
         if not self.advanced:
             return {}
         fields: dict[Any, Any] = {}
         for name in self.advanced:
             fields |= self._field(name, known)
-        return {probatio.Required(_ADVANCED): section(probatio.Schema(fields), {"collapsed": True})}
+        usual = {CONF_URL: self.url, CONF_FORMAT: DEFAULT_FORMAT}
+        differs = any(known.get(name, usual.get(name)) != usual.get(name) for name in self.advanced)
+        collapsed = not differs and error not in _ERRORS_OF_ADVANCED
+        return {probatio.Required(_ADVANCED): section(probatio.Schema(fields), {"collapsed": collapsed})}
 
+    def place_of(self, error: str, *, key_only: bool) -> str:
+        """Return where to show an error: at the field or the section that it is about, or above all fields."""
+        if error == "key_missing":
+            return CONF_API_KEY
+        if key_only:
+            return "base"
+        if error == "invalid_url" and CONF_URL not in self.advanced:
+            return CONF_URL
+        return _ADVANCED if error in {"invalid_url", "wrong_api_version"} else "base"
+
+
+def _key_page(url: str) -> dict[str, str]:
+    return {"key_page": url}
+
+
+# What Ollama, llama.cpp and LM Studio listen on unless told otherwise.
+_EXAMPLES = {
+    "ollama": "http://192.168.1.10:11434/v1",
+    "llama_cpp": "http://192.168.1.10:8080/v1",
+    "lm_studio": "http://192.168.1.10:1234/v1",
+}
 
 ACCOUNT_FORMS = {
     form.provider: form
     for form in (
-        AccountForm(PROVIDER_OPENAI, OPENAI_URL, "OpenAI", advanced=(CONF_URL, CONF_FORMAT)),
-        AccountForm(PROVIDER_AZURE, "", advanced=(CONF_FORMAT, CONF_API_VERSION)),
-        AccountForm(PROVIDER_GEMINI, GEMINI_URL, "Google Gemini", advanced=(CONF_URL,)),
-        AccountForm(PROVIDER_ANTHROPIC, ANTHROPIC_URL, "Anthropic", advanced=(CONF_URL,)),
-        AccountForm(PROVIDER_OPENAI_CHAT, OPENAI_URL, key_required=False),
+        AccountForm(
+            PROVIDER_OPENAI,
+            OPENAI_URL,
+            "OpenAI",
+            links=_key_page("https://platform.openai.com/api-keys"),
+            advanced=(CONF_URL, CONF_FORMAT),
+        ),
+        AccountForm(PROVIDER_AZURE, advanced=(CONF_FORMAT, CONF_API_VERSION)),
+        AccountForm(
+            PROVIDER_GEMINI,
+            GEMINI_URL,
+            "Google Gemini",
+            links=_key_page("https://aistudio.google.com/app/apikey"),
+            advanced=(CONF_URL,),
+        ),
+        AccountForm(
+            PROVIDER_ANTHROPIC,
+            ANTHROPIC_URL,
+            "Anthropic",
+            links=_key_page("https://platform.claude.com/settings/keys"),
+            advanced=(CONF_URL,),
+        ),
+        AccountForm(PROVIDER_OPENAI_CHAT, links=_EXAMPLES, key_required=False),
     )
 }
 

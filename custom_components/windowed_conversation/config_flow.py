@@ -36,10 +36,8 @@ from .const import (
     CONF_FAMILY,
     CONF_PROVIDER,
     CONF_ROUTING,
-    DEFAULT_AGENT_NAME,
     DEFAULT_ROUTING,
     DOMAIN,
-    OPENAI_URL,
     PROVIDER_ANTHROPIC,
     PROVIDER_AZURE,
     PROVIDER_GEMINI,
@@ -48,8 +46,10 @@ from .const import (
     PROVIDER_OPENAI_CHAT,
     SUBENTRY_CONVERSATION,
 )
+from .flows.model_fields import async_model_fields, has_deployments, models_to_choose
+from .flows.names import account_name, agent_name
 from .options_flow import WindowOptionsFlow
-from .subentry_flow import AgentFlow, async_family_fields, model_selector
+from .subentry_flow import AgentFlow
 
 # The forms of new accounts, in the order of the menu, and the kind of account that each adds.
 _STEPS = {
@@ -81,7 +81,7 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=DOMAIN):
         """Add an account without a model: there is nothing to enter."""
         account = {CONF_PROVIDER: PROVIDER_NONE}
         self._async_abort_entries_match(account)
-        return self._created("Home Assistant", account, DEFAULT_AGENT_NAME, {})
+        return self._created("Home Assistant", account, agent_name(self.hass, account), {})
 
     async def async_step_openai(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
         """Ask for an account with OpenAI and try it."""
@@ -142,27 +142,26 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=DOMAIN):
         self._form_step = step_id
         entered = self._form.entered(user_input or {}, known)
         if user_input is None:
-            return self._show_account_form(entered, {})
+            return self._show_account_form(entered)
         if self._form.key_required and CONF_API_KEY not in entered:
-            return self._show_account_form(entered, {CONF_API_KEY: "key_missing"})
+            return self._show_account_form(entered, "key_missing")
         url = plain_address(entered.get(CONF_URL, self._form.url))
         if url is None:
-            field = "base" if CONF_URL in self._form.advanced else CONF_URL
-            return self._show_account_form(entered, {field: "invalid_url"})
+            return self._show_account_form(entered, "invalid_url")
         tried = await async_try_account(self.hass, {**entered, CONF_URL: url})
         if isinstance(tried, RejectedAccount):
             wants_key = tried.error == "invalid_auth" and CONF_API_KEY not in entered
             error = "key_wanted" if wants_key else tried.error
-            return self._show_account_form(entered, {"base": error}, tried.address)
+            return self._show_account_form(entered, error, tried.address)
         return await self._async_server_found(tried)
 
     def _show_account_form(
-        self, entered: Mapping[str, Any], errors: dict[str, str], new_address: str = ""
+        self, entered: Mapping[str, Any], error: str = "", new_address: str = ""
     ) -> ConfigFlowResult:
-        schema = self._form.schema(
-            entered, key_only=self.source == SOURCE_REAUTH, key_known=self.source == SOURCE_RECONFIGURE
-        )
-        told = {"openai_url": OPENAI_URL, "url": entered.get(CONF_URL, ""), "new_address": new_address}
+        key_only = self.source == SOURCE_REAUTH
+        schema = self._form.schema(entered, key_only=key_only, key_known=self.source == SOURCE_RECONFIGURE, error=error)
+        errors = {self._form.place_of(error, key_only=key_only): error} if error else {}
+        told = {**self._form.links, "url": entered.get(CONF_URL, ""), "new_address": new_address}
         return self.async_show_form(
             step_id=self._form_step, data_schema=schema, errors=errors, description_placeholders=told
         )
@@ -172,11 +171,11 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=DOMAIN):
             return self.async_abort(reason="already_configured")
         self._tried = tried
         if self.source == SOURCE_USER:
-            return await self.async_step_model()
+            return await self._async_first_agent(None)
         entry = self._get_reauth_entry() if self.source == SOURCE_REAUTH else self._get_reconfigure_entry()
         error = await self._async_error_of_first_agent(entry, tried)
         if error is not None:
-            return self._show_account_form(tried.data, {"base": error})
+            return self._show_account_form(tried.data, error)
         # A listener sets the account up again if it has changed; an account that failed to set up has none.
         if entry.update_listeners:
             if entry.data == tried.data:
@@ -198,7 +197,18 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=DOMAIN):
         return error if error in OF_THE_ACCOUNT else None
 
     async def async_step_model(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
-        """Ask for the model and the name of the first agent."""
+        """Ask for the first agent's name and one of the models that the server lists."""
+        return await self._async_first_agent(user_input)
+
+    async def async_step_unlisted_model(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
+        """Ask for the first agent's name and its model where the server lists none."""
+        return await self._async_first_agent(user_input)
+
+    async def async_step_deployment(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
+        """Ask for the first agent's name and its deployment on Azure."""
+        return await self._async_first_agent(user_input)
+
+    async def _async_first_agent(self, user_input: dict[str, Any] | None) -> ConfigFlowResult:
         assert self._tried is not None
         errors: dict[str, str] = {}
         if user_input is not None:
@@ -207,22 +217,14 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=DOMAIN):
             if error is None:
                 return self._agent_named(self._tried.data, user_input)
             if error in OF_THE_ACCOUNT:
-                return self._show_account_form(self._tried.data, {"base": error})
+                return self._show_account_form(self._tried.data, error)
             errors = {CONF_MODEL if error in {"model_missing", *OF_THE_MODEL} else "base": error}
         schema = self.add_suggested_values_to_schema(await self._async_model_schema(self._tried), user_input)
-        return self.async_show_form(step_id="model", data_schema=schema, errors=errors)
+        return self.async_show_form(step_id=_model_step(self._tried), data_schema=schema, errors=errors)
 
     async def _async_model_schema(self, tried: TriedAccount) -> probatio.Schema:
-        # a vendor's list begins with models of long ago, and with some that do not talk
-        suggests = bool(tried.models) and self._form.provider == PROVIDER_OPENAI_CHAT
-        default = {"default": tried.models[0].id} if suggests else {}
-        return probatio.Schema(
-            {
-                probatio.Required(CONF_NAME, default=DEFAULT_AGENT_NAME): str,
-                probatio.Required(CONF_MODEL, **default): model_selector(tried.models),
-                **await async_family_fields(self.hass, tried.data),
-            }
-        )
+        fields = await async_model_fields(self.hass, tried.data, tried.models)
+        return probatio.Schema({probatio.Required(CONF_NAME, default=agent_name(self.hass, tried.data)): str, **fields})
 
     def _agent_named(self, account: dict[str, Any], user_input: dict[str, Any]) -> ConfigFlowResult:
         data = {
@@ -232,12 +234,12 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=DOMAIN):
         }
         if family := user_input.get(CONF_FAMILY, "").strip():
             data[CONF_FAMILY] = family
-        title = account_title(self._form, account)
-        return self._created(title, account, user_input[CONF_NAME].strip() or DEFAULT_AGENT_NAME, data)
+        title = account_name(self.hass, account_title(self._form, account))
+        return self._created(title, account, user_input[CONF_NAME].strip() or agent_name(self.hass, account), data)
 
-    def _created(self, title: str, account: dict[str, Any], agent_name: str, agent: dict[str, Any]) -> ConfigFlowResult:
+    def _created(self, title: str, account: dict[str, Any], name: str, agent: dict[str, Any]) -> ConfigFlowResult:
         """Return an account with its first agent."""
-        first = ConfigSubentryData(data=agent, subentry_type=SUBENTRY_CONVERSATION, title=agent_name, unique_id=None)
+        first = ConfigSubentryData(data=agent, subentry_type=SUBENTRY_CONVERSATION, title=name, unique_id=None)
         return self.async_create_entry(title=title, data=account, subentries=[first])
 
     @staticmethod
@@ -251,3 +253,9 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=DOMAIN):
     @override
     def async_get_supported_subentry_types(cls, config_entry: ConfigEntry) -> dict[str, type[ConfigSubentryFlow]]:
         return {SUBENTRY_CONVERSATION: AgentFlow}
+
+
+def _model_step(tried: TriedAccount) -> str:
+    if has_deployments(tried.data):
+        return "deployment"
+    return "model" if models_to_choose(tried.data, tried.models) else "unlisted_model"

@@ -82,7 +82,6 @@ class OpenAIFormat(StrEnum):
 
 SUBENTRY_CONVERSATION = "conversation"
 
-DEFAULT_AGENT_NAME = "Windowed Conversation"
 DEFAULT_COMPACTION = Compaction.OFF
 DEFAULT_CONTEXT_PLACEMENT = ContextPlacement.MESSAGE
 DEFAULT_COUNTING = Counting.ESTIMATE

@@ -1,15 +1,11 @@
 """The form of the window's settings: defaults for all agents of an account, applied to open conversations at once."""
 
-from math import isnan
-from typing import Any, get_args, override
+from typing import Any, get_args
 
 from homeassistant.config_entries import ConfigFlowResult, OptionsFlow
 from homeassistant.const import PERCENTAGE, UnitOfTime
 from homeassistant.helpers.selector import (
     BooleanSelector,
-    NumberSelector,
-    NumberSelectorConfig,
-    NumberSelectorMode,
     SelectSelector,
     SelectSelectorConfig,
 )
@@ -31,6 +27,7 @@ from .const import (
     DEFAULT_POLICY,
     Persistence,
 )
+from .flows.numbers import limits_of, number_field, tokens_field
 from .window.policy import ToolResults
 
 _DEFAULTS = {
@@ -43,53 +40,25 @@ _DEFAULTS = {
     CONF_SUMMARIZE: DEFAULT_POLICY.summarize,
 }
 
-_SMALLEST_WINDOW = 100
-_LARGEST_WINDOW = 2_000_000
 _LARGEST_SHARE = 90
 _LONGEST_EXPIRY = 8760
-_SMALLEST_RESULT = 100
 _MOST_TOOL_TURNS = 100
 _MOST_WINDOWS = 10_000
 
 
-class _NumberSelector(NumberSelector):
-    """A field for numbers, which NaN is not: it is neither too small nor too large."""
-
-    @override
-    def __call__(self, data: Any) -> float:
-        value = super().__call__(data)
-        if isnan(value):
-            raise probatio.Invalid("not a number")
-        return value
-
-
-def number_selector(least: int, most: int, unit: str | None = None) -> NumberSelector:
-    """Return a field for a whole number that is typed in."""
-    config = NumberSelectorConfig(min=least, max=most, step=1, mode=NumberSelectorMode.BOX)
-    if unit:
-        config["unit_of_measurement"] = unit
-    return _NumberSelector(config)
-
-
-def window_size_selector() -> NumberSelector:
-    """Return the field for a window's size in tokens."""
-    return number_selector(_SMALLEST_WINDOW, _LARGEST_WINDOW, "tokens")
-
-
 def _schema() -> probatio.Schema:
-    share = NumberSelectorConfig(min=0, max=_LARGEST_SHARE, step=1, unit_of_measurement=PERCENTAGE)
     results = SelectSelectorConfig(options=list(get_args(ToolResults.__value__)), translation_key=CONF_TOOL_RESULTS)
     persistence = SelectSelectorConfig(options=list(Persistence), translation_key=CONF_PERSISTENCE)
-    result_cap = number_selector(_SMALLEST_RESULT, _LARGEST_WINDOW, "tokens")
+    windows = number_field(CONF_MAX_WINDOWS, 1, _MOST_WINDOWS)
     return probatio.Schema(
         {
-            probatio.Required(CONF_HISTORY_TOKENS): window_size_selector(),
-            probatio.Optional(CONF_TRIM_SHARE): _NumberSelector(share),
+            probatio.Required(CONF_HISTORY_TOKENS): tokens_field(CONF_HISTORY_TOKENS),
+            probatio.Optional(CONF_TRIM_SHARE): number_field(CONF_TRIM_SHARE, 0, _LARGEST_SHARE, PERCENTAGE),
             probatio.Required(CONF_TOOL_RESULTS, default=DEFAULT_POLICY.tool_results): SelectSelector(results),
-            probatio.Optional(CONF_MAX_TOOL_TURNS): number_selector(1, _MOST_TOOL_TURNS),
-            probatio.Required(CONF_RESULT_CAP, default=DEFAULT_POLICY.result_cap_tokens): result_cap,
-            probatio.Required(CONF_MAX_WINDOWS, default=DEFAULT_MAX_WINDOWS): number_selector(1, _MOST_WINDOWS),
-            probatio.Required(CONF_EXPIRY_HOURS): number_selector(1, _LONGEST_EXPIRY, UnitOfTime.HOURS),
+            probatio.Optional(CONF_MAX_TOOL_TURNS): number_field(CONF_MAX_TOOL_TURNS, 1, _MOST_TOOL_TURNS),
+            probatio.Required(CONF_RESULT_CAP, default=DEFAULT_POLICY.result_cap_tokens): tokens_field(CONF_RESULT_CAP),
+            probatio.Required(CONF_MAX_WINDOWS, default=DEFAULT_MAX_WINDOWS): windows,
+            probatio.Required(CONF_EXPIRY_HOURS): number_field(CONF_EXPIRY_HOURS, 1, _LONGEST_EXPIRY, UnitOfTime.HOURS),
             probatio.Required(CONF_PERSISTENCE): SelectSelector(persistence),
             probatio.Required(CONF_SUMMARIZE, default=DEFAULT_POLICY.summarize): BooleanSelector(),
         }
@@ -105,5 +74,9 @@ class WindowOptionsFlow(OptionsFlow):
             # whole numbers come as floats
             data = {key: int(value) if isinstance(value, float) else value for key, value in user_input.items()}
             return self.async_create_entry(data=data)
-        known = _DEFAULTS | dict(self.config_entry.options)
-        return self.async_show_form(step_id="init", data_schema=self.add_suggested_values_to_schema(_schema(), known))
+        known, schema = _DEFAULTS | dict(self.config_entry.options), _schema()
+        return self.async_show_form(
+            step_id="init",
+            data_schema=self.add_suggested_values_to_schema(schema, known),
+            description_placeholders=limits_of(schema),
+        )

@@ -1,4 +1,4 @@
-"""What a person does in Home Assistant's frontend, and sees of it: the Assist dialog, a device's page, an agent's form.
+"""What a person does in Home Assistant's frontend, and sees of it: the Assist dialog, a device's page, the forms.
 
 Home Assistant's elements are found by their names, through their shadow roots.
 """
@@ -118,6 +118,47 @@ class DevicePage:
     @property
     def _rows(self) -> Locator:
         return self._page.locator("hui-sensor-entity-row")
+
+
+class AccountForm:
+    """The forms of a new account."""
+
+    def __init__(self, page: Page) -> None:
+        """Keep the page; `open` goes there."""
+        self._page = page
+        self._form = page.locator("step-flow-form").first
+
+    async def open(self, url: str, kind: str) -> None:
+        """Add the integration and choose a kind of account from the menu."""
+        await self._page.goto(f"{url}/config/integrations/dashboard/add?domain=windowed_conversation")
+        await self._page.get_by_role("button", name="OK").click()
+        await self._page.locator("step-flow-menu").get_by_text(kind, exact=True).click()
+        await self._key.wait_for()
+
+    async def enter(self, address: str, key: str) -> None:
+        """Enter a key, and an address among what few change."""
+        await self._key.fill(key)
+        section = self._form.locator("ha-form-expandable")
+        await section.locator("#summary, .top").first.click()
+        await section.locator("input").first.fill(address)
+        await self.submit()
+
+    async def submit(self) -> None:
+        """Send it."""
+        await self._page.get_by_role("button", name="Submit").click()
+
+    async def done(self) -> None:
+        """Wait for the end of the forms."""
+        await self._page.locator("step-flow-create-entry").wait_for()
+
+    @property
+    def model(self) -> Locator:
+        """The field for the model."""
+        return self._form.locator("ha-selector-select")
+
+    @property
+    def _key(self) -> Locator:
+        return self._form.locator("input[type=password]")
 
 
 class AgentForm:

@@ -12,7 +12,7 @@ from typing import Any
 from demo.client import Client, Json
 from demo.home_assistant import HomeAssistant
 from demo.model_server import ModelServer
-from demo.setup_agent import Account, change_agent, change_options
+from demo.setup_agent import DOMAIN, Account, change_agent, change_options, remove_account
 from demo.turns import Turn, settled_states, take_turn
 
 # Seconds that a state has to become what a test waits for.
@@ -73,6 +73,12 @@ class House:
     async def change_agent(self, **changes: Any) -> None:
         """Change the agent through its form; a section is a dict of its fields."""
         await change_agent(self.client, self.account, changes)
+
+    async def remove_other_accounts(self) -> None:
+        """Remove the accounts that a test has added."""
+        for entry in await self.client.command("config_entries/get", domain=DOMAIN):
+            if entry["entry_id"] != self.account.entry_id:
+                await remove_account(self.client, entry["entry_id"])
 
     def log(self) -> str:
         """Return all that Home Assistant has written so far."""

@@ -2,8 +2,9 @@
 
 from playwright.async_api import expect
 
-from tests.e2e.browser import AgentForm, AssistDialog, DevicePage, save_screenshot
+from tests.e2e.browser import AccountForm, AgentForm, AssistDialog, DevicePage, save_screenshot
 from tests.e2e.house import wait_for
+from tests.model_lists import OPENAI
 
 
 async def test_text_appears_in_the_dialog_before_the_answer_is_complete(page, house):
@@ -50,12 +51,12 @@ async def test_the_sensors_change_on_the_device_page_while_one_talks(page, house
 async def test_what_few_change_of_an_agent_is_in_closed_sections_and_a_mistake_is_told_beside_them(page, house):
     form = AgentForm(page)
     await form.open(house.url)
-    await expect(form.field("Kept free for the answer")).to_be_hidden()
+    await expect(form.field("Reserved for the answer")).to_be_hidden()
     await form.toggle("Model settings")
-    await form.field("Kept free for the answer").fill("5")
+    await form.field("Reserved for the answer").fill("5")
     await form.toggle("Model settings")
     await form.submit()
-    await expect(form.mistakes).to_contain_text("too small")
+    await expect(form.mistakes).to_contain_text("Reserved for the answer: enter a number from 100 to 2,000,000.")
     await expect(form.mistakes).to_be_in_viewport()
     await save_screenshot(page, "form-mistake")
 
@@ -64,11 +65,25 @@ async def test_a_field_in_a_section_of_the_agent_s_form_is_kept(page, house):
     form = AgentForm(page)
     await form.open(house.url)
     await form.toggle("Model settings")
-    await form.field("Kept free for the answer").fill("1200")
+    await form.field("Reserved for the answer").fill("1200")
     await save_screenshot(page, "form")
     await form.submit()
     await form.done()
     await form.open(house.url)
     await form.toggle("Model settings")
-    await expect(form.field("Kept free for the answer")).to_have_value("1200")
+    await expect(form.field("Reserved for the answer")).to_have_value("1200")
     await house.change_agent(model_settings={"reply_tokens": 1000})
+
+
+async def test_a_new_account_with_openai_ends_with_the_recommended_model(page, house):
+    house.model.change(models=OPENAI)
+    form = AccountForm(page)
+    await form.open(house.url, "OpenAI")
+    await form.enter(house.model.url, "key")
+    await expect(form.model).to_contain_text("gpt-5-mini")
+    await save_screenshot(page, "model")
+    await form.submit()
+    await form.done()
+    asked = house.model.requests[-1].body["model"]
+    await house.remove_other_accounts()
+    assert asked == "gpt-5-mini"

@@ -34,6 +34,11 @@ class Kind:
     path: str = ""
     title: str = "{host}"
 
+    @property
+    def model_step(self) -> str:
+        """The step that asks for the model."""
+        return "deployment" if self.step == "azure" else "model"
+
     def account(self, server: ModelServer, key: str = "key") -> dict[str, str]:
         """Return the account's data."""
         return {**self.data, CONF_URL: f"{server.address}{self.path}", CONF_API_KEY: key}

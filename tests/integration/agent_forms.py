@@ -61,6 +61,11 @@ def suggested(form: Submit) -> dict[str, Any]:
     return {str(marker): marker.description["suggested_value"] for marker in markers if marker.description}
 
 
+def default_of(form: Submit, field: str) -> Any:
+    """Return the default of a field."""
+    return next(marker.default() for marker, _ in _shown(form.shown["data_schema"].schema) if marker == field)
+
+
 def _shown(fields: Mapping[Any, Any]) -> list[tuple[Any, Any]]:
     return [
         shown

@@ -19,7 +19,7 @@ def missing_texts(result: dict[str, Any]) -> list[str]:
     """Return the keys that the step of a flow needs and that have no text, or one with an unknown placeholder."""
     texts = dict(_flat(_texts_of(result["handler"])))
     placeholders = result.get("description_placeholders") or {}
-    return [key for key in _needed(result) if not _renders(texts.get(key), placeholders)]
+    return [key for key in _needed(result, texts) if not _renders(texts.get(key), placeholders)]
 
 
 def _texts_of(handler: str | tuple[str, str]) -> dict[str, Any]:
@@ -43,12 +43,13 @@ def _renders(text: str | None, placeholders: dict[str, str]) -> bool:
         return False
 
 
-def _needed(result: dict[str, Any]) -> Iterator[str]:
+def _needed(result: dict[str, Any], texts: dict[str, str]) -> Iterator[str]:
     match result["type"]:
         case FlowResultType.MENU:
             yield from (f"step.{result['step_id']}.menu_options.{option}" for option in result["menu_options"])
         case FlowResultType.FORM:
             yield f"step.{result['step_id']}.title"
+            yield from (key for key in (f"step.{result['step_id']}.description",) if key in texts)
             yield from (f"error.{error}" for error in (result["errors"] or {}).values())
             yield from _fields(result["data_schema"].schema, f"step.{result['step_id']}")
         case FlowResultType.ABORT if result.get("translation_domain") != HOMEASSISTANT_DOMAIN:

@@ -7,19 +7,19 @@ from homeassistant.config_entries import SOURCE_USER, ConfigEntryState
 from homeassistant.const import CONF_API_KEY, CONF_LLM_HASS_API, CONF_MODEL, CONF_NAME, CONF_URL
 from homeassistant.core import HomeAssistant
 from homeassistant.data_entry_flow import FlowResultType
+from homeassistant.helpers.selector import TextSelector
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
 from custom_components.windowed_conversation.const import (
     CONF_PROVIDER,
     CONF_ROUTING,
-    DEFAULT_AGENT_NAME,
     DOMAIN,
-    OPENAI_URL,
     PROVIDER_NONE,
     PROVIDER_OPENAI_CHAT,
 )
 from demo.model_server import ModelServer
+from tests.model_lists import OLLAMA
 
 from .conftest import Page, Say, Submit, speech
 
@@ -31,11 +31,12 @@ async def test_menu_asks_who_is_to_answer(home: HomeAssistant) -> None:
     assert menu["menu_options"] == ["openai", "azure", "gemini", "anthropic", "server", "local"]
 
 
-async def test_server_form_suggests_the_address_of_openai(server_form: Submit) -> None:
+async def test_server_form_suggests_no_address_and_has_examples(server_form: Submit) -> None:
     (address, key) = server_form.shown["data_schema"].schema
 
     assert (address, key) == (CONF_URL, CONF_API_KEY)
-    assert address.description == {"suggested_value": OPENAI_URL}
+    assert address.description == {"suggested_value": ""}
+    assert {"ollama", "llama_cpp", "lm_studio"} <= server_form.shown["description_placeholders"].keys()
 
 
 async def test_models_of_the_server_are_offered(server_form: Submit, model_server: ModelServer) -> None:
@@ -44,7 +45,7 @@ async def test_models_of_the_server_are_offered(server_form: Submit, model_serve
     assert form["step_id"] == "model"
     fields = form["data_schema"].schema
     assert fields[CONF_MODEL].config["options"] == model_server.settings.listed_models()
-    assert form["data_schema"]({}) == {CONF_NAME: DEFAULT_AGENT_NAME, CONF_MODEL: "scripted"}
+    assert form["data_schema"]({}) == {CONF_NAME: "127.0.0.1 conversation", CONF_MODEL: "scripted"}
 
 
 async def test_account_and_its_first_agent_are_made(server_form: Submit, model_server: ModelServer) -> None:
@@ -79,12 +80,22 @@ async def test_model_can_be_typed(server_form: Submit, model_server: ModelServer
     assert agent.data[CONF_MODEL] == "my-own-model"
 
 
-async def test_server_without_models_lets_a_model_be_typed(server_form: Submit, page: Page) -> None:
-    address = await page(json.dumps({"object": "list", "data": []}), "application/json")
+async def test_first_model_that_can_converse_is_chosen_already(server_form: Submit, model_server: ModelServer) -> None:
+    model_server.change(models=OLLAMA)
+
+    form = await server_form(url=model_server.url)
+
+    assert form["data_schema"]({})[CONF_MODEL] == "llama3.2-vision:11b"
+
+
+@pytest.mark.parametrize("models", [[], [{"id": "nomic-embed-text:latest"}]])
+async def test_server_without_models_lets_a_model_be_typed(server_form: Submit, page: Page, models: list) -> None:
+    address = await page(json.dumps({"object": "list", "data": models}), "application/json")
 
     form = await server_form(url=f"{address}/v1")
 
-    assert form["data_schema"].schema[CONF_MODEL].config["options"] == []
+    assert form["step_id"] == "unlisted_model"
+    assert isinstance(form["data_schema"].schema[CONF_MODEL], TextSelector)
     made = await server_form(name="Ada", model="my-own-model")
     assert made["type"] is FlowResultType.CREATE_ENTRY
 
@@ -105,7 +116,7 @@ async def test_agent_without_a_name_gets_ours(server_form: Submit, model_server:
     made = await server_form(name=" ", model="scripted")
 
     (agent,) = made["result"].subentries.values()
-    assert agent.title == DEFAULT_AGENT_NAME
+    assert agent.title == "127.0.0.1 conversation"
 
 
 @pytest.mark.parametrize("written", ["{address}", "{address}/", " {address}/v1 ", "{address}/v1/"])
@@ -252,6 +263,23 @@ async def test_other_key_of_the_same_server_is_another_account(entry, server_for
     assert form["step_id"] == "model"
 
 
+async def test_second_account_of_a_server_has_names_of_its_own(
+    home: HomeAssistant, server_form: Submit, model_server: ModelServer
+) -> None:
+    await server_form(url=model_server.url)
+    first = (await server_form(name=" ", model="scripted"))["result"]
+    flows = home.config_entries.flow
+    menu = await flows.async_init(DOMAIN, context={"source": SOURCE_USER})
+    again = Submit(home, flows, await flows.async_configure(menu["flow_id"], {"next_step_id": "server"}))
+
+    form = await again(url=model_server.url, api_key="another")
+
+    name = form["data_schema"]({})[CONF_NAME]
+    assert name == "127.0.0.1 conversation 2"
+    second = (await again(name=name, model="scripted"))["result"]
+    assert second.title == f"{first.title} 2"
+
+
 async def test_account_without_a_model_needs_nothing(home: HomeAssistant, local_account) -> None:
     made = await local_account()
 
@@ -259,7 +287,7 @@ async def test_account_without_a_model_needs_nothing(home: HomeAssistant, local_
     assert made["result"].data == {CONF_PROVIDER: PROVIDER_NONE}
     assert made["result"].state is ConfigEntryState.LOADED
     (agent,) = made["result"].subentries.values()
-    assert (agent.title, agent.data) == (DEFAULT_AGENT_NAME, {})
+    assert (agent.title, agent.data) == ("Local conversation", {})
 
 
 async def test_second_account_without_a_model_is_none(entry_without_model: MockConfigEntry, local_account) -> None:

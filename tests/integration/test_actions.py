@@ -198,7 +198,7 @@ async def test_conversation_that_is_being_answered_is_not_forgotten(
     turn = asyncio.create_task(say("my name is Ada"))
     await until(lambda: model_server.open_streams > 0)
 
-    with pytest.raises(ServiceValidationError, match="being answered right now"):
+    with pytest.raises(ServiceValidationError, match="being answered"):
         await act(home, "reset_window")
 
     await turn
@@ -209,8 +209,8 @@ async def test_conversation_that_is_being_answered_is_not_forgotten(
     ("data", "told"),
     [
         ({"conversation_id": "never begun"}, "no conversation never begun"),
-        ({"entity_id": "conversation.home_assistant"}, "not an assistant of this integration"),
-        ({"entity_id": "conversation.nobody"}, "not an assistant of this integration"),
+        ({"entity_id": "conversation.home_assistant"}, "not a conversation agent of this integration"),
+        ({"entity_id": "conversation.nobody"}, "not a conversation agent of this integration"),
     ],
 )
 @pytest.mark.parametrize("action", ON_A_CONVERSATION)
@@ -227,7 +227,7 @@ async def test_agent_of_an_account_that_is_not_set_up_is_told(
 ) -> None:
     await home.config_entries.async_unload(entry.entry_id)
 
-    with pytest.raises(ServiceValidationError, match="not set up right now"):
+    with pytest.raises(ServiceValidationError, match="is not loaded"):
         await act(home, action, **EVERY_ACTION[action])
 
 
@@ -475,8 +475,8 @@ async def test_tag_that_cannot_be_is_not_looked_for(
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [
-        ({"exchange": 2}, "has no such exchange"),
-        ({"exchange": 0}, "has no such exchange"),
+        ({"exchange": 2}, "does not have this exchange"),
+        ({"exchange": 0}, "does not have this exchange"),
         ({"add": ["t" * 10_000]}, "A tag is a short text"),
         ({"add": [" "]}, "A tag is a short text"),
         ({"remove": ["input"]}, "automatic tags cannot be removed"),

@@ -119,21 +119,26 @@ async def test_choices_can_be_taken_back(
     assert model_server.requests[-1].body.keys().isdisjoint({"reasoning", "temperature"})
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [{CONF_TEMPERATURE: 2.1}, {CONF_TEMPERATURE: -0.1}, {CONF_EFFORT: "much"}],
-)
-async def test_impossible_choice_is_refused(
-    home: HomeAssistant, set_up: SetUp, model_server: ModelServer, wrong: dict[str, Any]
+@pytest.mark.parametrize("temperature", [2.1, -0.1])
+async def test_temperature_out_of_range_is_refused(
+    home: HomeAssistant, set_up: SetUp, model_server: ModelServer, temperature: float
 ) -> None:
     form = await open_change(home, await set_up(account=OPENAI.account(model_server)))
 
     with pytest.raises(InvalidData) as refused:
-        await form(**ADA, model="scripted", **wrong)
+        await form(**ADA, model="scripted", temperature=temperature)
 
-    (field,) = wrong
+    assert refused.value.schema_errors == {"model_settings": "temperature_out_of_range"}
+
+
+async def test_unknown_effort_is_refused(home: HomeAssistant, set_up: SetUp, model_server: ModelServer) -> None:
+    form = await open_change(home, await set_up(account=OPENAI.account(model_server)))
+
+    with pytest.raises(InvalidData) as refused:
+        await form(**ADA, model="scripted", effort="much")
+
     assert list(refused.value.schema_errors) == ["model_settings"]
-    assert field in refused.value.schema_errors["model_settings"]
+    assert "effort" in refused.value.schema_errors["model_settings"]
 
 
 async def test_agent_is_not_asked_after_itself(home: HomeAssistant, entry) -> None:

@@ -3,10 +3,11 @@
 from typing import Any
 
 from homeassistant.components.conversation import ConversationEntityFeature
-from homeassistant.const import CONF_LLM_HASS_API, CONF_MODEL, CONF_NAME, CONF_PROMPT
+from homeassistant.const import CONF_LLM_HASS_API, CONF_MODEL, CONF_NAME, CONF_PROMPT, CONF_URL
 from homeassistant.core import HomeAssistant
 from homeassistant.data_entry_flow import FlowResultType, InvalidData
 from homeassistant.helpers import llm
+from homeassistant.helpers.selector import TextSelector
 import pytest
 
 from custom_components.windowed_conversation.const import (
@@ -27,16 +28,16 @@ from custom_components.windowed_conversation.const import (
     CONF_TEMPERATURE,
     CONF_TOOL_ITERATIONS,
     CONF_TURN_TIMEOUT,
-    DEFAULT_AGENT_NAME,
     DEFAULT_LIMITS,
     DEFAULT_POLICY,
 )
 from custom_components.windowed_conversation.turn.deadlines import Limits
 from demo.model_server import ModelServer
+from tests.model_lists import OPENAI as OPENAI_MODELS
 
 from .account_kinds import AZURE_RESPONSES, KINDS
-from .agent_forms import AgentForm, fields_of, open_change, open_new, sections_of, suggested
-from .conftest import AGENT, Say, speech
+from .agent_forms import AgentForm, default_of, fields_of, open_change, open_new, sections_of, suggested
+from .conftest import AGENT, Page, Say, speech
 
 OPENAI = KINDS[0]
 LIMITS = {CONF_FIRST_WORD_TIMEOUT: 5, CONF_TURN_TIMEOUT: 30, CONF_TOOL_ITERATIONS: 3}
@@ -69,11 +70,23 @@ async def change_form(home: HomeAssistant, entry) -> AgentForm:
 
 async def test_new_agent_is_suggested_what_most_want(new_form: AgentForm) -> None:
     assert suggested(new_form) == {
-        CONF_NAME: DEFAULT_AGENT_NAME,
+        CONF_NAME: "127.0.0.1 conversation",
         CONF_PROMPT: llm.DEFAULT_INSTRUCTIONS_PROMPT,
         CONF_LLM_HASS_API: ["assist"],
         CONF_ROUTING: "local_first",
     }
+
+
+@pytest.mark.parametrize("taken", ["OpenAI conversation", "OpenAI Conversation"])
+async def test_suggested_name_is_one_that_no_conversation_agent_has(
+    home: HomeAssistant, set_up, model_server: ModelServer, taken: str
+) -> None:
+    entry = await set_up(account=OPENAI.account(model_server))
+    home.states.async_set("conversation.another", "unknown", {"friendly_name": taken})
+
+    form = await open_new(home, entry)
+
+    assert suggested(form)[CONF_NAME] == "OpenAI conversation 2"
 
 
 async def test_models_and_tools_are_offered(new_form: AgentForm, model_server: ModelServer) -> None:
@@ -81,6 +94,32 @@ async def test_models_and_tools_are_offered(new_form: AgentForm, model_server: M
 
     assert fields[CONF_MODEL].config["options"] == model_server.settings.listed_models()
     assert fields[CONF_LLM_HASS_API].config["options"] == [{"label": "Assist", "value": "assist"}]
+
+
+async def test_recommended_model_is_chosen_already(home: HomeAssistant, set_up, model_server: ModelServer) -> None:
+    entry = await set_up(account=OPENAI.account(model_server))
+    model_server.change(models=OPENAI_MODELS)
+
+    form = await open_new(home, entry)
+
+    assert default_of(form, CONF_MODEL) == "gpt-5-mini"
+
+
+async def test_deployment_is_asked_for_by_its_own_words(home: HomeAssistant, set_up, model_server) -> None:
+    form = await open_new(home, await set_up(account=AZURE_RESPONSES.account(model_server)))
+
+    assert form.shown["step_id"] == "deployment"
+    assert isinstance(fields_of(form)[CONF_MODEL], TextSelector)
+    assert form.shown["errors"] == {}
+
+
+async def test_model_is_typed_where_the_server_lists_none(home: HomeAssistant, set_up, page: Page) -> None:
+    address = await page('{"object": "list", "data": []}', "application/json")
+
+    form = await open_new(home, await set_up(account={CONF_URL: f"{address}/v1"}))
+
+    assert isinstance(fields_of(form)[CONF_MODEL], TextSelector)
+    assert form.shown["errors"] == {CONF_MODEL: "no_models"}
 
 
 async def test_new_agent_is_there_at_once(home: HomeAssistant, new_form: AgentForm, entry, say: Say) -> None:
@@ -139,13 +178,7 @@ async def test_mistake_is_told_beside_its_field(new_form: AgentForm, wrong: dict
         ({CONF_COUNTING: "p50k_base"}, "model_settings"),
         ({CONF_CONTEXT_PLACEMENT: "nowhere"}, "conversations"),
         ({CONF_LLM_HASS_API: ["gone"]}, CONF_LLM_HASS_API),
-        ({CONF_HISTORY_TOKENS: 99}, "conversations"),
         ({CONF_HISTORY_TOKENS: "nan"}, "conversations"),
-        ({CONF_HISTORY_TOKENS: 2_000_001}, "conversations"),
-        ({CONF_LIMITS: LIMITS | {CONF_FIRST_WORD_TIMEOUT: 0}}, CONF_LIMITS),
-        ({CONF_LIMITS: LIMITS | {CONF_FIRST_WORD_TIMEOUT: 301}}, CONF_LIMITS),
-        ({CONF_LIMITS: LIMITS | {CONF_TURN_TIMEOUT: 601}}, CONF_LIMITS),
-        ({CONF_LIMITS: LIMITS | {CONF_TOOL_ITERATIONS: 51}}, CONF_LIMITS),
     ],
 )
 async def test_impossible_value_is_refused(new_form: AgentForm, wrong: dict[str, Any], told_at: str) -> None:
@@ -154,6 +187,31 @@ async def test_impossible_value_is_refused(new_form: AgentForm, wrong: dict[str,
 
     assert list(refused.value.schema_errors) == [told_at]
     assert (await new_form(**FRIDAY))["type"] is FlowResultType.CREATE_ENTRY
+
+
+@pytest.mark.parametrize(
+    ("field", "number", "told_at", "limits"),
+    [
+        (CONF_HISTORY_TOKENS, 99, "conversations", ("100", "2,000,000")),
+        (CONF_HISTORY_TOKENS, 2_000_001, "conversations", ("100", "2,000,000")),
+        (CONF_CONTEXT_TOKENS, 99, "model_settings", ("100", "2,000,000")),
+        (CONF_REPLY_TOKENS, 0, "model_settings", ("100", "2,000,000")),
+        (CONF_FIRST_WORD_TIMEOUT, 0, CONF_LIMITS, ("1", "300")),
+        (CONF_FIRST_WORD_TIMEOUT, 301, CONF_LIMITS, ("1", "300")),
+        (CONF_TURN_TIMEOUT, 601, CONF_LIMITS, ("1", "600")),
+        (CONF_TOOL_ITERATIONS, 51, CONF_LIMITS, ("1", "50")),
+    ],
+)
+async def test_error_of_a_number_has_its_limits_at_its_section(
+    new_form: AgentForm, field: str, number: int, told_at: str, limits: tuple[str, str]
+) -> None:
+    placeholders = new_form.shown["description_placeholders"]
+    assert (placeholders[f"{field}_least"], placeholders[f"{field}_most"]) == limits
+
+    with pytest.raises(InvalidData) as refused:
+        await new_form(**FRIDAY | {CONF_LIMITS: {}, field: number})
+
+    assert refused.value.schema_errors == {told_at: f"{field}_out_of_range"}
 
 
 async def test_model_can_be_chosen_or_typed_while_the_server_is_away(
@@ -237,11 +295,18 @@ async def test_all_that_was_stored_is_suggested_and_stored_again(home: HomeAssis
 
 
 async def test_sections_are_as_they_were_entered_when_there_is_a_mistake(new_form: AgentForm) -> None:
-    await new_form(**FRIDAY | {CONF_NAME: " "})
+    shown = await new_form(**FRIDAY | {CONF_NAME: " ", CONF_LIMITS: {CONF_TURN_TIMEOUT: 30}, CONF_REPLY_TOKENS: 1000})
+
+    sections = shown["data_schema"].schema
+    assert {name: sections[name].options["collapsed"] for name in sections_of(new_form)} == {
+        "model_settings": True,
+        "conversations": False,
+        CONF_LIMITS: False,
+    }
 
     assert {field: suggested(new_form)[field] for field in (CONF_SCOPE, CONF_REPLY_TOKENS, CONF_TURN_TIMEOUT)} == {
         CONF_SCOPE: "device",
-        CONF_REPLY_TOKENS: 500,
+        CONF_REPLY_TOKENS: 1000,
         CONF_TURN_TIMEOUT: 30,
     }
 
@@ -259,6 +324,10 @@ async def test_change_suggests_what_is_known(home: HomeAssistant, set_up) -> Non
         CONF_ROUTING: "llm_only",
         CONF_HISTORY_TOKENS: 600,
     }
+
+
+async def test_change_suggests_the_instructions_in_effect(change_form: AgentForm) -> None:
+    assert suggested(change_form)[CONF_PROMPT] == llm.DEFAULT_INSTRUCTIONS_PROMPT
 
 
 async def test_change_suggests_the_limits_that_are_known(home: HomeAssistant, set_up) -> None:

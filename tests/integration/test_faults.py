@@ -24,19 +24,19 @@ SHORT_LIMITS = {CONF_FIRST_WORD_TIMEOUT: 0.3, CONF_TURN_TIMEOUT: 5, CONF_TOOL_IT
 
 # What a person hears. Faults that a turn survives are not in here.
 HEARD = {
-    "400": "did not accept the question",
-    "401": "did not accept the key",
-    "403": "did not accept the key",
-    "404": "model does not exist",
-    "413": "longer than the model can read",
-    "422": "did not accept the question",
+    "400": "did not accept the request",
+    "401": "did not accept the API key",
+    "403": "did not accept the API key",
+    "404": "model is no longer available",
+    "413": "too long for the model",
+    "422": "did not accept the request",
     "429": "try again in 7 seconds",
     "quota": "no credit left",
     "500": "cannot be reached right now",
     "503": "cannot be reached right now",
     "529": "cannot be reached right now",
-    "context_overflow": "longer than the model can read",
-    "context_overflow_llama": "longer than the model can read",
+    "context_overflow": "too long for the model",
+    "context_overflow_llama": "too long for the model",
     "azure_filter": "declined to answer",
     "html": "cannot be reached right now",
     "json_200": "cannot be reached right now",
@@ -157,13 +157,13 @@ async def test_expired_id_begins_a_new_conversation(agent, say: Say) -> None:
 async def test_template_error_in_the_instructions_is_spoken(set_up: SetUp, say: Say) -> None:
     await set_up(prompt="You live in {{ states.sensor.outside.state | float }}")
 
-    assert "instructions of this assistant contain a mistake" in speech(await say(SECRET))
+    assert "instructions of this conversation agent contain an error" in speech(await say(SECRET))
 
 
 async def test_missing_tools_are_spoken(set_up: SetUp, say: Say) -> None:
     await set_up(llm_hass_api=["gone"])
 
-    assert "tools of this assistant are not available" in speech(await say(SECRET))
+    assert "tools of this conversation agent are not available" in speech(await say(SECRET))
 
 
 async def test_server_that_goes_away_is_spoken(agent, say: Say, model_server: ModelServer) -> None:
@@ -238,4 +238,4 @@ async def test_chat_log_that_another_agent_never_leaves_is_waited_for_as_long_as
     async with asyncio.timeout(30):
         answer = speech(await say("hello"))
 
-    assert answer == "I am still busy with your last question. Please try again in a moment."
+    assert answer == "I am still working on your last question. Please try again in a moment."

@@ -12,7 +12,7 @@ from .conftest import Say, SetUp, speech
 from .test_actions import WITH_AN_ID, act
 
 LONG = "x" * 256
-TOLD = "The id of a conversation has at most 255 characters."
+TOLD = "The ID of a conversation has at most 255 characters."
 
 
 @pytest.fixture

@@ -77,30 +77,49 @@ async def test_what_was_entered_is_kept_as_whole_numbers(home: HomeAssistant, op
 
 
 @pytest.mark.parametrize(
+    ("wrong", "limits"),
+    [
+        ({CONF_HISTORY_TOKENS: 99}, ("100", "2,000,000")),
+        ({CONF_HISTORY_TOKENS: 0}, ("100", "2,000,000")),
+        ({CONF_HISTORY_TOKENS: -8000}, ("100", "2,000,000")),
+        ({CONF_HISTORY_TOKENS: 2_000_001}, ("100", "2,000,000")),
+        ({CONF_HISTORY_TOKENS: nan}, ("100", "2,000,000")),
+        ({CONF_TRIM_SHARE: -1}, ("0", "90")),
+        ({CONF_TRIM_SHARE: 91}, ("0", "90")),
+        ({CONF_TRIM_SHARE: "nan"}, ("0", "90")),
+        ({CONF_MAX_TOOL_TURNS: 0}, ("1", "100")),
+        ({CONF_MAX_TOOL_TURNS: -3}, ("1", "100")),
+        ({CONF_RESULT_CAP: 99}, ("100", "2,000,000")),
+        ({CONF_RESULT_CAP: 2_000_001}, ("100", "2,000,000")),
+        ({CONF_MAX_WINDOWS: 0}, ("1", "10,000")),
+        ({CONF_MAX_WINDOWS: 10_001}, ("1", "10,000")),
+        ({CONF_EXPIRY_HOURS: 0}, ("1", "8,760")),
+        ({CONF_EXPIRY_HOURS: 8761}, ("1", "8,760")),
+    ],
+)
+async def test_error_of_a_number_has_its_limits(
+    options_form: Submit, entry, wrong: dict, limits: tuple[str, str]
+) -> None:
+    (field,) = wrong
+    placeholders = options_form.shown["description_placeholders"]
+    assert (placeholders[f"{field}_least"], placeholders[f"{field}_most"]) == limits
+
+    with pytest.raises(InvalidData) as refused:
+        await options_form(**SMALL | wrong)
+
+    assert refused.value.schema_errors == {field: f"{field}_out_of_range"}
+    assert entry.options == {}
+
+
+@pytest.mark.parametrize(
     "wrong",
     [
-        {CONF_HISTORY_TOKENS: 99},
-        {CONF_HISTORY_TOKENS: 0},
-        {CONF_HISTORY_TOKENS: -8000},
-        {CONF_HISTORY_TOKENS: 2_000_001},
-        {CONF_HISTORY_TOKENS: nan},
         {CONF_HISTORY_TOKENS: "many"},
-        {CONF_TRIM_SHARE: -1},
-        {CONF_TRIM_SHARE: 91},
-        {CONF_MAX_TOOL_TURNS: 0},
-        {CONF_MAX_TOOL_TURNS: -3},
-        {CONF_RESULT_CAP: 99},
-        {CONF_RESULT_CAP: 2_000_001},
-        {CONF_MAX_WINDOWS: 0},
-        {CONF_MAX_WINDOWS: 10_001},
-        {CONF_TRIM_SHARE: "nan"},
-        {CONF_EXPIRY_HOURS: 0},
-        {CONF_EXPIRY_HOURS: 8761},
         {CONF_PERSISTENCE: "some"},
         {CONF_TOOL_RESULTS: "half"},
     ],
 )
-async def test_value_out_of_range_is_refused(options_form: Submit, entry, wrong: dict) -> None:
+async def test_what_is_no_value_is_refused(options_form: Submit, entry, wrong: dict) -> None:
     with pytest.raises(InvalidData) as refused:
         await options_form(**SMALL | wrong)
 

@@ -266,7 +266,7 @@ async def test_refused_key_is_renewed_by_the_user(
 ) -> None:
     model_server.change(key="renewed")
 
-    assert "did not accept the key" in speech(await say("my name is Ada"))
+    assert "did not accept the API key" in speech(await say("my name is Ada"))
 
     (flow,) = home.config_entries.flow.async_progress()
     assert (flow["context"]["source"], flow["context"]["entry_id"]) == ("reauth", asked.entry_id)

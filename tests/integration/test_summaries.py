@@ -291,7 +291,7 @@ async def test_nothing_to_summarize_is_told(home: HomeAssistant, entry: MockConf
     await say("my name is Ada")
     await say("order pizza")
 
-    with pytest.raises(ServiceValidationError, match="nothing that a summary could stand for"):
+    with pytest.raises(ServiceValidationError, match="nothing to summarize"):
         await act(home, "summarize_window")
 
 
@@ -305,7 +305,7 @@ async def test_agent_without_a_model_cannot_summarize(
 ) -> None:
     await say("turn on kitchen light")
 
-    with pytest.raises(ServiceValidationError, match="asks no model"):
+    with pytest.raises(ServiceValidationError, match="does not use a model"):
         await act(home, "summarize_window")
 
 
@@ -317,7 +317,7 @@ async def test_conversation_that_is_being_answered_is_not_summarized(
     turn = asyncio.create_task(say("order pizza"))
     await until(lambda: model_server.open_streams > 0)
 
-    with pytest.raises(ServiceValidationError, match="being answered right now"):
+    with pytest.raises(ServiceValidationError, match="being answered"):
         await act(home, "summarize_window")
 
     await turn
@@ -332,7 +332,7 @@ async def test_conversation_is_summarized_once_at_a_time(
     first = asyncio.create_task(act(home, "summarize_window"))
     await until(lambda: len(agent_of(entry).summarizing) == 1)
 
-    with pytest.raises(ServiceValidationError, match="being summarized right now"):
+    with pytest.raises(ServiceValidationError, match="being summarized"):
         await act(home, "summarize_window")
 
     assert (await first)["exchanges"] == 1

@@ -114,7 +114,7 @@ async def test_turn_that_leads_to_itself_is_told_that_it_is_busy(
     await say("I would like the kitchen light switched on")
 
     told = model_server.requests[-1].body["messages"][-1]["content"]
-    assert "I am still busy with your last question." in told
+    assert "I am still working on your last question." in told
 
 
 async def test_device_and_area_are_in_the_context(

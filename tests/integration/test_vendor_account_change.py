@@ -228,7 +228,7 @@ async def test_format_that_the_version_does_not_know_is_refused(
 
     shown = await form(**kind.entered(model_server, format="responses"))
 
-    assert shown["errors"] == {"base": "wrong_api_version"}
+    assert shown["errors"] == {"advanced": "wrong_api_version"}
     assert entry.data == kind.account(model_server)
     done = await form(**kind.entered(model_server, format="responses", api_version="2025-04-01-preview"))
     assert done["reason"] == "reconfigure_successful"

@@ -7,10 +7,14 @@ from homeassistant.config_entries import SOURCE_USER, ConfigEntryState
 from homeassistant.const import CONF_API_KEY, CONF_MODEL, CONF_URL
 from homeassistant.core import HomeAssistant
 from homeassistant.data_entry_flow import FlowResultType
+from homeassistant.helpers.selector import TextSelector
+from probatio import UNDEFINED
 import pytest
 
-from custom_components.windowed_conversation.const import CONF_API_VERSION, CONF_FORMAT
+from custom_components.windowed_conversation.account_form import ACCOUNT_FORMS
+from custom_components.windowed_conversation.const import CONF_API_VERSION, CONF_FORMAT, PROVIDER_OPENAI
 from demo.model_server import ModelServer
+from tests.model_lists import ANTHROPIC, GEMINI, OPENAI
 
 from .account_kinds import AZURE_RESPONSES, CLASSIC_CHAT, CLASSIC_RESPONSES, KINDS, VENDORS, Kind
 from .conftest import Page, Say, SetUp, Submit, speech
@@ -70,15 +74,34 @@ async def test_first_agent_answers_at_once(form: Submit, kind: Kind, model_serve
     assert [request.violations for request in model_server.requests] == [[], []]
 
 
-@one_of_each_vendor
-async def test_models_are_offered_and_none_is_chosen(form: Submit, kind: Kind, model_server: ModelServer) -> None:
-    shown = await form(**kind.entered(model_server))
+@pytest.mark.parametrize(
+    ("step", "listed", "recommended"),
+    [
+        ("openai", OPENAI, "gpt-5-mini"),
+        ("gemini", GEMINI, "gemini-3.1-flash-lite"),
+        ("anthropic", ANTHROPIC, "claude-haiku-4-5-20251001"),
+    ],
+)
+async def test_recommended_model_is_chosen_already(
+    opened: Open, model_server: ModelServer, step: str, listed: tuple[str, ...], recommended: str
+) -> None:
+    model_server.change(models=listed)
+    kind = next(kind for kind in KINDS if kind.step == step)
+
+    shown = await (await opened(kind))(**kind.entered(model_server))
+
+    assert shown["data_schema"].schema[CONF_MODEL].config["custom_value"]
+    assert shown["data_schema"]({})[CONF_MODEL] == recommended
+
+
+async def test_deployment_is_typed(opened: Open, model_server: ModelServer) -> None:
+    shown = await (await opened(AZURE_RESPONSES))(**AZURE_RESPONSES.entered(model_server))
 
     fields = shown["data_schema"].schema
-    assert fields[CONF_MODEL].config["options"] == model_server.settings.listed_models()
-    assert fields[CONF_MODEL].config["custom_value"]
     (model,) = [field for field in fields if field == CONF_MODEL]
-    assert model.description is None
+    assert shown["step_id"] == "deployment"
+    assert isinstance(fields[CONF_MODEL], TextSelector)
+    assert (model.description, model.default) == (None, UNDEFINED)
 
 
 @one_of_each_vendor
@@ -98,7 +121,7 @@ async def test_wrong_key_is_refused_and_never_shown(form: Submit, kind: Kind, mo
 
     assert shown["errors"] == {"base": "invalid_auth"}
     assert "wrong" not in str(shown["data_schema"].schema)
-    assert (await form(**kind.entered(model_server, "right")))["step_id"] == "model"
+    assert (await form(**kind.entered(model_server, "right")))["step_id"] == kind.model_step
 
 
 async def test_key_that_only_lists_models_is_refused(form: Submit, kind: Kind, model_server: ModelServer) -> None:
@@ -108,7 +131,7 @@ async def test_key_that_only_lists_models_is_refused(form: Submit, kind: Kind, m
     shown = await form(**ADA)
 
     assert (shown["step_id"], shown["errors"]) == (kind.step, {"base": "invalid_auth"})
-    assert (await form(**kind.entered(model_server)))["step_id"] == "model"
+    assert (await form(**kind.entered(model_server)))["step_id"] == kind.model_step
     assert (await form(**ADA))["type"] is FlowResultType.CREATE_ENTRY
 
 
@@ -117,7 +140,7 @@ async def test_empty_key_is_refused(form: Submit, kind: Kind, model_server: Mode
     shown = await form(**kind.entered(model_server, " "))
 
     assert shown["errors"] == {CONF_API_KEY: "key_missing"}
-    assert (await form(**kind.entered(model_server)))["step_id"] == "model"
+    assert (await form(**kind.entered(model_server)))["step_id"] == kind.model_step
 
 
 async def test_server_that_is_down_is_told(
@@ -126,7 +149,7 @@ async def test_server_that_is_down_is_told(
     shown = await form(**kind.entered(model_server, url=f"http://127.0.0.1:{unused_tcp_port}"))
 
     assert shown["errors"] == {"base": "cannot_connect"}
-    assert (await form(**kind.entered(model_server)))["step_id"] == "model"
+    assert (await form(**kind.entered(model_server)))["step_id"] == kind.model_step
 
 
 @one_of_each_vendor
@@ -140,7 +163,7 @@ async def test_server_of_another_kind_is_told(
     shown = await form(**kind.entered(model_server, url=await page(*answer)))
 
     assert shown["errors"] == {"base": "not_compatible"}
-    assert (await form(**kind.entered(model_server)))["step_id"] == "model"
+    assert (await form(**kind.entered(model_server)))["step_id"] == kind.model_step
 
 
 @one_of_each_vendor
@@ -149,7 +172,7 @@ async def test_what_is_no_address_is_refused(form: Submit, kind: Kind, model_ser
     shown = await form(**kind.entered(model_server, url=url))
 
     assert list(shown["errors"].values()) == ["invalid_url"]
-    assert (await form(**kind.entered(model_server)))["step_id"] == "model"
+    assert (await form(**kind.entered(model_server)))["step_id"] == kind.model_step
 
 
 @pytest.mark.parametrize(
@@ -171,7 +194,7 @@ async def test_what_the_model_says_is_told(
 
     shown = await form(**ADA)
 
-    assert (shown["step_id"], shown["errors"]) == ("model", errors)
+    assert (shown["step_id"], shown["errors"]) == (kind.model_step, errors)
     assert (await form(**ADA))["type"] is FlowResultType.CREATE_ENTRY
 
 
@@ -193,8 +216,26 @@ async def test_model_or_deployment_that_is_not_there_is_told(
 
     shown = await form(name="Ada", model="nobody")
 
-    assert (shown["step_id"], shown["errors"]) == ("model", {CONF_MODEL: "no_such_model"})
+    assert (shown["step_id"], shown["errors"]) == (kind.model_step, {CONF_MODEL: "no_such_model"})
     assert (await form(**ADA))["type"] is FlowResultType.CREATE_ENTRY
+
+
+@pytest.mark.parametrize(
+    ("changed", "error", "collapsed"),
+    [
+        ({}, "cannot_connect", True),
+        ({CONF_URL: "http://127.0.0.1:1"}, "cannot_connect", False),
+        ({CONF_URL: "here"}, "invalid_url", False),
+        ({CONF_FORMAT: "chat"}, "cannot_connect", False),
+    ],
+)
+def test_section_that_may_hold_the_mistake_stays_open(changed: dict[str, str], error: str, collapsed: bool) -> None:
+    form = ACCOUNT_FORMS[PROVIDER_OPENAI]
+    known = {**form.entered({}, {}), **changed}
+
+    schema = form.schema(known, key_only=False, key_known=False, error=error).schema
+
+    assert schema["advanced"].options["collapsed"] is collapsed
 
 
 @one_of_each_vendor
@@ -212,8 +253,8 @@ async def test_version_that_there_never_was_is_told(opened: Open, model_server: 
 
     shown = await form(**classic.entered(model_server, api_version="2020-01-01"))
 
-    assert shown["errors"] == {"base": "wrong_api_version"}
-    assert (await form(**classic.entered(model_server)))["step_id"] == "model"
+    assert shown["errors"] == {"advanced": "wrong_api_version"}
+    assert (await form(**classic.entered(model_server)))["step_id"] == "deployment"
 
 
 async def test_version_that_is_older_than_the_format_is_told(opened: Open, model_server: ModelServer) -> None:
@@ -222,7 +263,7 @@ async def test_version_that_is_older_than_the_format_is_told(opened: Open, model
 
     shown = await form(**ADA)
 
-    assert (shown["step_id"], shown["errors"]) == ("azure", {"base": "wrong_api_version"})
+    assert (shown["step_id"], shown["errors"]) == ("azure", {"advanced": "wrong_api_version"})
     await form(**CLASSIC_RESPONSES.entered(model_server))
     assert (await form(**ADA))["type"] is FlowResultType.CREATE_ENTRY
 
@@ -244,7 +285,7 @@ async def test_account_without_a_version_is_another_than_with_one(
     await set_up(account=CLASSIC_RESPONSES.account(model_server))
     form = await opened(AZURE_RESPONSES)
 
-    assert (await form(**AZURE_RESPONSES.entered(model_server)))["step_id"] == "model"
+    assert (await form(**AZURE_RESPONSES.entered(model_server)))["step_id"] == "deployment"
 
 
 @pytest.mark.parametrize("step", ["openai", "gemini", "anthropic"])

@@ -13,9 +13,10 @@ from genai_prices.types import PriceCalculation
 from .events import Usage
 from .profile import UNKNOWN_MODEL
 from .profiles import Vendor, profile_of
+from .recommended import conversation_models
 
-# Models of a family that are not for conversations, and names that are patterns.
-_NOT_TO_TALK_TO = re.compile(r"audio|image|realtime|transcribe|tts|search|research|vision|instruct|:|\.ft")
+# Names that are patterns.
+_PATTERN = re.compile(r":|\.ft")
 
 
 def cost_of(vendor: Vendor, model: str, usage: Usage) -> Decimal | None:
@@ -40,8 +41,8 @@ def names_of(vendor: Vendor) -> list[str]:
     """Return the names by which a vendor's models are known, in a profile and in the prices; Azure's are OpenAI's."""
     sold_by = Vendor.OPENAI if vendor is Vendor.AZURE else vendor
     names = {model.id for provider in get_snapshot().providers if provider.id == sold_by for model in provider.models}
-    known = (name for name in names if profile_of(vendor, name) is not UNKNOWN_MODEL)
-    return sorted(name for name in known if not _NOT_TO_TALK_TO.search(name))
+    known = (name for name in names if profile_of(vendor, name) is not UNKNOWN_MODEL and not _PATTERN.search(name))
+    return sorted(conversation_models(vendor, known))
 
 
 def _looked_up(vendor: Vendor, model: str, usage: PricedUsage) -> PriceCalculation | None:

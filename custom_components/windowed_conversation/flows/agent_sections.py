@@ -1,0 +1,174 @@
+"""The sections of an agent's form: what few people change, closed until there is something to see in them."""
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, override
+
+from homeassistant.const import UnitOfTime
+from homeassistant.data_entry_flow import section
+from homeassistant.helpers.selector import SelectSelector, SelectSelectorConfig, SelectSelectorMode
+import probatio
+
+from ..bridge.account import compacts, vendor_of
+from ..const import (
+    CONF_COMPACTION,
+    CONF_CONTEXT_PLACEMENT,
+    CONF_CONTEXT_TOKENS,
+    CONF_COUNTING,
+    CONF_EFFORT,
+    CONF_FIRST_WORD_TIMEOUT,
+    CONF_HISTORY_TOKENS,
+    CONF_LEFT_OUT,
+    CONF_LIMITS,
+    CONF_PROVIDER,
+    CONF_REPLY_TOKENS,
+    CONF_SCOPE,
+    CONF_TEMPERATURE,
+    CONF_TOOL_ITERATIONS,
+    CONF_TURN_TIMEOUT,
+    DEFAULT_COMPACTION,
+    DEFAULT_CONTEXT_PLACEMENT,
+    DEFAULT_COUNTING,
+    DEFAULT_LIMITS,
+    DEFAULT_REPLY_TOKENS,
+    DEFAULT_SCOPE,
+    EFFORTS,
+    PROVIDER_NONE,
+    Compaction,
+    Counting,
+)
+from ..turn.context import ContextPlacement
+from ..turn.scope import Scope
+from .numbers import OutOfRangeError, number_field, tokens_field
+
+# Tags that people may want to leave out; any other can be typed.
+_OFTEN_LEFT_OUT = ["route:local", "tool_call"]
+
+_MODEL_SETTINGS = "model_settings"
+_CONVERSATIONS = "conversations"
+# The sections that an agent's data know nothing of.
+_UNKNOWN_TO_DATA = (_MODEL_SETTINGS, _CONVERSATIONS)
+
+
+class _Section(section):
+    """A section at which its mistakes are told: Home Assistant would tell them at the top of the form, out of sight."""
+
+    def __init__(self, fields: dict[Any, Any], *, collapsed: bool) -> None:
+        super().__init__(probatio.Schema(fields), {"collapsed": collapsed})
+
+    @override
+    def __call__(self, value: Any) -> Any:
+        try:
+            return super().__call__(value)
+        except probatio.MultipleInvalid as err:
+            first = err.errors[0]
+            # the key of a translation as it is, what Home Assistant says with the name of the field
+            told = first.error_message if isinstance(first, OutOfRangeError) else str(first)
+            raise probatio.Invalid(told) from err
+
+
+def agent_sections(account: Mapping[str, Any], opened: Collection[str] = ()) -> dict[Any, Any]:
+    """Return the sections of an agent's form, closed but for those to be opened."""
+    return {
+        probatio.Required(name): _Section(fields, collapsed=name not in opened)
+        for name, fields in _fields_of_sections(account).items()
+    }
+
+
+def sections_in_use(
+    account: Mapping[str, Any], before: Mapping[str, Any], entered: Mapping[str, Any] | None
+) -> set[str]:
+    """Return the sections that hold all there is, or in which something was changed."""
+    if account[CONF_PROVIDER] == PROVIDER_NONE:
+        return {_CONVERSATIONS}
+    if entered is None:
+        return set()
+    sections = _fields_of_sections(account)
+    return {
+        name
+        for name, fields in sections.items()
+        if any(entered[name].get(str(field)) != _before(field, before.get(name, {})) for field in fields)
+    }
+
+
+def in_sections(data: Mapping[str, Any], account: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an agent's data as the form has them."""
+    sections = _fields_of_sections(account)
+    inside = {
+        name: {str(field): data[field] for field in sections[name] if field in data}
+        for name in _UNKNOWN_TO_DATA
+        if name in sections
+    }
+    return {**data, **inside}
+
+
+def out_of_sections(entered: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what was entered in the form as an agent's data have it."""
+    outside = {name: value for name, value in entered.items() if name not in _UNKNOWN_TO_DATA}
+    return outside | {field: value for name in _UNKNOWN_TO_DATA for field, value in entered.get(name, {}).items()}
+
+
+def choice(name: str, options: Iterable[str]) -> SelectSelector:
+    """Return a field with a few choices, whose texts are the selector's of this name."""
+    return SelectSelector(SelectSelectorConfig(options=list(options), translation_key=name))
+
+
+def _fields_of_sections(account: Mapping[str, Any]) -> dict[str, dict[Any, Any]]:
+    if account[CONF_PROVIDER] == PROVIDER_NONE:
+        return {_CONVERSATIONS: _conversations_fields()}
+    return {
+        _MODEL_SETTINGS: _model_fields(account),
+        _CONVERSATIONS: _conversations_fields() | _history_fields(),
+        CONF_LIMITS: _limits_fields(),
+    }
+
+
+def _conversations_fields() -> dict[Any, Any]:
+    return {
+        probatio.Required(CONF_SCOPE, default=DEFAULT_SCOPE): choice(CONF_SCOPE, Scope),
+        probatio.Optional(CONF_HISTORY_TOKENS): tokens_field(CONF_HISTORY_TOKENS),
+    }
+
+
+def _history_fields() -> dict[Any, Any]:
+    left_out = SelectSelectorConfig(
+        options=_OFTEN_LEFT_OUT, multiple=True, custom_value=True, mode=SelectSelectorMode.DROPDOWN
+    )
+    placement = probatio.Required(CONF_CONTEXT_PLACEMENT, default=DEFAULT_CONTEXT_PLACEMENT)
+    return {
+        probatio.Optional(CONF_LEFT_OUT, default=list): SelectSelector(left_out),
+        placement: choice(CONF_CONTEXT_PLACEMENT, ContextPlacement),
+    }
+
+
+def _model_fields(account: Mapping[str, Any]) -> dict[Any, Any]:
+    fields: dict[Any, Any] = {}
+    if vendor_of(account) is not None:
+        # what a server at home makes of an effort nobody knows; and buttons could not be left empty again
+        efforts = SelectSelectorConfig(
+            options=list(EFFORTS), translation_key=CONF_EFFORT, mode=SelectSelectorMode.DROPDOWN
+        )
+        fields[probatio.Optional(CONF_EFFORT)] = SelectSelector(efforts)
+    fields |= {
+        probatio.Optional(CONF_TEMPERATURE): number_field(CONF_TEMPERATURE, 0, 2, step=0.1),
+        probatio.Optional(CONF_CONTEXT_TOKENS): tokens_field(CONF_CONTEXT_TOKENS),
+        probatio.Required(CONF_REPLY_TOKENS, default=DEFAULT_REPLY_TOKENS): tokens_field(CONF_REPLY_TOKENS),
+        probatio.Required(CONF_COUNTING, default=DEFAULT_COUNTING): choice(CONF_COUNTING, Counting),
+    }
+    if compacts(account):
+        compaction = probatio.Required(CONF_COMPACTION, default=DEFAULT_COMPACTION)
+        fields[compaction] = choice(CONF_COMPACTION, Compaction)
+    return fields
+
+
+def _limits_fields() -> dict[Any, Any]:
+    fields = (
+        (DEFAULT_LIMITS.silence, number_field(CONF_FIRST_WORD_TIMEOUT, 1, 300, UnitOfTime.SECONDS)),
+        (DEFAULT_LIMITS.turn, number_field(CONF_TURN_TIMEOUT, 1, 600, UnitOfTime.SECONDS)),
+        (DEFAULT_LIMITS.tool_iterations, number_field(CONF_TOOL_ITERATIONS, 1, 50)),
+    )
+    return {probatio.Required(field.name, default=default): field for default, field in fields}
+
+
+def _before(field: Any, known: Mapping[str, Any]) -> Any:
+    default = None if field.default is probatio.UNDEFINED else field.default()
+    return known.get(str(field), default)

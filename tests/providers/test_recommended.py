@@ -1,0 +1,70 @@
+"""Which models a form offers, and which it suggests, over lists as servers return them."""
+
+import pytest
+
+from custom_components.windowed_conversation.providers.profiles import Vendor
+from custom_components.windowed_conversation.providers.recommended import conversation_models, recommended_model
+from tests.model_lists import (
+    ANTHROPIC,
+    GEMINI,
+    GEMINI_OTHER,
+    OLLAMA,
+    OPENAI,
+    OPENAI_CONVERSES,
+    OPENAI_NEWER,
+)
+
+
+def test_models_of_openai_that_cannot_converse_are_not_offered() -> None:
+    assert conversation_models(Vendor.OPENAI, OPENAI) == list(OPENAI_CONVERSES)
+
+
+def test_models_of_google_that_cannot_converse_are_not_offered() -> None:
+    gone = set(GEMINI + GEMINI_OTHER) - set(conversation_models(Vendor.GOOGLE, GEMINI + GEMINI_OTHER))
+
+    assert gone == {
+        *GEMINI_OTHER,
+        "deep-research-pro-preview-12-2025",
+        "gemini-2.0-flash-exp-image-generation",
+        "gemini-2.5-flash-image",
+        "gemini-2.5-flash-preview-tts",
+        "gemini-3.8-live",
+        "gemini-robotics-er-1.6",
+        "nano-banana-pro-preview",
+    }
+
+
+def test_all_models_of_anthropic_are_offered() -> None:
+    assert conversation_models(Vendor.ANTHROPIC, ANTHROPIC) == list(ANTHROPIC)
+
+
+def test_models_of_a_server_that_cannot_converse_are_not_offered() -> None:
+    assert conversation_models(None, OLLAMA) == ["llama3.2-vision:11b", "llama3.2:3b-instruct-q4_K_M", "qwen3:8b"]
+
+
+@pytest.mark.parametrize(
+    ("vendor", "listed", "recommended"),
+    [
+        (Vendor.OPENAI, OPENAI, "gpt-5-mini"),
+        (Vendor.OPENAI, OPENAI_NEWER, "gpt-6-luna"),
+        (Vendor.OPENAI, ["gpt-4.1-mini-2025-04-14", "gpt-4o-mini"], "gpt-4.1-mini-2025-04-14"),
+        (Vendor.OPENAI, ["gpt-4o-mini-2024-07-18", "gpt-4o-mini"], "gpt-4o-mini"),
+        (Vendor.OPENAI, ["gpt-5-nano", "gpt-5.1"], "gpt-5-nano"),
+        (Vendor.OPENAI, ["gpt-3.5-turbo", "gpt-5-pro", "gpt-5.1"], "gpt-5.1"),
+        (Vendor.OPENAI, ["gpt-3.5-turbo", "gpt-9-mini-preview"], "gpt-3.5-turbo"),
+        (Vendor.OPENAI, ["mistral-large", "openai/gpt-5-mini"], "openai/gpt-5-mini"),
+        (Vendor.OPENAI, ["scripted", "scripted+9"], "scripted"),
+        (Vendor.ANTHROPIC, ANTHROPIC, "claude-haiku-4-5-20251001"),
+        (Vendor.ANTHROPIC, [*ANTHROPIC, "claude-haiku-5-5"], "claude-haiku-5-5"),
+        (Vendor.ANTHROPIC, ["claude-mythos-preview", "claude-opus-5", "claude-sonnet-4-6"], "claude-sonnet-4-6"),
+        (Vendor.GOOGLE, GEMINI, "gemini-3.1-flash-lite"),
+        (Vendor.GOOGLE, ["gemini-3-flash-preview", "gemini-2.5-flash", "gemini-2.5-pro"], "gemini-2.5-flash"),
+        (Vendor.GOOGLE, ["gemini-10-flash-lite", "gemini-9.9-flash-lite"], "gemini-10-flash-lite"),
+        (None, OLLAMA, "llama3.2-vision:11b"),
+        (None, ["qwen3:8b", "gpt-5-mini"], "qwen3:8b"),
+        (None, ["bge-m3:latest"], None),
+        (Vendor.OPENAI, [], None),
+    ],
+)
+def test_newest_stable_small_model_is_recommended(vendor: Vendor | None, listed: list[str], recommended: str) -> None:
+    assert recommended_model(vendor, conversation_models(vendor, listed)) == recommended
