@@ -3,7 +3,7 @@
 from collections.abc import Callable
 import json
 
-from hypothesis import given, settings, strategies as st
+from hypothesis import assume, given, settings, strategies as st
 import pytest
 
 from custom_components.windowed_conversation.providers.openai.chat_encoding import encode_messages
@@ -210,7 +210,11 @@ def test_chat_completions_come_back_as_they_were_said(window: Window) -> None:
 @settings(deadline=None, max_examples=60)
 @given(window=windows())
 def test_chat_completions_are_what_a_provider_is_sent(window: Window) -> None:
-    assert chat_completions(window.messages()) == encode_messages(window.messages())
+    messages = window.messages()
+    # providers refuse blank text, so it is not sent; written down it comes back as it was said
+    assume(not any(message.content.isspace() for message in messages))
+
+    assert chat_completions(messages) == encode_messages(messages)
 
 
 def test_chat_completions_of_other_programs_are_read() -> None:
