@@ -14,6 +14,8 @@ from demo.errors import DemoError
 DOMAIN = "windowed_conversation"
 AGENT_NAME = "Window demo"
 PIPELINE_NAME = "Window demo"
+SPEECH_TO_TEXT = "stt.scripted_voice"
+TEXT_TO_SPEECH = "tts.scripted_voice"
 
 _FLOWS = "/api/config/config_entries"
 
@@ -124,17 +126,20 @@ async def prefer_agent(client: Client, agent_id: str) -> str:
 
 
 async def pipeline_for(client: Client, agent_id: str, name: str) -> str:
-    """Return the id of the pipeline of this name, after it was made or changed to ask the agent."""
+    """Return the id of the pipeline of this name, after it was made or changed to ask the agent.
+
+    It hears and speaks with the scripted voice.
+    """
     found = await client.command("assist_pipeline/pipeline/list")
     fields = {
         "name": name,
         "language": "en",
         "conversation_engine": agent_id,
         "conversation_language": "*",
-        "stt_engine": None,
-        "stt_language": None,
-        "tts_engine": None,
-        "tts_language": None,
+        "stt_engine": SPEECH_TO_TEXT,
+        "stt_language": "en",
+        "tts_engine": TEXT_TO_SPEECH,
+        "tts_language": "en",
         "tts_voice": None,
         "wake_word_entity": None,
         "wake_word_id": None,
