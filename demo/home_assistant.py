@@ -165,6 +165,8 @@ def seed(config: Path, port: int) -> None:
         link = config / "custom_components" / integration.name
         link.unlink(missing_ok=True)
         link.symlink_to(integration, target_is_directory=True)
+    # the file that Home Assistant's editor writes
+    (config / "automations.yaml").touch()
     _seed_http(storage / "http", port)
     if not (storage / "onboarding").exists():
         # the other steps would set up integrations that need the internet; only the user is left to create

@@ -26,6 +26,7 @@ class Model:
 
     `form` is the account's, as the menu names it, and `wire_format` the one of OpenAI's two where it asks for one.
     `controls_home` offers it the tools of Assist. `window` is the size of the window in tokens for a new account.
+    `is_scripted` is whether the scripted model answers under this name.
     """
 
     url: str
@@ -36,6 +37,7 @@ class Model:
     controls_home: bool = True
     timeouts: tuple[int, int] | None = None
     window: int | None = None
+    is_scripted: bool = False
 
     def fingerprint(self) -> str:
         """Return what tells this choice from another one, without saying the key."""

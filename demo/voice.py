@@ -9,7 +9,7 @@ import time
 from demo.client import Client
 from demo.turns import Turn, Watcher, take_event
 
-_SENTENCE = "input_text.spoken_sentence"
+SENTENCE = "input_text.spoken_sentence"
 _RATE = 16_000
 # A tenth of a second: speech-to-text hears the sentence in any audio.
 _SAMPLES = bytes(_RATE // 10 * 2)
@@ -22,7 +22,7 @@ async def take_voice_turn(
 
     `watch` is called as by `take_turn`, and with ("audio", bytes) as the sound of the answer comes.
     """
-    await client.call("input_text.set_value", _SENTENCE, value=text)
+    await client.call("input_text.set_value", SENTENCE, value=text)
     turn = Turn(text)
     fields = {"start_stage": "stt", "end_stage": "tts", "input": {"sample_rate": _RATE}}
     events = client.events("assist_pipeline/run", **fields, **({"pipeline": pipeline} if pipeline else {}))

@@ -60,6 +60,7 @@ async def test_it_shows_a_local_turn_two_model_turns_and_the_sensors(demo):
     assert "Kitchen light: off -> on" in printed
     assert "Agent    Your name is Ada." in printed
     assert re.search(r"Window exchanges +3 exchanges", printed)
+    assert re.search(r"Total cost +0\.\d+ USD", printed)
     assert re.search(r"Turns answered locally +1 turns\n +Turns answered by the model +2 turns", printed)
     assert code == 0
 
