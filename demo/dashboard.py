@@ -46,11 +46,11 @@ def _window(sensors: Mapping[str, str]) -> _Cards:
             {
                 "window_tokens": "Tokens",
                 "window_exchanges": "Exchanges",
-                "evicted_messages": "Evicted messages",
+                "evicted_messages": "Evicted",
                 "active_conversations": "Conversations",
             },
         ),
-        _graph("history-graph", sensors, {"window_tokens": "Tokens"}, hours_to_show=0.25),
+        _graph("history-graph", sensors, {"window_tokens": "Tokens"}, hours_to_show=0.1),
     ]
 
 
@@ -69,7 +69,7 @@ def _answers(sensors: Mapping[str, str]) -> _Cards:
         _heading("Who answered", "mdi:account-voice"),
         _graph("distribution", sensors, {"turns_local": "Home Assistant", "turns_model": "Model"}),
         _card("tile", sensors, "last_route", name="Last route", grid_options=_WHOLE_WIDTH),
-        *_tiles(sensors, {"turn_duration": "Turn duration", "time_to_first_token": "Time to first token"}),
+        *_tiles(sensors, {"turn_duration": "Turn duration", "time_to_first_token": "First token"}),
     ]
 
 
