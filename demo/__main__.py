@@ -19,14 +19,16 @@ import time
 
 import aiohttp
 
+from demo import dashboard
+from demo.automation import save_automation
 from demo.client import Client, Json, RefusedError, enter
 from demo.errors import DemoError
 from demo.home import furnish
 from demo.home_assistant import REPOSITORY, RESTART, HomeAssistant, require_free_port
 from demo.model_server import WHAT_TO_TRY, ModelServer
-from demo.providers import PROVIDERS, SCRIPTED, scripted_model
+from demo.providers import PROVIDERS, SCRIPTED, model_name, scripted_model
 from demo.say import Input, say_all
-from demo.setup_agent import Account, Model, change_options, create_account, find_account, prefer_agent
+from demo.setup_agent import Account, Model, change_options, create_account, find_account, prefer_agent, sensors
 from demo.small_model import MODEL as SMALL_MODEL, SmallModel
 from demo.window import WindowWatch
 
@@ -36,9 +38,13 @@ PASSWORD = "demo"
 _STATE = REPOSITORY / ".demo"
 # Below the state's folder, and named so that --fresh can hardly remove anything but a demo's home.
 _HOME = "demo-home"
-_SET_UP = "agent.json"
+_SET_UP = "set-up.json"
 _PORT = 8124
 _MODEL_PORT = 8125
+# One whose models have prices, so that the costs can be seen.
+_PROVIDER = "responses"
+# Small enough to see it fill up and be trimmed.
+_WINDOW = 2000
 # Seconds between the words of the scripted model: slow enough to see them come.
 _DELAY = 0.03
 # What core's own integration takes by default.
@@ -67,9 +73,9 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--model", choices=("scripted", "smollm2"), help="who answers (default: scripted)")
     parser.add_argument(
-        "--provider", choices=PROVIDERS, help="whose account and format the scripted model has (default: chat)"
+        "--provider", choices=PROVIDERS, help=f"whose account and format the scripted model has (default: {_PROVIDER})"
     )
-    parser.add_argument("--window", metavar="TOKENS", type=int, help="the size of the window")
+    parser.add_argument("--window", metavar="TOKENS", type=int, help=f"the size of the window (default: {_WINDOW})")
     parser.add_argument("--summary", action="store_true", help="summarize what leaves the window")
     parser.add_argument("--fresh", action="store_true", help="forget the home and start over")
     parser.add_argument("--port", type=int, default=_PORT, help=f"of Home Assistant (default: {_PORT})")
@@ -106,8 +112,10 @@ async def _model(arguments: argparse.Namespace) -> AsyncIterator[Model]:
             # the prompt is read at 140 tokens a second, and the tools alone have a thousand
             yield Model(url=small.url, model=SMALL_MODEL, controls_home=False, timeouts=(120, 300), window=1500)
         return
-    async with ModelServer(port=arguments.model_port, delay=_DELAY) as scripted:
-        yield scripted_model(scripted, arguments.provider or "chat")
+    provider = arguments.provider or _PROVIDER
+    name = model_name(provider)
+    async with ModelServer(port=arguments.model_port, delay=_DELAY, models=(name,)) as scripted:
+        yield scripted_model(scripted, provider, name, window=_WINDOW)
 
 
 async def _prepare(client: Client, model: Model, arguments: argparse.Namespace) -> Account:
@@ -118,6 +126,8 @@ async def _prepare(client: Client, model: Model, arguments: argparse.Namespace) 
     if account is None:
         await furnish(client)
         account = await create_account(client, model)
+        await save_automation(client, account.agent_id)
+        await dashboard.save_dashboard(client, await sensors(client))
         done.write_text(json.dumps(model.fingerprint()))
     await prefer_agent(client, account.agent_id)
     wanted = ({"history_tokens": arguments.window} if arguments.window else {}) | {"summarize": arguments.summary}
@@ -141,7 +151,8 @@ async def _run(arguments: argparse.Namespace) -> int:
             async with home_assistant, Client(home_assistant.url, await _enter(home_assistant.url)) as client:
                 await client.wait_until_running()
                 account = await _prepare(client, model, arguments)
-                _tell(f"ready: {model.model} answers what Home Assistant does not understand by itself")
+                played = " (played by the scripted model)" if model.is_scripted and model.model != SCRIPTED else ""
+                _tell(f"ready: {model.model}{played} answers what Home Assistant does not understand by itself")
                 if arguments.say:
                     watch = WindowWatch(client, account.agent_id, summarizes=arguments.summary)
                     return 0 if await say_all(client, arguments.say, watch) else 1
@@ -155,8 +166,9 @@ def _welcome(url: str, account: Account, model: Model) -> None:
     print(f"\nOpen      {url}")
     print(f"Log in    {USER}, password {PASSWORD}")
     print('Talk      press "a", or the Assist icon at the top right')
-    print(f"Watch     {url}/config/devices/device/{account.device_id}")
-    if model.model == SCRIPTED:
+    print("          its microphone hears what is typed on the dashboard, and the answer is spoken in tones")
+    print(f"Watch     {url}/{dashboard.PATH}, or all sensors: {url}/config/devices/device/{account.device_id}")
+    if model.is_scripted:
         print("\nWhat to say, beside what Home Assistant understands by itself:")
         width = max(len(phrase) for phrase, _ in WHAT_TO_TRY)
         for phrase, shows in WHAT_TO_TRY:

@@ -99,6 +99,18 @@ class Client:
             if subscribed and not self._socket.closed:
                 await self.command("unsubscribe_events", subscription=at)
 
+    async def send_audio(self, handler_id: int, samples: bytes) -> None:
+        """Send sound to the run of a pipeline, which has named the handler; no samples end it."""
+        await self._socket.send_bytes(bytes([handler_id]) + samples)
+
+    async def audio(self, path: str) -> AsyncGenerator[bytes]:
+        """Yield what is spoken at `path`, as it comes. Raises RefusedError."""
+        async with self._session.get(self.url + path) as answer:
+            if answer.status >= 300:
+                raise RefusedError(f"{path}: {answer.status}")
+            async for chunk in answer.content.iter_any():
+                yield chunk
+
     async def wait_until_running(self) -> None:
         """Return when Home Assistant has started everything, not only its HTTP. Raises TimeoutError."""
         for _ in range(int(START_TIMEOUT * 10)):

@@ -16,6 +16,7 @@ AREAS: dict[str, tuple[str, ...]] = {
     "Garage": ("light.garage_light", "cover.garage_door", "lock.side_door"),
 }
 EXPOSED: tuple[str, ...] = tuple(entity for entities in AREAS.values() for entity in entities)
+GOOD_NIGHT = "input_button.good_night"
 
 # What template entities stand on and nobody needs to see.
 _HIDDEN = (

@@ -22,7 +22,10 @@ from demo.errors import DemoError
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 CONFIGURATION = Path(__file__).with_name("configuration.yaml")
-INTEGRATION = REPOSITORY / "custom_components" / "windowed_conversation"
+INTEGRATIONS = (
+    REPOSITORY / "custom_components" / "windowed_conversation",
+    REPOSITORY / "demo" / "scripted_voice",
+)
 
 # Home Assistant's exit code for "start me again", after a restart from the browser.
 RESTART = 100
@@ -150,17 +153,20 @@ def _environment() -> dict[str, str]:
 
 
 def seed(config: Path, port: int) -> None:
-    """Write what must be there before the start: configuration, integration, port, and what is switched off.
+    """Write what must be there before the start: configuration, integrations, port, and what is switched off.
 
     What Home Assistant has written since is kept, except for the port.
     """
     storage = config / ".storage"
     storage.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(CONFIGURATION, config / "configuration.yaml")
-    link = config / "custom_components" / INTEGRATION.name
-    link.parent.mkdir(exist_ok=True)
-    link.unlink(missing_ok=True)
-    link.symlink_to(INTEGRATION, target_is_directory=True)
+    (config / "custom_components").mkdir(exist_ok=True)
+    for integration in INTEGRATIONS:
+        link = config / "custom_components" / integration.name
+        link.unlink(missing_ok=True)
+        link.symlink_to(integration, target_is_directory=True)
+    # the file that Home Assistant's editor writes
+    (config / "automations.yaml").touch()
     _seed_http(storage / "http", port)
     if not (storage / "onboarding").exists():
         # the other steps would set up integrations that need the internet; only the user is left to create

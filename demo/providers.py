@@ -17,29 +17,44 @@ _KEY = "scripted-key"
 
 @dataclass(frozen=True, slots=True)
 class _Provider:
-    """The account's form, as the menu names it, and what is entered there."""
+    """The account's form, as the menu names it, what is entered there, and what the scripted model is called.
+
+    Called like a model of the vendor, it has that one's price.
+    """
 
     form: str
     address: Callable[[ModelServer], str]
     key: str | None = _KEY
     wire_format: str | None = None
+    model: str = SCRIPTED
 
 
 _PROVIDERS = {
     "chat": _Provider("server", lambda server: server.url, key=None),
-    "responses": _Provider("openai", lambda server: server.url, wire_format="responses"),
-    "openai-chat": _Provider("openai", lambda server: server.url, wire_format="chat"),
+    "responses": _Provider("openai", lambda server: server.url, wire_format="responses", model="gpt-5-mini"),
+    "openai-chat": _Provider("openai", lambda server: server.url, wire_format="chat", model="gpt-5-mini"),
     "azure": _Provider("azure", lambda server: server.azure_url, wire_format="responses"),
-    "gemini": _Provider("gemini", lambda server: server.gemini_url),
-    "anthropic": _Provider("anthropic", lambda server: server.anthropic_url),
+    "gemini": _Provider("gemini", lambda server: server.gemini_url, model="gemini-2.5-flash"),
+    "anthropic": _Provider("anthropic", lambda server: server.anthropic_url, model="claude-haiku-4-5"),
 }
 
 PROVIDERS = tuple(_PROVIDERS)
 
 
-def scripted_model(server: ModelServer, provider: str, model: str = SCRIPTED) -> Model:
-    """Return how a model of the server is reached as one of PROVIDERS."""
+def model_name(provider: str) -> str:
+    """Return what the scripted model is called as one of PROVIDERS."""
+    return _PROVIDERS[provider].model
+
+
+def scripted_model(server: ModelServer, provider: str, model: str = SCRIPTED, *, window: int | None = None) -> Model:
+    """Return how a model of the server is reached as one of PROVIDERS; `window` is for a new account, in tokens."""
     known = _PROVIDERS[provider]
     return Model(
-        url=known.address(server), model=model, api_key=known.key, form=known.form, wire_format=known.wire_format
+        url=known.address(server),
+        model=model,
+        api_key=known.key,
+        form=known.form,
+        wire_format=known.wire_format,
+        window=window,
+        is_scripted=True,
     )

@@ -38,6 +38,8 @@ SENSOR_KEYS = (
     "output_tokens",
     "time_to_first_token",
     "turn_duration",
+    "turn_cost",
+    "total_cost",
 )
 
 

@@ -14,6 +14,8 @@ from demo.errors import DemoError
 DOMAIN = "windowed_conversation"
 AGENT_NAME = "Window demo"
 PIPELINE_NAME = "Window demo"
+SPEECH_TO_TEXT = "stt.scripted_voice"
+TEXT_TO_SPEECH = "tts.scripted_voice"
 
 _FLOWS = "/api/config/config_entries"
 
@@ -24,6 +26,7 @@ class Model:
 
     `form` is the account's, as the menu names it, and `wire_format` the one of OpenAI's two where it asks for one.
     `controls_home` offers it the tools of Assist. `window` is the size of the window in tokens for a new account.
+    `is_scripted` is whether the scripted model answers under this name.
     """
 
     url: str
@@ -34,6 +37,7 @@ class Model:
     controls_home: bool = True
     timeouts: tuple[int, int] | None = None
     window: int | None = None
+    is_scripted: bool = False
 
     def fingerprint(self) -> str:
         """Return what tells this choice from another one, without saying the key."""
@@ -124,17 +128,20 @@ async def prefer_agent(client: Client, agent_id: str) -> str:
 
 
 async def pipeline_for(client: Client, agent_id: str, name: str) -> str:
-    """Return the id of the pipeline of this name, after it was made or changed to ask the agent."""
+    """Return the id of the pipeline of this name, after it was made or changed to ask the agent.
+
+    It hears and speaks with the scripted voice.
+    """
     found = await client.command("assist_pipeline/pipeline/list")
     fields = {
         "name": name,
         "language": "en",
         "conversation_engine": agent_id,
         "conversation_language": "*",
-        "stt_engine": None,
-        "stt_language": None,
-        "tts_engine": None,
-        "tts_language": None,
+        "stt_engine": SPEECH_TO_TEXT,
+        "stt_language": "en",
+        "tts_engine": TEXT_TO_SPEECH,
+        "tts_language": "en",
         "tts_voice": None,
         "wake_word_entity": None,
         "wake_word_id": None,

@@ -84,7 +84,7 @@ async def take_turn(
     events = client.events("assist_pipeline/run", **fields)
     try:
         async for event in events:
-            _take(turn, event, time.perf_counter() - began, watch)
+            take_event(turn, event, time.perf_counter() - began, watch)
             if event["type"] == "run-end":
                 break
     finally:
@@ -92,7 +92,8 @@ async def take_turn(
     return turn
 
 
-def _take(turn: Turn, event: Json, elapsed: float, watch: Watcher) -> None:
+def take_event(turn: Turn, event: Json, elapsed: float, watch: Watcher) -> None:
+    """Add what an event of the pipeline says to the turn, `elapsed` seconds after it began."""
     data = event["data"] or {}
     match event["type"]:
         case "run-start":

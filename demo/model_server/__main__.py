@@ -21,11 +21,23 @@ def _table(entries: dict[str, str]) -> str:
     return "\n".join(f"  {name:<{width}}  {about}" for name, about in entries.items())
 
 
+def _faults() -> str:
+    return _table({name: fault.about for name, fault in FAULTS.items()})
+
+
+class _Faults(argparse.Action):
+    """Prints the faults, as `--version` prints a version."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        print(_faults())
+        parser.exit()
+
+
 def _parser() -> argparse.ArgumentParser:
     tables = {
         "what to say": _table({f'"{phrase}"': shows for phrase, shows in WHAT_TO_TRY}),
         "shapes": _table(SHAPES),
-        "faults": _table({name: fault.about for name, fault in FAULTS.items()}),
+        "faults": _faults(),
         "a model id names shapes and a fault": f"  {DEFAULT_MODEL}+ollama+think_tags+429",
     }
     parser = argparse.ArgumentParser(
@@ -43,6 +55,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--model", dest="models", metavar="MODEL", action="append", default=[], help="offered ids; may be repeated"
     )
+    parser.add_argument("--faults", action=_Faults, nargs=0, default=argparse.SUPPRESS, help="list the faults and end")
     parser.add_argument("--context-size", type=int, metavar="TOKENS", help="tokens; a longer request is answered 400")
     return parser
 

@@ -1,4 +1,4 @@
-"""Writes an answer to a connection, and breaks it on request: silence, a cut, bytes that are no event.
+"""Writes an answer to a connection, holds it or breaks it on request: silence, a cut, bytes that are no event.
 
 What is written comes from the wire format; which fault is due, and when, from the armed fault.
 """
@@ -35,14 +35,35 @@ class _Failures:
         return self.wire.failure_event(self.wire.in_own_words(refusal), self.reply, self.sent)
 
 
+class Hold:
+    """Keeps answers from going on after so many words until it is released."""
+
+    def __init__(self, after_words: int) -> None:
+        self.after_words = after_words
+        self.reached = asyncio.Event()
+        self._released = asyncio.Event()
+
+    def release(self) -> None:
+        """Let held answers and later ones go on."""
+        self._released.set()
+
+    async def wait(self) -> None:
+        """Return when it is released."""
+        self.reached.set()
+        await self._released.wait()
+
+
 class Delivery:
     """One answer on one connection. `delay` is seconds before each piece of it."""
 
-    def __init__(self, http: web.Request, record: Record, delay: float, armed: ArmedFault | None) -> None:
+    def __init__(
+        self, http: web.Request, record: Record, delay: float, armed: ArmedFault | None, hold: Hold | None = None
+    ) -> None:
         self._http = http
         self._record = record
         self._delay = delay
         self._armed = armed
+        self._hold = hold
         self._words = 0
 
     async def before_headers(self) -> None:
@@ -68,6 +89,8 @@ class Delivery:
             if frame.kind in _PIECES:
                 await asyncio.sleep(self._delay)
             text = frame.kind is FrameKind.TEXT
+            if text and self._hold and self._words >= self._hold.after_words:
+                await self._hold.wait()
             self._words += text
             self._record.written(text=text)
             await response.write(misreported(frame.data, reply.figures))

@@ -54,7 +54,7 @@ class Endpoints:
             self._check_request(prompt, record)
             reply = self._reply(prompt, choice, armed)
             record.usage = asdict(reply.usage)
-            return await Delivery(http, record, self._state.settings.delay, armed).send(reply, wire)
+            return await Delivery(http, record, self._state.settings.delay, armed, self._state.held).send(reply, wire)
 
         return self._recorded(wires, work, for_answer=True)
 

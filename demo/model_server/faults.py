@@ -105,7 +105,7 @@ FAULTS: dict[str, Fault] = {
             reason=Reason.NO_CREDIT,
         ),
     ),
-    "500": Fault("500", _SERVER_ERROR),
+    "500": Fault("500, the server has failed", _SERVER_ERROR),
     "503": Fault("503, overloaded", _OVERLOADED),
     "529": Fault("529 (Gemini: 503), overloaded", replace(_OVERLOADED, status=529, reason=Reason.OVERLOADED)),
     "context_overflow": Fault(

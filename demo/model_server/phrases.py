@@ -33,6 +33,6 @@ WHAT_TO_TRY: tuple[tuple[str, str], ...] = (
     ("what is in the picture?", "what was attached to the message: types and sizes"),
     ("how many messages do you see?", "how much of the conversation is still sent"),
     ("what did I say first?", "the oldest exchange that is still sent"),
-    ("fail with 429", "an error, spoken kindly; there are more than thirty kinds"),
+    ("fail with 429", "an error, spoken kindly; scripts/demo --help names all kinds"),
     ("what can you do?", "this list"),
 )

@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from dataclasses import replace
 from typing import Any
 
+from .delivery import Hold
 from .faults import ArmedFault, FaultSwitch
 from .prompt_cache import PromptCache
 from .refusal import NO_SUCH_MODEL, RefusedError
@@ -19,6 +20,7 @@ class State(ABC):
         self.faults = FaultSwitch()
         self.log = RequestLog()
         self.cache = PromptCache()
+        self.held: Hold | None = None
         self._started_with = self.settings
 
     @property
@@ -48,6 +50,11 @@ class State(ABC):
         """Answer the next `times` requests (None: all) with this fault; raises ValueError on a wrong value."""
         self.faults.armed = ArmedFault(name, times, retry_after, after_words, code)
 
+    def hold(self, after_words: int) -> Hold:
+        """Stop each answer after so many words until what is returned is released, or until `reset`."""
+        self.held = Hold(after_words)
+        return self.held
+
     def change(self, **options: Any) -> None:
         """Change fields of `Settings` but `host` and `port`; raises ValueError on a wrong value."""
         if fixed := {"host", "port"} & options.keys():
@@ -61,8 +68,11 @@ class State(ABC):
         return name
 
     def reset(self) -> None:
-        """Go back to the start options, with no fault, no requests in the log and an empty prompt cache."""
+        """Go back to the start options, with no fault, no hold, no requests in the log and an empty prompt cache."""
         self.settings = self._started_with
+        if self.held:
+            self.held.release()
+            self.held = None
         self.faults.armed = None
         self.log.clear()
         self.cache.clear()

@@ -30,9 +30,11 @@ _PATIENCE = 60_000
 _GROWING = "…"
 
 
-async def logged_in(browser: Browser, client: Client) -> BrowserContext:
+async def logged_in(browser: Browser, client: Client, *, scale: float = 1) -> BrowserContext:
     """Return a context in which the login of `client` is remembered, as after ticking "keep me logged in"."""
-    context = await browser.new_context(viewport={"width": 1280, "height": 900}, service_workers="block")
+    context = await browser.new_context(
+        viewport={"width": 1280, "height": 900}, device_scale_factor=scale, service_workers="block"
+    )
     context.set_default_timeout(_PATIENCE)
     tokens = {
         **client.tokens,

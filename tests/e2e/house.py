@@ -13,7 +13,8 @@ from demo.client import Client, Json
 from demo.home_assistant import HomeAssistant
 from demo.model_server import ModelServer
 from demo.setup_agent import DOMAIN, Account, change_agent, change_options, remove_account
-from demo.turns import Turn, settled_states, take_turn
+from demo.turns import Turn, Watcher, settled_states, take_turn
+from demo.voice import take_voice_turn
 
 # Seconds that a state has to become what a test waits for.
 _PATIENCE = 10.0
@@ -48,6 +49,15 @@ class House:
         await settled_states(self.client, self.sensors["turn_duration"], began)
         return turn
 
+    async def say_aloud(self, text: str, watch: Watcher) -> Turn:
+        """Say it by voice in a new conversation; `watch` is called with the sound of the answer, too."""
+        self.said.append(text)
+        began = datetime.now(UTC)
+        turn = await take_voice_turn(self.client, text, pipeline=self.pipeline, watch=watch)
+        self.said.append(turn.speech)
+        await settled_states(self.client, self.sensors["turn_duration"], began)
+        return turn
+
     async def state(self, entity_id: str) -> str:
         """Return the state of an entity."""
         found: str = (await self.client.get(f"/api/states/{entity_id}"))["state"]
@@ -71,8 +81,14 @@ class House:
         await change_options(self.client, self.account, changes)
 
     async def change_agent(self, **changes: Any) -> None:
-        """Change the agent through its form; a section is a dict of its fields."""
+        """Change the agent through its form, which loads it anew; a section is a dict of its fields."""
         await change_agent(self.client, self.account, changes)
+        await wait_for(self._account_state, lambda state: state == "loaded")
+
+    async def _account_state(self) -> str:
+        entry = await self.client.command("config_entries/get_single", entry_id=self.account.entry_id)
+        state: str = entry["config_entry"]["state"]
+        return state
 
     async def remove_other_accounts(self) -> None:
         """Remove the accounts that a test has added."""

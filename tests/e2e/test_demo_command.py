@@ -11,6 +11,7 @@ import sys
 import pytest
 
 from demo.home_assistant import REPOSITORY, free_port
+from demo.model_server import FAULTS
 
 # Twenty inputs: a name that goes, a code that is protected, and more than the window holds.
 _LONG = (
@@ -60,6 +61,7 @@ async def test_it_shows_a_local_turn_two_model_turns_and_the_sensors(demo):
     assert "Kitchen light: off -> on" in printed
     assert "Agent    Your name is Ada." in printed
     assert re.search(r"^Window .* in 3 exchanges$", printed, re.MULTILINE)
+    assert re.search(r"Total cost +0\.\d+ USD", printed)
     assert re.search(r"Total local turns +1\n +Total model turns +2\n", printed)
     assert code == 0
 
@@ -137,6 +139,15 @@ async def test_a_server_that_cannot_be_reached_is_one_sentence_without_the_key(d
     assert len(re.findall(r"^scripts/demo: .*cannot be used.*\.$", printed, re.MULTILINE)) == 1
     assert "sk-very-secret" not in printed
     assert code == 1
+
+
+async def test_its_help_names_every_fault():
+    process = await asyncio.create_subprocess_exec(
+        REPOSITORY / "scripts" / "demo", "--help", stdout=asyncio.subprocess.PIPE
+    )
+    printed, _ = await process.communicate()
+    lines = {" ".join(line.split()) for line in printed.decode().splitlines()}
+    assert {f"{name} {fault.about}" for name, fault in FAULTS.items()} <= lines
 
 
 async def test_ctrl_c_ends_it_cleanly(demo):

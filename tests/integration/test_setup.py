@@ -109,7 +109,7 @@ async def test_impossible_settings_are_told(set_up: SetUp, options: dict[str, An
 
     assert entry.state is ConfigEntryState.SETUP_ERROR
     assert entry.error_reason_translation_key == "impossible_configuration"
-    assert entry.reason == "The settings of the agent Ada are impossible"
+    assert entry.reason == "The settings of Ada are invalid"
 
 
 async def test_unloaded_agent_is_unavailable(home: HomeAssistant, entry) -> None:

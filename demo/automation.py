@@ -1,0 +1,30 @@
+"""The demo's automation: a button asks the agent what is still on, and the answer becomes a notification."""
+
+from demo.client import Client
+from demo.home import GOOD_NIGHT
+
+_ID = "good_night"
+
+
+async def save_automation(client: Client, agent_id: str) -> None:
+    """Add it as Home Assistant's editor does, where it can be looked at and changed."""
+    ask = {
+        "action": "conversation.process",
+        "data": {"agent_id": agent_id, "conversation_id": "good night", "text": "Which devices are on?"},
+        "response_variable": "answer",
+    }
+    show = {
+        "action": "persistent_notification.create",
+        "data": {
+            "notification_id": _ID,
+            "title": "Good night",
+            "message": "{{ answer.response.speech.plain.speech }}",
+        },
+    }
+    automation = {
+        "alias": "Good night",
+        "description": "Asks the conversation agent which devices are on.",
+        "triggers": [{"trigger": "state", "entity_id": GOOD_NIGHT}],
+        "actions": [ask, show],
+    }
+    await client.post(f"/api/config/automation/config/{_ID}", automation)

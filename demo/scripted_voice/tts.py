@@ -1,0 +1,35 @@
+"""Text-to-speech that turns each piece of an answer into tones as soon as it comes."""
+
+from collections.abc import AsyncGenerator
+from typing import override
+
+from homeassistant.components.tts.entity import TextToSpeechEntity, TTSAudioRequest, TTSAudioResponse
+from homeassistant.config_entries import ConfigEntry
+from homeassistant.core import HomeAssistant
+from homeassistant.helpers.entity_platform import AddConfigEntryEntitiesCallback
+
+from .sound import WAV_HEADER, sound
+
+
+async def async_setup_entry(_hass: HomeAssistant, _entry: ConfigEntry, add: AddConfigEntryEntitiesCallback) -> None:
+    """Add the entity."""
+    add([ScriptedTextToSpeech()])
+
+
+class ScriptedTextToSpeech(TextToSpeechEntity):
+    """Home Assistant sees from the method that is overridden that it takes text in pieces."""
+
+    _attr_name = "Scripted voice"
+    _attr_unique_id = "text_to_speech"
+    _attr_supported_languages = ["en"]  # noqa: RUF012
+    _attr_default_language = "en"
+
+    @override
+    async def async_stream_tts_audio(self, request: TTSAudioRequest) -> TTSAudioResponse:
+        return TTSAudioResponse("wav", _spoken(request.message_gen))
+
+
+async def _spoken(pieces: AsyncGenerator[str]) -> AsyncGenerator[bytes]:
+    yield WAV_HEADER
+    async for piece in pieces:
+        yield sound(piece)

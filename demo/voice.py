@@ -1,0 +1,55 @@
+"""One turn by voice, as a satellite takes it: a sentence that is heard, the whole pipeline, the sound of the answer.
+
+What hears and speaks is scripted_voice, inside Home Assistant.
+"""
+
+import asyncio
+import time
+
+from demo.client import Client
+from demo.turns import Turn, Watcher, take_event
+
+SENTENCE = "input_text.spoken_sentence"
+_RATE = 16_000
+# A tenth of a second: speech-to-text hears the sentence in any audio.
+_SAMPLES = bytes(_RATE // 10 * 2)
+
+
+async def take_voice_turn(
+    client: Client, text: str, *, pipeline: str | None = None, watch: Watcher = lambda _kind, _value: None
+) -> Turn:
+    """Have the pipeline hear `text`, and return when the answer was spoken.
+
+    `watch` is called as by `take_turn`, and with ("audio", bytes) as the sound of the answer comes.
+    """
+    await client.call("input_text.set_value", SENTENCE, value=text)
+    turn = Turn(text)
+    fields = {"start_stage": "stt", "end_stage": "tts", "input": {"sample_rate": _RATE}}
+    events = client.events("assist_pipeline/run", **fields, **({"pipeline": pipeline} if pipeline else {}))
+    began = time.perf_counter()
+    listening = None
+    try:
+        async for event in events:
+            if event["type"] == "run-start":
+                listening = asyncio.create_task(_listen(client, event["data"]["tts_output"]["url"], watch))
+                await _say_something(client, event["data"]["runner_data"]["stt_binary_handler_id"])
+            take_event(turn, event, time.perf_counter() - began, watch)
+            if event["type"] == "tts-end" and listening:
+                await listening
+            if event["type"] == "run-end":
+                break
+    finally:
+        await events.aclose()
+        if listening:
+            listening.cancel()
+    return turn
+
+
+async def _say_something(client: Client, handler_id: int) -> None:
+    await client.send_audio(handler_id, _SAMPLES)
+    await client.send_audio(handler_id, b"")
+
+
+async def _listen(client: Client, path: str, watch: Watcher) -> None:
+    async for chunk in client.audio(path):
+        watch("audio", chunk)

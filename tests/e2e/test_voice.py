@@ -1,0 +1,50 @@
+"""The agent by voice: the model is held in the middle of an answer until the answer is heard."""
+
+from typing import Any
+
+import pytest_asyncio
+
+from tests.e2e.house import House
+
+# What precedes the sound in an MP3 file is shorter.
+_HEADER_BYTES = 512
+
+
+class Ear:
+    """Hears the answer, and has the held model go on as soon as there was sound."""
+
+    def __init__(self, house: House, after_words: int) -> None:
+        self._model = house.model
+        self._hold = house.model.hold(after_words)
+        self._heard = 0
+        self.words_before_sound: int | None = None
+
+    def watch(self, kind: str, value: Any) -> None:
+        """Note how many words the model had written when the first sound came."""
+        self._heard += len(value) if kind == "audio" else 0
+        if self._heard > _HEADER_BYTES and self.words_before_sound is None:
+            self.words_before_sound = sum(request.text_events for request in self._model.requests)
+            self._hold.release()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session", autouse=True)
+async def _patience(whole_run):
+    """Have the agent wait for a held answer on any machine."""
+    await whole_run.change_agent(limits={"first_word_timeout": 60})
+    yield
+    await whole_run.change_agent(limits={"first_word_timeout": 10})
+
+
+async def test_a_long_answer_is_heard_before_the_model_has_written_it(house):
+    ear = Ear(house, after_words=20)
+    turn = await house.say_aloud("tell me a story in 80 words", ear.watch)
+    assert ear.words_before_sound <= 20
+    assert (turn.error, len(turn.speech.split())) == ("", 80)
+
+
+async def test_what_is_said_before_a_tool_call_is_heard_before_the_model_has_written_the_rest(house):
+    ear = Ear(house, after_words=3)
+    turn = await house.say_aloud("say one moment, then switch on the bedroom light", ear.watch)
+    assert ear.words_before_sound <= 5
+    assert ("".join(text for _, text in turn.pieces), turn.error) == ("One moment. Done, the bedroom light is on.", "")
+    assert await house.state("light.bedroom_light") == "on"
