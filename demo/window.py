@@ -24,7 +24,8 @@ class WindowWatch:
         self._agent_id = agent_id
         self._summarizes = summarizes
         self._before: Json = {"evicted_exchanges": 0, "evicted_tokens": 0, "trims": 0}
-        self._summarized = 0.0
+        # When the newest summary that was printed came, in ISO 8601.
+        self._summarized = ""
         self._owed = False
 
     async def protect(self, conversation_id: str) -> None:
