@@ -4,6 +4,7 @@ What was said and done in the turn is printed in say.py.
 """
 
 import asyncio
+from datetime import UTC, datetime
 import textwrap
 
 from demo.client import Client, Json
@@ -24,8 +25,7 @@ class WindowWatch:
         self._agent_id = agent_id
         self._summarizes = summarizes
         self._before: Json = {"evicted_exchanges": 0, "evicted_tokens": 0, "trims": 0}
-        # When the newest summary that was printed came, in ISO 8601.
-        self._summarized = ""
+        self._summarized = datetime.fromtimestamp(0, UTC)
         self._owed = False
 
     async def protect(self, conversation_id: str) -> None:
@@ -71,9 +71,11 @@ class WindowWatch:
         while True:
             window = await self._window(conversation_id)
             for message in window["messages"]:
-                is_new = message["role"] == "assistant" and message["created"] > self._summarized
-                if is_new and "summary" in message["tags"]:
-                    self._summarized = message["created"]
+                if message["role"] != "assistant" or "summary" not in message["tags"]:
+                    continue
+                created = datetime.fromisoformat(message["created"])
+                if created > self._summarized:
+                    self._summarized = created
                     return str(message["content"])
             await asyncio.sleep(0.05)
 
