@@ -1,0 +1,26 @@
+"""A Home Assistant in this process, with a folder of its own, ready for components and without a web server."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+import tempfile
+
+from homeassistant import auth, bootstrap, loader
+from homeassistant.config_entries import ConfigEntries
+from homeassistant.core import CoreState, HomeAssistant
+
+
+@asynccontextmanager
+async def home_assistant() -> AsyncIterator[HomeAssistant]:
+    """Yield an empty Home Assistant that counts as running, and stop it."""
+    with tempfile.TemporaryDirectory() as folder:
+        hass = HomeAssistant(folder)
+        loader.async_setup(hass)
+        hass.config.skip_pip = True
+        hass.config_entries = ConfigEntries(hass, {})
+        await bootstrap.async_load_base_functionality(hass)
+        hass.auth = await auth.auth_manager_from_config(hass, [], [])
+        hass.set_state(CoreState.running)
+        try:
+            yield hass
+        finally:
+            await hass.async_stop(force=True)

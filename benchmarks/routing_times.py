@@ -1,0 +1,101 @@
+"""When a request leaves after a local miss, and what a local hit costs, in homes of different sizes."""
+
+from collections.abc import Callable, Coroutine
+from contextlib import AsyncExitStack
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+from homeassistant.components.conversation import HOME_ASSISTANT_AGENT, async_converse
+from homeassistant.core import Context, HomeAssistant
+
+from benchmarks.in_process import home_assistant
+from custom_components.windowed_conversation.const import CONF_ROUTING
+from custom_components.windowed_conversation.turn.routing import Routing
+from tests.routing.agents import add_agent
+from tests.routing.entities import Spec
+from tests.routing.homes import Plan, build
+from tests.routing.stub import Stub
+
+_AREAS = 20
+_WARM_UP = 5
+
+type _Measure = Callable[[int], Coroutine[Any, Any, float]]
+
+
+async def compare_times(entities: int, turns: int) -> None:
+    """Print both ratios for a home with so many lights, all of them exposed."""
+    async with AsyncExitStack() as stack:
+        stub = await stack.enter_async_context(Stub())
+        hass = await stack.enter_async_context(home_assistant())
+        await build(hass, _home(entities))
+        agents = {
+            "local_first": await add_agent(hass, stub.url),
+            "llm_only": await add_agent(hass, stub.url, **{CONF_ROUTING: Routing.LLM_ONLY}),
+        }
+        print(f"\n{entities} exposed entities, {turns} turns each (ms)")
+        misses = await _taking_turns({name: _miss(hass, stub, agent_id) for name, agent_id in agents.items()}, turns)
+        _print("a request leaves", misses)
+        hits = await _taking_turns(
+            {
+                "Windowed Conversation": _hit(hass, agents["local_first"], entities),
+                "Home Assistant's own": _hit(hass, HOME_ASSISTANT_AGENT, entities),
+            },
+            turns,
+        )
+        _print("a local hit", hits)
+
+
+def _home(entities: int) -> Plan:
+    return Plan(
+        specs=tuple(
+            Spec(f"light.lamp_{at}", f"Lamp {at}", f"area_{at % _AREAS}", None, "off", {}) for at in range(entities)
+        ),
+        areas={f"area_{at}": (f"Room {at}", None) for at in range(_AREAS)},
+    )
+
+
+async def _taking_turns(sides: dict[str, _Measure], turns: int) -> dict[str, list[float]]:
+    """Measure the sides in turns, each first in every other round; the number of a turn is never used twice."""
+    times: dict[str, list[float]] = {name: [] for name in sides}
+    number = 0
+    for round_number in range(turns + _WARM_UP):
+        for name in sides if round_number % 2 else reversed(sides):
+            took = await sides[name](number)
+            number += 1
+            times[name] += [took] if round_number >= _WARM_UP else []
+    return times
+
+
+def _miss(hass: HomeAssistant, stub: Stub, agent_id: str) -> _Measure:
+    """Return what measures how long a sentence for the model takes to its server."""
+
+    async def measure(number: int) -> float:
+        began = perf_counter()
+        await async_converse(hass, f"tell me about number {number}", None, Context(), "en", agent_id)
+        return (stub.arrived - began) * 1e3
+
+    return measure
+
+
+def _hit(hass: HomeAssistant, agent_id: str, entities: int) -> _Measure:
+    """Return what measures how long a command takes that Home Assistant has not heard before."""
+
+    async def measure(number: int) -> float:
+        # spaces change the text, by which Home Assistant remembers, and not the sentence
+        text = f"turn on lamp {number % entities}" + " " * (number // entities)
+        began = perf_counter()
+        result = await async_converse(hass, text, None, Context(), "en", agent_id)
+        took = (perf_counter() - began) * 1e3
+        if result.response.as_dict()["response_type"] != "action_done":
+            raise SystemExit(f"{agent_id} did not understand the command")
+        return took
+
+    return measure
+
+
+def _print(what: str, times: dict[str, list[float]]) -> None:
+    medians = {name: median(taken) for name, taken in times.items()}
+    ours, theirs = medians.values()
+    sides = ", ".join(f"{name} {value:.1f}" for name, value in medians.items())
+    print(f"  {what:<18}{sides:<58}{ours - theirs:+6.1f}, ratio {ours / theirs:.2f}")

@@ -1,0 +1,1 @@
+"""Who answers what people say: Home Assistant's intents or the model."""

@@ -1,0 +1,46 @@
+"""Accounts of ours at a server, set up as Home Assistant does at its start; without a URL they have no model."""
+
+from typing import Any
+
+from homeassistant.config_entries import SOURCE_USER, ConfigEntry, ConfigSubentryData
+from homeassistant.const import CONF_API_KEY, CONF_LLM_HASS_API, CONF_MODEL, CONF_URL
+from homeassistant.core import HomeAssistant
+from homeassistant.helpers import entity_registry as er
+
+from custom_components.windowed_conversation.config_flow import WindowedConversationConfigFlow
+from custom_components.windowed_conversation.const import (
+    CONF_PROVIDER,
+    DOMAIN,
+    PROVIDER_NONE,
+    PROVIDER_OPENAI_CHAT,
+    SUBENTRY_CONVERSATION,
+)
+
+
+async def add_agent(hass: HomeAssistant, url: str | None, **options: Any) -> str:
+    """Return the entity of a new agent with these options, which has the Assist API."""
+    account = {CONF_PROVIDER: PROVIDER_NONE}
+    if url:
+        account = {CONF_PROVIDER: PROVIDER_OPENAI_CHAT, CONF_URL: url, CONF_API_KEY: "key"}
+    agent = ConfigSubentryData(
+        data={CONF_MODEL: "scripted", CONF_LLM_HASS_API: ["assist"], **options},
+        subentry_type=SUBENTRY_CONVERSATION,
+        title="Ada",
+        unique_id=None,
+    )
+    entry = ConfigEntry(
+        data=account,
+        discovery_keys={},  # type: ignore[arg-type]
+        domain=DOMAIN,
+        minor_version=WindowedConversationConfigFlow.MINOR_VERSION,
+        options={},
+        source=SOURCE_USER,
+        subentries_data=[agent],
+        title="Server",
+        unique_id=None,
+        version=WindowedConversationConfigFlow.VERSION,
+    )
+    await hass.config_entries.async_add(entry)
+    await hass.async_block_till_done()
+    entities = er.async_entries_for_config_entry(er.async_get(hass), entry.entry_id)
+    return next(entity.entity_id for entity in entities if entity.domain == "conversation")

@@ -1,0 +1,58 @@
+"""A real Home Assistant to build homes in, and a model's server that counts requests."""
+
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+import logging
+from pathlib import Path
+from typing import Any
+
+from homeassistant.core import HomeAssistant
+import pytest
+
+from tests.integration.done_once import done_once
+
+from .homes import Home, Plan, build
+from .stub import Stub
+
+type Build = Callable[[Plan], Coroutine[Any, Any, Home]]
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _done_once() -> Iterator[None]:
+    """Have each home take over what is the same in all of them."""
+    with done_once():
+        yield
+
+
+@pytest.fixture(autouse=True)
+def _real_world(enable_custom_integrations: None, socket_enabled: None, idle_clock: None) -> None:
+    """Load this integration, and let it reach the server on loopback, on a machine of any speed."""
+
+
+@pytest.fixture(autouse=True)
+def _silence() -> Iterator[None]:
+    """Log nothing: hundreds of sentences would fill it."""
+    logging.disable()
+    yield
+    logging.disable(logging.NOTSET)
+
+
+@pytest.fixture
+async def stub() -> AsyncIterator[Stub]:
+    async with Stub() as stub:
+        yield stub
+
+
+@pytest.fixture
+async def build_home(hass: HomeAssistant, tmp_path: Path) -> AsyncIterator[Build]:
+    """Return what builds a home; its files are its own, and its timers end with the test."""
+    hass.config.config_dir = str(tmp_path)
+    homes: list[Home] = []
+
+    async def build_home(plan: Plan) -> Home:
+        homes.append(await build(hass, plan))
+        return homes[-1]
+
+    yield build_home
+    for home in homes:
+        home.timers.clear()
+    await hass.async_block_till_done()

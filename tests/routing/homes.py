@@ -1,0 +1,222 @@
+"""A home in a Home Assistant: its areas, devices and entities, and whoever lives in it; all of it exposed to Assist.
+
+Knows no pytest, so that the benchmark builds the same homes.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any
+
+from homeassistant.components.homeassistant.exposed_entities import async_expose_entity
+from homeassistant.config_entries import SOURCE_IGNORE, ConfigEntry
+from homeassistant.core import HomeAssistant, State
+from homeassistant.helpers import (
+    area_registry as ar,
+    device_registry as dr,
+    entity_registry as er,
+    floor_registry as fr,
+)
+from homeassistant.setup import async_setup_component
+
+from .entities import Fixture, Json, Spec
+from .household import Satellite, ShoppingList, Timers, add_persons, add_satellites, put_person
+from .things import CLASSES, TodoList
+
+_COMPONENTS = ("homeassistant", "conversation", "intent", "assist_pipeline")
+_ASSISTANT = "conversation"
+
+# What Home Assistant's own shopping list is called here: its entity's id is in the language of the home.
+SHOPPING_LIST = "shopping_list"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a home consists of. A place is a zone's name, `home` or `not_home`; a satellite stands in an area."""
+
+    specs: tuple[Spec, ...]
+    areas: Mapping[str, tuple[str, str | None]] = field(default_factory=dict)
+    devices: Mapping[str, tuple[str, str | None]] = field(default_factory=dict)
+    language: str = "en"
+    persons: Mapping[str, str] = field(default_factory=dict)
+    zones: tuple[str, ...] = ()
+    satellites: Mapping[str, str] = field(default_factory=dict)
+    shopping_list: tuple[str, ...] | None = None
+
+    @classmethod
+    def read(cls, fixtures: Json, **more: Any) -> Plan:
+        """Return the plan that a file of the data sets describes; `more` is what these files cannot say."""
+        return cls(
+            specs=tuple(_spec(each) for each in fixtures["entities"]),
+            areas={each["id"]: (each["name"], each.get("floor")) for each in fixtures["areas"]},
+            devices={each["id"]: (each["name"], each.get("area")) for each in fixtures.get("devices", ())},
+            language=fixtures.get("language", "en"),
+            **more,
+        )
+
+
+def _spec(entity: Json) -> Spec:
+    state = entity.get("state")
+    if isinstance(state, dict):
+        state = state["out"]
+    if isinstance(state, bool):
+        state = "on" if state else "off"
+    return Spec(
+        entity_id=entity["id"],
+        name=entity["name"],
+        area=entity.get("area"),
+        device=entity.get("device"),
+        state=None if state is None else str(state),
+        attributes=entity.get("attributes") or {},
+    )
+
+
+type Seen = dict[str, tuple[str, Mapping[str, Any], tuple[str, ...]]]
+
+
+@dataclass(slots=True)
+class Home:
+    """A home that was built, as it is now."""
+
+    hass: HomeAssistant
+    plan: Plan
+    fixtures: Mapping[str, Fixture]
+    satellites: tuple[Satellite, ...]
+    shopping: ShoppingList | None
+    timers: Timers
+    first: Seen = field(default_factory=dict)
+
+    @property
+    def device_id(self) -> str | None:
+        """The device of the first satellite: where people speak."""
+        return self.satellites[0].device_id if self.satellites else None
+
+    @property
+    def satellite_id(self) -> str | None:
+        """The entity of that satellite."""
+        return self.satellites[0].entity_id if self.satellites else None
+
+    @property
+    def announced(self) -> list[str]:
+        """What the satellites have announced, each message once."""
+        return list(dict.fromkeys(text for satellite in self.satellites for text in satellite.announced))
+
+    def seen(self) -> Seen:
+        """Return state, attributes and open items of every entity of the home."""
+        seen = {entity_id: self._seen(self.hass.states.get(entity_id)) for entity_id in self._entity_ids()}
+        return seen | ({SHOPPING_LIST: ("", {}, self.shopping.open_items)} if self.shopping else {})
+
+    async def put_back(self, setup: Mapping[str, Json], timers: Iterable[str] = ()) -> None:
+        """Put the home back to how it was built, but for the states and attributes of `setup`, and set timers."""
+        self.timers.clear()
+        for satellite in self.satellites:
+            satellite.announced.clear()
+        now = self.seen()
+        for entity_id in [each for each, before in self.first.items() if each in setup or now[each] != before]:
+            await self._put(entity_id, setup.get(entity_id, {}))
+        for name in timers:
+            self.timers.start(name, self.device_id, self.plan.language)
+        await self.hass.async_block_till_done()
+
+    async def _put(self, entity_id: str, given: Json) -> None:
+        if fixture := self.fixtures.get(entity_id):
+            fixture.put(None if "state" not in given else str(given["state"]), given.get("attributes"))
+        elif self.shopping and entity_id == SHOPPING_LIST:
+            self.shopping.put(given.get("attributes", {}).get("todo_items", self.plan.shopping_list or ()))
+        else:
+            put_person(self.hass, entity_id, given.get("state") or self.first[entity_id][0])
+
+    def _entity_ids(self) -> Iterable[str]:
+        yield from self.fixtures
+        yield from self.hass.states.async_entity_ids("person")
+
+    def _seen(self, state: State | None) -> tuple[str, Mapping[str, Any], tuple[str, ...]]:
+        assert state
+        fixture = self.fixtures.get(state.entity_id)
+        if isinstance(fixture, TodoList):
+            return state.state, {}, tuple(fixture.open_items)
+        if state.domain == "person":
+            return state.state, {}, ()
+        return state.state, state.attributes, ()
+
+
+async def build(hass: HomeAssistant, plan: Plan) -> Home:
+    """Build a home in a Home Assistant that has none yet."""
+    hass.config.language = plan.language
+    for component in _COMPONENTS:
+        assert await async_setup_component(hass, component, {})
+    entry = await _owner(hass)
+    areas = _add_areas(hass, plan)
+    devices = {key: _add_device(hass, entry, name, areas.get(area or "")) for key, (name, area) in plan.devices.items()}
+    fixtures = await _add_entities(hass, plan, areas, devices)
+    await add_persons(hass, plan.persons, plan.zones)
+    satellites = await add_satellites(
+        hass,
+        {name: _add_device(hass, entry, name, areas[area]) for name, area in plan.satellites.items()},
+    )
+    shopping = await ShoppingList.add(hass, plan.shopping_list) if plan.shopping_list is not None else None
+    await hass.async_block_till_done()
+    home = Home(hass, plan, fixtures, satellites, shopping, Timers(hass))
+    home.first = home.seen()
+    for entity_id in home.first:
+        exposed = shopping.entity_id if shopping and entity_id == SHOPPING_LIST else entity_id
+        async_expose_entity(hass, _ASSISTANT, exposed, should_expose=True)
+    return home
+
+
+async def _owner(hass: HomeAssistant) -> ConfigEntry:
+    """Return an entry for devices to belong to; one that is ignored is never set up."""
+    entry = ConfigEntry(
+        data={},
+        discovery_keys={},  # type: ignore[arg-type]
+        domain="homeassistant",
+        minor_version=1,
+        options={},
+        source=SOURCE_IGNORE,
+        subentries_data=None,
+        title="Things",
+        unique_id=None,
+        version=1,
+    )
+    await hass.config_entries.async_add(entry)
+    return entry
+
+
+def _add_areas(hass: HomeAssistant, plan: Plan) -> dict[str, str]:
+    """Return the ids of the areas by their ids in the plan."""
+    floors = {name: fr.async_get(hass).async_create(name).floor_id for name in _floors(plan)}
+    registry = ar.async_get(hass)
+    return {
+        key: registry.async_create(name, floor_id=floors.get(floor or "")).id
+        for key, (name, floor) in plan.areas.items()
+    }
+
+
+def _floors(plan: Plan) -> list[str]:
+    return list(dict.fromkeys(floor for _, floor in plan.areas.values() if floor))
+
+
+def _add_device(hass: HomeAssistant, entry: ConfigEntry, name: str, area_id: str | None) -> str:
+    registry = dr.async_get(hass)
+    device = registry.async_get_or_create(config_entry_id=entry.entry_id, identifiers={("routing", name)}, name=name)
+    registry.async_update_device(device.id, area_id=area_id)
+    return device.id
+
+
+async def _add_entities(
+    hass: HomeAssistant, plan: Plan, areas: Mapping[str, str], devices: Mapping[str, str]
+) -> dict[str, Fixture]:
+    fixtures: dict[str, Fixture] = {}
+    for domain, specs in groupby(sorted(plan.specs, key=lambda spec: spec.domain), lambda spec: spec.domain):
+        assert await async_setup_component(hass, domain, {})
+        added = [CLASSES[domain](spec) for spec in specs]
+        await hass.data[domain].async_add_entities(added)
+        fixtures |= {fixture.entity_id: fixture for fixture in added}
+    registry = er.async_get(hass)
+    for entity_id, fixture in fixtures.items():
+        # where an entity's device stands, it stands too
+        if fixture.spec.device:
+            registry.async_update_entity(entity_id, device_id=devices[fixture.spec.device])
+        elif fixture.spec.area:
+            registry.async_update_entity(entity_id, area_id=areas[fixture.spec.area])
+    return fixtures

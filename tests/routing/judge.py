@@ -1,0 +1,203 @@
+"""Says the sentences of a set to an agent and compares what came of each with what should have."""
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from hassil.recognize import RecognizeResult
+from homeassistant.components.conversation import HOME_ASSISTANT_AGENT, ConversationInput, async_converse
+from homeassistant.components.conversation.agent_manager import async_get_agent
+from homeassistant.core import Context
+
+from .entities import Json
+from .homes import Home, Seen
+from .sets import LOCAL, MODEL, Case, Set
+from .stub import QUESTION, STATEMENT, Stub
+
+# What Home Assistant's own agent says instead of handing a sentence on.
+_APOLOGIES = ("no_intent_match", "no_valid_targets")
+
+
+class Verdict(StrEnum):
+    """How a sentence was answered."""
+
+    RIGHT_LOCAL = "right local"
+    WRONG_LOCAL = "wrong local"
+    NEEDLESS = "needless"
+    RIGHTLY_TO_MODEL = "rightly to the model"
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What an agent said, and whether it asked a model; an agent without one that apologises would have to."""
+
+    speech: str
+    to_model: bool
+    failed: bool = False
+
+    @classmethod
+    def of(cls, response: Json, *, asked: bool) -> Heard:
+        """Read Home Assistant's response, as it is sent."""
+        failed = response["response_type"] == "error"
+        apologises = failed and response["data"]["code"] in _APOLOGIES
+        return cls(response["speech"].get("plain", {}).get("speech") or "", asked or apologises, failed)
+
+
+type Say = Callable[[Case], Awaitable[Heard]]
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A sentence with its verdict, and why where that is not plain."""
+
+    case: Case
+    verdict: Verdict
+    why: str = ""
+
+    @property
+    def wrong(self) -> bool:
+        """Whether somebody was answered wrongly."""
+        return self.verdict is Verdict.WRONG_LOCAL
+
+    def __str__(self) -> str:
+        return f"{self.verdict}: [{self.case.language} {self.case.group}] {self.case.sentence!r} {self.why}".rstrip()
+
+
+type Converse = Callable[[str, str, str], Awaitable[Json]]
+
+
+def sayer(home: Home, agent_id: str, stub: Stub | None = None) -> Say:
+    """Return what says a sentence to an agent; `stub` is its model's server."""
+
+    async def converse(text: str, conversation_id: str, language: str) -> Json:
+        result = await async_converse(
+            home.hass,
+            text,
+            conversation_id,
+            Context(),
+            language,
+            agent_id,
+            device_id=home.device_id,
+            satellite_id=home.satellite_id,
+        )
+        return result.response.as_dict()
+
+    return sayer_by(converse, stub)
+
+
+def sayer_by(converse: Converse, stub: Stub | None) -> Say:
+    """Return what says each sentence in a conversation of its own, after what the model may have said in it."""
+
+    async def say(case: Case) -> Heard:
+        conversation_id = f"{case.after} {case.sentence}"
+        if case.after and stub:
+            stub.answer = QUESTION if case.after == "question" else STATEMENT
+            await converse("Hmm", conversation_id, case.language)
+        before = stub.requests if stub else 0
+        response = await converse(case.sentence, conversation_id, case.language)
+        return Heard.of(response, asked=bool(stub and stub.requests > before))
+
+    return say
+
+
+async def judge(home: Home, one_set: Set, say: Say) -> list[Judged]:
+    """Say every sentence of a set, each in the home as it was built."""
+    return [await judge_case(home, case, say) for case in one_set.cases]
+
+
+async def judge_case(home: Home, case: Case, say: Say) -> Judged:
+    """Say one sentence in the home as it was built, but for the case's own setup."""
+    await home.put_back(case.setup, case.given_timers)
+    before = home.seen()
+    heard = await say(case)
+    await home.hass.async_block_till_done()
+    if heard.to_model:
+        verdict = Verdict.NEEDLESS if case.route == LOCAL else Verdict.RIGHTLY_TO_MODEL
+        acted = "" if home.seen() == before else "and yet it acted"
+        return Judged(case, Verdict.WRONG_LOCAL if acted else verdict, acted)
+    wrong = "; ".join(_wrong(home, case, before, heard))
+    if wrong or case.route == MODEL:
+        what = wrong or f"said {heard.speech!r}"
+        return Judged(case, Verdict.WRONG_LOCAL, f"{what} ({await _in_words(home, case)})")
+    return Judged(case, Verdict.RIGHT_LOCAL)
+
+
+def count(judged: Iterable[Judged]) -> Mapping[Verdict, int]:
+    """Return how many there are of each verdict."""
+    return Counter(each.verdict for each in judged)
+
+
+def _wrong(home: Home, case: Case, before: Seen, heard: Heard) -> Iterator[str]:
+    """Yield what is not as it should be after a local answer."""
+    if heard.failed:
+        yield f"an error: {heard.speech!r}"
+    if case.says and not any(word.casefold() in heard.speech.casefold() for word in case.says):
+        yield f"said {heard.speech!r}"
+    after = home.seen()
+    for entity_id, now in after.items():
+        declared = case.changes.get(entity_id)
+        if declared is None and now != before[entity_id]:
+            yield f"{entity_id} changed to {', '.join(now[2]) or now[0]}"
+        if declared is not None:
+            yield from _differences(entity_id, declared, now, case.ignored.get(entity_id, ()))
+    if case.announces is not None and "".join(home.announced).casefold() != case.announces.casefold():
+        yield f"announced {home.announced}"
+    if case.timers is not None and _timers(home) != [(name.casefold(), minutes) for name, minutes in case.timers]:
+        yield f"timers {_timers(home)}"
+
+
+def _timers(home: Home) -> list[tuple[str, int]]:
+    """Return the name, or the delayed command, of each timer, and its minutes."""
+    timers = home.timers.now()
+    return [((each.conversation_command or each.name or "").casefold(), each.seconds // 60) for each in timers]
+
+
+def _differences(
+    entity_id: str, declared: Json, now: tuple[str, Mapping[str, Any], tuple[str, ...]], ignored: tuple[str, ...]
+) -> Iterator[str]:
+    state, attributes, items = now
+    if "state" in declared and state != str(declared["state"]):
+        yield f"{entity_id} is {state}"
+    for name, value in (declared.get("attributes") or {}).items():
+        if name not in ignored and not _same(attributes.get(name), value):
+            yield f"{name} of {entity_id} is {attributes.get(name)}"
+    if "items" in declared and [item.casefold() for item in items] != [item.casefold() for item in declared["items"]]:
+        yield f"{entity_id} has {items}"
+
+
+def _same(now: Any, declared: Any) -> bool:
+    if isinstance(now, tuple):
+        now = list(now)
+    return bool(now == declared)
+
+
+async def recognise(home: Home, case: Case) -> RecognizeResult | None:
+    """Return what Home Assistant strictly recognises in a sentence."""
+    agent: Any = async_get_agent(home.hass)
+    said = said_in(home, case.sentence, None, case.language)
+    result: RecognizeResult | None = await agent.async_recognize_intent(said, strict_intents_only=True)
+    return result
+
+
+def said_in(home: Home, text: str, conversation_id: str | None, language: str) -> ConversationInput:
+    """Return what Home Assistant makes of a text that is said to the first satellite."""
+    return ConversationInput(
+        text=text,
+        context=Context(),
+        conversation_id=conversation_id,
+        device_id=home.device_id,
+        satellite_id=home.satellite_id,
+        language=language,
+        agent_id=HOME_ASSISTANT_AGENT,
+    )
+
+
+async def _in_words(home: Home, case: Case) -> str:
+    """Return the intent and the slots that Home Assistant strictly recognises in a sentence."""
+    result = await recognise(home, case)
+    if result is None:
+        return "no intent"
+    slots = ", ".join(f"{entity.name}={entity.text or entity.value!r}" for entity in result.entities_list)
+    return f"{result.intent.name} {slots}".rstrip()

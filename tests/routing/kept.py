@@ -1,0 +1,58 @@
+"""Which of the sentences of its own templates Home Assistant does right, and which of those an agent hands on."""
+
+from dataclasses import dataclass
+
+from homeassistant.components.conversation import HOME_ASSISTANT_AGENT
+
+from .entities import Json
+from .homes import Home, Seen
+from .judge import Heard, Say, recognise, sayer
+from .official import Drawn, draw, timer_names
+from .sets import LOCAL, Case
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """How many sentences Home Assistant does right, and those that come out otherwise."""
+
+    right: int
+    lost: tuple[str, ...]
+
+
+async def kept(home: Home, file: Json, say: Say, count: int) -> Kept:
+    """Compare what comes of sentences that are said to Home Assistant's own agent and to another."""
+    own = sayer(home, HOME_ASSISTANT_AGENT)
+    timers = tuple(timer_names(file)[:1])
+    right, lost = 0, []
+    for drawn in draw(home.plan, file, count):
+        case = Case(drawn.sentence, LOCAL, drawn.intent, home.plan.language, given_timers=timers)
+        if not await _is_understood(home, case, drawn):
+            continue
+        heard, *did = await _effect(home, case, own)
+        if heard.to_model or heard.failed:
+            continue
+        right += 1
+        answered, *done = await _effect(home, case, say)
+        if answered.to_model or done != did:
+            lost.append(f"{drawn.intent} {dict(drawn.slots)} {drawn.sentence!r}: {answered.speech!r}")
+    return Kept(right, tuple(lost))
+
+
+async def _is_understood(home: Home, case: Case, drawn: Drawn) -> bool:
+    """Tell whether Home Assistant understands what the sentence was drawn from."""
+    result = await recognise(home, case)
+    if result is None or result.intent.name != drawn.intent:
+        return False
+    return all(
+        (entity.text or str(entity.value)).strip().casefold() == value.casefold()
+        for name, value in drawn.slots.items()
+        if value and (entity := result.entities.get(name))
+    )
+
+
+async def _effect(home: Home, case: Case, say: Say) -> tuple[Heard, Seen, list[str], int]:
+    """Return what comes of a sentence in the home as it was built."""
+    await home.put_back({}, case.given_timers)
+    heard = await say(case)
+    await home.hass.async_block_till_done()
+    return heard, home.seen(), home.announced, len(home.timers.now())

@@ -1,0 +1,98 @@
+"""The sets of sentences: each with a home, the route it should take, and what should come of it."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from homeassistant.util.yaml import load_yaml
+
+from .entities import Json
+from .homes import Plan
+
+FOLDER = Path(__file__).parent / "sets"
+
+LOCAL = "local"
+MODEL = "model"
+# Home Assistant may be wrong or not understand: the model is right, and so is a right answer.
+EITHER = "either"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A sentence. `setup` and `changes` are states and attributes by entity; `says` are words, one of which is said.
+
+    `announces` is a message, empty for none, `timers` are names or commands and their minutes; None is not looked at.
+    """
+
+    sentence: str
+    route: str
+    group: str = ""
+    language: str = "en"
+    after: str = ""
+    setup: Mapping[str, Json] = field(default_factory=dict)
+    given_timers: tuple[str, ...] = ()
+    changes: Mapping[str, Json] = field(default_factory=dict)
+    ignored: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    says: tuple[str, ...] = ()
+    announces: str | None = None
+    timers: tuple[tuple[str, int], ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Set:
+    """Sentences that are said in one home."""
+
+    name: str
+    plan: Plan
+    cases: tuple[Case, ...]
+
+
+def load(path: Path) -> Any:
+    """Return what a file of YAML holds."""
+    return load_yaml(path)
+
+
+def hard() -> Set:
+    """Return the hard set, in a home with people, satellites and lists."""
+    people: Json = {
+        "persons": {"Anna": "home"},
+        "satellites": {"Puck": "living_room", "Kitchen satellite": "kitchen"},
+        "shopping_list": (),
+    }
+    return _dataset("hard", FOLDER / "hard" / "house", people)
+
+
+def intents() -> Set:
+    """Return the sentences that were made from Home Assistant's own tests."""
+    return _dataset("intents", FOLDER / "intents" / "en", {})
+
+
+def assist_mini(name: str) -> Set:
+    """Return one of the homes of `assist-mini`."""
+    return _dataset(f"assist-mini/{name}", FOLDER / "assist-mini" / name, {})
+
+
+def assist_mini_names() -> list[str]:
+    """Return the names of its homes."""
+    return sorted(path.parent.name for path in (FOLDER / "assist-mini").glob("*/_fixtures.yaml"))
+
+
+def _dataset(name: str, folder: Path, more: Json) -> Set:
+    plan = Plan.read(load(folder / "_fixtures.yaml"), **more)
+    files = sorted(path for path in folder.glob("*.yaml") if path.name != "_fixtures.yaml")
+    return Set(name, plan, tuple(case for path in files for case in _cases(load(path))))
+
+
+def _cases(file: Json) -> Iterator[Case]:
+    for test in file["tests"]:
+        for sentence in test["sentences"]:
+            yield Case(
+                sentence=sentence,
+                route=test.get("route", LOCAL),
+                group=test.get("why", file["category"]),
+                setup=test.get("setup") or {},
+                changes=test.get("expect_changes") or {},
+                ignored={key: tuple(names) for key, names in (test.get("ignore_changes") or {}).items()},
+                says=tuple(test.get("expect_response", ())),
+            )
