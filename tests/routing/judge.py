@@ -91,7 +91,8 @@ def sayer_by(converse: Converse, stub: Stub | None) -> Say:
     """Return what says each sentence in a conversation of its own, after what the model may have said in it."""
 
     async def say(case: Case) -> Heard:
-        conversation_id = f"{case.after} {case.sentence}"
+        # longer than the 26 characters of an id that Home Assistant takes for one of its own
+        conversation_id = f"a conversation of a test, after {case.after}: {case.sentence}"
         if case.after and stub:
             stub.answer = QUESTION if case.after == "question" else STATEMENT
             await converse("Hmm", conversation_id, case.language)

@@ -3,9 +3,10 @@
 import pytest
 
 from custom_components.windowed_conversation.turn.captures import (
+    cuts_word,
     is_bare,
     is_instruction,
-    is_long_item,
+    is_long_name,
     is_question,
     same_words,
 )
@@ -25,7 +26,7 @@ from custom_components.windowed_conversation.turn.captures import (
     ],
 )
 def test_an_item_is_at_most_three_words(item: str, is_long: bool) -> None:
-    assert is_long_item(item) is is_long
+    assert is_long_name(item) is is_long
 
 
 @pytest.mark.parametrize(
@@ -38,6 +39,8 @@ def test_an_item_is_at_most_three_words(item: str, is_long: bool) -> None:
         ("wenn die Waschmaschine fertig ist", "de", True),
         ("das Essen ist fertig", "de-CH", False),
         ("who is at the door", "xx", False),
+        ("a che ora parte il treno", "it", True),
+        ("a tavola", "it", False),
         ("...", "en", False),
     ],
 )
@@ -72,3 +75,16 @@ def test_a_question_mark_makes_a_question(text: str, asks: bool) -> None:
 @pytest.mark.parametrize(("one", "other", "same"), [("milk, eggs", "milk eggs", True), ("nna ", "Anna", False)])
 def test_words_are_the_same_whatever_stands_between_them(one: str, other: str, same: bool) -> None:
     assert same_words(one, other) is same
+
+
+@pytest.mark.parametrize(
+    ("text", "span", "cut"),
+    [
+        ("añade pan a la lista", (6, 13), True),
+        ("añade pan a la lista", (6, 9), False),
+        ("add milk", (4, 8), False),
+        ("把牛奶加到清单", (1, 3), False),
+    ],
+)
+def test_a_span_that_ends_between_two_letters_cuts_a_word(text: str, span: tuple[int, int], cut: bool) -> None:
+    assert cuts_word(text, span) is cut

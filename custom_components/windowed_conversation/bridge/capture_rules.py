@@ -6,12 +6,13 @@ from typing import Any
 from homeassistant.components import conversation
 from homeassistant.components.conversation import ConversationInput
 from homeassistant.components.homeassistant.exposed_entities import async_should_expose
+from homeassistant.components.intent.const import TIMER_DATA
 from homeassistant.const import ATTR_ENTITY_ID, STATE_UNAVAILABLE, Platform
 from homeassistant.core import HomeAssistant, callback
 from homeassistant.exceptions import HomeAssistantError
 from homeassistant.helpers import entity_registry as er, intent
 
-from ..turn.captures import is_instruction, is_long_item
+from ..turn.captures import is_instruction, is_long_name, is_question
 from ..turn.routing import Reason
 from .places import async_exposed_persons, async_state_at
 
@@ -22,6 +23,16 @@ type Rule = Callable[[HomeAssistant, ConversationInput, str], Awaitable[Reason |
 _ANNOUNCE = 1
 
 
+_OF_A_RUNNING_TIMER = (
+    intent.INTENT_CANCEL_TIMER,
+    intent.INTENT_DECREASE_TIMER,
+    intent.INTENT_INCREASE_TIMER,
+    intent.INTENT_PAUSE_TIMER,
+    intent.INTENT_TIMER_STATUS,
+    intent.INTENT_UNPAUSE_TIMER,
+)
+
+
 async def _place(hass: HomeAssistant, user_input: ConversationInput, text: str) -> Reason | None:
     if not async_exposed_persons(hass):
         return Reason.NOBODY_KNOWN
@@ -29,7 +40,8 @@ async def _place(hass: HomeAssistant, user_input: ConversationInput, text: str) 
 
 
 async def _new_item(hass: HomeAssistant, user_input: ConversationInput, text: str) -> Reason | None:
-    return Reason.LONG_ITEM if is_long_item(text) else None
+    is_asked = is_question(user_input.text) or is_instruction(text, user_input.language)
+    return Reason.LONG_ITEM if is_long_name(text) or is_asked else None
 
 
 async def _listed_item(hass: HomeAssistant, user_input: ConversationInput, text: str) -> Reason | None:
@@ -41,6 +53,19 @@ async def _message(hass: HomeAssistant, user_input: ConversationInput, text: str
     if not _is_heard(hass, user_input.device_id):
         return Reason.NOBODY_HEARS
     return Reason.INSTRUCTION if is_instruction(text, user_input.language) else None
+
+
+async def _new_timer(hass: HomeAssistant, user_input: ConversationInput, text: str) -> Reason | None:
+    return Reason.LONG_NAME if is_long_name(text) else None
+
+
+async def _running_timer(hass: HomeAssistant, user_input: ConversationInput, text: str) -> Reason | None:
+    # private to Home Assistant: where it is something else, the name is taken as it is
+    timers = getattr(hass.data.get(TIMER_DATA), "timers", None)
+    if not isinstance(timers, dict):
+        return None
+    names = {str(getattr(timer, "name", None) or "").strip().casefold() for timer in timers.values()}
+    return None if text.strip().casefold() in names else Reason.UNKNOWN_TIMER
 
 
 async def _media(hass: HomeAssistant, user_input: ConversationInput, text: str) -> Reason | None:
@@ -56,6 +81,8 @@ RULES: dict[tuple[str, str], Rule] = {
     ("HassListCompleteItem", "item"): _listed_item,
     ("HassListRemoveItem", "item"): _listed_item,
     ("HassShoppingListCompleteItem", "item"): _listed_item,
+    (intent.INTENT_START_TIMER, "name"): _new_timer,
+    **{(name, "name"): _running_timer for name in _OF_A_RUNNING_TIMER},
     (intent.INTENT_BROADCAST, "message"): _message,
     ("HassMediaSearchAndPlay", "search_query"): _media,
 }

@@ -10,19 +10,23 @@ from typing import TYPE_CHECKING
 from homeassistant.components.conversation import ConversationInput
 from homeassistant.components.conversation.agent_manager import async_get_agent
 from homeassistant.components.conversation.const import METADATA_CUSTOM_SENTENCE
+from homeassistant.components.intent import async_device_supports_timers
 from homeassistant.core import HomeAssistant, callback
 from homeassistant.helpers import intent
 
-from ..turn.captures import is_bare, is_question, same_words
+from ..turn.captures import cuts_word, is_bare, is_question, same_words
 from ..turn.routing import Reason, Situation
 from .capture_rules import RULES
+from .places import async_exposed_persons
 
 if TYPE_CHECKING:
     from hassil.models import MatchEntity
     from hassil.recognize import RecognizeResult
 
 # Captures that only a model with tools has something better for.
-_FOR_TOOLS = frozenset({Reason.MEDIA_SEARCH, Reason.LONG_ITEM, Reason.UNLISTED_ITEM, Reason.INSTRUCTION})
+_FOR_TOOLS = frozenset(
+    {Reason.MEDIA_SEARCH, Reason.LONG_ITEM, Reason.LONG_NAME, Reason.UNLISTED_ITEM, Reason.INSTRUCTION}
+)
 
 _DELAYED_COMMAND = (intent.INTENT_START_TIMER, "conversation_command")
 
@@ -51,6 +55,19 @@ def _captured(result: RecognizeResult, entity: MatchEntity) -> str:
     return said.strip() if same_words(said, entity.text) else entity.text
 
 
+def _is_cut(result: RecognizeResult, entity: MatchEntity) -> bool:
+    """Return whether a capture has only a part of a word: "pan a l" of "pan a la lista"."""
+    span = entity.text_span
+    if span is None or not same_words(result.original_text[slice(*span)], entity.text):
+        return False
+    return cuts_word(result.original_text, span)
+
+
+def _asks_for_persons(result: RecognizeResult) -> bool:
+    domain = result.entities.get("domain")
+    return domain is not None and domain.value == "person"
+
+
 @dataclass(frozen=True, slots=True)
 class Doubts:
     """The doubts about what Home Assistant recognises in one input."""
@@ -68,7 +85,7 @@ class Doubts:
         follows = self.situation.answers_question or self.situation.after_model or is_question(self.user_input.text)
         if follows and _is_bare_name(result):
             return True
-        return self.situation.answers_question or bool(_wildcards(result)) or not self._has_handler(result)
+        return self.situation.answers_question or bool(_wildcards(result)) or self._of_home(result) is not None
 
     async def about(self, result: RecognizeResult) -> Reason | None:
         """Return the reason for which a model should hear the sentence instead, or None."""
@@ -85,7 +102,7 @@ class Doubts:
             return Reason.NAME_IN_QUESTION
         if bare and self.situation.after_model:
             return Reason.NAME_AFTER_MODEL
-        return None if self._has_handler(result) else Reason.NO_HANDLER
+        return self._of_home(result)
 
     async def _of_captures(self, result: RecognizeResult) -> Reason | None:
         for entity in _wildcards(result):
@@ -95,13 +112,25 @@ class Doubts:
 
     async def _of_capture(self, result: RecognizeResult, entity: MatchEntity) -> Reason | None:
         text = _captured(result, entity)
+        if entity.name == "item" and _is_cut(result, entity):
+            return Reason.CUT_WORD
         if (result.intent.name, entity.name) == _DELAYED_COMMAND:
             return await self._of_delayed_command(text)
         rule = RULES.get((result.intent.name, entity.name))
         return await rule(self.hass, self.user_input, text) if rule else None
 
-    def _has_handler(self, result: RecognizeResult) -> bool:
-        return any(handler.intent_type == result.intent.name for handler in intent.async_get(self.hass))
+    def _of_home(self, result: RecognizeResult) -> Reason | None:
+        """Return what this home lacks for an intent."""
+        if not any(handler.intent_type == result.intent.name for handler in intent.async_get(self.hass)):
+            return Reason.NO_HANDLER
+        if result.intent.name == intent.INTENT_START_TIMER and "conversation_command" not in result.entities:
+            return None if self._has_timers() else Reason.NO_TIMERS
+        of_persons = result.intent.name == intent.INTENT_GET_STATE and _asks_for_persons(result)
+        return Reason.NOBODY_KNOWN if of_persons and not async_exposed_persons(self.hass) else None
+
+    def _has_timers(self) -> bool:
+        device_id = self.user_input.device_id
+        return device_id is not None and async_device_supports_timers(self.hass, device_id)
 
     async def _of_delayed_command(self, text: str) -> Reason | None:
         """Recognise what is to be done later by itself: "what will the weather be" is no command."""

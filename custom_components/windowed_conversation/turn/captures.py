@@ -12,11 +12,13 @@ _INSTRUCTION_WORDS = {
     "de": "wer was wann wo warum wieso wie wieviel wieviele welche welcher welches ob wenn falls sobald",
     "en": "who whose what when where why how which whether if as once",
     "es": "quién quiénes qué cuándo dónde cómo cuánto cuánta cuántos cuántas cuál cuáles si cuando",
-    "fr": "qui quand où pourquoi comment combien quel quelle quels quelles lequel laquelle si lorsque dès",
-    "it": "chi cosa quando dove perché come quanto quanta quanti quante quale quali se appena",
+    "fr": "ce qui quand où pourquoi comment combien quel quelle quels quelles lequel laquelle si lorsque dès",
+    "it": "chi che cosa ore quando dove dov perché come quanto quanta quanti quante quale quali se appena",
     "nl": "wie wat wanneer waar waarom hoe hoeveel welke welk of als zodra",
     "pl": "kto co kiedy gdzie dlaczego jak ile który która które czy jeśli jeżeli gdy",
 }
+# What may stand before such a word: "at what time the train leaves".
+_PREPOSITIONS = frozenset(["a", "at", "à", "de", "di", "da", "um", "bis", "ab", "seit", "om", "op", "o"])
 _INSTRUCTIONS = {language: frozenset(words.split()) for language, words in _INSTRUCTION_WORDS.items()}
 
 _LIST_REFERENCE = re.compile(r"\{[^{}]*\}")
@@ -25,15 +27,17 @@ _WORDS = re.compile(r"\w+")
 _QUESTION_MARKS = re.compile(r"[?？؟;]")
 
 
-def is_long_item(text: str) -> bool:
-    """Return whether the name of a new list item holds more than a thing: several, or a wish."""
+def is_long_name(text: str) -> bool:
+    """Return whether the name of a new list item or timer holds more than a thing: several, or a wish."""
     return len(text) > _ITEM_CHARACTERS or len(text.split()) > _ITEM_WORDS or bool(re.search("[,，、]", text))  # noqa: RUF001
 
 
 def is_instruction(text: str, language: str) -> bool:
     """Return whether an announcement begins like a question or a condition in a language, such as "de" or "pt-BR"."""
-    first = _WORDS.search(text)
-    return first is not None and first[0].casefold() in _INSTRUCTIONS.get(language.partition("-")[0], ())
+    words = _WORDS.findall(text.casefold())
+    if words and words[0] in _PREPOSITIONS:
+        words = words[1:]
+    return bool(words) and words[0] in _INSTRUCTIONS.get(language.partition("-")[0], ())
 
 
 def is_bare(template: str) -> bool:
@@ -52,3 +56,12 @@ def is_question(text: str) -> bool:
 def same_words(one: str, other: str) -> bool:
     """Return whether two texts differ in nothing but punctuation and spaces."""
     return _WORDS.findall(one) == _WORDS.findall(other)
+
+
+def cuts_word(text: str, span: tuple[int, int]) -> bool:
+    """Return whether a span begins or ends between two letters, in scripts that put spaces between words."""
+    return any(0 < place < len(text) and _is_cased(text[place - 1]) and _is_cased(text[place]) for place in span)
+
+
+def _is_cased(character: str) -> bool:
+    return character.lower() != character.upper()
