@@ -26,9 +26,7 @@ async def save_dashboard(client: Client, sensors: Mapping[str, str]) -> None:
     """Add the dashboard, for `sensors` by their key, or replace it."""
     if PATH not in {each["url_path"] for each in await client.command("lovelace/dashboards/list")}:
         await client.command("lovelace/dashboards/create", url_path=PATH, title=_TITLE, icon=_ICON, mode="storage")
-    states = await client.states()
-    shown = {key: entity_id for key, entity_id in sensors.items() if entity_id in states}
-    await client.command("lovelace/config/save", url_path=PATH, config={"views": [_view(shown)]})
+    await client.command("lovelace/config/save", url_path=PATH, config={"views": [_view(sensors)]})
 
 
 def _view(sensors: Mapping[str, str]) -> Json:
@@ -41,15 +39,7 @@ def _window(sensors: Mapping[str, str]) -> _Cards:
     return [
         _heading(_TITLE, _ICON),
         _card("gauge", sensors, "window_utilization", name="Window utilization", needle=True, severity=_SEVERITY),
-        *_tiles(
-            sensors,
-            {
-                "window_tokens": "Tokens",
-                "window_exchanges": "Exchanges",
-                "evicted_messages": "Evicted",
-                "active_conversations": "Conversations",
-            },
-        ),
+        *_tiles(sensors, {"window_tokens": "Tokens", "active_conversations": "Conversations"}),
         _graph("history-graph", sensors, {"window_tokens": "Tokens"}, hours_to_show=0.1),
     ]
 

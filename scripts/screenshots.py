@@ -87,7 +87,7 @@ async def _take_dialog_and_device(browser: Browser, client: Client, account: Acc
     # the sums show what is on the disk
     turns = (await sensors(client))["turns_model"]
     await states_when(client, lambda states: states[turns]["state"] == "3", _PATIENCE)
-    await page.set_viewport_size({"width": 1280, "height": 1240})
+    await page.set_viewport_size({"width": 1280, "height": 1060})
     await DevicePage(page).open(client.url, account.device_id)
     # the icons come a moment after the figures
     await asyncio.sleep(1)
