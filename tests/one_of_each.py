@@ -1,0 +1,24 @@
+"""A pytest plugin that runs each test with one set of its parameters: all that is tested, for a quick look.
+
+Which one follows from the test's name: formats, faults and options take turns, and one run is like the next.
+"""
+
+from zlib import crc32
+
+import pytest
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect all others."""
+    chosen = one_of_each(items)
+    config.hook.pytest_deselected(items=list(set(items).difference(chosen)))
+    items[:] = chosen
+
+
+def one_of_each(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Return an item of each test, in the order of the tests."""
+    tests: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    return [sets[crc32(name.encode()) % len(sets)] for name, sets in tests.items()]
