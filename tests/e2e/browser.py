@@ -138,12 +138,17 @@ class AccountForm:
         await self._key.wait_for()
 
     async def enter(self, address: str, key: str) -> None:
-        """Enter a key, and an address among what few change."""
+        """Enter a key and an address, which may be among what few change."""
         await self._key.fill(key)
-        section = self._form.locator("ha-form-expandable")
-        await section.locator("#summary, .top").first.click()
-        await section.locator("input").first.fill(address)
+        url = self._form.locator("input[type=url]")
+        if not await url.is_visible():
+            await self._form.locator("ha-form-expandable").locator("#summary, .top").first.click()
+        await url.fill(address)
         await self.submit()
+
+    async def type_model(self, name: str) -> None:
+        """Type the name of a model, or of a deployment, that no list offers."""
+        await self._form.locator("ha-selector-text input").last.fill(name)
 
     async def submit(self) -> None:
         """Send it."""
@@ -152,6 +157,16 @@ class AccountForm:
     async def done(self) -> None:
         """Wait for the end of the forms."""
         await self._page.locator("step-flow-create-entry").wait_for()
+
+    @property
+    def page(self) -> Locator:
+        """The form, with its title and its texts."""
+        return self._form
+
+    @property
+    def mistakes(self) -> Locator:
+        """What is told of mistakes."""
+        return self._form.locator("ha-alert")
 
     @property
     def model(self) -> Locator:

@@ -12,7 +12,7 @@ from typing import Any
 from demo.client import Client, Json
 from demo.home_assistant import HomeAssistant
 from demo.model_server import ModelServer
-from demo.setup_agent import DOMAIN, Account, change_agent, change_options, remove_account
+from demo.setup_agent import DOMAIN, Account, change_agent, change_options, find_account, remove_account
 from demo.turns import Turn, Watcher, settled_states, take_turn
 from demo.voice import take_voice_turn
 
@@ -89,6 +89,19 @@ class House:
         entry = await self.client.command("config_entries/get_single", entry_id=self.account.entry_id)
         state: str = entry["config_entry"]["state"]
         return state
+
+    async def ask_other_account(self, text: str) -> str:
+        """Ask the agent of the account that a test has added, and return what it answers."""
+        self.said.append(text)
+        entries = await self.client.command("config_entries/get", domain=DOMAIN)
+        (added,) = (entry["entry_id"] for entry in entries if entry["entry_id"] != self.account.entry_id)
+        account = await find_account(self.client, added)
+        assert account is not None
+        data = {"agent_id": account.agent_id, "text": text}
+        answer = await self.client.post("/api/services/conversation/process?return_response", data)
+        said = str(answer["service_response"]["response"]["speech"]["plain"]["speech"])
+        self.said.append(said)
+        return said
 
     async def remove_other_accounts(self) -> None:
         """Remove the accounts that a test has added."""

@@ -1,0 +1,104 @@
+"""A new account with each provider, by clicking: from *Add integration* over each mistake to the first answer."""
+
+from dataclasses import dataclass
+
+from playwright.async_api import Page, expect
+import pytest
+
+from demo.home_assistant import free_port
+from demo.model_server import ModelServer
+from tests.e2e.browser import AccountForm, save_screenshot
+from tests.e2e.house import House
+
+DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """An account as the menu names it, the path of its API at the scripted server, and a model that it has."""
+
+    menu: str
+    path: str
+    model: str
+
+    def address(self, server: ModelServer) -> str:
+        return f"{server.address}{self.path}"
+
+
+LISTED = (
+    Kind("OpenAI", "/v1", "gpt-5-mini"),
+    Kind("Google Gemini", "", "gemini-2.5-flash"),
+    Kind("Anthropic", "", "claude-haiku-4-5"),
+    Kind("OpenAI-compatible server", "/v1", "llama"),
+)
+AZURE = Kind("Azure OpenAI", "", "my-deployment")
+
+
+async def told(page: Page, form: AccountForm, text: str, name: str) -> None:
+    """Wait for what is told of a mistake, and take pictures of it on a desktop and on a phone."""
+    await expect(form.mistakes).to_contain_text(text)
+    await save_screenshot(page, name)
+    await page.set_viewport_size(PHONE)
+    await save_screenshot(page, f"{name}-phone")
+    await page.set_viewport_size(DESKTOP)
+
+
+async def make_each_mistake(page: Page, form: AccountForm, house: House, kind: Kind) -> None:
+    """Enter a server that is down, an address of something else, and a key that is refused."""
+    await form.enter(f"http://127.0.0.1:{free_port()}", "key")
+    await told(page, form, "The server cannot be reached.", f"{kind.menu}-down")
+    await form.enter(f"{house.url}/static/nothing", "key")
+    await told(page, form, "A server responded, but it does not provide the expected API.", f"{kind.menu}-address")
+    house.model.fault("401", 1)
+    await form.enter(kind.address(house.model), "wrong")
+    await told(page, form, "The server did not accept the API key.", f"{kind.menu}-key")
+
+
+async def answer_in_the_end(page: Page, form: AccountForm, house: House, kind: Kind) -> str:
+    """End the forms, and return what the new agent answers."""
+    await save_screenshot(page, f"{kind.menu}-model")
+    await form.submit()
+    await form.done()
+    answer = await house.ask_other_account("my name is Grace")
+    await house.remove_other_accounts()
+    return answer
+
+
+@pytest.mark.parametrize("kind", LISTED, ids=lambda kind: kind.menu)
+async def test_each_mistake_is_told_and_the_account_answers_in_the_end(page: Page, house: House, kind: Kind) -> None:
+    house.model.change(models=(kind.model,))
+    form = AccountForm(page)
+    await form.open(house.url, kind.menu)
+    await make_each_mistake(page, form, house, kind)
+
+    await form.enter(kind.address(house.model), "key")
+    await expect(form.model).to_contain_text(kind.model)
+
+    assert await answer_in_the_end(page, form, house, kind) == "Nice to meet you, Grace."
+
+
+async def test_each_mistake_is_told_and_a_deployment_answers_in_the_end(page: Page, house: House) -> None:
+    house.model.change(models=(AZURE.model,))
+    form = AccountForm(page)
+    await form.open(house.url, AZURE.menu)
+    await make_each_mistake(page, form, house, AZURE)
+
+    await form.enter(AZURE.address(house.model), "key")
+    await expect(form.page).to_contain_text("Deployment")
+    await form.type_model(AZURE.model)
+
+    assert await answer_in_the_end(page, form, house, AZURE) == "Nice to meet you, Grace."
+
+
+@pytest.mark.parametrize("kind", LISTED, ids=lambda kind: kind.menu)
+async def test_a_model_is_typed_where_none_that_converses_is_listed(page: Page, house: House, kind: Kind) -> None:
+    house.model.change(models=("text-embedding-1",))
+    form = AccountForm(page)
+    await form.open(house.url, kind.menu)
+    await form.enter(kind.address(house.model), "key")
+    await expect(form.page).to_contain_text("The server lists no models. Type the name of one.")
+    await save_screenshot(page, f"{kind.menu}-no-models")
+
+    await form.type_model("text-embedding-1")
+
+    assert await answer_in_the_end(page, form, house, kind) == "Nice to meet you, Grace."
