@@ -23,7 +23,6 @@ from custom_components.windowed_conversation.window.tokens import TextKind
 from .histories import LengthCounter
 
 factors = st.floats(0.65, 1.9)
-sizes = st.integers(15, 80)
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,6 @@ class Model:
 
 models = st.builds(Model, factors, factors, factors)
 usual_models = st.builds(Model, *(st.floats(0.7, 1.5),) * 3)
-turns = st.tuples(sizes, st.integers(40, 600), sizes)
 
 
 def requests(fixed: int, history: list[tuple[int, int, int]]) -> Iterator[RequestEstimate]:
@@ -71,9 +69,17 @@ def off(calibration: Calibration, model: Model, estimate: RequestEstimate) -> fl
     return abs(calibration.tokens(estimate) / model.reported(estimate) - 1)
 
 
-@given(models, st.integers(0, 8000), st.lists(turns, min_size=6, max_size=6))
+def mixed_turns(seed: int, count: int) -> list[tuple[int, int, int]]:
+    """Return turns with prose and tool results in no fixed proportion: what has one cannot be told apart."""
+    number = random.Random(seed).randint
+    return [(number(15, 80), number(40, 600), number(15, 80)) for _ in range(count)]
+
+
+@given(models, st.integers(0, 8000), st.integers())
 @settings(deadline=None)
-def test_requests_are_within_three_percent_after_five_mixed_turns(model: Model, fixed: int, history: Any) -> None:
+def test_requests_are_within_three_percent_after_five_mixed_turns(model: Model, fixed: int, seed: int) -> None:
+    history = mixed_turns(seed, 6)
+
     calibration = after(Calibration(), model, requests(fixed, history[:5]))
 
     assert max(off(calibration, model, each) for each in list(requests(fixed, history))[-2:]) <= 0.03
