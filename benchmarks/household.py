@@ -1,0 +1,146 @@
+"""The household set: what two people tell a home in 200 days, what is asked later, and how memory and FTS5 find it."""
+
+from collections.abc import Callable, Iterator
+import json
+from pathlib import Path
+import random
+import re
+import sqlite3
+import sys
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from custom_components.windowed_conversation.memory import Memory, PastTurn
+    from custom_components.windowed_conversation.memory.stop_words import stop_words
+else:
+    # importing the integration's package would import Home Assistant
+    sys.path.insert(0, str(Path(__file__).parent.parent / "custom_components" / "windowed_conversation"))
+    from memory import Memory, PastTurn
+    from memory.stop_words import stop_words
+
+HOUSEHOLD: dict[str, Any] = json.loads(Path(__file__).with_name("memory_household.json").read_text())
+START = 1_700_000_000.0
+
+_LANGUAGES = ("en", "de", "it", "zh")
+_NAMES = {"anna": "Anna", "ben": "Ben", None: None}
+_DAY = 86_400.0
+
+type Ask = Callable[[str, str | None], list[str]]
+
+
+class Hits(NamedTuple):
+    """How often what is wanted came first, and in five; how often what is stale came first, what is refused at all."""
+
+    first: float
+    five: float
+    chinese: str
+    stale_first: int
+    refused_found: int
+
+
+def facts_in_memory(folder: Path) -> tuple[Memory, Ask]:
+    """Return a memory that was told the household's facts, and how it is asked."""
+    memory = Memory(folder / "facts.db", _LANGUAGES)
+    rows: dict[str, int] = {}
+    for told in sorted(HOUSEHOLD["told"], key=lambda told: told["day"]):
+        rows[told["id"]] = memory.add_fact(
+            told["fact"],
+            person=_owner(told),
+            private=_owner(told) is not None,
+            replaces=rows.get(told["replaces"]),
+            at=START + told["day"] * _DAY,
+        )
+    memory.forget(ids=[("fact", rows[name]) for name in HOUSEHOLD["deleted"]])
+    names = {row: name for name, row in rows.items()}
+
+    def ask(question: str, who: str | None) -> list[str]:
+        found = memory.recall(question, person=who, speaker=_NAMES[who], kinds=("fact",), limit=60)
+        return [names[recalled.id] for recalled in found]
+
+    return memory, ask
+
+
+def facts_in_plain_fts(tokenizer: str) -> Ask:
+    """Return how FTS5 is asked that has the facts which are true at the end."""
+    replaced = {told["replaces"] for told in HOUSEHOLD["told"]}
+    facts = [told for told in HOUSEHOLD["told"] if told["id"] not in {*replaced, *HOUSEHOLD["deleted"]}]
+    owners = {told["id"]: _owner(told) for told in facts}
+    search = plain_fts(tokenizer, [(told["id"], told["fact"]) for told in facts])
+    return lambda question, who: [name for name in search(question) if owners[name] in {None, who}]
+
+
+def turns_in_memory(folder: Path) -> tuple[Memory, Ask]:
+    """Return a memory that has the household's turns, told and commanded, and how it is asked."""
+    memory = Memory(folder / "turns.db", _LANGUAGES)
+    names: dict[int, str] = {}
+    for number, (name, said, answer, owner) in enumerate(_turns()):
+        turn = PastTurn(f"c{number}", START + number * _DAY / 15, said, answer, person=owner)
+        names[memory.add_turn(turn)] = name
+    memory.forget(ids=[("turn", row) for row, name in names.items() if name in HOUSEHOLD["deleted"]])
+
+    def ask(question: str, who: str | None) -> list[str]:
+        found = memory.recall(question, person=who, speaker=_NAMES[who], kinds=("turn",), limit=60)
+        return [names[recalled.id] for recalled in found]
+
+    return memory, ask
+
+
+def turns_in_plain_fts(tokenizer: str) -> Ask:
+    """Return how FTS5 is asked that has the household's turns."""
+    turns = [turn for turn in _turns() if turn[0] not in HOUSEHOLD["deleted"]]
+    owners = {name: owner for name, _, _, owner in turns}
+    search = plain_fts(tokenizer, [(name, f"{said} {answer}") for name, said, answer, _ in turns])
+    return lambda question, who: [name for name in search(question) if owners[name] in {None, who}]
+
+
+def hits(ask: Ask) -> Hits:
+    """Return what the household's questions find."""
+    asked = [(question, ask(question["q"], question["who"])) for question in HOUSEHOLD["questions"]]
+    wanted = [(question, found) for question, found in asked if question["want"]]
+    chinese = [bool({*found[:1]} & {*question["want"]}) for question, found in wanted if question["lang"] == "zh"]
+    refused = [question for question in HOUSEHOLD["questions"] if question["kind"] in {"private", "deleted"}]
+    return Hits(
+        first=sum(bool({*found[:1]} & {*question["want"]}) for question, found in wanted) / len(wanted),
+        five=sum(bool({*found[:5]} & {*question["want"]}) for question, found in wanted) / len(wanted),
+        chinese=f"{sum(chinese)} of {len(chinese)}",
+        stale_first=sum(_is_stale(question, found) for question, found in wanted if question["kind"] == "update"),
+        refused_found=sum(bool({*found} & {*question["forbid"]}) for question, found in asked if question in refused),
+    )
+
+
+def plain_fts(tokenizer: str, texts: list[tuple[str, str]]) -> Callable[[str], list[str]]:
+    """Return how FTS5 is asked for the names of texts, without the stop words."""
+    index = sqlite3.connect(":memory:")
+    index.execute(f"CREATE VIRTUAL TABLE texts USING fts5(name UNINDEXED, text, tokenize='{tokenizer}')")
+    index.executemany("INSERT INTO texts VALUES (?, ?)", texts)
+    dropped = stop_words(_LANGUAGES)
+
+    def search(question: str) -> list[str]:
+        words = [word for word in re.findall(r"\w+", question.lower()) if word not in dropped]
+        match = " OR ".join(f'"{word}"' for word in words)
+        if not match:
+            return []
+        return [name for (name,) in index.execute("SELECT name FROM texts WHERE texts MATCH ? ORDER BY rank", (match,))]
+
+    return search
+
+
+def _turns() -> Iterator[tuple[str, str, str, str | None]]:
+    """Yield name, what was said, what was answered, and whose it is: fifteen commands a day between what is told."""
+    chance = random.Random(14)
+    for day in range(201):
+        for number in range(15):
+            said, answer = chance.choice(HOUSEHOLD["commands"])
+            yield f"command {day} {number}", said, answer, None
+        for told in HOUSEHOLD["told"]:
+            if told["day"] == day:
+                yield told["id"], told["text"], told["reply"], _owner(told)
+
+
+def _owner(told: dict[str, Any]) -> str | None:
+    return None if told["scope"] == "house" else told["scope"]
+
+
+def _is_stale(question: dict[str, Any], found: list[str]) -> bool:
+    relevant = [name for name in found if name in {*question["want"], *question["forbid"]}]
+    return bool({*relevant[:1]} & {*question["forbid"]})

@@ -1,0 +1,219 @@
+"""What memory finds beside FTS5 as it comes, and what a question costs as the turns grow.
+
+    .venv/test/bin/python -m benchmarks.memory            (--quick: without 100,000 turns)
+
+The household set: what two people tell a home in 200 days, and what is asked later. Each fact is stored as the home's
+or a person's, with what it replaces; plain FTS5 has the same facts and the same rights, and drops the same stop words.
+The dialogues are those of the tests.
+
+A question's costs are CPU time of its thread, for all kinds at once; Python's part is what is not spent inside SQLite.
+Memory is what one process takes more once the file is open and all questions were asked. Home Assistant has SQLite and
+the reading of packages' metadata already, so they count as there. Bytes are those of the file, less the texts' own.
+"""
+
+from collections.abc import Iterator
+from importlib.metadata import version
+from itertools import islice
+import json
+from pathlib import Path
+import random
+import sqlite3
+import subprocess
+import sys
+from tempfile import TemporaryDirectory
+from time import thread_time_ns
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.household import (
+    HOUSEHOLD,
+    START,
+    facts_in_memory,
+    facts_in_plain_fts,
+    hits,
+    plain_fts,
+    turns_in_memory,
+    turns_in_plain_fts,
+)
+from tests.memory.dialogues import found_in_tokens, found_in_turns, questions, utterances
+
+if TYPE_CHECKING:
+    from custom_components.windowed_conversation.memory import Memory, PastTurn
+else:
+    # importing the integration's package would import Home Assistant
+    from memory import Memory, PastTurn
+
+_FOLDER = Path(__file__).parent.parent / "custom_components" / "windowed_conversation"
+_SIZES = (1_000, 10_000, 100_000)
+
+
+def build(path: Path, turns: int) -> float:
+    """Store so many turns and return the bytes that each takes besides its text."""
+    memory = Memory(path, ("en", "de"))
+    memory.load(islice(_lines(), turns))
+    memory.checkpoint()
+    memory.close()
+    beside = sqlite3.connect(path)
+    text: int = beside.execute("SELECT sum(octet_length(said) + octet_length(answer)) FROM turn").fetchone()[0]
+    beside.close()
+    return (path.stat().st_size - text) / turns
+
+
+class _Timed:
+    """A connection that keeps the time it takes."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self.taken = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._connection, name)
+
+    def execute(self, *arguments: Any) -> _Rows:
+        """Execute a statement and fetch all of its rows."""
+        start = thread_time_ns()
+        rows = _Rows(self._connection.execute(*arguments).fetchall())
+        self.taken += thread_time_ns() - start
+        return rows
+
+
+class _Rows(list[Any]):
+    """Rows that were fetched, as a cursor gives them."""
+
+    def fetchone(self) -> Any:
+        """Return the first."""
+        return self[0] if self else None
+
+    def fetchall(self) -> list[Any]:
+        """Return all."""
+        return self
+
+
+def ask_all(path: Path) -> dict[str, float]:
+    """Ask everything in this process and return what it took, in milliseconds."""
+    memory = Memory(path, ("en", "de"))
+    timed = _Timed(memory._database._reader)  # noqa: SLF001 - nothing else tells SQLite's time from ours
+    memory._database._reader = timed  # type: ignore[assignment]  # noqa: SLF001
+    taken, python = [], []
+    for question in _questions() * 2:
+        timed.taken = 0
+        start = thread_time_ns()
+        memory.recall(question, person="anna", speaker="Anna")
+        taken.append((thread_time_ns() - start) / 1e6)
+        python.append(taken[-1] - timed.taken / 1e6)
+    return {"p50": _at(taken, 0.5), "p95": _at(taken, 0.95), "python": _at(python, 0.95)}
+
+
+def _lines() -> Iterator[str]:
+    """Yield turns without end as an export has them: commands, talk, and in each a word that is rare."""
+    chance = random.Random(14)
+    talk = [said.text for said in utterances()]
+    conversation = 0
+    for row in range(1, sys.maxsize):
+        conversation += chance.random() < 0.4
+        said, answer = chance.choice(HOUSEHOLD["commands"])
+        rare = "".join(chance.choice("bdfglmnrst") + chance.choice("aeiou") for _ in range(chance.randint(2, 4)))
+        turn = {
+            "said": f"{said if chance.random() < 0.5 else chance.choice(talk)} {rare}",
+            "answer": f"{answer} {chance.choice(talk)}",
+            "conversation": f"01JD{conversation:022d}",
+            "agent": "01JCAGENT00000000000000000",
+            "device": chance.choice(("d1", "d2", "d3")) * 16,
+        }
+        if person := chance.choice((None, "anna", "ben")):
+            turn["person"] = person
+        yield json.dumps({"kind": "turn", "id": row, "at": START + row * 900.0, **turn})
+
+
+def _questions() -> list[str]:
+    return [question["q"] for question in HOUSEHOLD["questions"]] + [question for question, _ in questions()]
+
+
+def _at(taken: list[float], share: float) -> float:
+    return sorted(taken)[int(len(taken) * share)]
+
+
+# This process has imported memory already.
+_CHILD = """
+import importlib.metadata, json, sqlite3, sys
+from pathlib import Path
+importlib.metadata.version("snowballstemmer")
+sqlite3.connect(":memory:").execute("SELECT 1")
+import os, random, re, subprocess, tempfile
+resident = lambda: int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+before = resident()
+sys.path.insert(0, sys.argv[1])
+from memory import Memory
+memory = Memory(sys.argv[2], ("en", "de"))
+for question in json.loads(sys.argv[3]):
+    memory.recall(question, person="anna", speaker="Anna")
+print(resident() - before)
+"""
+
+
+def _memory_taken(path: Path) -> float:
+    ran = subprocess.run(
+        [sys.executable, "-c", _CHILD, str(_FOLDER), str(path), json.dumps(_questions())],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return float(ran.stdout)
+
+
+def _show_household(folder: Path) -> None:
+    memory, ask_facts = facts_in_memory(folder)
+    archive, ask_turns = turns_in_memory(folder)
+    print(f"{'household set':32}{'hit@1':>8}{'hit@5':>8}{'Chinese':>10}{'stale first':>13}{'private, deleted':>18}")
+    for name, ask in (
+        ("facts, plain FTS5, porter", facts_in_plain_fts("porter")),
+        ("facts, plain FTS5, trigram", facts_in_plain_fts("trigram")),
+        ("facts, memory", ask_facts),
+        ("turns, plain FTS5, porter", turns_in_plain_fts("porter")),
+        ("turns, plain FTS5, trigram", turns_in_plain_fts("trigram")),
+        ("turns, memory", ask_turns),
+    ):
+        of = hits(ask)
+        print(f"{name:32}{of.first:8.1%}{of.five:8.1%}{of.chinese:>10}{of.stale_first:13}{of.refused_found:18}")
+    memory.close()
+    archive.close()
+
+
+def _show_dialogues(folder: Path) -> None:
+    memory = Memory(folder / "dialogues.db", ("en",))
+    for said in utterances():
+        memory.add_turn(PastTurn(said.session, said.at, said.text, ""))
+    texts = [(said.text, said.text) for said in utterances()]
+    print(f"\n{'dialogues':32}{'5 turns':>10}{'10 turns':>10}{'20 turns':>10}{'300 tokens':>12}")
+    for name, search in (
+        ("plain FTS5, porter", plain_fts("porter", texts)),
+        ("plain FTS5, trigram", plain_fts("trigram", texts)),
+        ("memory", lambda asked: [found.text for found in memory.recall(asked, kinds=("turn",), limit=60)]),
+    ):
+        turns = [found_in_turns(search, most) for most in (5, 10, 20)]
+        print(f"{name:32}" + "".join(f"{share:10.1%}" for share in turns) + f"{found_in_tokens(search, 300):12.1%}")
+    memory.close()
+
+
+def _show_costs(folder: Path, sizes: tuple[int, ...]) -> None:
+    print(f"\n{'turns':>8}{'p50 ms':>10}{'p95 ms':>10}{'Python p95':>12}{'bytes a turn':>14}{'memory MB':>11}")
+    for turns in sizes:
+        path = folder / f"{turns}.db"
+        size = build(path, turns)
+        of = ask_all(path)
+        print(
+            f"{turns:8,}{of['p50']:10.1f}{of['p95']:10.1f}{of['python']:12.1f}{size:14.0f}{_memory_taken(path):11.1f}",
+            flush=True,
+        )
+
+
+def main() -> None:
+    """Measure and print."""
+    print(f"SQLite {sqlite3.sqlite_version}, snowballstemmer {version('snowballstemmer')}\n")
+    with TemporaryDirectory() as name:
+        _show_household(Path(name))
+        _show_dialogues(Path(name))
+        _show_costs(Path(name), _SIZES[: 2 if "--quick" in sys.argv[1:] else None])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,25 @@
+"""The record of what was said, and what is recalled from it. SQLite and a stemmer, and no Home Assistant.
+
+When something is recorded or recalled, and what a model is told of it, is the caller's.
+"""
+
+from .errors import BadLine, MemoryFull, MemoryUnavailable, Reason
+from .memory import Memory
+from .records import KINDS, Episode, Fact, Figures, Forgotten, Kind, Loaded, PastTurn, Recalled
+
+__all__ = [
+    "KINDS",
+    "BadLine",
+    "Episode",
+    "Fact",
+    "Figures",
+    "Forgotten",
+    "Kind",
+    "Loaded",
+    "Memory",
+    "MemoryFull",
+    "MemoryUnavailable",
+    "PastTurn",
+    "Reason",
+    "Recalled",
+]

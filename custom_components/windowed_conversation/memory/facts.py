@@ -1,0 +1,144 @@
+"""Facts: one row for what is told again, and a pointer from what is no longer true to what is."""
+
+from dataclasses import dataclass
+import sqlite3
+
+from . import index
+from .deletion import delete
+from .errors import MemoryFull
+from .labels import find_label, label
+from .records import Fact
+from .texts import QUOTE_LENGTH, fact_text, moment, one_line
+from .visibility import visible
+from .words import Words, spoken
+
+MOST_FACTS = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class ToldFact:
+    """A fact to store, as it was told or exported."""
+
+    text: str
+    person: str | None
+    private: bool
+    source: str
+    quote: str
+    at: float
+    confirmed: float
+    told: int = 1
+
+    def __post_init__(self) -> None:
+        """Refuse what would be kept from everybody."""
+        if self.private and self.person is None:
+            raise ValueError("A private fact is a person's")
+
+
+def tell(connection: sqlite3.Connection, words: Words, told: ToldFact, replaces: int | None) -> int:
+    """Store a fact, or confirm the one that says the same, and close the one that it replaces. Return its id."""
+    if replaces is not None:
+        replaces = _current(connection, told.person, replaces)
+    row = same_fact(connection, told)
+    if row is None:
+        row = store_fact(connection, words, told)
+    else:
+        connection.execute(
+            "UPDATE fact SET confirmed = max(confirmed, ?), told = told + 1, private = private OR ? WHERE id = ?",
+            (moment(told.confirmed), told.private, row),
+        )
+    if replaces not in {None, row}:
+        close_fact(connection, words, replaces, row)
+    return row
+
+
+def store_fact(
+    connection: sqlite3.Connection, words: Words, told: ToldFact, row: int | None = None, origin: int | None = None
+) -> int:
+    """Store a fact as a row of its own and return its id."""
+    _make_room(connection, words)
+    text = fact_text(told.text)
+    stored = connection.execute(
+        """
+        INSERT INTO fact (id, origin, at, person, private, text, spoken, source, quote, confirmed, told)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        """,
+        (
+            row,
+            origin,
+            moment(told.at),
+            label(connection, told.person),
+            told.private,
+            text,
+            spoken(text),
+            one_line(told.source, QUOTE_LENGTH),
+            one_line(told.quote, QUOTE_LENGTH),
+            moment(told.confirmed),
+            told.told,
+        ),
+    ).lastrowid
+    assert stored is not None
+    index.add(connection, words, "fact", stored)
+    return stored
+
+
+def close_fact(connection: sqlite3.Connection, words: Words, row: int, by: int) -> None:
+    """Take a fact out of what is true now."""
+    index.remove(connection, words, "fact", row)
+    connection.execute("UPDATE fact SET replaced_by = ? WHERE id = ?", (by, row))
+
+
+def same_fact(connection: sqlite3.Connection, told: ToldFact) -> int | None:
+    """Return the current fact of the same owner that says the same in the same words."""
+    found = connection.execute(
+        """
+        SELECT fact.id FROM fact LEFT JOIN label ON label.id = fact.person
+        WHERE label.name IS ? AND spoken = ? AND replaced_by IS NULL
+        """,
+        (told.person, spoken(fact_text(told.text))),
+    ).fetchone()
+    return found[0] if found else None
+
+
+def facts(connection: sqlite3.Connection, person: str | None, *, private: bool) -> list[Fact]:
+    """Return the facts that this person may see: the home's first, newest first."""
+    rows = connection.execute(
+        f"""
+        SELECT fact.id, text, at, owner.name, private, source, quote, confirmed, told
+        FROM fact LEFT JOIN label AS owner ON owner.id = fact.person
+        WHERE replaced_by IS NULL AND {visible("fact", "fact")}
+        ORDER BY fact.person IS NOT NULL, at DESC, fact.id DESC
+        """,
+        {"person": find_label(connection, person), "private": private},
+    )
+    return [
+        Fact(row, text, at, owner, bool(secret), source, quote, confirmed, told)
+        for row, text, at, owner, secret, source, quote, confirmed, told in rows
+    ]
+
+
+def _current(connection: sqlite3.Connection, person: str | None, row: int) -> int:
+    """Return the fact that stands now for one of the same owner."""
+    found = connection.execute(
+        """
+        WITH RECURSIVE later (id, by, person) AS (
+            SELECT id, replaced_by, person FROM fact WHERE id = ?
+            UNION SELECT fact.id, fact.replaced_by, fact.person FROM fact JOIN later ON fact.id = later.by
+        )
+        SELECT later.id, label.name FROM later LEFT JOIN label ON label.id = later.person WHERE later.by IS NULL
+        """,
+        (row,),
+    ).fetchone()
+    if found is None or found[1] != person:
+        raise ValueError("A fact replaces one of the same owner")
+    current: int = found[0]
+    return current
+
+
+def _make_room(connection: sqlite3.Connection, words: Words) -> None:
+    """Drop the oldest fact that is no longer true where there are as many as are kept."""
+    if connection.execute("SELECT count(*) FROM fact").fetchone()[0] < MOST_FACTS:
+        return
+    oldest = connection.execute("SELECT id FROM fact WHERE replaced_by IS NOT NULL ORDER BY id LIMIT 1").fetchone()
+    if oldest is None:
+        raise MemoryFull("There are as many facts as are kept")
+    delete(connection, words, "fact", oldest)

@@ -1,0 +1,57 @@
+"""What a line that was exported says, checked."""
+
+import json
+from typing import Any
+
+from .texts import moment
+
+# what any reader of JSON reads as it is written
+_HIGHEST = 2**53
+
+
+class Fields:
+    """The fields of one line. Whatever is not as memory writes it is a TypeError or a ValueError."""
+
+    def __init__(self, line: str) -> None:
+        fields = json.loads(line)
+        if not isinstance(fields, dict):
+            raise TypeError("A line is an object")
+        self._fields: dict[str, Any] = fields
+
+    def text(self, name: str) -> str:
+        """Return a text."""
+        text: str = self._of(name, str)
+        return text
+
+    def optional(self, name: str) -> str | None:
+        """Return a text, or None if there is none."""
+        return self.text(name) if self._fields.get(name) is not None else None
+
+    def moment(self, name: str) -> float:
+        """Return a time."""
+        return moment(self._of(name, int | float))
+
+    def count(self, name: str) -> int:
+        """Return a whole number from 1."""
+        count: int = self._of(name, int)
+        if not 1 <= count <= _HIGHEST:
+            raise ValueError(f"{name} is out of range")
+        return count
+
+    def flag(self, name: str) -> bool:
+        """Return a boolean."""
+        value: bool = self._fields.get(name) is True
+        if not value and self._fields.get(name) is not False:
+            raise TypeError(f"{name} is missing or of another type")
+        return value
+
+    def optional_count(self, name: str) -> int | None:
+        """Return a whole number from 1, or None if there is none."""
+        return self.count(name) if self._fields.get(name) is not None else None
+
+    def _of(self, name: str, kind: Any) -> Any:
+        value = self._fields.get(name)
+        # Python's booleans are numbers
+        if not isinstance(value, kind) or isinstance(value, bool):
+            raise TypeError(f"{name} is missing or of another type")
+        return value

@@ -1,0 +1,145 @@
+"""What is forgotten: what was selected, and what repeats it.
+
+A fact takes with it the facts that it replaced, the turns it was said in, and the turns and episodes that hold most of
+its words. A turn takes with it the episodes that summarize it.
+"""
+
+from collections.abc import Iterable, Iterator
+import json
+import math
+import sqlite3
+from types import EllipsisType
+from typing import NamedTuple
+
+from .deletion import delete
+from .labels import drop_unused_labels, find_label
+from .records import KINDS, Forgotten, Kind
+from .visibility import visible
+from .words import Question, Words, spoken
+
+# the share of a fact's words that repeats it
+_SHARE = 0.6
+
+_TEXTS: dict[Kind, str] = {"turn": "said || char(10) || answer", "episode": "text"}
+_STOOD_FOR = """
+    SELECT episode.id FROM turn JOIN episode USING (conversation)
+    WHERE turn.id = ? AND turn.at BETWEEN episode.since AND episode.at
+"""
+
+
+class Selection(NamedTuple):
+    """The conditions, all of which must be met. The person is `...` if the owner does not matter."""
+
+    ids: tuple[tuple[Kind, int], ...] | None
+    person: str | EllipsisType | None
+    before: float | None
+    query: str | None
+    kinds: tuple[Kind, ...]
+
+    @property
+    def is_named(self) -> bool:
+        """Whether it names items, not only their owner or age."""
+        return self.ids is not None or self.query is not None
+
+
+def select(connection: sqlite3.Connection, words: Words, selection: Selection) -> Forgotten:
+    """Return what will be forgotten. Raise ValueError if there is no condition."""
+    if not selection.is_named and selection.before is None and selection.person is ...:
+        raise ValueError("Forgetting needs a condition")
+    question = None if selection.query is None else words.question(selection.query)
+    chosen: dict[Kind, set[int]] = {kind: set() for kind in KINDS}
+    for kind in selection.kinds:
+        chosen[kind] = _chosen(connection, words, kind, selection, question)
+    chosen["fact"] = set(_with_replaced(connection, chosen["fact"]))
+    for row in chosen["fact"]:
+        for kind in _TEXTS:
+            chosen[kind].update(_telling(connection, words, row, kind))
+    for row in chosen["turn"]:
+        chosen["episode"].update(episode for (episode,) in connection.execute(_STOOD_FOR, (row,)))
+    return Forgotten(
+        facts=tuple(sorted(chosen["fact"])),
+        turns=tuple(sorted(chosen["turn"])),
+        episodes=tuple(sorted(chosen["episode"])),
+    )
+
+
+def forget(connection: sqlite3.Connection, words: Words, chosen: Forgotten) -> None:
+    """Delete what was chosen, with the names that nothing else has."""
+    delete(connection, words, "fact", chosen.facts)
+    delete(connection, words, "turn", chosen.turns)
+    delete(connection, words, "episode", chosen.episodes)
+    drop_unused_labels(connection)
+
+
+def _chosen(
+    connection: sqlite3.Connection, words: Words, kind: Kind, selection: Selection, question: Question | None
+) -> set[int]:
+    whose = "true"
+    if selection.person is not ...:
+        whose = visible(kind, kind) if selection.is_named else "person = :person"
+    named = "true" if selection.ids is None else "id IN (SELECT value FROM json_each(:ids))"
+    rows = connection.execute(
+        f"SELECT id FROM {kind} WHERE {named} AND at < :before AND {whose}",
+        {
+            "ids": json.dumps([row for of, row in selection.ids or () if of == kind]),
+            "before": math.inf if selection.before is None else selection.before,
+            "person": None if selection.person is ... else find_label(connection, selection.person),
+            "private": True,
+        },
+    )
+    chosen = {row for (row,) in rows}
+    return chosen if question is None else chosen.intersection(_matching(connection, words, kind, question))
+
+
+def _matching(connection: sqlite3.Connection, words: Words, kind: Kind, question: Question) -> Iterator[int]:
+    """Yield the rows with all the words of a question, facts that are no longer true among them."""
+    terms = [_terms(" AND ", question.words), *(f'"{beginning}" *' for beginning in question.beginnings)]
+    yield from _rows(connection, kind, " AND ".join(filter(None, terms)))
+    if kind == "fact":
+        for row, text in connection.execute("SELECT id, text FROM fact WHERE replaced_by IS NOT NULL"):
+            if words.holds(text, question):
+                yield row
+
+
+def _with_replaced(connection: sqlite3.Connection, rows: Iterable[int]) -> Iterator[int]:
+    for row in rows:
+        earlier = connection.execute(
+            """
+            WITH RECURSIVE earlier (id) AS (
+                SELECT ?1 UNION SELECT fact.id FROM fact JOIN earlier ON fact.replaced_by = earlier.id
+            )
+            SELECT id FROM earlier
+            """,
+            (row,),
+        )
+        yield from (each for (each,) in earlier)
+
+
+def _telling(connection: sqlite3.Connection, words: Words, fact: int, kind: Kind) -> Iterator[int]:
+    """Yield the turns or episodes that repeat a fact: its owner's and the home's, or everyone's if it is the home's."""
+    person, text, quote = connection.execute("SELECT person, text, quote FROM fact WHERE id = ?", (fact,)).fetchone()
+    said, quoted = spoken(quote), words.question(quote).words
+    wanted = set(words.question(text).words)
+    enough = math.ceil(_SHARE * len(wanted))
+    candidates = set(_rows(connection, kind, _terms(" AND ", quoted)))
+    # a text with enough of the words has at least one of these
+    candidates.update(_rows(connection, kind, _terms(" OR ", sorted(wanted)[max(0, enough - 1) :])))
+    for row in candidates:
+        found = connection.execute(
+            f"SELECT {_TEXTS[kind]} FROM {kind} WHERE id = ? AND (?2 IS NULL OR person IS NULL OR person = ?2)",
+            (row, person),
+        ).fetchone()
+        if found and ((quoted and said in spoken(found[0])) or len(wanted & words.held(found[0])) >= enough > 0):
+            yield row
+
+
+def _terms(between: str, words: Iterable[str]) -> str:
+    return between.join(f'"{word}"' for word in words)
+
+
+def _rows(connection: sqlite3.Connection, kind: Kind, match: str) -> Iterator[int]:
+    if match:
+        found = connection.execute(
+            f"SELECT rowid FROM {kind}_words WHERE {kind}_words MATCH ?", (f"words : ({match})",)
+        )
+        yield from (row for (row,) in found)

@@ -1,0 +1,58 @@
+"""The index in step with the tables: a row is in it if its id is above what is not indexed yet."""
+
+import sqlite3
+
+from .records import KINDS, Kind
+from .schema import unindexed
+from .words import Words
+
+_TEXTS = {
+    "fact": "SELECT id, text FROM fact WHERE replaced_by IS NULL AND id {} ?",
+    "episode": "SELECT id, text FROM episode WHERE id {} ?",
+    "turn": "SELECT id, said || char(10) || answer FROM turn WHERE id {} ?",
+}
+
+
+def add(connection: sqlite3.Connection, words: Words, kind: Kind, row: int) -> None:
+    """Put a row of its table into the index."""
+    found = _text(connection, kind, row)
+    if found and row > unindexed(connection, kind):
+        _insert(connection, words, kind, *found)
+
+
+def remove(connection: sqlite3.Connection, words: Words, kind: Kind, row: int) -> None:
+    """Take a row out of the index, before its table changes."""
+    found = _text(connection, kind, row)
+    if found and row > unindexed(connection, kind):
+        terms = words.terms(found[1])
+        connection.execute(
+            f"INSERT INTO {kind}_words({kind}_words, rowid, words, parts) VALUES ('delete', ?, ?, ?)",
+            (row, terms.words, terms.parts),
+        )
+
+
+def reindex(connection: sqlite3.Connection, words: Words, most: int) -> bool:
+    """Put up to so many rows into the index that are not in it, facts and the newest first. Return whether more are."""
+    for kind in KINDS:
+        if highest := unindexed(connection, kind):
+            rows = connection.execute(
+                f"{_TEXTS[kind].format('<=')} ORDER BY id DESC LIMIT ?", (highest, most)
+            ).fetchall()
+            for row, text in rows:
+                _insert(connection, words, kind, row, text)
+            rest = rows[-1][0] - 1 if len(rows) == most else 0
+            connection.execute("UPDATE setting SET value = ? WHERE name = ?", (rest, f"unindexed {kind}"))
+            return True
+    return False
+
+
+def _text(connection: sqlite3.Connection, kind: Kind, row: int) -> tuple[int, str] | None:
+    found: tuple[int, str] | None = connection.execute(_TEXTS[kind].format("="), (row,)).fetchone()
+    return found
+
+
+def _insert(connection: sqlite3.Connection, words: Words, kind: Kind, row: int, text: str) -> None:
+    terms = words.terms(text)
+    connection.execute(
+        f"INSERT INTO {kind}_words(rowid, words, parts) VALUES (?, ?, ?)", (row, terms.words, terms.parts)
+    )

@@ -1,0 +1,185 @@
+"""Lines of JSON read into memory: ids are kept, what is there stays as it is, what was forgotten stays forgotten.
+
+Where something else has an id here, the row gets a new one and keeps the other as its origin.
+"""
+
+from collections.abc import Iterable
+import sqlite3
+
+from .errors import BadLine, MemoryFull
+from .facts import ToldFact, close_fact, same_fact, store_fact
+from .fields import Fields
+from .records import KINDS, Episode, Kind, Loaded, PastTurn
+from .texts import ANSWER_LENGTH, EPISODE_LENGTH, SAID_LENGTH, fact_text, one_line
+from .turns import store_episode, store_turn
+from .words import Words
+
+type _Record = ToldFact | PastTurn | Episode
+
+_WITHIN = """
+    JOIN label AS within ON within.id = conversation LEFT JOIN label AS owner ON owner.id = person
+    WHERE at = :at AND owner.name IS :person AND within.name = :conversation
+"""
+_SAME: dict[Kind, str] = {
+    "fact": """
+        SELECT fact.id FROM fact LEFT JOIN label AS owner ON owner.id = person
+        WHERE at = :at AND owner.name IS :person AND text = :text
+    """,
+    "turn": f"SELECT turn.id FROM turn {_WITHIN} AND said = :said AND answer = :answer",
+    "episode": f"SELECT episode.id FROM episode {_WITHIN} AND text = :text",
+}
+
+
+def load(connection: sqlite3.Connection, words: Words, lines: Iterable[str]) -> Loaded:
+    """Load lines. Raise BadLine for one that memory does not write."""
+    loader = _Loader(connection, words)
+    for number, line in enumerate(lines, 1):
+        try:
+            if line.strip():
+                loader.take(Fields(line))
+        except MemoryFull:
+            raise
+        except (TypeError, ValueError, RecursionError) as error:
+            raise BadLine(number) from error
+    loader.close_replaced()
+    return Loaded(loader.added, loader.known, loader.refused)
+
+
+class _Loader:
+    """What has been loaded so far."""
+
+    def __init__(self, connection: sqlite3.Connection, words: Words) -> None:
+        self._connection = connection
+        self._words = words
+        self._facts: dict[int, int] = {}
+        self._replaced: list[tuple[int, int]] = []
+        self.added = self.known = self.refused = 0
+
+    def take(self, fields: Fields) -> None:
+        """Take in what a line says."""
+        if fields.text("kind") == "forgotten":
+            self._connection.execute(
+                "INSERT OR IGNORE INTO tombstone VALUES (?, ?, ?)",
+                (_kind(fields, "of"), fields.count("id"), fields.moment("at")),
+            )
+            return
+        kind, row, record = _kind(fields, "kind"), fields.count("id"), _record(fields)
+        if self._is_forgotten(kind, row, record.at):
+            self.refused += 1
+            return
+        by = fields.optional_count("replaced_by")
+        stored = self._known(kind, row, record, is_current=by is None)
+        if stored is None:
+            self.added += 1
+            stored = self._store(kind, row, record)
+        else:
+            self.known += 1
+        if kind == "fact":
+            self._facts[row] = stored
+        if by is not None:
+            self._replaced.append((stored, by))
+
+    def close_replaced(self) -> None:
+        """Close the facts that are no longer true: what replaces them may stand in a later line."""
+        for row, by in self._replaced:
+            if self._has("fact WHERE replaced_by IS NULL AND id = ?", row):
+                close_fact(self._connection, self._words, row, self._facts.get(by, 0))
+
+    def _is_forgotten(self, kind: Kind, row: int, at: float) -> bool:
+        return self._has("tombstone WHERE kind = ? AND id = ? AND at = ?", kind, row, at)
+
+    def _is_taken(self, kind: Kind, row: int) -> bool:
+        return self._has(f"{kind} WHERE id = ?", row) or self._has("tombstone WHERE kind = ? AND id = ?", kind, row)
+
+    def _known(self, kind: Kind, row: int, record: _Record, *, is_current: bool) -> int | None:
+        """Return the row that says the same. Without another under its id there is none, but for a fact told again."""
+        found = None
+        if self._is_taken(kind, row):
+            query, said = _SAME[kind], _said(record)
+            found = self._row(f"{query} AND {kind}.id = :id", {**said, "id": row}) or self._row(query, said)
+        if found is None and isinstance(record, ToldFact) and is_current:
+            found = same_fact(self._connection, record)
+        return found
+
+    def _store(self, kind: Kind, row: int, record: _Record) -> int:
+        taken = self._is_taken(kind, row)
+        kept, origin = (None, row) if taken else (row, None)
+        match record:
+            case ToldFact():
+                return store_fact(self._connection, self._words, record, kept, origin)
+            case PastTurn():
+                return store_turn(self._connection, self._words, record, kept, origin)
+            case Episode():
+                return store_episode(self._connection, self._words, record, kept, origin)
+
+    def _has(self, what: str, *parameters: object) -> bool:
+        return self._connection.execute(f"SELECT 1 FROM {what}", parameters).fetchone() is not None
+
+    def _row(self, query: str, parameters: dict[str, object]) -> int | None:
+        found = self._connection.execute(query, parameters).fetchone()
+        return found[0] if found else None
+
+
+def _kind(fields: Fields, name: str) -> Kind:
+    for kind in KINDS:
+        if kind == fields.text(name):
+            return kind
+    raise ValueError("There is no such kind")
+
+
+def _record(fields: Fields) -> _Record:
+    at, person = fields.moment("at"), fields.optional("person")
+    match fields.text("kind"):
+        case "fact":
+            return ToldFact(
+                text=fields.text("text"),
+                person=person,
+                private=fields.flag("private"),
+                source=fields.text("source"),
+                quote=fields.text("quote"),
+                at=at,
+                confirmed=fields.moment("confirmed"),
+                told=fields.count("told"),
+            )
+        case "turn":
+            return PastTurn(
+                conversation=fields.text("conversation"),
+                at=at,
+                said=fields.text("said"),
+                answer=fields.text("answer"),
+                agent=fields.optional("agent"),
+                person=person,
+                device=fields.optional("device"),
+                tools=tuple((fields.optional("tools") or "").split()),
+            )
+        case _:
+            return Episode(
+                conversation=fields.text("conversation"),
+                since=fields.moment("since"),
+                at=at,
+                text=fields.text("text"),
+                agent=fields.optional("agent"),
+                person=person,
+            )
+
+
+def _said(record: _Record) -> dict[str, object]:
+    """Return what two rows that say the same have in common."""
+    match record:
+        case ToldFact():
+            return {"at": record.at, "person": record.person, "text": fact_text(record.text)}
+        case PastTurn():
+            return {
+                "at": record.at,
+                "person": record.person,
+                "conversation": record.conversation,
+                "said": one_line(record.said, SAID_LENGTH),
+                "answer": one_line(record.answer, ANSWER_LENGTH),
+            }
+        case Episode():
+            return {
+                "at": record.at,
+                "person": record.person,
+                "conversation": record.conversation,
+                "text": one_line(record.text, EPISODE_LENGTH),
+            }

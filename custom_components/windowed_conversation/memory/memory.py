@@ -1,0 +1,198 @@
+"""Memory: what a caller asks of it."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+import math
+from pathlib import Path
+import sqlite3
+import time
+from types import EllipsisType
+
+from . import file
+from .database import Database
+from .errors import MemoryUnavailable
+from .exporting import export_forgotten, export_rows
+from .facts import ToldFact, facts, tell
+from .forget import Selection, forget, select
+from .index import reindex
+from .loading import load
+from .records import KINDS, Episode, Fact, Figures, Forgotten, Kind, Loaded, PastTurn, Recalled
+from .schema import unindexed
+from .search import Search, search
+from .turns import store_episode, store_turn
+from .words import Words
+
+_QUESTION_LENGTH = 1_000
+_STEP = 200
+
+
+class Memory:
+    """One file of turns, facts and episodes. Any thread may use it; every call waits for the disk."""
+
+    def __init__(self, path: Path | str, languages: Iterable[str]) -> None:
+        """Open the file, or make it. Raise MemoryUnavailable if that cannot be."""
+        known = tuple(languages)
+        # each is used only by the thread that holds its connection
+        self._words, self._asked = Words(known), Words(known)
+        self._database = Database(Path(path), self._words.version)
+
+    def add_turn(self, turn: PastTurn) -> int:
+        """Store a turn that ended and return its id."""
+        with self._database.write() as connection:
+            return store_turn(connection, self._words, turn)
+
+    def add_episode(self, episode: Episode) -> int:
+        """Store what a part of a conversation came to and return its id."""
+        with self._database.write() as connection:
+            return store_episode(connection, self._words, episode)
+
+    def add_fact(
+        self,
+        text: str,
+        *,
+        person: str | None = None,
+        private: bool = False,
+        source: str = "said",
+        quote: str = "",
+        replaces: int | None = None,
+        at: float | None = None,
+    ) -> int:
+        """Store a fact of a person, or of the home, and return its id: the one it has, if it is known.
+
+        The fact that it replaces is no longer found. Raise ValueError if that fact has another owner.
+        """
+        now = time.time() if at is None else at
+        told = ToldFact(text, person, private, source, quote, at=now, confirmed=now)
+        with self._database.write() as connection:
+            return tell(connection, self._words, told, replaces)
+
+    def recall(
+        self,
+        query: str,
+        *,
+        person: str | None = None,
+        speaker: str | None = None,
+        kinds: Iterable[Kind] = KINDS,
+        limit: int = 10,
+        since: float | None = None,
+        until: float | None = None,
+        private: bool = True,
+    ) -> list[Recalled]:
+        """Return what this person may see and the question finds, best first.
+
+        The person is an id, the speaker a name: what "my" stands for. An unknown speaker, None, sees only the home's.
+        Without `private`, only what may enter a window that others share is found.
+        """
+        with self._database.read() as connection:
+            asked = Search(
+                self._asked.question(query[:_QUESTION_LENGTH], speaker),
+                person,
+                private,
+                max(0, limit),
+                -math.inf if since is None else since,
+                math.inf if until is None else until,
+            )
+            return search(connection, tuple(kinds), asked)
+
+    def facts(self, person: str | None = None, *, private: bool = True) -> list[Fact]:
+        """Return the facts that this person may see: the home's first, newest first."""
+        with self._database.read() as connection:
+            return facts(connection, person, private=private)
+
+    def forget(
+        self,
+        *,
+        ids: Iterable[tuple[Kind, int]] | None = None,
+        person: str | EllipsisType | None = ...,
+        before: float | None = None,
+        query: str | None = None,
+        kinds: Iterable[Kind] = KINDS,
+        dry_run: bool = False,
+    ) -> Forgotten:
+        """Forget what meets all of the conditions, and what repeats it. No byte of it stays in the file.
+
+        With ids or a query, a person forgets among what they may see. With neither, they forget only what they own,
+        never the home's. Without a person the owner does not matter: this is for administrators and for retention.
+        """
+        chosen = Selection(None if ids is None else tuple(ids), person, before, query, tuple(kinds))
+        # what is not in the index is not found by its words
+        while (chosen.is_named or person is not ...) and self.reindex():
+            pass
+        if dry_run:
+            with self._database.read() as connection:
+                return select(connection, self._asked, chosen)
+        with self._database.write() as connection:
+            forgotten = select(connection, self._words, chosen)
+            forget(connection, self._words, forgotten)
+        if forgotten == Forgotten():
+            return replace(forgotten, erased=True)
+        erased = self.erase()
+        if chosen.is_named or person is not ...:
+            erased = file.delete_set_aside(self._database.path) and erased
+        return replace(forgotten, erased=erased)
+
+    def erase(self) -> bool:
+        """Remove every byte of what was deleted from the file, and return whether that succeeded.
+
+        `forget` does so. This tries again where that failed: another process read the file, or the disk was full.
+        """
+        try:
+            self._database.rewrite()
+            return self._database.checkpoint()
+        except MemoryUnavailable:
+            return False
+
+    def export(self, person: str | None = None) -> Iterator[str]:
+        """Yield what this person may see as lines of JSON. For None, yield everything."""
+        for kind in KINDS:
+            after = 0
+            while True:
+                with self._database.read() as connection:
+                    rows = export_rows(connection, kind, person, after, _STEP)
+                yield from (line for _, line in rows)
+                if len(rows) < _STEP:
+                    break
+                after = rows[-1][0]
+        if person is None:
+            with self._database.read() as connection:
+                forgotten = export_forgotten(connection)
+            yield from forgotten
+
+    def load(self, lines: Iterable[str]) -> Loaded:
+        """Add exported lines that are neither here nor forgotten. Raise BadLine and add nothing if one is malformed."""
+        with self._database.write() as connection:
+            return load(connection, self._words, lines.splitlines() if isinstance(lines, str) else lines)
+
+    def reindex(self, most: int = _STEP) -> bool:
+        """Index up to so many rows after a change of the languages, and return whether there may be more.
+
+        Until there are none, `recall` finds the newest only. For a thread in the background.
+        """
+        with self._database.write() as connection:
+            return reindex(connection, self._words, most)
+
+    def figures(self) -> Figures:
+        """Return how much there is."""
+        with self._database.read() as connection:
+            return Figures(
+                facts=_count(connection, "fact WHERE replaced_by IS NULL"),
+                turns=_count(connection, "turn"),
+                episodes=_count(connection, "episode"),
+                size=file.size(self._database.path),
+                unindexed=sum(
+                    _count(connection, f"{kind} WHERE id <= {unindexed(connection, kind)}") for kind in KINDS
+                ),
+            )
+
+    def checkpoint(self) -> bool:
+        """Move all into the one file, for a copy of it. Return whether that could be done."""
+        return self._database.checkpoint()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._database.close()
+
+
+def _count(connection: sqlite3.Connection, what: str) -> int:
+    count: int = connection.execute(f"SELECT count(*) FROM {what}").fetchone()[0]
+    return count

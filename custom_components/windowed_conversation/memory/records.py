@@ -1,0 +1,93 @@
+"""What memory holds and returns."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+type Kind = Literal["fact", "episode", "turn"]
+
+KINDS: tuple[Kind, ...] = ("fact", "episode", "turn")
+
+
+@dataclass(frozen=True, slots=True)
+class PastTurn:
+    """A turn that ended: what was said and answered, who, where and when. Without a person it is the home's."""
+
+    conversation: str
+    at: float
+    said: str
+    answer: str
+    agent: str | None = None
+    person: str | None = None
+    device: str | None = None
+    tools: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Episode:
+    """A summary of the turns of a conversation from `since` to `at`. It is forgotten with any of them."""
+
+    conversation: str
+    since: float
+    at: float
+    text: str
+    agent: str | None = None
+    person: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A fact as it stands now. `confirmed` is when it was last told, `told` how often."""
+
+    id: int
+    text: str
+    at: float
+    person: str | None
+    private: bool
+    source: str
+    quote: str
+    confirmed: float
+    told: int
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """What was found. Private is a private fact, and every turn and episode of a person."""
+
+    kind: Kind
+    id: int
+    text: str
+    at: float
+    person: str | None
+    score: float
+    conversation: str | None = None
+    private: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """The ids of what was forgotten, or would be. Erased says that the file holds nothing of it any more."""
+
+    facts: tuple[int, ...] = ()
+    turns: tuple[int, ...] = ()
+    episodes: tuple[int, ...] = ()
+    erased: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What became of the lines that were loaded: new, there already, or refused as forgotten."""
+
+    added: int = 0
+    known: int = 0
+    refused: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """How much memory holds: current facts, turns, episodes, bytes on disk, rows that the index has not got yet."""
+
+    facts: int
+    turns: int
+    episodes: int
+    size: int
+    unindexed: int

@@ -1,0 +1,98 @@
+"""The tables, by version of the schema, and the index over them, by version of our words."""
+
+import sqlite3
+
+from .errors import MemoryUnavailable
+from .records import KINDS, Kind
+
+# A later version appends a script that makes its tables of the former's.
+SCRIPTS = (
+    """
+    CREATE TABLE setting (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
+    CREATE TABLE label (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
+    CREATE TABLE fact (
+        id INTEGER PRIMARY KEY AUTOINCREMENT, origin INTEGER, at REAL NOT NULL, person INTEGER,
+        private INTEGER NOT NULL, text TEXT NOT NULL, spoken TEXT NOT NULL, source TEXT NOT NULL, quote TEXT NOT NULL,
+        confirmed REAL NOT NULL, told INTEGER NOT NULL, replaced_by INTEGER
+    );
+    CREATE INDEX fact_replaced ON fact (replaced_by) WHERE replaced_by IS NOT NULL;
+    CREATE TABLE turn (
+        id INTEGER PRIMARY KEY AUTOINCREMENT, origin INTEGER, at REAL NOT NULL, conversation INTEGER NOT NULL,
+        place INTEGER NOT NULL, person INTEGER, agent INTEGER, device INTEGER, tools INTEGER,
+        said TEXT NOT NULL, answer TEXT NOT NULL
+    );
+    CREATE INDEX turn_place ON turn (conversation, place);
+    CREATE TABLE episode (
+        id INTEGER PRIMARY KEY AUTOINCREMENT, origin INTEGER, at REAL NOT NULL, since REAL NOT NULL,
+        conversation INTEGER NOT NULL, person INTEGER, agent INTEGER, text TEXT NOT NULL
+    );
+    CREATE INDEX episode_conversation ON episode (conversation);
+    CREATE TABLE tombstone (kind TEXT, id INTEGER, at REAL, PRIMARY KEY (kind, id, at)) WITHOUT ROWID;
+    """,
+)
+
+_INDEX = """
+    DROP TABLE IF EXISTS {kind}_terms;
+    DROP TABLE IF EXISTS {kind}_words;
+    CREATE VIRTUAL TABLE {kind}_words USING fts5(words, parts, content='', tokenize='ascii');
+    INSERT INTO {kind}_words({kind}_words, rank) VALUES ('secure-delete', 1);
+    CREATE VIRTUAL TABLE {kind}_terms USING fts5vocab({kind}_words, 'row');
+    INSERT OR REPLACE INTO setting VALUES ('unindexed {kind}', (SELECT coalesce(max(id), 0) FROM {kind}));
+"""
+
+_PROBE = (
+    "CREATE VIRTUAL TABLE temp.probe USING fts5(words, content='')",
+    "INSERT INTO temp.probe(probe, rank) VALUES ('secure-delete', 1)",
+    "DROP TABLE temp.probe",
+)
+
+
+def probe(connection: sqlite3.Connection) -> None:
+    """Raise MemoryUnavailable if this SQLite has not the index that we need."""
+    try:
+        for statement in _PROBE:
+            connection.execute(statement)
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode != sqlite3.SQLITE_ERROR:
+            raise
+        raise MemoryUnavailable("no_fts5") from error
+
+
+def refuse_newer(connection: sqlite3.Connection) -> None:
+    """Raise MemoryUnavailable if a newer version wrote the file. Nothing has been written to it then."""
+    if _version(connection) > len(SCRIPTS):
+        raise MemoryUnavailable("newer")
+
+
+def migrate(connection: sqlite3.Connection, words: str) -> None:
+    """Bring tables and index to the newest versions, inside the transaction of the caller."""
+    for script in SCRIPTS[_version(connection) :]:
+        _run(connection, script)
+    connection.execute(f"PRAGMA user_version = {len(SCRIPTS)}")
+    indexed = connection.execute("SELECT value FROM setting WHERE name = 'words'").fetchone()
+    if indexed != (words,):
+        for kind in KINDS:
+            empty_index(connection, kind)
+        connection.execute("INSERT OR REPLACE INTO setting VALUES ('words', ?)", (words,))
+
+
+def empty_index(connection: sqlite3.Connection, kind: Kind) -> None:
+    """Make the index of a kind anew, with nothing in it; `reindex` fills it."""
+    _run(connection, _INDEX.format(kind=kind))
+
+
+def unindexed(connection: sqlite3.Connection, kind: Kind) -> int:
+    """Return the highest id that the index has not got yet, as those below, or 0."""
+    value: int = connection.execute("SELECT value FROM setting WHERE name = ?", (f"unindexed {kind}",)).fetchone()[0]
+    return value
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    return version
+
+
+def _run(connection: sqlite3.Connection, script: str) -> None:
+    # executescript commits first; no statement of ours has a semicolon inside
+    for statement in script.split(";"):
+        connection.execute(statement)

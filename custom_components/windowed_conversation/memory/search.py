@@ -1,0 +1,137 @@
+"""What is found for a question: BM25 over our own words, and for turns what stands beside a hit.
+
+Who asks decides inside the query, before a hit lends its score to its neighbours.
+"""
+
+from collections.abc import Iterator
+import sqlite3
+from typing import NamedTuple
+
+from .labels import find_label
+from .records import KINDS, Kind, Recalled
+from .visibility import visible
+from .words import Question
+
+# a part of a word says less than a word
+_PARTS = 0.2
+_HITS = 300
+# BM25 takes its time for every row with one of the words; most rows have common ones, which decide nothing
+_ROWS = 12_000
+
+_SPAN = 3
+_LENT = 0.4
+_RECENCY = 0.05
+_MONTH = 30 * 86_400.0
+
+_HITS_OF = """
+    SELECT {kind}.id, -bm25({kind}_words, 1.0, {parts}) AS score
+    FROM {kind}_words CROSS JOIN {kind} ON {kind}.id = {kind}_words.rowid
+    WHERE {kind}_words MATCH :match AND {visible} AND {kind}.at BETWEEN :since AND :until
+    ORDER BY score DESC LIMIT {hits}
+"""
+
+_FOUND = """
+    WITH hit (id, score) AS MATERIALIZED ({hits}), found (id, score) AS (SELECT id, score / max(score) OVER () FROM hit)
+    SELECT found.id, found.score, {row}.at, {row}.text, owner.name, {conversation}, {private}
+    FROM found JOIN {row} USING (id)
+    LEFT JOIN label AS owner ON owner.id = {row}.person
+    ORDER BY found.score DESC, {row}.at DESC, {row}.id DESC LIMIT :limit
+"""
+
+_NEIGHBOURS = """
+    WITH hit (id, score) AS MATERIALIZED ({hits}),
+    lifted (id, at, score) AS (
+        SELECT beside.id, beside.at,
+            sum(hit.score * CASE beside.place WHEN turn.place THEN 1 ELSE {lent} / abs(beside.place - turn.place) END)
+        FROM hit CROSS JOIN turn ON turn.id = hit.id CROSS JOIN turn AS beside
+        ON beside.conversation = turn.conversation AND beside.place BETWEEN turn.place - {span} AND turn.place + {span}
+        WHERE {visible} AND beside.at BETWEEN :since AND :until
+        GROUP BY beside.id
+    ),
+    found (id, score) AS (
+        SELECT id, (score / max(score) OVER () + {recency} / (1 + (max(at) OVER () - at) / {month})) / (1 + {recency})
+        FROM lifted
+        ORDER BY 2 DESC, id DESC LIMIT :limit
+    )
+    SELECT found.id, found.score, turn.at, turn.said || char(10) || turn.answer, owner.name, conversation.name,
+        turn.person IS NOT NULL
+    FROM found JOIN turn USING (id)
+    JOIN label AS conversation ON conversation.id = turn.conversation
+    LEFT JOIN label AS owner ON owner.id = turn.person
+    ORDER BY found.score DESC, found.id DESC
+"""
+
+
+def _hits(kind: Kind) -> str:
+    return _HITS_OF.format(kind=kind, parts=_PARTS, hits=_HITS, visible=visible(kind, kind))
+
+
+_SEARCHES: dict[Kind, str] = {
+    "fact": _FOUND.format(hits=_hits("fact"), row="fact", conversation="NULL", private="fact.private"),
+    "episode": _FOUND.format(
+        hits=_hits("episode"),
+        row="episode",
+        conversation="(SELECT name FROM label WHERE label.id = episode.conversation)",
+        private="episode.person IS NOT NULL",
+    ),
+    "turn": _NEIGHBOURS.format(
+        hits=_hits("turn"),
+        visible=visible("turn", "beside"),
+        span=_SPAN,
+        lent=_LENT,
+        recency=_RECENCY,
+        month=_MONTH,
+    ),
+}
+
+
+class Search(NamedTuple):
+    """A question, who asks it, whether private things may be found, how much, and from when to when."""
+
+    question: Question
+    person: str | None
+    private: bool
+    limit: int
+    since: float
+    until: float
+
+
+def search(connection: sqlite3.Connection, kinds: tuple[Kind, ...], asked: Search) -> list[Recalled]:
+    """Return what was found, best first; of two alike a fact before an episode before a turn."""
+    found = [recalled for kind in KINDS if kind in kinds for recalled in _found(connection, kind, asked)]
+    return sorted(found, key=lambda recalled: -recalled.score)[: asked.limit]
+
+
+def _found(connection: sqlite3.Connection, kind: Kind, asked: Search) -> Iterator[Recalled]:
+    match = _match(connection, kind, asked.question)
+    if not match:
+        return
+    parameters = {
+        "match": match,
+        "person": find_label(connection, asked.person),
+        "private": asked.private,
+        "since": asked.since,
+        "until": asked.until,
+        "limit": asked.limit,
+    }
+    for row, score, at, text, person, conversation, private in connection.execute(_SEARCHES[kind], parameters):
+        yield Recalled(kind, row, text.strip("\n"), at, person, score, conversation, bool(private))
+
+
+def _match(connection: sqlite3.Connection, kind: Kind, question: Question) -> str:
+    """Return the expression for FTS5: the rarest terms, so many that they are not in too many rows."""
+    terms = dict(_rows_with(connection, kind, question.words + question.parts))
+    rows = 0
+    chosen: list[str] = []
+    for column, wanted in (("words", question.words), ("parts", question.parts)):
+        for term in sorted((term for term in wanted if term in terms), key=terms.__getitem__):
+            rows += terms[term]
+            if chosen and rows > _ROWS:
+                break
+            chosen.append(f'{column} : "{term}"')
+    chosen.extend(f'words : "{beginning}" *' for beginning in question.beginnings)
+    return " OR ".join(chosen)
+
+
+def _rows_with(connection: sqlite3.Connection, kind: Kind, terms: tuple[str, ...]) -> Iterator[tuple[str, int]]:
+    return connection.execute(f"SELECT term, doc FROM {kind}_terms WHERE term IN ({','.join('?' * len(terms))})", terms)

@@ -1,0 +1,23 @@
+"""The words of a question that say nothing of its subject, and those by which people mean themselves, by language."""
+
+from functools import cache
+import json
+from pathlib import Path
+
+_FILE = Path(__file__).with_name("stop_words.json")
+
+
+def stop_words(languages: tuple[str, ...]) -> frozenset[str]:
+    """Return the words of these languages that a search leaves out, as people write them."""
+    return _words(languages, "stop")
+
+
+def words_for_oneself(languages: tuple[str, ...]) -> frozenset[str]:
+    """Return the words of these languages by which people mean themselves."""
+    return _words(languages, "self")
+
+
+@cache
+def _words(languages: tuple[str, ...], which: str) -> frozenset[str]:
+    words = json.loads(_FILE.read_text(encoding="utf-8"))
+    return frozenset(word for language in languages for word in words.get(language, {}).get(which, "").split())

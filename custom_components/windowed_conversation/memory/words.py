@@ -1,0 +1,140 @@
+"""Our own words: what a text is found by.
+
+Every language's stemmer takes its turn with a word, English first. So one term stands for a word, whichever of the
+languages it is from.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+import re
+import unicodedata
+
+from .stemmers import Stem, stemmer_version, stemmers
+from .stop_words import stop_words, words_for_oneself
+
+_VERSION = 1
+_LONGEST = 64
+_LONG = 6
+_PART = 5
+
+# scripts that are written without spaces, and Hangul, whose endings no stemmer of ours takes off
+_UNSPACED = (
+    r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
+    r"\U00020000-\U0003ffff"
+)
+_RUNS = re.compile(rf"([{_UNSPACED}]+)|([^\W_{_UNSPACED}]+)")
+_MARKS = re.compile(r"[\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0670]")
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What an index holds of a text: its words, and the parts of the long ones."""
+
+    words: str
+    parts: str
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What to look for: terms, first letters of terms, and parts of long words."""
+
+    words: tuple[str, ...]
+    beginnings: tuple[str, ...]
+    parts: tuple[str, ...]
+
+
+class Words:
+    """Splits texts into words for the languages of a home. Not for two threads at once: stemmers keep state."""
+
+    def __init__(self, languages: tuple[str, ...]) -> None:
+        bases = tuple(
+            sorted({language.casefold().replace("_", "-").partition("-")[0] for language in languages}, key=_turn)
+        )
+        self.version = f"{_VERSION} {','.join(bases)} {stemmer_version()}"
+        self._stemmers: tuple[Stem, ...] = stemmers(bases)
+        self._stop = frozenset(_plain(word) for word in stop_words(bases))
+        self._self = frozenset(_plain(word) for word in words_for_oneself(bases))
+        self._stem = lru_cache(maxsize=4096)(self._stem_anew)
+
+    def terms(self, text: str) -> Terms:
+        """Return what stands in the index for a text."""
+        words: list[str] = []
+        parts: list[str] = []
+        for word, spaced in _split(text):
+            if spaced:
+                words.append(self._stem(word))
+                parts.extend(_parts(_plain(word)))
+            else:
+                words.extend(_pairs(word))
+                # a search for one character finds those that begin with it, and the last begins no pair
+                words.append(word[-1])
+        return Terms(" ".join(words), " ".join(parts))
+
+    def question(self, text: str, speaker: str | None = None) -> Question:
+        """Return what to look for. A speaker's name is what "I" and "my" stand for."""
+        said = list(_split(text))
+        if speaker and any(self._is_self(word, spaced) for word, spaced in said):
+            said.extend(_split(speaker))
+        words: dict[str, None] = {}
+        beginnings: dict[str, None] = {}
+        parts: dict[str, None] = {}
+        for word, spaced in said:
+            plain = _plain(word)
+            if not spaced:
+                words.update((pair, None) for pair in _pairs(word) if pair not in self._stop)
+                beginnings.update((one, None) for one in word if len(word) == 1 and one not in self._stop)
+            elif plain not in self._stop:
+                words[self._stem(word)] = None
+                parts.update((part, None) for part in _parts(plain))
+        return Question(tuple(words), tuple(beginnings), tuple(parts))
+
+    def held(self, text: str) -> set[str]:
+        """Return the terms for the words of a text."""
+        return set(self.terms(text).words.split(" "))
+
+    def holds(self, text: str, question: Question) -> bool:
+        """Return whether a text has all the words of a question, and whether there are any."""
+        held = self.held(text)
+        begun = (any(term.startswith(one) for term in held) for one in question.beginnings)
+        return bool(question.words or question.beginnings) and held.issuperset(question.words) and all(begun)
+
+    def _is_self(self, word: str, spaced: bool) -> bool:
+        return _plain(word) in self._self if spaced else not self._self.isdisjoint(word)
+
+    def _stem_anew(self, word: str) -> str:
+        stemmed = word
+        for stem in self._stemmers:
+            stemmed = stem(stemmed) or stemmed
+        return _plain(stemmed)
+
+
+def _turn(language: str) -> tuple[bool, str]:
+    # it takes little off a word of another language
+    return language != "en", language
+
+
+def spoken(text: str) -> str:
+    """Return a text as its words alone, for a comparison of what was said."""
+    return " ".join(word for word, _ in _split(text))
+
+
+def _split(text: str) -> Iterator[tuple[str, bool]]:
+    """Yield the words of a text, casefolded, and whether its script puts spaces between them."""
+    for run, word in _RUNS.findall(unicodedata.normalize("NFKC", text).casefold()):
+        yield (run, False) if run else (word[:_LONGEST], True)
+
+
+def _plain(word: str) -> str:
+    return unicodedata.normalize("NFC", _MARKS.sub("", unicodedata.normalize("NFD", word))) or word
+
+
+def _pairs(run: str) -> Iterator[str]:
+    return (first + second for first, second in pairwise(run))
+
+
+def _parts(word: str) -> Iterator[str]:
+    """Yield the parts of a long word: "Heizung" shares some with "Fußbodenheizung"."""
+    if len(word) >= _LONG:
+        yield from (word[start : start + _PART] for start in range(len(word) - _PART + 1))

@@ -1,0 +1,17 @@
+"""A memory in a file of its own."""
+
+import pytest
+
+from custom_components.windowed_conversation.memory import Memory
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "memory.db"
+
+
+@pytest.fixture
+def memory(path):
+    memory = Memory(path, ("en", "de"))
+    yield memory
+    memory.close()

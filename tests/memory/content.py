@@ -1,0 +1,61 @@
+"""What stands in a memory's file, read beside the memory."""
+
+import sqlite3
+
+from custom_components.windowed_conversation.memory import PastTurn
+from custom_components.windowed_conversation.memory.words import Words
+
+DAY = 86_400.0
+NOW = 1_800_000_000.0
+
+_TEXTS = {
+    "fact": "SELECT id, text FROM fact WHERE replaced_by IS NULL",
+    "episode": "SELECT id, text FROM episode",
+    "turn": "SELECT id, said || char(10) || answer FROM turn",
+}
+
+
+def turn(said, answer="", *, conversation="c1", at=NOW, person=None):
+    return PastTurn(conversation=conversation, at=at, said=said, answer=answer, person=person)
+
+
+def texts(found):
+    return [recalled.text for recalled in found]
+
+
+def file_bytes(path):
+    """Return all that is on disk of a memory."""
+    return b"".join(file.read_bytes() for file in sorted(path.parent.iterdir()))
+
+
+def indexed(path):
+    """Return each row of the index with its terms in their places, as FTS5 itself holds them."""
+    connection = sqlite3.connect(path)
+    try:
+        for kind in _TEXTS:
+            connection.execute(f"INSERT INTO {kind}_words({kind}_words) VALUES ('integrity-check')")
+            connection.execute(f"CREATE VIRTUAL TABLE temp.{kind}_places USING fts5vocab(main, {kind}_words, instance)")
+        return {
+            (kind, *place)
+            for kind in _TEXTS
+            for place in connection.execute(f"SELECT doc, col, offset, term FROM temp.{kind}_places")
+        }
+    finally:
+        connection.rollback()
+        connection.close()
+
+
+def stored(path, languages):
+    """Return the same, made anew of the texts that the tables hold."""
+    words = Words(languages)
+    connection = sqlite3.connect(path)
+    try:
+        rows = [(kind, row, text) for kind, query in _TEXTS.items() for row, text in connection.execute(query)]
+    finally:
+        connection.close()
+    places = set()
+    for kind, row, text in rows:
+        terms = words.terms(text)
+        places.update((kind, row, "words", at, term) for at, term in enumerate(terms.words.split()))
+        places.update((kind, row, "parts", at, term) for at, term in enumerate(terms.parts.split()))
+    return places

@@ -1,0 +1,64 @@
+"""A year of talk between two friends, what one could ask of it, and how much of that a search finds.
+
+`dialogues.txt` is written for this repository (CC0): sessions by day, one utterance a line, in braces the name of what
+one could ask for. `questions.txt` has the questions by that name.
+"""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+_FOLDER = Path(__file__).parent
+_SPEAKERS = {"N": "Nora", "T": "Tom"}
+_CHARACTERS_A_TOKEN = 4
+
+
+type Search = Callable[[str], list[str]]
+
+
+class Utterance(NamedTuple):
+    """What was said in a session, when, and what it answers."""
+
+    session: str
+    at: float
+    text: str
+    answers: str | None
+
+
+def utterances() -> list[Utterance]:
+    """Return all that was said, in order."""
+    said = []
+    for session in (_FOLDER / "dialogues.txt").read_text().split("# ")[1:]:
+        day, *lines = session.splitlines()
+        start = datetime.fromisoformat(day).replace(tzinfo=UTC).timestamp()
+        for number, line in enumerate(lines):
+            speaker, _, text = line.partition(": ")
+            text, _, name = text.removesuffix("}").partition(" {")
+            said.append(Utterance(day, start + number, f"{_SPEAKERS[speaker]}: {text}", name or None))
+    return said
+
+
+def questions() -> list[tuple[str, str]]:
+    """Return the questions with the text that answers each."""
+    answers = {said.answers: said.text for said in utterances()}
+    lines = (_FOLDER / "questions.txt").read_text().splitlines()
+    return [(question, answers[name]) for name, question in (line.split(" | ") for line in lines)]
+
+
+def found_in_turns(search: Search, most: int) -> float:
+    """Return the share of the questions whose answer is among so many turns."""
+    asked = questions()
+    return sum(answer in search(question)[:most] for question, answer in asked) / len(asked)
+
+
+def found_in_tokens(search: Search, most: int) -> float:
+    """Return the share of the questions whose answer is in so many tokens of turns, best first."""
+    asked = questions()
+    return sum(answer in _first(search(question), most) for question, answer in asked) / len(asked)
+
+
+def _first(texts: list[str], most: int) -> list[str]:
+    lengths = [len(text) for text in texts]
+    fitting = [number for number in range(len(texts)) if sum(lengths[: number + 1]) <= most * _CHARACTERS_A_TOKEN]
+    return texts[: len(fitting)]

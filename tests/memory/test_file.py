@@ -1,0 +1,237 @@
+"""The file: private, whole after a kill, and what is said when it cannot be used."""
+
+from concurrent.futures import ThreadPoolExecutor
+import errno
+import os
+from pathlib import Path
+import signal
+import sqlite3
+import stat
+import subprocess
+import sys
+
+import pytest
+
+from custom_components.windowed_conversation.memory import Memory, MemoryUnavailable, file, schema
+
+from .content import indexed, stored, turn
+
+_LANGUAGES = ("en", "de")
+_FOLDER = Path(file.__file__).parents[1]
+
+
+def reason_to_open(path):
+    with pytest.raises(MemoryUnavailable) as refused:
+        Memory(path, _LANGUAGES)
+    return refused.value.reason
+
+
+def test_only_its_owner_may_read_it(memory, path) -> None:
+    memory.add_fact("Tea at five")
+
+    modes = {stat.S_IMODE(each.stat().st_mode) for each in path.parent.iterdir()}
+
+    assert modes == {0o600}
+
+
+def test_a_file_that_others_could_read_becomes_private(path) -> None:
+    path.touch(mode=0o644)
+
+    Memory(path, _LANGUAGES).close()
+
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_what_was_stored_is_there_after_it_was_closed(path) -> None:
+    first = Memory(str(path), _LANGUAGES)
+    first.add_fact("Tea at five")
+    first.close()
+    second = Memory(path, _LANGUAGES)
+
+    assert [found.text for found in second.recall("tea")] == ["Tea at five"]
+    assert [each.name for each in path.parent.iterdir() if each.stat().st_size == 0] in [[], ["memory.db-wal"]]
+    second.close()
+
+
+def test_a_copy_of_the_one_file_has_everything_after_a_checkpoint(memory, path, tmp_path) -> None:
+    memory.add_fact("Tea at five")
+    assert memory.checkpoint()
+    (tmp_path / "copy").mkdir()
+    copy = tmp_path / "copy" / "memory.db"
+    copy.write_bytes(path.read_bytes())
+
+    restored = Memory(copy, _LANGUAGES)
+
+    assert restored.facts() == memory.facts()
+    restored.close()
+
+
+@pytest.mark.parametrize("content", [b"no database at all" * 1_000, b"SQLite format 3\x00" + b"\xff" * 8_000])
+def test_a_damaged_file_is_set_aside_and_the_next_memory_starts_anew(path, content) -> None:
+    path.write_bytes(content)
+
+    with pytest.raises(MemoryUnavailable) as refused:
+        Memory(path, _LANGUAGES)
+
+    assert refused.value.reason == "damaged"
+    assert refused.value.set_aside.read_bytes() == content
+    Memory(path, _LANGUAGES).close()
+
+
+def test_a_file_that_is_damaged_while_it_is_used_is_set_aside(memory, path) -> None:
+    for number in range(200):
+        memory.add_turn(turn(f"bread {number}"))
+    memory.checkpoint()
+    with path.open("r+b") as damaged:
+        damaged.seek(4_096)
+        damaged.write(b"\xff" * (path.stat().st_size - 4_096))
+
+    with pytest.raises(MemoryUnavailable) as refused:
+        list(memory.export())
+
+    assert refused.value.reason == "damaged"
+    assert refused.value.set_aside.exists()
+    Memory(path, _LANGUAGES).close()
+
+
+def test_a_damaged_index_is_made_anew(memory, path) -> None:
+    memory.add_fact("Tea at five")
+    beside = sqlite3.connect(path)
+    beside.execute("UPDATE fact_words_data SET block = zeroblob(5) WHERE id > 10")
+    beside.commit()
+    beside.close()
+
+    with pytest.raises(MemoryUnavailable) as refused:
+        memory.recall("tea")
+    assert refused.value.reason == "index"
+    assert memory.reindex()
+
+    assert [found.text for found in memory.recall("tea")] == ["Tea at five"]
+
+
+def test_a_newer_file_is_left_alone(path) -> None:
+    Memory(path, _LANGUAGES).close()
+    newer = sqlite3.connect(path)
+    newer.execute(f"PRAGMA user_version = {len(schema.SCRIPTS) + 1}")
+    newer.close()
+    content = path.read_bytes()
+
+    assert reason_to_open(path) == "newer"
+    assert path.read_bytes() == content
+
+
+def test_without_fts5_it_says_so(path, monkeypatch) -> None:
+    monkeypatch.setattr(schema, "_PROBE", ("CREATE VIRTUAL TABLE temp.probe USING fts0(words)",))
+
+    assert reason_to_open(path) == "no_fts5"
+
+
+def test_a_folder_that_is_not_there_is_away(tmp_path) -> None:
+    assert reason_to_open(tmp_path / "nowhere" / "memory.db") == "away"
+
+
+def test_what_was_deleted_while_it_was_used_is_away(memory, path) -> None:
+    path.unlink()
+
+    with pytest.raises(MemoryUnavailable) as refused:
+        memory.add_fact("Tea at five")
+
+    assert refused.value.reason == "away"
+
+
+def test_what_another_process_writes_to_for_long_is_locked(path, monkeypatch) -> None:
+    monkeypatch.setattr(file, "_BUSY_SECONDS", 0.0)
+    memory = Memory(path, _LANGUAGES)
+    memory.add_fact("Tea at five")
+    beside = sqlite3.connect(path, isolation_level=None)
+    beside.execute("BEGIN EXCLUSIVE")
+
+    with pytest.raises(MemoryUnavailable) as refused:
+        memory.add_fact("Tea at six")
+
+    assert refused.value.reason == "locked"
+    assert len(memory.recall("tea")) == 1
+    beside.close()
+    memory.add_fact("Tea at six")
+    memory.close()
+
+
+def test_a_full_disk_leaves_what_was_stored(memory) -> None:
+    memory.add_fact("Tea at five")
+    pages = memory._database._writer.execute("PRAGMA page_count").fetchone()[0]
+    memory._database._writer.execute(f"PRAGMA max_page_count = {pages}")
+
+    with pytest.raises(MemoryUnavailable) as refused:
+        memory.load(f'{{"kind": "forgotten", "of": "turn", "id": {row}, "at": 1.5}}' for row in range(1, 10_000))
+
+    assert refused.value.reason == "full"
+    assert len(memory.facts()) == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (OSError(errno.EROFS, ""), "read_only"),
+        (OSError(errno.EACCES, ""), "read_only"),
+        (OSError(errno.ENOSPC, ""), "full"),
+        (OSError(errno.EIO, ""), "away"),
+        (ValueError(), None),
+        (sqlite3.ProgrammingError(), None),
+    ],
+)
+def test_an_error_says_why(error, reason) -> None:
+    assert file.reason_of(error) == reason
+
+
+def test_many_threads_write_and_read_at_once(memory, path) -> None:
+    def use(number):
+        memory.add_turn(turn(f"bread {number}", conversation=f"c{number % 3}"))
+        memory.add_fact(f"Bread {number % 7}")
+        return len(memory.recall("bread", limit=5))
+
+    with ThreadPoolExecutor(6) as threads:
+        found = list(threads.map(use, range(120)))
+
+    assert min(found) >= 1
+    assert indexed(path) == stored(path, _LANGUAGES)
+
+
+def test_what_was_closed_says_so(memory) -> None:
+    memory.close()
+    memory.close()
+
+    with pytest.raises(MemoryUnavailable) as refused:
+        memory.recall("tea")
+
+    assert refused.value.reason == "closed"
+
+
+_WRITER = """
+import sys
+
+sys.path.insert(0, sys.argv[1])
+
+from memory import Memory, PastTurn
+
+memory = Memory(sys.argv[2], ("en", "de"))
+for number in range(1_000_000):
+    row = memory.add_turn(PastTurn("c1", float(number), f"bread number {number}", "butter " * 20))
+    if number % 7 == 0:
+        memory.add_fact(f"Anna ate bread {number}", replaces=None)
+    print(row, flush=True)
+"""
+
+
+@pytest.mark.parametrize("turns", [3, 60, 250])
+def test_a_kill_leaves_all_that_was_stored_and_a_whole_file(path, turns) -> None:
+    with subprocess.Popen([sys.executable, "-c", _WRITER, _FOLDER, path], stdout=subprocess.PIPE, text=True) as writer:
+        last = [next(writer.stdout) for _ in range(turns)][-1]
+        os.kill(writer.pid, signal.SIGKILL)
+        stored_last = int(([last, *writer.stdout])[-1])
+
+    memory = Memory(path, _LANGUAGES)
+
+    assert memory.figures().turns >= stored_last
+    assert memory._database._writer.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    assert indexed(path) == stored(path, _LANGUAGES)
+    memory.close()

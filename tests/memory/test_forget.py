@@ -1,0 +1,254 @@
+"""Forgetting: what goes, what stays, and that no byte of it is left."""
+
+import json
+import random
+import sqlite3
+
+import pytest
+
+from custom_components.windowed_conversation.memory import Episode, Forgotten, deletion, turns
+
+from .content import DAY, NOW, file_bytes, indexed, stored, turn
+
+NOTHING = Forgotten(erased=True)
+
+
+def turn_line(row, answer):
+    fields = {"kind": "turn", "id": row, "at": 1.0, "conversation": "c1", "said": f"quokka{row}x", "answer": answer}
+    return json.dumps(fields)
+
+
+def test_a_forgotten_fact_is_gone_with_its_bytes(memory, path) -> None:
+    fact = memory.add_fact("The safe code is quokka", quote="quokka")
+
+    assert memory.forget(ids=[("fact", fact)]) == Forgotten(facts=(fact,), erased=True)
+
+    assert memory.recall("quokka") == memory.facts() == []
+    assert b"quok" not in file_bytes(path)
+    assert indexed(path) == set()
+
+
+def test_the_names_that_nothing_else_has_are_gone_as_well(memory, path) -> None:
+    memory.add_turn(turn("bread", person="quokka", conversation="wombat"))
+
+    memory.forget(person="quokka")
+
+    assert b"quokka" not in file_bytes(path)
+    assert b"wombat" not in file_bytes(path)
+
+
+def test_a_dry_run_says_what_would_go_and_leaves_it(memory) -> None:
+    fact = memory.add_fact("The safe code is quokka")
+
+    assert memory.forget(query="safe code", dry_run=True).facts == (fact,)
+    assert len(memory.facts()) == 1
+
+
+def test_with_a_fact_goes_the_turn_it_was_said_in(memory) -> None:
+    source = memory.add_turn(turn("By the way, my old employer was Quokka Ltd., and I left", person="anna"))
+    other = memory.add_turn(turn("Turn on the light", person="anna"))
+    fact = memory.add_fact("Anna left Quokka", person="anna", quote="My old employer was quokka ltd")
+
+    assert memory.forget(ids=[("fact", fact)]).turns == (source,)
+    assert [found.id for found in memory.recall("light", person="anna")] == [other]
+
+
+def test_with_a_fact_go_the_turns_and_episodes_that_tell_it(memory) -> None:
+    told = memory.add_turn(turn("What is the code of the safe?", "It is quokka.", conversation="a"))
+    memory.add_turn(turn("Is the house safe?", "Yes, all doors are locked.", conversation="b"))
+    episode = memory.add_episode(Episode("c", NOW, NOW, "They changed the safe's code to quokka."))
+    fact = memory.add_fact("The safe code is quokka")
+
+    assert memory.forget(ids=[("fact", fact)]) == Forgotten((fact,), (told,), (episode,), erased=True)
+
+
+def test_with_a_fact_go_those_that_it_replaced(memory, path) -> None:
+    old = memory.add_fact("The safe code is wombat")
+    older = memory.add_fact("The safe code is dingo", replaces=old)
+    new = memory.add_fact("The safe code is quokka", replaces=older)
+
+    assert memory.forget(ids=[("fact", new)]).facts == (old, older, new)
+    assert b"wombat" not in file_bytes(path)
+
+
+def test_what_is_no_longer_true_is_forgotten_by_its_words(memory) -> None:
+    old = memory.add_fact("The safe code is wombat")
+    new = memory.add_fact("The door code is quokka", replaces=old)
+
+    assert memory.forget(query="wombat").facts == (old,)
+    assert [fact.id for fact in memory.facts()] == [new]
+
+
+def test_with_a_turn_go_the_episodes_that_stand_for_it(memory) -> None:
+    row = memory.add_turn(turn("bread", at=NOW))
+    covering = memory.add_episode(Episode("c1", NOW - 60, NOW + 60, "They spoke"))
+    memory.add_episode(Episode("c1", NOW + 61, NOW + 90, "They spoke again"))
+    memory.add_episode(Episode("c2", NOW - 60, NOW + 60, "Others spoke"))
+
+    assert memory.forget(ids=[("turn", row)]).episodes == (covering,)
+
+
+def test_by_words_goes_what_has_all_of_them(memory) -> None:
+    both = memory.add_fact("The dentist is on Tuesday")
+    memory.add_fact("The dentist is called Hansen")
+    memory.add_fact("The choir is on Tuesday")
+
+    assert memory.forget(query="forget the dentist on Tuesdays".removeprefix("forget ")).facts == (both,)
+
+
+def test_a_question_without_words_forgets_nothing(memory) -> None:
+    memory.add_fact("Bins: Friday")
+
+    assert memory.forget(query="what is it?") == NOTHING
+    assert len(memory.facts()) == 1
+
+
+def test_nothing_said_is_refused(memory) -> None:
+    with pytest.raises(ValueError, match="condition"):
+        memory.forget()
+
+
+@pytest.mark.parametrize("person", ["ben", None])
+def test_nobody_forgets_what_they_may_not_see(memory, person) -> None:
+    fact = memory.add_fact("Anna's dentist is on Tuesday", person="anna")
+    row = memory.add_turn(turn("My dentist is on Tuesday", person="anna"))
+
+    assert memory.forget(query="dentist", person=person) == NOTHING
+    assert memory.forget(ids=[("fact", fact), ("turn", row)], person=person) == NOTHING
+    assert len(memory.recall("dentist", person="anna")) == 2
+
+
+def test_a_person_forgets_a_fact_of_the_home_by_name(memory) -> None:
+    fact = memory.add_fact("The dentist is on Tuesday")
+
+    assert memory.forget(ids=[("fact", fact)], person="anna").facts == (fact,)
+
+
+def test_with_a_fact_of_the_home_go_everybodys_turns_that_tell_it(memory) -> None:
+    fact = memory.add_fact("The safe code is quokka", quote="the code is quokka")
+    row = memory.add_turn(turn("Remember: the code is quokka", person="ben"))
+
+    assert memory.forget(ids=[("fact", fact)], person="anna").turns == (row,)
+
+
+def test_with_a_fact_of_a_person_go_no_turns_of_another(memory) -> None:
+    fact = memory.add_fact("Anna likes quokkas", person="anna", quote="I like quokkas")
+    memory.add_turn(turn("I like quokkas", person="ben"))
+
+    assert memory.forget(ids=[("fact", fact)]).turns == ()
+
+
+def test_by_person_goes_what_is_theirs_and_nothing_of_the_home(memory) -> None:
+    memory.add_fact("Anna likes tea", person="anna")
+    memory.add_fact("Ben likes tea", person="ben")
+    memory.add_fact("The tea is green")
+    memory.add_turn(turn("tea please", person="anna"))
+
+    assert memory.forget(person="anna").facts == (1,)
+    assert sorted(fact.text for fact in memory.facts("ben")) == ["Ben likes tea", "The tea is green"]
+    assert memory.recall("tea", person="anna", kinds=("turn",)) == []
+
+
+def test_nobody_known_forgets_nothing_of_the_home_at_once(memory) -> None:
+    memory.add_fact("The tea is green")
+
+    assert memory.forget(person=None) == NOTHING
+
+
+def test_by_time_goes_what_is_older(memory) -> None:
+    old = memory.add_turn(turn("bread", at=NOW - DAY))
+    new = memory.add_turn(turn("bread", at=NOW))
+    memory.add_fact("Bread at five", at=NOW - DAY)
+
+    assert memory.forget(before=NOW, kinds=("turn", "episode")) == Forgotten(turns=(old,), erased=True)
+    assert [found.id for found in memory.recall("bread", kinds=("turn",))] == [new]
+    assert len(memory.facts()) == 1
+
+
+def test_everything_goes_with_a_time_that_never_comes(memory, path) -> None:
+    memory.add_fact("The tea is quokka")
+    memory.add_turn(turn("quokka tea"))
+
+    memory.forget(before=float("inf"))
+
+    assert b"quokka" not in file_bytes(path)
+
+
+def test_what_was_moved_between_pages_leaves_no_copy(memory, path) -> None:
+    chance = random.Random(23)
+    ids = chance.sample(range(1_000_000), 300)
+    kept = set()
+    left = []
+    for start in range(0, len(ids), 30):
+        added = ids[start : start + 30]
+        memory.load(turn_line(row, "bread " * chance.randrange(300)) for row in added)
+        kept.update(added)
+        gone = chance.sample(sorted(kept), 25)
+        memory.forget(ids=[("turn", row) for row in gone])
+        kept.difference_update(gone)
+        left.extend(row for row in gone if f"quokka{row}x".encode() in file_bytes(path))
+
+    assert left == []
+
+
+def test_many_rows_at_once_leave_as_little(memory, path, monkeypatch) -> None:
+    monkeypatch.setattr(deletion, "_MANY", 10)
+    for number in range(60):
+        memory.add_turn(turn(f"quokka{number}x bread", at=NOW + number))
+
+    memory.forget(before=NOW + 50)
+
+    assert indexed(path) == stored(path, ("en", "de"))
+    assert b"quokka49x" not in file_bytes(path)
+    assert b"quokka50x" in file_bytes(path)
+
+
+def test_what_another_process_still_reads_is_erased_later(memory, path) -> None:
+    fact = memory.add_fact("The safe code is quokka")
+    beside = sqlite3.connect(path, isolation_level=None)
+    beside.execute("BEGIN")
+    beside.execute("SELECT text FROM fact").fetchall()
+    memory._database._writer.execute("PRAGMA busy_timeout = 0")
+
+    assert not memory.forget(ids=[("fact", fact)]).erased
+    assert memory.facts() == []
+
+    beside.close()
+    assert memory.erase()
+    assert b"quokka" not in file_bytes(path)
+
+
+def test_what_made_room_is_gone_from_the_index(memory, path, monkeypatch) -> None:
+    monkeypatch.setattr(turns, "MOST_TURNS", 1)
+    monkeypatch.setattr(turns, "_EVERY", 1)
+    memory.add_turn(turn("quokka", at=NOW))
+    memory.add_turn(turn("bread", at=NOW + 1))
+
+    assert {place[4] for place in indexed(path)} == {"bread"}
+
+
+def test_ids_are_never_given_again(memory) -> None:
+    fact = memory.add_fact("The tea is green")
+    memory.forget(ids=[("fact", fact)])
+
+    assert memory.add_fact("The tea is black") > fact
+
+
+def test_a_damaged_file_goes_with_what_is_forgotten(memory, path) -> None:
+    aside = path.with_name("memory.db.damaged")
+    aside.write_bytes(b"quokka")
+    fact = memory.add_fact("Tea at five")
+
+    memory.forget(ids=[("fact", fact)])
+
+    assert not aside.exists()
+
+
+def test_a_damaged_file_stays_when_time_forgets(memory, path) -> None:
+    aside = path.with_name("memory.db.damaged")
+    aside.write_bytes(b"quokka")
+    memory.add_turn(turn("bread"))
+
+    memory.forget(before=NOW + 1)
+
+    assert aside.exists()

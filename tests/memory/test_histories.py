@@ -1,0 +1,157 @@
+"""Memory over anything that can happen to it, in any order."""
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from hypothesis import given, settings, strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from custom_components.windowed_conversation.memory import KINDS, Episode, Memory
+
+from .content import NOW, file_bytes, indexed, stored, turn
+
+_LANGUAGES = (("en", "de"), ("it",))
+
+people = st.sampled_from(["anna", "ben", None])
+conversations = st.sampled_from(["kitchen", "hall"])
+said = st.lists(
+    st.sampled_from(["tea", "Fußbodenheizung", "gardens", "is", "钥匙在抽屉", "flickering", "Tuesday"]), max_size=4
+)
+
+
+def may_reindex(machine):
+    return machine.memory.figures().unindexed > 0
+
+
+class Histories(RuleBasedStateMachine):
+    """Every row has a word of its own, so that it can be looked for everywhere."""
+
+    def __init__(self):
+        super().__init__()
+        self.folder = TemporaryDirectory()
+        self.path = Path(self.folder.name) / "memory.db"
+        self.languages = _LANGUAGES[0]
+        self.memory = Memory(self.path, self.languages)
+        self.number = 0
+        self.owners = {}
+        self.words = {}
+        self.lines = {}
+
+    def own_word(self, person):
+        self.number += 1
+        word = f"quokka{self.number}x"
+        self.owners[word] = person
+        return word
+
+    @rule(words=said, person=people, conversation=conversations)
+    def a_turn_ends(self, words, person, conversation):
+        word = self.own_word(person)
+        at = NOW + self.number
+        row = self.memory.add_turn(turn(f"{word} {' '.join(words)}", at=at, person=person, conversation=conversation))
+        self.words["turn", row] = word
+
+    @rule(words=said, person=people, private=st.booleans(), quoted=st.booleans(), replaces=st.booleans())
+    def a_fact_is_told(self, words, person, private, quoted, replaces):
+        old = [fact.id for fact in self.memory.facts(person) if fact.person == person]
+        word = self.own_word(person)
+        row = self.memory.add_fact(
+            f"{word} {' '.join(words)}",
+            person=person,
+            private=private and person is not None,
+            quote=" ".join(words) if quoted else "",
+            replaces=old[0] if replaces and old else None,
+            at=NOW + self.number,
+        )
+        self.words["fact", row] = word
+
+    @rule(words=said, person=people, conversation=conversations, turns=st.integers(0, 4))
+    def a_summary_is_made(self, words, person, conversation, turns):
+        word = self.own_word(person)
+        at = NOW + self.number
+        text = f"{word} {' '.join(words)}"
+        row = self.memory.add_episode(Episode(conversation, at - turns, at, text, person=person))
+        self.words["episode", row] = word
+
+    @precondition(lambda self: self.words)
+    @rule(data=st.data())
+    def one_is_forgotten(self, data):
+        self.is_gone(self.memory.forget(ids=[data.draw(st.sampled_from(sorted(self.words)))]))
+
+    @rule(word=st.sampled_from(["tea", "Heizung", "garden", "钥匙"]), person=people)
+    def a_word_is_forgotten(self, word, person):
+        self.is_gone(self.memory.forget(query=word, person=person))
+
+    @rule(person=people)
+    def a_person_is_forgotten(self, person):
+        self.is_gone(self.memory.forget(person=person))
+
+    @rule(age=st.integers(0, 8), kinds=st.sampled_from([KINDS, ("turn", "episode")]))
+    def what_is_old_is_forgotten(self, age, kinds):
+        self.is_gone(self.memory.forget(before=NOW + self.number - age, kinds=kinds))
+
+    @rule()
+    def it_is_exported(self):
+        self.lines.update(dict.fromkeys(self.memory.export()))
+
+    @rule()
+    def what_was_exported_is_loaded(self):
+        self.memory.load(self.lines)
+
+    @rule(languages=st.sampled_from(_LANGUAGES))
+    def it_is_opened_again(self, languages):
+        self.memory.close()
+        self.languages = languages
+        self.memory = Memory(self.path, languages)
+
+    @precondition(may_reindex)
+    @rule(most=st.integers(1, 5))
+    def some_of_it_is_indexed_anew(self, most):
+        self.memory.reindex(most)
+
+    def is_gone(self, forgotten):
+        assert forgotten.erased
+        rows = {"fact": forgotten.facts, "turn": forgotten.turns, "episode": forgotten.episodes}
+        gone = {self.words.pop((kind, row)) for kind, ids in rows.items() for row in ids}
+        self.memory.load(self.lines)
+        on_disk = file_bytes(self.path)
+        assert not {word for word in gone if word.encode() in on_disk}
+
+    @invariant()
+    def what_another_owns_is_found_by_nobody(self):
+        for person in ("anna", "ben", None):
+            question = " ".join(["tea gardens 钥匙 Heizung", *self.words.values()])
+            found = [found.text for found in self.memory.recall(question, person=person, limit=1_000)]
+            found += [fact.text for fact in self.memory.facts(person)]
+            assert {self.owners[text.split()[0]] for text in found} <= {person, None}
+
+    def teardown(self):
+        while self.memory.reindex():
+            pass
+        assert indexed(self.path) == stored(self.path, self.languages)
+        lines = list(self.memory.export())
+        copy = Memory(self.path.with_name("copy.db"), self.languages)
+        copy.load(lines)
+        assert list(copy.export()) == lines
+        copy.close()
+        self.memory.close()
+        self.folder.cleanup()
+
+
+TestHistories = Histories.TestCase
+TestHistories.settings = settings(max_examples=25, stateful_step_count=20, deadline=None)
+
+
+@given(texts=st.lists(st.text(max_size=200), min_size=1, max_size=5))
+@settings(max_examples=25, deadline=None)
+def test_any_text_is_stored_found_and_forgotten(texts):
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "memory.db"
+        memory = Memory(path, ("en", "zh"))
+        for text in texts:
+            memory.add_turn(turn(f"quokka {text}", f"{text} quokka"))
+            memory.add_fact(f"quokka {text}", quote=text)
+        assert len(memory.recall("quokka", kinds=("turn",), limit=100)) == len(texts)
+        assert indexed(path) == stored(path, ("en", "zh"))
+        memory.forget(query="quokka")
+        assert indexed(path) == set()
+        memory.close()

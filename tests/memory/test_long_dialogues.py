@@ -1,0 +1,57 @@
+"""A year of dialogues: how much of what one could ask is found, beside FTS5 as it comes."""
+
+import re
+import sqlite3
+
+import pytest
+
+from custom_components.windowed_conversation.memory import Memory, PastTurn
+from custom_components.windowed_conversation.memory.stop_words import stop_words
+
+from .content import texts
+from .dialogues import found_in_tokens, found_in_turns, questions, utterances
+
+_MOST = 60
+
+
+@pytest.fixture(scope="module")
+def ours(tmp_path_factory):
+    memory = Memory(tmp_path_factory.mktemp("dialogues") / "memory.db", ("en",))
+    for said in utterances():
+        memory.add_turn(PastTurn(said.session, said.at, said.text, ""))
+    yield lambda question: texts(memory.recall(question, kinds=("turn",), limit=_MOST))
+    memory.close()
+
+
+@pytest.fixture(scope="module", params=["porter", "trigram"])
+def plain(request):
+    index = sqlite3.connect(":memory:")
+    index.execute(f"CREATE VIRTUAL TABLE said USING fts5(text, tokenize='{request.param}')")
+    index.executemany("INSERT INTO said VALUES (?)", [(said.text,) for said in utterances()])
+    dropped = stop_words(("en",))
+
+    def search(question):
+        words = [word for word in re.findall(r"\w{3,}", question.lower()) if word not in dropped]
+        query = "SELECT text FROM said WHERE said MATCH ? ORDER BY rank LIMIT ?"
+        return [text for (text,) in index.execute(query, (" OR ".join(words), _MOST))]
+
+    yield search
+    index.close()
+
+
+def test_the_set_is_long() -> None:
+    assert len(utterances()) >= 500
+    assert len(questions()) >= 60
+
+
+def test_more_is_found_in_ten_turns(ours, plain) -> None:
+    assert found_in_turns(ours, 10) > found_in_turns(plain, 10) + 0.1
+
+
+def test_more_is_found_in_three_hundred_tokens(ours, plain) -> None:
+    assert found_in_tokens(ours, 300) > found_in_tokens(plain, 300) + 0.1
+
+
+def test_as_much_is_found_as_ever(ours) -> None:
+    assert found_in_turns(ours, 10) >= 0.58
+    assert found_in_tokens(ours, 300) >= 0.8

@@ -1,0 +1,108 @@
+"""The tables by version, and the index by the words that it holds."""
+
+import sqlite3
+
+import pytest
+
+from custom_components.windowed_conversation.memory import Memory, schema, words
+
+from .content import NOW, indexed, stored, texts, turn
+
+
+def test_an_older_file_gets_what_a_newer_schema_adds(path, monkeypatch) -> None:
+    memory = Memory(path, ("en",))
+    memory.add_fact("Tea at five")
+    memory.close()
+    monkeypatch.setattr(
+        schema, "SCRIPTS", (*schema.SCRIPTS, "ALTER TABLE fact ADD COLUMN colour TEXT; CREATE TABLE t (x)")
+    )
+
+    memory = Memory(path, ("en",))
+
+    assert texts(memory.recall("tea")) == ["Tea at five"]
+    memory.close()
+    beside = sqlite3.connect(path)
+    assert beside.execute("SELECT colour FROM fact").fetchall() == [(None,)]
+    beside.close()
+
+
+def test_a_migration_that_fails_changes_nothing(path, monkeypatch) -> None:
+    Memory(path, ("en",)).close()
+    monkeypatch.setattr(schema, "SCRIPTS", (*schema.SCRIPTS, "CREATE TABLE t (x); CREATE TABLE t (x)"))
+
+    with pytest.raises(sqlite3.OperationalError):
+        Memory(path, ("en",))
+
+    monkeypatch.undo()
+    Memory(path, ("en",)).close()
+
+
+def filled(path, languages):
+    memory = Memory(path, languages)
+    old = memory.add_fact("Bins: Mittwochs", at=NOW)
+    memory.add_fact("Bins: Freitags", at=NOW + 1, replaces=old)
+    for number in range(9):
+        memory.add_turn(turn(f"Die Katzen {number}"))
+    memory.close()
+
+
+def test_a_change_of_languages_indexes_anew_in_steps(path) -> None:
+    filled(path, ("en",))
+    memory = Memory(path, ("en", "de"))
+
+    steps = []
+    while memory.reindex(4):
+        steps.append(memory.figures().unindexed)
+
+    assert steps == [9, 5, 1, 0]
+    assert indexed(path) == stored(path, ("en", "de"))
+    memory.close()
+
+
+def test_what_is_written_and_forgotten_meanwhile_agrees(path) -> None:
+    filled(path, ("en",))
+    memory = Memory(path, ("en", "de"))
+    memory.reindex(1)
+    memory.reindex(4)
+    memory.add_turn(turn("Die Hunde"))
+    memory.forget(ids=[("turn", 1), ("turn", 8)])
+
+    assert memory.recall("Hund")[0].text == "Die Hunde"
+    assert indexed(path) == stored(path, ("en", "de"))
+    memory.close()
+
+
+def test_the_newest_are_found_first(path) -> None:
+    filled(path, ("en",))
+    memory = Memory(path, ("en", "de"))
+    for _ in range(3):
+        memory.reindex(1)
+
+    assert memory.recall("Katze")[0].text == "Die Katzen 8"
+    memory.close()
+
+
+def test_what_is_not_indexed_yet_is_forgotten_by_its_words(path) -> None:
+    filled(path, ("en",))
+    memory = Memory(path, ("en", "de"))
+
+    assert len(memory.forget(query="Katze").turns) == 9
+    memory.close()
+
+
+def test_the_same_languages_keep_the_index(path) -> None:
+    filled(path, ("en", "de"))
+    memory = Memory(path, ("de-CH", "en-GB"))
+
+    assert memory.figures().unindexed == 0
+    memory.close()
+
+
+def test_another_stemmer_indexes_anew(path, monkeypatch) -> None:
+    filled(path, ("en",))
+    monkeypatch.setattr(words, "stemmer_version", lambda: "another")
+
+    memory = Memory(path, ("en",))
+
+    assert memory.figures().unindexed == 11
+    memory.close()

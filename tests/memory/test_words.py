@@ -1,0 +1,70 @@
+"""What a text is found by."""
+
+import pytest
+
+from custom_components.windowed_conversation.memory.words import Words
+
+_WORDS = Words(("en", "de", "it", "zh-Hans"))
+
+
+def shares_words(said, asked):
+    return not set(_WORDS.question(asked).words).isdisjoint(_WORDS.terms(said).words.split())
+
+
+@pytest.mark.parametrize(
+    ("said", "asked"),
+    [
+        ("The lamp flickers", "why is it flickering?"),
+        ("Die Schlüssel liegen hier", "Wo liegt der Schluessel, der SCHLUSSEL?"),
+        ("in der Hauptstraße", "HAUPTSTRASSE"),
+        ("Il cane di Anna", "i cani"),
+        ("\uff37\uff49\uff46\uff49 \uff11\uff12", "wifi 12"),
+        ("Anna's café", "CAFE"),
+        ("我们家的猫叫小花", "猫叫什么名字？"),
+        ("備用鑰匙在這裡", "鑰匙"),
+        ("어머니의 생일은 내일입니다", "어머니 생일"),
+        ("กุญแจอยู่ในลิ้นชัก", "กุญแจ"),
+        ("Ёлка в гостиной", "елка"),
+    ],
+)
+def test_a_word_is_found_however_it_is_written(said, asked) -> None:
+    assert shares_words(said, asked)
+
+
+def test_a_part_of_a_long_word_is_found() -> None:
+    asked = _WORDS.question("Heizung")
+
+    assert set(asked.parts) <= set(_WORDS.terms("Die Fußbodenheizung im Bad").parts.split())
+
+
+def test_stop_words_are_left_out_of_questions_only() -> None:
+    assert _WORDS.question("What is the name of my cat?").words == ("nam", "cat")
+    assert "of" in _WORDS.terms("the name of the cat").words.split()
+
+
+@pytest.mark.parametrize("asked", ["When is my birthday?", "Wann habe ich Geburtstag?", "我的生日是什么时候？"])
+def test_a_speaker_is_what_my_stands_for(asked) -> None:
+    assert "ada" in _WORDS.question(asked, "Ada").words
+    assert "ada" not in _WORDS.question(asked).words
+
+
+def test_a_speaker_is_not_looked_for_in_what_is_not_theirs() -> None:
+    assert _WORDS.question("When does Ben get up?", "Ada").words == _WORDS.question("When does Ben get up?").words
+
+
+def test_one_character_stands_for_what_begins_with_it() -> None:
+    assert _WORDS.question("猫").beginnings == ("猫",)
+
+
+@pytest.mark.parametrize("text", ["", "   ", "?!", "🎉", "\ud800"])
+def test_a_text_without_words_has_none(text) -> None:
+    assert _WORDS.terms(text).words == ""
+    assert _WORDS.question(text).words == ()
+
+
+def test_languages_are_the_same_in_any_order_and_region() -> None:
+    assert Words(("en-GB", "de")).version == Words(("de-AT", "EN")).version
+
+
+def test_a_language_without_stemmer_is_split_all_the_same() -> None:
+    assert Words(("xx",)).terms("zwei Wörter").words == "zwei worter"
