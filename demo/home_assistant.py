@@ -4,6 +4,7 @@ What is in the home is in home.py and configuration.yaml.
 """
 
 import asyncio
+from collections.abc import Iterable
 from datetime import UTC, datetime
 import json
 import os
@@ -22,10 +23,8 @@ from demo.errors import DemoError
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 CONFIGURATION = Path(__file__).with_name("configuration.yaml")
-INTEGRATIONS = (
-    REPOSITORY / "custom_components" / "windowed_conversation",
-    REPOSITORY / "demo" / "scripted_voice",
-)
+SCRIPTED_VOICE = REPOSITORY / "demo" / "scripted_voice"
+INTEGRATIONS = (REPOSITORY / "custom_components" / "windowed_conversation", SCRIPTED_VOICE)
 
 # Home Assistant's exit code for "start me again", after a restart from the browser.
 RESTART = 100
@@ -60,10 +59,11 @@ def free_port() -> int:
 class HomeAssistant:
     """Home Assistant on 127.0.0.1 with the folder `config`; entering the context starts it, leaving it ends it."""
 
-    def __init__(self, config: Path, port: int) -> None:
-        """Keep where it lives; nothing is written yet."""
+    def __init__(self, config: Path, port: int, integrations: Iterable[Path] = INTEGRATIONS) -> None:
+        """Keep where it lives and the custom integrations that it finds there; nothing is written yet."""
         self.config = config
         self.port = port
+        self.integrations = tuple(integrations)
         self.url = f"http://127.0.0.1:{port}"
         self.output = config / "hass.out"
         self._process: asyncio.subprocess.Process | None = None
@@ -82,7 +82,7 @@ class HomeAssistant:
     async def start(self) -> None:
         """Write the configuration and start; HTTP answers at return, the rest may still load. Raises DemoError."""
         require_free_port(self.port, "--port")
-        seed(self.config, self.port)
+        seed(self.config, self.port, self.integrations)
         command = (sys.executable, "-m", "homeassistant", "--config", str(self.config), "--ignore-os-check")
         with self.output.open("wb") as output:
             # a session of its own, or Ctrl-C would reach it before the demo could say goodbye
@@ -152,7 +152,7 @@ def _environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith(("OPENAI_", "PYTHON"))}
 
 
-def seed(config: Path, port: int) -> None:
+def seed(config: Path, port: int, integrations: Iterable[Path] = INTEGRATIONS) -> None:
     """Write what must be there before the start: configuration, integrations, port, and what is switched off.
 
     What Home Assistant has written since is kept, except for the port.
@@ -161,7 +161,7 @@ def seed(config: Path, port: int) -> None:
     storage.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(CONFIGURATION, config / "configuration.yaml")
     (config / "custom_components").mkdir(exist_ok=True)
-    for integration in INTEGRATIONS:
+    for integration in integrations:
         link = config / "custom_components" / integration.name
         link.unlink(missing_ok=True)
         link.symlink_to(integration, target_is_directory=True)

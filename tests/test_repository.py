@@ -284,3 +284,10 @@ def test_every_module_opens_with_what_it_is_about() -> None:
 
 def test_no_file_names_a_package_registry() -> None:
     assert [str(path) for path in files() if REGISTRIES.search(path.read_text(errors="replace"))] == []
+
+
+def test_every_stage_of_the_tests_is_run_for_a_pull_request() -> None:
+    stages = re.findall(r"^  (\w+)\) scripts/setup", (REPOSITORY / "scripts" / "test").read_text(), re.MULTILINE)
+    run: Any = load_yaml_dict(str(REPOSITORY / ".github" / "workflows" / "test.yml"))
+
+    assert {*run["jobs"]["test"]["strategy"]["matrix"]["stage"]} == {*stages} - {"quick", "all"}

@@ -1,0 +1,46 @@
+"""Check that a tag is this version, and print what CHANGELOG.md says of it: the text of the release.
+
+usage: python3 scripts/check_release.py v1.2.3
+"""
+
+import json
+from pathlib import Path
+import re
+import sys
+import tomllib
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+MANIFEST = Path("custom_components", "windowed_conversation", "manifest.json")
+
+
+class ReleaseError(Exception):
+    """The tag is no release of what is here."""
+
+
+def release_notes(tag: str, repository: Path = REPOSITORY) -> str:
+    """Return what CHANGELOG.md says of the version. Raises ReleaseError."""
+    version = json.loads((repository / MANIFEST).read_text("utf-8"))["version"]
+    project = tomllib.loads((repository / "pyproject.toml").read_text("utf-8"))["project"]["version"]
+    if tag != f"v{version}":
+        raise ReleaseError(f"The tag is {tag}, but manifest.json has the version {version}.")
+    if project != version:
+        raise ReleaseError(f"pyproject.toml has the version {project}, but manifest.json {version}.")
+    return _section(version, (repository / "CHANGELOG.md").read_text("utf-8"))
+
+
+def _section(version: str, changelog: str) -> str:
+    """Return what stands below the version's heading, up to the next one."""
+    for section in re.split(r"^## ", changelog, flags=re.MULTILINE)[1:]:
+        heading, _, text = section.partition("\n")
+        if heading.split()[:1] == [version]:
+            if "unreleased" in heading:
+                raise ReleaseError(f"CHANGELOG.md calls {version} unreleased.")
+            return text.strip()
+    raise ReleaseError(f"CHANGELOG.md says nothing of {version}.")
+
+
+if __name__ == "__main__":
+    try:
+        print(release_notes(sys.argv[1]))
+    except ReleaseError as error:
+        sys.exit(str(error))

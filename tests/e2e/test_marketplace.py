@@ -1,0 +1,103 @@
+"""Home Assistant's own Marketplace installs the repository as it is here, as README says, and without a restart."""
+
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest_asyncio
+
+from demo.client import Client, Json, RefusedError, enter
+from demo.home_assistant import SCRIPTED_VOICE, HomeAssistant, free_port
+from demo.model_server import ModelServer
+from demo.setup_agent import Model, add_account
+from tests.e2e.github import ADDRESS, INTEGRATION, MANIFEST, GitHub, files
+from tests.e2e.house import wait_for
+
+_REDIRECTION = Path(__file__).with_name("github_on_loopback")
+_FLOWS = "/api/config/config_entries/flow"
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """What the Marketplace said and did."""
+
+    client: Client
+    config: Path
+    categories: list[str]
+    repository: Json
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def installed(tmp_path_factory) -> AsyncIterator[Installed]:
+    """A Home Assistant that knew nothing of the integration, with GitHub on this machine."""
+    config = tmp_path_factory.mktemp("marketplace")
+    home_assistant = HomeAssistant(config, free_port(), (SCRIPTED_VOICE, _REDIRECTION))
+    async with GitHub() as github, home_assistant:
+        tokens = await enter(home_assistant.url, "demo", "demo")
+        async with Client(home_assistant.url, tokens) as client:
+            await client.wait_until_running()
+            form = await client.post(_FLOWS, {"handler": _REDIRECTION.name})
+            await client.post(f"{_FLOWS}/{form['flow_id']}", {"url": github.url})
+            await _open(client)
+            await _connect(client)
+            categories = await client.command("marketplace/repositories/detect", repository=ADDRESS)
+            await client.command("marketplace/repositories/add", repository=ADDRESS, category="integration")
+            (repository,) = await client.command("marketplace/repositories/list", categories=["integration"])
+            await client.command("marketplace/repository/install", repository=repository["id"])
+            (repository,) = await client.command("marketplace/repositories/list", categories=["integration"])
+            yield Installed(client, config, categories["categories"], repository)
+
+
+async def _open(client: Client) -> None:
+    """Switch the Marketplace on, which the demo has off, and agree to what it warns of."""
+    (entry,) = await client.command("config_entries/get", domain="marketplace")
+    await client.command("config_entries/disable", entry_id=entry["entry_id"], disabled_by=None)
+    await wait_for(lambda: _info(client), lambda info: info.get("stage") == "running")
+    await client.command("marketplace/warning/accept")
+
+
+async def _connect(client: Client) -> None:
+    """Connect a GitHub account."""
+    flow = await client.command("marketplace/github/connect")
+    path = f"{_FLOWS}/{flow['flow_id']}"
+    await client.post(path)
+
+    async def look() -> Json:
+        # as a browser does; who looks when the code was entered has the connection kept
+        with suppress(RefusedError):
+            await client.get(path)
+        return await _info(client)
+
+    await wait_for(look, lambda info: bool(info.get("github_connected")))
+
+
+async def _info(client: Client) -> Json:
+    """Return what the Marketplace says of itself, nothing while it is not loaded."""
+    try:
+        info: Json = await client.command("marketplace/info")
+    except RefusedError:
+        return {}
+    return info
+
+
+async def test_the_marketplace_takes_the_repository_for_an_integration(installed: Installed):
+    assert installed.categories == ["integration"]
+
+
+async def test_the_marketplace_shows_its_name(installed: Installed):
+    assert installed.repository["name"] == MANIFEST["name"]
+
+
+async def test_the_marketplace_installs_every_file(installed: Installed):
+    folder = installed.config / INTEGRATION
+    there = {str(path.relative_to(installed.config)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    there = {path: content for path, content in there.items() if "__pycache__" not in path}
+    assert there == {path: content for path, content in files().items() if path.startswith(INTEGRATION)}
+
+
+async def test_the_agent_answers_without_a_restart(installed: Installed):
+    async with ModelServer(strict=True) as model:
+        account = await add_account(installed.client, Model(url=model.url, model="scripted"))
+        turn = await installed.client.command("conversation/process", text="my name is Ada", agent_id=account.agent_id)
+    assert "Ada" in turn["response"]["speech"]["plain"]["speech"]
