@@ -95,3 +95,11 @@ def test_icon_is_a_square_with_transparency(name: str, size: int) -> None:
 
     assert head[:8] == b"\x89PNG\r\n\x1a\n"
     assert struct.unpack(">IIBB", head[16:26]) == (size, size, 8, 6)
+
+
+def test_readme_installs_the_repository_of_the_manifest() -> None:
+    readme = (REPOSITORY / "README.md").read_text("utf-8")
+    *_, owner, name = MANIFEST["documentation"].split("/")
+
+    assert f"hacs_repository/?owner={owner}&repository={name}&category=integration" in readme
+    assert f"`{MANIFEST['documentation']}`" in readme
