@@ -20,6 +20,12 @@ async def test_the_dashboard_shows_the_window_and_no_card_is_broken(page, house)
 
 async def test_a_button_has_the_agent_asked_and_its_answer_shown(house):
     await save_automation(house.client, house.account.agent_id)
+
+    async def automations() -> list[str]:
+        return [entity_id for entity_id in await house.client.states() if entity_id.startswith("automation.")]
+
+    # Home Assistant loads it after it has answered the editor
+    await wait_for(automations, bool)
     await house.client.call("switch.turn_on", "switch.coffee_machine")
     await house.client.call("input_button.press", GOOD_NIGHT)
 
