@@ -21,6 +21,8 @@ _PATIENCE = 10.0
 
 # What was said is looked for in the log; shorter texts than this are found in any log.
 _TELLING_LENGTH = 12
+# Characters of a log before what must not be in it, and twice as many after.
+_TALE = 500
 
 
 @dataclass(slots=True)
@@ -115,10 +117,10 @@ class House:
 
 
 def tell_tales(log: str, said: Iterable[str]) -> list[str]:
-    """Return what must not be in a log: tracebacks, blocking calls, and anything that was said."""
+    """Return what must not be in a log, with what surrounds it: tracebacks, blocking calls, anything that was said."""
     forbidden = ["Traceback (most recent call last)", "Detected blocking call"]
     forbidden += [text for text in said if len(text) >= _TELLING_LENGTH]
-    return [text for text in forbidden if text in log]
+    return [log[max(log.index(text) - _TALE, 0) :][: 3 * _TALE] for text in forbidden if text in log]
 
 
 async def wait_for[T](read: Callable[[], Awaitable[T]], is_right: Callable[[T], bool]) -> T:

@@ -1,7 +1,7 @@
 """Somebody else's HTTP client, lent to an SDK: no redirect is followed, and what a server writes is bounded."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from http import HTTPStatus
 from importlib import import_module
 from typing import Any, Self
@@ -72,7 +72,7 @@ class _BoundedStream:
         self._is_error = response.status_code >= HTTPStatus.BAD_REQUEST
         self._left = _READ_OF_ERROR if self._is_error else _LONGEST_LIST if method == "GET" else _LONGEST_ANSWER
         self._pieces = _pieces(response.headers.get(_ENCODING, ""))
-        self._sent = aiter(response.stream)
+        self._sent: AsyncGenerator[bytes] = aiter(response.stream)
         self._ready: Iterator[bytes] = iter(())
 
     def __aiter__(self) -> Self:
@@ -96,6 +96,8 @@ class _BoundedStream:
 
     async def aclose(self) -> None:
         await self._response.aclose()
+        # closing the response leaves its generators as they are, for the garbage collector of any thread
+        await self._sent.aclose()
 
 
 def _pieces(encoding: str) -> Callable[[bytes], Iterator[bytes]]:

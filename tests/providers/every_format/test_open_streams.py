@@ -1,0 +1,63 @@
+"""What the HTTP client opens for an answer ends with it, and not when garbage is collected."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import aclosing
+import gc
+from types import AsyncGeneratorType
+from typing import Any
+
+import pytest
+
+from custom_components.windowed_conversation.providers.events import Event
+from tests.providers.byte_server import ByteServer, ForEver
+from tests.providers.conftest import over_either_client
+from tests.providers.heard import Heard
+from tests.providers.test_connections import until
+from tests.providers.wires.parts import Text, Wire
+
+from .conftest import AskWire
+
+pytestmark = over_either_client
+
+
+@pytest.fixture(autouse=True)
+def _uncollected(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Collect no garbage in a test, and close what nobody refers to as an event loop does."""
+    monkeypatch.delattr(asyncio.get_event_loop(), "_asyncgen_finalizer_hook")
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def open_generators() -> list[Any]:
+    """Return the generators of an HTTP client that have begun and not ended."""
+    return [
+        found
+        for found in gc.get_objects()
+        if isinstance(found, AsyncGeneratorType) and found.ag_frame and "httpcore" in found.ag_code.co_filename
+    ]
+
+
+async def first_event(answer: Any) -> Event:
+    """Return the first event of an answer, whose rest nobody hears."""
+    events: AsyncIterator[Event]
+    async with aclosing(answer) as events:
+        return await anext(events)
+
+
+async def test_an_answer_with_more_behind_its_end(wire: Wire, ask_wire: AskWire, byte_server: ByteServer) -> None:
+    byte_server.reply(*wire.answer(Text(("hello",))), ForEver(b":\n\n"))
+
+    await Heard().listen(ask_wire())
+
+    await until(lambda: open_generators() == [])
+
+
+async def test_an_answer_that_is_given_up(wire: Wire, ask_wire: AskWire, byte_server: ByteServer) -> None:
+    byte_server.reply(*wire.answer(Text(("hello",))), ForEver(b":\n\n"))
+
+    await first_event(ask_wire())
+
+    await until(lambda: open_generators() == [])
