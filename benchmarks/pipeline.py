@@ -5,7 +5,7 @@ from typing import Any
 from homeassistant.components.assist_pipeline.models import Pipeline, PipelineEvent, PipelineEventType, PipelineStage
 from homeassistant.components.assist_pipeline.run import PipelineInput, PipelineRun
 
-from custom_components.windowed_conversation.bridge.session import async_open_session
+from custom_components.windowed_conversation.bridge.chat_log import async_open_session
 from tests.routing.homes import Home
 from tests.routing.judge import Say, said_in, sayer_by
 from tests.routing.stub import Stub

@@ -12,10 +12,15 @@ from homeassistant.helpers.service import _SERVICES_SCHEMA
 from homeassistant.util.yaml import load_yaml_dict
 import pytest
 
-from custom_components.windowed_conversation import PLATFORMS, account_trial, options_flow
-from custom_components.windowed_conversation.action_schemas import ATTR_CONTENT, ATTR_MATCH, TagMatch, WindowContent
+from custom_components.windowed_conversation import PLATFORMS
 from custom_components.windowed_conversation.agents.issues import Report
 from custom_components.windowed_conversation.agents.statistics import LastRoute
+from custom_components.windowed_conversation.bridge.action_schemas import (
+    ATTR_CONTENT,
+    ATTR_MATCH,
+    TagMatch,
+    WindowContent,
+)
 from custom_components.windowed_conversation.bridge.errors import _FAILURES, Failure, failure_of
 from custom_components.windowed_conversation.const import (
     CONF_COMPACTION,
@@ -28,16 +33,17 @@ from custom_components.windowed_conversation.const import (
     CONF_ROUTING,
     CONF_SCOPE,
     CONF_TOOL_RESULTS,
-    EFFORTS,
     PROVIDER_OPENAI,
     SUBENTRY_CONVERSATION,
     Compaction,
     Counting,
     Persistence,
 )
+from custom_components.windowed_conversation.flows import account_trial, options
 from custom_components.windowed_conversation.flows.agent_sections import agent_sections
 from custom_components.windowed_conversation.flows.numbers import NumberField
 from custom_components.windowed_conversation.providers.errors import RateLimited
+from custom_components.windowed_conversation.providers.profile import EFFORTS
 from custom_components.windowed_conversation.sensor import COSTS, SENSORS
 from custom_components.windowed_conversation.services import _CODEC_ERRORS
 from custom_components.windowed_conversation.turn.context import ContextPlacement
@@ -164,10 +170,8 @@ def test_every_field_has_a_name_and_a_description() -> None:
 
 def test_every_step_has_its_text_and_every_text_its_step() -> None:
     assert TEXTS["config"]["step"].keys() == steps("config_flow") - SILENT_STEPS
-    assert (
-        TEXTS["config_subentries"][SUBENTRY_CONVERSATION]["step"].keys() == steps("subentry_flow") - SILENT_AGENT_STEPS
-    )
-    assert TEXTS["options"]["step"].keys() == steps("options_flow")
+    assert TEXTS["config_subentries"][SUBENTRY_CONVERSATION]["step"].keys() == steps("flows/agent") - SILENT_AGENT_STEPS
+    assert TEXTS["options"]["step"].keys() == steps("flows/options")
 
 
 def range_texts(fields: dict[Any, Any]) -> set[str]:
@@ -179,13 +183,13 @@ def range_texts(fields: dict[Any, Any]) -> set[str]:
 
 def test_every_error_and_abort_is_one_of_the_flows() -> None:
     account, agent = TEXTS["config"], TEXTS["config_subentries"][SUBENTRY_CONVERSATION]
-    told_of_accounts = words("config_flow") | words("account_trial")
+    told_of_accounts = words("config_flow") | words("flows/account_trial")
 
     assert account["error"].keys() | account["abort"].keys() <= told_of_accounts | INHERITED_ABORTS
     ranges = range_texts(agent_sections({CONF_PROVIDER: PROVIDER_OPENAI}))
     assert ranges <= agent["error"].keys()
-    assert agent["error"].keys() - ranges | agent["abort"].keys() <= words("subentry_flow")
-    assert TEXTS["options"]["error"].keys() == range_texts(options_flow._schema().schema)
+    assert agent["error"].keys() - ranges | agent["abort"].keys() <= words("flows/agent")
+    assert TEXTS["options"]["error"].keys() == range_texts(options._schema().schema)
     assert {*account_trial._LIST_ERRORS.values(), *account_trial._MODEL_ERRORS.values()} <= account["error"].keys()
 
 

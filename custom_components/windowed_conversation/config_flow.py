@@ -22,21 +22,12 @@ from homeassistant.core import callback
 from homeassistant.helpers import llm
 import probatio
 
-from .account_form import ACCOUNT_FORMS, account_form, account_title, plain_address
-from .account_trial import (
-    OF_THE_ACCOUNT,
-    OF_THE_MODEL,
-    RejectedAccount,
-    TriedAccount,
-    async_try_account,
-    async_try_model,
-)
 from .agents.agent import AccountConfigEntry
+from .agents.config import DEFAULT_ROUTING
 from .const import (
     CONF_FAMILY,
     CONF_PROVIDER,
     CONF_ROUTING,
-    DEFAULT_ROUTING,
     DOMAIN,
     PROVIDER_ANTHROPIC,
     PROVIDER_AZURE,
@@ -46,10 +37,19 @@ from .const import (
     PROVIDER_OPENAI_CHAT,
     SUBENTRY_CONVERSATION,
 )
+from .flows.account_form import ACCOUNT_FORMS, account_form, account_title, plain_address
+from .flows.account_trial import (
+    OF_THE_ACCOUNT,
+    OF_THE_MODEL,
+    RejectedAccount,
+    TriedAccount,
+    async_try_account,
+    async_try_model,
+)
+from .flows.agent import AgentFlow
 from .flows.model_fields import async_model_fields, has_deployments, models_to_choose
 from .flows.names import account_name, agent_name
-from .options_flow import WindowOptionsFlow
-from .subentry_flow import AgentFlow
+from .flows.options import WindowOptionsFlow
 
 # The forms of new accounts, in the order of the menu, and the kind of account that each adds.
 _STEPS = {

@@ -1,13 +1,6 @@
-"""The names and defaults of the configuration. What they mean together is `AgentConfig`'s business."""
+"""The names in the configuration, and the values that some of them can have."""
 
 from enum import StrEnum
-
-from .providers.profile import Effort
-from .turn.context import ContextPlacement
-from .turn.deadlines import Limits
-from .turn.routing import Routing
-from .turn.scope import Scope
-from .window import WindowPolicy
 
 DOMAIN = "windowed_conversation"
 
@@ -82,22 +75,7 @@ class OpenAIFormat(StrEnum):
 
 SUBENTRY_CONVERSATION = "conversation"
 
-DEFAULT_COMPACTION = Compaction.OFF
-DEFAULT_CONTEXT_PLACEMENT = ContextPlacement.MESSAGE
-DEFAULT_COUNTING = Counting.ESTIMATE
-DEFAULT_ROUTING = Routing.LOCAL_FIRST
-DEFAULT_SCOPE = Scope.CONVERSATION
-DEFAULT_POLICY = WindowPolicy()
-DEFAULT_LIMITS = Limits(silence=10.0, turn=60.0, tool_iterations=10)
-DEFAULT_EXPIRY_HOURS = 24
-DEFAULT_MAX_WINDOWS = 100
-DEFAULT_PERSISTENCE = Persistence.OWN
-DEFAULT_REPLY_TOKENS = 1000
-
 DEFAULT_FORMAT = OpenAIFormat.RESPONSES
-
-# What can be asked for; MINIMAL is only what some models take in the place of NONE.
-EFFORTS = tuple(effort for effort in Effort if effort is not Effort.MINIMAL)
 
 # The addresses that the account forms suggest; a gateway's goes there too.
 OPENAI_URL = "https://api.openai.com/v1"

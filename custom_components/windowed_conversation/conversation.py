@@ -27,14 +27,12 @@ from .agents.after_turn import after_turn
 from .agents.agent import AccountConfigEntry, Agent
 from .agents.ended_turn import EndedTurn
 from .agents.lookup import async_find_agent, async_learn, async_others
-from .bridge.chat_log import handled_by_pipeline
-from .bridge.errors import error_key, failure_of, log_fault
+from .bridge.chat_log import BUSY_ERRORS, async_open_session, handled_by_pipeline
+from .bridge.errors import async_error_phrase, error_key, failure_of, log_fault, sentence_after
 from .bridge.local_intents import LocalIntents
-from .bridge.phrases import async_error_phrase, sentence_after
 from .bridge.question import Asking, ModelQuestion
 from .bridge.reply import ChatLogReply
 from .bridge.sentences import async_keep_prepared, async_prepare_sentences
-from .bridge.session import BUSY_ERRORS, async_open_session
 from .bridge.turn_report import answer_attributes, async_trace_turn
 from .const import SUBENTRY_CONVERSATION
 from .entity import AgentEntity

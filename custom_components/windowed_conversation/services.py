@@ -13,7 +13,18 @@ from homeassistant.exceptions import HomeAssistantError
 from homeassistant.helpers import llm
 from homeassistant.util.json import JsonValueType
 
-from .action_schemas import (
+from .agents.access import (
+    action_error,
+    async_controlled_agent,
+    async_controlled_conversation,
+    async_readable_agents,
+    async_readable_conversation,
+    checked_id,
+    visible_windows,
+)
+from .agents.agent import Agent
+from .agents.summaries import ConversationGone, Summarizer, older_than
+from .bridge.action_schemas import (
     ATTR_ADD,
     ATTR_CONTENT,
     ATTR_CONVERSATION,
@@ -46,17 +57,6 @@ from .action_schemas import (
     TAG_SCHEMA,
     WindowContent,
 )
-from .agents.access import (
-    action_error,
-    async_controlled_agent,
-    async_controlled_conversation,
-    async_readable_agents,
-    async_readable_conversation,
-    checked_id,
-    visible_windows,
-)
-from .agents.agent import Agent
-from .agents.summaries import ConversationGone, Summarizer, older_than
 from .bridge.conversation_import import async_read_conversation
 from .bridge.errors import failure_of
 from .bridge.question import async_question_without_input

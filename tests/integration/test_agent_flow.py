@@ -10,6 +10,7 @@ from homeassistant.helpers import llm
 from homeassistant.helpers.selector import TextSelector
 import pytest
 
+from custom_components.windowed_conversation.agents.config import DEFAULT_LIMITS, DEFAULT_POLICY
 from custom_components.windowed_conversation.const import (
     CONF_COMPACTION,
     CONF_CONTEXT_PLACEMENT,
@@ -28,8 +29,6 @@ from custom_components.windowed_conversation.const import (
     CONF_TEMPERATURE,
     CONF_TOOL_ITERATIONS,
     CONF_TURN_TIMEOUT,
-    DEFAULT_LIMITS,
-    DEFAULT_POLICY,
 )
 from custom_components.windowed_conversation.turn.deadlines import Limits
 from demo.model_server import ModelServer

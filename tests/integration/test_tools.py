@@ -16,9 +16,9 @@ import probatio
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
+from custom_components.windowed_conversation.agents.config import DEFAULT_POLICY
 from custom_components.windowed_conversation.bridge.local_intents import LocalIntents
 from custom_components.windowed_conversation.bridge.tools import ToolSchemas, async_get_tools
-from custom_components.windowed_conversation.const import DEFAULT_POLICY
 from custom_components.windowed_conversation.providers.events import ToolSchema
 from custom_components.windowed_conversation.turn.routing import Situation
 from custom_components.windowed_conversation.window import EstimatedCounter

@@ -11,8 +11,8 @@ from homeassistant.helpers.selector import TextSelector
 from probatio import UNDEFINED
 import pytest
 
-from custom_components.windowed_conversation.account_form import ACCOUNT_FORMS
 from custom_components.windowed_conversation.const import CONF_API_VERSION, CONF_FORMAT, PROVIDER_OPENAI
+from custom_components.windowed_conversation.flows.account_form import ACCOUNT_FORMS
 from demo.model_server import ModelServer
 from tests.model_lists import ANTHROPIC, GEMINI, OPENAI
 

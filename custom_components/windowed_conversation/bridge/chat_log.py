@@ -1,21 +1,24 @@
-"""Home Assistant's chat log as our messages.
-
-The chat log is read, never rewritten: it is not the memory. What goes into it while a turn runs is `reply`'s business.
-"""
+"""Home Assistant's chat sessions and their logs, which are read as our messages and never rewritten."""
 
 from collections.abc import Collection, Iterable, Iterator
+from contextlib import AbstractContextManager
+from inspect import signature
+from typing import Any
 
+from homeassistant.components import conversation
 from homeassistant.components.conversation import (
     HOME_ASSISTANT_AGENT,
     AssistantContent,
     ChatLog,
     Content,
+    ConversationInput,
     SystemContent,
     ToolResultContent,
     UserContent,
 )
 from homeassistant.core import HomeAssistant
 from homeassistant.helpers import llm
+from homeassistant.helpers.chat_session import ChatSession, async_get_chat_session
 from homeassistant.helpers.json import json_dumps
 
 from ..turn.context import as_typed
@@ -88,3 +91,17 @@ def _newest_first(contents: list[Content]) -> Iterator[list[Content]]:
         if isinstance(contents[begin], UserContent):
             yield contents[begin:end]
             end = begin
+
+
+_HAS_OWNER = "context" in signature(async_get_chat_session).parameters
+
+# What opening a chat log raises while another turn has it; nothing does so before 2026.11.
+BUSY_ERRORS: tuple[type[Exception], ...] = tuple(
+    error for error in [getattr(conversation, "ConversationBusyError", None)] if error
+)
+
+
+def async_open_session(hass: HomeAssistant, user_input: ConversationInput) -> AbstractContextManager[ChatSession]:
+    """Return the session of an input; another user's is `Unauthorized` where sessions have owners."""
+    owner: dict[str, Any] = {"context": user_input.context} if _HAS_OWNER else {}
+    return async_get_chat_session(hass, user_input.conversation_id, **owner)

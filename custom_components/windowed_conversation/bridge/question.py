@@ -19,7 +19,7 @@ from ..turn.context import ContextPlacement, VolatileContext, plain_name
 from ..turn.errors import PromptFailed
 from ..turn.ports import Model, OtherAgent, PromptFingerprints, Question
 from ..window.tokens import KindCounter
-from .phrases import async_done_phrase
+from .errors import async_done_phrase
 from .tools import ToolSchemas, async_get_tools
 
 _LOGGER = logging.getLogger(__name__)

@@ -18,7 +18,7 @@ from ..providers.events import ReasoningDelta, TextDelta, ToolCallDone
 from ..turn.ports import Spoken
 from ..window import Message
 from .chat_log import messages_of
-from .phrases import sentence_after
+from .errors import sentence_after
 
 
 class ChatLogReply:

@@ -8,6 +8,14 @@ from homeassistant.data_entry_flow import section
 from homeassistant.helpers.selector import SelectSelector, SelectSelectorConfig, SelectSelectorMode
 import probatio
 
+from ..agents.config import (
+    DEFAULT_COMPACTION,
+    DEFAULT_CONTEXT_PLACEMENT,
+    DEFAULT_COUNTING,
+    DEFAULT_LIMITS,
+    DEFAULT_REPLY_TOKENS,
+    DEFAULT_SCOPE,
+)
 from ..bridge.account import compacts, vendor_of
 from ..const import (
     CONF_COMPACTION,
@@ -25,17 +33,11 @@ from ..const import (
     CONF_TEMPERATURE,
     CONF_TOOL_ITERATIONS,
     CONF_TURN_TIMEOUT,
-    DEFAULT_COMPACTION,
-    DEFAULT_CONTEXT_PLACEMENT,
-    DEFAULT_COUNTING,
-    DEFAULT_LIMITS,
-    DEFAULT_REPLY_TOKENS,
-    DEFAULT_SCOPE,
-    EFFORTS,
     PROVIDER_NONE,
     Compaction,
     Counting,
 )
+from ..providers.profile import EFFORTS
 from ..turn.context import ContextPlacement
 from ..turn.scope import Scope
 from .numbers import OutOfRangeError, number_field, tokens_field

@@ -17,6 +17,10 @@ class Effort(StrEnum):
     HIGH = "high"
 
 
+# What can be asked for; MINIMAL is only what some models take instead of NONE.
+EFFORTS = tuple(effort for effort in Effort if effort is not Effort.MINIMAL)
+
+
 class ReasoningStyle(StrEnum):
     """How a model is told to think.
 

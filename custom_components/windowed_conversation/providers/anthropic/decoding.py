@@ -13,9 +13,9 @@ from ..errors import BadStream, ContextOverflow, Incomplete, ProviderError, Refu
 from ..events import Event, Finished, FinishReason, ReasoningDelta, Request, TextDelta, Usage
 from ..json_values import figure, member, objects, text_of
 from ..names import own_names, sent_name
-from .context import cleared_tokens
 from .encoding import THINKING, Block
 from .errors import error_in_event
+from .request import cleared_tokens
 from .tools import renamed, renamed_arguments
 
 # Why an answer is not whole. `pause_turn` is for tools that the server itself runs; we offer none.

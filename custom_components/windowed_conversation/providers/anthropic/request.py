@@ -1,6 +1,8 @@
-"""A request to Anthropic's Messages API: limits, thinking, tools, and where the prompt cache is to be marked.
+"""A request to Anthropic's Messages API: limits, thinking, tools, context editing, and prompt cache marks.
 
-Pure, and without the SDK.
+Context editing: the provider leaves old tool results out before the model reads a request. The request stays whole on
+our side, so nothing is lost to another provider, or when this is no longer asked for.
+https://platform.claude.com/docs/en/build-with-claude/context-editing
 """
 
 from collections.abc import Mapping
@@ -8,10 +10,11 @@ from itertools import takewhile
 from typing import Any
 
 from ...window import Message, Role
+from ...window.figures import GREATEST_FIGURE
 from ..events import Request
+from ..json_values import member, objects, tokens_of
 from ..profile import Caching, Effort, ReasoningStyle, taken_effort
 from ..sizes import fills_context
-from .context import encode_editing
 from .encoding import THINKING, Block, encode_messages, own_residue
 from .tools import encode_tools, renamed_arguments
 
@@ -138,3 +141,31 @@ def _may_think(request: Request) -> bool:
 
 def _begins_with_thought(answer: Message, model: str) -> bool:
     return any(block.get("type") in THINKING for block in (own_residue(answer, model) or ())[:1])
+
+
+_BETA = "context-management-2025-06-27"
+
+# Old results go once there are more calls than this, and those of the newest calls stay: three is the API's default.
+_TRIGGER_CALLS = 6
+_KEPT_CALLS = 3
+# What is cleared costs the cached prefix from there on, which the documentation says should be worth it.
+_LEAST_TOKENS = 1000
+
+
+def encode_editing(request: Request) -> dict[str, Any]:
+    """Return what the body holds besides, see `encode_request`; empty where no editing is to be asked for."""
+    if not (request.compaction and request.profile.context_editing):
+        return {}
+    edit = {
+        "type": "clear_tool_uses_20250919",
+        "trigger": {"type": "tool_uses", "value": _TRIGGER_CALLS},
+        "keep": {"type": "tool_uses", "value": _KEPT_CALLS},
+        "clear_at_least": {"type": "input_tokens", "value": _LEAST_TOKENS},
+    }
+    return {"betas": [_BETA], "context_management": {"edits": [edit]}}
+
+
+def cleared_tokens(event: object) -> int:
+    """Return how many tokens an event says were cleared; it is for the record, so that another form says nothing."""
+    edits = objects(member(member(event, "context_management"), "applied_edits"))
+    return min(sum(tokens_of(edit, "cleared_input_tokens") for edit in edits), GREATEST_FIGURE)

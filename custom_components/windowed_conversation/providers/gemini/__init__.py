@@ -1,1 +1,4 @@
-"""Google's Gemini format, `generateContent`."""
+"""Google's Gemini format, `generateContent`.
+
+Clients, encoding of requests, decoding of streams, and errors.
+"""

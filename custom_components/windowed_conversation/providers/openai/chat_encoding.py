@@ -18,8 +18,16 @@ from ...window import Attachment, Message, Role, ToolCall
 from ..events import Request, ToolSchema
 from ..names import sent_name, within
 from ..unseen import with_notes
-from .requests import data_url, effort, file_name, is_image, temperature
-from .tools import sent_parameters, tool_choice, written_arguments
+from .requests import (
+    data_url,
+    effort,
+    file_name,
+    is_image,
+    sent_parameters,
+    temperature,
+    tool_choice,
+    written_arguments,
+)
 
 # A longer one, of another provider, is refused: https://github.com/vercel/ai/issues/5171
 _CALL_ID_LENGTH = 40

@@ -1,15 +1,17 @@
-"""What requests in both OpenAI formats have in common: attachments, effort, and what is asked of the prompt cache."""
+"""What requests in both OpenAI formats have in common: tools, attachments, effort and prompt caching."""
 
 from base64 import b64encode
 from collections.abc import Callable, Collection, Mapping
-from functools import cache
+from functools import cache, lru_cache
 import inspect
+import json
 from typing import Any
 
 from ...window import Attachment
-from ..events import Request
+from ..events import Request, ToolSchema
 from ..names import within
 from ..profile import Caching, ReasoningStyle, taken_effort
+from ..schemas import with_items, without_choice
 
 CACHE_PARAMETERS = ("prompt_cache_key", "prompt_cache_retention", "prompt_cache_options")
 
@@ -79,3 +81,21 @@ def known_to(method: Callable[..., Any], parameters: Mapping[str, Any]) -> dict[
 @cache
 def _names(method: Callable[..., Any]) -> frozenset[str]:
     return frozenset(inspect.signature(method).parameters)
+
+
+# Requests of one agent offer the same tools again and again.
+@lru_cache(maxsize=256)
+def sent_parameters(tool: ToolSchema) -> dict[str, Any]:
+    """Return the schema of a tool's parameters without what the formats refuse in it."""
+    schema: dict[str, Any] = with_items(without_choice(tool.parameters))
+    return schema
+
+
+def tool_choice(request: Request) -> dict[str, Any]:
+    """Return the parameter by which tools that are sent may not be called; empty where they may."""
+    return {} if request.may_call or not request.tools else {"tool_choice": "none"}
+
+
+def written_arguments(arguments: Mapping[str, Any]) -> str:
+    """Return a call's arguments as both formats write them, as JSON in a text."""
+    return json.dumps(dict(arguments), ensure_ascii=False)

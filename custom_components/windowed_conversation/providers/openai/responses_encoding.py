@@ -24,8 +24,16 @@ from ..profile import Effort, ReasoningStyle
 from ..residue import residue_of
 from ..unseen import with_notes
 from .compaction import compacted_items
-from .requests import data_url, effort, file_name, is_image, temperature
-from .tools import sent_parameters, tool_choice, written_arguments
+from .requests import (
+    data_url,
+    effort,
+    file_name,
+    is_image,
+    sent_parameters,
+    temperature,
+    tool_choice,
+    written_arguments,
+)
 
 # A longer one is refused, of whoever it is: https://github.com/openai/codex/issues/14355
 _CALL_ID_LENGTH = 64

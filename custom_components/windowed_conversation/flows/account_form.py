@@ -20,7 +20,7 @@ from homeassistant.helpers.selector import (
 import httpx2
 import probatio
 
-from .const import (
+from ..const import (
     ANTHROPIC_URL,
     CONF_API_VERSION,
     CONF_FORMAT,

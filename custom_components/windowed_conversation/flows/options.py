@@ -11,7 +11,8 @@ from homeassistant.helpers.selector import (
 )
 import probatio
 
-from .const import (
+from ..agents.config import DEFAULT_EXPIRY_HOURS, DEFAULT_MAX_WINDOWS, DEFAULT_PERSISTENCE, DEFAULT_POLICY
+from ..const import (
     CONF_EXPIRY_HOURS,
     CONF_HISTORY_TOKENS,
     CONF_MAX_TOOL_TURNS,
@@ -21,14 +22,10 @@ from .const import (
     CONF_SUMMARIZE,
     CONF_TOOL_RESULTS,
     CONF_TRIM_SHARE,
-    DEFAULT_EXPIRY_HOURS,
-    DEFAULT_MAX_WINDOWS,
-    DEFAULT_PERSISTENCE,
-    DEFAULT_POLICY,
     Persistence,
 )
-from .flows.numbers import limits_of, number_field, tokens_field
-from .window.policy import ToolResults
+from ..window.policy import ToolResults
+from .numbers import limits_of, number_field, tokens_field
 
 _DEFAULTS = {
     CONF_HISTORY_TOKENS: DEFAULT_POLICY.history_tokens,

@@ -22,22 +22,15 @@ from homeassistant.helpers.selector import (
 )
 import probatio
 
-from .agents.agent import AccountData
-from .const import (
-    CONF_FAMILY,
-    CONF_OTHERS,
-    CONF_PROVIDER,
-    CONF_ROUTING,
-    DEFAULT_ROUTING,
-    DOMAIN,
-    PROVIDER_NONE,
-)
-from .flows.agent_sections import agent_sections, choice, in_sections, out_of_sections, sections_in_use
-from .flows.model_fields import async_model_fields, has_deployments, models_to_choose
-from .flows.names import agent_name
-from .flows.numbers import limits_of
-from .providers.events import ListedModel
-from .turn.routing import Routing
+from ..agents.agent import AccountData
+from ..agents.config import DEFAULT_ROUTING
+from ..const import CONF_FAMILY, CONF_OTHERS, CONF_PROVIDER, CONF_ROUTING, DOMAIN, PROVIDER_NONE
+from ..providers.events import ListedModel
+from ..turn.routing import Routing
+from .agent_sections import agent_sections, choice, in_sections, out_of_sections, sections_in_use
+from .model_fields import async_model_fields, has_deployments, models_to_choose
+from .names import agent_name
+from .numbers import limits_of
 
 _NEW_AGENT: dict[str, Any] = {
     CONF_PROMPT: llm.DEFAULT_INSTRUCTIONS_PROMPT,

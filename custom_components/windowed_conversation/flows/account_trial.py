@@ -13,9 +13,9 @@ from urllib.parse import urlsplit
 from homeassistant.const import CONF_API_KEY, CONF_URL
 from homeassistant.core import HomeAssistant
 
-from .bridge.account import async_create_provider
-from .const import CONF_API_VERSION, CONF_FORMAT, CONF_PROVIDER, PROVIDER_OPENAI_CHAT, OpenAIFormat
-from .providers.errors import (
+from ..bridge.account import async_create_provider
+from ..const import CONF_API_VERSION, CONF_FORMAT, CONF_PROVIDER, PROVIDER_OPENAI_CHAT, OpenAIFormat
+from ..providers.errors import (
     AuthError,
     BadRequest,
     BadStream,
@@ -28,8 +28,8 @@ from .providers.errors import (
     Redirected,
     Refused,
 )
-from .providers.events import ListedModel, Provider, Request
-from .window import Message
+from ..providers.events import ListedModel, Provider, Request
+from ..window import Message
 
 # Errors that another key or another field of the account's form puts right.
 OF_THE_ACCOUNT = frozenset({"invalid_auth", "wrong_api_version"})
