@@ -74,7 +74,7 @@ async def decoded(response: Any, decoder: Decoder) -> AsyncGenerator[Event]:
 
 async def _sent(response: Any, decoder: Decoder) -> AsyncGenerator[Any]:
     """Yield the JSON value of each event, also of an answer that is no stream."""
-    async with aclosing(response.aiter_bytes()) as chunks:
+    async with aclosing(response.aiter_raw()) as chunks:
         first = await _first(chunks)
         if first.startswith(_JSON):
             answer = await read_any_json(await _whole_body(first, chunks))

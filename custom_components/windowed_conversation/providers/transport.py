@@ -23,6 +23,8 @@ _ENCODING = "content-encoding"
 # zlib and gzip, told apart by their headers: https://docs.python.org/3/library/zlib.html#zlib.decompress
 _EITHER_HEADER = 47
 
+type _Pieces = Callable[[bytes], Iterator[bytes]]
+
 
 def lent(http_client: Any) -> Any:
     """Return a client of the same package, httpx or httpx2, that asks over the given one, which stays its owner's.
@@ -79,13 +81,7 @@ class _BoundedStream:
         return self
 
     async def __anext__(self) -> bytes:
-        piece = next(self._ready, None)
-        if piece is not None:
-            # a few bytes can be blown up to megabytes, for which nobody has to wait
-            await asyncio.sleep(0)
-        while piece is None:
-            self._ready = self._pieces(await anext(self._sent))
-            piece = next(self._ready, None)
+        piece = await (anext(self._sent) if self._pieces is None else self._next_piece(self._pieces))
         self._left -= len(piece)
         if self._left >= 0:
             return piece
@@ -94,17 +90,27 @@ class _BoundedStream:
             raise StopAsyncIteration
         raise BadStream("the server sent more than it may")
 
+    async def _next_piece(self, pieces: _Pieces) -> bytes:
+        piece = next(self._ready, None)
+        if piece is not None:
+            # a few bytes can be blown up to megabytes, for which nobody has to wait
+            await asyncio.sleep(0)
+        while piece is None:
+            self._ready = pieces(await anext(self._sent))
+            piece = next(self._ready, None)
+        return piece
+
     async def aclose(self) -> None:
         await self._response.aclose()
         # closing the response leaves its generators as they are, for the garbage collector of any thread
         await self._sent.aclose()
 
 
-def _pieces(encoding: str) -> Callable[[bytes], Iterator[bytes]]:
-    """Return what takes what is sent apart into pieces of a bounded size."""
+def _pieces(encoding: str) -> _Pieces | None:
+    """Return what decompresses what is sent in pieces of a bounded size, or None if it is not compressed."""
     match encoding.strip().lower():
         case "" | "identity":
-            return lambda sent: iter((sent,))
+            return None
         case "gzip" | "x-gzip" | "deflate":
             return _Decompressed().pieces
     raise BadStream("the answer is in an encoding that was not asked for")
