@@ -14,6 +14,7 @@ from custom_components.windowed_conversation.const import (
     CONF_TEMPERATURE,
     DOMAIN,
 )
+from custom_components.windowed_conversation.providers.settings import DEFAULT_SETTINGS
 from demo.model_server import ModelServer
 
 from .account_kinds import AZURE_RESPONSES, KINDS, Kind
@@ -115,7 +116,7 @@ async def test_choices_can_be_taken_back(
 
     (agent,) = entry.runtime_data.agents.values()
     config = agent.config
-    assert (config.family, config.effort, config.temperature, config.others) == ("", None, None, ())
+    assert (config.family, config.settings, config.others) == ("", DEFAULT_SETTINGS, ())
     assert model_server.requests[-1].body.keys().isdisjoint({"reasoning", "temperature"})
 
 

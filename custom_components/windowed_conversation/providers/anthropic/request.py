@@ -90,8 +90,8 @@ def _encoded(request: Request) -> tuple[dict[str, Any], dict[str, Block]]:
         body["tools"] = tools
         if not (request.may_call and request.tools):
             body["tool_choice"] = {"type": "none"}
-    if request.temperature is not None and request.profile.sampling and "thinking" not in body:
-        body["temperature"] = min(request.temperature, _MOST_TEMPERATURE)
+    if request.settings.temperature is not None and request.profile.sampling and "thinking" not in body:
+        body["temperature"] = min(request.settings.temperature, _MOST_TEMPERATURE)
     ends = {"tools": tools[-1] if tools else None, "system": system[-1] if system else None}
     if request.may_call or not request.tools:
         ends |= {"history": conversation.history_end, "newest": conversation.end()}
@@ -111,7 +111,7 @@ def _encode_system(messages: tuple[Message, ...]) -> list[Block]:
 
 
 def _thinking(request: Request, max_tokens: int) -> dict[str, Any]:
-    effort = taken_effort(request.profile, request.effort)
+    effort = taken_effort(request.profile, request.settings.effort)
     if effort is None or effort is Effort.NONE or not _may_think(request):
         return {}
     if request.profile.reasoning is ReasoningStyle.ADAPTIVE:
@@ -154,7 +154,7 @@ _LEAST_TOKENS = 1000
 
 def encode_editing(request: Request) -> dict[str, Any]:
     """Return what the body holds besides, see `encode_request`; empty where no editing is to be asked for."""
-    if not (request.compaction and request.profile.context_editing):
+    if not (request.settings.compaction and request.profile.context_editing):
         return {}
     edit = {
         "type": "clear_tool_uses_20250919",

@@ -63,8 +63,8 @@ def encode_body(request: Request) -> dict[str, Any]:
     profile, most = request.profile, request.reply_limit
     asked = {
         "maxOutputTokens": most,
-        "temperature": request.temperature if profile.sampling else None,
-        "thinkingConfig": _thinking(profile, request.effort, most),
+        "temperature": request.settings.temperature if profile.sampling else None,
+        "thinkingConfig": _thinking(profile, request.settings.effort, most),
     }
     return {
         **encode_prompt(request),
