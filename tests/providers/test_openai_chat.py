@@ -64,7 +64,7 @@ async def test_openai_is_asked_in_its_own_words(sent: Send) -> None:
         profile=REASONS,
         cache_key="agent-1",
         reply_tokens=3000,
-        settings=ModelSettings(effort=Effort.LOW, temperature=0.5),
+        settings=ModelSettings(effort=Effort.LOW, temperature=0.5, top_p=0.9),
     )
 
     assert body == {
@@ -95,13 +95,14 @@ async def test_openai_is_not_asked_for_what_its_model_does_not_take(sent: Send) 
         Dialect.OPENAI,
         Message.user("hello"),
         profile=profile,
-        settings=ModelSettings(effort=Effort.LOW, temperature=0.5),
+        settings=ModelSettings(effort=Effort.LOW, temperature=0.5, top_p=0.9),
     )
 
     assert body == {
         **ASKED,
         "messages": [HELLO],
         "temperature": 0.5,
+        "top_p": 0.9,
         "prompt_cache_options": {"mode": "implicit", "ttl": "30m"},
     }
 
@@ -113,10 +114,10 @@ async def test_compatible_server_is_asked_for_what_everybody_takes(sent: Send) -
         profile=replace(REASONS, sampling=True),
         cache_key="agent-1",
         reply_tokens=3000,
-        settings=ModelSettings(effort=Effort.LOW, temperature=0.5),
+        settings=ModelSettings(effort=Effort.LOW, temperature=0.5, top_p=0.9),
     )
 
-    assert body == {**ASKED, "messages": [HELLO], "temperature": 0.5, "max_tokens": 3000}
+    assert body == {**ASKED, "messages": [HELLO], "temperature": 0.5, "top_p": 0.9, "max_tokens": 3000}
 
 
 @pytest.mark.parametrize(

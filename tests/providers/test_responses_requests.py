@@ -106,7 +106,7 @@ async def test_request_to_a_model_that_reasons(sent: Send) -> None:
         REASONS,
         cache_key="agent-1",
         reply_tokens=3000,
-        settings=ModelSettings(effort=Effort.LOW, temperature=0.5),
+        settings=ModelSettings(effort=Effort.LOW, temperature=0.5, top_p=0.9),
     )
 
     assert await sent(request) == {
@@ -159,11 +159,10 @@ async def test_calls_in_parallel_are_not_asked_for_where_there_is_minimal_effort
 
 
 async def test_request_to_a_model_that_does_not_reason(sent: Send) -> None:
-    body = await sent(
-        Request("gpt-4o", (Message.user("hello"),), settings=ModelSettings(effort=Effort.LOW, temperature=0.5))
-    )
+    settings = ModelSettings(effort=Effort.LOW, temperature=0.5, top_p=0.9)
+    body = await sent(Request("gpt-4o", (Message.user("hello"),), settings=settings))
 
-    assert body == {**ASKED, "model": "gpt-4o", "input": [user("hello")], "temperature": 0.5}
+    assert body == {**ASKED, "model": "gpt-4o", "input": [user("hello")], "temperature": 0.5, "top_p": 0.9}
 
 
 @pytest.mark.parametrize(

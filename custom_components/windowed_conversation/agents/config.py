@@ -37,6 +37,7 @@ from ..const import (
     CONF_TEMPERATURE,
     CONF_TOOL_ITERATIONS,
     CONF_TOOL_RESULTS,
+    CONF_TOP_P,
     CONF_TRIM_SHARE,
     CONF_TURN_TIMEOUT,
     PROVIDER_AZURE,
@@ -134,6 +135,7 @@ def _settings(agent: Mapping[str, Any]) -> ModelSettings:
     return ModelSettings(
         effort=Effort(agent[CONF_EFFORT]) if CONF_EFFORT in agent else None,
         temperature=agent.get(CONF_TEMPERATURE),
+        top_p=agent.get(CONF_TOP_P),
         compaction=Compaction(agent.get(CONF_COMPACTION, DEFAULT_COMPACTION)) is Compaction.PROVIDER,
         max_answer_tokens=int(agent.get(CONF_REPLY_TOKENS, DEFAULT_SETTINGS.max_answer_tokens)),
     )

@@ -31,6 +31,7 @@ from ..const import (
     CONF_SCOPE,
     CONF_TEMPERATURE,
     CONF_TOOL_ITERATIONS,
+    CONF_TOP_P,
     CONF_TURN_TIMEOUT,
     PROVIDER_NONE,
     Compaction,
@@ -153,6 +154,7 @@ def _model_fields(account: Mapping[str, Any]) -> dict[Any, Any]:
     most = DEFAULT_SETTINGS.max_answer_tokens
     fields |= {
         probatio.Optional(CONF_TEMPERATURE): number_field(CONF_TEMPERATURE, 0, 2, step=0.1),
+        probatio.Optional(CONF_TOP_P): number_field(CONF_TOP_P, 0, 1, step=0.05),
         probatio.Optional(CONF_CONTEXT_TOKENS): tokens_field(CONF_CONTEXT_TOKENS),
         probatio.Required(CONF_REPLY_TOKENS, default=most): tokens_field(CONF_REPLY_TOKENS),
         probatio.Required(CONF_COUNTING, default=DEFAULT_COUNTING): choice(CONF_COUNTING, Counting),

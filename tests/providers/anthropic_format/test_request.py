@@ -35,8 +35,8 @@ def request(*messages: Message, **fields: Any) -> Request:
 
 def body(*messages: Message, **fields: Any) -> dict[str, Any]:
     encoded = encode_request(request(*messages, **fields))
-    # newer versions of the SDK have no parameter for a temperature
-    known = {name: value for name, value in encoded.items() if name != "temperature"}
+    # newer versions of the SDK have no parameters for these
+    known = {name: value for name, value in encoded.items() if name not in {"temperature", "top_p"}}
     assert as_the_sdk_reads_it(known) == known
     return encoded
 
@@ -170,16 +170,31 @@ def test_temperature_is_at_most_what_the_api_takes() -> None:
     assert body(settings=ModelSettings(temperature=1.7))["temperature"] == 1.0
 
 
+def test_top_p_is_sent_where_there_is_no_temperature() -> None:
+    assert body(settings=ModelSettings(top_p=0.9))["top_p"] == 0.9
+
+
+def test_temperature_is_sent_rather_than_top_p() -> None:
+    sent = body(settings=ModelSettings(temperature=0.3, top_p=0.9))
+
+    assert sent["temperature"] == 0.3
+    assert "top_p" not in sent
+
+
+@pytest.mark.parametrize("chosen", [{"temperature": 0.3}, {"top_p": 0.9}])
 @pytest.mark.parametrize(
-    "fields",
-    [
-        {},
-        {"settings": ModelSettings(temperature=0.3), "profile": Profile(sampling=False)},
-        {"settings": ModelSettings(effort=Effort.LOW, temperature=0.3), "profile": ADAPTIVE},
-    ],
+    ("effort", "profile"), [(None, Profile(sampling=False)), (Effort.LOW, ADAPTIVE), (Effort.LOW, BUDGET)]
 )
-def test_no_temperature_where_it_is_unwanted_or_the_model_thinks(fields: dict[str, Any]) -> None:
-    assert "temperature" not in body(**fields)
+def test_model_that_thinks_or_takes_no_sampling_is_not_told_how(
+    effort: Effort | None, profile: Profile, chosen: dict[str, float]
+) -> None:
+    sent = body(settings=ModelSettings(effort=effort, **chosen), profile=profile, reply_tokens=8000)
+
+    assert not {"temperature", "top_p"} & sent.keys()
+
+
+def test_nothing_is_said_of_sampling_unless_it_is_asked_for() -> None:
+    assert not {"temperature", "top_p"} & body().keys()
 
 
 def test_choices_at_the_top_of_a_schema_are_left_out() -> None:

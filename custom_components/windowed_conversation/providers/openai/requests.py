@@ -52,9 +52,10 @@ def effort(request: Request) -> str | None:
     return taken.value if taken and request.profile.reasoning is ReasoningStyle.EFFORT else None
 
 
-def temperature(request: Request) -> float | None:
-    """Return the temperature that the request asks for, None where the model takes none."""
-    return request.settings.temperature if request.profile.sampling else None
+def sampling(request: Request) -> dict[str, float | None]:
+    """Return how the model is to choose its words, empty where it takes no such parameters."""
+    settings = request.settings
+    return {"temperature": settings.temperature, "top_p": settings.top_p} if request.profile.sampling else {}
 
 
 def caching_parameters(request: Request, known: Collection[str]) -> dict[str, Any]:
