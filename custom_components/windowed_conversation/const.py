@@ -30,6 +30,7 @@ CONF_TEMPERATURE = "temperature"
 CONF_SUMMARIZE = "summarize"
 CONF_TOOL_ITERATIONS = "max_tool_iterations"
 CONF_TOOL_RESULTS = "tool_results"
+CONF_TOP_P = "top_p"
 CONF_TRIM_SHARE = "trim_share"
 CONF_TURN_TIMEOUT = "turn_timeout"
 

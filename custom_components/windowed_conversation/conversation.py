@@ -26,11 +26,11 @@ from homeassistant.helpers.intent import IntentResponse, IntentResponseType
 from .agents.after_turn import after_turn
 from .agents.agent import AccountConfigEntry, Agent
 from .agents.ended_turn import EndedTurn
-from .agents.lookup import async_find_agent, async_learn, async_others
+from .agents.lookup import async_find_agent, async_learn
+from .agents.question import ModelQuestion
 from .bridge.chat_log import BUSY_ERRORS, async_open_session, handled_by_pipeline
 from .bridge.errors import async_error_phrase, error_key, failure_of, log_fault, sentence_after
 from .bridge.local_intents import LocalIntents
-from .bridge.question import Asking, ModelQuestion
 from .bridge.reply import ChatLogReply
 from .bridge.sentences import async_keep_prepared, async_prepare_sentences
 from .bridge.turn_report import answer_attributes, async_trace_turn
@@ -185,7 +185,7 @@ class WindowedConversationEntity(AgentEntity, conversation.ConversationEntity):
             model_is_next=config.routing is not Routing.LOCAL_ONLY,
             model_has_tools=bool(config.llm_apis),
         )
-        question = ModelQuestion(self.hass, partial(self._asking, user_input), user_input, chat_log)
+        question = ModelQuestion(self.agent, self.entity_id, user_input, chat_log)
         on_end = partial(self._on_end, turn, question)
         on_billed = partial(async_learn, self.hass)
         ways = Ways(local, question, turn.reply, later=turn.later, on_billed=on_billed, on_end=on_end)
@@ -195,10 +195,6 @@ class WindowedConversationEntity(AgentEntity, conversation.ConversationEntity):
         if outcome.error is not None:
             return await self._failed(user_input, outcome.error, turn, outcome.spoken)
         return conversation.async_get_result_from_chat_log(user_input, chat_log)
-
-    def _asking(self, user_input: ConversationInput) -> Asking:
-        others = async_others(self.hass, self.agent.config.others, self.entity_id, user_input)
-        return replace(self.agent.asking, others=others)
 
     def _on_end(self, turn: _Turn, question: ModelQuestion, outcome: Outcome) -> None:
         """Trace a turn that ended, and leave what follows it for when its answer is on its way."""

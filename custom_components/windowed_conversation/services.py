@@ -23,6 +23,7 @@ from .agents.access import (
     visible_windows,
 )
 from .agents.agent import Agent
+from .agents.question import async_question_without_input
 from .agents.summaries import ConversationGone, Summarizer, older_than
 from .bridge.action_schemas import (
     ATTR_ADD,
@@ -59,7 +60,6 @@ from .bridge.action_schemas import (
 )
 from .bridge.conversation_import import async_read_conversation
 from .bridge.errors import failure_of
-from .bridge.question import async_question_without_input
 from .bridge.window_response import conversation_response, messages_response, statistics_response
 from .const import DOMAIN
 from .providers.errors import ProviderError
@@ -216,7 +216,7 @@ async def _async_count_tokens(call: ServiceCall) -> ServiceResponse:
         raise conversation.refusal("window_in_use")
     messages = (*window.messages(exclude=agent.config.left_out), Message.user(call.data[ATTR_TEXT]))
     try:
-        question = await async_question_without_input(call.hass, agent.asking, _llm_context(call))
+        question = await async_question_without_input(agent, _llm_context(call))
         return (await count_request(question, messages, agent.counter, _COUNT_DEADLINE)).as_dict()
     except (ProviderError, TurnError) as err:
         raise _failed(err) from err

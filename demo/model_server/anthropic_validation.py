@@ -66,6 +66,8 @@ def _top_level(body: dict[str, Any], betas: frozenset[str]) -> Iterator[Violatio
     most = body.get("max_tokens")
     if isinstance(most, bool) or not isinstance(most, int) or most < 1:
         yield Violation("max_tokens", "max_tokens", "Field required: a number of at least 1")
+    if "temperature" in body and "top_p" in body:
+        yield Violation("sampling", "top_p", "`temperature` and `top_p` cannot both be specified for this model")
 
 
 def _thinking(body: dict[str, Any]) -> Iterator[Violation]:

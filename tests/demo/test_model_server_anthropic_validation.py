@@ -137,6 +137,7 @@ def test_messages_that_break_a_rule_are_found(rule, messages):
         ("thinking_budget", {"thinking": {"type": "enabled", "budget_tokens": 1023}}),
         ("thinking_budget", {"thinking": {"type": "enabled", "budget_tokens": 2000}}),
         ("thinking_sampling", {"thinking": THINKING, "temperature": 0.5}),
+        ("sampling", {"temperature": 0.5, "top_p": 0.9}),
         ("thinking_tool_choice", {"thinking": THINKING, "tool_choice": {"type": "any"}}),
         ("cache_mark", {"cache_control": {}}),
     ],

@@ -12,8 +12,10 @@ from custom_components.windowed_conversation.const import (
     CONF_FAMILY,
     CONF_OTHERS,
     CONF_TEMPERATURE,
+    CONF_TOP_P,
     DOMAIN,
 )
+from custom_components.windowed_conversation.providers.settings import DEFAULT_SETTINGS
 from demo.model_server import ModelServer
 
 from .account_kinds import AZURE_RESPONSES, KINDS, Kind
@@ -21,7 +23,7 @@ from .agent_forms import AgentForm, fields_of, open_change, suggested
 from .conftest import AGENT, Say, SetUp, Submit, speech
 
 OPENAI, OPENAI_CHAT, GEMINI, ANTHROPIC = KINDS[0], KINDS[1], KINDS[-2], KINDS[-1]
-CHOICES = (CONF_FAMILY, CONF_EFFORT, CONF_TEMPERATURE)
+CHOICES = (CONF_FAMILY, CONF_EFFORT, CONF_TEMPERATURE, CONF_TOP_P)
 ADA: dict[str, Any] = {"name": "Ada", "routing": "llm_only", "llm_hass_api": ["assist"], "limits": {}}
 
 
@@ -33,10 +35,10 @@ def choices(form: AgentForm) -> list[str]:
 @pytest.mark.parametrize(
     ("kind", "offered"),
     [
-        (OPENAI, [CONF_EFFORT, CONF_TEMPERATURE]),
-        (AZURE_RESPONSES, [CONF_FAMILY, CONF_EFFORT, CONF_TEMPERATURE]),
-        (GEMINI, [CONF_EFFORT, CONF_TEMPERATURE]),
-        (ANTHROPIC, [CONF_EFFORT, CONF_TEMPERATURE]),
+        (OPENAI, [CONF_EFFORT, CONF_TEMPERATURE, CONF_TOP_P]),
+        (AZURE_RESPONSES, [CONF_FAMILY, CONF_EFFORT, CONF_TEMPERATURE, CONF_TOP_P]),
+        (GEMINI, [CONF_EFFORT, CONF_TEMPERATURE, CONF_TOP_P]),
+        (ANTHROPIC, [CONF_EFFORT, CONF_TEMPERATURE, CONF_TOP_P]),
     ],
     ids=lambda value: getattr(value, "name", ""),
 )
@@ -49,7 +51,7 @@ async def test_what_a_vendor_s_model_may_take_is_asked(
 
 
 async def test_nobody_asks_for_the_effort_of_a_model_at_home(home: HomeAssistant, entry) -> None:
-    assert choices(await open_change(home, entry)) == [CONF_TEMPERATURE]
+    assert choices(await open_change(home, entry)) == [CONF_TEMPERATURE, CONF_TOP_P]
 
 
 async def test_families_are_models_to_talk_to(home: HomeAssistant, set_up: SetUp, model_server: ModelServer) -> None:
@@ -81,31 +83,51 @@ async def test_effort_reaches_the_model(
     entry = await set_up(account=AZURE_RESPONSES.account(model_server))
     form = await open_change(home, entry)
 
-    await form(**ADA, model="scripted", model_family="gpt-5", effort="low", temperature=0.3)
+    await form(**ADA, model="scripted", model_family="gpt-5", effort="low", temperature=0.3, top_p=0.9)
     await say("hello")
 
     body = model_server.requests[-1].body
     assert body["reasoning"]["effort"] == "low"
-    # the family takes none
-    assert "temperature" not in body
+    # the family takes neither
+    assert body.keys().isdisjoint({"temperature", "top_p"})
 
 
-@pytest.mark.parametrize("kind", [OPENAI_CHAT, AZURE_RESPONSES], ids=lambda kind: kind.name)
-async def test_temperature_reaches_the_model(
-    home: HomeAssistant, set_up: SetUp, model_server: ModelServer, say: Say, kind: Kind
+@pytest.mark.parametrize(
+    ("kind", "entered", "sent"),
+    [
+        (OPENAI_CHAT, {"temperature": 0.3, "top_p": 0.9}, {"temperature": 0.3, "top_p": 0.9}),
+        (AZURE_RESPONSES, {"temperature": 0.3, "top_p": 0.9}, {"temperature": 0.3, "top_p": 0.9}),
+        (GEMINI, {"temperature": 0.3, "top_p": 0.9}, {"temperature": 0.3, "topP": 0.9}),
+        (ANTHROPIC, {"temperature": 0.3, "top_p": 0.9}, {"temperature": 0.3}),
+        (ANTHROPIC, {"top_p": 0.9}, {"top_p": 0.9}),
+    ],
+    ids=lambda value: getattr(value, "name", ""),
+)
+async def test_sampling_reaches_the_model(
+    home: HomeAssistant,
+    set_up: SetUp,
+    model_server: ModelServer,
+    say: Say,
+    *,
+    kind: Kind,
+    entered: dict[str, float],
+    sent: dict[str, float],
 ) -> None:
     form = await open_change(home, await set_up(account=kind.account(model_server)))
 
-    await form(**ADA, model="scripted", temperature=0.3)
+    await form(**ADA, model="scripted", **entered)
     await say("hello")
 
-    assert model_server.requests[-1].body["temperature"] == 0.3
+    body = model_server.requests[-1].body
+    asked = body | body.get("generationConfig", {})
+    assert {name: asked[name] for name in ("temperature", "top_p", "topP") if name in asked} == sent
 
 
 async def test_choices_can_be_taken_back(
     home: HomeAssistant, set_up: SetUp, model_server: ModelServer, say: Say
 ) -> None:
-    chosen = {CONF_FAMILY: "gpt-5", CONF_EFFORT: "low", CONF_TEMPERATURE: 0.3, CONF_OTHERS: ["conversation.other"]}
+    numbers = {CONF_TEMPERATURE: 0.3, CONF_TOP_P: 0.9}
+    chosen = {CONF_FAMILY: "gpt-5", CONF_EFFORT: "low", CONF_OTHERS: ["conversation.other"], **numbers}
     entry = await set_up(account=AZURE_RESPONSES.account(model_server), **chosen)
     form = await open_change(home, entry)
     assert {name: suggested(form)[name] for name in chosen} == chosen
@@ -115,20 +137,22 @@ async def test_choices_can_be_taken_back(
 
     (agent,) = entry.runtime_data.agents.values()
     config = agent.config
-    assert (config.family, config.effort, config.temperature, config.others) == ("", None, None, ())
-    assert model_server.requests[-1].body.keys().isdisjoint({"reasoning", "temperature"})
+    assert (config.family, config.settings, config.others) == ("", DEFAULT_SETTINGS, ())
+    assert model_server.requests[-1].body.keys().isdisjoint({"reasoning", "temperature", "top_p"})
 
 
-@pytest.mark.parametrize("temperature", [2.1, -0.1])
-async def test_temperature_out_of_range_is_refused(
-    home: HomeAssistant, set_up: SetUp, model_server: ModelServer, temperature: float
+@pytest.mark.parametrize(
+    ("field", "number"), [(CONF_TEMPERATURE, 2.1), (CONF_TEMPERATURE, -0.1), (CONF_TOP_P, 1.1), (CONF_TOP_P, -0.1)]
+)
+async def test_number_out_of_range_is_refused(
+    home: HomeAssistant, set_up: SetUp, model_server: ModelServer, field: str, number: float
 ) -> None:
     form = await open_change(home, await set_up(account=OPENAI.account(model_server)))
 
     with pytest.raises(InvalidData) as refused:
-        await form(**ADA, model="scripted", temperature=temperature)
+        await form(**ADA, model="scripted", **{field: number})
 
-    assert refused.value.schema_errors == {"model_settings": "temperature_out_of_range"}
+    assert refused.value.schema_errors == {"model_settings": f"{field}_out_of_range"}
 
 
 async def test_unknown_effort_is_refused(home: HomeAssistant, set_up: SetUp, model_server: ModelServer) -> None:

@@ -28,6 +28,7 @@ from custom_components.windowed_conversation.const import (
     CONF_SCOPE,
     CONF_TEMPERATURE,
     CONF_TOOL_ITERATIONS,
+    CONF_TOP_P,
     CONF_TURN_TIMEOUT,
 )
 from custom_components.windowed_conversation.turn.deadlines import Limits
@@ -261,6 +262,7 @@ async def test_what_few_change_is_in_sections_that_are_closed(home: HomeAssistan
         "model_settings": [
             CONF_EFFORT,
             CONF_TEMPERATURE,
+            CONF_TOP_P,
             CONF_CONTEXT_TOKENS,
             CONF_REPLY_TOKENS,
             CONF_COUNTING,
@@ -278,6 +280,7 @@ async def test_all_that_was_stored_is_suggested_and_stored_again(home: HomeAssis
         CONF_OTHERS: ["conversation.other"],
         CONF_EFFORT: "low",
         CONF_TEMPERATURE: 0.3,
+        CONF_TOP_P: 0.9,
         CONF_CONTEXT_TOKENS: 9000,
         CONF_COMPACTION: "provider",
         CONF_HISTORY_TOKENS: 600,

@@ -151,4 +151,4 @@ async def test_form_has_no_option_that_does_nothing(entry: MockConfigEntry, home
 async def test_option_is_off_until_it_is_chosen(
     claude: Callable[..., Any], agent_of: Callable[[MockConfigEntry], Agent]
 ) -> None:
-    assert agent_of(await claude(None)).config.compaction is Compaction.OFF
+    assert not agent_of(await claude(None)).config.settings.compaction

@@ -12,6 +12,7 @@ from custom_components.windowed_conversation.providers.events import Request, To
 from custom_components.windowed_conversation.providers.gemini.encoding import NO_SIGNATURE, encode_name
 from custom_components.windowed_conversation.providers.profile import Effort, Profile, ReasoningStyle
 from custom_components.windowed_conversation.providers.profiles import Vendor, profile_of
+from custom_components.windowed_conversation.providers.settings import ModelSettings
 from custom_components.windowed_conversation.providers.unseen import UNSEEN
 from custom_components.windowed_conversation.window import Attachment, Message, Native, ToolCall
 
@@ -309,9 +310,10 @@ async def test_model_that_does_not_see_is_told_so_before_the_words(send: Send) -
         ({"reply_tokens": 500}, {"maxOutputTokens": 500}),
         ({"reply_tokens": 500, "profile": Profile(output_tokens=400)}, {"maxOutputTokens": 400}),
         ({"profile": Profile(output_tokens=400)}, {}),
-        ({"temperature": 0.0}, {"temperature": 0.0}),
-        ({"temperature": 0.5, "profile": Profile(sampling=False)}, {}),
-        ({"effort": Effort.HIGH}, {}),
+        ({"settings": ModelSettings(temperature=0.0)}, {"temperature": 0.0}),
+        ({"settings": ModelSettings(top_p=0.0)}, {"topP": 0.0}),
+        ({"settings": ModelSettings(temperature=0.5, top_p=0.9), "profile": Profile(sampling=False)}, {}),
+        ({"settings": ModelSettings(effort=Effort.HIGH)}, {}),
         ({"profile": GEMINI_3}, {}),
     ],
 )
@@ -339,7 +341,12 @@ async def test_only_what_the_model_accepts_is_sent(fields: Any, config: Any, sen
 async def test_effort_is_a_level_or_a_budget(
     style: ReasoningStyle, effort: Effort, reply_tokens: int | None, thinking: Any, send: Send
 ) -> None:
-    body = await send(Message.user("x"), profile=Profile(reasoning=style), effort=effort, reply_tokens=reply_tokens)
+    body = await send(
+        Message.user("x"),
+        profile=Profile(reasoning=style),
+        settings=ModelSettings(effort=effort),
+        reply_tokens=reply_tokens,
+    )
 
     assert body["generationConfig"]["thinkingConfig"] == thinking
 
@@ -354,7 +361,9 @@ async def test_effort_is_a_level_or_a_budget(
     ],
 )
 async def test_no_effort_is_the_least_that_the_model_takes(model: str, thinking: Any, send: Send) -> None:
-    body = await send(Message.user("x"), profile=profile_of(Vendor.GOOGLE, model), effort=Effort.NONE)
+    body = await send(
+        Message.user("x"), profile=profile_of(Vendor.GOOGLE, model), settings=ModelSettings(effort=Effort.NONE)
+    )
 
     assert body["generationConfig"]["thinkingConfig"] == thinking
 

@@ -20,6 +20,7 @@ from custom_components.windowed_conversation.providers.profile import (
     ReasoningStyle,
 )
 from custom_components.windowed_conversation.providers.profiles import Vendor, profile_of
+from custom_components.windowed_conversation.providers.settings import ModelSettings
 from custom_components.windowed_conversation.providers.unseen import UNSEEN
 from custom_components.windowed_conversation.window import Attachment, Message, Native, ToolCall
 
@@ -63,8 +64,7 @@ async def test_openai_is_asked_in_its_own_words(sent: Send) -> None:
         profile=REASONS,
         cache_key="agent-1",
         reply_tokens=3000,
-        effort=Effort.LOW,
-        temperature=0.5,
+        settings=ModelSettings(effort=Effort.LOW, temperature=0.5, top_p=0.9),
     )
 
     assert body == {
@@ -82,19 +82,27 @@ async def test_openai_is_asked_in_its_own_words(sent: Send) -> None:
 )
 async def test_openai_is_asked_for_the_least_effort_that_its_model_takes(model: str, effort: str, sent: Send) -> None:
     profile = profile_of(Vendor.OPENAI, model)
-    body = await sent(Dialect.OPENAI, Message.user("hello"), profile=profile, effort=Effort.NONE)
+    body = await sent(
+        Dialect.OPENAI, Message.user("hello"), profile=profile, settings=ModelSettings(effort=Effort.NONE)
+    )
 
     assert body["reasoning_effort"] == effort
 
 
 async def test_openai_is_not_asked_for_what_its_model_does_not_take(sent: Send) -> None:
     profile = replace(UNKNOWN_MODEL, caching=Caching.OPTIONS)
-    body = await sent(Dialect.OPENAI, Message.user("hello"), profile=profile, effort=Effort.LOW, temperature=0.5)
+    body = await sent(
+        Dialect.OPENAI,
+        Message.user("hello"),
+        profile=profile,
+        settings=ModelSettings(effort=Effort.LOW, temperature=0.5, top_p=0.9),
+    )
 
     assert body == {
         **ASKED,
         "messages": [HELLO],
         "temperature": 0.5,
+        "top_p": 0.9,
         "prompt_cache_options": {"mode": "implicit", "ttl": "30m"},
     }
 
@@ -106,11 +114,10 @@ async def test_compatible_server_is_asked_for_what_everybody_takes(sent: Send) -
         profile=replace(REASONS, sampling=True),
         cache_key="agent-1",
         reply_tokens=3000,
-        effort=Effort.LOW,
-        temperature=0.5,
+        settings=ModelSettings(effort=Effort.LOW, temperature=0.5, top_p=0.9),
     )
 
-    assert body == {**ASKED, "messages": [HELLO], "temperature": 0.5, "max_tokens": 3000}
+    assert body == {**ASKED, "messages": [HELLO], "temperature": 0.5, "top_p": 0.9, "max_tokens": 3000}
 
 
 @pytest.mark.parametrize(

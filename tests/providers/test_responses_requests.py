@@ -22,6 +22,7 @@ from custom_components.windowed_conversation.providers.profile import (
     ReasoningStyle,
 )
 from custom_components.windowed_conversation.providers.profiles import Vendor, profile_of
+from custom_components.windowed_conversation.providers.settings import ModelSettings
 from custom_components.windowed_conversation.providers.unseen import UNSEEN
 from custom_components.windowed_conversation.window import Attachment, Message, Native, ToolCall
 
@@ -105,8 +106,7 @@ async def test_request_to_a_model_that_reasons(sent: Send) -> None:
         REASONS,
         cache_key="agent-1",
         reply_tokens=3000,
-        effort=Effort.LOW,
-        temperature=0.5,
+        settings=ModelSettings(effort=Effort.LOW, temperature=0.5, top_p=0.9),
     )
 
     assert await sent(request) == {
@@ -140,7 +140,9 @@ async def test_request_to_a_model_that_reasons(sent: Send) -> None:
 )
 async def test_model_is_asked_for_the_least_effort_that_it_takes(model: str, effort: str, sent: Send) -> None:
     profile = profile_of(Vendor.OPENAI, model)
-    body = await sent(Request(model, (Message.user("hello"),), profile=profile, effort=Effort.NONE))
+    body = await sent(
+        Request(model, (Message.user("hello"),), profile=profile, settings=ModelSettings(effort=Effort.NONE))
+    )
 
     assert body["reasoning"] == {"effort": effort}
 
@@ -149,15 +151,18 @@ async def test_model_is_asked_for_the_least_effort_that_it_takes(model: str, eff
 async def test_calls_in_parallel_are_not_asked_for_where_there_is_minimal_effort(
     effort: Effort | None, sent: Send, *, asks: bool
 ) -> None:
-    body = await sent(Request("gpt-5", (Message.user("hello"),), (LIGHT,), REASONS, effort=effort))
+    body = await sent(
+        Request("gpt-5", (Message.user("hello"),), (LIGHT,), REASONS, settings=ModelSettings(effort=effort))
+    )
 
     assert ("parallel_tool_calls" in body) is asks
 
 
 async def test_request_to_a_model_that_does_not_reason(sent: Send) -> None:
-    body = await sent(Request("gpt-4o", (Message.user("hello"),), effort=Effort.LOW, temperature=0.5))
+    settings = ModelSettings(effort=Effort.LOW, temperature=0.5, top_p=0.9)
+    body = await sent(Request("gpt-4o", (Message.user("hello"),), settings=settings))
 
-    assert body == {**ASKED, "model": "gpt-4o", "input": [user("hello")], "temperature": 0.5}
+    assert body == {**ASKED, "model": "gpt-4o", "input": [user("hello")], "temperature": 0.5, "top_p": 0.9}
 
 
 @pytest.mark.parametrize(
@@ -496,7 +501,7 @@ async def test_tokens_are_counted_by_the_server(http_client: Any, byte_server: B
     assert isinstance(provider, CountsTokens)
 
     counted = await provider.count_tokens(
-        Request("gpt-5.5", (SYSTEM, Message.user("hello")), (LIGHT,), REASONS, "k", 3000, Effort.HIGH)
+        Request("gpt-5.5", (SYSTEM, Message.user("hello")), (LIGHT,), REASONS, "k", 3000, ModelSettings(Effort.HIGH))
     )
 
     assert counted == 42

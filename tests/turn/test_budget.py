@@ -7,6 +7,7 @@ from hypothesis.strategies import integers
 import pytest
 
 from custom_components.windowed_conversation.providers.profile import UNKNOWN_MODEL, Effort, Profile, ReasoningStyle
+from custom_components.windowed_conversation.providers.settings import ModelSettings
 from custom_components.windowed_conversation.turn.budget import Budget, Shortfall, answer_limit, room, shortfall
 from custom_components.windowed_conversation.turn.ports import Question
 from custom_components.windowed_conversation.window import Message, Window, WindowPolicy
@@ -78,7 +79,9 @@ def test_what_is_kept_free_is_always_for_the_answer(context: int, reply: int, se
 def test_request_has_room_for_the_thoughts_of_its_model(
     profile: Profile, effort: Effort | None, limit: int, question: Question
 ) -> None:
-    model = replace(question.model, budget=Budget(POLICY, reply_tokens=1000), profile=profile, effort=effort)
+    model = replace(
+        question.model, budget=Budget(POLICY, reply_tokens=1000), profile=profile, settings=ModelSettings(effort=effort)
+    )
 
     assert replace(question, model=model).request((Message.user("hello"),), ()).reply_tokens == limit
 

@@ -11,6 +11,7 @@ import pytest
 from custom_components.windowed_conversation.providers.errors import DeadlineExceeded
 from custom_components.windowed_conversation.providers.events import Usage
 from custom_components.windowed_conversation.providers.openai.responses import Responses
+from custom_components.windowed_conversation.providers.settings import DEFAULT_SETTINGS, ModelSettings
 from custom_components.windowed_conversation.turn.compaction import compact, to_compact
 from custom_components.windowed_conversation.turn.deadlines import Limits
 from custom_components.windowed_conversation.turn.ports import Billed, Question
@@ -21,6 +22,7 @@ from tests.providers.byte_server import ByteServer
 
 NOTHING: frozenset[str] = frozenset()
 COUNTER = EstimatedCounter()
+COMPACTS = ModelSettings(compaction=True)
 MESSAGES = (Message.user("hello"), Message.assistant("Hello!"))
 SAID = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hello"}]}
 OUTPUT = [SAID, {"type": "compaction", "id": "cmp_1", "encrypted_content": "gAAAA"}]
@@ -51,7 +53,7 @@ async def asked(byte_server: ByteServer, question: Question) -> Question:
     """Return a question whose provider compacts."""
     byte_server.reply(json.dumps(DOCUMENT).encode(), headers={"Content-Type": "application/json"})
     sdk = AsyncOpenAI(api_key="key", base_url=byte_server.url, max_retries=0)
-    return replace(question, model=replace(question.model, provider=Responses(sdk), compaction=True))
+    return replace(question, model=replace(question.model, provider=Responses(sdk), settings=COMPACTS))
 
 
 async def compacted(question: Question, **limits: Any) -> tuple[Native | None, list[Usage]]:
@@ -79,14 +81,14 @@ async def test_no_tools_are_offered(asked: Question, byte_server: ByteServer) ->
 
 
 async def test_nothing_is_asked_where_the_agent_does_not_want_it(asked: Question, byte_server: ByteServer) -> None:
-    wanted_not = replace(asked, model=replace(asked.model, compaction=False))
+    wanted_not = replace(asked, model=replace(asked.model, settings=DEFAULT_SETTINGS))
 
     assert await compacted(wanted_not) == (None, [])
     assert byte_server.requests == []
 
 
 async def test_nothing_is_asked_of_a_provider_without_the_means(question: Question) -> None:
-    assert await compacted(replace(question, model=replace(question.model, compaction=True))) == (None, [])
+    assert await compacted(replace(question, model=replace(question.model, settings=COMPACTS))) == (None, [])
 
 
 async def test_provider_that_takes_too_long_is_given_up(asked: Question, byte_server: ByteServer) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from custom_components.windowed_conversation.providers.profile import Caching, Effort, Profile, ReasoningStyle
+from custom_components.windowed_conversation.providers.settings import ModelSettings
 from custom_components.windowed_conversation.turn.ports import Question
 from custom_components.windowed_conversation.turn.turn import Outcome
 from custom_components.windowed_conversation.window import Window, WindowPolicy
@@ -124,7 +125,7 @@ def asked(
             provider=providers[name],
             name=f"{base}+reasoning",
             profile=Profile(reasoning=style, caching=caching),
-            effort=Effort.LOW,
+            settings=ModelSettings(effort=Effort.LOW),
         )
         return replace(question, model=model)
 

@@ -11,7 +11,6 @@ from homeassistant.config_entries import ConfigEntry
 from homeassistant.core import CALLBACK_TYPE, HomeAssistant, callback
 
 from ..bridge.errors import faults_logged
-from ..bridge.question import Asking
 from ..bridge.tools import ToolSchemas
 from ..providers.profile import Profile
 from ..providers.profiles import Vendor
@@ -58,7 +57,7 @@ class Agent:
         self.kept = kept
         self.vendor = vendor
         self.learn = learn
-        self._schemas = ToolSchemas()
+        self.schemas = ToolSchemas()
         self._model = model
         # The windows of which a summary is being written.
         self.summarizing: set[Window] = set()
@@ -107,20 +106,6 @@ class Agent:
         if self._model is None:
             return None
         return replace(self._model, budget=replace(self._model.budget, policy=self.config.policy))
-
-    @property
-    def asking(self) -> Asking:
-        """How the agent asks."""
-        config = self.config
-        return Asking(
-            self.model,
-            config.instructions,
-            config.llm_apis,
-            self.counter,
-            self._schemas,
-            left_out=config.left_out,
-            placement=config.context_placement,
-        )
 
     def _evicted_messages(self) -> int:
         return sum(window.stats().evicted_messages for window in self.windows.newest_first())

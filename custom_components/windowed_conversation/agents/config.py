@@ -37,6 +37,7 @@ from ..const import (
     CONF_TEMPERATURE,
     CONF_TOOL_ITERATIONS,
     CONF_TOOL_RESULTS,
+    CONF_TOP_P,
     CONF_TRIM_SHARE,
     CONF_TURN_TIMEOUT,
     PROVIDER_AZURE,
@@ -46,6 +47,7 @@ from ..const import (
     Persistence,
 )
 from ..providers.profile import Effort
+from ..providers.settings import DEFAULT_SETTINGS, ModelSettings
 from ..turn.context import ContextPlacement
 from ..turn.deadlines import Limits
 from ..turn.routing import Routing
@@ -57,7 +59,6 @@ DEFAULT_SCOPE = Scope.CONVERSATION
 DEFAULT_COMPACTION = Compaction.OFF
 DEFAULT_CONTEXT_PLACEMENT = ContextPlacement.MESSAGE
 DEFAULT_COUNTING = Counting.ESTIMATE
-DEFAULT_REPLY_TOKENS = 1000
 DEFAULT_EXPIRY_HOURS = 24
 DEFAULT_MAX_WINDOWS = 100
 DEFAULT_PERSISTENCE = Persistence.OWN
@@ -73,8 +74,8 @@ class AgentConfig:
 
     `family` is the model's name, or on Azure the model that its deployment runs, and `others` are the entities that are
     asked when the model does not answer. Exchanges with a tag in `left_out` are kept and not sent. `context_tokens` is
-    what the model can read, None where nobody says, `reply_tokens` what is kept free of it for the answer.
-    `expiry_seconds` is how long an idle conversation is kept, `max_windows` how many are kept at most.
+    what the model can read, None where nobody says. `expiry_seconds` is how long an idle conversation is kept,
+    `max_windows` how many are kept at most.
     """
 
     name: str
@@ -82,9 +83,7 @@ class AgentConfig:
     scope: Scope
     model: str
     family: str
-    effort: Effort | None
-    temperature: float | None
-    compaction: Compaction
+    settings: ModelSettings
     others: tuple[str, ...]
     instructions: str
     llm_apis: tuple[str, ...]
@@ -93,7 +92,6 @@ class AgentConfig:
     context_placement: ContextPlacement
     counting: Counting
     context_tokens: int | None
-    reply_tokens: int
     limits: Limits
     expiry_seconds: float
     max_windows: int
@@ -111,9 +109,7 @@ class AgentConfig:
             scope=Scope(data.get(CONF_SCOPE, DEFAULT_SCOPE)),
             model=str(data.get(CONF_MODEL, "")),
             family=_family(entry.data, data),
-            effort=Effort(data[CONF_EFFORT]) if CONF_EFFORT in data else None,
-            temperature=data.get(CONF_TEMPERATURE),
-            compaction=Compaction(data.get(CONF_COMPACTION, DEFAULT_COMPACTION)),
+            settings=_settings(data),
             others=tuple(data.get(CONF_OTHERS, ())),
             instructions=str(data.get(CONF_PROMPT) or llm.DEFAULT_INSTRUCTIONS_PROMPT),
             llm_apis=tuple(data.get(CONF_LLM_HASS_API, ())),
@@ -122,7 +118,6 @@ class AgentConfig:
             context_placement=ContextPlacement(data.get(CONF_CONTEXT_PLACEMENT, DEFAULT_CONTEXT_PLACEMENT)),
             counting=Counting(data.get(CONF_COUNTING, DEFAULT_COUNTING)),
             context_tokens=_context_tokens(data),
-            reply_tokens=int(data.get(CONF_REPLY_TOKENS, DEFAULT_REPLY_TOKENS)),
             limits=_limits(data.get(CONF_LIMITS, {})),
             expiry_seconds=_expiry_seconds(entry.options),
             max_windows=_positive(CONF_MAX_WINDOWS, entry.options.get(CONF_MAX_WINDOWS, DEFAULT_MAX_WINDOWS)),
@@ -134,6 +129,16 @@ def _family(account: Mapping[str, Any], agent: Mapping[str, Any]) -> str:
     """Return by which name to look a model up: that of a deployment says nothing."""
     is_deployment = account[CONF_PROVIDER] == PROVIDER_AZURE
     return str(agent.get(CONF_FAMILY if is_deployment else CONF_MODEL, ""))
+
+
+def _settings(agent: Mapping[str, Any]) -> ModelSettings:
+    return ModelSettings(
+        effort=Effort(agent[CONF_EFFORT]) if CONF_EFFORT in agent else None,
+        temperature=agent.get(CONF_TEMPERATURE),
+        top_p=agent.get(CONF_TOP_P),
+        compaction=Compaction(agent.get(CONF_COMPACTION, DEFAULT_COMPACTION)) is Compaction.PROVIDER,
+        max_answer_tokens=int(agent.get(CONF_REPLY_TOKENS, DEFAULT_SETTINGS.max_answer_tokens)),
+    )
 
 
 def _policy(entry: ConfigEntry, agent: Mapping[str, Any]) -> WindowPolicy:

@@ -11,7 +11,7 @@ from ..bridge.account import vendor_of
 from ..bridge.calibration import ModelCalibrations
 from ..bridge.exact_counting import ExactCounter, async_counter_at_hand
 from ..bridge.models import async_profile, listed_model
-from ..const import DOMAIN, SUBENTRY_CONVERSATION, Compaction
+from ..const import DOMAIN, SUBENTRY_CONVERSATION
 from ..providers.events import ListedModel, Provider
 from ..providers.profile import Profile
 from ..providers.profiles import Vendor
@@ -129,11 +129,9 @@ def _model(agent_id: str, config: AgentConfig, server: _Server, calibrations: Mo
         agent=agent_id,
         provider=server.provider,
         name=config.model,
-        budget=Budget(config.policy, config.context_tokens, config.reply_tokens),
+        budget=Budget(config.policy, config.context_tokens, config.settings.max_answer_tokens),
         profile=server.profile,
-        effort=config.effort,
-        temperature=config.temperature,
-        compaction=config.compaction is Compaction.PROVIDER,
+        settings=config.settings,
         pause=server.pause,
         limit=server.limit,
         size=calibrations.size(config.model),

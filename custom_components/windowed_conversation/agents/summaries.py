@@ -11,7 +11,6 @@ from homeassistant.core import HomeAssistant
 from homeassistant.helpers import llm
 
 from ..bridge.errors import log_fault
-from ..bridge.question import async_question_without_input
 from ..bridge.turn_report import async_fire_summarized
 from ..providers.errors import ProviderError
 from ..providers.events import Usage
@@ -24,6 +23,7 @@ from ..window import Message, Native, Role, Window
 from ..window.summary import Passage, joined, older_passage, plain_text, summary_text
 from .agent import Agent
 from .costs import async_price_summary
+from .question import async_question_without_input
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -100,7 +100,7 @@ class Summarizer:
         billed: list[Billed] = []
         agent.summarizing.add(window)
         try:
-            question = await async_question_without_input(self.hass, agent.asking, self.context)
+            question = await async_question_without_input(agent, self.context)
             passage = passage._replace(
                 system=passage.system or _system(window),
                 earlier=summary_text(window.exchanges()) or passage.earlier,

@@ -13,7 +13,6 @@ from ..agents.config import (
     DEFAULT_CONTEXT_PLACEMENT,
     DEFAULT_COUNTING,
     DEFAULT_LIMITS,
-    DEFAULT_REPLY_TOKENS,
     DEFAULT_SCOPE,
 )
 from ..bridge.account import compacts, vendor_of
@@ -32,12 +31,14 @@ from ..const import (
     CONF_SCOPE,
     CONF_TEMPERATURE,
     CONF_TOOL_ITERATIONS,
+    CONF_TOP_P,
     CONF_TURN_TIMEOUT,
     PROVIDER_NONE,
     Compaction,
     Counting,
 )
 from ..providers.profile import EFFORTS
+from ..providers.settings import DEFAULT_SETTINGS
 from ..turn.context import ContextPlacement
 from ..turn.scope import Scope
 from .numbers import OutOfRangeError, number_field, tokens_field
@@ -150,10 +151,12 @@ def _model_fields(account: Mapping[str, Any]) -> dict[Any, Any]:
             options=list(EFFORTS), translation_key=CONF_EFFORT, mode=SelectSelectorMode.DROPDOWN
         )
         fields[probatio.Optional(CONF_EFFORT)] = SelectSelector(efforts)
+    most = DEFAULT_SETTINGS.max_answer_tokens
     fields |= {
         probatio.Optional(CONF_TEMPERATURE): number_field(CONF_TEMPERATURE, 0, 2, step=0.1),
+        probatio.Optional(CONF_TOP_P): number_field(CONF_TOP_P, 0, 1, step=0.05),
         probatio.Optional(CONF_CONTEXT_TOKENS): tokens_field(CONF_CONTEXT_TOKENS),
-        probatio.Required(CONF_REPLY_TOKENS, default=DEFAULT_REPLY_TOKENS): tokens_field(CONF_REPLY_TOKENS),
+        probatio.Required(CONF_REPLY_TOKENS, default=most): tokens_field(CONF_REPLY_TOKENS),
         probatio.Required(CONF_COUNTING, default=DEFAULT_COUNTING): choice(CONF_COUNTING, Counting),
     }
     if compacts(account):

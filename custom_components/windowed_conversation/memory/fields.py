@@ -27,6 +27,10 @@ class Fields:
         """Return a text, or None if there is none."""
         return self.text(name) if self._fields.get(name) is not None else None
 
+    def words(self, name: str) -> tuple[str, ...]:
+        """Return the words of a text, none if there is none."""
+        return tuple((self.optional(name) or "").split())
+
     def moment(self, name: str) -> float:
         """Return a time."""
         return moment(self._of(name, int | float))

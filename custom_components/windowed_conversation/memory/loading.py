@@ -3,8 +3,10 @@
 Where something else has an id here, the row gets a new one and keeps the other as its origin.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+import dataclasses
 import sqlite3
+from typing import Any
 
 from .errors import BadLine, MemoryFull
 from .facts import ToldFact, close_fact, same_fact, store_fact
@@ -15,6 +17,18 @@ from .turns import store_episode, store_turn
 from .words import Words
 
 type _Record = ToldFact | PastTurn | Episode
+
+_RECORDS: dict[Kind, type[ToldFact | PastTurn | Episode]] = {"fact": ToldFact, "turn": PastTurn, "episode": Episode}
+
+# How a field of a record is read, by its type.
+_READERS: dict[Any, Callable[[Fields, str], Any]] = {
+    str: Fields.text,
+    str | None: Fields.optional,
+    float: Fields.moment,
+    int: Fields.count,
+    bool: Fields.flag,
+    tuple[str, ...]: Fields.words,
+}
 
 _WITHIN = """
     JOIN label AS within ON within.id = conversation LEFT JOIN label AS owner ON owner.id = person
@@ -63,7 +77,8 @@ class _Loader:
                 (_kind(fields, "of"), fields.count("id"), fields.moment("at")),
             )
             return
-        kind, row, record = _kind(fields, "kind"), fields.count("id"), _record(fields)
+        kind, row = _kind(fields, "kind"), fields.count("id")
+        record = _record(fields, kind)
         if self._is_forgotten(kind, row, record.at):
             self.refused += 1
             return
@@ -127,40 +142,9 @@ def _kind(fields: Fields, name: str) -> Kind:
     raise ValueError("There is no such kind")
 
 
-def _record(fields: Fields) -> _Record:
-    at, person = fields.moment("at"), fields.optional("person")
-    match fields.text("kind"):
-        case "fact":
-            return ToldFact(
-                text=fields.text("text"),
-                person=person,
-                private=fields.flag("private"),
-                source=fields.text("source"),
-                quote=fields.text("quote"),
-                at=at,
-                confirmed=fields.moment("confirmed"),
-                told=fields.count("told"),
-            )
-        case "turn":
-            return PastTurn(
-                conversation=fields.text("conversation"),
-                at=at,
-                said=fields.text("said"),
-                answer=fields.text("answer"),
-                agent=fields.optional("agent"),
-                person=person,
-                device=fields.optional("device"),
-                tools=tuple((fields.optional("tools") or "").split()),
-            )
-        case _:
-            return Episode(
-                conversation=fields.text("conversation"),
-                since=fields.moment("since"),
-                at=at,
-                text=fields.text("text"),
-                agent=fields.optional("agent"),
-                person=person,
-            )
+def _record(fields: Fields, kind: Kind) -> _Record:
+    record = _RECORDS[kind]
+    return record(**{each.name: _READERS[each.type](fields, each.name) for each in dataclasses.fields(record)})
 
 
 def _said(record: _Record) -> dict[str, object]:

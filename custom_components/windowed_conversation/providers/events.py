@@ -8,7 +8,8 @@ from typing import Any, Protocol, runtime_checkable
 from ..window import Message, ToolCall
 from ..window.tokens import tool_text
 from .json_values import finite
-from .profile import UNKNOWN_MODEL, Effort, Profile
+from .profile import UNKNOWN_MODEL, Profile
+from .settings import DEFAULT_SETTINGS, ModelSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +41,10 @@ class ToolSchema:
 class Request:
     """One request: the window's messages as they are (system first) and the tools in the order they are sent.
 
-    `profile` says what the model accepts; what it does not accept is not sent. `cache_key` is the same for requests
-    that begin alike. `reply_tokens` are the most that the model may write, reasoning included; `effort` is how much
-    it is to think and `temperature` how freely it is to choose, each the provider's own default where None.
-    `compaction`: whether the provider may shorten old turns by itself. `may_call`: whether the model may call the
-    tools; where it may not they are sent all the same, so that the request begins like those before it, unless it is
-    unknown whether the server can be told.
+    `settings` are the user's, `profile` says what the model accepts; what it does not accept is not sent. `cache_key`
+    is the same for requests that begin alike. `reply_tokens` are the most that the model may write, reasoning included.
+    `may_call`: whether the model may call the tools; where it may not they are sent all the same, so that the request
+    begins like those before it, unless it is unknown whether the server can be told.
     """
 
     model: str
@@ -54,9 +53,7 @@ class Request:
     profile: Profile = UNKNOWN_MODEL
     cache_key: str = ""
     reply_tokens: int | None = None
-    effort: Effort | None = None
-    temperature: float | None = None
-    compaction: bool = False
+    settings: ModelSettings = DEFAULT_SETTINGS
     may_call: bool = True
 
     @property

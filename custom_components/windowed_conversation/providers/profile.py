@@ -57,8 +57,8 @@ class Profile:
     """Facts about a model; the defaults are what any compatible server accepts.
 
     `context_tokens` is what it reads and `output_tokens` what it writes at most, None where nobody says. `sampling`:
-    whether it takes a temperature. `efforts` are those that it takes, from the least on, all where nobody says, and
-    `default` is about how much it thinks if nothing is asked for.
+    whether it takes a temperature and `top_p`. `efforts` are those that it takes, from the least on, all where nobody
+    says, and `default` is about how much it thinks if nothing is asked for.
     `images`: whether it takes images and PDFs. `context_editing`: whether its provider clears old tool results where it
     is asked to (Anthropic).
     """

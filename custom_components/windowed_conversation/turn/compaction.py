@@ -37,7 +37,7 @@ async def compact(
     None where its provider is not to, or has no way of its own, or its server knows none. Raises `ProviderError`.
     """
     model = question.model
-    if not (model.compaction and isinstance(model.provider, Compacts)):
+    if not (model.settings.compaction and isinstance(model.provider, Compacts)):
         return None
     try:
         async with asyncio.timeout(limits.turn), model.limit.permit():

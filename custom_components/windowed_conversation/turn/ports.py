@@ -6,7 +6,8 @@ import time
 from typing import Protocol
 
 from ..providers.events import Provider, ReasoningDelta, Request, TextDelta, ToolCallDone, ToolSchema, Usage
-from ..providers.profile import UNKNOWN_MODEL, Effort, Profile, room_to_think
+from ..providers.profile import UNKNOWN_MODEL, Profile, room_to_think
+from ..providers.settings import DEFAULT_SETTINGS, ModelSettings
 from ..providers.sizes import messages_tokens
 from ..window import Message
 from .budget import Budget, answer_limit, planned
@@ -36,8 +37,7 @@ class Model:
 
     `agent` is the id of the agent whose model it is. `budget` has the context size that the user has entered, `profile`
     what the provider or a list says, and `size` what was learned, which is shared by all who ask the model.
-    `compaction`: whether the provider may shorten old turns by itself. `pause` and `limit` are shared by all who
-    ask the provider.
+    `pause` and `limit` are shared by all who ask the provider.
     """
 
     agent: str
@@ -45,9 +45,7 @@ class Model:
     name: str
     budget: Budget
     profile: Profile = UNKNOWN_MODEL
-    effort: Effort | None = None
-    temperature: float | None = None
-    compaction: bool = False
+    settings: ModelSettings = DEFAULT_SETTINGS
     pause: Pause = field(default_factory=Pause)
     limit: RequestLimit = field(default_factory=RequestLimit)
     size: ModelSize = field(default_factory=ModelSize)
@@ -132,11 +130,9 @@ class Question:
             tools,
             may_call=may_call,
             profile=replace(model.profile, context_tokens=budget.context_tokens),
+            settings=model.settings,
             cache_key=model.agent,
-            reply_tokens=answer_limit(wanted, sent, room_to_think(model.profile, model.effort)),
-            effort=model.effort,
-            temperature=model.temperature,
-            compaction=model.compaction,
+            reply_tokens=answer_limit(wanted, sent, room_to_think(model.profile, model.settings.effort)),
         )
 
 

@@ -24,6 +24,7 @@ from custom_components.windowed_conversation.providers.events import (
     Request,
     TextDelta,
 )
+from custom_components.windowed_conversation.providers.settings import ModelSettings
 from custom_components.windowed_conversation.window import Message
 
 from ..byte_server import ByteServer
@@ -271,7 +272,7 @@ async def test_nothing_of_the_sdk_is_imported_while_requests_run(connect: Connec
 async def test_temperature_reaches_the_server(connect: Connect, byte_server: ByteServer) -> None:
     byte_server.reply(*AnthropicWire().answer(Text(("hello",))))
 
-    await Heard().listen(connect().stream(Request(MODEL, HELLO.messages, temperature=0.5)))
+    await Heard().listen(connect().stream(Request(MODEL, HELLO.messages, settings=ModelSettings(temperature=0.5))))
 
     assert byte_server.requests == [
         {

@@ -20,6 +20,7 @@ from custom_components.windowed_conversation.providers.profile import (
     ReasoningStyle,
 )
 from custom_components.windowed_conversation.providers.profiles import Vendor, profile_of
+from custom_components.windowed_conversation.providers.settings import DEFAULT_SETTINGS, ModelSettings
 from custom_components.windowed_conversation.window import Message, ToolCall
 from demo.model_server import ModelServer
 
@@ -40,6 +41,7 @@ from ..wires.anthropic import (
 from .conftest import MODEL, Ask
 
 EDITS = Profile(context_editing=True)
+COMPACTS = ModelSettings(compaction=True)
 STATES = ToolSchema("homeassistant__GetLiveContext", "", {"type": "object", "properties": {}})
 START = message_start(input_tokens=7, output_tokens=1)
 ANSWERS = {
@@ -76,7 +78,7 @@ def history(calls: int, *, size: int = 2000) -> tuple[Message, ...]:
 
 def asked(*earlier: Message, **fields: Any) -> Request:
     messages = (Message.system("You are a voice assistant."), *earlier, Message.user("hello"))
-    return Request(MODEL, messages, (STATES,), **{"profile": EDITS, "compaction": True, **fields})
+    return Request(MODEL, messages, (STATES,), **{"profile": EDITS, "settings": COMPACTS, **fields})
 
 
 def ended(context_management: Any) -> bytes:
@@ -86,14 +88,19 @@ def ended(context_management: Any) -> bytes:
 
 
 @pytest.mark.parametrize(
-    "fields", [{"compaction": False}, {"profile": UNKNOWN_MODEL}, {"compaction": False, "profile": UNKNOWN_MODEL}]
+    "fields",
+    [
+        {"settings": DEFAULT_SETTINGS},
+        {"profile": UNKNOWN_MODEL},
+        {"settings": DEFAULT_SETTINGS, "profile": UNKNOWN_MODEL},
+    ],
 )
 def test_nothing_is_asked_for_unless_wanted_and_known_to_be_there(fields: dict[str, Any]) -> None:
     assert not {"betas", "context_management"} & encode_request(asked(**fields)).keys()
 
 
 def test_nothing_else_changes() -> None:
-    plain, edited = encode_request(asked(*history(8), compaction=False)), encode_request(asked(*history(8)))
+    plain, edited = encode_request(asked(*history(8), settings=DEFAULT_SETTINGS)), encode_request(asked(*history(8)))
 
     assert {name: edited[name] for name in edited.keys() - {"betas", "context_management"}} == plain
 
@@ -105,7 +112,7 @@ def test_edit_is_one_that_the_sdk_knows() -> None:
 
 
 def test_count_is_of_the_whole_request() -> None:
-    assert encode_count(asked(*history(8))) == encode_count(asked(*history(8), compaction=False))
+    assert encode_count(asked(*history(8))) == encode_count(asked(*history(8), settings=DEFAULT_SETTINGS))
 
 
 @pytest.mark.parametrize(
@@ -126,7 +133,7 @@ def test_context_editing_began_with_claude_4(model: str, *, edits: bool) -> None
 async def test_answer_reads_the_same_with_and_without(answer: list[bytes], ask: Ask, byte_server: ByteServer) -> None:
     byte_server.reply(START, PING, *answer, MESSAGE_STOP)
     plain = await Heard().listen(ask(profile=EDITS))
-    edited = await Heard().listen(ask(profile=EDITS, compaction=True))
+    edited = await Heard().listen(ask(profile=EDITS, settings=COMPACTS))
 
     assert edited.events == plain.events
     assert ["context_management" in request for request in byte_server.requests] == [False, True]
@@ -139,7 +146,7 @@ async def test_what_was_cleared_is_part_of_the_usage(ask: Ask, byte_server: Byte
     ]
     byte_server.reply(START, *text_block(0, "hello"), ended({"applied_edits": edits}), MESSAGE_STOP)
 
-    heard = await Heard().listen(ask(profile=EDITS, compaction=True))
+    heard = await Heard().listen(ask(profile=EDITS, settings=COMPACTS))
 
     assert heard.usages == [Usage(7, 0, 2, cleared=2130)]
 
@@ -148,7 +155,7 @@ async def test_what_was_cleared_is_part_of_the_usage(ask: Ask, byte_server: Byte
 async def test_answer_is_whole_whatever_is_said_of_edits(said: Any, ask: Ask, byte_server: ByteServer) -> None:
     byte_server.reply(START, *text_block(0, "hello"), ended(said), MESSAGE_STOP)
 
-    heard = await Heard().listen(ask(profile=EDITS, compaction=True))
+    heard = await Heard().listen(ask(profile=EDITS, settings=COMPACTS))
 
     assert heard.text == "hello"
     assert heard.usages == [Usage(7, 0, 2)]
@@ -178,7 +185,7 @@ async def test_server_clears_old_results_where_there_are_many_and_long_ones(
 
 async def test_what_was_cleared_is_not_in_the_input(strict: ModelServer, http_client: Any) -> None:
     provider = anthropic_messages(strict.url.removesuffix("/v1"), "key", http_client)
-    plain = await Heard().listen(provider.stream(asked(*history(9), compaction=False)))
+    plain = await Heard().listen(provider.stream(asked(*history(9), settings=DEFAULT_SETTINGS)))
     edited = await Heard().listen(provider.stream(asked(*history(9))))
 
     (before,), (after,) = plain.usages, edited.usages
@@ -200,7 +207,9 @@ async def test_model_that_thinks_and_marks_its_prompt_is_asked_validly(
     reasoning: ReasoningStyle, strict: ModelServer, http_client: Any
 ) -> None:
     profile = Profile(reasoning=reasoning, caching=Caching.BREAKPOINTS, context_editing=True)
-    request = asked(*history(9), profile=profile, effort=Effort.HIGH, temperature=0.3)
+    request = asked(
+        *history(9), profile=profile, settings=ModelSettings(effort=Effort.HIGH, temperature=0.3, compaction=True)
+    )
 
     await Heard().listen(anthropic_messages(strict.url.removesuffix("/v1"), "key", http_client).stream(request))
 

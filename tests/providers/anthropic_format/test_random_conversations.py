@@ -8,6 +8,7 @@ import pytest
 from custom_components.windowed_conversation.providers.anthropic.request import encode_request
 from custom_components.windowed_conversation.providers.events import Request, ToolSchema
 from custom_components.windowed_conversation.providers.profile import Caching, Effort, Profile, ReasoningStyle
+from custom_components.windowed_conversation.providers.settings import ModelSettings
 from custom_components.windowed_conversation.window import Attachment, Message, Native, ToolCall
 
 from .rules import broken_rules
@@ -60,7 +61,7 @@ def test_no_rule_is_broken(seed: int) -> None:
         (Message.system(random.choice(TEXTS)), *history, *exchange(random, closed=False)),
         random.choice(TOOLS),
         profile=profile,
-        effort=random.choice(list(Effort)),
+        settings=ModelSettings(effort=random.choice(list(Effort))),
     )
 
     body = encode_request(request)

@@ -14,6 +14,7 @@ from custom_components.windowed_conversation.providers.anthropic.request import 
 from custom_components.windowed_conversation.providers.events import Request, ToolSchema
 from custom_components.windowed_conversation.providers.profile import Caching, Effort, Profile, ReasoningStyle
 from custom_components.windowed_conversation.providers.profiles import Vendor, profile_of
+from custom_components.windowed_conversation.providers.settings import ModelSettings
 from custom_components.windowed_conversation.window import Message, Native, ToolCall
 
 from .test_messages import LIGHT, MODEL, as_the_sdk_reads_it, native
@@ -24,6 +25,7 @@ MARK = {"type": "ephemeral"}
 SYSTEM = Message.system("You are a voice assistant.")
 HELLO = Message.user("hello")
 CLOCK = ToolSchema("llm__GetDateTime", "", {})
+HIGH = ModelSettings(effort=Effort.HIGH)
 THOUGHT = {"type": "thinking", "thinking": "hm", "signature": "EqQB"}
 
 
@@ -33,8 +35,8 @@ def request(*messages: Message, **fields: Any) -> Request:
 
 def body(*messages: Message, **fields: Any) -> dict[str, Any]:
     encoded = encode_request(request(*messages, **fields))
-    # newer versions of the SDK have no parameter for a temperature
-    known = {name: value for name, value in encoded.items() if name != "temperature"}
+    # newer versions of the SDK have no parameters for these
+    known = {name: value for name, value in encoded.items() if name not in {"temperature", "top_p"}}
     assert as_the_sdk_reads_it(known) == known
     return encoded
 
@@ -59,7 +61,7 @@ def test_reply_has_a_limit(wanted: int | None, most: int | None, limit: int) -> 
 
 @pytest.mark.parametrize("effort", [Effort.LOW, Effort.MEDIUM, Effort.HIGH])
 def test_adaptive_model_is_told_an_effort(effort: Effort) -> None:
-    sent = body(effort=effort, profile=ADAPTIVE)
+    sent = body(settings=ModelSettings(effort=effort), profile=ADAPTIVE)
 
     assert sent["thinking"] == {"type": "adaptive"}
     assert sent["output_config"] == {"effort": effort.value}
@@ -77,33 +79,33 @@ def test_adaptive_model_is_told_an_effort(effort: Effort) -> None:
     ],
 )
 def test_model_with_a_budget_is_told_a_part_of_the_reply(effort: Effort, reply_tokens: int, budget: int) -> None:
-    sent = body(effort=effort, reply_tokens=reply_tokens, profile=BUDGET)
+    sent = body(settings=ModelSettings(effort=effort), reply_tokens=reply_tokens, profile=BUDGET)
 
     assert sent["thinking"] == {"type": "enabled", "budget_tokens": budget}
     assert "output_config" not in sent
 
 
 def test_reply_without_room_for_the_smallest_budget_is_not_thought_over() -> None:
-    assert "thinking" not in body(effort=Effort.HIGH, reply_tokens=1300, profile=BUDGET)
+    assert "thinking" not in body(settings=HIGH, reply_tokens=1300, profile=BUDGET)
 
 
 @pytest.mark.parametrize("profile", [ADAPTIVE, BUDGET])
 @pytest.mark.parametrize("effort", [None, Effort.NONE])
 def test_no_effort_is_no_thinking(effort: Effort | None, profile: Profile) -> None:
-    assert not {"thinking", "output_config"} & body(effort=effort, profile=profile).keys()
+    assert not {"thinking", "output_config"} & body(settings=ModelSettings(effort=effort), profile=profile).keys()
 
 
 @pytest.mark.parametrize("effort", [Effort.NONE, Effort.MINIMAL])
 @pytest.mark.parametrize("model", ["claude-haiku-4-5", "claude-opus-5"])
 def test_least_effort_that_a_model_takes_is_no_thinking(model: str, effort: Effort) -> None:
-    sent = body(effort=effort, profile=profile_of(Vendor.ANTHROPIC, model))
+    sent = body(settings=ModelSettings(effort=effort), profile=profile_of(Vendor.ANTHROPIC, model))
 
     assert not {"thinking", "output_config"} & sent.keys()
 
 
 @pytest.mark.parametrize("reasoning", [ReasoningStyle.NONE, ReasoningStyle.EFFORT, ReasoningStyle.LEVEL])
 def test_model_that_does_not_think_in_this_format_is_not_asked_to(reasoning: ReasoningStyle) -> None:
-    sent = body(effort=Effort.HIGH, profile=Profile(reasoning=reasoning))
+    sent = body(settings=HIGH, profile=Profile(reasoning=reasoning))
 
     assert not {"thinking", "output_config"} & sent.keys()
 
@@ -111,7 +113,7 @@ def test_model_that_does_not_think_in_this_format_is_not_asked_to(reasoning: Rea
 @pytest.mark.parametrize("profile", [ADAPTIVE, BUDGET])
 @pytest.mark.parametrize("residue", [None, native(THOUGHT, model="claude-opus-5"), native(THOUGHT, provider="gemini")])
 def test_tool_loop_that_another_model_began_is_not_thought_over(residue: Native | None, profile: Profile) -> None:
-    assert "thinking" not in body(*loop(residue), effort=Effort.HIGH, profile=profile)
+    assert "thinking" not in body(*loop(residue), settings=HIGH, profile=profile)
 
 
 @pytest.mark.parametrize(
@@ -125,11 +127,11 @@ def test_tool_loop_that_another_model_began_is_not_thought_over(residue: Native 
     ],
 )
 def test_own_tool_loop_is_thought_over_as_it_began(residue: Native, profile: Profile, thinks: bool) -> None:
-    assert ("thinking" in body(*loop(residue), effort=Effort.HIGH, profile=profile)) is thinks
+    assert ("thinking" in body(*loop(residue), settings=HIGH, profile=profile)) is thinks
 
 
 def test_tool_loop_of_an_earlier_turn_does_not_matter() -> None:
-    sent = body(*loop(None), Message.assistant("done"), HELLO, effort=Effort.HIGH, profile=BUDGET)
+    sent = body(*loop(None), Message.assistant("done"), HELLO, settings=HIGH, profile=BUDGET)
 
     assert "thinking" in sent
 
@@ -146,7 +148,7 @@ def test_newest_answer_of_a_tool_loop_is_to_begin_with_a_thought_where_there_is_
         Message.tool("toolu_2", "a", "{}"),
     )
 
-    assert ("thinking" in body(*loop(native(THOUGHT)), *further, effort=Effort.HIGH, profile=profile)) is thinks
+    assert ("thinking" in body(*loop(native(THOUGHT)), *further, settings=HIGH, profile=profile)) is thinks
 
 
 @pytest.mark.parametrize("name", ["wetter für heute", "a.b", "x" * 65, "\N{SNOWMAN}", "\ud83d"])
@@ -161,23 +163,38 @@ def test_tool_of_any_name_is_sent_under_one_that_is_taken(name: str) -> None:
 
 
 def test_temperature_is_sent_where_the_model_takes_one() -> None:
-    assert body(temperature=0.3)["temperature"] == 0.3
+    assert body(settings=ModelSettings(temperature=0.3))["temperature"] == 0.3
 
 
 def test_temperature_is_at_most_what_the_api_takes() -> None:
-    assert body(temperature=1.7)["temperature"] == 1.0
+    assert body(settings=ModelSettings(temperature=1.7))["temperature"] == 1.0
 
 
+def test_top_p_is_sent_where_there_is_no_temperature() -> None:
+    assert body(settings=ModelSettings(top_p=0.9))["top_p"] == 0.9
+
+
+def test_temperature_is_sent_rather_than_top_p() -> None:
+    sent = body(settings=ModelSettings(temperature=0.3, top_p=0.9))
+
+    assert sent["temperature"] == 0.3
+    assert "top_p" not in sent
+
+
+@pytest.mark.parametrize("chosen", [{"temperature": 0.3}, {"top_p": 0.9}])
 @pytest.mark.parametrize(
-    "fields",
-    [
-        {"temperature": None},
-        {"temperature": 0.3, "profile": Profile(sampling=False)},
-        {"temperature": 0.3, "profile": ADAPTIVE, "effort": Effort.LOW},
-    ],
+    ("effort", "profile"), [(None, Profile(sampling=False)), (Effort.LOW, ADAPTIVE), (Effort.LOW, BUDGET)]
 )
-def test_no_temperature_where_it_is_unwanted_or_the_model_thinks(fields: dict[str, Any]) -> None:
-    assert "temperature" not in body(**fields)
+def test_model_that_thinks_or_takes_no_sampling_is_not_told_how(
+    effort: Effort | None, profile: Profile, chosen: dict[str, float]
+) -> None:
+    sent = body(settings=ModelSettings(effort=effort, **chosen), profile=profile, reply_tokens=8000)
+
+    assert not {"temperature", "top_p"} & sent.keys()
+
+
+def test_nothing_is_said_of_sampling_unless_it_is_asked_for() -> None:
+    assert not {"temperature", "top_p"} & body().keys()
 
 
 def test_choices_at_the_top_of_a_schema_are_left_out() -> None:
@@ -299,7 +316,9 @@ def unmarked(value: Any) -> Any:
 
 
 def test_counted_is_what_the_model_reads() -> None:
-    asked = request(SYSTEM, HELLO, tools=(LIGHT,), profile=ADAPTIVE, effort=Effort.LOW, temperature=0.1)
+    asked = request(
+        SYSTEM, HELLO, tools=(LIGHT,), profile=ADAPTIVE, settings=ModelSettings(effort=Effort.LOW, temperature=0.1)
+    )
     whole = unmarked(encode_request(asked))
 
     assert encode_count(asked) == {name: whole[name] for name in whole.keys() - {"max_tokens", "temperature"}}

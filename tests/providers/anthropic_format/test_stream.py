@@ -25,6 +25,7 @@ from custom_components.windowed_conversation.providers.events import (
 )
 from custom_components.windowed_conversation.providers.names import sent_name
 from custom_components.windowed_conversation.providers.profile import Effort, Profile, ReasoningStyle
+from custom_components.windowed_conversation.providers.settings import ModelSettings
 from custom_components.windowed_conversation.window import Message, Native, ToolCall
 
 from ..byte_server import ByteServer
@@ -49,7 +50,7 @@ from .conftest import MODEL, TOOLS, Ask, Connect
 START = message_start(input_tokens=7, output_tokens=1)
 ENDED = (message_delta("end_turn", output_tokens=2), MESSAGE_STOP)
 CALLED = (message_delta("tool_use", output_tokens=2), MESSAGE_STOP)
-THINKING = {"effort": Effort.LOW, "profile": Profile(reasoning=ReasoningStyle.ADAPTIVE)}
+THINKING = {"settings": ModelSettings(effort=Effort.LOW), "profile": Profile(reasoning=ReasoningStyle.ADAPTIVE)}
 THOUGHT = {"type": "thinking", "thinking": "hm, yes", "signature": "EqQBCgIYAhIM1gbcDa9GJwZA2b3h"}
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from custom_components.windowed_conversation.providers.events import Request, ToolSchema
 from custom_components.windowed_conversation.providers.profile import Caching, Effort, Profile, ReasoningStyle
+from custom_components.windowed_conversation.providers.settings import ModelSettings
 from custom_components.windowed_conversation.window import (
     Attachment,
     EstimatedCounter,
@@ -88,7 +89,7 @@ async def test_no_rule_is_broken(seed: int, wire: Wire, http_client: Any, model_
             caching=Caching.BREAKPOINTS if wire.name == "anthropic" else Caching.AUTOMATIC,
             images=random.choice([True, False]),
         ),
-        effort=random.choice([None, *Effort]),
+        settings=ModelSettings(effort=random.choice([None, *Effort])),
     )
 
     await Heard().listen(wire.connect(model_server.address, http_client).stream(request))

@@ -20,6 +20,7 @@ from custom_components.windowed_conversation.providers.events import Request
 from custom_components.windowed_conversation.providers.openai.chat_encoding import Dialect
 from custom_components.windowed_conversation.providers.profile import UNKNOWN_MODEL, Effort, Profile
 from custom_components.windowed_conversation.providers.profiles import Vendor, profile_of
+from custom_components.windowed_conversation.providers.settings import ModelSettings
 from custom_components.windowed_conversation.providers.unseen import UNSEEN
 from demo.model_server import ModelServer
 from tests.providers.heard import Heard
@@ -77,8 +78,7 @@ def send(wire_format: Format, http_client: Any, model_server: ModelServer) -> Ca
             profile=profile,
             cache_key="agent",
             reply_tokens=4096,
-            effort=Effort.LOW,
-            temperature=0.5,
+            settings=ModelSettings(effort=Effort.LOW, temperature=0.5, top_p=0.9),
         )
         await Heard().listen(wire_format.wire.connect(model_server.address, http_client).stream(request))
         return model_server.requests[-1]

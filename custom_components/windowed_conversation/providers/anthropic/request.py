@@ -14,6 +14,7 @@ from ...window.figures import GREATEST_FIGURE
 from ..events import Request
 from ..json_values import member, objects, tokens_of
 from ..profile import Caching, Effort, ReasoningStyle, taken_effort
+from ..settings import ModelSettings
 from ..sizes import fills_context
 from .encoding import THINKING, Block, encode_messages, own_residue
 from .tools import encode_tools, renamed_arguments
@@ -90,8 +91,8 @@ def _encoded(request: Request) -> tuple[dict[str, Any], dict[str, Block]]:
         body["tools"] = tools
         if not (request.may_call and request.tools):
             body["tool_choice"] = {"type": "none"}
-    if request.temperature is not None and request.profile.sampling and "thinking" not in body:
-        body["temperature"] = min(request.temperature, _MOST_TEMPERATURE)
+    if request.profile.sampling and "thinking" not in body:
+        body |= _sampling(request.settings)
     ends = {"tools": tools[-1] if tools else None, "system": system[-1] if system else None}
     if request.may_call or not request.tools:
         ends |= {"history": conversation.history_end, "newest": conversation.end()}
@@ -111,7 +112,7 @@ def _encode_system(messages: tuple[Message, ...]) -> list[Block]:
 
 
 def _thinking(request: Request, max_tokens: int) -> dict[str, Any]:
-    effort = taken_effort(request.profile, request.effort)
+    effort = taken_effort(request.profile, request.settings.effort)
     if effort is None or effort is Effort.NONE or not _may_think(request):
         return {}
     if request.profile.reasoning is ReasoningStyle.ADAPTIVE:
@@ -121,6 +122,16 @@ def _thinking(request: Request, max_tokens: int) -> dict[str, Any]:
         budget = max(_SMALLEST_BUDGET, int(max_tokens * _BUDGET_SHARES[effort]))
         return {"thinking": {"type": "enabled", "budget_tokens": budget}}
     return {}
+
+
+def _sampling(settings: ModelSettings) -> dict[str, float]:
+    """Return the temperature, else `top_p`: Anthropic advises against both, and from Claude 4.1 on refuses them.
+
+    https://platform.claude.com/docs/en/api/messages/create
+    """
+    if settings.temperature is not None:
+        return {"temperature": min(settings.temperature, _MOST_TEMPERATURE)}
+    return {} if settings.top_p is None else {"top_p": settings.top_p}
 
 
 def _may_think(request: Request) -> bool:
@@ -154,7 +165,7 @@ _LEAST_TOKENS = 1000
 
 def encode_editing(request: Request) -> dict[str, Any]:
     """Return what the body holds besides, see `encode_request`; empty where no editing is to be asked for."""
-    if not (request.compaction and request.profile.context_editing):
+    if not (request.settings.compaction and request.profile.context_editing):
         return {}
     edit = {
         "type": "clear_tool_uses_20250919",

@@ -60,11 +60,11 @@ def _contents(request: Request) -> list[dict[str, Any]]:
 
 def encode_body(request: Request) -> dict[str, Any]:
     """Return the body of a request, only what the model accepts."""
-    profile, most = request.profile, request.reply_limit
+    profile, settings, most = request.profile, request.settings, request.reply_limit
     asked = {
         "maxOutputTokens": most,
-        "temperature": request.temperature if profile.sampling else None,
-        "thinkingConfig": _thinking(profile, request.effort, most),
+        **({"temperature": settings.temperature, "topP": settings.top_p} if profile.sampling else {}),
+        "thinkingConfig": _thinking(profile, settings.effort, most),
     }
     return {
         **encode_prompt(request),

@@ -23,8 +23,8 @@ from .requests import (
     effort,
     file_name,
     is_image,
+    sampling,
     sent_parameters,
-    temperature,
     tool_choice,
     written_arguments,
 )
@@ -47,7 +47,7 @@ def encode_request(request: Request, dialect: Dialect, caching: Mapping[str, Any
     """
     messages = _merged(_acceptable(message, request, dialect) for message in request.messages)
     asked = {
-        "temperature": temperature(request),
+        **sampling(request),
         **(_asked_of_openai(request) if dialect is Dialect.OPENAI else {"max_tokens": request.reply_limit}),
     }
     return {

@@ -48,13 +48,14 @@ def file_name(attachment: Attachment) -> str:
 
 def effort(request: Request) -> str | None:
     """Return the effort that is nearest to what the request asks for, None where the model takes none."""
-    taken = taken_effort(request.profile, request.effort)
+    taken = taken_effort(request.profile, request.settings.effort)
     return taken.value if taken and request.profile.reasoning is ReasoningStyle.EFFORT else None
 
 
-def temperature(request: Request) -> float | None:
-    """Return the temperature that the request asks for, None where the model takes none."""
-    return request.temperature if request.profile.sampling else None
+def sampling(request: Request) -> dict[str, float | None]:
+    """Return how the model is to choose its words, empty where it takes no such parameters."""
+    settings = request.settings
+    return {"temperature": settings.temperature, "top_p": settings.top_p} if request.profile.sampling else {}
 
 
 def caching_parameters(request: Request, known: Collection[str]) -> dict[str, Any]:

@@ -29,8 +29,8 @@ from .requests import (
     effort,
     file_name,
     is_image,
+    sampling,
     sent_parameters,
-    temperature,
     tool_choice,
     written_arguments,
 )
@@ -45,7 +45,7 @@ def encode_request(request: Request, provider: str, caching: Mapping[str, Any]) 
     `caching` is what is asked of the prompt cache.
     """
     reasons = request.profile.reasoning is ReasoningStyle.EFFORT
-    asked = {"max_output_tokens": request.reply_limit, "temperature": temperature(request)}
+    asked = {"max_output_tokens": request.reply_limit, **sampling(request)}
     return {
         **encode_prompt(request, provider),
         **({"include": ["reasoning.encrypted_content"]} if reasons else {}),

@@ -1,96 +1,79 @@
 """An input as the model gets it: the stable system prompt, the tools, and the volatile context of this turn."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 import logging
 
 from homeassistant.components.conversation import ChatLog, ConversationInput
-from homeassistant.core import HomeAssistant
 from homeassistant.exceptions import TemplateError
 from homeassistant.helpers import area_registry as ar, device_registry as dr, llm
 from homeassistant.helpers.template import Template
 from homeassistant.util import dt as dt_util
 
+from ..bridge.errors import async_done_phrase
+from ..bridge.tools import async_get_tools
 from ..const import DOMAIN
 from ..providers.errors import Unavailable
 from ..providers.events import ToolSchema
 from ..providers.sizes import tools_tokens
 from ..turn.context import ContextPlacement, VolatileContext, plain_name
 from ..turn.errors import PromptFailed
-from ..turn.ports import Model, OtherAgent, PromptFingerprints, Question
-from ..window.tokens import KindCounter
-from .errors import async_done_phrase
-from .tools import ToolSchemas, async_get_tools
+from ..turn.ports import Model, PromptFingerprints, Question
+from .agent import Agent
+from .lookup import async_others
 
 _LOGGER = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Asking:
-    """How an agent asks: its model (None where the account has none), its instructions (a template), the LLM APIs' ids.
-
-    The models' budgets are without the tools, which `counter` counts once they are known.
-    """
-
-    model: Model | None
-    instructions: str
-    llm_apis: tuple[str, ...]
-    counter: KindCounter
-    schemas: ToolSchemas
-    left_out: frozenset[str] = frozenset()
-    others: tuple[Model | OtherAgent, ...] = ()
-    placement: ContextPlacement = ContextPlacement.MESSAGE
-
-
-async def async_question_without_input(hass: HomeAssistant, asking: Asking, llm_context: llm.LLMContext) -> Question:
+async def async_question_without_input(agent: Agent, llm_context: llm.LLMContext) -> Question:
     """Return how the model is asked where nobody has said anything: the system prompt is the one that was sent before.
 
     Raises `ToolsUnavailable`, and `Unavailable` where the account has no model.
     """
-    if asking.model is None:
-        raise Unavailable("the account has no model")
-    api = await async_get_tools(hass, asking.llm_apis, llm_context)
+    model = _model(agent)
+    api = await async_get_tools(agent.hass, agent.config.llm_apis, llm_context)
     return Question(
-        model=asking.model,
+        model=model,
         system="",
         prefix="",
-        tools=asking.schemas.of(api),
+        tools=agent.schemas.of(api),
         done="",
-        left_out=asking.left_out,
+        left_out=agent.config.left_out,
     )
+
+
+def _model(agent: Agent) -> Model:
+    if agent.model is None:
+        raise Unavailable("the account has no model")
+    return agent.model
 
 
 class ModelQuestion:
     """The `ModelAccess` of one turn: gives the chat log the tools and returns what to ask.
 
-    `asking` is called when there is something to ask, which most inputs never come to. `prompt` has the fingerprints of
-    the system prompt that was asked with, None where nothing was asked.
+    `entity_id` is that of the agent. `prompt` has the fingerprints of the system prompt that was asked with, None where
+    nothing was asked.
     """
 
     prompt: PromptFingerprints | None = None
-    _asking: Asking
 
-    def __init__(
-        self, hass: HomeAssistant, asking: Callable[[], Asking], user_input: ConversationInput, chat_log: ChatLog
-    ) -> None:
-        self._hass = hass
-        self._ask = asking
+    def __init__(self, agent: Agent, entity_id: str, user_input: ConversationInput, chat_log: ChatLog) -> None:
+        self._hass = agent.hass
+        self._agent = agent
+        self._entity_id = entity_id
         self._user_input = user_input
         self._chat_log = chat_log
 
     async def question(self) -> Question:
         """See `ModelAccess.question`."""
-        self._asking = self._ask()
-        model = self._asking.model
-        if model is None:
-            raise Unavailable("the account has no model")
+        model, config = _model(self._agent), self._agent.config
+        others = async_others(self._hass, config.others, self._entity_id, self._user_input)
         llm_context = self._user_input.as_llm_context(DOMAIN)
         speaker = await self._speaker()
-        api = await async_get_tools(self._hass, self._asking.llm_apis, llm_context)
+        api = await async_get_tools(self._hass, config.llm_apis, llm_context)
         self._chat_log.llm_api = api
         self._chat_log.llm_input_provided_index = len(self._chat_log.content)
-        tools, context = self._asking.schemas.of(api), self._context(speaker)
-        in_system = self._asking.placement is ContextPlacement.SYSTEM
+        tools, context = self._agent.schemas.of(api), self._context(speaker)
+        in_system = config.context_placement is ContextPlacement.SYSTEM
         system = self._system_prompt(llm_context, api, speaker, volatile=in_system)
         return Question(
             model=self._with_tools(model, tools),
@@ -98,15 +81,13 @@ class ModelQuestion:
             prefix="" if in_system else context.prefix(),
             tools=tools,
             done=await async_done_phrase(self._hass, self._user_input.language),
-            left_out=self._asking.left_out,
-            others=tuple(
-                self._with_tools(other, tools) if isinstance(other, Model) else other for other in self._asking.others
-            ),
+            left_out=config.left_out,
+            others=tuple(self._with_tools(other, tools) if isinstance(other, Model) else other for other in others),
         )
 
     def _with_tools(self, model: Model, tools: tuple[ToolSchema, ...]) -> Model:
         """Return the model with the tools counted, which a size that is learned from requests includes."""
-        schema_tokens = tools_tokens(tools, self._asking.counter)
+        schema_tokens = tools_tokens(tools, self._agent.counter)
         return replace(model, budget=replace(model.budget, schema_tokens=schema_tokens))
 
     def _system_prompt(
@@ -127,7 +108,7 @@ class ModelQuestion:
             "llm_context": llm_context,
         }
         try:
-            rendered = Template(self._asking.instructions, self._hass).async_render(variables, parse_result=False)
+            rendered = Template(self._agent.config.instructions, self._hass).async_render(variables, parse_result=False)
         except TemplateError as err:
             _LOGGER.warning("The instructions of the agent cannot be rendered: %s", err)
             raise PromptFailed("the instructions cannot be rendered") from err
