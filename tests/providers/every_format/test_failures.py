@@ -23,7 +23,7 @@ from custom_components.windowed_conversation.window import Message, ToolCall
 from tests.providers.byte_server import ByteServer
 from tests.providers.conftest import over_either_client
 from tests.providers.heard import Heard
-from tests.providers.test_connections import until
+from tests.providers.openai_chat.test_connections import until
 from tests.providers.wires import FRAGMENTING_WIRES
 from tests.providers.wires.parts import Call, Calls, End, Text, Wire
 

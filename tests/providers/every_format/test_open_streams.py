@@ -13,7 +13,7 @@ from custom_components.windowed_conversation.providers.events import Event
 from tests.providers.byte_server import ByteServer, ForEver
 from tests.providers.conftest import over_either_client
 from tests.providers.heard import Heard
-from tests.providers.test_connections import until
+from tests.providers.openai_chat.test_connections import until
 from tests.providers.wires.parts import Text, Wire
 
 from .conftest import AskWire

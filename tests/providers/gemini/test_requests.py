@@ -16,10 +16,10 @@ from custom_components.windowed_conversation.providers.settings import ModelSett
 from custom_components.windowed_conversation.providers.unseen import UNSEEN
 from custom_components.windowed_conversation.window import Attachment, Message, Native, ToolCall
 
-from .byte_server import ByteServer
-from .conftest import over_either_client
-from .heard import Heard
-from .wires.gemini import STOP, GeminiWire, text
+from ..byte_server import ByteServer
+from ..conftest import over_either_client
+from ..heard import Heard
+from ..wires.gemini import STOP, GeminiWire, text
 
 MODEL = "gemini-made-up"
 SYSTEM = Message.system("You are a voice assistant.")

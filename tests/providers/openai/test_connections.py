@@ -10,13 +10,13 @@ import pytest
 from custom_components.windowed_conversation.providers.events import Event, Request
 from custom_components.windowed_conversation.window import Message
 
-from .byte_server import ByteServer
-from .conftest import over_either_client
-from .heard import Heard
-from .test_connections import until
-from .wires.chat import ChatWire
-from .wires.parts import End, Text
-from .wires.responses import ResponsesWire
+from ..byte_server import ByteServer
+from ..conftest import over_either_client
+from ..heard import Heard
+from ..openai_chat.test_connections import until
+from ..wires.chat import ChatWire
+from ..wires.parts import End, Text
+from ..wires.responses import ResponsesWire
 
 WITHIN = 0.05
 

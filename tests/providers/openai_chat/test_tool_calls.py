@@ -10,9 +10,9 @@ from custom_components.windowed_conversation.providers.errors import BadStream
 from custom_components.windowed_conversation.providers.events import TextDelta, ToolCallDone
 from custom_components.windowed_conversation.window import Message, ToolCall
 
-from .byte_server import CALLS, DONE, STOP, ByteServer, chunk, fragment, text
-from .conftest import Ask
-from .heard import Heard
+from ..byte_server import CALLS, DONE, STOP, ByteServer, chunk, fragment, text
+from ..conftest import Ask
+from ..heard import Heard
 
 A, B = ("a", {"x": 1}), ("b", {"y": 2})
 WHOLE_A, WHOLE_B = '{"x": 1}', '{"y": 2}'

@@ -13,10 +13,10 @@ from custom_components.windowed_conversation.providers.profile import Caching, P
 from custom_components.windowed_conversation.window import Message, Native, ToolCall
 from demo.model_server import ModelServer
 
-from .byte_server import ByteServer
-from .conftest import over_either_client
-from .heard import Heard
-from .wires.responses import ResponsesWire
+from ..byte_server import ByteServer
+from ..conftest import over_either_client
+from ..heard import Heard
+from ..wires.responses import ResponsesWire
 
 WIRE = ResponsesWire()
 JSON = {"Content-Type": "application/json"}

@@ -23,10 +23,10 @@ from custom_components.windowed_conversation.providers.gemini.clients import gem
 from custom_components.windowed_conversation.providers.profile import Profile
 from custom_components.windowed_conversation.window import Message
 
-from .byte_server import ByteServer
-from .conftest import Ask, over_either_client
-from .heard import Heard
-from .wires.gemini import KEY, STOP, GeminiWire, chunk, error, event, text
+from ..byte_server import ByteServer
+from ..conftest import Ask, over_either_client
+from ..heard import Heard
+from ..wires.gemini import KEY, STOP, GeminiWire, chunk, error, event, text
 
 JSON = {"Content-Type": "application/json; charset=UTF-8"}
 SECRET = "the pelican is my secret word"

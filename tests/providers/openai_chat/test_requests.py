@@ -9,9 +9,9 @@ from custom_components.windowed_conversation.providers.events import Request, To
 from custom_components.windowed_conversation.providers.openai.chat import ChatCompletions
 from custom_components.windowed_conversation.window import Message, Native, ToolCall
 
-from .byte_server import DONE, STOP, ByteServer, text
-from .conftest import KEY
-from .heard import Heard
+from ..byte_server import DONE, STOP, ByteServer, text
+from ..conftest import KEY
+from ..heard import Heard
 
 SYSTEM = Message.system("You are a voice assistant.")
 SYSTEM_SENT = {"role": "system", "content": "You are a voice assistant."}

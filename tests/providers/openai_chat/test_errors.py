@@ -18,9 +18,9 @@ from custom_components.windowed_conversation.providers.errors import (
 )
 from demo.model_server import FAULTS, ModelServer
 
-from .byte_server import ByteServer, chunk, event, text
-from .conftest import KEY, Ask, over_either_client
-from .heard import Heard
+from ..byte_server import ByteServer, chunk, event, text
+from ..conftest import KEY, Ask, over_either_client
+from ..heard import Heard
 
 ERRORS: dict[str, type[ProviderError]] = {
     "400": BadRequest,

@@ -18,8 +18,9 @@ from custom_components.windowed_conversation.providers.events import ListedModel
 from custom_components.windowed_conversation.providers.openai.chat import ChatCompletions
 from demo.model_server import ModelServer
 
-from .byte_server import ByteServer
-from .conftest import KEY, Connect, over_either_client
+from ..byte_server import ByteServer
+from ..conftest import KEY, over_either_client
+from .conftest import Connect
 
 JSON = {"Content-Type": "application/json"}
 

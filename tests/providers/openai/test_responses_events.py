@@ -29,11 +29,11 @@ from custom_components.windowed_conversation.providers.events import (
 )
 from custom_components.windowed_conversation.window import Message, ToolCall
 
-from .byte_server import ByteServer
-from .conftest import over_either_client
-from .heard import Heard
-from .wires.parts import Call, Calls, End, Reasoning, Text
-from .wires.responses import (
+from ..byte_server import ByteServer
+from ..conftest import over_either_client
+from ..heard import Heard
+from ..wires.parts import Call, Calls, End, Reasoning, Text
+from ..wires.responses import (
     ResponsesWire,
     call_item,
     done,

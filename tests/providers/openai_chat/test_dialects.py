@@ -24,10 +24,10 @@ from custom_components.windowed_conversation.providers.settings import ModelSett
 from custom_components.windowed_conversation.providers.unseen import UNSEEN
 from custom_components.windowed_conversation.window import Attachment, Message, Native, ToolCall
 
-from .byte_server import ByteServer
-from .heard import Heard
-from .wires.chat import DONE, ChatWire, chunk
-from .wires.parts import End, Reasoning, Text
+from ..byte_server import ByteServer
+from ..heard import Heard
+from ..wires.chat import DONE, ChatWire, chunk
+from ..wires.parts import End, Reasoning, Text
 
 PARAMETERS = TypeAdapter(CompletionCreateParamsStreaming)
 REASONS = Profile(sampling=False, reasoning=ReasoningStyle.EFFORT, caching=Caching.RETENTION, images=True)

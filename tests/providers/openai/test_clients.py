@@ -20,11 +20,11 @@ from custom_components.windowed_conversation.providers.openai.clients import (
 from custom_components.windowed_conversation.providers.profile import Caching, Profile
 from custom_components.windowed_conversation.window import Message
 
-from .conftest import KEY, over_either_client
-from .heard import Heard
-from .wires.chat import ChatWire
-from .wires.parts import Text
-from .wires.responses import ResponsesWire
+from ..conftest import KEY, over_either_client
+from ..heard import Heard
+from ..wires.chat import ChatWire
+from ..wires.parts import Text
+from ..wires.responses import ResponsesWire
 
 VERSION = "2024-10-21"
 

@@ -10,8 +10,8 @@ from custom_components.windowed_conversation.providers.profile import Profile, R
 from custom_components.windowed_conversation.window import Message, Native
 from demo.model_server import ModelServer
 
-from .heard import Heard
-from .wires.responses import ResponsesWire
+from ..heard import Heard
+from ..wires.responses import ResponsesWire
 
 WIRE = ResponsesWire()
 MODEL = "gpt-5.5"

@@ -6,8 +6,8 @@ from custom_components.windowed_conversation.providers.errors import BadStream
 from custom_components.windowed_conversation.providers.events import Finished, FinishReason, Usage
 from demo.model_server import SHAPES, ModelServer
 
-from .conftest import Ask, over_either_client
-from .heard import Heard
+from ..conftest import Ask, over_either_client
+from ..heard import Heard
 
 READABLE_SHAPES = sorted(SHAPES.keys() - {"broken_arguments"})
 TEXT_SHAPES = ("azure", "no_usage", "openai", "tiny_chunks", "usage_at_finish")

@@ -10,9 +10,9 @@ from custom_components.windowed_conversation.providers.events import CountsToken
 from custom_components.windowed_conversation.providers.gemini.generate_content import Gemini
 from custom_components.windowed_conversation.window import Message, ToolCall
 
-from .byte_server import ByteServer
-from .conftest import over_either_client
-from .wires.gemini import GeminiWire, error, model
+from ..byte_server import ByteServer
+from ..conftest import over_either_client
+from ..wires.gemini import GeminiWire, error, model
 
 JSON = {"Content-Type": "application/json; charset=UTF-8"}
 

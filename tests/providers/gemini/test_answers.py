@@ -16,11 +16,11 @@ from custom_components.windowed_conversation.providers.events import Finished, F
 from custom_components.windowed_conversation.providers.gemini.residue import Residue, SignedText, signatures_of
 from custom_components.windowed_conversation.window import Message, Native, ToolCall
 
-from .byte_server import ByteServer
-from .conftest import Ask, over_either_client
-from .heard import Heard
-from .wires.gemini import SIGNATURE, STOP, GeminiWire, call, chunk, event, signed, text, usage
-from .wires.parts import Call, Calls, Reasoning, Text
+from ..byte_server import ByteServer
+from ..conftest import Ask, over_either_client
+from ..heard import Heard
+from ..wires.gemini import SIGNATURE, STOP, GeminiWire, call, chunk, event, signed, text, usage
+from ..wires.parts import Call, Calls, Reasoning, Text
 
 MODEL = "gemini-made-up"
 TOOLS = (ToolSchema("act", "", {"type": "object"}), ToolSchema("wetter für heute", "", {"type": "object"}))

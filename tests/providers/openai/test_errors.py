@@ -22,11 +22,11 @@ from custom_components.windowed_conversation.providers.events import Event, Requ
 from custom_components.windowed_conversation.providers.profile import Profile
 from custom_components.windowed_conversation.window import Message
 
-from .byte_server import ByteServer
-from .heard import Heard
-from .overflow_bodies import BODIES, Body
-from .wires.chat import ChatWire
-from .wires.responses import ResponsesWire
+from ..byte_server import ByteServer
+from ..heard import Heard
+from ..overflow_bodies import BODIES, Body
+from ..wires.chat import ChatWire
+from ..wires.responses import ResponsesWire
 
 JSON = {"Content-Type": "application/json"}
 HELLO = Request("a-model", (Message.user("hello"),))

@@ -8,9 +8,9 @@ import pytest
 from custom_components.windowed_conversation.providers.errors import BadStream, Incomplete, Unavailable
 from custom_components.windowed_conversation.providers.events import Finished, FinishReason, Usage
 
-from .byte_server import CALLS, DONE, STOP, ByteServer, chunk, event, fragment, text, usage
-from .conftest import Ask, over_either_client
-from .heard import Heard
+from ..byte_server import CALLS, DONE, STOP, ByteServer, chunk, event, fragment, text, usage
+from ..conftest import Ask, over_either_client
+from ..heard import Heard
 
 STOPPED = Finished(FinishReason.STOP, "stop")
 

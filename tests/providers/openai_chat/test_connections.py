@@ -11,8 +11,9 @@ from custom_components.windowed_conversation.providers.errors import ProviderErr
 from custom_components.windowed_conversation.providers.events import TextDelta
 from demo.model_server import ModelServer
 
-from .conftest import Ask, Connect, over_either_client
-from .heard import Heard
+from ..conftest import Ask, over_either_client
+from ..heard import Heard
+from .conftest import Connect
 
 STORY = "tell me a story about the sea"
 

@@ -17,11 +17,11 @@ from custom_components.windowed_conversation.providers.gemini.clients import gem
 from custom_components.windowed_conversation.providers.gemini.generate_content import Gemini
 from custom_components.windowed_conversation.window import Message
 
-from .byte_server import ByteServer
-from .conftest import CLIENTS, over_either_client
-from .heard import Heard
-from .test_connections import until
-from .wires.gemini import KEY, STOP, GeminiWire, chunk, error, event, text
+from ..byte_server import ByteServer
+from ..conftest import CLIENTS, over_either_client
+from ..heard import Heard
+from ..openai_chat.test_connections import until
+from ..wires.gemini import KEY, STOP, GeminiWire, chunk, error, event, text
 
 REQUEST = Request("gemini-made-up", (Message.user("hello"),))
 AT_ONCE = 0.05

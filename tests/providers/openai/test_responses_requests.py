@@ -26,10 +26,10 @@ from custom_components.windowed_conversation.providers.settings import ModelSett
 from custom_components.windowed_conversation.providers.unseen import UNSEEN
 from custom_components.windowed_conversation.window import Attachment, Message, Native, ToolCall
 
-from .byte_server import ByteServer
-from .heard import Heard
-from .wires.parts import Call, Calls, Reasoning, Text
-from .wires.responses import ResponsesWire
+from ..byte_server import ByteServer
+from ..heard import Heard
+from ..wires.parts import Call, Calls, Reasoning, Text
+from ..wires.responses import ResponsesWire
 
 WIRE = ResponsesWire()
 PARAMETERS = TypeAdapter(ResponseCreateParamsStreaming)
