@@ -8,7 +8,7 @@ from homeassistant.core import HomeAssistant
 from homeassistant.helpers.intent import IntentResponseType
 import pytest
 
-from custom_components.windowed_conversation import conversation as entity
+from custom_components.windowed_conversation.agents import turns
 from custom_components.windowed_conversation.const import (
     CONF_FIRST_WORD_TIMEOUT,
     CONF_LIMITS,
@@ -231,7 +231,7 @@ async def test_chat_log_that_another_agent_never_leaves_is_waited_for_as_long_as
         raise InterruptedError
 
     # what Home Assistant does from 2026.11 on
-    monkeypatch.setattr(entity, "BUSY_ERRORS", (InterruptedError,))
+    monkeypatch.setattr(turns, "BUSY_ERRORS", (InterruptedError,))
     monkeypatch.setattr(conversation, "async_get_chat_log", busy)
     await set_up(**{CONF_LIMITS: SHORT_LIMITS | {CONF_TURN_TIMEOUT: 0.3}})
 

@@ -16,6 +16,7 @@ from ..turn.errors import IdTooLong
 from ..turn.scope import WindowKey, check_id
 from ..window import WindowRegistry
 from . import window_file
+from .restored_totals import async_restored_totals
 from .timely_store import StoreUnavailable, TimelyStore
 from .window_file import Contents, Conversation, Damage, Damaged, Encoder, Found
 
@@ -56,6 +57,7 @@ class WindowStore:
         persistence: Persistence,
     ) -> None:
         self._hass = hass
+        self._agent_id = agent_id
         self._windows = windows
         self._totals = totals
         self._persistence = persistence
@@ -113,7 +115,10 @@ class WindowStore:
         await self._file.async_remove()
 
     async def _async_take_over(self, found: Found) -> None:
-        self._totals.restore(found.totals)
+        totals = found.totals
+        if totals is None:
+            totals = async_restored_totals(self._hass, self._agent_id)
+        self._totals.restore(totals)
         if self._persistence is Persistence.OFF:
             if found.conversations or found.unreadable:
                 self._file.save_now()
@@ -128,10 +133,10 @@ class WindowStore:
             if found.unreadable:
                 await self._async_set_aside()
                 return
-        if len(self._contents().conversations) == len(found.conversations):
+        if totals is found.totals and len(self._contents().conversations) == len(found.conversations):
             self._file.is_on_disk()
         else:
-            # what is not to be kept any more is still in the file
+            # what is not to be kept any more is still in the file, or the totals are not in it
             self._file.save_soon()
 
     async def _async_set_aside(self) -> None:

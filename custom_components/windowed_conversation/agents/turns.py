@@ -1,0 +1,200 @@
+"""The turns of an agent: an input of Home Assistant's becomes a turn, and the turn's outcome a result."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import partial
+import logging
+
+from homeassistant.components import conversation
+from homeassistant.components.conversation import ChatLog, ConversationInput, ConversationResult
+from homeassistant.exceptions import Unauthorized
+from homeassistant.helpers.chat_session import ChatSession
+from homeassistant.helpers.intent import IntentResponse, IntentResponseErrorCode, IntentResponseType
+
+from ..bridge.chat_log import BUSY_ERRORS, async_open_session, handled_by_pipeline
+from ..bridge.errors import async_error_phrase, error_key, failure_of, log_fault, sentence_after
+from ..bridge.local_intents import LocalIntents
+from ..bridge.reply import ChatLogReply
+from ..bridge.turn_report import answer_attributes, async_trace_turn
+from ..turn.context import readable
+from ..turn.errors import Busy, IdTooLong
+from ..turn.routing import Route, Routing
+from ..turn.scope import check_id, window_key
+from ..turn.turn import Outcome, Ways, run_turn
+from ..window import Window, WindowBusy, WindowError, WindowStats
+from .after_turn import after_turn
+from .agent import Agent
+from .ended_turn import EndedTurn
+from .lookup import async_find_agent, async_learn
+from .question import ModelQuestion
+
+_LOGGER = logging.getLogger(__name__)
+
+# How long to wait before looking again whether a pipeline is done with the chat log, in seconds.
+_LOOK_AGAIN = 0.05
+
+_FAULT = "A turn failed in an unexpected way"
+
+
+async def async_take_turn(agent: Agent, entity_id: str, user_input: ConversationInput) -> ConversationResult:
+    """Answer an input after the earlier ones of its conversation; a turn that cannot begin is answered, too."""
+    try:
+        check_id(user_input.conversation_id or "")
+        with async_open_session(agent.hass, user_input) as session:
+            user_input = replace(user_input, conversation_id=session.conversation_id)
+            return await _async_in_order(agent, entity_id, user_input, session)
+    except IdTooLong as err:
+        return await _async_refused(agent, replace(user_input, conversation_id=None), err)
+    except Unauthorized as err:
+        return await _async_refused(agent, user_input, err)
+    except WindowBusy as err:
+        return await _async_refused(agent, user_input, Busy(str(err)))
+
+
+async def _async_in_order(
+    agent: Agent, entity_id: str, user_input: ConversationInput, session: ChatSession
+) -> ConversationResult:
+    """Wait for the window and for the chat log, which Home Assistant lets one turn at a time have, and answer.
+
+    Raises `IdTooLong`, and `WindowBusy` if that takes longer than a turn may.
+    """
+    loop = asyncio.get_running_loop()
+    ends_at = loop.time() + agent.config.limits.turn
+    key = _window_key(agent, user_input, session)
+    while True:
+        async with agent.windows.turn(key, timeout=ends_at - loop.time()) as window:
+            with ExitStack() as stack:
+                try:
+                    chat_log = stack.enter_context(conversation.async_get_chat_log(agent.hass, session, user_input))
+                except BUSY_ERRORS:
+                    pass
+                else:
+                    reply = ChatLogReply(chat_log, entity_id)
+                    turn = ConversationTurn(agent, entity_id, key, user_input, chat_log, reply, window, window.stats())
+                    return await turn.async_answer()
+        if loop.time() >= ends_at:
+            raise WindowBusy("another agent's turn has the chat log")
+        await asyncio.sleep(_LOOK_AGAIN)
+
+
+def _window_key(agent: Agent, user_input: ConversationInput, session: ChatSession) -> str:
+    device = user_input.satellite_id or user_input.device_id
+    user = user_input.context.user_id
+    return str(window_key(agent.config.scope, session.conversation_id, device=device, user=user))
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationTurn:
+    """One turn, which has the window of its key and the chat log; `before` are the window's figures at its start."""
+
+    agent: Agent
+    entity_id: str
+    key: str
+    user_input: ConversationInput
+    chat_log: ChatLog
+    reply: ChatLogReply
+    window: Window
+    before: WindowStats
+
+    async def async_answer(self) -> ConversationResult:
+        """Run the turn and return its result; a fault of ours is spoken, too."""
+        llm_api = self.chat_log.llm_api
+        try:
+            return await self._async_answer()
+        except Exception as err:  # noqa: BLE001 - whatever it is, it is not answered with silence
+            log_fault(_LOGGER, _FAULT, err)
+            return await self._async_failed(err, self.reply.said)
+        finally:
+            # the log is other agents', too: leave it with the tools that it had
+            self.chat_log.llm_api = llm_api
+
+    async def _async_answer(self) -> ConversationResult:
+        config, user_input, chat_log = self.agent.config, self.user_input, self.chat_log
+        _take_over(self.window, chat_log, self.entity_id)
+        local = LocalIntents(
+            self.agent.hass,
+            user_input,
+            chat_log,
+            model_is_next=config.routing is not Routing.LOCAL_ONLY,
+            model_has_tools=bool(config.llm_apis),
+        )
+        question = ModelQuestion(self.agent, self.entity_id, user_input, chat_log)
+        on_end = partial(self._on_end, question)
+        on_billed = partial(async_learn, self.agent.hass)
+        ways = Ways(local, question, self.reply, later=self._later, on_billed=on_billed, on_end=on_end)
+        outcome = await run_turn(self.window, readable(user_input.text), config.routing, ways, config.limits)
+        if outcome.decision.route is Route.LOCAL and local.response is not None:
+            return ConversationResult(local.response, chat_log.conversation_id)
+        if outcome.error is not None:
+            return await self._async_failed(outcome.error, outcome.spoken)
+        return conversation.async_get_result_from_chat_log(user_input, chat_log)
+
+    def _on_end(self, question: ModelQuestion, outcome: Outcome) -> None:
+        """Trace the turn that ended, and leave what follows it for when its answer is on its way."""
+        answer = answer_attributes(self.agent.hass, outcome)
+        async_trace_turn(outcome, answer, self.window.stats())
+
+        def follow() -> None:
+            stats = self.before, self.window.stats()
+            ended = EndedTurn(self.entity_id, self.user_input, self.window, *stats, outcome, answer, question.prompt)
+            after_turn(self._agent_now, ended)
+
+        self._later(follow)
+
+    def _later(self, work: Callable[[], None]) -> None:
+        self._agent_now.later(self.key, work)
+
+    @property
+    def _agent_now(self) -> Agent:
+        """The agent, or the one that a reload during the turn has made of what is kept."""
+        return async_find_agent(self.agent.hass, self.agent.id) or self.agent
+
+    async def _async_failed(self, error: Exception, spoken: str) -> ConversationResult:
+        """Tell the user what went wrong, after what was said already.
+
+        An error response in a pipeline is shown beside the words that were streamed, and said by no text-to-speech that
+        streams. So there the failure is a part of the answer, and the response one.
+        """
+        code, phrase = await _async_told(self.agent, self.user_input, error)
+        self._later(partial(self._agent_now.statistics.on_failure, error_key(error), phrase))
+        if not spoken.strip():
+            self.reply.leave(phrase)
+            return _error_result(self.user_input, code, phrase)
+        last_message = await self.reply.break_off(phrase)
+        result = _error_result(self.user_input, code, f"{spoken}{sentence_after(spoken, phrase)}")
+        if self.reply.is_heard:
+            # not "action done", which would be a claim
+            result.response.response_type = IntentResponseType.QUERY_ANSWER
+            result.response.async_set_speech(last_message)
+        return result
+
+
+def _take_over(window: Window, chat_log: ChatLog, agent_id: str) -> None:
+    """Take in what the pipeline answered in this conversation since our last turn."""
+    for exchange in handled_by_pipeline(chat_log, agent_id, window.messages()):
+        try:
+            window.record(exchange, tags={f"route:{Route.LOCAL}"})
+        except WindowError as err:
+            _LOGGER.debug("An exchange of the pipeline is not whole: %s", type(err).__name__)
+
+
+async def _async_refused(agent: Agent, user_input: ConversationInput, error: Exception) -> ConversationResult:
+    """Return the result of an input whose turn could not begin."""
+    return _error_result(user_input, *await _async_told(agent, user_input, error))
+
+
+async def _async_told(
+    agent: Agent, user_input: ConversationInput, error: Exception
+) -> tuple[IntentResponseErrorCode, str]:
+    """Return how an error is told: the code of the response, and the phrase in the user's language."""
+    failure = failure_of(error)
+    phrase = await async_error_phrase(agent.hass, user_input.language, failure.key, failure.placeholders)
+    return failure.code, phrase
+
+
+def _error_result(user_input: ConversationInput, code: IntentResponseErrorCode, message: str) -> ConversationResult:
+    response = IntentResponse(user_input.language)
+    response.async_set_error(code, message)
+    return ConversationResult(response, user_input.conversation_id)
