@@ -14,7 +14,7 @@ from ..exchange import Exchange
 from ..messages import Message, Role, ToolCall
 from ..policy import WindowPolicy
 from ..restore import Snapshot
-from ..stats import Evicted
+from ..state import Evicted
 from ..tags import NO_TAGS
 from ..tokens import TokenCounter, message_tokens
 from ..window import Window

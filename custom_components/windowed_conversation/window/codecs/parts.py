@@ -8,7 +8,7 @@ from typing import Any
 from ..errors import WindowError
 from ..exchange import Exchange, OpenExchange
 from ..messages import Attachment, Message, Native, Role
-from ..stats import Evicted
+from ..state import Evicted
 from ..tags import checked_tags, joined_tags
 from .errors import Malformed
 from .fields import Fields
