@@ -9,8 +9,8 @@ import pytest
 from custom_components.windowed_conversation.bridge.window_file import Contents, Conversation, Encoder, Found, read
 from custom_components.windowed_conversation.window import Exchange, Message, Native
 from custom_components.windowed_conversation.window.restore import Snapshot
-from custom_components.windowed_conversation.window.stats import Evicted
-from tests.window.test_codecs import windows
+from custom_components.windowed_conversation.window.state import Evicted
+from tests.window.conversations import windows
 
 texts = st.text(st.characters(), max_size=20)
 counts = st.integers(-(10**20), 10**20) | st.sampled_from([0, 10**9, 10**9 + 1, 10**400])

@@ -17,6 +17,7 @@ PACKAGE = Path(custom_components.windowed_conversation.__path__[0])
 REPOSITORY = PACKAGE.parent.parent
 INTEGRATION = "custom_components.windowed_conversation"
 OF_THE_SDK = ("openai", f"{INTEGRATION}.providers.openai")
+INTEROP = f"{INTEGRATION}.window.interop"
 OF_ANY_SDK = (*OF_THE_SDK, f"{INTEGRATION}.providers.anthropic", f"{INTEGRATION}.providers.gemini")
 
 IMPORT_ALL = """
@@ -27,26 +28,34 @@ print(*sorted(sys.modules))
 """
 
 
-def modules_without_sdk() -> list[str]:
-    """Return the names of all modules of the integration but those that belong to an SDK's format."""
+def all_modules() -> list[str]:
+    """Return the names of all modules of the integration."""
     paths = [path.relative_to(REPOSITORY).with_suffix("") for path in PACKAGE.rglob("*.py")]
-    names = [".".join(path.parts).removesuffix(".__init__") for path in paths]
-    return [name for name in names if not name.startswith(OF_ANY_SDK)]
+    return [".".join(path.parts).removesuffix(".__init__") for path in paths]
 
 
-MODULES = modules_without_sdk()
+ALL = all_modules()
+# But those of an SDK's format, and those for programs without Home Assistant.
+MODULES = [name for name in ALL if not name.startswith((*OF_ANY_SDK, INTEROP))]
 
 
-def test_importing_the_integration_and_its_platforms_loads_no_sdk() -> None:
-    assert {f"{INTEGRATION}.{platform}" for platform in ("config_flow", "conversation", "sensor")} < set(MODULES)
-
+@pytest.fixture(scope="module")
+def loaded() -> set[str]:
+    """Return what a fresh interpreter has loaded when it has imported the integration and its platforms."""
     child = subprocess.run(
         [sys.executable, "-c", IMPORT_ALL, *MODULES], cwd=REPOSITORY, capture_output=True, text=True, check=True
     )
+    return set(child.stdout.split())
 
-    loaded = child.stdout.split()
-    assert "homeassistant" in loaded
-    assert not {"anthropic", "google.genai", "openai", "tiktoken"} & set(loaded)
+
+def test_importing_the_integration_and_its_platforms_loads_no_sdk(loaded: set[str]) -> None:
+    assert {"homeassistant", *MODULES} <= loaded
+    assert not {"anthropic", "google.genai", "openai", "tiktoken"} & loaded
+
+
+def test_importing_the_integration_does_not_load_what_is_for_other_programs(loaded: set[str]) -> None:
+    assert INTEROP in ALL
+    assert not any(name.startswith(INTEROP) for name in loaded)
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from custom_components.windowed_conversation.window import (
     Window,
     WindowPolicy,
 )
-from custom_components.windowed_conversation.window.codecs import snapshot
+from custom_components.windowed_conversation.window.codecs import dump_snapshot, load_snapshot
 from demo.model_server import ModelServer
 from tests.providers.byte_server import CALLS, DONE, ByteServer, fragment, text
 
@@ -231,7 +231,8 @@ async def test_what_was_done_outlives_a_restart(
     byte_server.then_reply(text("It is"))
     await take("switch on the lamp", asked=byte_question)
 
-    restored = snapshot.load(snapshot.dump(window), WindowPolicy(), EstimatedCounter())
+    restored = Window("restored", WindowPolicy(), EstimatedCounter())
+    restored.restore(load_snapshot(dump_snapshot(window.snapshot())))
 
     assert restored.messages() == window.messages()
     assert_known_as_incomplete(restored)

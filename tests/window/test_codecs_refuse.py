@@ -13,16 +13,13 @@ from custom_components.windowed_conversation.window.codecs import (
     NewerVersion,
     NotOurs,
     TooLarge,
-    dump,
-    from_chat_completions,
-    from_langgraph_state,
-    load,
-    to_langgraph_state,
+    load_snapshot,
 )
 from custom_components.windowed_conversation.window.codecs.fields import MAX_CHARACTERS
 from custom_components.windowed_conversation.window.codecs.parts import write_json
 
-from .histories import LengthCounter, new_window
+from .conversations import dump
+from .histories import new_window
 
 SECRET = "the safe opens with 1234"
 
@@ -60,18 +57,6 @@ def changed(path: tuple[Any, ...], value: Any) -> dict[str, Any]:
     return data
 
 
-def read(data: Any) -> None:
-    load(data, WindowPolicy(), LengthCounter())
-
-
-def read_state(state: Any) -> None:
-    from_langgraph_state(state, WindowPolicy(), LengthCounter())
-
-
-def state_with(*messages: Any) -> dict[str, Any]:
-    return to_langgraph_state(new_window(WindowPolicy())) | {"messages": list(messages)}
-
-
 USER, CALLING, RESULT = (("exchanges", 0, "messages", place) for place in range(3))
 CALL = (*CALLING, "tool_calls", 0)
 
@@ -81,13 +66,13 @@ CALL = (*CALLING, "tool_calls", 0)
 )
 def test_what_is_something_else_is_not_ours(data: Any) -> None:
     with pytest.raises(NotOurs):
-        read(data)
+        load_snapshot(data)
 
 
 @pytest.mark.parametrize("version", [2, 99])
 def test_newer_version_is_refused(version: int) -> None:
     with pytest.raises(NewerVersion):
-        read(changed(("version",), version) | {"exchanges": "in a way that we do not know"})
+        load_snapshot(changed(("version",), version) | {"exchanges": "in a way that we do not know"})
 
 
 @pytest.mark.parametrize(
@@ -149,14 +134,14 @@ def test_newer_version_is_refused(version: int) -> None:
 )
 def test_malformed_conversation_is_refused_without_repeating_what_was_said(path: tuple[Any, ...], value: Any) -> None:
     with pytest.raises(Malformed) as refused:
-        read(changed(path, value))
+        load_snapshot(changed(path, value))
 
     assert SECRET not in str(refused.value)
 
 
 def test_as_many_characters_as_no_conversation_has_are_refused() -> None:
     with pytest.raises(TooLarge):
-        read(changed((*USER, "content"), "x" * (MAX_CHARACTERS + 1)))
+        load_snapshot(changed((*USER, "content"), "x" * (MAX_CHARACTERS + 1)))
 
 
 def test_as_many_empty_messages_as_no_conversation_has_are_refused() -> None:
@@ -164,54 +149,7 @@ def test_as_many_empty_messages_as_no_conversation_has_are_refused() -> None:
     exchanges = [{"tags": [], "messages": [message] * 1000}] * 1000
 
     with pytest.raises(CodecError):
-        read(changed(("exchanges",), exchanges))
-
-
-@pytest.mark.parametrize(
-    "data",
-    [
-        None,
-        {"role": "user", "content": "hi"},
-        ["hi"],
-        [{"role": "narrator", "content": "hi"}],
-        [{"content": "hi"}],
-        [{"role": "user", "content": 5}],
-        [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}],
-        [{"role": "assistant", "tool_calls": [{"id": "1"}]}],
-        [{"role": "assistant", "tool_calls": [{"id": "1", "function": {"name": "f", "arguments": "[]"}}]}],
-        [{"role": "assistant", "tool_calls": [{"id": 1, "function": {"name": "f", "arguments": "{}"}}]}],
-    ],
-    ids=str,
-)
-def test_malformed_chat_completions_are_refused(data: Any) -> None:
-    with pytest.raises(Malformed):
-        from_chat_completions(data)
-
-
-@pytest.mark.parametrize(
-    "state",
-    [
-        None,
-        {},
-        {"messages": []},
-        {"messages": "hi", "window": {"conversation_id": "a", "evicted": {}}},
-        state_with("hi"),
-        state_with({"role": "user"}, {"role": "narrator", "content": ""}),
-        state_with({"role": "assistant", "content": "hi"}),
-        state_with({"role": "user", "content": "hi"}, {"role": "system", "content": "obey"}),
-        state_with({"role": "system", "content": "a"}, {"role": "system", "content": "b"}),
-        state_with({"role": "user", "content": ""}, {"role": "tool", "content": "", "tool_call_id": "1"}),
-        state_with({"role": "user", "content": "a"}, {"role": "assistant", "tool_calls": [{"id": "1", "name": "f"}]}),
-        state_with(
-            {"role": "user", "content": "a"},
-            {"role": "assistant", "tool_calls": [{"id": "1", "name": "f", "args": {"a": {1}}}]},
-        ),
-    ],
-    ids=str,
-)
-def test_malformed_state_is_refused(state: Any) -> None:
-    with pytest.raises(Malformed):
-        read_state(state)
+        load_snapshot(changed(("exchanges",), exchanges))
 
 
 def test_json_is_written_for_anything() -> None:

@@ -12,8 +12,9 @@ from custom_components.windowed_conversation.window import (
     Window,
     WindowPolicy,
 )
-from custom_components.windowed_conversation.window.codecs import dump, load
 from custom_components.windowed_conversation.window.summary import Passage, is_summary, plain_text
+
+from .conversations import dump, load
 
 POLICY = WindowPolicy(2000, 0.25, summarize=True)
 COUNTER = EstimatedCounter()
@@ -80,7 +81,7 @@ def test_plain_text_is_no_longer_than_any_summary(window: Window) -> None:
 def test_summary_survives_a_restart(window: Window) -> None:
     summarized(window, 300)
 
-    restored = load(dump(window), POLICY, COUNTER)
+    restored = load(dump(window), POLICY)
 
     assert restored.messages() == window.messages()
     assert restored.stats().current_tokens == window.stats().current_tokens

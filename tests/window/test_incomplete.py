@@ -15,15 +15,14 @@ from custom_components.windowed_conversation.window import (
     Window,
     WindowPolicy,
 )
-from custom_components.windowed_conversation.window.codecs import (
+from custom_components.windowed_conversation.window.interop import (
     chat_completions,
-    dump,
     from_chat_completions,
     from_langgraph_state,
-    load,
     to_langgraph_state,
 )
 
+from .conversations import dump, load
 from .histories import Exchange, LengthCounter, calls, defects, exchanges, new_window, policies, said
 
 CALL = ToolCall("call-1", "add_item", {"item": "milk"})
@@ -180,7 +179,7 @@ def interrupted(called: Window) -> Window:
 
 
 def test_incomplete_exchange_comes_back_from_a_snapshot(interrupted: Window) -> None:
-    restored = load(json.loads(json.dumps(dump(interrupted))), interrupted.policy, LengthCounter())
+    restored = load(json.loads(json.dumps(dump(interrupted))), interrupted.policy)
     assert restored.messages() == interrupted.messages()
     assert restored.stats() == interrupted.stats()
 

@@ -6,12 +6,11 @@ from hypothesis import given, strategies as st
 import pytest
 
 from custom_components.windowed_conversation.window import ExchangeStillOpen, Message, Window, WindowPolicy
-from custom_components.windowed_conversation.window.codecs import dump, load
 from custom_components.windowed_conversation.window.summary import QUESTION, Passage, is_summary, older_passage
 
+from .conversations import dump, load
 from .histories import (
     Exchange,
-    LengthCounter,
     budgets,
     cost,
     exchanges,
@@ -289,7 +288,7 @@ def test_summary_is_written_down_and_read_again(text: str, more: list[Exchange])
     play(window, more)
     window.summarize(window.dropped or Passage(), text)
 
-    read = load(dump(window), POLICY, LengthCounter())
+    read = load(dump(window), POLICY)
 
     assert read.messages() == window.messages()
     assert read.stats() == window.stats()

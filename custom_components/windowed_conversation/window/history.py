@@ -1,7 +1,4 @@
-"""The closed exchanges of a window, in order, what they add up to, and the order in which they go.
-
-When a trim is due, and what is sent, is the window's business.
-"""
+"""The closed exchanges of a window, in order, what they add up to, and the order in which they go."""
 
 from collections.abc import Iterable, Iterator
 from itertools import chain
@@ -28,14 +25,15 @@ def _eviction_class(exchange: Exchange) -> int:
 class History:
     """Closed exchanges by their number, which rises from the oldest to the newest.
 
-    `tokens` is what they cost together, `tags` counts the exchanges of each tag. Appending is constant and evicting
-    costs what goes. What puts exchanges back in between sorts: an abort after a trim, a change of tags.
+    `tokens` is what they cost together, `tags` counts the exchanges of each tag, `version` rises with every change.
+    Appending is constant and evicting costs what goes. What puts exchanges back in between sorts: an abort after a
+    trim, a change of tags.
     """
 
-    __slots__ = ("_classes", "_whole", "tags", "tokens")
+    __slots__ = ("_classes", "_whole", "tags", "tokens", "version")
 
     def __init__(self) -> None:
-        self.tokens = 0
+        self.tokens = self.version = 0
         self.tags = TagCounts()
         # By eviction class, those that go first in front; each in the order of the numbers.
         self._classes: tuple[dict[int, Exchange], ...] = ({}, {}, {})
@@ -70,6 +68,7 @@ class History:
         self._classes[_eviction_class(exchange)][exchange.number] = exchange
         if exchange.whole_results:
             self._whole[exchange.number] = exchange
+        self.version += 1
         self.tokens += exchange.tokens
         self.tags.add(exchange.tags)
 
@@ -99,6 +98,7 @@ class History:
     def _forget(self, exchange: Exchange) -> None:
         """Take an exchange out of all but its place."""
         self._whole.pop(exchange.number, None)
+        self.version += 1
         self.tokens -= exchange.tokens
         self.tags.remove(exchange.tags)
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from .exchange import Exchange
 from .messages import Message, Native
-from .stats import Evicted
+from .state import Evicted
 from .tokens import TokenCounter, message_tokens
 
 # Residue has fewer characters than that to a token, whatever it is written in.

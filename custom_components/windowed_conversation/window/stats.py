@@ -1,4 +1,4 @@
-"""The figures of a window: what it holds now and what it has let go. Showing them is the sensors' business."""
+"""The figures of a window: what it holds now, and what it has evicted."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -6,19 +6,6 @@ from typing import NamedTuple
 from .contents import Contents
 from .policy import WindowPolicy
 from .tags import IMPORTANT, NO_TAGS
-
-
-class Evicted(NamedTuple):
-    """What a window has let go since it began; `trims` counts the blocks that it went in."""
-
-    exchanges: int = 0
-    messages: int = 0
-    tokens: int = 0
-    trims: int = 0
-
-    def and_a_trim(self, exchanges: int, messages: int, tokens: int) -> Evicted:
-        """Return the sums with one more block."""
-        return Evicted(self.exchanges + exchanges, self.messages + messages, self.tokens + tokens, self.trims + 1)
 
 
 class WindowStats(NamedTuple):
@@ -47,9 +34,10 @@ class WindowStats(NamedTuple):
     protected_tokens: int
 
 
-def figures(contents: Contents, policy: WindowPolicy, in_force: WindowPolicy, evicted: Evicted) -> WindowStats:
+def figures(contents: Contents, policy: WindowPolicy, in_force: WindowPolicy) -> WindowStats:
     """Return the figures of a window that holds these contents; `policy` is the user's."""
-    history, opened, system = contents.history, contents.opened, contents.system
+    history, opened = contents.history, contents.opened
+    system, evicted, _ = contents.state
     budget, tokens, tags = policy.history_tokens, contents.tokens, opened.tags if opened else NO_TAGS
     return WindowStats(
         message_count=len(contents.sent) - contents.first,

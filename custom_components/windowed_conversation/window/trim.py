@@ -1,44 +1,34 @@
-"""What a trim changes: results of the open exchange become stubs first, then those of closed ones, which then go."""
-
-from typing import NamedTuple
+"""A trim: results of the open exchange become stubs first, then those of closed ones, which are evicted last."""
 
 from .contents import Contents
 from .exchange import Exchange
 from .policy import WindowPolicy
 from .rounds import cut_newest_round, stub_older_rounds
+from .summary import dropped, joined
 from .tokens import TokenCounter
 from .tool_results import stubbed
 
 
-class Trim(NamedTuple):
-    """What a trim has changed: `whole` are exchanges as they were before they got stubs, `gone` is still to be removed.
-
-    A trim of the open exchange alone has neither.
-    """
-
-    whole: list[Exchange]
-    gone: list[Exchange]
-
-
-def make_room(contents: Contents, policy: WindowPolicy, newest: int, counter: TokenCounter) -> Trim | None:
-    """Trim to the policy in force, but for the closed exchange of the number `newest`; None if nothing changes."""
-    shortened = _stub_older_rounds(contents, policy, counter)
-    if contents.tokens <= policy.history_tokens:
-        return Trim([], []) if shortened else None
-    whole = _stub_old_results(contents, policy, newest, counter)
-    gone = contents.history.to_evict(contents.tokens, policy, newest)
-    return Trim(whole, gone) if shortened or whole or gone else None
+def trim(contents: Contents, policy: WindowPolicy, in_force: WindowPolicy, counter: TokenCounter) -> None:
+    """Trim to the policy in force; the newest exchange stays. `policy` is the user's."""
+    newest = 0 if contents.opened else contents.last_number
+    shortened, whole, gone = _stub_older_rounds(contents, in_force, counter), list[Exchange](), list[Exchange]()
+    if contents.tokens > in_force.history_tokens:
+        whole = _stub_old_results(contents, in_force, newest, counter)
+        gone = contents.history.to_evict(contents.tokens, in_force, newest)
+    if policy.summarize and gone:
+        passage = dropped(contents.state.system, (*contents.history, *whole), gone)
+        contents.hold(joined(contents.state.dropped, passage, policy.history_tokens))
+    if shortened or whole or gone:
+        contents.evict(gone)
 
 
-def cut_to_fit(contents: Contents, policy: WindowPolicy, counter: TokenCounter) -> bool:
-    """Cut the newest results of the open exchange to what the policy in force leaves; returns whether any was."""
-    opened = contents.opened
-    if opened is None or contents.tokens <= policy.history_tokens:
-        return False
-    cut = cut_newest_round(opened, policy.history_tokens - contents.history.tokens, counter)
-    if cut:
+def cut_to_fit(contents: Contents, policy: WindowPolicy, counter: TokenCounter) -> None:
+    """Cut the newest results of the open exchange to what the policy in force leaves; a cut counts as a trim."""
+    opened, room = contents.opened, policy.history_tokens - contents.history.tokens
+    if opened and opened.tokens > room and cut_newest_round(opened, room, counter):
         contents.rewrite(opened.messages)
-    return cut
+        contents.evict(())
 
 
 def _stub_older_rounds(contents: Contents, policy: WindowPolicy, counter: TokenCounter) -> bool:

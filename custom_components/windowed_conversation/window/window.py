@@ -1,7 +1,4 @@
-"""The window on one conversation: the exchanges that are still sent, inside a token budget.
-
-What may stand in an exchange is decided in `exchange`, what a message costs in `tokens`. No input or output, no locks.
-"""
+"""The window on one conversation: the exchanges that are still sent, inside a token budget. No input or output."""
 
 from collections.abc import Callable, Iterable
 import time
@@ -15,12 +12,13 @@ from .incomplete import ending
 from .messages import Message, Native, Role, ToolCall
 from .policy import WindowPolicy
 from .restore import Snapshot
-from .stats import Evicted, WindowStats, figures
-from .summary import Passage, dropped, joined, summary_exchange, with_summary
+from .stats import WindowStats, figures
+from .summaries import give_up_summary, put_summary
+from .summary import Passage, summary_exchange
 from .tags import INCOMPLETE, NO_TAGS, checked_tags, joined_tags, tag_filter
 from .tokens import TokenCounter, message_tokens
 from .tool_results import capped, stubbed
-from .trim import cut_to_fit, make_room
+from .trim import cut_to_fit, trim
 
 _INCOMPLETE = frozenset({INCOMPLETE})
 
@@ -58,15 +56,6 @@ class Window:
         self._counter = counter
         self._clock = clock
         self._contents = Contents()
-        self._last_number = 0
-        self._evicted = Evicted()
-        self._dropped: Passage | None = None
-        # What `abort` goes back to: the prompt, the sums and what was dropped at `open`, and the exchanges that trims
-        # have changed since.
-        self._before: tuple[Message | None, Evicted, Passage | None] = None, self._evicted, None
-        self._set_aside: dict[int, Exchange] = {}
-        # The snapshot, until something changes: it is asked for after every turn, of every window.
-        self._kept: Snapshot | None = None
 
     @property
     def conversation_id(self) -> str:
@@ -91,8 +80,8 @@ class Window:
 
     @property
     def dropped(self) -> Passage | None:
-        """What trims have let go that no summary stands for, under a policy that summarizes."""
-        return self._dropped if self._policy.summarize else None
+        """Evicted exchanges that still wait for a summary; None if the policy does not summarize."""
+        return self._contents.state.dropped if self._policy.summarize else None
 
     def messages(
         self, *, tags: Iterable[str] = (), match: Literal["any", "all"] = "any", exclude: Iterable[str] = ()
@@ -109,7 +98,7 @@ class Window:
 
     def stats(self) -> WindowStats:
         """Return the figures of this moment."""
-        return figures(self._contents, self._policy, self._in_force, self._evicted)
+        return figures(self._contents, self._policy, self._in_force)
 
     def exchanges(self) -> tuple[Exchange, ...]:
         """Return the closed exchanges, oldest first."""
@@ -117,15 +106,13 @@ class Window:
 
     def set_system(self, prompt: str) -> None:
         """Set the system prompt, or take it away when empty; the same text again changes nothing."""
-        system = self._contents.system
+        system = self._contents.state.system
         if prompt != (system.content if system else ""):
             self._contents.put_system(self._entered(Message.system(prompt)) if prompt else None)
-            self._kept = None
 
     def set_policy(self, policy: WindowPolicy) -> None:
         """Change the policy and trim to it at once; a limit of the turn stays beside it."""
         self._policy = policy
-        self._kept = None
         self._put_limit(self._limit)
         self._enforce()
 
@@ -140,8 +127,7 @@ class Window:
             _none_is_open()
         self._put_limit(tokens)
         self._enforce()
-        if cut_to_fit(self._contents, self._in_force, self._counter):
-            self._evicted = self._evicted.and_a_trim(0, 0, 0)
+        cut_to_fit(self._contents, self._in_force, self._counter)
 
     def open(self, text: str, tags: Iterable[str] = ()) -> None:
         """Begin the newest exchange with what the user said; raises `ExchangeStillOpen` and `InvalidTag`."""
@@ -177,18 +163,13 @@ class Window:
         """
         contents = self._contents
         opened = contents.opened or _none_is_open()
-        exchange = opened.closed(self._last_number + 1)
+        exchange = opened.closed(contents.last_number + 1)
         if exchange.whole_results and self._policy.stubs_at_close:
             exchange = stubbed(exchange, self._counter, opened.uncut)
             contents.rewrite(exchange.messages)
-        contents.history.append(exchange)
-        contents.opened = None
-        self._last_number = exchange.number
+        contents.close(exchange)
         if self._limit is not None:
             self._put_limit(None)
-        self._kept = None
-        if self._set_aside:
-            self._set_aside.clear()
 
     def close_incomplete(self, said: str = "", calls: Iterable[ToolCall] = ()) -> None:
         """Close the open exchange as far as it came, tagged `incomplete`: its turn ended after a tool had run.
@@ -207,15 +188,8 @@ class Window:
 
         A policy that was set in between stays, and what it has no room for does not come back.
         """
-        exchange = self._contents.opened or _none_is_open()
-        self._contents.discard(exchange)
+        self._contents.abort(self._contents.opened or _none_is_open())
         self._put_limit(None)
-        self._kept = None
-        if self._set_aside:
-            self._contents.replace(self._set_aside.values())
-            self._set_aside.clear()
-        system, self._evicted, self._dropped = self._before
-        self._contents.put_system(system)
         self._enforce()
 
     def record(self, messages: Iterable[Message], tags: Iterable[str] = ()) -> None:
@@ -251,7 +225,6 @@ class Window:
         if exchange is None:
             raise UnknownExchange(f"no closed exchange has the number {number!r}")
         self._contents.replace([exchange.retagged(checked_tags(add), checked_tags(remove))])
-        self._kept = None
 
     def summarize(self, passage: Passage, text: str, native: Native | None = None) -> Exchange:
         """Let a passage go for its summary, a protected exchange before the newest one; returns that exchange.
@@ -262,26 +235,26 @@ class Window:
         if self._contents.opened is not None:
             _one_is_open()
         summary = summary_exchange(text, self._policy, self._counter, self._clock(), native)
-        newest = max(1, self._last_number)
-        gone = [exchange for exchange in self._contents.history if exchange.number in passage.numbers - {newest}]
-        if gone:
-            self._let_go(gone)
-        self._contents.replace(with_summary(self._contents.history, newest, summary))
-        self._last_number += 1
-        self._dropped = self._dropped and self._dropped.without(passage.numbers)
-        self._kept = None
+        put_summary(self._contents, passage, summary)
         self._enforce()
         return summary
 
     def fail_to_summarize(self, passage: Passage) -> None:
         """Take note that no summary came of what was dropped: the second time it is given up."""
-        self._dropped = self._dropped and self._dropped.after_failure(passage)
+        give_up_summary(self._contents, passage)
+
+    def snapshot(self) -> Snapshot:
+        """Return what the window is between two turns: with an exchange open, what `abort` would go back to."""
+        return self._contents.at_rest(self._conversation_id)
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Take over a snapshot, trimmed to the policy; the window has to be empty. Nothing is counted again."""
+        self._contents.restore(snapshot)
+        self._enforce()
 
     def _begin(self, exchange: OpenExchange) -> None:
         contents = self._contents
-        self._before = contents.system, self._evicted, self._dropped
-        contents.opened = exchange
-        contents.sent += exchange.messages
+        contents.begin(exchange)
         if contents.history.tokens + exchange.tokens > self._in_force.history_tokens:
             self._trim()
 
@@ -301,41 +274,4 @@ class Window:
             self._trim()
 
     def _trim(self) -> None:
-        """Trim to the policy in force; the newest exchange stays."""
-        trim = make_room(self._contents, self._in_force, 0 if self.is_open else self._last_number, self._counter)
-        if trim is None:
-            return
-        if self._policy.summarize:
-            passage = dropped(self._contents.system, (*self._contents.history, *trim.whole), trim.gone)
-            self._dropped = joined(self._dropped, passage, self._policy.history_tokens)
-        self._let_go(trim.gone)
-        if self.is_open:
-            for exchange in (*trim.whole, *trim.gone):
-                self._set_aside.setdefault(exchange.number, exchange)
-
-    def _let_go(self, gone: list[Exchange]) -> None:
-        """Take exchanges out of the window: one trim, also when none of them go."""
-        messages = sum(len(exchange.messages) for exchange in gone)
-        self._evicted = self._evicted.and_a_trim(len(gone), messages, sum(exchange.tokens for exchange in gone))
-        self._contents.remove(gone)
-
-    def snapshot(self) -> Snapshot:
-        """Return what the window is between two turns: with an exchange open, what `abort` would go back to."""
-        if self._kept is None:
-            self._kept = self._at_rest()
-        return self._kept
-
-    def _at_rest(self) -> Snapshot:
-        system, evicted, _ = self._before if self.is_open else (self._contents.system, self._evicted, None)
-        exchanges = {exchange.number: exchange for exchange in self._contents.history} | self._set_aside
-        at_rest = tuple(exchanges[number].numbered(0) for number in sorted(exchanges))
-        return Snapshot(self._conversation_id, system, at_rest, evicted)
-
-    def restore(self, snapshot: Snapshot) -> None:
-        """Take over a snapshot, trimmed to the policy; the window has to be empty. Nothing is counted again."""
-        self._contents.put_system(snapshot.system)
-        self._kept = None
-        self._last_number = len(snapshot.exchanges)
-        self._contents.replace(exchange.numbered(number) for number, exchange in enumerate(snapshot.exchanges, start=1))
-        self._evicted = snapshot.evicted
-        self._enforce()
+        trim(self._contents, self._policy, self._in_force, self._counter)

@@ -1,14 +1,14 @@
-"""Parts of a conversation that more than one codec writes in the same way: dates, tags, residue, exchanges."""
+"""Parts of a conversation that more than one form has: dates, tags, residue, attachments, exchanges."""
 
 from base64 import b64decode, b64encode
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 import json
 from typing import Any
 
 from ..errors import WindowError
 from ..exchange import Exchange, OpenExchange
-from ..messages import Attachment, Message, Native, Role
-from ..stats import Evicted
+from ..messages import Attachment, Message, Native
+from ..state import Evicted
 from ..tags import checked_tags, joined_tags
 from .errors import Malformed
 from .fields import Fields
@@ -64,16 +64,6 @@ def read_evicted(fields: Fields) -> Evicted:
     """Return what `write_evicted` wrote."""
     fields.expect_only(*_EVICTED)
     return Evicted(*(fields.whole(name, _MOST_EVICTED) for name in _EVICTED))
-
-
-def split(messages: Iterable[Message]) -> list[list[Message]]:
-    """Return the messages of each exchange; what comes before the first question is one by itself, a broken one."""
-    exchanges: list[list[Message]] = []
-    for message in messages:
-        if message.role == Role.USER or not exchanges:
-            exchanges.append([])
-        exchanges[-1].append(message)
-    return exchanges
 
 
 def closed_exchange(messages: Sequence[Message], tags: frozenset[str], where: str) -> Exchange:

@@ -8,16 +8,11 @@ A message has the fields of `Message`, those that are empty left out; arguments 
 numbers and their order come back as they were. The policy is no part of it: the one in force is.
 """
 
-from collections.abc import Callable
-import time
 from typing import Any
 
 from ..exchange import Exchange
 from ..messages import Message, Role, ToolCall
-from ..policy import WindowPolicy
 from ..restore import Snapshot
-from ..tokens import TokenCounter
-from ..window import Window
 from .errors import Malformed, NewerVersion, NotOurs
 from .fields import Allowance, Fields
 from .parts import (
@@ -33,21 +28,6 @@ from .parts import (
 
 FORMAT = "windowed_conversation"
 VERSION = 1
-
-
-def dump(window: Window) -> dict[str, Any]:
-    """Return the window as it is between two turns: an exchange that is open is not part of it."""
-    return dump_snapshot(window.snapshot())
-
-
-def load(
-    data: object, policy: WindowPolicy, counter: TokenCounter, *, clock: Callable[[], float] = time.time
-) -> Window:
-    """Return the window that `dump` wrote, trimmed to the policy; raises `CodecError`."""
-    snapshot = load_snapshot(data)
-    window = Window(snapshot.conversation_id, policy, counter, clock=clock)
-    window.restore(snapshot)
-    return window
 
 
 def dump_snapshot(snapshot: Snapshot) -> dict[str, Any]:

@@ -9,19 +9,19 @@ from dataclasses import replace
 import time
 from typing import Any
 
+from ..codecs.errors import Malformed
+from ..codecs.fields import Allowance, Fields
+from ..codecs.parts import closed_exchange, read_evicted, read_marks, read_tags, write_evicted, write_marks
 from ..entry import entered
 from ..exchange import Exchange
 from ..messages import Message, Role, ToolCall
 from ..policy import WindowPolicy
 from ..restore import Snapshot
-from ..stats import Evicted
+from ..state import Evicted
 from ..tags import NO_TAGS
 from ..tokens import TokenCounter, message_tokens
 from ..window import Window
 from .chat_completions import read_content
-from .errors import Malformed
-from .fields import Allowance, Fields
-from .parts import closed_exchange, read_evicted, read_marks, read_tags, split, write_evicted, write_marks
 
 _OURS = "windowed_conversation"
 _SYSTEM = "system"
@@ -115,10 +115,20 @@ def _read_messages(
             system = counted
     exchanges = []
     place = 0
-    for number, messages in enumerate(split(history)):
+    for number, messages in enumerate(_split(history)):
         exchanges.append(closed_exchange(messages, tags[place], f"exchange {number}"))
         place += len(messages)
     return system, tuple(exchanges)
+
+
+def _split(messages: Iterable[Message]) -> list[list[Message]]:
+    """Return the messages of each exchange; what comes before the first question is one by itself, a broken one."""
+    exchanges: list[list[Message]] = []
+    for message in messages:
+        if message.role == Role.USER or not exchanges:
+            exchanges.append([])
+        exchanges[-1].append(message)
+    return exchanges
 
 
 def _as_mapping(message: object) -> object:

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 import json
 from typing import Any
 
+from ..codecs.errors import Malformed
+from ..codecs.fields import Allowance, Fields
 from ..messages import Message, Role, ToolCall
-from .errors import Malformed
-from .fields import Allowance, Fields
 
 # `developer` is what newer models of OpenAI call the system.
 _ROLES = {role.value: role for role in Role} | {"developer": Role.SYSTEM}

@@ -15,9 +15,10 @@ from langgraph.graph.state import CompiledStateGraph
 import pytest
 
 from custom_components.windowed_conversation.window import Message, ToolCall, Window, WindowPolicy
-from custom_components.windowed_conversation.window.codecs import from_langgraph_state, to_langgraph_state
-
-from .histories import LengthCounter, said
+from custom_components.windowed_conversation.window.codecs import Malformed
+from custom_components.windowed_conversation.window.interop import from_langgraph_state, to_langgraph_state
+from tests.window.conversations import NULLS, with_call
+from tests.window.histories import LengthCounter, new_window, said
 
 POLICY = WindowPolicy(history_tokens=400)
 THREAD = {"configurable": {"thread_id": "conversation"}}
@@ -179,3 +180,66 @@ def test_messages_that_a_graph_made_itself_are_read() -> None:
             Message.assistant("It is noon."),
         )
     )
+
+
+def test_messages_that_a_graph_added_are_counted_and_tagged() -> None:
+    messages = [{"type": "human", "content": "hello"}, {"type": "ai", "data": {"content": "hi", "tool_calls": []}}]
+
+    window = from_langgraph_state(
+        {"messages": messages}, WindowPolicy(), LengthCounter(), conversation_id="theirs", clock=lambda: 1_000.0
+    )
+
+    assert window.conversation_id == "theirs"
+    assert window.messages() == (
+        Message.user("hello", tags=frozenset({"input"}), created=1_000.0, tokens=9),
+        Message.assistant("hi", tags=frozenset({"output"}), created=1_000.0, tokens=6),
+    )
+
+
+def test_message_has_the_same_id_after_a_trim() -> None:
+    window = new_window(WindowPolicy(history_tokens=60, trim_share=0))
+    for _ in range(2):
+        window.record((Message.user("x" * 10), Message.assistant("y" * 10)))
+    before = to_langgraph_state(window)["messages"]
+    window.record((Message.user("x" * 10), Message.assistant("y" * 10)))
+
+    assert to_langgraph_state(window)["messages"][:2] == before[2:]
+
+
+def test_numbers_that_json_has_not_are_null_in_a_graphs_state() -> None:
+    state = to_langgraph_state(with_call({}))
+    state["messages"][1]["tool_calls"][0]["args"] = {"level": float("inf"), "other": [float("nan"), -float("inf"), 2]}
+
+    (exchange,) = from_langgraph_state(state, WindowPolicy(), LengthCounter()).exchanges()
+
+    assert exchange.messages[1].tool_calls[0].arguments == NULLS
+
+
+def state_with(*messages: Any) -> dict[str, Any]:
+    return to_langgraph_state(new_window(WindowPolicy())) | {"messages": list(messages)}
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        None,
+        {},
+        {"messages": []},
+        {"messages": "hi", "window": {"conversation_id": "a", "evicted": {}}},
+        state_with("hi"),
+        state_with({"role": "user"}, {"role": "narrator", "content": ""}),
+        state_with({"role": "assistant", "content": "hi"}),
+        state_with({"role": "user", "content": "hi"}, {"role": "system", "content": "obey"}),
+        state_with({"role": "system", "content": "a"}, {"role": "system", "content": "b"}),
+        state_with({"role": "user", "content": ""}, {"role": "tool", "content": "", "tool_call_id": "1"}),
+        state_with({"role": "user", "content": "a"}, {"role": "assistant", "tool_calls": [{"id": "1", "name": "f"}]}),
+        state_with(
+            {"role": "user", "content": "a"},
+            {"role": "assistant", "tool_calls": [{"id": "1", "name": "f", "args": {"a": {1}}}]},
+        ),
+    ],
+    ids=str,
+)
+def test_malformed_state_is_refused(state: Any) -> None:
+    with pytest.raises(Malformed):
+        from_langgraph_state(state, POLICY, LengthCounter())

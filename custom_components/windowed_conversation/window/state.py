@@ -1,0 +1,27 @@
+"""What a window is besides its exchanges: one value, which is replaced as a whole."""
+
+from typing import NamedTuple
+
+from .messages import Message
+from .summary import Passage
+
+
+class Evicted(NamedTuple):
+    """What a window has evicted since it began; `trims` is how often it was trimmed."""
+
+    exchanges: int = 0
+    messages: int = 0
+    tokens: int = 0
+    trims: int = 0
+
+    def and_a_trim(self, exchanges: int, messages: int, tokens: int) -> Evicted:
+        """Return the sums with one more trim."""
+        return Evicted(self.exchanges + exchanges, self.messages + messages, self.tokens + tokens, self.trims + 1)
+
+
+class State(NamedTuple):
+    """The system message, what was evicted, and what of it still waits for a summary."""
+
+    system: Message | None = None
+    evicted: Evicted = Evicted()
+    dropped: Passage | None = None
