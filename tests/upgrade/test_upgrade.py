@@ -35,7 +35,7 @@ from demo.model_server import ModelServer
 
 from .record import DOMAIN, MODELS, PLACEHOLDER
 
-VERSIONS = ("d2fb19a",)
+VERSIONS = ("d2fb19a", "bc2dea3")
 WITH_A_MODEL = ("Ada", "Bob", "Cyd", "Dan", "Eve", "Gus")
 AGENTS = (*WITH_A_MODEL, "Fay")
 
