@@ -1,5 +1,6 @@
 """Entities of a home in memory: real ones of their domains, whose services change their state."""
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -60,8 +61,9 @@ class Fixture(Entity):
         if self.hass:
             self.async_write_ha_state()
 
+    @abstractmethod
     def _put(self, state: str | None, attributes: Json) -> None:
-        raise NotImplementedError
+        """Take over a state and attributes."""
 
 
 def word(value: object) -> str:
