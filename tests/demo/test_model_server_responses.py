@@ -255,7 +255,7 @@ async def test_a_compaction_is_the_users_messages_and_one_sealed_item(client, as
     server.change(strict=True)
     history = [said("my name is Ada"), {"role": "assistant", "content": "Nice to meet you."}, said("hello")]
     compacted = await client.responses.compact(model="scripted", input=history)
-    items = [item.model_dump(exclude_none=True) for item in compacted.output]
+    items = compacted.model_dump(exclude_none=True, warnings=False)["output"]
     assert [item["type"] for item in items] == ["message", "message", "compaction"]
     assert text(await ask([*items, said("what is my name?")])) == "Your name is Ada."
 
@@ -263,7 +263,7 @@ async def test_a_compaction_is_the_users_messages_and_one_sealed_item(client, as
 async def test_a_compaction_is_only_for_its_model(client, ask, server):
     server.change(strict=True)
     compacted = await client.responses.compact(model="scripted", input="my name is Ada")
-    items = [item.model_dump(exclude_none=True) for item in compacted.output]
+    items = compacted.model_dump(exclude_none=True, warnings=False)["output"]
     with pytest.raises(openai.BadRequestError):
         await ask([*items, said("hello")], model="scripted+tiny_chunks")
 

@@ -49,10 +49,10 @@ def talked(number: int) -> Exchange:
 
 
 @pytest.fixture
-async def asked(byte_server: ByteServer, question: Question) -> Question:
+async def asked(http_client: Any, byte_server: ByteServer, question: Question) -> Question:
     """Return a question whose provider compacts."""
     byte_server.reply(json.dumps(DOCUMENT).encode(), headers={"Content-Type": "application/json"})
-    sdk = AsyncOpenAI(api_key="key", base_url=byte_server.url, max_retries=0)
+    sdk = AsyncOpenAI(api_key="key", base_url=byte_server.url, http_client=http_client, max_retries=0)
     return replace(question, model=replace(question.model, provider=Responses(sdk), settings=COMPACTS))
 
 

@@ -128,12 +128,6 @@ async def test_spent_budget_is_no_rate_limit(code: str, failed) -> None:
     assert type(caught) is QuotaError
 
 
-async def test_seconds_to_wait_are_the_servers(failed) -> None:
-    caught = await failed(429, error("rate_limit_error"), headers={**JSON, "Retry-After": "7"})
-
-    assert caught.retry_after == 7.0
-
-
 async def test_request_is_sent_once(failed, byte_server: ByteServer) -> None:
     await failed(529, error("overloaded_error"), headers={**JSON, "Retry-After": "0", "x-should-retry": "true"})
 
@@ -207,21 +201,6 @@ async def test_error_in_the_stream_is_told_without_text_or_key(failed) -> None:
 
     assert "pelican" not in told
     assert KEY not in told
-
-
-async def test_silence_that_the_client_notices_is_a_deadline(ask: Ask, byte_server: ByteServer) -> None:
-    byte_server.reply(headers={"Content-Length": "1"})
-
-    with pytest.raises(DeadlineExceeded):
-        await Heard().listen(ask(timeout=0.2))
-
-
-async def test_server_that_is_not_there_is_unavailable(ask: Ask, byte_server: ByteServer) -> None:
-    stream = ask()
-    await byte_server.__aexit__()
-
-    with pytest.raises(Unavailable):
-        await Heard().listen(stream)
 
 
 async def test_text_that_cannot_be_written_is_told_without_it(ask: Ask) -> None:

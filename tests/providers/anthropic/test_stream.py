@@ -12,7 +12,6 @@ from custom_components.windowed_conversation.providers.errors import (
     Incomplete,
     ProviderError,
     Refused,
-    Unavailable,
 )
 from custom_components.windowed_conversation.providers.events import (
     Finished,
@@ -189,18 +188,6 @@ async def test_call_is_announced_before_the_answer_is_complete(ask: Ask, byte_se
     assert heard.called == [("a", {"x": 1}), ("b", {"y": 2})]
 
 
-async def test_text_is_passed_on_before_the_answer_is_complete(ask: Ask, byte_server: ByteServer) -> None:
-    rest = asyncio.Event()
-    byte_server.reply(START, PING, *text_block(0, "hello")[:2], rest, block_stop(0), *ENDED)
-
-    async with aclosing(ask()) as events:
-        assert await anext(events) == TextDelta("hello")
-        rest.set()
-        heard = await Heard().listen(events)
-
-    assert len(heard.finished) == 1
-
-
 async def test_blocks_that_take_turns_are_told_apart(hear) -> None:
     one, two = tool_block(0, "a", '{"x"', ": 1}"), tool_block(1, "b", '{"y"', ": 2}")
     heard = await hear(START, *(piece for pair in zip(one, two, strict=True) for piece in pair), *CALLED)
@@ -279,12 +266,6 @@ async def test_beginning_of_another_form_costs_at_most_the_usage(message: Any, h
     assert heard.events == [TextDelta("hello"), Usage(output=2), Finished(FinishReason.STOP, "end_turn")]
 
 
-async def test_answer_without_usage_is_whole(hear) -> None:
-    heard = await hear(message_start(), *text_block(0, "hello"), message_delta("end_turn"), MESSAGE_STOP)
-
-    assert heard.events == [TextDelta("hello"), Finished(FinishReason.STOP, "end_turn")]
-
-
 @pytest.mark.parametrize(
     ("blocks", "residue"),
     [
@@ -334,13 +315,6 @@ async def test_residue_comes_back_as_it_was(hear, connect: Connect, byte_server:
     content = [*(message["content"] for message in byte_server.requests[-1]["messages"])]
     assert content[1] == [THOUGHT, {"type": "tool_use", "id": heard.ids[0], "name": "a", "input": {}}]
     assert byte_server.requests[-1]["thinking"] == {"type": "adaptive"}
-
-
-async def test_reasoning_is_kept_apart_from_the_text(hear) -> None:
-    heard = await hear(START, *thinking_block(0, "hm", ", yes"), *text_block(1, "hello", " there"), *ENDED)
-
-    assert heard.reasoning == "hm, yes"
-    assert heard.texts == ["hello", " there"]
 
 
 async def test_what_nobody_knows_is_passed_over(hear) -> None:
@@ -428,21 +402,6 @@ async def test_stream_without_message_stop_is_an_error(stream: list[bytes], hear
         await hear(*stream)
 
 
-async def test_connection_that_breaks_after_message_stop_costs_nothing(ask: Ask, byte_server: ByteServer) -> None:
-    byte_server.reply(START, *text_block(0, "hello"), *ENDED, cut=True)
-
-    heard = await Heard().listen(ask())
-
-    assert heard.events == [TextDelta("hello"), Usage(7, 0, 2), Finished(FinishReason.STOP, "end_turn")]
-
-
-async def test_connection_that_breaks_before_message_stop_is_an_error(ask: Ask, byte_server: ByteServer) -> None:
-    byte_server.reply(START, *text_block(0, "hello"), cut=True)
-
-    with pytest.raises(Unavailable):
-        await Heard().listen(ask())
-
-
 @pytest.mark.parametrize(
     ("pieces", "text"),
     [
@@ -462,19 +421,6 @@ async def test_arguments_have_whole_characters_only(hear) -> None:
     heard = await hear(START, *tool_block(0, "a", '{"x": "\\ud83d\\ude00', '\\ud83d"}'), *CALLED)
 
     assert heard.called == [("a", {"x": "\N{GRINNING FACE}\N{REPLACEMENT CHARACTER}"})]
-
-
-@pytest.mark.parametrize("size", [1, 2, 3, 7])
-async def test_stream_may_be_cut_anywhere(size: int, ask: Ask, byte_server: ByteServer) -> None:
-    stream = b"".join(
-        [START, PING, *text_block(0, "Grüße aus 東京"), *tool_block(1, "a", '{"名": "', '照明"}'), *CALLED]
-    )
-    byte_server.reply(*(stream[at : at + size] for at in range(0, len(stream), size)))
-
-    heard = await Heard().listen(ask())
-
-    assert heard.text == "Grüße aus 東京"
-    assert heard.called == [("a", {"名": "照明"})]
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,10 @@ from custom_components.windowed_conversation.window import Message
 from tests.providers.byte_server import ByteServer, ForEver
 from tests.providers.conftest import over_either_client
 from tests.providers.heard import Heard
-from tests.providers.openai_chat.test_connections import until
 from tests.providers.wires import FRAGMENTING_WIRES, WIRES
 from tests.providers.wires.chat import DONE
 from tests.providers.wires.parts import Call, Calls, End, Text, Wire
+from tests.waiting import until
 
 from .conftest import AskWire
 

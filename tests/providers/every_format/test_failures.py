@@ -23,7 +23,6 @@ from custom_components.windowed_conversation.window import Message, ToolCall
 from tests.providers.byte_server import ByteServer
 from tests.providers.conftest import over_either_client
 from tests.providers.heard import Heard
-from tests.providers.openai_chat.test_connections import until
 from tests.providers.wires import FRAGMENTING_WIRES
 from tests.providers.wires.parts import Call, Calls, End, Text, Wire
 
@@ -304,28 +303,3 @@ async def test_usage_that_is_told_twice_counts_once(
 
     assert heard.text == "yessir"
     assert [(usage.input, usage.cached, usage.output) for usage in heard.usages] == [(1000, 600, 50)]
-
-
-@over_either_client
-async def test_cancelling_frees_the_connection(wire: Wire, ask_wire: AskWire, byte_server: ByteServer) -> None:
-    byte_server.reply(*wire.answer(Text(("yes",)), end=End.NONE), asyncio.Event())
-    heard = Heard()
-    listening = asyncio.create_task(heard.listen(ask_wire()))
-    await until(lambda: heard.text != "")
-
-    listening.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await listening
-
-    await until(lambda: byte_server.open_connections == 0)
-
-
-@over_either_client
-async def test_leaving_early_frees_the_connection(wire: Wire, ask_wire: AskWire, byte_server: ByteServer) -> None:
-    byte_server.reply(*wire.answer(Text(("yes",)), end=End.NONE), asyncio.Event())
-    stream = ask_wire()
-    await anext(stream)
-
-    await stream.aclose()
-
-    await until(lambda: byte_server.open_connections == 0)

@@ -13,11 +13,13 @@ from custom_components.windowed_conversation.providers.errors import (
 )
 from custom_components.windowed_conversation.providers.events import Provider
 from tests.providers.byte_server import ByteServer
+from tests.providers.conftest import over_either_client
 from tests.providers.wires.parts import Wire
 
 JSON = {"Content-Type": "application/json"}
 
 
+@over_either_client
 async def test_models_are_listed_by_their_ids(wire: Wire, provider: Provider, byte_server: ByteServer) -> None:
     byte_server.reply(wire.model_list(["zebra", "ant"]), headers=JSON)
 
@@ -34,7 +36,11 @@ async def test_status_of_the_list_becomes_an_error_of_ours(
         await provider.list_models()
 
 
-@pytest.mark.parametrize("answer", [b"<html>Welcome to my router</html>", b"{", b"null", b"[]", b'"models"'])
+@pytest.mark.parametrize(
+    "answer",
+    [b"<html>Welcome to my router</html>", b"", b"{", b"\xff\xfe", b"[" * 200_000, b"null", b"[]", b'"models"'],
+    ids=lambda answer: repr(answer[:9]),
+)
 async def test_what_lists_no_models_is_refused(
     answer: bytes, wire: Wire, provider: Provider, byte_server: ByteServer
 ) -> None:
@@ -44,6 +50,7 @@ async def test_what_lists_no_models_is_refused(
         await provider.list_models()
 
 
+@over_either_client
 async def test_server_that_is_not_there_lists_nothing(wire: Wire, http_client: Any, unused_port: int) -> None:
     with pytest.raises(Unavailable):
         await wire.connect(f"http://127.0.0.1:{unused_port}", http_client).list_models()

@@ -13,8 +13,8 @@ from custom_components.windowed_conversation.providers.events import Event
 from tests.providers.byte_server import ByteServer, ForEver
 from tests.providers.conftest import over_either_client
 from tests.providers.heard import Heard
-from tests.providers.openai_chat.test_connections import until
 from tests.providers.wires.parts import Text, Wire
+from tests.waiting import until
 
 from .conftest import AskWire
 

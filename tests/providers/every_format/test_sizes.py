@@ -11,8 +11,8 @@ from custom_components.windowed_conversation.providers.errors import BadStream, 
 from custom_components.windowed_conversation.providers.events import Provider
 from tests.providers.byte_server import ByteServer, ForEver
 from tests.providers.heard import Heard
-from tests.providers.openai_chat.test_connections import until
 from tests.providers.wires.parts import Call, Calls, End, Reasoning, Text, Wire
+from tests.waiting import until
 
 from .conftest import AskWire
 

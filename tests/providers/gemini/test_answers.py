@@ -238,15 +238,6 @@ async def test_blocked_prompt_is_refused_with_its_reason(reason: str, ask: Ask, 
     assert heard.usages == [Usage(7)]
 
 
-@over_either_client
-async def test_connection_that_breaks_after_the_finish_reason_is_no_error(ask: Ask, byte_server: ByteServer) -> None:
-    byte_server.reply(text("hello"), STOP, cut=True)
-
-    heard = await Heard().listen(ask())
-
-    assert heard.finished == [Finished(FinishReason.STOP, "STOP")]
-
-
 async def test_unknown_fields_and_parts_are_passed_over(ask: Ask, byte_server: ByteServer) -> None:
     byte_server.reply(
         GeminiWire().unknown_event(),

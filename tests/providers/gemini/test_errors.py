@@ -1,6 +1,5 @@
 """Every way in which Gemini says no, and the error that it becomes. The tables are the documentation."""
 
-import asyncio
 import ssl
 from typing import Any
 
@@ -200,24 +199,6 @@ async def test_stream_without_its_end_is_an_error(
         await Heard().listen(ask())
 
     assert type(caught.value) is raised
-
-
-@over_either_client
-@pytest.mark.parametrize("pieces", [(), (text("hello"),)])
-async def test_silence_is_a_deadline(pieces: tuple[bytes, ...], ask: Ask, byte_server: ByteServer) -> None:
-    byte_server.reply(*pieces, asyncio.Event())
-
-    with pytest.raises(DeadlineExceeded):
-        await Heard().listen(ask(timeout=0.2))
-
-
-@over_either_client
-async def test_server_that_is_not_there_is_unavailable(ask: Ask, byte_server: ByteServer) -> None:
-    stream = ask()
-    await byte_server.__aexit__()
-
-    with pytest.raises(Unavailable):
-        await Heard().listen(stream)
 
 
 @over_either_client

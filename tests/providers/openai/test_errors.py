@@ -187,6 +187,12 @@ async def test_filter_of_azure_gives_its_reason(ask: Ask, byte_server: ByteServe
         ({"Retry-After": "2", "retry-after-ms": "soon"}, 2.0),
         ({"Retry-After": "2", "retry-after-ms": "inf"}, 2.0),
         ({"retry-after-ms": "-5"}, 0.0),
+        ({"Retry-After": "0.5"}, 0.5),
+        ({"Retry-After": "-3"}, 0.0),
+        ({"Retry-After": "Wed, 21 Oct 2026 07:28:00 GMT"}, None),
+        ({"Retry-After": "inf"}, None),
+        ({"Retry-After": "nan"}, None),
+        ({"Retry-After": "1e999"}, None),
     ],
 )
 async def test_time_to_wait_is_the_servers(

@@ -135,6 +135,13 @@ async def test_record_of_the_caching_is_what_was_asked(
     assert provider.caching(Request("a-model", (), profile=REASONS, cache_key="k")) == asked
 
 
+async def test_compatible_server_is_sent_no_tools_that_may_not_be_called(sent: Send) -> None:
+    tools = (ToolSchema("time", "", {"type": "object", "properties": {}}),)
+    body = await sent(Dialect.COMPATIBLE, Message.user("hello"), tools=tools, may_call=False)
+
+    assert body == {**ASKED, "messages": [HELLO]}
+
+
 @in_either_dialect
 async def test_image_is_sent_to_a_model_that_sees(dialect: Dialect, sent: Send) -> None:
     body = await sent(dialect, Message.user("who is there?", attachments=(IMAGE,)), profile=SEES)

@@ -7,86 +7,16 @@ from openai import AsyncOpenAI
 import pytest
 
 from custom_components.windowed_conversation.providers.errors import (
-    AuthError,
     BadStream,
-    ModelNotFound,
-    ProviderError,
-    RateLimited,
-    Unavailable,
 )
 from custom_components.windowed_conversation.providers.events import ListedModel
 from custom_components.windowed_conversation.providers.openai.chat import ChatCompletions
-from demo.model_server import ModelServer
 
 from ..byte_server import ByteServer
-from ..conftest import KEY, over_either_client
+from ..conftest import KEY
 from .conftest import Connect
 
 JSON = {"Content-Type": "application/json"}
-
-
-@over_either_client
-async def test_models_are_listed_sorted(connect: Connect, model_server: ModelServer) -> None:
-    model_server.change(models=("zebra", "ant"))
-
-    models = [model.id for model in await connect(model_server.url).list_models()]
-
-    assert {"ant", "zebra"} < set(models)
-    assert models == sorted(models)
-
-
-async def test_key_is_sent(connect: Connect, model_server: ModelServer) -> None:
-    model_server.change(key=KEY)
-
-    assert ListedModel("scripted") in await connect(model_server.url).list_models()
-
-
-@pytest.mark.parametrize(
-    ("fault", "error"),
-    [
-        ("401", AuthError),
-        ("403", AuthError),
-        ("404", ModelNotFound),
-        ("429", RateLimited),
-        ("500", Unavailable),
-        ("html", Unavailable),
-        ("json_200", BadStream),
-        ("cut_before_headers", Unavailable),
-    ],
-)
-async def test_fault_becomes_an_error_of_ours(
-    fault: str, error: type[ProviderError], connect: Connect, model_server: ModelServer
-) -> None:
-    model_server.fault(fault)
-
-    with pytest.raises(ProviderError) as caught:
-        await connect(model_server.url).list_models()
-
-    assert type(caught.value) is error
-
-
-async def test_wrong_key_is_refused(connect: Connect, model_server: ModelServer) -> None:
-    model_server.change(key="another key")
-
-    with pytest.raises(AuthError):
-        await connect(model_server.url).list_models()
-
-
-@over_either_client
-async def test_server_that_is_not_there_is_unavailable(connect: Connect, byte_server: ByteServer) -> None:
-    url = byte_server.url
-    await byte_server.__aexit__()
-
-    with pytest.raises(Unavailable):
-        await connect(url).list_models()
-
-
-@over_either_client
-async def test_address_of_a_web_page_is_no_list(connect: Connect, byte_server: ByteServer) -> None:
-    byte_server.reply(b"<!DOCTYPE html><html><body>hello</body></html>", headers={"Content-Type": "text/html"})
-
-    with pytest.raises(BadStream):
-        await connect(byte_server.url).list_models()
 
 
 async def test_client_that_checks_what_it_reads_makes_no_difference(http_client: Any, byte_server: ByteServer) -> None:
@@ -122,14 +52,6 @@ async def test_client_that_checks_what_it_reads_makes_no_difference(http_client:
 )
 async def test_answer_of_another_form_is_no_list(value: Any, connect: Connect, byte_server: ByteServer) -> None:
     byte_server.reply(json.dumps(value).encode(), headers=JSON)
-
-    with pytest.raises(BadStream):
-        await connect(byte_server.url).list_models()
-
-
-@pytest.mark.parametrize("body", [b"", b"{", b"\xff\xfe", b"[" * 200_000])
-async def test_answer_that_is_no_json_is_no_list(body: bytes, connect: Connect, byte_server: ByteServer) -> None:
-    byte_server.reply(body, headers=JSON)
 
     with pytest.raises(BadStream):
         await connect(byte_server.url).list_models()

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from custom_components.windowed_conversation.providers.errors import BadStream
-from custom_components.windowed_conversation.providers.events import TextDelta, ToolCallDone
+from custom_components.windowed_conversation.providers.events import ToolCallDone
 from custom_components.windowed_conversation.window import Message, ToolCall
 
-from ..byte_server import CALLS, DONE, STOP, ByteServer, chunk, fragment, text
+from ..byte_server import CALLS, DONE, STOP, ByteServer, chunk, fragment
 from ..conftest import Ask
 from ..heard import Heard
 
@@ -166,14 +166,6 @@ async def test_half_a_call_is_an_error(fragments: list[bytes], ask_bytes: Ask, b
     assert heard.calls == []
 
 
-async def test_id_of_the_server_is_kept(ask_bytes: Ask, byte_server: ByteServer) -> None:
-    byte_server.reply(fragment(WHOLE_A, "a", index=0, id="call_1"), CALLS, DONE)
-
-    heard = await Heard().listen(ask_bytes())
-
-    assert heard.calls == [ToolCall("call_1", "a", {"x": 1})]
-
-
 async def test_id_that_the_history_has_already_is_replaced(ask_bytes: Ask, byte_server: ByteServer) -> None:
     byte_server.reply(fragment(WHOLE_A, "a", index=0, id="call_1"), CALLS, DONE)
     earlier = (
@@ -200,19 +192,6 @@ async def test_call_is_announced_before_the_answer_is_complete(ask_bytes: Ask, b
         heard = await Heard([first]).listen(events)
 
     assert heard.called == [A, B]
-
-
-async def test_text_is_passed_on_before_the_answer_is_complete(ask_bytes: Ask, byte_server: ByteServer) -> None:
-    rest = asyncio.Event()
-    byte_server.reply(text("hello"), rest, text(" there"), STOP, DONE)
-
-    async with aclosing(ask_bytes()) as events:
-        first = await anext(events)
-        assert first == TextDelta("hello")
-        rest.set()
-        heard = await Heard([first]).listen(events)
-
-    assert heard.text == "hello there"
 
 
 async def test_whole_call_is_announced_although_the_stream_breaks_later(

@@ -1,0 +1,93 @@
+"""Who stops listening to an answer frees the connection at once, and the HTTP client stays its owner's."""
+
+import asyncio
+from contextlib import aclosing
+from typing import Any
+
+import pytest
+
+from custom_components.windowed_conversation.providers.errors import ProviderError
+from tests.providers.byte_server import ByteServer
+from tests.providers.conftest import over_either_client
+from tests.providers.heard import Heard
+from tests.providers.wires.parts import End, Text, Wire
+from tests.waiting import until
+
+from .conftest import AskWire
+
+AT_ONCE = 0.05
+
+pytestmark = over_either_client
+
+
+async def freed(byte_server: ByteServer) -> None:
+    """Wait until the server has no connection any more, which is to be at once."""
+    await until(lambda: byte_server.open_connections == 0, within=AT_ONCE)
+
+
+@pytest.mark.parametrize("pieces", [0, 1, 3])
+async def test_cancelling_frees_the_connection(
+    pieces: int, wire: Wire, ask_wire: AskWire, byte_server: ByteServer
+) -> None:
+    byte_server.reply(*wire.answer(Text(("yes", "and", "no")))[:pieces], asyncio.Event())
+    listening = asyncio.create_task(Heard().listen(ask_wire()))
+    await until(lambda: byte_server.open_connections == 1 and bool(byte_server.requests))
+
+    listening.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await listening
+
+    await freed(byte_server)
+
+
+async def test_closing_early_frees_the_connection(wire: Wire, ask_wire: AskWire, byte_server: ByteServer) -> None:
+    byte_server.reply(*wire.answer(Text(("yes",)), end=End.NONE), asyncio.Event())
+
+    async with aclosing(ask_wire()) as events:
+        await anext(events)
+
+    await freed(byte_server)
+
+
+async def test_failed_answer_frees_the_connection(wire: Wire, ask_wire: AskWire, byte_server: ByteServer) -> None:
+    byte_server.reply(*wire.answer(Text(("yes",)), end=End.NONE), wire.error_event(), asyncio.Event())
+
+    with pytest.raises(ProviderError):
+        await Heard().listen(ask_wire())
+
+    await freed(byte_server)
+
+
+async def test_stream_that_nobody_began_sends_nothing(ask_wire: AskWire, byte_server: ByteServer) -> None:
+    async with aclosing(ask_wire()):
+        pass
+
+    assert byte_server.requests == []
+
+
+async def test_client_stays_its_owners(
+    wire: Wire, http_client: Any, ask_wire: AskWire, byte_server: ByteServer
+) -> None:
+    byte_server.reply(*wire.answer(Text(("yes",)), end=End.NONE), cut=True)
+    with pytest.raises(ProviderError):
+        await Heard().listen(ask_wire())
+    byte_server.reply(*wire.answer(Text(("hello", " there"))))
+    async with aclosing(ask_wire()) as events:
+        await anext(events)
+
+    heard = await Heard().listen(ask_wire())
+
+    assert heard.text == "hello there"
+    assert not http_client.is_closed
+
+
+async def test_streams_side_by_side_do_not_mix(wire: Wire, ask_wire: AskWire, byte_server: ByteServer) -> None:
+    byte_server.reply()
+    for n in range(8):
+        byte_server.then_reply(*wire.answer(Text((str(n), str(n)))))
+    with pytest.raises(ProviderError):
+        await Heard().listen(ask_wire())
+
+    heard = await asyncio.gather(*(Heard().listen(ask_wire()) for _ in range(8)))
+
+    assert sorted(each.text for each in heard) == [f"{n}{n}" for n in range(8)]
