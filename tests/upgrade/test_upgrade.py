@@ -47,6 +47,9 @@ GONE = {
 }
 # What is learned anew: a size of a model was one figure, and is believed after two refusals now.
 LEARNED_ANEW = {"d2fb19a": {"limits"}}
+# Settings whose name or value is another one in diagnostics now.
+RENAMED = {"reply_tokens": "max_answer_tokens"}
+COMPACTION = {"off": False, "provider": True}
 # The ids of the conversations that are kept: one more has an id that Home Assistant has made.
 OWN_IDS = {"agent", "long", "upgrade", "user"}
 
@@ -218,8 +221,14 @@ def test_agents_have_their_names(home: Home) -> None:
     assert home.titles == {name: name for name in AGENTS}
 
 
+def as_now(settings: dict[str, Any]) -> dict[str, Any]:
+    """Return an earlier version's settings as this one shows them."""
+    renamed = {RENAMED.get(name, name): value for name, value in settings.items()}
+    return {**renamed, "compaction": COMPACTION.get(renamed["compaction"], renamed["compaction"])}
+
+
 def test_every_setting_is_as_it_was(home: Home) -> None:
-    before = {name: leaves(agent["configuration"]) for name, agent in home.before["agents"].items()}
+    before = {name: as_now(leaves(agent["configuration"])) for name, agent in home.before["agents"].items()}
     now = {name: leaves(home.agent(name)["configuration"]) for name in AGENTS}
     assert {name: {setting: now[name].get(setting) for setting in before[name]} for name in AGENTS} == before
 
