@@ -302,7 +302,7 @@ def test_what_is_recalled_is_quoted_with_who_and_when(memory: Memory) -> None:
 def test_what_is_recalled_for_an_unknown_speaker_is_the_homes(memory: Memory) -> None:
     said(memory, "Is the door open?")
 
-    assert recalled_lines(memory, speaker("someone", "the door"), "door", UTC) == []
+    assert recalled_lines(memory, speaker("someone", "the door"), "door", UTC) == ()
 
 
 def test_what_is_recalled_is_bounded(memory: Memory) -> None:

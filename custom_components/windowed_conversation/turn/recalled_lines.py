@@ -12,10 +12,10 @@ _LENGTH = 300
 _HOME = "the home"
 
 
-def recalled_lines(memory: Memory, speaker: Speaker, query: str, zone: tzinfo) -> list[str]:
+def recalled_lines(memory: Memory, speaker: Speaker, query: str, zone: tzinfo) -> tuple[str, ...]:
     """Return what memory finds for a question and the speaker may know, best first."""
     found = memory.recall(query, person=speaker.person, speaker=speaker.name, limit=_LINES, private=speaker.is_alone)
-    return [_line(recalled, speaker, zone) for recalled in found]
+    return tuple(_line(recalled, speaker, zone) for recalled in found)
 
 
 def _line(recalled: Recalled, speaker: Speaker, zone: tzinfo) -> str:
