@@ -47,6 +47,7 @@ from custom_components.windowed_conversation.providers.profile import EFFORTS
 from custom_components.windowed_conversation.sensor import COSTS, SENSORS
 from custom_components.windowed_conversation.services import _CODEC_ERRORS
 from custom_components.windowed_conversation.turn.context import ContextPlacement
+from custom_components.windowed_conversation.turn.remembering import Phrase, Remembering
 from custom_components.windowed_conversation.turn.routing import Routing
 from custom_components.windowed_conversation.turn.scope import Scope
 
@@ -209,8 +210,15 @@ def test_every_exception_has_its_text_and_every_text_its_exception() -> None:
     assert TEXTS["exceptions"].keys() == told | raised | refused
 
 
-def test_every_sentence_of_the_activity_has_its_text() -> None:
-    assert TEXTS["common"].keys() == {call.args[1].value for call in calls("_common")}
+def test_every_sentence_of_the_activity_and_of_memory_has_its_text() -> None:
+    activities = {call.args[1].value for call in calls("_common")}
+
+    assert TEXTS["common"].keys() == activities | set(Phrase)
+
+
+@pytest.mark.parametrize("phrase", Phrase)
+def test_phrase_has_placeholders_that_memory_fills_in(phrase: Phrase) -> None:
+    assert placeholders(TEXTS["common"][phrase]) <= Remembering(phrase).placeholders.keys()
 
 
 @pytest.mark.parametrize(

@@ -76,6 +76,9 @@ class OpenAIFormat(StrEnum):
 
 SUBENTRY_CONVERSATION = "conversation"
 
+# The tools that other agents than ours are offered.
+MEMORY_API = f"{DOMAIN}_memory"
+
 DEFAULT_FORMAT = OpenAIFormat.RESPONSES
 
 # The addresses that the account forms suggest; a gateway's goes there too.

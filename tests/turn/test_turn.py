@@ -219,6 +219,12 @@ async def test_answer_to_the_models_own_question_goes_to_the_model(take: Take) -
     assert local.asked == [Situation(answers_question=True, after_model=True)]
 
 
+async def test_local_answer_that_tells_no_messages_leaves_nothing_in_the_window(take: Take, window: Window) -> None:
+    outcome = await take("forget my name", routing=Routing.LOCAL_FIRST, local=Local(()))
+
+    assert (outcome.error, window.messages()) == (None, ())
+
+
 async def test_local_answer_is_no_models(take: Take) -> None:
     await take("turn on the kitchen light", routing=Routing.LOCAL_FIRST, local=Local(LIGHT_IS_ON))
     local = Local(LIGHT_IS_ON)

@@ -40,6 +40,7 @@ from ..const import (
     CONF_TOP_P,
     CONF_TRIM_SHARE,
     CONF_TURN_TIMEOUT,
+    MEMORY_API,
     PROVIDER_AZURE,
     PROVIDER_NONE,
     Compaction,
@@ -112,7 +113,8 @@ class AgentConfig:
             settings=_settings(data),
             others=tuple(data.get(CONF_OTHERS, ())),
             instructions=str(data.get(CONF_PROMPT) or llm.DEFAULT_INSTRUCTIONS_PROMPT),
-            llm_apis=tuple(data.get(CONF_LLM_HASS_API, ())),
+            # an agent of ours has tools of its own for the same memory
+            llm_apis=tuple(api for api in data.get(CONF_LLM_HASS_API, ()) if api != MEMORY_API),
             policy=_policy(entry, data),
             left_out=frozenset(data.get(CONF_LEFT_OUT, ())),
             context_placement=ContextPlacement(data.get(CONF_CONTEXT_PLACEMENT, DEFAULT_CONTEXT_PLACEMENT)),

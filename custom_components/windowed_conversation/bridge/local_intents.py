@@ -1,4 +1,4 @@
-"""Home Assistant's own answers: sentence triggers and local intents, and its own agent where there is no model.
+"""Answers without a model: sentence triggers, memory by words, local intents, and Home Assistant's own agent.
 
 Home Assistant caches what it recognised, so asking again what the pipeline asked is cheap.
 """
@@ -17,6 +17,7 @@ from ..turn.routing import NEVER_RIGHT, Reason, Situation
 from ..window import Message
 from .chat_log import messages_of
 from .doubts import Doubts
+from .memory_answers import MemoryAnswers
 from .places import async_put_states
 
 if TYPE_CHECKING:
@@ -34,12 +35,15 @@ class LocalIntents:
         *,
         model_is_next: bool,
         model_has_tools: bool,
+        memory: MemoryAnswers | None = None,
     ) -> None:
         self._hass = hass
         self._user_input = user_input
         self._chat_log = chat_log
         self._model_is_next = model_is_next
         self._model_has_tools = model_has_tools
+        self._memory = memory
+        self._is_kept = True
         self.response: IntentResponse | None = None
 
     async def answer(self, situation: Situation) -> Callable[[], tuple[Message, ...]] | Reason:
@@ -47,7 +51,7 @@ class LocalIntents:
         before = len(self._chat_log.content)
         if not self._model_is_next:
             situation = Situation()
-        answer = await self._triggered() or await self._strict(situation)
+        answer = await self._triggered() or await self._remembered() or await self._strict(situation)
         if isinstance(answer, Reason) and not self._model_is_next:
             answer = await (self._not_understood() if answer in NEVER_RIGHT else self._own_agent())
         if isinstance(answer, Reason):
@@ -55,7 +59,7 @@ class LocalIntents:
         self.response = answer
         if answer.response_type is IntentResponseType.ERROR:
             raise LocalAnswerFailed(f"local error code {answer.error_code}")
-        return partial(messages_of, self._hass, self._chat_log.content[before:])
+        return partial(messages_of, self._hass, self._chat_log.content[before:] if self._is_kept else ())
 
     @property
     def speech(self) -> str:
@@ -69,6 +73,17 @@ class LocalIntents:
             return None
         response = IntentResponse(self._user_input.language)
         response.async_set_speech(triggered)
+        self._leave_in_chat_log(response)
+        return response
+
+    async def _remembered(self) -> IntentResponse | None:
+        """Return what memory answers, which people ask it in words that Home Assistant has no sentence for."""
+        answer = await self._memory.answer() if self._memory else None
+        if answer is None:
+            return None
+        self._is_kept = answer.is_kept
+        response = IntentResponse(self._user_input.language)
+        response.async_set_speech(answer.speech)
         self._leave_in_chat_log(response)
         return response
 

@@ -12,6 +12,7 @@ from homeassistant.exceptions import HomeAssistantError
 from homeassistant.helpers import llm
 import probatio
 
+from ..const import DOMAIN
 from ..providers.events import ToolSchema
 from ..turn.errors import ToolsUnavailable
 from .errors import log_fault
@@ -44,17 +45,31 @@ class SafeAPIInstance(llm.APIInstance):
         return llm.ToolResult(data=data, error=True)
 
 
+class _OwnAPI(llm.API):
+    """Where the agent's own tools are called if it has no others."""
+
+    @override
+    async def async_get_api_instance(self, llm_context: llm.LLMContext) -> llm.APIInstance:
+        return llm.APIInstance(self, "", llm_context, [])
+
+
 async def async_get_tools(
-    hass: HomeAssistant, api_ids: tuple[str, ...], llm_context: llm.LLMContext
+    hass: HomeAssistant, api_ids: tuple[str, ...], llm_context: llm.LLMContext, own: tuple[llm.Tool, ...] = ()
 ) -> SafeAPIInstance | None:
-    """Return the tools of the APIs, None where no API is wanted; raises `ToolsUnavailable`."""
-    if not api_ids:
+    """Return the tools of the APIs and the agent's own, None where there are neither; raises `ToolsUnavailable`."""
+    if not api_ids and not own:
         return None
     try:
-        api = await llm.async_get_api(hass, list(api_ids), llm_context)
+        if api_ids:
+            api = await llm.async_get_api(hass, list(api_ids), llm_context)
+        else:
+            api = await _OwnAPI(hass=hass, id=DOMAIN, name=DOMAIN).async_get_api_instance(llm_context)
     except (HomeAssistantError, ValueError) as err:
         raise ToolsUnavailable(f"LLM API {', '.join(api_ids)}: {type(err).__name__}") from err
-    return SafeAPIInstance(**{field.name: getattr(api, field.name) for field in fields(llm.APIInstance)})
+    safe = SafeAPIInstance(**{field.name: getattr(api, field.name) for field in fields(llm.APIInstance)})
+    taken = {tool.name for tool in safe.tools}
+    safe.tools = [*safe.tools, *(llm.NamespacedTool(DOMAIN, tool) if tool.name in taken else tool for tool in own)]
+    return safe
 
 
 class ToolSchemas:

@@ -24,7 +24,7 @@ import probatio
 
 from ..agents.agent import AccountData
 from ..agents.config import DEFAULT_ROUTING
-from ..const import CONF_FAMILY, CONF_OTHERS, CONF_PROVIDER, CONF_ROUTING, DOMAIN, PROVIDER_NONE
+from ..const import CONF_FAMILY, CONF_OTHERS, CONF_PROVIDER, CONF_ROUTING, DOMAIN, MEMORY_API, PROVIDER_NONE
 from ..providers.events import ListedModel
 from ..turn.routing import Routing
 from .agent_sections import agent_sections, choice, in_sections, out_of_sections, sections_in_use
@@ -85,7 +85,7 @@ class AgentFlow(ConfigSubentryFlow):
         subentry = self._get_reconfigure_subentry()
         known = {CONF_NAME: subentry.title, CONF_PROMPT: llm.DEFAULT_INSTRUCTIONS_PROMPT, **subentry.data}
         # a set of tools that no longer exists would make the form refuse what it suggests
-        there = {api.id for api in llm.async_get_apis(self.hass)}
+        there = {api.id for api in self._apis()}
         known[CONF_LLM_HASS_API] = [api for api in known.get(CONF_LLM_HASS_API, ()) if api in there]
         return known
 
@@ -141,8 +141,12 @@ class AgentFlow(ConfigSubentryFlow):
             config["exclude_entities"] = [own] if own else []
         return EntitySelector(config)
 
+    def _apis(self) -> list[llm.API]:
+        """Return the sets of tools to choose from: all but the memory's, for which an agent has tools of its own."""
+        return [api for api in llm.async_get_apis(self.hass) if api.id != MEMORY_API]
+
     def _api_selector(self) -> SelectSelector:
-        apis = [SelectOptionDict(label=api.name, value=api.id) for api in llm.async_get_apis(self.hass)]
+        apis = [SelectOptionDict(label=api.name, value=api.id) for api in self._apis()]
         return SelectSelector(SelectSelectorConfig(options=apis, multiple=True))
 
     async def _models(self) -> list[ListedModel]:

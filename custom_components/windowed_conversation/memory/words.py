@@ -54,18 +54,18 @@ class Words:
         )
         self.version = f"{_VERSION} {','.join(bases)} {stemmer_version()}"
         self._stemmers: tuple[Stem, ...] = stemmers(bases)
-        self._stop = frozenset(_plain(word) for word in stop_words(bases))
-        self._self = frozenset(_plain(word) for word in words_for_oneself(bases))
+        self._stop = frozenset(plain_word(word) for word in stop_words(bases))
+        self._self = frozenset(plain_word(word) for word in words_for_oneself(bases))
         self._stem = lru_cache(maxsize=4096)(self._stem_anew)
 
     def terms(self, text: str) -> Terms:
         """Return what stands in the index for a text."""
         words: list[str] = []
         parts: list[str] = []
-        for word, spaced in _split(text):
+        for word, spaced in split_words(text):
             if spaced:
                 words.append(self._stem(word))
-                parts.extend(_parts(_plain(word)))
+                parts.extend(_parts(plain_word(word)))
             else:
                 words.extend(_pairs(word))
                 # a search for one character finds those that begin with it, and the last begins no pair
@@ -74,14 +74,14 @@ class Words:
 
     def question(self, text: str, speaker: str | None = None) -> Question:
         """Return what to look for. A speaker's name is what "I" and "my" stand for."""
-        said = list(_split(text))
+        said = list(split_words(text))
         if speaker and any(self._is_self(word, spaced) for word, spaced in said):
-            said.extend(_split(speaker))
+            said.extend(split_words(speaker))
         words: dict[str, None] = {}
         beginnings: dict[str, None] = {}
         parts: dict[str, None] = {}
         for word, spaced in said:
-            plain = _plain(word)
+            plain = plain_word(word)
             if not spaced:
                 words.update((pair, None) for pair in _pairs(word) if pair not in self._stop)
                 beginnings.update((one, None) for one in word if len(word) == 1 and one not in self._stop)
@@ -101,13 +101,13 @@ class Words:
         return bool(question.words or question.beginnings) and held.issuperset(question.words) and all(begun)
 
     def _is_self(self, word: str, spaced: bool) -> bool:
-        return _plain(word) in self._self if spaced else not self._self.isdisjoint(word)
+        return plain_word(word) in self._self if spaced else not self._self.isdisjoint(word)
 
     def _stem_anew(self, word: str) -> str:
         stemmed = word
         for stem in self._stemmers:
             stemmed = stem(stemmed) or stemmed
-        return _plain(stemmed)
+        return plain_word(stemmed)
 
 
 def _turn(language: str) -> tuple[bool, str]:
@@ -117,16 +117,17 @@ def _turn(language: str) -> tuple[bool, str]:
 
 def spoken(text: str) -> str:
     """Return a text as its words alone, for a comparison of what was said."""
-    return " ".join(word for word, _ in _split(text))
+    return " ".join(word for word, _ in split_words(text))
 
 
-def _split(text: str) -> Iterator[tuple[str, bool]]:
+def split_words(text: str) -> Iterator[tuple[str, bool]]:
     """Yield the words of a text, casefolded, and whether its script puts spaces between them."""
     for run, word in _RUNS.findall(unicodedata.normalize("NFKC", text).casefold()):
         yield (run, False) if run else (word[:_LONGEST], True)
 
 
-def _plain(word: str) -> str:
+def plain_word(word: str) -> str:
+    """Return a word without the marks on its letters."""
     return unicodedata.normalize("NFC", _MARKS.sub("", unicodedata.normalize("NFD", word))) or word
 
 

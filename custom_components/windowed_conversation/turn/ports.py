@@ -142,6 +142,7 @@ class LocalAnswers(Protocol):
     async def answer(self, situation: Situation) -> Callable[[], tuple[Message, ...]] | Reason:
         """Act on the input and return what tells later what was called and said, or the reason why nothing was done.
 
+        An exchange of which no messages are told is not recorded: it repeats what the user wanted to be forgotten.
         Raises `LocalAnswerFailed` when it was understood and could not be done.
         """
         ...

@@ -144,7 +144,8 @@ async def _answer_locally(window: Window, text: str, ways: Ways) -> Reason | Non
 
 
 def _record(window: Window, question: Message, answer: Callable[[], tuple[Message, ...]]) -> None:
-    window.record((question, *answer()), tags={f"route:{Route.LOCAL}"})
+    if messages := answer():
+        window.record((question, *messages), tags={f"route:{Route.LOCAL}"})
 
 
 async def _answer_by_model(window: Window, text: str, ways: Ways, limits: Limits, progress: Progress) -> None:

@@ -1,0 +1,95 @@
+"""Answers about memory that need no model: who speaks, what is asked by words, and what is said in return."""
+
+from dataclasses import dataclass
+
+from homeassistant.components.conversation import ConversationInput
+from homeassistant.core import HomeAssistant
+from homeassistant.helpers.translation import async_get_translations
+
+from ..const import DOMAIN
+from ..memory import MemoryUnavailable
+from ..turn.context import plain_name, readable
+from ..turn.remembering import (
+    Phrase,
+    Remembering,
+    forget_everything,
+    forget_fact,
+    remember,
+    what_is_known,
+)
+from ..turn.speaker import Speaker
+from .memory_access import MemoryAccess, OnForgotten
+from .memory_sentences import ForgetEverything, ForgetThat, RememberThat, WhatIsKnown, Wish, matched
+
+_NOTHING = Remembering(Phrase.NOTHING_KNOWN)
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryAnswer:
+    """What is said. `is_kept` is False where the exchange repeats what was just forgotten."""
+
+    speech: str
+    is_kept: bool = True
+
+
+async def async_person(hass: HomeAssistant, user_id: str | None) -> tuple[str | None, str | None]:
+    """Return the id and the name of the person whose id a user's is; None for a satellite's or an integration's."""
+    user = await hass.auth.async_get_user(user_id) if user_id else None
+    if user is None or user.system_generated:
+        return None, None
+    return user.id, plain_name(user.name or "") or None
+
+
+async def async_speaker(hass: HomeAssistant, user_input: ConversationInput, *, is_alone: bool) -> Speaker:
+    """Return who speaks. `is_alone`: whether nobody else has the window that the input belongs to."""
+    person, name = await async_person(hass, user_input.context.user_id)
+    return Speaker(
+        said=readable(user_input.text),
+        language=user_input.language,
+        person=person,
+        name=name,
+        device=user_input.satellite_id or user_input.device_id,
+        is_alone=is_alone and person is not None,
+    )
+
+
+class MemoryAnswers:
+    """Answers one input from memory, if that is what it asks by words."""
+
+    def __init__(self, hass: HomeAssistant, memory: MemoryAccess, speaker: Speaker, on_forgotten: OnForgotten) -> None:
+        self._hass = hass
+        self._memory = memory
+        self._speaker = speaker
+        self._on_forgotten = on_forgotten
+
+    async def answer(self) -> MemoryAnswer | None:
+        """Do what the input asks of memory and return what is said, None if it asks nothing of it."""
+        wish = await self._hass.async_add_executor_job(matched, self._speaker.said, self._speaker.language)
+        if wish is None:
+            return None
+        try:
+            done = await self._async_done(wish)
+        except MemoryUnavailable:
+            done = Remembering(Phrase.UNAVAILABLE)
+        if done.forgotten is not None:
+            self._on_forgotten(done.forgotten)
+        speech = await _async_phrase(self._hass, self._speaker.language, done)
+        return MemoryAnswer(speech, is_kept=done.forgotten is None)
+
+    async def _async_done(self, wish: Wish) -> Remembering:
+        memory, speaker = self._memory, self._speaker
+        match wish:
+            case WhatIsKnown():
+                return await memory.async_read(lambda opened: what_is_known(opened, speaker), _NOTHING)
+            case RememberThat(text):
+                return await memory.async_change(lambda opened: remember(opened, speaker, text, speaker.said))
+            case ForgetThat(text):
+                return await memory.async_change(lambda opened: forget_fact(opened, speaker, text))
+            case ForgetEverything(about):
+                return await memory.async_change(lambda opened: forget_everything(opened, speaker, about))
+
+
+async def _async_phrase(hass: HomeAssistant, language: str, done: Remembering) -> str:
+    """Return what is said, in English where the language has no translation."""
+    texts = await async_get_translations(hass, language, "common", [DOMAIN])
+    return texts.get(f"component.{DOMAIN}.common.{done.phrase}", done.phrase).format(**done.placeholders)

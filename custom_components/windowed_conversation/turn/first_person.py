@@ -1,0 +1,44 @@
+"""Whether a text says something of the one who speaks, decided by its words alone."""
+
+import re
+
+from ..memory.stop_words import words_for_oneself
+from ..memory.words import spoken
+
+# Besides the pronouns of `memory`: forms that it does not search by, and verbs where they need no pronoun.
+_SELF_WORDS = {
+    "en": "im ive id ill",
+    "es": "conmigo míos mías soy estoy tengo quiero prefiero necesito odio puedo voy hago nací sé",
+    "fr": "miens miennes",
+    "it": "ho devo posso voglio vado preferisco bevo mangio dormo odio",
+    "pl": "moją moich moi mojego mojemu moimi mną jestem mam lubię mieszkam pracuję piję jem wolę chcę muszę "
+    "potrzebuję śpię wstaję nazywam urodziłem urodziłam nienawidzę kocham mogę",
+    "pt": "comigo sou estou tenho quero prefiro odeio moro posso vou faço nasci bebo durmo",
+}
+# Verbs that are also nouns or other persons: they stand for "I" only where a text begins with them.
+_FIRST_WORDS = {
+    "es": "vivo trabajo como bebo tomo uso duermo desayuno llamo",
+    "it": "sono vivo lavoro abito uso amo chiamo",
+    "pt": "gosto vivo trabalho como uso preciso chamo",
+}
+_UNSPACED = ("ja", "zh")
+_NEGATIONS = {"no", "non", "não", "nie"}
+# "We" begins with the character for "I" where there are no spaces.
+_WE = re.compile("我们|我們|私たち|僕たち|俺たち")
+
+
+def speaks_of_oneself(text: str, language: str) -> bool:
+    """Return whether a text says something of its speaker. In a language without word lists every text may."""
+    base = language.replace("_", "-").partition("-")[0].casefold()
+    pronouns = words_for_oneself((base,))
+    words = spoken(text).split()
+    if not pronouns or not words:
+        return not pronouns
+    if base in _UNSPACED:
+        return not pronouns.isdisjoint(_WE.sub("", text))
+    first = words[1:2] if words[0] in _NEGATIONS else words[:1]
+    return not pronouns.isdisjoint(words) or _has(words, _SELF_WORDS, base) or _has(first, _FIRST_WORDS, base)
+
+
+def _has(words: list[str], lists: dict[str, str], language: str) -> bool:
+    return not set(lists.get(language, "").split()).isdisjoint(words)

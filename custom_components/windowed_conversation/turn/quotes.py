@@ -1,0 +1,40 @@
+"""Whether a fact comes from what the user has said, decided by code: a model may read facts in other places, too."""
+
+from collections.abc import Iterator
+
+from ..memory.words import Words, plain_word, split_words
+
+# The share of a fact's words that its quote must have; the rest is how a model puts it.
+_SHARE = 0.5
+
+
+def is_quoted(quote: str, said: str) -> bool:
+    """Return whether a quote stands in what was said, whatever the letter case, accents, punctuation and spaces.
+
+    A quote of one word must be all that was said: "the" proves nothing.
+    """
+    wanted, found = list(_tokens(quote)), list(_tokens(said))
+    if not wanted or len(wanted) < min(2, len(found)):
+        return False
+    return any(found[start : start + len(wanted)] == wanted for start in range(len(found) - len(wanted) + 1))
+
+
+def is_of_quote(fact: str, quote: str, speaker: str | None, words: Words) -> bool:
+    """Return whether a fact says what its quote says: at least half of its words are in it.
+
+    The speaker's name in the fact may stand for "I" in the quote.
+    """
+    names = words.held(speaker) if speaker else set()
+    told = set(words.question(fact).words) - names
+    if not told:
+        return is_quoted(fact, quote)
+    return len(told & words.held(quote)) >= _SHARE * len(told)
+
+
+def _tokens(text: str) -> Iterator[str]:
+    """Yield the words of a text, and each character of a script without spaces."""
+    for word, is_spaced in split_words(text):
+        if is_spaced:
+            yield plain_word(word)
+        else:
+            yield from word

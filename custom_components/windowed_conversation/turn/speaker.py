@@ -1,0 +1,25 @@
+"""Who speaks in an exchange: given to what remembers by the caller, never taken from a model's arguments."""
+
+from dataclasses import dataclass
+
+from ..memory.words import Words
+
+
+@dataclass(frozen=True, slots=True)
+class Speaker:
+    """Who speaks, in which language, and what was said in this exchange.
+
+    `person` is the user's id, None for an unknown speaker, who reads and writes the home's facts only. `is_alone`:
+    whether nobody else has the window; only then private facts may enter it.
+    """
+
+    said: str
+    language: str
+    person: str | None = None
+    name: str | None = None
+    device: str | None = None
+    is_alone: bool = False
+
+    def words(self) -> Words:
+        """Return what splits texts of the speaker into words: for one thread."""
+        return Words((self.language, "en"))

@@ -1,0 +1,298 @@
+"""Memory by words and through tools in a real Home Assistant, on a real file."""
+
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from homeassistant.auth.models import User
+from homeassistant.components.conversation import ConversationInput, async_get_chat_log
+from homeassistant.core import Context, HomeAssistant
+from homeassistant.helpers import llm
+from homeassistant.helpers.chat_session import async_get_chat_session
+import pytest
+from pytest_homeassistant_custom_component.common import MockConfigEntry
+
+from custom_components.windowed_conversation.agents.config import AgentConfig
+from custom_components.windowed_conversation.bridge.local_intents import LocalIntents
+from custom_components.windowed_conversation.bridge.memory_access import MemoryAccess
+from custom_components.windowed_conversation.bridge.memory_answers import MemoryAnswers, async_speaker
+from custom_components.windowed_conversation.bridge.memory_tools import MemoryAPI, RecallTool, memory_tools
+from custom_components.windowed_conversation.bridge.tools import ToolSchemas, async_get_tools
+from custom_components.windowed_conversation.const import DOMAIN, MEMORY_API
+from custom_components.windowed_conversation.memory import Forgotten, Memory
+from custom_components.windowed_conversation.turn.routing import Reason, Situation
+from custom_components.windowed_conversation.turn.speaker import Speaker
+from custom_components.windowed_conversation.window import Message
+
+from .agent_forms import fields_of, open_new
+from .conftest import AGENT, SetUp
+
+SAID = "By the way, my dentist is on Tuesday at four"
+TEXT = "Anna's dentist appointment is on Tuesday at four"
+QUOTE = "my dentist is on Tuesday at four"
+
+
+@pytest.fixture
+async def folder(hass: HomeAssistant) -> AsyncIterator[Path]:
+    """Return a folder that was made outside of the event loop, as the detector of blocking calls wants it."""
+    made = await hass.async_add_executor_job(TemporaryDirectory)
+    yield Path(made.name)
+    await hass.async_add_executor_job(made.cleanup)
+
+
+@pytest.fixture
+async def memory(hass: HomeAssistant, folder: Path) -> AsyncIterator[Memory]:
+    memory = await hass.async_add_executor_job(Memory, folder / "memory.db", ("en",))
+    yield memory
+    await hass.async_add_executor_job(memory.close)
+
+
+@dataclass
+class Access:
+    """A memory that is reached in the executor."""
+
+    hass: HomeAssistant
+    memory: Memory
+
+    async def async_read[Result](self, read: Callable[[Memory], Result], nothing: Result) -> Result:
+        return await self.hass.async_add_executor_job(read, self.memory)
+
+    async def async_change[Result](self, work: Callable[[Memory], Result]) -> Result:
+        return await self.hass.async_add_executor_job(work, self.memory)
+
+
+@pytest.fixture
+def access(hass: HomeAssistant, memory: Memory) -> MemoryAccess:
+    return Access(hass, memory)
+
+
+@pytest.fixture
+async def anna(hass: HomeAssistant) -> User:
+    return await hass.auth.async_create_user("Anna")
+
+
+@pytest.fixture
+def forgotten() -> list[Forgotten]:
+    return []
+
+
+@pytest.fixture
+def say(home: HomeAssistant, access: MemoryAccess, forgotten: list[Forgotten]):
+    """Answer a sentence locally. Return what was said, and what is told to the window."""
+
+    async def say(text: str, user: User | None = None) -> tuple[str, tuple[Message, ...]] | Reason:
+        context = Context(user_id=user.id if user else None)
+        given = ConversationInput(text, context, None, None, None, "en", AGENT)
+        speaker = await async_speaker(home, given, is_alone=True)
+        answers = MemoryAnswers(home, access, speaker, forgotten.append)
+        with async_get_chat_session(home) as session, async_get_chat_log(home, session, given) as log:
+            local = LocalIntents(home, given, log, model_is_next=True, model_has_tools=False, memory=answers)
+            answer = await local.answer(Situation())
+            return answer if isinstance(answer, Reason) else (local.speech, answer())
+
+    return say
+
+
+@pytest.fixture
+def call(hass: HomeAssistant, access: MemoryAccess, anna: User, forgotten: list[Forgotten]):
+    """Call one of our agents' tools as a turn does. Return its result."""
+
+    async def call(name: str, said: str = SAID, *, unknown: bool = False, **arguments: str) -> llm.ToolResult:
+        person = {} if unknown else {"person": anna.id, "name": "Anna", "is_alone": True}
+        own = memory_tools(access, Speaker(said, "en", **person), forgotten.append)
+        api = await async_get_tools(hass, (), context_of(None), own)
+        return await api.async_call_tool(llm.ToolInput(name, arguments))
+
+    return call
+
+
+def context_of(user: User | None) -> llm.LLMContext:
+    context = Context(user_id=user.id if user else None)
+    return llm.LLMContext(platform="test", context=context, language="en", assistant="conversation", device_id=None)
+
+
+async def test_a_fact_is_remembered_told_and_forgotten_by_words(
+    say, anna: User, memory: Memory, forgotten: list[Forgotten]
+) -> None:
+    remembered, exchange = await say("Remember that my dentist is on Tuesday.", anna)
+    known, _ = await say("What do you know about me?", anna)
+    gone, left = await say("Forget that my dentist is on Tuesday", anna)
+
+    assert remembered == 'I will remember this: "my dentist is on Tuesday"'
+    assert [message.content for message in exchange] == [remembered]
+    assert known == 'This is what I remember: "my dentist is on Tuesday"'
+    assert gone == 'I have forgotten this: "my dentist is on Tuesday"'
+    assert left == ()
+    assert [each.facts for each in forgotten] == [(1,)]
+    assert memory.figures().facts == 0
+
+
+async def test_an_unknown_speaker_is_told_why_nothing_is_remembered(say, memory: Memory) -> None:
+    speech, _ = await say("Remember that my name is Ada")
+
+    assert speech.startswith("I do not know who is speaking.")
+    assert memory.figures().facts == 0
+
+
+async def test_an_integrations_user_is_an_unknown_speaker(home: HomeAssistant, say, memory: Memory) -> None:
+    phone = await home.auth.async_create_system_user("Voice over IP")
+
+    speech, _ = await say("Remember that my name is Ada", phone)
+
+    assert speech.startswith("I do not know who is speaking.")
+
+
+async def test_a_memory_that_is_away_is_told(say, anna: User, memory: Memory) -> None:
+    memory.close()
+
+    assert (await say("What do you remember?", anna))[0] == "I cannot use my memory right now."
+
+
+async def test_other_sentences_are_home_assistants_and_the_models(say, anna: User) -> None:
+    assert (await say("turn on kitchen light", anna))[0] == "Turned on the switch"
+    assert await say("Remember to buy milk", anna) is Reason.NO_LOCAL_MATCH
+
+
+async def test_a_tool_remembers_what_the_user_said(call, memory: Memory, anna: User) -> None:
+    result = await call("remember", text=TEXT, quote=QUOTE)
+
+    (fact,) = memory.facts(anna.id)
+    assert result == llm.ToolResult(data={"remembered": TEXT})
+    assert (fact.text, fact.person, fact.private, fact.source, fact.quote) == (TEXT, anna.id, True, "tool", QUOTE)
+
+
+@pytest.mark.parametrize(
+    ("text", "quote", "reason"),
+    [
+        (TEXT, "my dentist is on Wednesday", "quote_not_found"),
+        ("The door code is 4711", "The door code is 4711", "quote_not_found"),
+        ("The door code is 4711", QUOTE, "quote_says_something_else"),
+        ("...", QUOTE, "quote_says_something_else"),
+    ],
+    ids=["invented", "a tool's", "of something else", "no words"],
+)
+async def test_a_tool_remembers_nothing_else(call, memory: Memory, text: str, quote: str, reason: str) -> None:
+    result = await call("remember", text=text, quote=quote)
+
+    assert (result.error, result.data["error"]) == (True, reason)
+    assert memory.figures().facts == 0
+
+
+async def test_a_tool_remembers_nothing_of_an_unknown_speaker(call, memory: Memory) -> None:
+    result = await call("remember", unknown=True, text="The dentist is on Tuesday at four", quote=QUOTE)
+
+    assert (result.error, result.data["error"]) == (True, "memory_unknown_speaker")
+    assert memory.figures().facts == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("remember", {"text": "x" * 301, "quote": QUOTE}),
+        ("remember", {"text": TEXT}),
+        ("recall", {"query": "x" * 301}),
+        ("forget", {"query": ""}),
+        ("forget", {"query": TEXT, "person": "ben"}),
+    ],
+)
+async def test_a_tool_refuses_arguments_that_are_none(call, name: str, arguments: dict[str, str]) -> None:
+    result = await call(name, **arguments)
+
+    assert result.error
+
+
+async def test_tools_recall_and_forget_what_was_remembered(call, memory: Memory, forgotten: list[Forgotten]) -> None:
+    await call("remember", text=TEXT, quote=QUOTE)
+
+    recalled = await call("recall", "when is it?", query="when is my dentist appointment?")
+    gone = await call("forget", "forget my dentist", query="dentist appointment")
+
+    (line,) = recalled.data["recalled"]
+    assert line.endswith(f', Anna: "{TEXT}"')
+    assert gone.data == {"forgotten": [TEXT]}
+    assert [each.facts for each in forgotten] == [(1,)]
+    assert memory.figures().facts == 0
+
+
+async def test_a_tool_names_what_may_be_meant(call, memory: Memory) -> None:
+    memory.add_fact("Leo likes green tea")
+    memory.add_fact("Leo likes black tea")
+
+    result = await call("forget", query="Leo likes tea")
+
+    assert (result.error, result.data["error"]) == (True, "memory_several_found")
+    assert set(result.data["several"]) == {"Leo likes green tea", "Leo likes black tea"}
+
+
+async def test_tools_say_that_memory_is_away(call, memory: Memory) -> None:
+    memory.close()
+
+    assert (await call("recall", query="dentist")).data["error"] == "memory_unavailable"
+
+
+async def test_own_tools_stand_beside_others_and_give_way_to_their_names(
+    home: HomeAssistant, access: MemoryAccess
+) -> None:
+    class Others(llm.API):
+        async def async_get_api_instance(self, llm_context: llm.LLMContext) -> llm.APIInstance:
+            return llm.APIInstance(self, "", llm_context, [RecallTool(access, Speaker("", "en"))])
+
+    llm.async_register_api(home, Others(hass=home, id="others", name="Others"))
+    own = memory_tools(access, Speaker("", "en"), lambda gone: None)
+
+    api = await async_get_tools(home, ("others",), context_of(None), own)
+
+    assert [tool.name for tool in api.tools] == ["recall", "remember", f"{DOMAIN}__recall", "forget"]
+    assert [schema.read_only for schema in ToolSchemas().of(api)] == [False, True, False, True]
+
+
+async def test_the_schemas_of_the_tools_are_the_same_in_every_turn(hass: HomeAssistant, access: MemoryAccess) -> None:
+    schemas = ToolSchemas()
+
+    turns = [
+        schemas.of(await async_get_tools(hass, (), context_of(None), memory_tools(access, Speaker(said, "en"), print)))
+        for said in ("one", "two")
+    ]
+
+    assert all(one is two for one, two in zip(*turns, strict=True))
+    assert turns[0][2].parameters["required"] == ["text", "quote"]
+
+
+async def test_other_agents_may_look_up_what_is_not_private(
+    hass: HomeAssistant, memory: Memory, access: MemoryAccess, anna: User
+) -> None:
+    memory.add_fact("The dentist is Doctor Keller")
+    memory.add_fact("My dentist is on Tuesday", person=anna.id, private=True)
+    llm.async_register_api(hass, MemoryAPI(hass, lambda: access))
+
+    api = await llm.async_get_api(hass, MEMORY_API, context_of(anna))
+    result = await api.async_call_tool(llm.ToolInput("recall", {"query": "dentist"}))
+
+    assert [tool.name for tool in api.tools] == ["recall"]
+    assert [line.partition(", ")[2] for line in result.data["recalled"]] == ['the home: "The dentist is Doctor Keller"']
+
+
+async def test_other_agents_have_no_tools_where_there_is_no_memory(hass: HomeAssistant) -> None:
+    llm.async_register_api(hass, MemoryAPI(hass, lambda: None))
+
+    api = await llm.async_get_api(hass, MEMORY_API, context_of(None))
+
+    assert (api.tools, api.api_prompt) == ([], "")
+
+
+async def test_our_agents_are_never_given_what_other_agents_are(home: HomeAssistant, set_up: SetUp) -> None:
+    entry = await set_up(llm_hass_api=["assist", MEMORY_API])
+
+    (subentry,) = entry.subentries.values()
+    assert AgentConfig.from_entry(entry, subentry).llm_apis == ("assist",)
+
+
+async def test_the_form_of_our_agents_does_not_offer_what_other_agents_are(
+    home: HomeAssistant, entry: MockConfigEntry
+) -> None:
+    llm.async_register_api(home, MemoryAPI(home, lambda: None))
+
+    offered = fields_of(await open_new(home, entry))["llm_hass_api"].config["options"]
+
+    assert [each["value"] for each in offered] == ["assist"]
