@@ -47,9 +47,9 @@ GONE = {
 }
 # What is learned anew: a size of a model was one figure, and is believed after two refusals now.
 LEARNED_ANEW = {"d2fb19a": {"limits"}}
-# Settings whose name or value is another one in diagnostics now.
+# Settings that the diagnostics call otherwise now, and those of which they show the values otherwise.
 RENAMED = {"reply_tokens": "max_answer_tokens"}
-COMPACTION = {"off": False, "provider": True}
+REWORDED = {"compaction": {"off": False, "provider": True}}
 # The ids of the conversations that are kept: one more has an id that Home Assistant has made.
 OWN_IDS = {"agent", "long", "upgrade", "user"}
 
@@ -206,11 +206,16 @@ async def ask(hass: HomeAssistant, home: Home, model: ModelServer, name: str) ->
 
 
 def leaves(value: dict[str, Any]) -> dict[str, Any]:
-    """Return the values of a configuration by their names, whatever they are grouped by."""
+    """Return the values of a configuration by their names, in whichever groups, as they are shown now."""
     flat: dict[str, Any] = {}
     for name, each in value.items():
-        flat |= leaves(each) if isinstance(each, dict) else {name: each}
+        flat |= leaves(each) if isinstance(each, dict) else {RENAMED.get(name, name): reworded(name, each)}
     return flat
+
+
+def reworded(name: str, value: Any) -> Any:
+    """Return a setting's value as it is shown now."""
+    return REWORDED[name].get(value, value) if name in REWORDED else value
 
 
 def test_every_account_is_set_up(home: Home) -> None:
