@@ -13,8 +13,8 @@ import pytest
 
 from custom_components.windowed_conversation.bridge import timely_store
 from custom_components.windowed_conversation.const import CONF_HISTORY_TOKENS, DOMAIN
+from custom_components.windowed_conversation.turn.progress import Outcome
 from custom_components.windowed_conversation.turn.routing import Decision, Reason, Route
-from custom_components.windowed_conversation.turn.turn import Outcome
 from demo.model_server import ModelServer
 
 from .conftest import Say, SayAtOnce, SetUp, Submit, start, stop, until, written

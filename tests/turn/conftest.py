@@ -12,8 +12,9 @@ from custom_components.windowed_conversation.providers.openai.chat import ChatCo
 from custom_components.windowed_conversation.turn.budget import Budget
 from custom_components.windowed_conversation.turn.deadlines import Limits
 from custom_components.windowed_conversation.turn.ports import Model, Question
+from custom_components.windowed_conversation.turn.progress import Outcome
 from custom_components.windowed_conversation.turn.routing import Routing
-from custom_components.windowed_conversation.turn.turn import Outcome, Ways, run_turn
+from custom_components.windowed_conversation.turn.turn import Ways, run_turn
 from custom_components.windowed_conversation.window import EstimatedCounter, Window, WindowPolicy
 from demo.model_server import ModelServer
 from tests.providers.byte_server import ByteServer

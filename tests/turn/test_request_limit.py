@@ -10,9 +10,10 @@ import pytest
 from custom_components.windowed_conversation.providers.errors import DeadlineExceeded, RateLimited
 from custom_components.windowed_conversation.turn.deadlines import Limits
 from custom_components.windowed_conversation.turn.ports import Question
+from custom_components.windowed_conversation.turn.progress import Outcome
 from custom_components.windowed_conversation.turn.request_limit import MOST_REQUESTS, RequestLimit
 from custom_components.windowed_conversation.turn.routing import Routing
-from custom_components.windowed_conversation.turn.turn import Outcome, Ways, run_turn
+from custom_components.windowed_conversation.turn.turn import Ways, run_turn
 from custom_components.windowed_conversation.window import EstimatedCounter, Window, WindowPolicy
 from demo.model_server import ModelServer
 

@@ -11,7 +11,7 @@ import pytest
 from custom_components.windowed_conversation.providers.profile import Caching, Effort, Profile, ReasoningStyle
 from custom_components.windowed_conversation.providers.settings import ModelSettings
 from custom_components.windowed_conversation.turn.ports import Question
-from custom_components.windowed_conversation.turn.turn import Outcome
+from custom_components.windowed_conversation.turn.progress import Outcome
 from custom_components.windowed_conversation.window import Window, WindowPolicy
 from demo.model_server import ModelServer
 from tests.providers.wires import WIRES

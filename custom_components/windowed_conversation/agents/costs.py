@@ -10,7 +10,7 @@ from homeassistant.core import HomeAssistant, callback
 
 from ..bridge.models import Use, async_cost
 from ..turn.ports import Billed
-from ..turn.turn import Outcome
+from ..turn.progress import Outcome
 from .agent import Agent
 from .lookup import async_agent_ids, async_find_agent
 

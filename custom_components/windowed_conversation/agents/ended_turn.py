@@ -7,7 +7,7 @@ from typing import Any
 from homeassistant.components.conversation import ConversationInput
 
 from ..turn.ports import PromptFingerprints
-from ..turn.turn import Outcome
+from ..turn.progress import Outcome
 from ..window import Window, WindowStats
 
 

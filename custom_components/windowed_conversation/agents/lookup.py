@@ -10,7 +10,7 @@ from homeassistant.helpers import entity_registry as er
 from ..bridge.other_agents import EntityAgent
 from ..const import DOMAIN
 from ..turn.ports import Billed, Model, OtherAgent
-from ..turn.turn import Outcome
+from ..turn.progress import Outcome
 from .agent import AccountConfigEntry, Agent
 from .server import AccountServer
 

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from ..bridge.errors import faults_logged
 from ..providers.events import Usage
+from ..turn.progress import Outcome
 from ..turn.routing import Route
-from ..turn.turn import Outcome
 from ..window.figures import is_figure
 
 _LOGGER = logging.getLogger(__name__)

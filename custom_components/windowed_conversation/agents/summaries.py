@@ -17,8 +17,8 @@ from ..providers.events import Usage
 from ..turn.compaction import compact, to_compact
 from ..turn.errors import TurnError
 from ..turn.ports import Billed, Question
+from ..turn.progress import Outcome
 from ..turn.summary import ask_for_summary
-from ..turn.turn import Outcome
 from ..window import Message, Native, Role, Window
 from ..window.summary import Passage, joined, older_passage, plain_text, summary_text
 from .agent import Agent

@@ -20,9 +20,10 @@ from ..bridge.reply import ChatLogReply
 from ..bridge.turn_report import answer_attributes, async_trace_turn
 from ..turn.context import readable
 from ..turn.errors import Busy, IdTooLong
+from ..turn.progress import Outcome
 from ..turn.routing import Route, Routing
 from ..turn.scope import check_id, window_key
-from ..turn.turn import Outcome, Ways, run_turn
+from ..turn.turn import Ways, run_turn
 from ..window import Window, WindowBusy, WindowError, WindowStats
 from .after_turn import after_turn
 from .agent import Agent
@@ -190,8 +191,7 @@ async def _async_told(
 ) -> tuple[IntentResponseErrorCode, str]:
     """Return how an error is told: the code of the response, and the phrase in the user's language."""
     failure = failure_of(error)
-    phrase = await async_error_phrase(agent.hass, user_input.language, failure.key, failure.placeholders)
-    return failure.code, phrase
+    return failure.code, await async_error_phrase(agent.hass, user_input.language, failure)
 
 
 def _error_result(user_input: ConversationInput, code: IntentResponseErrorCode, message: str) -> ConversationResult:

@@ -102,13 +102,11 @@ _SENTENCE_ENDS = tuple(".!?…:;。！？؟۔।॥")  # noqa: RUF001 - of sever
 _CLOSERS = " \t\r\n\"'`*_)]}”’»」』）"  # noqa: RUF001 - of several scripts
 
 
-async def async_error_phrase(
-    hass: HomeAssistant, language: str, key: str, placeholders: dict[str, str] | None = None
-) -> str:
-    """Return the text of an exception's translation key; English where the language has none."""
+async def async_error_phrase(hass: HomeAssistant, language: str, failure: Failure) -> str:
+    """Return what is said of a failure; English where the language has no text for it."""
     translations = await async_get_translations(hass, language, "exceptions", [DOMAIN])
-    text = translations.get(f"component.{DOMAIN}.exceptions.{key}.message", key)
-    return text.format(**(placeholders or {}))
+    text = translations.get(f"component.{DOMAIN}.exceptions.{failure.key}.message", failure.key)
+    return text.format(**(failure.placeholders or {}))
 
 
 async def async_done_phrase(hass: HomeAssistant, language: str) -> str:

@@ -10,7 +10,7 @@ from homeassistant.helpers import entity_registry as er
 
 from ..const import DOMAIN
 from ..providers.events import Usage
-from ..turn.turn import Outcome
+from ..turn.progress import Outcome
 from ..window import WindowStats
 from .errors import error_key
 

@@ -17,7 +17,7 @@ from ..providers.errors import (
 from ..providers.events import Event, Finished, ReasoningDelta, Request, TextDelta, ToolCallDone, Usage
 from ..window import Message, Native, Role, ToolCall
 from .errors import EmptyAnswer
-from .ports import Billed, Question, Spoken
+from .ports import Question, Spoken
 from .progress import Progress
 from .repetition import REPEATED
 from .request_limit import Permit
@@ -106,7 +106,7 @@ class Answer:
             case Usage():
                 self._reasoning_tokens += event.reasoning
                 self._billed = True
-                self.progress.bill(Billed(self.model, self.request, event))
+                self.progress.bill(self.model, self.request, event)
             case Finished(residue=residue) if residue is not None:
                 self._native = Native(self.model.provider.name, self.request.model, residue, self._reasoning_tokens)
         return []

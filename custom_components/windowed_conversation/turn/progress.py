@@ -1,15 +1,14 @@
-"""How far a turn has come: what it has said, called and cost, readable also when it fails."""
+"""How far a turn has come, and how it went: what it has said, called and cost."""
 
 from dataclasses import dataclass, field
 import time
 
-from ..providers.errors import (
-    ProviderError,
-)
-from ..providers.events import Usage
+from ..providers.errors import ProviderError
+from ..providers.events import Request, Usage
 from ..window import ToolCall
 from .budget import Shortfall
-from .ports import Billed, OnBilled
+from .errors import TurnError
+from .ports import Billed, Model, OnBilled
 from .repetition import Repetition
 from .routing import Decision
 
@@ -20,6 +19,44 @@ class Failure:
 
     agent: str
     error: ProviderError
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a turn went. Times are in seconds from its start, `usage` is in tokens over all of its requests.
+
+    `billed` are the requests that it was reported of, `unbilled` counts those of which nobody knows it. `asked` is the
+    id of the agent that was asked last, `answered_by` the same if it answered, and `failures` are of those that were
+    asked before. `interrupted`: whether the turn was cancelled, or failed in an unforeseen way.
+    """
+
+    decision: Decision
+    duration: float
+    spoken: str = ""
+    first_word: float | None = None
+    requests: int = 0
+    tool_calls: int = 0
+    usage: Usage = field(default_factory=Usage)
+    billed: tuple[Billed, ...] = ()
+    unbilled: int = 0
+    shortfall: Shortfall | None = None
+    asked: str | None = None
+    answered_by: str | None = None
+    failures: tuple[Failure, ...] = ()
+    error: ProviderError | TurnError | None = None
+    interrupted: bool = False
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether an answer has begun: the server that was asked last was there, whatever came after."""
+        return self.first_word is not None or self.tool_calls > 0
+
+    @property
+    def all_failures(self) -> tuple[Failure, ...]:
+        """All who were asked and did not answer, the last one included."""
+        if self.asked is None or not isinstance(self.error, ProviderError):
+            return self.failures
+        return (*self.failures, Failure(self.asked, self.error))
 
 
 @dataclass(slots=True)
@@ -36,6 +73,7 @@ class Progress:
 
     decision: Decision
     on_billed: OnBilled = lambda billed: None
+    started: float = field(default_factory=time.monotonic)
     usage: Usage = field(default_factory=Usage)
     billed: list[Billed] = field(default_factory=list)
     unbilled: int = 0
@@ -67,9 +105,10 @@ class Progress:
         """Take note that another answer begins, or that the window holds the one that was under way."""
         self._kept_texts, self.called = len(self._texts), ()
 
-    def bill(self, billed: Billed) -> None:
+    def bill(self, model: Model, request: Request, usage: Usage) -> None:
         """Take in what a request has cost, and pass it on at once."""
-        self.usage += billed.usage
+        billed = Billed(model, request, usage)
+        self.usage += usage
         self.billed.append(billed)
         self.on_billed(billed)
 
@@ -85,3 +124,23 @@ class Progress:
         """Take note of a call that is handed to the reply: from now on it may have been carried out."""
         self.tool_calls += 1
         self.called += (call,)
+
+    def outcome(self, error: ProviderError | TurnError | None = None, *, interrupted: bool = False) -> Outcome:
+        """Return how the turn went that ends now."""
+        return Outcome(
+            decision=self.decision,
+            duration=time.monotonic() - self.started,
+            spoken=self.spoken,
+            first_word=self.first_word and self.first_word - self.started,
+            requests=self.requests,
+            tool_calls=self.tool_calls,
+            usage=self.usage,
+            billed=tuple(self.billed),
+            unbilled=self.unbilled,
+            shortfall=self.shortfall,
+            asked=self.asked,
+            answered_by=self.answered_by,
+            failures=tuple(self.failures),
+            error=error,
+            interrupted=interrupted,
+        )

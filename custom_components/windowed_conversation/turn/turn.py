@@ -6,59 +6,19 @@ for earlier turns of the conversation is the caller's.
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 import time
 
 from ..providers.errors import DeadlineExceeded, ProviderError
-from ..providers.events import Usage
 from ..window import Message, Window
 from .asking import ask_in_order
-from .budget import Shortfall
 from .context import as_typed
 from .deadlines import Limits
 from .errors import LocalAnswerFailed, NothingSaid, TurnError
-from .ports import Billed, LocalAnswers, ModelAccess, OnBilled, Reply
-from .progress import Failure, Progress
-from .routing import Decision, Reason, Route, Routing, after_failure, after_local_miss, first_choice, situation
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """How a turn went. Times are in seconds from its start, `usage` is in tokens over all of its requests.
-
-    `billed` are the requests that it was reported of, `unbilled` counts those of which nobody knows it. `asked` is the
-    id of the agent that was asked last, `answered_by` the same if it answered, and `failures` are of those that were
-    asked before. `interrupted`: whether the turn was cancelled, or failed in an unforeseen way.
-    """
-
-    decision: Decision
-    duration: float
-    spoken: str = ""
-    first_word: float | None = None
-    requests: int = 0
-    tool_calls: int = 0
-    usage: Usage = field(default_factory=Usage)
-    billed: tuple[Billed, ...] = ()
-    unbilled: int = 0
-    shortfall: Shortfall | None = None
-    asked: str | None = None
-    answered_by: str | None = None
-    failures: tuple[Failure, ...] = ()
-    error: ProviderError | TurnError | None = None
-    interrupted: bool = False
-
-    @property
-    def has_begun(self) -> bool:
-        """Whether an answer has begun: the server that was asked last was there, whatever came after."""
-        return self.first_word is not None or self.tool_calls > 0
-
-    @property
-    def all_failures(self) -> tuple[Failure, ...]:
-        """All who were asked and did not answer, the last one included."""
-        if self.asked is None or not isinstance(self.error, ProviderError):
-            return self.failures
-        return (*self.failures, Failure(self.asked, self.error))
+from .ports import LocalAnswers, ModelAccess, OnBilled, Reply
+from .progress import Outcome, Progress
+from .routing import Reason, Route, Routing, after_failure, after_local_miss, first_choice, situation
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +39,6 @@ class Ways:
 
 async def run_turn(window: Window, text: str, routing: Routing, ways: Ways, limits: Limits) -> Outcome:
     """Answer one input; what fails in a known way is in the outcome's `error`."""
-    started = time.monotonic()
     progress = Progress(first_choice(routing, text), ways.on_billed)
     error: ProviderError | TurnError | None = None
     try:
@@ -87,33 +46,11 @@ async def run_turn(window: Window, text: str, routing: Routing, ways: Ways, limi
     except (ProviderError, TurnError) as err:
         error = err
     except BaseException:
-        ways.on_end(_outcome(progress, started, interrupted=True))
+        ways.on_end(progress.outcome(interrupted=True))
         raise
-    outcome = _outcome(progress, started, error)
+    outcome = progress.outcome(error)
     ways.on_end(outcome)
     return outcome
-
-
-def _outcome(
-    progress: Progress, started: float, error: ProviderError | TurnError | None = None, *, interrupted: bool = False
-) -> Outcome:
-    return Outcome(
-        decision=progress.decision,
-        duration=time.monotonic() - started,
-        spoken=progress.spoken,
-        first_word=progress.first_word and progress.first_word - started,
-        requests=progress.requests,
-        tool_calls=progress.tool_calls,
-        usage=progress.usage,
-        billed=tuple(progress.billed),
-        unbilled=progress.unbilled,
-        shortfall=progress.shortfall,
-        asked=progress.asked,
-        answered_by=progress.answered_by,
-        failures=tuple(progress.failures),
-        error=error,
-        interrupted=interrupted,
-    )
 
 
 async def _answer(window: Window, text: str, ways: Ways, limits: Limits, progress: Progress) -> None:

@@ -1,0 +1,101 @@
+"""The walks through the code in CONTRIBUTING.md: each is short, its functions exist, and each leads to the next one.
+
+A function leads to the next one by naming it, or both name the value that it leaves; helpers of its own module count.
+"""
+
+import ast
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+import re
+
+import pytest
+
+from .repository_files import PACKAGE, REPOSITORY
+
+MOST_FUNCTIONS = 8
+MOST_MODULES = 5
+
+_LINE = re.compile(r"    (?P<module>[\w/]+\.py): (?P<name>[\w.]+)(?: -> (?P<left>\w+))?")
+
+
+@dataclass(frozen=True)
+class Step:
+    """A function on a walk; `left` is the value that it leaves to the next one, if it does not call it."""
+
+    module: str
+    name: str
+    left: str | None
+
+    def __str__(self) -> str:
+        return f"{self.module}: {self.name}"
+
+    @property
+    def called(self) -> str:
+        """What a call of it names."""
+        return self.name.rpartition(".")[2]
+
+
+def steps(block: str) -> list[Step]:
+    """Return the steps of a walk; none if the block is something else."""
+    lines = [_LINE.fullmatch(line) for line in block.splitlines()]
+    found = [Step(line["module"], line["name"], line["left"]) for line in lines if line]
+    return found if len(found) == len(lines) else []
+
+
+BLOCKS = (REPOSITORY / "CONTRIBUTING.md").read_text().split("\n\n")
+WALKS = [walk for block in BLOCKS if (walk := steps(block))]
+PAIRS = [pair for walk in WALKS for pair in pairwise(walk)]
+
+
+@cache
+def functions(module: str) -> dict[str, ast.AST]:
+    """Return the functions of a module, and the methods of its classes, by their qualified names."""
+    tree = ast.parse((PACKAGE / module).read_text())
+    scopes = [("", tree), *((f"{node.name}.", node) for node in tree.body if isinstance(node, ast.ClassDef))]
+    return {
+        f"{prefix}{node.name}": node
+        for prefix, scope in scopes
+        for node in scope.body
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+
+
+def named_in(node: ast.AST) -> set[str]:
+    """Return the names that a function uses; what its docstring says is no use."""
+    kinds = (ast.Name, ast.Attribute, ast.arg, ast.keyword)
+    used = [each for each in ast.walk(node) if isinstance(each, kinds)]
+    return {str(value) for each in used for field, value in ast.iter_fields(each) if field in {"id", "attr", "arg"}}
+
+
+def names(step: Step) -> set[str]:
+    """Return the names that a function uses, and those that its helpers in the same module use."""
+    known = functions(step.module)
+    found, looked_at = named_in(known[step.name]), {step.name}
+    while helpers := {name for name in known if name.rpartition(".")[2] in found} - looked_at:
+        looked_at |= helpers
+        found = found.union(*(named_in(known[name]) for name in helpers))
+    return found
+
+
+def test_there_are_four_walks() -> None:
+    assert len(WALKS) == 4
+
+
+@pytest.mark.parametrize("walk", WALKS, ids=lambda walk: str(walk[0]))
+def test_walk_is_short(walk: list[Step]) -> None:
+    assert len(set(walk)) == len(walk) <= MOST_FUNCTIONS
+    assert len({step.module for step in walk}) <= MOST_MODULES
+
+
+@pytest.mark.parametrize("step", [step for walk in WALKS for step in walk], ids=str)
+def test_function_on_a_walk_is_there(step: Step) -> None:
+    assert step.name in functions(step.module)
+
+
+@pytest.mark.parametrize(("step", "following"), PAIRS, ids=str)
+def test_function_on_a_walk_leads_to_the_next_one(step: Step, following: Step) -> None:
+    handed_on = step.left or following.called
+
+    assert handed_on in names(step)
+    assert handed_on in names(following) | {following.called}
