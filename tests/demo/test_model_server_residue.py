@@ -1,6 +1,5 @@
 """What is signed or sealed for a model opens for that model only, and only unchanged."""
 
-from hypothesis import given, strategies as st
 import pytest
 
 from demo.model_server.residue import is_signed, seal, sign, unseal
@@ -8,12 +7,14 @@ from demo.model_server.residue import is_signed, seal, sign, unseal
 NOT_OURS = ["", "?", "AAAA", None, 5, "gAAA" * 30, "\N{SNOWMAN}"]
 
 
-@given(st.text(), st.binary())
+@pytest.mark.parametrize("model", ["", "gpt-5", "\N{GRINNING FACE}"])
+@pytest.mark.parametrize("content", [b"", b"\x00\xff", b"thoughts"])
 def test_what_is_sealed_opens_again(model, content):
     assert unseal(model, seal(model, content)) == content
 
 
-@given(st.text(), st.text())
+@pytest.mark.parametrize("model", ["", "gpt-5"])
+@pytest.mark.parametrize("said", ["", "hello", "\N{GRINNING FACE}"])
 def test_what_is_signed_is_recognised(model, said):
     assert is_signed(model, said, sign(model, said))
 
