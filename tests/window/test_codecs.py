@@ -7,7 +7,7 @@ from hypothesis import given, settings
 import pytest
 
 from custom_components.windowed_conversation.providers.openai.chat_encoding import encode_messages
-from custom_components.windowed_conversation.window import Message, Native, ToolCall, Window, WindowPolicy
+from custom_components.windowed_conversation.window import Attachment, Message, Native, ToolCall, Window, WindowPolicy
 from custom_components.windowed_conversation.window.interop import from_langgraph_state, to_langgraph_state
 
 from .conversations import NO_NUMBERS, NULLS, dump, load, windows, with_call
@@ -79,6 +79,15 @@ def test_exchange_that_is_open_is_not_written(codec: Codec) -> None:
 
     assert again.messages() == before
     assert again.stats() == stats
+
+
+@both
+def test_attachments_come_back(codec: Codec) -> None:
+    window = new_window(WindowPolicy())
+    picture = Attachment("image/png", bytes(range(256)), "door.png")
+    window.record((Message.user("who is there?", attachments=(picture,)), Message.assistant("Ada")))
+
+    assert codec(window).messages()[0].attachments == (picture,)
 
 
 @both

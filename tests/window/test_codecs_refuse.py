@@ -8,14 +8,13 @@ import pytest
 
 from custom_components.windowed_conversation.window import Message, ToolCall, WindowPolicy
 from custom_components.windowed_conversation.window.codecs import (
-    CodecError,
     Malformed,
     NewerVersion,
     NotOurs,
     TooLarge,
     load_snapshot,
 )
-from custom_components.windowed_conversation.window.codecs.fields import MAX_CHARACTERS
+from custom_components.windowed_conversation.window.codecs.fields import MAX_CHARACTERS, Allowance, Fields
 from custom_components.windowed_conversation.window.codecs.parts import write_json
 
 from .conversations import dump
@@ -118,6 +117,8 @@ def test_newer_version_is_refused(version: int) -> None:
         ((*USER, "native"), {"provider": "p"}),
         ((*USER, "native"), {"provider": "p", "model": "m", "value": "1", "tokens": 10**9 + 1}),
         ((*USER, "native"), {"provider": "p", "model": "m", "value": "1", "tokens": True}),
+        ((*USER, "attachments"), [{"mime_type": "image/png", "name": "door.png", "data": "no base64"}]),
+        ((*USER, "attachments"), [{"mime_type": "image/png", "name": "door.png"}]),
         ((*USER, "colour"), "blue"),
         ((*CALLING, "tool_calls"), "unlock"),
         ((*CALL, "arguments"), "[]"),
@@ -144,13 +145,12 @@ def test_as_many_characters_as_no_conversation_has_are_refused() -> None:
         load_snapshot(changed((*USER, "content"), "x" * (MAX_CHARACTERS + 1)))
 
 
-def test_as_many_empty_messages_as_no_conversation_has_are_refused() -> None:
-    message = {"role": "user", "content": "", "tokens": 0}
-    exchanges = [{"tags": [], "messages": [message] * 1000}] * 1000
+def test_as_many_empty_objects_as_no_conversation_has_are_refused() -> None:
+    allowance = Allowance(characters=100)
 
-    with pytest.raises(CodecError):
-        load_snapshot(changed(("exchanges",), exchanges))
+    with pytest.raises(TooLarge):
+        [Fields({}, "message", allowance) for _ in range(4)]
 
 
-def test_json_is_written_for_anything() -> None:
-    assert write_json({"a": {1}}) == '{"a":"{1}"}'
+def test_json_is_written_for_anything_in_as_few_characters_as_it_takes() -> None:
+    assert write_json({"ä": {1}}) == '{"ä":"{1}"}'

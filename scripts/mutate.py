@@ -1,0 +1,179 @@
+"""Change lines of `turn/` and `window/` one at a time, and say which changes the tests of both do not notice.
+
+    .venv/test/bin/python scripts/mutate.py                          (60 lines, two at a time: about half an hour)
+    .venv/test/bin/python scripts/mutate.py --only turn/scope.py:31  (these lines alone, after a test was written)
+
+Copies of the repository are changed, never the repository. Each seed chooses other lines, the same ones every time.
+Ends with 1 if less than 95 % are caught; a test that hangs has caught its change.
+"""
+
+import argparse
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+import os
+from pathlib import Path
+from queue import SimpleQueue
+from random import Random
+import shutil
+import signal
+import subprocess
+import sys
+from tempfile import TemporaryDirectory
+from time import monotonic
+
+from mutations import Mutation, mutations
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+PACKAGE = Path("custom_components/windowed_conversation")
+FOLDERS = ("turn", "window")
+_ENOUGH = 0.95
+# Exit codes of pytest: 0 all passed, 1 some failed, 2 interrupted, as by a module that cannot be imported.
+_PASSED, _CAUGHT = 0, {1, 2}
+# Long ones, which are run when all others have passed.
+_LAST = ("test_random_histories.py", "test_work.py", "test_page.py", "test_standalone.py")
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """A change of one line; `path` is inside the package."""
+
+    path: Path
+    mutation: Mutation
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.mutation.line}  {self.mutation.before}  ->  {self.mutation.after}"
+
+    def put_into(self, copy: Path) -> None:
+        """Change the module in a copy of the repository."""
+        (copy / PACKAGE / self.path).write_text(self.mutation.source)
+
+
+def all_mutants(seed: int) -> list[Mutant]:
+    """Return one change of each line that can be changed."""
+    mutants = []
+    for module in sorted(path for folder in FOLDERS for path in (REPOSITORY / PACKAGE / folder).rglob("*.py")):
+        path = module.relative_to(REPOSITORY / PACKAGE)
+        by_line: dict[int, list[Mutation]] = {}
+        for mutation in mutations(module.read_text()):
+            by_line.setdefault(mutation.line, []).append(mutation)
+        mutants += [Mutant(path, Random(f"{seed}:{path}:{line}").choice(found)) for line, found in by_line.items()]
+    return mutants
+
+
+def chosen(mutants: list[Mutant], seed: int, count: int, only: list[str]) -> list[Mutant]:
+    """Return the mutants of the lines that are named, or so many of all."""
+    if only:
+        return [mutant for mutant in mutants if f"{mutant.path}:{mutant.mutation.line}" in only]
+    return Random(seed).sample(mutants, min(count, len(mutants)))
+
+
+def ordered_tests(path: Path) -> list[str]:
+    """Return the files of tests, those first that are the most likely to notice a change of the module."""
+    module = ".".join(path.with_suffix("").parts).removesuffix(".__init__")
+    tests = [file for folder in FOLDERS for file in (REPOSITORY / "tests" / folder).rglob("test_*.py")]
+
+    def rank(file: Path) -> tuple[bool, bool, bool, bool, str]:
+        names_it = f"windowed_conversation.{module} import" in file.read_text()
+        is_near = path.parts[0] == file.relative_to(REPOSITORY / "tests").parts[0]
+        return file.name in _LAST, file.stem != f"test_{path.stem}", not names_it, not is_near, str(file)
+
+    return [str(file.relative_to(REPOSITORY)) for file in sorted(tests, key=rank)]
+
+
+def run_tests(copy: Path, path: Path, limit: float | None) -> int | None:
+    """Return pytest's exit code, or None if it took too long."""
+    shutil.rmtree(copy / ".hypothesis", ignore_errors=True)
+    options = ("-x", "-q", "-p", "no:cacheprovider", "-p", "tests.no_shrinking", "--hypothesis-seed=0")
+    child = subprocess.Popen(
+        [sys.executable, "-m", "pytest", *options, "-o", "timeout=120", *ordered_tests(path)],
+        cwd=copy,
+        # Two changes of one module within a second would share their byte code.
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        return child.wait(limit)
+    except subprocess.TimeoutExpired:
+        return None
+    finally:
+        if child.poll() is None:
+            os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
+
+
+def is_caught(mutant: Mutant, copy: Path, limit: float) -> bool:
+    """Return whether the tests notice a mutant; the copy is as it was afterwards."""
+    mutant.put_into(copy)
+    try:
+        code = run_tests(copy, mutant.path, limit)
+    finally:
+        shutil.copy(REPOSITORY / PACKAGE / mutant.path, copy / PACKAGE / mutant.path)
+    if code not in {None, _PASSED, *_CAUGHT}:
+        raise SystemExit(f"pytest ended with {code} at {mutant}")
+    return code != _PASSED
+
+
+@contextmanager
+def copies(count: int) -> Iterator[SimpleQueue[Path]]:
+    """Give copies of what git knows of the repository, and of what is new."""
+    listed = ("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    files = subprocess.run(listed, cwd=REPOSITORY, check=True, capture_output=True, text=True).stdout.split("\0")
+    queue: SimpleQueue[Path] = SimpleQueue()
+    with TemporaryDirectory(prefix="mutants-") as folder:
+        for number in range(count):
+            copy = Path(folder, str(number))
+            for file in filter(lambda name: (REPOSITORY / name).is_file(), files):
+                (copy / file).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(REPOSITORY / file, copy / file)
+            queue.put(copy)
+        yield queue
+
+
+def survivors(mutants: list[Mutant], jobs: int) -> list[Mutant]:
+    """Return the mutants that no test notices, and print each as soon as it is known."""
+    with copies(jobs) as free, ThreadPoolExecutor(jobs) as pool:
+        copy = free.get()
+        began = monotonic()
+        if run_tests(copy, mutants[0].path, None) != _PASSED:
+            raise SystemExit("the tests fail without any change")
+        limit = 120 + 4 * (monotonic() - began)
+        free.put(copy)
+
+        def tried(mutant: Mutant) -> bool:
+            copy, began = free.get(), monotonic()
+            try:
+                caught = is_caught(mutant, copy, limit)
+            finally:
+                free.put(copy)
+            print(f"{'caught' if caught else 'SURVIVED':9}{monotonic() - began:4.0f} s  {mutant}", flush=True)
+            return caught
+
+        return [mutant for mutant, caught in zip(mutants, pool.map(tried, mutants), strict=True) if not caught]
+
+
+def main() -> None:
+    """Run what the command line says."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--count", type=int, default=60)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--only", nargs="+", default=[], metavar="PATH:LINE")
+    parser.add_argument("--list", action="store_true", help="say what would be changed, and run nothing")
+    options = parser.parse_args()
+    mutants = chosen(all_mutants(options.seed), options.seed, options.count, options.only)
+    if options.list or not mutants:
+        print(*mutants, sep="\n")
+        return
+    left = survivors(mutants, options.jobs)
+    caught = len(mutants) - len(left)
+    print(f"\n{caught} of {len(mutants)} caught ({caught / len(mutants):.0%}), seed {options.seed}. Survivors:")
+    print(*left, sep="\n")
+    sys.exit(caught < _ENOUGH * len(mutants))
+
+
+if __name__ == "__main__":
+    main()
