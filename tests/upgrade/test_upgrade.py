@@ -226,14 +226,8 @@ def test_agents_have_their_names(home: Home) -> None:
     assert home.titles == {name: name for name in AGENTS}
 
 
-def as_now(settings: dict[str, Any]) -> dict[str, Any]:
-    """Return an earlier version's settings as this one shows them."""
-    renamed = {RENAMED.get(name, name): value for name, value in settings.items()}
-    return {**renamed, "compaction": COMPACTION.get(renamed["compaction"], renamed["compaction"])}
-
-
 def test_every_setting_is_as_it_was(home: Home) -> None:
-    before = {name: as_now(leaves(agent["configuration"])) for name, agent in home.before["agents"].items()}
+    before = {name: leaves(agent["configuration"]) for name, agent in home.before["agents"].items()}
     now = {name: leaves(home.agent(name)["configuration"]) for name in AGENTS}
     assert {name: {setting: now[name].get(setting) for setting in before[name]} for name in AGENTS} == before
 
