@@ -32,11 +32,13 @@ import pytest_socket
 
 from custom_components.windowed_conversation.diagnostics import async_get_config_entry_diagnostics
 from demo.model_server import ModelServer
+from tests.clock import IdleClock
 
 from .record import DOMAIN, MODELS, PLACEHOLDER
 
 VERSIONS = ("d2fb19a", "bc2dea3")
-WITH_A_MODEL = ("Ada", "Bob", "Cyd", "Dan", "Eve", "Gus")
+# In the order in which they are asked: Eve's turn is followed by a summary, which asks the model, too.
+WITH_A_MODEL = ("Ada", "Bob", "Cyd", "Dan", "Gus", "Eve")
 AGENTS = (*WITH_A_MODEL, "Fay")
 
 # Sensors that are removed: in an account without a model they never move.
@@ -131,6 +133,8 @@ def install(folder: Path, storage: Path, address: str) -> None:
 
 async def live_in(home: Home, folder: Path, config: Path) -> None:
     """Start the home and see what is there, then ask each agent something that was said before."""
+    clock = IdleClock(asyncio.get_running_loop())
+    clock.start()
     async with ModelServer(models=MODELS) as model:
         install(folder, config / ".storage", model.address.removeprefix("http://"))
         hass = await started(config, home.before["user_id"])
@@ -140,6 +144,7 @@ async def live_in(home: Home, folder: Path, config: Path) -> None:
                 await ask(hass, home, model, name)
         finally:
             await hass.async_stop(force=True)
+    clock.stop()
 
 
 async def started(config: Path, user_id: str) -> HomeAssistant:
