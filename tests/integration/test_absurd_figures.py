@@ -109,6 +109,7 @@ def _never_falls(state: State) -> bool:
     return state.attributes.get("state_class") in {"total", "total_increasing"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("reports", FORMATS, indirect=True)
 async def test_every_answer_is_heard_and_no_sum_falls(home: HomeAssistant, reports: Reports, say: Say) -> None:
     heard, shown = [], [sums(home)]

@@ -37,6 +37,7 @@ def modules_without_sdk() -> list[str]:
 MODULES = modules_without_sdk()
 
 
+@pytest.mark.long
 def test_importing_the_integration_and_its_platforms_loads_no_sdk() -> None:
     assert {f"{INTEGRATION}.{platform}" for platform in ("config_flow", "conversation", "sensor")} < set(MODULES)
 
@@ -61,6 +62,7 @@ def sdk_unloaded() -> Iterator[None]:
     sys.modules.update(before)
 
 
+@pytest.mark.long
 async def test_sdk_is_loaded_outside_of_the_event_loop(
     home: HomeAssistant, sdk_unloaded: None, set_up, say: Say, caplog: pytest.LogCaptureFixture
 ) -> None:

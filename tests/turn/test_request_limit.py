@@ -107,6 +107,7 @@ async def test_request_that_is_broken_off_makes_room_for_the_next(
     assert (await turns[1]).spoken == "Nice to meet you, Grace."
 
 
+@pytest.mark.long
 async def test_waiting_for_others_is_no_silence_of_the_server(
     start: Start, one_at_a_time: Question, model_server: ModelServer
 ) -> None:

@@ -77,6 +77,7 @@ def test_exchange_10000_costs_what_exchange_1000_cost(window: Window) -> None:
     assert instructions(window, _WHOLE_PERIODS) == early
 
 
+@pytest.mark.long
 def test_forty_thousand_appends_to_a_full_window_cost_the_same_each(window: Window) -> None:
     take_turns(window, 1000)
     # ten times 1,001 turns of four messages, in each of which the window trims as often
