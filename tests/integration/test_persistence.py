@@ -24,8 +24,8 @@ from custom_components.windowed_conversation.const import (
 )
 from demo.model_server import ModelServer
 
+from .actions import act
 from .conftest import AGENT, Say, SetUp, ShoppingList, Submit, speech, start, stop, until, written
-from .test_actions import act
 
 STORED = {"version": 1, "minor_version": 1, "key": "windows", "data": {"conversations": []}}
 BROKEN = [

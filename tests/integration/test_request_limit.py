@@ -17,7 +17,7 @@ from custom_components.windowed_conversation.const import (
 )
 from custom_components.windowed_conversation.turn.request_limit import MOST_REQUESTS
 from demo.model_server import ModelServer
-from tests.turn.test_request_limit import most_at_once
+from tests.at_once import most_at_once
 
 from .conftest import AGENT, SetUp
 

@@ -16,7 +16,8 @@ from custom_components.windowed_conversation.providers.profile import Caching, E
 from custom_components.windowed_conversation.providers.profiles import Vendor, profile_of
 from custom_components.windowed_conversation.window import Message, Native, ToolCall
 
-from .test_messages import LIGHT, MODEL, as_the_sdk_reads_it, native
+from .conftest import LIGHT, MODEL, native
+from .sdk_types import as_the_sdk_reads_it
 
 ADAPTIVE = Profile(reasoning=ReasoningStyle.ADAPTIVE, caching=Caching.BREAKPOINTS)
 BUDGET = Profile(reasoning=ReasoningStyle.BUDGET, caching=Caching.BREAKPOINTS)
