@@ -1,4 +1,4 @@
-"""A pytest plugin that runs each test with one set of its parameters: all that is tested, for a quick look.
+"""A pytest plugin that runs each test with one set of its parameters, for a quick look; none that is marked `long`.
 
 Which one follows from the test's name: formats, faults and options take turns, and one run is like the next.
 """
@@ -11,7 +11,7 @@ import pytest
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Deselect all others."""
-    chosen = one_of_each(items)
+    chosen = one_of_each([item for item in items if item.get_closest_marker("long") is None])
     config.hook.pytest_deselected(items=list(set(items).difference(chosen)))
     items[:] = chosen
 

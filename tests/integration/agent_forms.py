@@ -4,13 +4,41 @@ from collections.abc import Mapping
 from typing import Any, override
 
 from homeassistant.config_entries import SOURCE_USER
+from homeassistant.const import CONF_LLM_HASS_API, CONF_MODEL, CONF_NAME, CONF_PROMPT
 from homeassistant.core import HomeAssistant
 from homeassistant.data_entry_flow import section
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
-from custom_components.windowed_conversation.const import SUBENTRY_CONVERSATION
+from custom_components.windowed_conversation.const import (
+    CONF_CONTEXT_PLACEMENT,
+    CONF_COUNTING,
+    CONF_FIRST_WORD_TIMEOUT,
+    CONF_LEFT_OUT,
+    CONF_LIMITS,
+    CONF_REPLY_TOKENS,
+    CONF_ROUTING,
+    CONF_SCOPE,
+    CONF_TOOL_ITERATIONS,
+    CONF_TURN_TIMEOUT,
+    SUBENTRY_CONVERSATION,
+)
 
 from .conftest import Submit
+
+LIMITS = {CONF_FIRST_WORD_TIMEOUT: 5, CONF_TURN_TIMEOUT: 30, CONF_TOOL_ITERATIONS: 3}
+FRIDAY: dict[str, Any] = {
+    CONF_NAME: "Friday",
+    CONF_MODEL: "scripted",
+    CONF_PROMPT: "You are {{ 'Friday' }}.",
+    CONF_LLM_HASS_API: ["assist"],
+    CONF_ROUTING: "llm_only",
+    CONF_SCOPE: "device",
+    CONF_LEFT_OUT: ["route:local"],
+    CONF_CONTEXT_PLACEMENT: "system",
+    CONF_REPLY_TOKENS: 500,
+    CONF_COUNTING: "estimate",
+    CONF_LIMITS: LIMITS,
+}
 
 
 class AgentForm(Submit):

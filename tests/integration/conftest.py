@@ -48,6 +48,8 @@ from demo.model_server import ModelServer
 from .done_once import done_once
 from .flow_texts import missing_texts
 
+# instructions that are long enough for a provider's cache
+LONG = "Always be brief and friendly, and never say what nobody asked for. " * 300
 AGENT = "conversation.ada"
 
 DETECTOR = logging.getLogger("homeassistant.util.loop")

@@ -16,8 +16,8 @@ from custom_components.windowed_conversation.const import CONF_FAMILY, CONF_PROV
 from demo.model_server import ModelServer
 
 from .account_kinds import VENDORS, Kind
+from .actions import act
 from .conftest import Say, SetUp, speech, start, stop
-from .test_actions import act
 
 _CHAT = ("prompt_tokens", "completion_tokens", "cached_tokens", "reasoning_tokens", "total_tokens")
 _RESPONSES = (
@@ -109,6 +109,7 @@ def _never_falls(state: State) -> bool:
     return state.attributes.get("state_class") in {"total", "total_increasing"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("reports", FORMATS, indirect=True)
 async def test_every_answer_is_heard_and_no_sum_falls(home: HomeAssistant, reports: Reports, say: Say) -> None:
     heard, shown = [], [sums(home)]

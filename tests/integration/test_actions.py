@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from homeassistant.core import Context, HomeAssistant
+from homeassistant.core import HomeAssistant
 from homeassistant.exceptions import ServiceValidationError
 import probatio
 import pytest
@@ -14,32 +14,11 @@ from pytest_homeassistant_custom_component.common import MockConfigEntry, async_
 from custom_components.windowed_conversation.const import CONF_HISTORY_TOKENS, DOMAIN
 from demo.model_server import ModelServer
 
+from .actions import EVERY_ACTION, ON_A_CONVERSATION, act
 from .conftest import AGENT, Say, SetUp, speech, until
 
+
 # Every action, with what it needs besides the conversation.
-ON_A_CONVERSATION: dict[str, dict[str, Any]] = {
-    "get_window": {},
-    "reset_window": {},
-    "export_conversation": {},
-    "fork_conversation": {"new_conversation_id": "fork"},
-    "summarize_window": {},
-    "count_tokens": {},
-    "tag_exchange": {"add": ["important"]},
-}
-WITH_AN_ID = ON_A_CONVERSATION | {"import_conversation": {"conversation": {"format": DOMAIN, "version": 1}}}
-EVERY_ACTION = WITH_AN_ID | {"list_conversations": {}}
-
-
-async def act(home: HomeAssistant, action: str, *, context: Context | None = None, **data: Any):
-    """Perform an action on the agent's conversation `test`, if nothing else is said; None leaves a field out."""
-    known = {"entity_id": AGENT} | ({} if action == "list_conversations" else {"conversation_id": "test"})
-    wanted = {field: value for field, value in (known | data).items() if value is not None}
-    answers = action.startswith(("list", "get", "export", "count"))
-    return await home.services.async_call(
-        DOMAIN, action, wanted, blocking=True, return_response=answers, context=context
-    )
-
-
 async def test_window_is_returned_as_it_is_sent(home: HomeAssistant, entry: MockConfigEntry, say: Say) -> None:
     await say("I would like the kitchen light switched on")
 

@@ -36,24 +36,10 @@ from demo.model_server import ModelServer
 from tests.model_lists import OPENAI as OPENAI_MODELS
 
 from .account_kinds import AZURE_RESPONSES, KINDS
-from .agent_forms import AgentForm, default_of, fields_of, open_change, open_new, sections_of, suggested
+from .agent_forms import FRIDAY, LIMITS, AgentForm, default_of, fields_of, open_change, open_new, sections_of, suggested
 from .conftest import AGENT, Page, Say, speech
 
 OPENAI = KINDS[0]
-LIMITS = {CONF_FIRST_WORD_TIMEOUT: 5, CONF_TURN_TIMEOUT: 30, CONF_TOOL_ITERATIONS: 3}
-FRIDAY: dict[str, Any] = {
-    CONF_NAME: "Friday",
-    CONF_MODEL: "scripted",
-    CONF_PROMPT: "You are {{ 'Friday' }}.",
-    CONF_LLM_HASS_API: ["assist"],
-    CONF_ROUTING: "llm_only",
-    CONF_SCOPE: "device",
-    CONF_LEFT_OUT: ["route:local"],
-    CONF_CONTEXT_PLACEMENT: "system",
-    CONF_REPLY_TOKENS: 500,
-    CONF_COUNTING: "estimate",
-    CONF_LIMITS: LIMITS,
-}
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from pytest_homeassistant_custom_component.common import MockConfigEntry
 
 from demo.model_server import ModelServer
 
+from .actions import act
 from .conftest import AGENT
-from .test_actions import act
 
 _CONVERSATIONS = [f"conversation {letter}" for letter in "abcdefghij"]
 _TURNS = range(10)

@@ -20,9 +20,8 @@ from custom_components.windowed_conversation.const import (
 from custom_components.windowed_conversation.turn.context import ContextPlacement
 from demo.model_server import ModelServer
 
-from .conftest import Say, SetUp, speech, until
-from .test_health import LONG
-from .test_summaries import SMALL, STORY, asked_for, summaries_in
+from .conftest import LONG, Say, SetUp, speech, until
+from .summarizing import SMALL, STORY, asked_for, summaries_in
 
 IN_SYSTEM = {CONF_CONTEXT_PLACEMENT: ContextPlacement.SYSTEM, "routing": "llm_only"}
 MORNING, LATER = "2026-11-23 08:05:30+00:00", "2026-11-23 08:07:30+00:00"

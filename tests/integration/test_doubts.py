@@ -104,6 +104,7 @@ async def seen_at_home(say: Say) -> dict[str, int]:
     return {text: len(result.response.matched_states) for text, result in results.items()}
 
 
+@pytest.mark.long
 async def test_who_is_home_is_known_in_every_language(anna, entry, say: Say, model_server: ModelServer) -> None:
     assert await seen_at_home(say) == dict.fromkeys(WHO_IS_HOME, 1)
     assert model_server.requests == []

@@ -24,9 +24,8 @@ from custom_components.windowed_conversation.window import EstimatedCounter, Mes
 from custom_components.windowed_conversation.window.tokens import message_text
 from tests.exact_tokens import ENCODINGS, VOCABULARIES, exact_count, theirs, vocabulary
 
-from .agent_forms import AgentForm, fields_of, open_change
+from .agent_forms import FRIDAY, AgentForm, fields_of, open_change
 from .conftest import Say, SetUp, speech
-from .test_agent_flow import FRIDAY
 
 # It never reports usage, from which the count would learn that this server has another tokenizer.
 SILENT = "scripted+no_usage"

@@ -12,11 +12,10 @@ from custom_components.windowed_conversation.agents.cache_health import UNEXPLAI
 from custom_components.windowed_conversation.const import CONF_HISTORY_TOKENS, CONF_MAX_WINDOWS, CONF_TRIM_SHARE, DOMAIN
 from demo.model_server import ModelServer
 
-from .conftest import Say, SetUp
-from .test_actions import act
+from .actions import act
+from .conftest import LONG, Say, SetUp
 
 # So long that losing them is more than a cache may lose.
-LONG = "Always be brief and friendly, and never say what nobody asked for. " * 300
 
 
 @pytest.fixture

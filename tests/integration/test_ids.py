@@ -8,8 +8,8 @@ from pytest_homeassistant_custom_component.common import MockConfigEntry, MockUs
 from custom_components.windowed_conversation.const import CONF_SCOPE
 from demo.model_server import ModelServer
 
+from .actions import WITH_AN_ID, act
 from .conftest import Say, SetUp, speech
-from .test_actions import WITH_AN_ID, act
 
 LONG = "x" * 256
 TOLD = "The ID of a conversation has at most 255 characters."

@@ -48,11 +48,13 @@ def loaded() -> set[str]:
     return set(child.stdout.split())
 
 
+@pytest.mark.long
 def test_importing_the_integration_and_its_platforms_loads_no_sdk(loaded: set[str]) -> None:
     assert {"homeassistant", *MODULES} <= loaded
     assert not {"anthropic", "google.genai", "openai", "tiktoken"} & loaded
 
 
+@pytest.mark.long
 def test_importing_the_integration_does_not_load_what_is_for_other_programs(loaded: set[str]) -> None:
     assert INTEROP in ALL
     assert not any(name.startswith(INTEROP) for name in loaded)
@@ -70,6 +72,7 @@ def sdk_unloaded() -> Iterator[None]:
     sys.modules.update(before)
 
 
+@pytest.mark.long
 async def test_sdk_is_loaded_outside_of_the_event_loop(
     home: HomeAssistant, sdk_unloaded: None, set_up, say: Say, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -88,6 +88,7 @@ def used(records: list[Record]) -> tuple[str, bool, bool]:
 WELL = ("answered", True, True)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 async def test_small_server_is_filled_and_refuses_little_in_one_conversation_after_the_other_and_after_a_restart(
     home: HomeAssistant, entry: MockConfigEntry, say: Say, model_server: ModelServer

@@ -24,8 +24,8 @@ from custom_components.windowed_conversation.const import (
 )
 from demo.model_server import ModelServer
 
+from .actions import act
 from .conftest import AGENT, Say, SetUp, ShoppingList, Submit, speech, start, stop, until, written
-from .test_actions import act
 
 STORED = {"version": 1, "minor_version": 1, "key": "windows", "data": {"conversations": []}}
 BROKEN = [
@@ -484,6 +484,7 @@ async def test_conversation_of_a_clock_that_was_wrong_is_used_now(
     assert abs(disk.read(entry)["data"]["conversations"][0]["used"] - time.time()) < 3600
 
 
+@pytest.mark.long
 async def test_write_that_failed_is_repeated_though_nobody_speaks(
     *, home: HomeAssistant, entry, figure, say: Say, monkeypatch: pytest.MonkeyPatch, disk: Disk
 ) -> None:

@@ -131,6 +131,7 @@ async def test_error_and_the_sentence_that_was_spoken_are_told(
     assert (events[-1].data["error"], traced()["error"]) == ("quota_error", "quota_error")
 
 
+@pytest.mark.long
 async def test_kind_of_an_error_does_not_depend_on_its_figures(
     home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer
 ) -> None:

@@ -17,7 +17,7 @@ from custom_components.windowed_conversation.const import (
 )
 from custom_components.windowed_conversation.turn.request_limit import MOST_REQUESTS
 from demo.model_server import ModelServer
-from tests.turn.test_request_limit import most_at_once
+from tests.at_once import most_at_once
 
 from .conftest import AGENT, SetUp
 
@@ -32,6 +32,7 @@ async def talk(home: HomeAssistant, number: int, agent: str = AGENT) -> str:
     return str(answer["response"]["speech"]["plain"]["speech"])
 
 
+@pytest.mark.long
 async def test_hundreds_at_once_are_all_answered_a_few_at_a_time(
     home: HomeAssistant, entry: MockConfigEntry, model_server: ModelServer
 ) -> None:
@@ -43,6 +44,7 @@ async def test_hundreds_at_once_are_all_answered_a_few_at_a_time(
     assert most_at_once(model_server) == MOST_REQUESTS
 
 
+@pytest.mark.long
 async def test_who_is_not_served_in_time_is_told_so_and_the_others_are_served(
     home: HomeAssistant, set_up: SetUp, model_server: ModelServer
 ) -> None:
@@ -68,6 +70,7 @@ async def two_agents(home: HomeAssistant, entry: MockConfigEntry) -> None:
     await home.async_block_till_done()
 
 
+@pytest.mark.long
 async def test_agents_of_an_account_share_its_limit(
     home: HomeAssistant, two_agents: None, model_server: ModelServer
 ) -> None:

@@ -9,8 +9,8 @@ from homeassistant.exceptions import Unauthorized, UnknownUser
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
+from .actions import act
 from .conftest import AGENT, Say
-from .test_actions import act
 
 type Visitor = Callable[[str], Coroutine[Any, Any, Context]]
 

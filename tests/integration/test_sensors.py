@@ -354,6 +354,7 @@ async def test_totals_show_what_is_on_disk(
     assert len(data["conversations"]) == 1
 
 
+@pytest.mark.long
 async def test_tokens_of_a_turn_that_ends_after_a_reload_are_counted(
     *, home: HomeAssistant, entry, figure, say_at_once: SayAtOnce, model_server: ModelServer
 ) -> None:

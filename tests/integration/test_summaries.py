@@ -12,40 +12,18 @@ from pytest_homeassistant_custom_component.common import MockConfigEntry, async_
 
 from custom_components.windowed_conversation.agents.agent import Agent
 from custom_components.windowed_conversation.const import (
-    CONF_HISTORY_TOKENS,
     CONF_SUMMARIZE,
     DOMAIN,
 )
-from custom_components.windowed_conversation.window import Window
 from demo.model_server import ModelServer
 
 from .conftest import AGENT, Say, SetUp, speech, until
-
-SMALL = {CONF_HISTORY_TOKENS: 600, CONF_SUMMARIZE: True}
-ASKED = "[Summarize the conversation above"
-STORY = "tell me a story in 120 words"
-
-
-def asked_for(model_server: ModelServer) -> list[dict[str, Any]]:
-    """Return the bodies of the requests for a summary."""
-    bodies = [request.body for request in model_server.requests]
-    return [body for body in bodies if str(body["messages"][-1]["content"]).startswith(ASKED)]
+from .summarizing import SMALL, STORY, asked_for, summaries_in, the_window
 
 
 def wire(body: dict[str, Any]) -> list[str]:
     """Return the messages of a request, each as its bytes."""
     return [json.dumps(message) for message in body["messages"]]
-
-
-def the_window(agent: Agent) -> Window:
-    """Return the only window."""
-    (window,) = agent.windows.newest_first()
-    return window
-
-
-def summaries_in(agent: Agent) -> int:
-    """Return how many summaries count in the only window."""
-    return the_window(agent).stats().tag_distribution.get("summary", 0)
 
 
 def the_trims(agent: Agent) -> int:

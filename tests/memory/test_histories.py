@@ -5,6 +5,7 @@ from tempfile import TemporaryDirectory
 
 from hypothesis import given, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+import pytest
 
 from custom_components.windowed_conversation.memory import KINDS, Episode, Memory
 
@@ -137,10 +138,11 @@ class Histories(RuleBasedStateMachine):
         self.folder.cleanup()
 
 
-TestHistories = Histories.TestCase
+TestHistories = pytest.mark.long(Histories.TestCase)
 TestHistories.settings = settings(max_examples=25, stateful_step_count=20, deadline=None)
 
 
+@pytest.mark.long
 @given(texts=st.lists(st.text(max_size=200), min_size=1, max_size=5))
 @settings(max_examples=25, deadline=None)
 def test_any_text_is_stored_found_and_forgotten(texts):

@@ -14,6 +14,7 @@ from .stub import Stub
 SENTENCES = 200
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("language", LANGUAGES)
 async def test_nothing_is_lost_that_home_assistant_does_right(
     hass: HomeAssistant, build_home: Build, stub: Stub, language: str

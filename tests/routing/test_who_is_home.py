@@ -39,12 +39,14 @@ async def wrong(home: Home, say: Say) -> list[str]:
     return answered
 
 
+@pytest.mark.long
 async def test_nobody_is_told_wrongly_who_is_home(hass: HomeAssistant, home: Home, stub: Stub) -> None:
     say = sayer(home, await add_agent(hass, stub.url), stub)
 
     assert not (answered := await wrong(home, say)), "\n".join(answered)
 
 
+@pytest.mark.long
 async def test_nobody_is_told_wrongly_who_is_home_without_a_model(hass: HomeAssistant, home: Home) -> None:
     say = sayer(home, await add_agent(hass, None))
 

@@ -10,8 +10,8 @@ from custom_components.windowed_conversation.turn.ports import Question
 from demo.model_server import ModelServer
 from tests.providers.byte_server import ByteServer, event, text
 
+from .answers import calls, said
 from .conftest import Take
-from .test_model_turn import calls, said
 from .world import Ear, Home
 
 OVERFLOW = event({"error": {"message": "x", "type": "invalid_request_error", "code": "context_length_exceeded"}})

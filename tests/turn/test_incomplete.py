@@ -20,8 +20,8 @@ from custom_components.windowed_conversation.window.codecs import dump_snapshot,
 from demo.model_server import ModelServer
 from tests.providers.byte_server import CALLS, DONE, ByteServer, fragment, text
 
+from .answers import TURN_ON, calls, said
 from .conftest import Take
-from .test_model_turn import TURN_ON, calls, said
 from .world import Ear, Home
 
 DONE_RESULT = '{"response_type": "action_done"}'

@@ -8,8 +8,8 @@ from custom_components.windowed_conversation.window import EstimatedCounter, Rol
 from demo.model_server import ModelServer
 from tests.providers.byte_server import ByteServer
 
+from .answers import LOOK, TURN_ON, calls, said
 from .conftest import Take
-from .test_model_turn import LOOK, TURN_ON, calls, said
 from .world import Home
 
 TURN_OFF = "intent__HassTurnOff"

@@ -16,21 +16,9 @@ from custom_components.windowed_conversation.window import Role, Window
 from demo.model_server import ModelServer
 from tests.providers.byte_server import CALLS, DONE, STOP, ByteServer, chunk, fragment, text
 
+from .answers import TURN_ON, calls, said
 from .conftest import Take
 from .world import Ear, Home
-
-TURN_ON, LOOK = "intent__HassTurnOn", "homeassistant__GetLiveContext"
-
-
-def calls(*arguments: Any, name: str = TURN_ON) -> bytes:
-    """Return an answer that calls one tool once for each of the arguments."""
-    whole = [fragment(json.dumps(each), name, index=at, id=f"call_{at}") for at, each in enumerate(arguments)]
-    return b"".join((*whole, CALLS, DONE))
-
-
-def said(words: str) -> bytes:
-    """Return an answer in words."""
-    return text(words) + STOP + DONE
 
 
 def roles(window: Window) -> list[Role]:

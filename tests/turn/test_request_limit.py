@@ -16,6 +16,8 @@ from custom_components.windowed_conversation.turn.routing import Routing
 from custom_components.windowed_conversation.turn.turn import Ways, run_turn
 from custom_components.windowed_conversation.window import EstimatedCounter, Window, WindowPolicy
 from demo.model_server import ModelServer
+from tests.at_once import most_at_once
+from tests.waiting import until
 
 from .world import Access, Ear, Home, Local
 
@@ -45,21 +47,6 @@ def start(question: Question) -> Start:
 def asked(server: ModelServer) -> list[str]:
     """Return what the server was asked, in its order."""
     return [request.body["messages"][-1]["content"].rpartition("\n\n")[2] for request in server.requests]
-
-
-def most_at_once(server: ModelServer) -> int:
-    """Return how many requests were waiting for their first word at a time."""
-    edges = [edge for each in server.requests for edge in ((each.arrived_ns, 1), (each.first_content_ns or 0, -1))]
-    at_once = [sum(change for _, change in edges if _ <= time) for time, _ in edges]
-    return max(at_once)
-
-
-async def until(is_so: Callable[[], bool]) -> None:
-    for _ in range(3000):
-        if is_so():
-            return
-        await asyncio.sleep(0.01)
-    raise TimeoutError
 
 
 async def test_no_more_requests_are_under_way_than_a_server_takes(start: Start, model_server: ModelServer) -> None:
@@ -108,6 +95,7 @@ async def test_request_that_is_broken_off_makes_room_for_the_next(
     assert (await turns[1]).spoken == "Nice to meet you, Grace."
 
 
+@pytest.mark.long
 async def test_waiting_for_others_is_no_silence_of_the_server(
     start: Start, one_at_a_time: Question, model_server: ModelServer
 ) -> None:

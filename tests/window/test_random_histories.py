@@ -358,6 +358,7 @@ class WindowMachine(RuleBasedStateMachine):
         assert trimmed or self.sent[: len(sent)] == sent
 
 
+@pytest.mark.long
 class TestRandomHistories(WindowMachine.TestCase):
     settings = settings(deadline=None, max_examples=600, stateful_step_count=60)
 

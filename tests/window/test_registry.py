@@ -390,6 +390,7 @@ async def test_20000_keys_leave_no_more_windows_than_the_limit(registry: WindowR
     assert ids(registry) == ["19999", "19998", "19997"]
 
 
+@pytest.mark.long
 async def test_memory_is_bounded_with_twenty_thousand_ids(clock: Clock) -> None:
     registry = WindowRegistry(create, max_windows=100, clock=clock)
     tracemalloc.start()

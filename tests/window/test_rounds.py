@@ -10,7 +10,7 @@ import pytest
 from custom_components.windowed_conversation.window import Message, ToolCall, Window, WindowPolicy
 
 from .histories import defects, new_window, said
-from .test_work import executed_by
+from .instructions import executed_by
 
 # In front of every request: a system prompt and the schemas of the tools.
 _FRONT = 650 + 900

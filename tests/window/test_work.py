@@ -1,19 +1,11 @@
 """Rule 7: what a turn costs does not grow, in instructions of the window's own code and not in time."""
 
-from collections.abc import Callable
-from pathlib import Path
-import sys
-from types import CodeType
-
 import pytest
 
-from custom_components.windowed_conversation import window as package
 from custom_components.windowed_conversation.window import Message, ToolCall, Window, WindowPolicy
 
 from .histories import LengthCounter, new_window
-
-_TOOL = 3
-_OURS = str(Path(str(package.__file__)).parent)
+from .instructions import executed_by
 
 # With a share of a quarter a window of 40 of these trims on every 11th, one of 400 on every 101st.
 _EXCHANGE_TOKENS = 100
@@ -39,27 +31,6 @@ def instructions(window: Window, turns: int) -> int:
     return executed_by(lambda: take_turns(window, turns))
 
 
-def executed_by(work: Callable[[], None]) -> int:
-    """Return how many instructions of the window's code this executes."""
-    executed = 0
-
-    def on_instruction(code: CodeType, _: int) -> object:
-        nonlocal executed
-        ours = code.co_filename.startswith(_OURS)
-        executed += ours
-        return None if ours else sys.monitoring.DISABLE
-
-    sys.monitoring.use_tool_id(_TOOL, "instructions")
-    sys.monitoring.register_callback(_TOOL, sys.monitoring.events.INSTRUCTION, on_instruction)
-    sys.monitoring.set_events(_TOOL, sys.monitoring.events.INSTRUCTION)
-    try:
-        work()
-    finally:
-        sys.monitoring.set_events(_TOOL, 0)
-        sys.monitoring.free_tool_id(_TOOL)
-    return executed
-
-
 @pytest.fixture
 def window() -> Window:
     return new_window(WindowPolicy(40 * _EXCHANGE_TOKENS), "You are a helpful home.")
@@ -77,6 +48,7 @@ def test_exchange_10000_costs_what_exchange_1000_cost(window: Window) -> None:
     assert instructions(window, _WHOLE_PERIODS) == early
 
 
+@pytest.mark.long
 def test_forty_thousand_appends_to_a_full_window_cost_the_same_each(window: Window) -> None:
     take_turns(window, 1000)
     # ten times 1,001 turns of four messages, in each of which the window trims as often

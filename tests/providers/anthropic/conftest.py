@@ -8,16 +8,25 @@ import pytest
 from custom_components.windowed_conversation.providers.anthropic.clients import _CLIENT
 from custom_components.windowed_conversation.providers.anthropic.messages import Messages
 from custom_components.windowed_conversation.providers.events import Event, Request, ToolSchema
-from custom_components.windowed_conversation.window import Message
+from custom_components.windowed_conversation.window import Message, Native
 
 from ..byte_server import ByteServer
 from ..wires.anthropic import AnthropicWire
 
 MODEL = "claude-haiku-4-5"
 TOOLS = (ToolSchema("intent__HassTurnOn", "Turns on a device", {"type": "object", "properties": {}}),)
+LIGHT = ToolSchema(
+    "intent__HassTurnOn",
+    "Turns on a device",
+    {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]},
+)
 
 type Connect = Callable[..., Messages]
 type Ask = Callable[..., AsyncIterator[Event]]
+
+
+def native(*residue: Any, model: str = MODEL, provider: str = "anthropic") -> Native:
+    return Native(provider, model, list(residue))
 
 
 @pytest.fixture

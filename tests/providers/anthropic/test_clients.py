@@ -1,7 +1,5 @@
 """The client under the provider: what it is built from, what it asks for besides answers, and what it leaves behind."""
 
-import asyncio
-from collections.abc import Callable
 import json
 import ssl
 import sys
@@ -34,21 +32,6 @@ from .conftest import MODEL, Connect
 
 JSON = {"Content-Type": "application/json"}
 HELLO = Request(MODEL, (Message.user("hello"),))
-
-
-async def until(condition: Callable[[], bool], *, within: float) -> None:
-    """Wait for something that is to happen in so many seconds."""
-    loop = asyncio.get_running_loop()
-    ends_at = loop.time() + within
-    while not condition():
-        assert loop.time() < ends_at
-        await asyncio.sleep(0.001)
-
-
-def open_connections(byte_server: ByteServer) -> int:
-    assert byte_server._runner
-    assert byte_server._runner.server
-    return len(byte_server._runner.server.connections)
 
 
 async def test_client_of_the_package_that_the_sdk_runs_on_is_accepted(http_client: Any) -> None:

@@ -4,58 +4,21 @@ from base64 import b64encode
 import json
 from typing import Any
 
-from anthropic.types import (
-    ContentBlockParam,
-    MessageParam,
-    ModelParam,
-    OutputConfigParam,
-    TextBlockParam,
-    ThinkingConfigParam,
-    ToolChoiceParam,
-    ToolParam,
-)
-from pydantic import TypeAdapter
 import pytest
 
 from custom_components.windowed_conversation.providers.anthropic.request import encode_request
-from custom_components.windowed_conversation.providers.events import Request, ToolSchema
+from custom_components.windowed_conversation.providers.events import Request
 from custom_components.windowed_conversation.providers.profile import Profile
 from custom_components.windowed_conversation.providers.unseen import UNSEEN
 from custom_components.windowed_conversation.window import Attachment, Message, Native, ToolCall
 
-MODEL = "claude-haiku-4-5"
-LIGHT = ToolSchema(
-    "intent__HassTurnOn",
-    "Turns on a device",
-    {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]},
-)
+from .conftest import LIGHT, MODEL, native
+from .sdk_types import as_the_sdk_reads_it
+
 THOUGHT = {"type": "thinking", "thinking": "Two calls.", "signature": "EqQB"}
 REDACTED = {"type": "redacted_thinking", "data": "EmwK"}
 ANSWER = {"type": "text"}
 CALL = {"type": "tool_use"}
-
-PARAMETERS: dict[str, TypeAdapter[Any]] = {
-    "max_tokens": TypeAdapter(int),
-    "messages": TypeAdapter(list[MessageParam]),
-    "model": TypeAdapter(ModelParam),
-    "output_config": TypeAdapter(OutputConfigParam),
-    "system": TypeAdapter(list[TextBlockParam]),
-    "thinking": TypeAdapter(ThinkingConfigParam),
-    "tool_choice": TypeAdapter(ToolChoiceParam),
-    "tools": TypeAdapter(list[ToolParam]),
-}
-CONTENT: TypeAdapter[Any] = TypeAdapter(list[ContentBlockParam])
-
-
-def as_the_sdk_reads_it(body: dict[str, Any]) -> Any:
-    """Return what the SDK's parameter types make of a body; what they do not know is left out.
-
-    The contents of messages are read by themselves: the types call them iterables, which are read when they are needed.
-    """
-    read = {name: PARAMETERS[name].validate_python(value) for name, value in body.items()}
-    for message, original in zip(read["messages"], body["messages"], strict=True):
-        message["content"] = CONTENT.validate_python(original["content"])
-    return read
 
 
 def sent(*messages: Message, images: bool = True, **fields: Any) -> list[dict[str, Any]]:
@@ -80,10 +43,6 @@ def used(number: int, tool: str = "a", /, **arguments: Any) -> dict[str, Any]:
 
 def result(number: int, content: str, **fields: Any) -> dict[str, Any]:
     return {"type": "tool_result", "tool_use_id": f"toolu_{number}", "content": content, **fields}
-
-
-def native(*residue: Any, model: str = MODEL, provider: str = "anthropic") -> Native:
-    return Native(provider, model, list(residue))
 
 
 def test_whole_conversation() -> None:

@@ -11,8 +11,9 @@ from custom_components.windowed_conversation.providers.profile import Caching, E
 from custom_components.windowed_conversation.providers.settings import ModelSettings
 from custom_components.windowed_conversation.window import Attachment, Message, Native, ToolCall
 
+from .conftest import LIGHT, MODEL
 from .rules import broken_rules
-from .test_messages import LIGHT, MODEL, as_the_sdk_reads_it
+from .sdk_types import as_the_sdk_reads_it
 
 TEXTS = ["", " ", "words", "Grüße\n"]
 IDS = ["toolu_1", "call_2", "functions.a:0", "", "an id"]

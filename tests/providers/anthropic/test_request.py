@@ -17,7 +17,8 @@ from custom_components.windowed_conversation.providers.profiles import Vendor, p
 from custom_components.windowed_conversation.providers.settings import ModelSettings
 from custom_components.windowed_conversation.window import Message, Native, ToolCall
 
-from .test_messages import LIGHT, MODEL, as_the_sdk_reads_it, native
+from .conftest import LIGHT, MODEL, native
+from .sdk_types import as_the_sdk_reads_it
 
 ADAPTIVE = Profile(reasoning=ReasoningStyle.ADAPTIVE, caching=Caching.BREAKPOINTS)
 BUDGET = Profile(reasoning=ReasoningStyle.BUDGET, caching=Caching.BREAKPOINTS)

@@ -264,5 +264,6 @@ def imported(pytestconfig: pytest.Config) -> list[str]:
     ).stdout.splitlines()
 
 
+@pytest.mark.long
 def test_building_imports_nothing(http_client: Any, imported: list[str]) -> None:
     assert type(http_client).__module__.partition(".")[0] in imported

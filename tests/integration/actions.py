@@ -1,0 +1,31 @@
+"""The integration's actions, performed, and the smallest data that each takes."""
+
+from typing import Any
+
+from homeassistant.core import Context, HomeAssistant
+
+from custom_components.windowed_conversation.const import DOMAIN
+
+from .conftest import AGENT
+
+ON_A_CONVERSATION: dict[str, dict[str, Any]] = {
+    "get_window": {},
+    "reset_window": {},
+    "export_conversation": {},
+    "fork_conversation": {"new_conversation_id": "fork"},
+    "summarize_window": {},
+    "count_tokens": {},
+    "tag_exchange": {"add": ["important"]},
+}
+WITH_AN_ID = ON_A_CONVERSATION | {"import_conversation": {"conversation": {"format": DOMAIN, "version": 1}}}
+EVERY_ACTION = WITH_AN_ID | {"list_conversations": {}}
+
+
+async def act(home: HomeAssistant, action: str, *, context: Context | None = None, **data: Any):
+    """Perform an action on the agent's conversation `test`, if nothing else is said; None leaves a field out."""
+    known = {"entity_id": AGENT} | ({} if action == "list_conversations" else {"conversation_id": "test"})
+    wanted = {field: value for field, value in (known | data).items() if value is not None}
+    answers = action.startswith(("list", "get", "export", "count"))
+    return await home.services.async_call(
+        DOMAIN, action, wanted, blocking=True, return_response=answers, context=context
+    )

@@ -1,0 +1,38 @@
+"""What the SDK's types make of a request."""
+
+from typing import Any
+
+from anthropic.types import (
+    ContentBlockParam,
+    MessageParam,
+    ModelParam,
+    OutputConfigParam,
+    TextBlockParam,
+    ThinkingConfigParam,
+    ToolChoiceParam,
+    ToolParam,
+)
+from pydantic import TypeAdapter
+
+PARAMETERS: dict[str, TypeAdapter[Any]] = {
+    "max_tokens": TypeAdapter(int),
+    "messages": TypeAdapter(list[MessageParam]),
+    "model": TypeAdapter(ModelParam),
+    "output_config": TypeAdapter(OutputConfigParam),
+    "system": TypeAdapter(list[TextBlockParam]),
+    "thinking": TypeAdapter(ThinkingConfigParam),
+    "tool_choice": TypeAdapter(ToolChoiceParam),
+    "tools": TypeAdapter(list[ToolParam]),
+}
+CONTENT: TypeAdapter[Any] = TypeAdapter(list[ContentBlockParam])
+
+
+def as_the_sdk_reads_it(body: dict[str, Any]) -> Any:
+    """Return what the SDK's parameter types make of a body; what they do not know is left out.
+
+    The contents of messages are read by themselves: the types call them iterables, which are read when they are needed.
+    """
+    read = {name: PARAMETERS[name].validate_python(value) for name, value in body.items()}
+    for message, original in zip(read["messages"], body["messages"], strict=True):
+        message["content"] = CONTENT.validate_python(original["content"])
+    return read

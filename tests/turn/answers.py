@@ -1,0 +1,19 @@
+"""Answers of a model as bytes: words, and calls of the tools of the tests' home."""
+
+import json
+from typing import Any
+
+from tests.providers.byte_server import CALLS, DONE, STOP, fragment, text
+
+TURN_ON, LOOK = "intent__HassTurnOn", "homeassistant__GetLiveContext"
+
+
+def calls(*arguments: Any, name: str = TURN_ON) -> bytes:
+    """Return an answer that calls one tool once for each of the arguments."""
+    whole = [fragment(json.dumps(each), name, index=at, id=f"call_{at}") for at, each in enumerate(arguments)]
+    return b"".join((*whole, CALLS, DONE))
+
+
+def said(words: str) -> bytes:
+    """Return an answer in words."""
+    return text(words) + STOP + DONE
