@@ -41,6 +41,15 @@ class Memory:
         with self._database.write() as connection:
             return store_turn(connection, self._words, turn)
 
+    def add(self, records: Iterable[PastTurn | Episode]) -> None:
+        """Store turns and episodes with one commit: all of them or none."""
+        with self._database.write() as connection:
+            for record in records:
+                if isinstance(record, PastTurn):
+                    store_turn(connection, self._words, record)
+                else:
+                    store_episode(connection, self._words, record)
+
     def add_episode(self, episode: Episode) -> int:
         """Store what a part of a conversation came to and return its id."""
         with self._database.write() as connection:
