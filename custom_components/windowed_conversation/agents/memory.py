@@ -14,7 +14,8 @@ from homeassistant.util.hass_dict import HassKey
 
 from ..const import DOMAIN
 from ..memory import Fact, Forgotten, Memory, MemoryUnavailable, Recalled
-from ..memory.writer import State, Writer
+from ..memory.status import State
+from ..memory.writer import Writer
 
 _LOGGER = logging.getLogger(__name__)
 

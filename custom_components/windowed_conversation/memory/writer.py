@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import replace
 import logging
 import math
 from pathlib import Path
@@ -15,6 +15,7 @@ from .errors import MemoryUnavailable, Reason
 from .memory import Memory
 from .queue import Job, Queue, Record
 from .records import Figures
+from .status import Counts, State
 from .upkeep import Upkeep
 
 _LOGGER = logging.getLogger(__name__)
@@ -29,31 +30,6 @@ _MOST_WAITING = 1_000
 _MENDED: frozenset[Reason] = frozenset({"closed", "damaged", "index"})
 # The open file is still the right one.
 _STAYS_OPEN: frozenset[Reason] = frozenset({"full", "index", "locked"})
-
-
-@dataclass(frozen=True, slots=True)
-class State:
-    """Why memory is off, None if it is not; where a damaged file is kept; how much there is, None if not yet known."""
-
-    reason: Reason | None = None
-    set_aside: Path | None = None
-    figures: Figures | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """What became of the records: waiting, written, dropped as the queue was full, refused as they cannot be stored.
-
-    `failures` counts tries that failed, `error` is the kind of the last one, `written_at` when the last commit was.
-    """
-
-    queued: int = 0
-    written: int = 0
-    dropped: int = 0
-    refused: int = 0
-    failures: int = 0
-    error: str | None = None
-    written_at: float | None = None
 
 
 class Writer:
