@@ -162,19 +162,28 @@ def test_a_call_has_the_error_of_its_own_work(writer) -> None:
     assert writer.state.reason is None
 
 
-def test_a_call_fails_at_once_while_the_memory_is_off_and_patient_work_waits(make, tmp_path) -> None:
-    folder = tmp_path / "later"
-    writer = Writer(folder / "memory.db", _LANGUAGES)
+def test_a_call_fails_at_once_while_the_memory_is_off_and_patient_work_waits(make, path) -> None:
+    Memory(path, _LANGUAGES).close()
+    beside = sqlite3.connect(path, isolation_level=None)
+    beside.execute("BEGIN EXCLUSIVE")
+    writer = make()
     writer.start()
     patient: Future[int] = writer.call(lambda memory: memory.add_fact("Tea at five"), patient=True)
     with pytest.raises(MemoryUnavailable) as refused:
         writer.call(lambda memory: memory.facts()).result(_ENOUGH)
-    assert refused.value.reason == "away"
+    assert refused.value.reason == "locked"
 
-    folder.mkdir()
+    beside.close()
 
     assert patient.result(_ENOUGH) == 1
-    assert writer.close(_ENOUGH)
+
+
+def test_patient_work_makes_no_file(writer, path) -> None:
+    forgotten = writer.call(lambda memory: memory.forget(agent="a1"), patient=True)
+
+    assert writer.drain(_ENOUGH)
+    assert forgotten.cancelled()
+    assert not path.exists()
 
 
 @pytest.mark.parametrize("content", [b"no database at all" * 1_000, b"SQLite format 3\x00" + b"\xff" * 8_000])
@@ -256,6 +265,7 @@ def test_a_queue_that_is_half_full_ends_what_holds_it(make, path) -> None:
     writer = make(most_waiting=4)
     writer.put(turn("bread"))
     writer.start()
+    assert writer.drain(_ENOUGH)
     assert writer.hold(_ENOUGH)
     written = writer.call(lambda memory: None, patient=True)
     writer.put(turn("butter"))

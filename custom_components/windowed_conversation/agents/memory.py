@@ -1,9 +1,11 @@
 """The one memory of all agents: opened in the background, written by its own thread, closed at the end."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 import logging
 from pathlib import Path
+import time
 from typing import Any
 
 from homeassistant.auth import EVENT_USER_REMOVED
@@ -12,18 +14,24 @@ from homeassistant.core import CALLBACK_TYPE, Event, HomeAssistant, callback
 from homeassistant.helpers.storage import STORAGE_DIR
 from homeassistant.util.hass_dict import HassKey
 
-from ..const import DOMAIN
+from ..const import CONF_MEMORY_DAYS, DOMAIN
 from ..memory import Fact, Forgotten, Memory, MemoryUnavailable, Recalled
+from ..memory.errors import Reason
+from ..memory.file import delete_file
 from ..memory.status import State
 from ..memory.writer import Writer
+from .config import DEFAULT_MEMORY_DAYS
+from .issues import async_report_memory
 
 _LOGGER = logging.getLogger(__name__)
 
 # In seconds: how long the end of Home Assistant waits for what is not written yet, and for the file to be closed,
-# and how long a change is waited for.
+# how long a change is waited for, and a backup waits.
 _DRAIN = 5.0
 _CLOSE = 1.0
 _CHANGE = 30.0
+
+_SECONDS_PER_DAY = 86_400
 
 
 class AgentMemory:
@@ -36,9 +44,14 @@ class AgentMemory:
     def __init__(self, hass: HomeAssistant) -> None:
         self._hass = hass
         self._listeners: list[Callable[[], None]] = []
+        self._unsubscribe: tuple[CALLBACK_TYPE, ...] = ()
+        self._reason: Reason | None = None
+        # For how many days turns are kept, by agent; another thread reads it.
+        self._days: Mapping[str, int] = {}
         self.writer = Writer(
             Path(hass.config.path(STORAGE_DIR, f"{DOMAIN}.memory.db")),
             (hass.config.language, "en"),
+            daily=self._expire,
             on_state=self._on_state,
         )
 
@@ -52,6 +65,32 @@ class AgentMemory:
             bus.async_listen(EVENT_USER_REMOVED, self._forget_user),
         )
         self.writer.start()
+
+    @callback
+    def async_keep(self) -> None:
+        """Take over for how long each account keeps turns, also one that is not set up now."""
+        days = {
+            agent_id: int(entry.options.get(CONF_MEMORY_DAYS, DEFAULT_MEMORY_DAYS))
+            for entry in self._hass.config_entries.async_entries(DOMAIN)
+            for agent_id in entry.subentries
+        }
+        if days != self._days:
+            self._days = days
+            self.writer.check(repeat_daily=True)
+
+    @callback
+    def async_forget_agents(self, agents: Iterable[str]) -> None:
+        """Forget the turns of agents in the background, now or when the file can be used."""
+        for agent in agents:
+            self.writer.call(partial(Memory.forget, agent=agent), patient=True)
+
+    async def async_remove(self) -> None:
+        """Close the file for good and delete it."""
+        for unsubscribe in self._unsubscribe:
+            unsubscribe()
+        await self._hass.async_add_executor_job(self.writer.close, _DRAIN)
+        await self._hass.async_add_executor_job(delete_file, self.writer.path)
+        async_report_memory(self._hass, self.writer.path, State())
 
     @callback
     def async_listen(self, listener: Callable[[], None]) -> CALLBACK_TYPE:
@@ -99,7 +138,13 @@ class AgentMemory:
     @callback
     def _forget_user(self, event: Event) -> None:
         person = str(event.data["user_id"])
-        self.writer.call(lambda memory: memory.forget(person=person), patient=True)
+        self.writer.call(partial(Memory.forget, person=person), patient=True)
+
+    def _expire(self, memory: Memory) -> None:
+        """Forget the turns that are old enough; those of an unknown agent are kept as long as any."""
+        now, days = time.time(), self._days
+        before = {agent: now - each * _SECONDS_PER_DAY for agent, each in days.items()}
+        memory.expire(before, min(before.values(), default=now - DEFAULT_MEMORY_DAYS * _SECONDS_PER_DAY))
 
     async def _async_drain(self, _event: Event) -> None:
         if not await self._hass.async_add_executor_job(self.writer.drain, _DRAIN):
@@ -115,6 +160,15 @@ class AgentMemory:
 
     @callback
     def _follow(self, state: State) -> None:
+        if self._hass.is_stopping:
+            return
+        if state.reason != self._reason:
+            self._reason = state.reason
+            if state.reason is None:
+                _LOGGER.info("Memory works again")
+            else:
+                _LOGGER.warning("Memory is off: %s", state.reason)
+        async_report_memory(self._hass, self.writer.path, state)
         for listener in tuple(self._listeners):
             listener()
 
@@ -133,5 +187,12 @@ def async_start_memory(hass: HomeAssistant) -> AgentMemory:
     """Return the memory of all agents, which begins to open its file if it is new."""
     if _MEMORY not in hass.data:
         hass.data[_MEMORY] = AgentMemory(hass)
+        hass.data[_MEMORY].async_keep()
         hass.data[_MEMORY].async_start()
     return hass.data[_MEMORY]
+
+
+async def async_remove_memory(hass: HomeAssistant) -> None:
+    """Delete all that was remembered, also if no account was set up since the start."""
+    memory = hass.data.pop(_MEMORY, None) or AgentMemory(hass)
+    await memory.async_remove()

@@ -92,7 +92,8 @@ class Writer:
     def call[Result](self, work: Callable[[Memory], Result], *, patient: bool = False) -> Future[Result]:
         """Have work on the memory done after all that was put before, and return its result to be.
 
-        A memory that cannot be used is tried at once, and MemoryUnavailable is the result; patient work stays instead.
+        A memory that cannot be used is tried at once, and MemoryUnavailable is the result. Patient work stays instead;
+        it changes what is there, and is cancelled if there is no file.
         """
         job = Job(work, patient)
         with self._changed:
@@ -150,7 +151,8 @@ class Writer:
             self._has_ended = True
             self._failures_in_a_row = 0
             self._changed.notify_all()
-        self._thread.join(timeout)
+        if self._thread.ident is not None:
+            self._thread.join(timeout)
         return not self._thread.is_alive()
 
     def _hold_now(self) -> bool:
@@ -191,16 +193,22 @@ class Writer:
     def _step(self) -> None:
         with self._changed:
             first = self._queue.first()
-        if isinstance(first, Job):
+        if isinstance(first, Job) and first.patient and self._has_no_file():
+            first.done.cancel()
+            self._on_done(1)
+        elif isinstance(first, Job):
             first.run(self._opened(), self._recover)
             self._on_done(1)
         elif first:
             self._store(self._opened(), first)
-        elif self._memory is not None or self.path.exists():
-            self._recover(self._upkeep.run(self._opened()))
-        else:
+        elif self._has_no_file():
             self._upkeep.postpone()
             self._recover()
+        else:
+            self._recover(self._upkeep.run(self._opened()))
+
+    def _has_no_file(self) -> bool:
+        return self._memory is None and not self.path.exists()
 
     def _opened(self) -> Memory:
         if self._memory is None:
