@@ -17,6 +17,7 @@ from homeassistant.helpers import issue_registry as ir
 import pytest
 from pytest_homeassistant_custom_component.common import MockUser
 
+from custom_components.windowed_conversation import backup
 from custom_components.windowed_conversation.agents.memory import AgentMemory, async_memory
 from custom_components.windowed_conversation.const import CONF_MEMORY, CONF_MEMORY_DAYS, DOMAIN
 from custom_components.windowed_conversation.memory import MemoryUnavailable, PastTurn, file
@@ -206,6 +207,24 @@ async def test_locked_file_costs_no_turn_and_heals(home: HomeAssistant, entry, s
 
     await until(lambda: issues(home) == set())
     assert disk.said == ["hello there", "hello again"]
+
+
+async def test_what_was_changed_meanwhile_is_in_the_file_after_a_backup(
+    home: HomeAssistant, entry, say: Say, say_at_once: SayAtOnce, disk: Disk
+) -> None:
+    await say("hello there")
+    await backup.async_pre_backup(home)
+    copy = disk(Path.read_bytes)
+    await say_at_once("hello again")
+    await until(lambda: memory_of(home).writer.counts.queued == 1)
+    assert disk(Path.read_bytes) == copy
+
+    await backup.async_post_backup(home)
+    await written(home)
+
+    assert disk.said == ["hello there", "hello again"]
+    disk(lambda path: path.with_name("copy").write_bytes(copy))
+    assert Disk(disk.path.with_name("copy")).said == ["hello there"]
 
 
 async def test_removed_agent_takes_its_turns_along(home: HomeAssistant, entry, say: Say, disk: Disk) -> None:

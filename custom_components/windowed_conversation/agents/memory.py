@@ -30,6 +30,7 @@ _LOGGER = logging.getLogger(__name__)
 _DRAIN = 5.0
 _CLOSE = 1.0
 _CHANGE = 30.0
+_HOLD = 10.0
 
 _SECONDS_PER_DAY = 86_400
 
@@ -113,6 +114,11 @@ class AgentMemory:
     async def async_forget(self, **conditions: Any) -> Forgotten:
         """Forget what meets the conditions; see `Memory.forget`."""
         return await self._change(lambda memory: memory.forget(**conditions))
+
+    async def async_hold(self) -> None:
+        """Have everything in the one file, for a copy, and write nothing until `writer.release`."""
+        if not await self._hass.async_add_executor_job(self.writer.hold, _HOLD):
+            _LOGGER.warning("The backup may lack what was remembered last")
 
     async def _read[Result](self, read: Callable[[Memory], Result], nothing: Result) -> Result:
         memory, reason = self.writer.memory, self.writer.state.reason
