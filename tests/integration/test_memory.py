@@ -20,6 +20,7 @@ from pytest_homeassistant_custom_component.common import MockUser
 from custom_components.windowed_conversation import backup
 from custom_components.windowed_conversation.agents.memory import AgentMemory, async_memory
 from custom_components.windowed_conversation.const import CONF_MEMORY, CONF_MEMORY_DAYS, DOMAIN
+from custom_components.windowed_conversation.diagnostics import async_get_config_entry_diagnostics
 from custom_components.windowed_conversation.memory import MemoryUnavailable, PastTurn, file
 from demo.model_server import ModelServer
 
@@ -275,3 +276,29 @@ async def test_turns_are_deleted_after_the_days_of_their_account(
     home.config_entries.async_update_entry(entry, options={CONF_MEMORY_DAYS: 10})
     await home.async_block_till_done()
     await until(lambda: disk.said == ["1 days", "hello there"])
+
+
+async def test_sensors_show_how_much_there_is(home: HomeAssistant, entry, say: Say, figure) -> None:
+    assert [figure(f"memory_{name}") for name in ("facts", "turns", "size")] == ["0", "0", "0.0"]
+
+    await memory_of(home).async_add_fact("Tea at five")
+    await say("hello there")
+
+    await until(lambda: (figure("memory_facts"), figure("memory_turns")) == ("1", "1"))
+    assert float(figure("memory_size")) > 0
+
+
+async def test_agent_without_memory_has_no_sensors_for_it(set_up: SetUp, figure) -> None:
+    await set_up(**{CONF_MEMORY: False})
+
+    with pytest.raises(ValueError, match="unpack"):
+        figure("memory_facts")
+
+
+async def test_diagnostics_have_figures_of_memory_and_no_text(home: HomeAssistant, entry, say: Say) -> None:
+    await say(f"remember the {SECRET}")
+
+    diagnostics = await async_get_config_entry_diagnostics(home, entry)
+
+    assert diagnostics["memory"]["counts"]["written"] == 1
+    assert SECRET not in str(diagnostics)
