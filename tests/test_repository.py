@@ -44,7 +44,7 @@ from custom_components.windowed_conversation.flows.agent_sections import agent_s
 from custom_components.windowed_conversation.flows.numbers import NumberField
 from custom_components.windowed_conversation.providers.errors import RateLimited
 from custom_components.windowed_conversation.providers.profile import EFFORTS
-from custom_components.windowed_conversation.sensor import COSTS, SENSORS
+from custom_components.windowed_conversation.sensor import COSTS, MEMORY, SENSORS
 from custom_components.windowed_conversation.services import _CODEC_ERRORS
 from custom_components.windowed_conversation.turn.context import ContextPlacement
 from custom_components.windowed_conversation.turn.remembering import Phrase, Remembering
@@ -231,13 +231,14 @@ def test_exception_has_the_placeholders_of_its_text(failure: Failure) -> None:
 
 
 def test_every_issue_has_its_text_and_every_text_its_issue() -> None:
-    created = {getattr(Report, call.args[1].attr) for call in calls("_report")}
+    attributes = (node for node in syntax("agents/issues") if isinstance(node, ast.Attribute))
+    created = {getattr(Report, node.attr) for node in attributes if ast.unparse(node.value) == "Report"}
 
     assert TEXTS["issues"].keys() == created == set(Report)
 
 
 def test_every_sensor_has_a_name_and_an_icon() -> None:
-    sensors = {description.key for description in (*SENSORS, *COSTS)}
+    sensors = {description.key for description in (*SENSORS, *COSTS, *MEMORY)}
 
     assert TEXTS["entity"].keys() == ICONS["entity"].keys() == {Platform.SENSOR}
     assert TEXTS["entity"]["sensor"].keys() == sensors

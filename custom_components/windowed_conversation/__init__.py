@@ -1,5 +1,6 @@
 """Windowed Conversation: a conversation agent that keeps what a model is sent inside a token budget."""
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -14,6 +15,7 @@ from .agents.agent import AccountConfigEntry, AccountData
 from .agents.config import AgentConfig
 from .agents.issues import async_review_windows, async_withdraw_report
 from .agents.kept import async_forget, async_kept, async_save
+from .agents.memory import async_memory, async_remove_memory, async_start_memory
 from .agents.setup import async_set_up_agents, async_set_up_server
 from .bridge.account import async_create_provider
 from .bridge.errors import failure_of
@@ -39,6 +41,7 @@ async def async_setup(hass: HomeAssistant, config: ConfigType) -> bool:
 async def async_setup_entry(hass: HomeAssistant, entry: AccountConfigEntry) -> bool:
     """Set up an account and its agents. Its server is not waited for: local commands need none."""
     await _async_forget_gone(hass)
+    async_start_memory(hass).async_keep()
     provider = await _async_provider(hass, entry)
     agents = await async_set_up_agents(hass, entry, provider)
     server = await async_set_up_server(hass, entry, provider, agents)
@@ -78,12 +81,17 @@ async def async_remove_entry(hass: HomeAssistant, entry: AccountConfigEntry) -> 
     # its file is there also if the account was not set up since the start
     await async_kept(hass, entry.entry_id, {})
     async_withdraw_report(hass, entry.entry_id)
-    await _async_forget_gone(hass)
+    await _async_forget_gone(hass, entry.subentries)
+    if not hass.config_entries.async_entries(DOMAIN):
+        await async_remove_memory(hass)
 
 
-async def _async_forget_gone(hass: HomeAssistant) -> None:
-    for agent_id in await async_forget(hass):
+async def _async_forget_gone(hass: HomeAssistant, removed: Iterable[str] = ()) -> None:
+    gone = {*await async_forget(hass), *removed}
+    for agent_id in gone:
         async_withdraw_report(hass, agent_id)
+    if (memory := async_memory(hass)) is not None:
+        memory.async_forget_agents(gone)
 
 
 async def _async_provider(hass: HomeAssistant, entry: AccountConfigEntry) -> Provider | None:
@@ -133,3 +141,4 @@ async def _async_update(hass: HomeAssistant, entry: AccountConfigEntry) -> None:
         agent.configure(config)
         agent.kept.store.configure(config.persistence)
         async_review_windows(hass, subentry_id, agent.config.name, agent.windows)
+    async_start_memory(hass).async_keep()

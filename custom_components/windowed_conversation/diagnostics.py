@@ -17,6 +17,7 @@ from yarl import URL
 
 from .agents.agent import AccountConfigEntry, Agent
 from .agents.kept import async_kept
+from .agents.memory import async_memory
 from .bridge.account import vendor_of
 from .const import CONF_API_VERSION, CONF_FORMAT, CONF_LEFT_OUT, CONF_PROVIDER
 from .providers.errors import ProviderError
@@ -66,7 +67,22 @@ async def async_get_config_entry_diagnostics(hass: HomeAssistant, entry: Account
             "is_away": kept.server.is_away,
         },
         "agents": await asyncio.gather(*map(_agent, agents)),
+        "memory": _memory(hass),
         "learned": kept.calibrations.as_dict(),
+    }
+
+
+def _memory(hass: HomeAssistant) -> dict[str, Any] | None:
+    """Return the figures of the memory that all accounts share."""
+    memory = async_memory(hass)
+    if memory is None:
+        return None
+    state = memory.writer.state
+    return {
+        "reason": state.reason,
+        "is_damaged_file_kept": state.set_aside is not None,
+        "figures": state.figures and asdict(state.figures),
+        "counts": asdict(memory.writer.counts),
     }
 
 

@@ -14,13 +14,14 @@ from homeassistant.components.sensor import (
     SensorStateClass,
 )
 from homeassistant.config_entries import ConfigSubentry
-from homeassistant.const import PERCENTAGE, EntityCategory, UnitOfTime
+from homeassistant.const import PERCENTAGE, EntityCategory, UnitOfInformation, UnitOfTime
 from homeassistant.core import HomeAssistant, callback
 from homeassistant.helpers import entity_registry as er
 from homeassistant.helpers.entity_platform import AddConfigEntryEntitiesCallback
 from homeassistant.helpers.typing import StateType
 
 from .agents.agent import AccountConfigEntry, Agent
+from .agents.memory import async_memory, async_start_memory
 from .agents.statistics import LastRoute
 from .const import CONF_PROVIDER, PROVIDER_NONE, SUBENTRY_CONVERSATION
 from .entity import AgentEntity
@@ -39,6 +40,7 @@ _MOST_CONVERSATIONS_SHOWN = 20
 class AgentSensorDescription(SensorEntityDescription):
     """A figure of an agent.
 
+    `is_memory` is for one of the memory that all agents share, shown by those that have memory.
     `is_sum` is for one that goes on after a restart: what it shows is on disk, so that it never falls, not even when
     Home Assistant is killed. `needs_model` is for one that never moves in an account without a model.
     """
@@ -46,6 +48,7 @@ class AgentSensorDescription(SensorEntityDescription):
     value: Callable[[Agent], StateType | Decimal]
     attributes: Callable[[Agent], dict[str, Any]] | None = None
     is_cost: bool = False
+    is_memory: bool = False
     is_sum: bool = False
     needs_model: bool = False
 
@@ -123,6 +126,21 @@ def _total(name: str, unit: str | None = None, **more: Any) -> AgentSensorDescri
     )
 
 
+def _remembered(name: str, **more: Any) -> AgentSensorDescription:
+    """Return a figure of `Figures`: unknown while memory is off, 0 before there is any."""
+
+    def value(agent: Agent) -> StateType:
+        memory = async_memory(agent.hass)
+        if memory is None or memory.writer.state.reason is not None:
+            return None
+        figures = memory.writer.state.figures
+        return getattr(figures, name) if figures else 0
+
+    return AgentSensorDescription(
+        key=f"memory_{name}", state_class=SensorStateClass.MEASUREMENT, value=value, is_memory=True, **more
+    )
+
+
 # Few people put those on a dashboard that are disabled: they follow from the others, or change with every turn.
 SENSORS = (
     _measured(
@@ -163,6 +181,19 @@ SENSORS = (
     _total("output_tokens", _TOKENS, needs_model=True),
 )
 
+MEMORY = (
+    _remembered("facts"),
+    _remembered("turns", entity_registry_enabled_default=False),
+    _remembered(
+        "size",
+        device_class=SensorDeviceClass.DATA_SIZE,
+        native_unit_of_measurement=UnitOfInformation.BYTES,
+        suggested_unit_of_measurement=UnitOfInformation.MEGABYTES,
+        suggested_display_precision=1,
+        entity_registry_enabled_default=False,
+    ),
+)
+
 _WITHOUT_PRICE = "without_price"
 
 # Of those whose models have prices.
@@ -196,8 +227,8 @@ async def async_setup_entry(
     added = set[str]()
     for subentry in entry.get_subentries_of_type(SUBENTRY_CONVERSATION):
         agent = entry.runtime_data.agents[subentry.subentry_id]
-        descriptions = (*SENSORS, *COSTS) if agent.vendor is not None else SENSORS
-        moving = (each for each in descriptions if has_model or not each.needs_model)
+        costs, memory = COSTS if agent.vendor is not None else (), MEMORY if agent.config.memory else ()
+        moving = (each for each in (*SENSORS, *costs, *memory) if has_model or not each.needs_model)
         sensors = [AgentSensor(agent, subentry, description) for description in moving]
         async_add_entities(sensors, config_subentry_id=subentry.subentry_id)
         added |= {str(sensor.unique_id) for sensor in sensors}
@@ -229,6 +260,8 @@ class AgentSensor(AgentEntity, SensorEntity):
         self._update()
         if self.entity_description.is_sum:
             self.async_on_remove(self.agent.statistics.listen_to_disk(self._on_change))
+        elif self.entity_description.is_memory:
+            self.async_on_remove(async_start_memory(self.hass).async_listen(self._on_change))
         else:
             self.async_on_remove(self.agent.listen(self._on_change, to_costs=self.entity_description.is_cost))
 

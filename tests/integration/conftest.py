@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import AsyncExitStack
 import logging
 from logging.handlers import BufferingHandler
+from pathlib import Path
 import sys
 from typing import Any, override
 
@@ -35,6 +36,7 @@ from homeassistant.setup import async_setup_component
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
+from custom_components.windowed_conversation.agents import memory
 from custom_components.windowed_conversation.agents.agent import Agent
 from custom_components.windowed_conversation.const import (
     CONF_PROVIDER,
@@ -43,6 +45,7 @@ from custom_components.windowed_conversation.const import (
     PROVIDER_OPENAI_CHAT,
     SUBENTRY_CONVERSATION,
 )
+from custom_components.windowed_conversation.memory import file
 from demo.model_server import ModelServer
 
 from .done_once import done_once
@@ -70,8 +73,16 @@ def _done_once() -> Iterator[None]:
         yield
 
 
+@pytest.fixture
+def memory_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return where each test has a memory of its own, for which no disk is waited for."""
+    monkeypatch.setattr(file, "_SYNCHRONOUS", "OFF")
+    monkeypatch.setattr(memory, "STORAGE_DIR", str(tmp_path))
+    return tmp_path / f"{DOMAIN}.memory.db"
+
+
 @pytest.fixture(autouse=True)
-def _never_blocks(disable_block_async_io: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _never_blocks(memory_file: Path, disable_block_async_io: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Have Home Assistant's detector watch the event loop with all of its checks, as in a real one."""
     monkeypatch.setattr(block_async_io, "_IN_TESTS", False)
     block_async_io.enable()

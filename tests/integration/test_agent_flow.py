@@ -22,6 +22,7 @@ from custom_components.windowed_conversation.const import (
     CONF_HISTORY_TOKENS,
     CONF_LEFT_OUT,
     CONF_LIMITS,
+    CONF_MEMORY,
     CONF_OTHERS,
     CONF_REPLY_TOKENS,
     CONF_ROUTING,
@@ -254,7 +255,7 @@ async def test_what_few_change_is_in_sections_that_are_closed(home: HomeAssistan
             CONF_COUNTING,
             CONF_COMPACTION,
         ],
-        "conversations": [CONF_SCOPE, CONF_HISTORY_TOKENS, CONF_LEFT_OUT, CONF_CONTEXT_PLACEMENT],
+        "conversations": [CONF_SCOPE, CONF_HISTORY_TOKENS, CONF_LEFT_OUT, CONF_CONTEXT_PLACEMENT, CONF_MEMORY],
         CONF_LIMITS: [CONF_FIRST_WORD_TIMEOUT, CONF_TURN_TIMEOUT, CONF_TOOL_ITERATIONS],
     }
     assert all(shown[name].options["collapsed"] for name in sections_of(form))
@@ -367,7 +368,7 @@ async def test_own_window_size_can_be_taken_back(home: HomeAssistant, set_up, fi
 async def test_agent_without_a_model_has_a_name_and_a_window(home: HomeAssistant, entry_without_model, figure) -> None:
     form = await open_change(home, entry_without_model)
 
-    assert list(fields_of(form)) == [CONF_NAME, CONF_SCOPE, CONF_HISTORY_TOKENS]
+    assert list(fields_of(form)) == [CONF_NAME, CONF_SCOPE, CONF_HISTORY_TOKENS, CONF_MEMORY]
     await form(name="Grace", history_tokens=600)
     assert figure("window_size") == "600"
 

@@ -12,6 +12,7 @@ from custom_components.windowed_conversation.const import (
     CONF_HISTORY_TOKENS,
     CONF_MAX_TOOL_TURNS,
     CONF_MAX_WINDOWS,
+    CONF_MEMORY_DAYS,
     CONF_PERSISTENCE,
     CONF_RESULT_CAP,
     CONF_SUMMARIZE,
@@ -29,6 +30,7 @@ SMALL = {
     CONF_RESULT_CAP: 4000,
     CONF_MAX_WINDOWS: 100,
     CONF_EXPIRY_HOURS: 24,
+    CONF_MEMORY_DAYS: 90,
     CONF_PERSISTENCE: "own",
     CONF_SUMMARIZE: False,
 }
@@ -65,6 +67,7 @@ async def test_what_was_entered_is_kept_as_whole_numbers(home: HomeAssistant, op
         CONF_RESULT_CAP: 500,
         CONF_MAX_WINDOWS: 7,
         CONF_EXPIRY_HOURS: 48,
+        CONF_MEMORY_DAYS: 30,
     }
     entered = {name: float(number) for name, number in numbers.items()}
     done = await options_form(**entered, persistence="all", tool_results="keep", summarize=True)

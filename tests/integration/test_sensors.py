@@ -46,12 +46,26 @@ SENSORS = {
     "output_tokens": ("Total output tokens", "tokens", None, "total_increasing"),
     "time_to_first_token": ("Last time to first token", "s", "duration", "measurement"),
     "turn_duration": ("Last turn duration", "s", "duration", "measurement"),
+    "memory_facts": ("Facts in memory", None, None, "measurement"),
+    "memory_turns": ("Turns in memory", None, None, "measurement"),
+    "memory_size": ("Size of memory", "MB", "data_size", "measurement"),
 }
 
-DISABLED_AT_FIRST = ("window_messages", "window_exchanges", "window_size", "evicted_messages")
+DISABLED_AT_FIRST = (
+    "window_messages",
+    "window_exchanges",
+    "window_size",
+    "evicted_messages",
+    "memory_turns",
+    "memory_size",
+)
 NEED_A_MODEL = {"turns_model", "input_tokens", "cached_input_tokens", "output_tokens", "time_to_first_token"}
 UNKNOWN_AT_FIRST = ("last_route", "time_to_first_token", "turn_duration")
-SHOWN_AT_FIRST = dict.fromkeys(SENSORS, "0") | dict.fromkeys(UNKNOWN_AT_FIRST, "unknown") | {"window_size": "8000"}
+SHOWN_AT_FIRST = (
+    dict.fromkeys(SENSORS, "0")
+    | dict.fromkeys(UNKNOWN_AT_FIRST, "unknown")
+    | {"window_size": "8000", "memory_size": "0.0"}
+)
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """Forgetting: what goes, what stays, and that no byte of it is left."""
 
+from dataclasses import replace
 import json
 import random
 import sqlite3
@@ -252,3 +253,41 @@ def test_a_damaged_file_stays_when_time_forgets(memory, path) -> None:
     memory.forget(before=NOW + 1)
 
     assert aside.exists()
+
+
+def test_an_agent_takes_its_turns_and_their_episodes_along_and_leaves_facts_and_the_others(memory, path) -> None:
+    fact = memory.add_fact("Bread is in the cellar")
+    gone = memory.add_turn(replace(turn("quokka bread"), agent="a1"))
+    kept = [memory.add_turn(replace(turn("bread", conversation="c2"), agent=agent)) for agent in ("a2", None)]
+    episode = memory.add_episode(Episode("c1", NOW - 1, NOW + 1, "They spoke of a quokka", agent="a1"))
+
+    assert memory.forget(agent="a1") == Forgotten((), (gone,), (episode,), erased=True)
+
+    assert {(found.kind, found.id) for found in memory.recall("bread")} == {
+        ("fact", fact),
+        *(("turn", row) for row in kept),
+    }
+    assert b"quokka" not in file_bytes(path)
+
+
+def test_an_agent_that_nobody_knows_has_nothing_to_forget(memory) -> None:
+    memory.add_turn(turn("bread"))
+
+    assert memory.forget(agent="a1") == NOTHING
+
+
+def test_turns_expire_by_the_time_of_their_agent(memory, path) -> None:
+    memory.add_fact("Bread is in the cellar", at=NOW - 1_000 * DAY)
+    rows = {
+        (agent, days): memory.add_turn(replace(turn(f"bread {days}", at=NOW - days * DAY), agent=agent))
+        for agent in ("a1", "a2", None)
+        for days in (5, 50, 500)
+    }
+
+    expired = memory.expire({"a1": NOW - 10 * DAY}, NOW - 100 * DAY)
+
+    assert set(expired.turns) == {rows["a1", 50], rows["a1", 500], rows["a2", 500], rows[None, 500]}
+    assert expired.erased
+    assert memory.figures().facts == 1
+    assert indexed(path) == stored(path, ("en", "de"))
+    assert memory.expire({"a1": NOW - 10 * DAY}, NOW - 100 * DAY) == NOTHING

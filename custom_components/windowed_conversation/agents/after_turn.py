@@ -17,6 +17,8 @@ from .costs import async_price_turn
 from .ended_turn import EndedTurn
 from .issues import async_report_model, async_report_window
 from .lookup import async_follow_servers
+from .memory import async_memory
+from .remembering import past_turn
 from .summaries import Summarizer, is_due
 
 _LOGGER = logging.getLogger(__name__)
@@ -95,9 +97,16 @@ def summarize(agent: Agent, turn: EndedTurn) -> None:
         )
 
 
+def remember(agent: Agent, turn: EndedTurn) -> None:
+    """Give the turn to the memory, which writes it in another thread."""
+    memory, kept = async_memory(agent.hass), past_turn(agent.id, turn)
+    if agent.config.memory and memory is not None and kept is not None:
+        memory.writer.put(kept)
+
+
 def tell(agent: Agent, turn: EndedTurn) -> None:
     """Have the store, the sensors and the issues on health follow, once for turns that end together."""
     agent.tell_soon()
 
 
-STEPS = (count, judge_health, fire_events, raise_issues, follow_servers, log_error, price, summarize, tell)
+STEPS = (count, judge_health, fire_events, raise_issues, follow_servers, log_error, price, remember, summarize, tell)

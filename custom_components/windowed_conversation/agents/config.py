@@ -26,6 +26,7 @@ from ..const import (
     CONF_LIMITS,
     CONF_MAX_TOOL_TURNS,
     CONF_MAX_WINDOWS,
+    CONF_MEMORY,
     CONF_OTHERS,
     CONF_PERSISTENCE,
     CONF_PROVIDER,
@@ -62,6 +63,8 @@ DEFAULT_CONTEXT_PLACEMENT = ContextPlacement.MESSAGE
 DEFAULT_COUNTING = Counting.ESTIMATE
 DEFAULT_EXPIRY_HOURS = 24
 DEFAULT_MAX_WINDOWS = 100
+DEFAULT_MEMORY = True
+DEFAULT_MEMORY_DAYS = 90
 DEFAULT_PERSISTENCE = Persistence.OWN
 DEFAULT_POLICY = WindowPolicy()
 DEFAULT_LIMITS = Limits()
@@ -97,6 +100,7 @@ class AgentConfig:
     expiry_seconds: float
     max_windows: int
     persistence: Persistence
+    memory: bool
 
     @classmethod
     def from_entry(cls, entry: ConfigEntry, subentry: ConfigSubentry) -> Self:
@@ -124,6 +128,7 @@ class AgentConfig:
             expiry_seconds=_expiry_seconds(entry.options),
             max_windows=_positive(CONF_MAX_WINDOWS, entry.options.get(CONF_MAX_WINDOWS, DEFAULT_MAX_WINDOWS)),
             persistence=Persistence(entry.options.get(CONF_PERSISTENCE, DEFAULT_PERSISTENCE)),
+            memory=bool(data.get(CONF_MEMORY, DEFAULT_MEMORY)),
         )
 
 

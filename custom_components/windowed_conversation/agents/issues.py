@@ -10,6 +10,8 @@ from homeassistant.helpers import issue_registry as ir
 
 from ..bridge.window_file import Damage
 from ..const import DOMAIN
+from ..memory.errors import Reason
+from ..memory.status import State
 from ..turn.budget import Shortfall
 from ..window import WindowRegistry, WindowStats
 from .cache_health import CacheUse, Part
@@ -27,11 +29,32 @@ class Report(StrEnum):
     STORAGE_UNAVAILABLE = "storage_unavailable"
     CALIBRATION_UNAVAILABLE = "calibration_unavailable"
     EXACT_COUNTING_UNAVAILABLE = "exact_counting_unavailable"
+    MEMORY_AWAY = "memory_away"
+    MEMORY_DAMAGED = "memory_damaged"
+    MEMORY_FAULT = "memory_fault"
+    MEMORY_FULL = "memory_full"
+    MEMORY_LOCKED = "memory_locked"
+    MEMORY_NEWER = "memory_newer"
+    MEMORY_NO_FTS5 = "memory_no_fts5"
+    MEMORY_READ_ONLY = "memory_read_only"
     TOO_FEW_CONVERSATIONS = "too_few_conversations"
     CACHE_LOST_TO_INSTRUCTIONS = "cache_lost_to_instructions"
     CACHE_LOST_TO_TOOLS = "cache_lost_to_tools"
     CACHE_LOST_TO_ENTITIES = "cache_lost_to_entities"
     CACHE_LOST = "cache_lost"
+
+
+_MEMORY_REPORTS: dict[Reason, Report] = {
+    "away": Report.MEMORY_AWAY,
+    "damaged": Report.MEMORY_DAMAGED,
+    "full": Report.MEMORY_FULL,
+    "locked": Report.MEMORY_LOCKED,
+    "newer": Report.MEMORY_NEWER,
+    "no_fts5": Report.MEMORY_NO_FTS5,
+    "read_only": Report.MEMORY_READ_ONLY,
+}
+# All agents have one memory.
+_ALL_AGENTS = "all"
 
 
 @callback
@@ -134,6 +157,18 @@ def async_report_calibration(hass: HomeAssistant, entry_id: str, account: str, p
 def async_report_counting(hass: HomeAssistant, entry_id: str, account: str | None) -> None:
     """Report an account whose agents cannot count exactly, None if they can."""
     _report(hass, Report.EXACT_COUNTING_UNAVAILABLE, entry_id, None if account is None else {"account": account})
+
+
+@callback
+def async_report_memory(hass: HomeAssistant, path: Path, state: State) -> None:
+    """Report why memory is off, or a damaged file that was set aside, and only that."""
+    report, told = None, {"path": str(path)}
+    if state.reason is not None:
+        report = _MEMORY_REPORTS.get(state.reason, Report.MEMORY_FAULT)
+    elif state.set_aside is not None:
+        report, told = Report.MEMORY_DAMAGED, {"path": str(state.set_aside)}
+    for each in (*_MEMORY_REPORTS.values(), Report.MEMORY_FAULT):
+        _report(hass, each, _ALL_AGENTS, told if each is report else None)
 
 
 def _report(

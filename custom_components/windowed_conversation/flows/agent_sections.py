@@ -5,7 +5,7 @@ from typing import Any, override
 
 from homeassistant.const import UnitOfTime
 from homeassistant.data_entry_flow import section
-from homeassistant.helpers.selector import SelectSelector, SelectSelectorConfig, SelectSelectorMode
+from homeassistant.helpers.selector import BooleanSelector, SelectSelector, SelectSelectorConfig, SelectSelectorMode
 import probatio
 
 from ..agents.config import (
@@ -13,6 +13,7 @@ from ..agents.config import (
     DEFAULT_CONTEXT_PLACEMENT,
     DEFAULT_COUNTING,
     DEFAULT_LIMITS,
+    DEFAULT_MEMORY,
     DEFAULT_SCOPE,
 )
 from ..bridge.account import compacts, vendor_of
@@ -26,6 +27,7 @@ from ..const import (
     CONF_HISTORY_TOKENS,
     CONF_LEFT_OUT,
     CONF_LIMITS,
+    CONF_MEMORY,
     CONF_PROVIDER,
     CONF_REPLY_TOKENS,
     CONF_SCOPE,
@@ -117,10 +119,10 @@ def choice(name: str, options: Iterable[str]) -> SelectSelector:
 
 def _fields_of_sections(account: Mapping[str, Any]) -> dict[str, dict[Any, Any]]:
     if account[CONF_PROVIDER] == PROVIDER_NONE:
-        return {_CONVERSATIONS: _conversations_fields()}
+        return {_CONVERSATIONS: _conversations_fields() | _memory_fields()}
     return {
         _MODEL_SETTINGS: _model_fields(account),
-        _CONVERSATIONS: _conversations_fields() | _history_fields(),
+        _CONVERSATIONS: _conversations_fields() | _history_fields() | _memory_fields(),
         CONF_LIMITS: _limits_fields(),
     }
 
@@ -141,6 +143,10 @@ def _history_fields() -> dict[Any, Any]:
         probatio.Optional(CONF_LEFT_OUT, default=list): SelectSelector(left_out),
         placement: choice(CONF_CONTEXT_PLACEMENT, ContextPlacement),
     }
+
+
+def _memory_fields() -> dict[Any, Any]:
+    return {probatio.Required(CONF_MEMORY, default=DEFAULT_MEMORY): BooleanSelector()}
 
 
 def _model_fields(account: Mapping[str, Any]) -> dict[Any, Any]:

@@ -11,12 +11,19 @@ from homeassistant.helpers.selector import (
 )
 import probatio
 
-from ..agents.config import DEFAULT_EXPIRY_HOURS, DEFAULT_MAX_WINDOWS, DEFAULT_PERSISTENCE, DEFAULT_POLICY
+from ..agents.config import (
+    DEFAULT_EXPIRY_HOURS,
+    DEFAULT_MAX_WINDOWS,
+    DEFAULT_MEMORY_DAYS,
+    DEFAULT_PERSISTENCE,
+    DEFAULT_POLICY,
+)
 from ..const import (
     CONF_EXPIRY_HOURS,
     CONF_HISTORY_TOKENS,
     CONF_MAX_TOOL_TURNS,
     CONF_MAX_WINDOWS,
+    CONF_MEMORY_DAYS,
     CONF_PERSISTENCE,
     CONF_RESULT_CAP,
     CONF_SUMMARIZE,
@@ -34,11 +41,13 @@ _DEFAULTS = {
     CONF_MAX_WINDOWS: DEFAULT_MAX_WINDOWS,
     CONF_EXPIRY_HOURS: DEFAULT_EXPIRY_HOURS,
     CONF_PERSISTENCE: DEFAULT_PERSISTENCE,
+    CONF_MEMORY_DAYS: DEFAULT_MEMORY_DAYS,
     CONF_SUMMARIZE: DEFAULT_POLICY.summarize,
 }
 
 _LARGEST_SHARE = 90
 _LONGEST_EXPIRY = 8760
+_MOST_DAYS = 3650
 _MOST_TOOL_TURNS = 100
 _MOST_WINDOWS = 10_000
 
@@ -47,6 +56,7 @@ def _schema() -> probatio.Schema:
     results = SelectSelectorConfig(options=list(get_args(ToolResults.__value__)), translation_key=CONF_TOOL_RESULTS)
     persistence = SelectSelectorConfig(options=list(Persistence), translation_key=CONF_PERSISTENCE)
     windows = number_field(CONF_MAX_WINDOWS, 1, _MOST_WINDOWS)
+    days = number_field(CONF_MEMORY_DAYS, 1, _MOST_DAYS, UnitOfTime.DAYS)
     return probatio.Schema(
         {
             probatio.Required(CONF_HISTORY_TOKENS): tokens_field(CONF_HISTORY_TOKENS),
@@ -57,6 +67,7 @@ def _schema() -> probatio.Schema:
             probatio.Required(CONF_MAX_WINDOWS, default=DEFAULT_MAX_WINDOWS): windows,
             probatio.Required(CONF_EXPIRY_HOURS): number_field(CONF_EXPIRY_HOURS, 1, _LONGEST_EXPIRY, UnitOfTime.HOURS),
             probatio.Required(CONF_PERSISTENCE): SelectSelector(persistence),
+            probatio.Required(CONF_MEMORY_DAYS, default=DEFAULT_MEMORY_DAYS): days,
             probatio.Required(CONF_SUMMARIZE, default=DEFAULT_POLICY.summarize): BooleanSelector(),
         }
     )

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Literal
 
-type Reason = Literal["away", "closed", "damaged", "full", "index", "locked", "newer", "no_fts5", "read_only"]
+type Reason = Literal["away", "closed", "damaged", "fault", "full", "index", "locked", "newer", "no_fts5", "read_only"]
 
 
 class MemoryUnavailable(Exception):
@@ -12,6 +12,7 @@ class MemoryUnavailable(Exception):
     - `away`: the file cannot be reached, or is no longer where it was
     - `closed`: the memory was closed
     - `damaged`: the file is no database, or a broken one; it was moved to `set_aside`, and the next memory starts empty
+    - `fault`: something else went wrong
     - `full`: the disk is full
     - `index`: the index was broken; it is empty now, and `reindex` makes it anew from what is stored
     - `locked`: another process keeps the file locked

@@ -10,6 +10,8 @@ from .errors import MemoryUnavailable, Reason
 from .schema import migrate, probe, refuse_newer
 
 _BUSY_SECONDS = 5.0
+# a crash of the machine may cost the last commits, a crash of the process none
+_SYNCHRONOUS = "NORMAL"
 _MODE = 0o600
 _BESIDE = ("", "-wal", "-shm")
 
@@ -94,6 +96,14 @@ def delete_set_aside(path: Path) -> bool:
     return True
 
 
+def delete_file(path: Path) -> None:
+    """Delete a file that is closed, and the damaged one that was set aside."""
+    for end in _BESIDE:
+        with suppress(OSError):
+            Path(f"{path}{end}").unlink()
+    delete_set_aside(path)
+
+
 def size(path: Path) -> int:
     """Return the bytes on disk."""
     return sum(file.stat().st_size for end in _BESIDE if (file := Path(f"{path}{end}")).exists())
@@ -112,5 +122,4 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def _set_up(connection: sqlite3.Connection) -> None:
-    # a crash of the machine may cost the last commits, a crash of the process none
-    connection.execute("PRAGMA synchronous = NORMAL")
+    connection.execute(f"PRAGMA synchronous = {_SYNCHRONOUS}")

@@ -4,7 +4,7 @@ A fact takes with it the facts that it replaced, the turns it was said in, and t
 its words. A turn takes with it the episodes that summarize it.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 import json
 import math
 import sqlite3
@@ -28,23 +28,32 @@ _STOOD_FOR = """
 
 
 class Selection(NamedTuple):
-    """The conditions, all of which must be met. The person is `...` if the owner does not matter."""
+    """The conditions, all of which must be met. The person is `...` if the owner does not matter.
+
+    Turns and episodes are an agent's, facts are not.
+    """
 
     ids: tuple[tuple[Kind, int], ...] | None
     person: str | EllipsisType | None
     before: float | None
     query: str | None
     kinds: tuple[Kind, ...]
+    agent: str | None = None
 
     @property
     def is_named(self) -> bool:
         """Whether it names items, not only their owner or age."""
         return self.ids is not None or self.query is not None
 
+    @property
+    def is_asked_for(self) -> bool:
+        """Whether somebody wants it forgotten: it is not only too old."""
+        return self.is_named or self.person is not ... or self.agent is not None
+
 
 def select(connection: sqlite3.Connection, words: Words, selection: Selection) -> Forgotten:
     """Return what will be forgotten. Raise ValueError if there is no condition."""
-    if not selection.is_named and selection.before is None and selection.person is ...:
+    if not selection.is_asked_for and selection.before is None:
         raise ValueError("Forgetting needs a condition")
     question = None if selection.query is None else words.question(selection.query)
     chosen: dict[Kind, set[int]] = {kind: set() for kind in KINDS}
@@ -54,6 +63,21 @@ def select(connection: sqlite3.Connection, words: Words, selection: Selection) -
     for row in chosen["fact"]:
         for kind in _TEXTS:
             chosen[kind].update(_telling(connection, words, row, kind))
+    return _with_summaries(connection, chosen)
+
+
+def select_expired(connection: sqlite3.Connection, before: Mapping[str, float], others: float) -> Forgotten:
+    """Return the turns that ended before the time of their agent, or of all other agents, with their episodes."""
+    rows = connection.execute(
+        "SELECT turn.id, turn.at, by.name FROM turn LEFT JOIN label AS by ON by.id = turn.agent WHERE turn.at < ?",
+        (max([others, *before.values()]),),
+    )
+    expired = {row for row, at, agent in rows if at < before.get(agent, others)}
+    return _with_summaries(connection, {"fact": set(), "turn": expired, "episode": set()})
+
+
+def _with_summaries(connection: sqlite3.Connection, chosen: dict[Kind, set[int]]) -> Forgotten:
+    """Return what was chosen with the episodes that stand for its turns."""
     for row in chosen["turn"]:
         chosen["episode"].update(episode for (episode,) in connection.execute(_STOOD_FOR, (row,)))
     return Forgotten(
@@ -77,6 +101,8 @@ def _chosen(
     whose = "true"
     if selection.person is not ...:
         whose = visible(kind, kind) if selection.is_named else "person = :person"
+    if selection.agent is not None:
+        whose += " AND agent = :agent" if kind in _TEXTS else " AND false"
     named = "true" if selection.ids is None else "id IN (SELECT value FROM json_each(:ids))"
     rows = connection.execute(
         f"SELECT id FROM {kind} WHERE {named} AND at < :before AND {whose}",
@@ -84,6 +110,7 @@ def _chosen(
             "ids": json.dumps([row for of, row in selection.ids or () if of == kind]),
             "before": math.inf if selection.before is None else selection.before,
             "person": None if selection.person is ... else find_label(connection, selection.person),
+            "agent": find_label(connection, selection.agent),
             "private": True,
         },
     )

@@ -1,6 +1,6 @@
 """Memory: what a caller asks of it."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 import math
 from pathlib import Path
@@ -13,7 +13,7 @@ from .database import Database
 from .errors import MemoryUnavailable
 from .exporting import export_forgotten, export_rows
 from .facts import ToldFact, facts, tell
-from .forget import Selection, forget, select
+from .forget import Selection, forget, select, select_expired
 from .index import reindex
 from .loading import load
 from .records import KINDS, Episode, Fact, Figures, Forgotten, Kind, Loaded, PastTurn, Recalled
@@ -40,6 +40,15 @@ class Memory:
         """Store a turn that ended and return its id."""
         with self._database.write() as connection:
             return store_turn(connection, self._words, turn)
+
+    def add(self, records: Iterable[PastTurn | Episode]) -> None:
+        """Store turns and episodes with one commit: all of them or none."""
+        with self._database.write() as connection:
+            for record in records:
+                if isinstance(record, PastTurn):
+                    store_turn(connection, self._words, record)
+                else:
+                    store_episode(connection, self._words, record)
 
     def add_episode(self, episode: Episode) -> int:
         """Store what a part of a conversation came to and return its id."""
@@ -104,6 +113,7 @@ class Memory:
         *,
         ids: Iterable[tuple[Kind, int]] | None = None,
         person: str | EllipsisType | None = ...,
+        agent: str | None = None,
         before: float | None = None,
         query: str | None = None,
         kinds: Iterable[Kind] = KINDS,
@@ -113,10 +123,11 @@ class Memory:
 
         With ids or a query, a person forgets among what they may see. With neither, they forget only what they own,
         never the home's. Without a person the owner does not matter: this is for administrators and for retention.
+        With an agent, its turns and episodes are forgotten, no facts.
         """
-        chosen = Selection(None if ids is None else tuple(ids), person, before, query, tuple(kinds))
+        chosen = Selection(None if ids is None else tuple(ids), person, before, query, tuple(kinds), agent)
         # what is not in the index is not found by its words
-        while (chosen.is_named or person is not ...) and self.reindex():
+        while chosen.is_asked_for and self.reindex():
             pass
         if dry_run:
             with self._database.read() as connection:
@@ -127,9 +138,16 @@ class Memory:
         if forgotten == Forgotten():
             return replace(forgotten, erased=True)
         erased = self.erase()
-        if chosen.is_named or person is not ...:
+        if chosen.is_asked_for:
             erased = file.delete_set_aside(self._database.path) and erased
         return replace(forgotten, erased=erased)
+
+    def expire(self, before: Mapping[str, float], others: float) -> Forgotten:
+        """Forget the turns that ended before the time given for their agent, or for all other agents."""
+        with self._database.write() as connection:
+            expired = select_expired(connection, before, others)
+            forget(connection, self._words, expired)
+        return replace(expired, erased=expired == Forgotten() or self.erase())
 
     def erase(self) -> bool:
         """Remove every byte of what was deleted from the file, and return whether that succeeded.

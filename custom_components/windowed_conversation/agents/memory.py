@@ -1,0 +1,204 @@
+"""The one memory of all agents: opened in the background, written by its own thread, closed at the end."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+import logging
+from pathlib import Path
+import time
+from typing import Any
+
+from homeassistant.auth import EVENT_USER_REMOVED
+from homeassistant.const import EVENT_HOMEASSISTANT_CLOSE, EVENT_HOMEASSISTANT_FINAL_WRITE
+from homeassistant.core import CALLBACK_TYPE, Event, HomeAssistant, callback
+from homeassistant.helpers.storage import STORAGE_DIR
+from homeassistant.util.hass_dict import HassKey
+
+from ..const import CONF_MEMORY_DAYS, DOMAIN
+from ..memory import Fact, Forgotten, Memory, MemoryUnavailable, Recalled
+from ..memory.errors import Reason
+from ..memory.file import delete_file
+from ..memory.status import State
+from ..memory.writer import Writer
+from .config import DEFAULT_MEMORY_DAYS
+from .issues import async_report_memory
+
+_LOGGER = logging.getLogger(__name__)
+
+# In seconds: how long the end of Home Assistant waits for what is not written yet, and for the file to be closed,
+# how long a change is waited for, and a backup waits.
+_DRAIN = 5.0
+_CLOSE = 1.0
+_CHANGE = 30.0
+_HOLD = 10.0
+
+_SECONDS_PER_DAY = 86_400
+
+
+class AgentMemory:
+    """The memory of all agents. Its methods raise MemoryUnavailable while the file cannot be used.
+
+    What a turn leaves goes to `writer`, which takes it at once. Reading is done in the executor, changes by the thread
+    that writes, after all that it was given before.
+    """
+
+    def __init__(self, hass: HomeAssistant) -> None:
+        self._hass = hass
+        self._listeners: list[Callable[[], None]] = []
+        self._unsubscribe: tuple[CALLBACK_TYPE, ...] = ()
+        self._reason: Reason | None = None
+        # For how many days turns are kept, by agent; another thread reads it.
+        self._days: Mapping[str, int] = {}
+        self.writer = Writer(
+            Path(hass.config.path(STORAGE_DIR, f"{DOMAIN}.memory.db")),
+            (hass.config.language, "en"),
+            daily=self._expire,
+            on_state=self._on_state,
+        )
+
+    @callback
+    def async_start(self) -> None:
+        """Open the file in the background, and close it when Home Assistant ends."""
+        bus = self._hass.bus
+        self._unsubscribe = (
+            bus.async_listen(EVENT_HOMEASSISTANT_FINAL_WRITE, self._async_drain),
+            bus.async_listen(EVENT_HOMEASSISTANT_CLOSE, self._async_close),
+            bus.async_listen(EVENT_USER_REMOVED, self._forget_user),
+        )
+        self.writer.start()
+
+    @callback
+    def async_keep(self) -> None:
+        """Take over for how long each account keeps turns, also one that is not set up now."""
+        days = {
+            agent_id: int(entry.options.get(CONF_MEMORY_DAYS, DEFAULT_MEMORY_DAYS))
+            for entry in self._hass.config_entries.async_entries(DOMAIN)
+            for agent_id in entry.subentries
+        }
+        if days != self._days:
+            self._days = days
+            self.writer.check(repeat_daily=True)
+
+    @callback
+    def async_forget_agents(self, agents: Iterable[str]) -> None:
+        """Forget the turns of agents in the background, now or when the file can be used."""
+        for agent in agents:
+            self.writer.call(partial(Memory.forget, agent=agent), patient=True)
+
+    async def async_remove(self) -> None:
+        """Close the file for good and delete it."""
+        for unsubscribe in self._unsubscribe:
+            unsubscribe()
+        await self._hass.async_add_executor_job(self.writer.close, _DRAIN)
+        await self._hass.async_add_executor_job(delete_file, self.writer.path)
+        async_report_memory(self._hass, self.writer.path, State())
+
+    @callback
+    def async_listen(self, listener: Callable[[], None]) -> CALLBACK_TYPE:
+        """Call the listener when the memory's state has changed; return what ends that."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
+
+    async def async_recall(self, query: str, **conditions: Any) -> list[Recalled]:
+        """Return what is found, best first; see `Memory.recall` for the conditions."""
+        return await self._read(lambda memory: memory.recall(query, **conditions), [])
+
+    async def async_facts(self, person: str | None = None, *, private: bool = True) -> list[Fact]:
+        """Return the facts that a person may see: the home's first, newest first."""
+        return await self._read(lambda memory: memory.facts(person, private=private), [])
+
+    async def async_add_fact(self, text: str, **more: Any) -> int:
+        """Store a fact and return its id when it is on disk; see `Memory.add_fact`."""
+        return await self._change(lambda memory: memory.add_fact(text, **more))
+
+    async def async_forget(self, **conditions: Any) -> Forgotten:
+        """Forget what meets the conditions; see `Memory.forget`."""
+        return await self._change(lambda memory: memory.forget(**conditions))
+
+    async def async_hold(self) -> None:
+        """Have everything in the one file, for a copy, and write nothing until `writer.release`."""
+        if not await self._hass.async_add_executor_job(self.writer.hold, _HOLD):
+            _LOGGER.warning("The backup may lack what was remembered last")
+
+    async def _read[Result](self, read: Callable[[Memory], Result], nothing: Result) -> Result:
+        memory, reason = self.writer.memory, self.writer.state.reason
+        if memory is None and reason is None:
+            # not opened yet, or there is nothing to open
+            exists = await self._hass.async_add_executor_job(self.writer.path.exists)
+            return await self._change(read) if exists else nothing
+        if memory is None or reason == "damaged":
+            raise MemoryUnavailable(reason or "closed")
+        try:
+            return await self._hass.async_add_executor_job(read, memory)
+        except MemoryUnavailable:
+            self.writer.check()
+            raise
+
+    async def _change[Result](self, work: Callable[[Memory], Result]) -> Result:
+        try:
+            async with asyncio.timeout(_CHANGE):
+                return await asyncio.wrap_future(self.writer.call(work))
+        except TimeoutError as err:
+            raise MemoryUnavailable(self.writer.state.reason or "locked") from err
+
+    @callback
+    def _forget_user(self, event: Event) -> None:
+        person = str(event.data["user_id"])
+        self.writer.call(partial(Memory.forget, person=person), patient=True)
+
+    def _expire(self, memory: Memory) -> None:
+        """Forget the turns that are old enough; those of an unknown agent are kept as long as any."""
+        now, days = time.time(), self._days
+        before = {agent: now - each * _SECONDS_PER_DAY for agent, each in days.items()}
+        memory.expire(before, min(before.values(), default=now - DEFAULT_MEMORY_DAYS * _SECONDS_PER_DAY))
+
+    async def _async_drain(self, _event: Event) -> None:
+        if not await self._hass.async_add_executor_job(self.writer.drain, _DRAIN):
+            _LOGGER.warning("%d turns could not be written to memory", self.writer.counts.queued)
+
+    async def _async_close(self, _event: Event) -> None:
+        await self._hass.async_add_executor_job(self.writer.close, _CLOSE)
+
+    def _on_state(self, state: State) -> None:
+        """Have the event loop follow the thread that writes."""
+        if not self._hass.loop.is_closed():
+            self._hass.loop.call_soon_threadsafe(self._follow, state)
+
+    @callback
+    def _follow(self, state: State) -> None:
+        if self._hass.is_stopping:
+            return
+        if state.reason != self._reason:
+            self._reason = state.reason
+            if state.reason is None:
+                _LOGGER.info("Memory works again")
+            else:
+                _LOGGER.warning("Memory is off: %s", state.reason)
+        async_report_memory(self._hass, self.writer.path, state)
+        for listener in tuple(self._listeners):
+            listener()
+
+
+_MEMORY: HassKey[AgentMemory] = HassKey(f"{DOMAIN}_memory")
+
+
+@callback
+def async_memory(hass: HomeAssistant) -> AgentMemory | None:
+    """Return the memory of all agents, or None if no account was set up yet."""
+    return hass.data.get(_MEMORY)
+
+
+@callback
+def async_start_memory(hass: HomeAssistant) -> AgentMemory:
+    """Return the memory of all agents, which begins to open its file if it is new."""
+    if _MEMORY not in hass.data:
+        hass.data[_MEMORY] = AgentMemory(hass)
+        hass.data[_MEMORY].async_keep()
+        hass.data[_MEMORY].async_start()
+    return hass.data[_MEMORY]
+
+
+async def async_remove_memory(hass: HomeAssistant) -> None:
+    """Delete all that was remembered, also if no account was set up since the start."""
+    memory = hass.data.pop(_MEMORY, None) or AgentMemory(hass)
+    await memory.async_remove()

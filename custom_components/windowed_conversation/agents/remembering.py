@@ -1,0 +1,37 @@
+"""What is kept of a turn: what was said and answered, who, where and when; no tool results and no context."""
+
+import time
+
+from ..memory import PastTurn
+from ..turn.context import readable
+from ..turn.routing import Route
+from .ended_turn import EndedTurn
+
+# In characters: memory keeps less than that of each text.
+_LONGEST = 16_000
+
+
+def past_turn(agent_id: str, turn: EndedTurn) -> PastTurn | None:
+    """Return what is kept of a turn, or None unless a model has answered it."""
+    outcome, asked = turn.outcome, turn.asked
+    if outcome.decision.route is Route.LOCAL or outcome.error is not None or outcome.interrupted:
+        return None
+    return PastTurn(
+        conversation=turn.window.conversation_id,
+        at=time.time(),
+        said=readable(asked.text)[:_LONGEST],
+        answer=outcome.spoken[:_LONGEST],
+        agent=agent_id,
+        person=asked.context.user_id,
+        device=asked.satellite_id or asked.device_id,
+        tools=_tools(turn),
+    )
+
+
+def _tools(turn: EndedTurn) -> tuple[str, ...]:
+    """Return the names of the tools that the turn has called."""
+    if not turn.outcome.tool_calls:
+        return ()
+    newest = turn.window.exchanges()[-1:]
+    names = (call.name for exchange in newest for message in exchange.messages for call in message.tool_calls)
+    return tuple(dict.fromkeys(names))

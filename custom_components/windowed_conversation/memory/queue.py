@@ -1,0 +1,110 @@
+"""What waits to be written: bounded, counted, in the order in which it came."""
+
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+from .errors import MemoryUnavailable
+from .memory import Memory
+from .records import Episode, PastTurn
+
+type Record = PastTurn | Episode
+
+# so many are written with one commit
+_BATCH = 100
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Job[Result = Any]:
+    """Work on the open memory. One that is `patient` stays until the memory can be used; any other fails at once."""
+
+    work: Callable[[Memory], Result]
+    patient: bool
+    done: Future[Result] = field(default_factory=Future)
+
+    def run(self, memory: Memory, on_success: Callable[[], None]) -> None:
+        """Do the work and hand over its result or its error. Raise MemoryUnavailable if the memory cannot be used.
+
+        `on_success` is called before anybody has the result.
+        """
+        if not self._begins():
+            return
+        try:
+            result = self.work(memory)
+        except MemoryUnavailable:
+            raise
+        except Exception as err:  # noqa: BLE001 - it is the caller's to handle
+            self.done.set_exception(err)
+        else:
+            on_success()
+            self.done.set_result(result)
+
+    def fail(self, error: MemoryUnavailable) -> None:
+        """Hand over an error without doing the work."""
+        if self._begins():
+            self.done.set_exception(error)
+
+    def _begins(self) -> bool:
+        # one that is tried again has begun before
+        return self.done.running() or self.done.set_running_or_notify_cancel()
+
+
+class Queue:
+    """Records and jobs. Not for two threads at once."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._waiting: deque[Record | Job] = deque()
+        self.accepted = 0
+        self.dropped = 0
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    @property
+    def finished(self) -> int:
+        """How many have left the queue."""
+        return self.accepted - len(self._waiting)
+
+    @property
+    def is_half_full(self) -> bool:
+        """Whether there should be room soon."""
+        return len(self._waiting) * 2 >= self._most
+
+    def put(self, item: Record | Job, *, has_ended: bool = False) -> bool:
+        """Add at the end, or count what comes too late or finds no room."""
+        if has_ended or len(self._waiting) >= self._most:
+            self.dropped += 1
+            return False
+        self.accepted += 1
+        self._waiting.append(item)
+        return True
+
+    def first(self) -> Job | list[Record]:
+        """Return the job that is first, or the records up to the next one, as many as are written together."""
+        records: list[Record] = []
+        for each in islice(self._waiting, _BATCH):
+            if isinstance(each, Job):
+                return records or each
+            records.append(each)
+        return records
+
+    def remove_first(self, number: int) -> None:
+        """Remove what is done."""
+        for _ in range(number):
+            self._waiting.popleft()
+
+    def remove_jobs(self, *, patient: bool) -> list[Job]:
+        """Remove and return the jobs that are not patient, or all of them."""
+        jobs: list[Job] = []
+        rest: deque[Record | Job] = deque()
+        for each in self._waiting:
+            if isinstance(each, Job) and (patient or not each.patient):
+                jobs.append(each)
+            else:
+                rest.append(each)
+        self._waiting = rest
+        return jobs

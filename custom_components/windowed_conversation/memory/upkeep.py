@@ -1,0 +1,70 @@
+"""What a memory needs while nothing waits to be written: its index, its figures, and what is done every day."""
+
+from collections.abc import Callable
+import math
+import time
+
+from .errors import MemoryUnavailable
+from .memory import Memory
+from .records import Figures
+
+_DAY = 86_400.0
+# Reading the figures reads the whole file: it takes at most this share of the time.
+_SHARE = 0.01
+
+
+class Upkeep:
+    """Knows when something is due, in seconds on the monotonic clock."""
+
+    def __init__(self, daily: Callable[[Memory], None]) -> None:
+        self._daily = daily
+        self._daily_at = -math.inf
+        self._look_at = math.inf
+        self._not_before = -math.inf
+        self._may_be_unindexed = False
+
+    @property
+    def due_at(self) -> float:
+        """When there is something to do."""
+        return -math.inf if self._may_be_unindexed else min(self._daily_at, self._look_at)
+
+    def on_opened(self) -> None:
+        """Take note that the file may be another one."""
+        self._may_be_unindexed = True
+        self._look_at = -math.inf
+
+    def on_changed(self) -> None:
+        """Take note that the figures are others now."""
+        self._look_at = min(self._look_at, self._not_before)
+
+    def look_now(self) -> None:
+        """Have the file read at the next opportunity."""
+        self._look_at = -math.inf
+
+    def repeat(self) -> None:
+        """Have the daily work done at the next opportunity."""
+        self._daily_at = -math.inf
+
+    def postpone(self) -> None:
+        """Take note that there is no file."""
+        self._daily_at, self._look_at, self._may_be_unindexed = time.monotonic() + _DAY, math.inf, False
+
+    def run(self, memory: Memory) -> Figures | None:
+        """Do one thing that is due, and return the figures if they were read."""
+        if self._may_be_unindexed:
+            self._may_be_unindexed = memory.reindex()
+            return None
+        if self._daily_at <= time.monotonic():
+            self._daily_at = time.monotonic() + _DAY
+            try:
+                self._daily(memory)
+            except MemoryUnavailable:
+                self.repeat()
+                raise
+            self.on_changed()
+            return None
+        began = time.monotonic()
+        figures = memory.figures()
+        ended = time.monotonic()
+        self._look_at, self._not_before = math.inf, ended + (ended - began) / _SHARE
+        return figures

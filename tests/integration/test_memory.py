@@ -1,0 +1,304 @@
+"""What is remembered of turns: kept, off when it is off, and never the cause of a turn without an answer."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+import sqlite3
+from threading import Event
+import time
+from types import MappingProxyType
+from typing import Any
+
+from homeassistant.config_entries import ConfigSubentry
+from homeassistant.const import CONF_MODEL, EVENT_HOMEASSISTANT_CLOSE
+from homeassistant.core import Context, HomeAssistant
+from homeassistant.helpers import issue_registry as ir
+import pytest
+from pytest_homeassistant_custom_component.common import MockUser
+
+from custom_components.windowed_conversation import backup
+from custom_components.windowed_conversation.agents.memory import AgentMemory, async_memory
+from custom_components.windowed_conversation.const import CONF_MEMORY, CONF_MEMORY_DAYS, DOMAIN
+from custom_components.windowed_conversation.diagnostics import async_get_config_entry_diagnostics
+from custom_components.windowed_conversation.memory import MemoryUnavailable, PastTurn, file
+from demo.model_server import ModelServer
+
+from .conftest import Say, SayAtOnce, SetUp, speech, until, written
+
+DAY = 86_400.0
+SECRET = "pelican"
+
+
+@dataclass(frozen=True)
+class Disk:
+    """The memory's file, seen by another program."""
+
+    path: Path
+
+    def __call__[Result](self, look: Callable[[Path], Result]) -> Result:
+        """Return what a call returns in a thread of its own: the detector watches this one."""
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(look, self.path).result()
+
+    @property
+    def said(self) -> list[str] | None:
+        """What the turns in the file begin with, or None if there is no file."""
+        return [row[0] for row in self.rows("SELECT said FROM turn ORDER BY id")] if self(Path.exists) else None
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        """Return what a query finds."""
+
+        def query(path: Path) -> list[tuple[Any, ...]]:
+            connection = sqlite3.connect(path)
+            try:
+                return connection.execute(sql).fetchall()
+            finally:
+                connection.close()
+
+        return self(query)
+
+    def lock(self) -> sqlite3.Connection:
+        """Keep the file locked until what is returned is closed."""
+
+        def lock(path: Path) -> sqlite3.Connection:
+            connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+            connection.execute("BEGIN EXCLUSIVE")
+            return connection
+
+        return self(lock)
+
+
+@pytest.fixture
+def disk(memory_file: Path, monkeypatch: pytest.MonkeyPatch) -> Disk:
+    """Return the memory's file, for which nobody waits while it is locked."""
+    monkeypatch.setattr(file, "_BUSY_SECONDS", 0.0)
+    return Disk(memory_file)
+
+
+def memory_of(home: HomeAssistant) -> AgentMemory:
+    memory = async_memory(home)
+    assert memory is not None
+    return memory
+
+
+def issues(home: HomeAssistant) -> set[str | None]:
+    return {issue.translation_key for issue in ir.async_get(home).issues.values() if issue.domain == DOMAIN}
+
+
+async def test_turn_of_the_model_is_in_the_file(entry, say: Say, disk: Disk) -> None:
+    answer = speech(await say("hello there", "mine", context=Context(user_id="anna"), device_id="satellite"))
+
+    labels = {None: None, **dict(disk.rows("SELECT id, name FROM label"))}
+    ((said, answered, *names),) = disk.rows("SELECT said, answer, conversation, person, device, agent FROM turn")
+    assert (said, answered) == ("hello there", answer)
+    assert [labels[each] for each in names] == ["mine", "anna", "satellite", *entry.subentries]
+
+
+async def test_of_tools_the_names_are_kept_and_of_the_prompt_nothing(entry, say: Say, disk: Disk) -> None:
+    await say("please turn on the hall light for me, will you")
+
+    ((said, answer, tools),) = disk.rows("SELECT said, answer, name FROM turn JOIN label ON label.id = tools")
+    assert said == "please turn on the hall light for me, will you"
+    assert tools == "intent__HassTurnOn"
+    assert "CONTEXT" not in said + answer
+    assert "success" not in answer
+
+
+async def test_local_turn_is_not_kept(entry, say: Say, disk: Disk) -> None:
+    await say("turn on kitchen light")
+
+    assert disk.said is None
+
+
+async def test_turn_without_an_answer_is_not_kept(entry, say: Say, disk: Disk, model_server: ModelServer) -> None:
+    model_server.fault("401")
+    await say("hello there")
+
+    assert disk.said is None
+
+
+async def test_agent_without_memory_keeps_nothing(set_up: SetUp, say: Say, disk: Disk) -> None:
+    await set_up(**{CONF_MEMORY: False})
+    await say("hello there")
+
+    assert disk.said is None
+
+
+async def test_reload_keeps_the_thread_that_writes(home: HomeAssistant, entry, say: Say, disk: Disk) -> None:
+    await say("hello there")
+    before = memory_of(home)
+
+    await home.config_entries.async_reload(entry.entry_id)
+    await say("hello again")
+
+    assert memory_of(home) is before
+    assert disk.said == ["hello there", "hello again"]
+
+
+async def test_stop_writes_what_waits_and_closes_the_file(home: HomeAssistant, entry, say: Say, disk: Disk) -> None:
+    await say("hello there")
+    memory_of(home).writer.put(PastTurn("mine", 1.0, "last words", ""))
+    await written(home)
+    home.bus.async_fire(EVENT_HOMEASSISTANT_CLOSE)
+    await home.async_block_till_done()
+
+    assert disk(lambda path: [each.name for each in path.parent.iterdir()]) == [disk.path.name]
+    assert disk.said == ["hello there", "last words"]
+
+
+async def test_answer_waits_for_no_disk(home: HomeAssistant, entry, say_at_once: SayAtOnce, disk: Disk) -> None:
+    writer, may_go_on = memory_of(home).writer, Event()
+    writer.call(lambda memory: may_go_on.wait())
+    await say_at_once("hello there")
+    await until(lambda: writer.counts.queued == 2)
+    may_go_on.set()
+    await written(home)
+
+    assert disk.said == ["hello there"]
+
+
+async def test_what_is_said_is_not_logged_when_it_cannot_be_written(
+    home: HomeAssistant, entry, say: Say, disk: Disk, caplog: pytest.LogCaptureFixture
+) -> None:
+    await say("hello there")
+    lock = disk.lock()
+    caplog.clear()
+    await say(f"remember the {SECRET}")
+    await until(lambda: issues(home) == {"memory_locked"})
+    disk(lambda path: lock.close())
+    await written(home)
+    await until(lambda: issues(home) == set())
+
+    ours = [record.getMessage() for record in caplog.records if record.name.startswith("custom_components")]
+    assert "Memory is off: locked" in ours
+    assert [line for line in ours if SECRET in line] == []
+
+
+async def test_it_is_read_in_the_executor_and_changed_by_the_thread_that_writes(home: HomeAssistant, entry) -> None:
+    memory = memory_of(home)
+    assert await memory.async_recall("tea") == await memory.async_facts() == []
+
+    fact = await memory.async_add_fact("Tea at five")
+
+    assert [found.text for found in await memory.async_recall("tea")] == ["Tea at five"]
+    assert (await memory.async_forget(ids=[("fact", fact)])).facts == (fact,)
+    assert await memory.async_facts() == []
+
+
+async def test_damaged_file_is_set_aside_and_reported(home: HomeAssistant, set_up: SetUp, say: Say, disk: Disk) -> None:
+    disk(lambda path: path.write_bytes(b"no database at all" * 1_000))
+    await set_up()
+    await say("hello there")
+
+    await until(lambda: issues(home) == {"memory_damaged"})
+    assert disk.said == ["hello there"]
+
+
+async def test_locked_file_costs_no_turn_and_heals(home: HomeAssistant, entry, say: Say, disk: Disk) -> None:
+    await say("hello there")
+    lock = disk.lock()
+    assert speech(await say("hello again"))
+    await until(lambda: issues(home) == {"memory_locked"})
+    with pytest.raises(MemoryUnavailable):
+        await memory_of(home).async_add_fact("Tea at five")
+
+    disk(lambda path: lock.close())
+    await written(home)
+
+    await until(lambda: issues(home) == set())
+    assert disk.said == ["hello there", "hello again"]
+
+
+async def test_what_was_changed_meanwhile_is_in_the_file_after_a_backup(
+    home: HomeAssistant, entry, say: Say, say_at_once: SayAtOnce, disk: Disk
+) -> None:
+    await say("hello there")
+    await backup.async_pre_backup(home)
+    copy = disk(Path.read_bytes)
+    await say_at_once("hello again")
+    await until(lambda: memory_of(home).writer.counts.queued == 1)
+    assert disk(Path.read_bytes) == copy
+
+    await backup.async_post_backup(home)
+    await written(home)
+
+    assert disk.said == ["hello there", "hello again"]
+    disk(lambda path: path.with_name("copy").write_bytes(copy))
+    assert Disk(disk.path.with_name("copy")).said == ["hello there"]
+
+
+async def test_removed_agent_takes_its_turns_along(home: HomeAssistant, entry, say: Say, disk: Disk) -> None:
+    other = ConfigSubentry(
+        data=MappingProxyType({CONF_MODEL: "scripted"}), subentry_type="conversation", title="Grace", unique_id=None
+    )
+    home.config_entries.async_add_subentry(entry, other)
+    await home.async_block_till_done(wait_background_tasks=True)
+    await say("hello there")
+    await say("hello Grace", agent_id="conversation.grace")
+
+    home.config_entries.async_remove_subentry(entry, other.subentry_id)
+    await home.async_block_till_done(wait_background_tasks=True)
+    await written(home)
+
+    assert disk.said == ["hello there"]
+
+
+async def test_last_account_takes_the_file_along(home: HomeAssistant, entry, say: Say, disk: Disk) -> None:
+    await say("hello there")
+
+    await home.config_entries.async_remove(entry.entry_id)
+
+    assert disk(lambda path: list(path.parent.iterdir())) == []
+    assert async_memory(home) is None
+
+
+async def test_removed_person_takes_along_what_is_theirs(home: HomeAssistant, entry, say: Say, disk: Disk) -> None:
+    anna = MockUser(name="Anna").add_to_hass(home)
+    await say("hello from Anna", context=Context(user_id=anna.id))
+    await say("hello there")
+
+    await home.auth.async_remove_user(anna)
+    await home.async_block_till_done()
+    await written(home)
+
+    assert disk.said == ["hello there"]
+
+
+async def test_turns_are_deleted_after_the_days_of_their_account(
+    home: HomeAssistant, entry, say: Say, disk: Disk
+) -> None:
+    (agent_id,) = entry.subentries
+    for days in (1, 20, 100):
+        memory_of(home).writer.put(PastTurn("mine", time.time() - days * DAY, f"{days} days", "", agent_id))
+    await say("hello there")
+
+    home.config_entries.async_update_entry(entry, options={CONF_MEMORY_DAYS: 10})
+    await home.async_block_till_done()
+    await until(lambda: disk.said == ["1 days", "hello there"])
+
+
+async def test_sensors_show_how_much_there_is(home: HomeAssistant, entry, say: Say, figure) -> None:
+    assert [figure(f"memory_{name}") for name in ("facts", "turns", "size")] == ["0", "0", "0.0"]
+
+    await memory_of(home).async_add_fact("Tea at five")
+    await say("hello there")
+
+    await until(lambda: (figure("memory_facts"), figure("memory_turns")) == ("1", "1"))
+    assert float(figure("memory_size")) > 0
+
+
+async def test_agent_without_memory_has_no_sensors_for_it(set_up: SetUp, figure) -> None:
+    await set_up(**{CONF_MEMORY: False})
+
+    with pytest.raises(ValueError, match="unpack"):
+        figure("memory_facts")
+
+
+async def test_diagnostics_have_figures_of_memory_and_no_text(home: HomeAssistant, entry, say: Say) -> None:
+    await say(f"remember the {SECRET}")
+
+    diagnostics = await async_get_config_entry_diagnostics(home, entry)
+
+    assert diagnostics["memory"]["counts"]["written"] == 1
+    assert SECRET not in str(diagnostics)
