@@ -29,8 +29,8 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 PACKAGE = Path("custom_components/windowed_conversation")
 FOLDERS = ("turn", "window")
 _ENOUGH = 0.95
-# Exit codes of pytest: 0 all passed, 1 some failed, 2 interrupted, as by a module that cannot be imported.
-_PASSED, _CAUGHT = 0, {1, 2}
+# Exit codes of pytest: 0 all passed, 1 some failed; 2 and 4 if a test or a `conftest` cannot be imported.
+_PASSED, _CAUGHT = 0, {1, 2, 4}
 # Long ones, which are run when all others have passed.
 _LAST = ("test_random_histories.py", "test_work.py", "test_page.py", "test_standalone.py")
 
@@ -71,13 +71,16 @@ def chosen(mutants: list[Mutant], seed: int, count: int, only: list[str]) -> lis
 
 def ordered_tests(path: Path) -> list[str]:
     """Return the files of tests, those first that are the most likely to notice a change of the module."""
-    module = ".".join(path.with_suffix("").parts).removesuffix(".__init__")
     tests = [file for folder in FOLDERS for file in (REPOSITORY / "tests" / folder).rglob("test_*.py")]
+    folder = REPOSITORY / PACKAGE / path.parts[0]
+    importers = [each for each in folder.rglob("*.py") if f".{path.stem} import" in each.read_text()]
+    above = {f".{path.parts[0]}.{each.stem} import" for each in importers}
 
-    def rank(file: Path) -> tuple[bool, bool, bool, bool, str]:
-        names_it = f"windowed_conversation.{module} import" in file.read_text()
-        is_near = path.parts[0] == file.relative_to(REPOSITORY / "tests").parts[0]
-        return file.name in _LAST, file.stem != f"test_{path.stem}", not names_it, not is_near, str(file)
+    def rank(file: Path) -> tuple[bool, bool, bool, bool, bool, str]:
+        text, is_near = file.read_text(), path.parts[0] == file.relative_to(REPOSITORY / "tests").parts[0]
+        imports_it, imports_above = f".{path.stem} import" in text, any(each in text for each in above)
+        is_its_own = file.stem == f"test_{path.stem}"
+        return file.name in _LAST, not is_its_own, not imports_it, not imports_above, not is_near, str(file)
 
     return [str(file.relative_to(REPOSITORY)) for file in sorted(tests, key=rank)]
 
