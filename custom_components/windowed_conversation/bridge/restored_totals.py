@@ -1,5 +1,6 @@
 """The totals that an agent's sensors kept: each kept its own before they were in the agent's file."""
 
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
@@ -32,7 +33,10 @@ def async_restored_totals(hass: HomeAssistant, agent_id: str) -> dict[str, Any] 
 
 def _stored(hass: HomeAssistant, agent_id: str, key: str) -> StoredState | None:
     entity_id = er.async_get(hass).async_get_entity_id(SENSOR_DOMAIN, DOMAIN, f"{agent_id}_{key}")
-    return restore_state.async_get(hass).last_states.get(entity_id or "")
+    kept: Any = restore_state.async_get(hass)
+    # Home Assistant keeps states by the ids of the entity registry since 2026.11.
+    find: Callable[[str], StoredState | None] = getattr(kept, "async_get_stored_state", None) or kept.last_states.get
+    return find(entity_id or "")
 
 
 def _value(stored: StoredState) -> object:
