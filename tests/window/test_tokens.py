@@ -44,6 +44,11 @@ def test_characters_that_are_none_are_counted(text: str) -> None:
     assert count(text) == 1
 
 
+@pytest.mark.parametrize(("first", "last"), [("一", "龥"), ("가", "힣"), ("ぁ", "ヺ"), ("Б", "я")], ids=str)
+def test_letters_of_one_script_cost_the_same(first: str, last: str) -> None:
+    assert count(first * 100) == count(last * 100)
+
+
 def test_only_a_space_makes_what_follows_it_dearer() -> None:
     assert count('ä"' * 100) < count('ä "' * 100)
 
