@@ -30,6 +30,8 @@ GONE = {
         "Fay": {"cached_input_tokens", "input_tokens", "output_tokens", "time_to_first_token", "turns_model"},
     }
 }
+# Sensors that every agent has had since.
+NEW = {"memory_facts", "memory_turns", "memory_size"}
 # What is learned anew: a size of a model was one figure, and is believed after two refusals now.
 LEARNED_ANEW = {"d2fb19a": {"limits"}}
 # Settings that the diagnostics call otherwise now, and those of which they show the values otherwise.
@@ -107,11 +109,13 @@ def test_tags_that_are_excluded_are_those_that_were(home: Home) -> None:
 def test_entities_are_those_that_there_were(home: Home) -> None:
     agents, gone = home.before["agents"], GONE.get(home.version, {})
     removed = {f"{agents[name]['subentry_id']}_{key}" for name, keys in gone.items() for key in keys}
-    assert home.entities.keys() == home.entities_before.keys() - removed
+    added = {f"{agents[name]['subentry_id']}_{key}" for name in AGENTS for key in NEW}
+    assert home.entities.keys() == home.entities_before.keys() - removed | added
 
 
 def test_what_people_gave_entities_stays(home: Home) -> None:
-    now = {unique_id: {key: entity[key] for key in GIVEN} for unique_id, entity in home.entities.items()}
+    known = home.entities.keys() & home.entities_before.keys()
+    now = {unique_id: {key: home.entities[unique_id][key] for key in GIVEN} for unique_id in known}
     assert now == {unique_id: {key: home.entities_before[unique_id][key] for key in GIVEN} for unique_id in now}
     assert ("sensor.what_ada_remembers", "What Ada remembers") in {(e["entity_id"], e["name"]) for e in now.values()}
 
