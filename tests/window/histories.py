@@ -5,7 +5,14 @@ from itertools import count
 
 from hypothesis import strategies as st
 
-from custom_components.windowed_conversation.window import Message, Role, ToolCall, Window, WindowPolicy
+from custom_components.windowed_conversation.window import (
+    Message,
+    Remembered,
+    Role,
+    ToolCall,
+    Window,
+    WindowPolicy,
+)
 
 
 class LengthCounter:
@@ -80,10 +87,13 @@ def new_window(policy: WindowPolicy, system: str = "") -> Window:
     return window
 
 
-def steps(window: Window, history: list[Exchange]) -> Iterator[None]:
-    """Play a history, stopping wherever a request could be sent: no call is without its result."""
+def steps(window: Window, history: list[Exchange], recalled: int = 0) -> Iterator[None]:
+    """Play a history, stopping wherever a request could be sent: no call is without its result.
+
+    `recalled` is how many characters are recalled before each question.
+    """
     for question, *others in history:
-        window.open(question.content)
+        window.open("r" * recalled + question.content, recalled=Remembered(0, recalled, recalled))
         yield
         unanswered = 0
         for message in others:

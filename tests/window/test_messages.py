@@ -4,7 +4,7 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
-from custom_components.windowed_conversation.window import Attachment, Message, Native, Role, ToolCall
+from custom_components.windowed_conversation.window import Attachment, Message, Native, Remembered, Role, ToolCall
 from custom_components.windowed_conversation.window.messages import new_message
 
 _EVERY_FIELD = {
@@ -18,6 +18,7 @@ _EVERY_FIELD = {
     "tokens": 7,
     "native": Native("provider", "model", {}),
     "attachments": (Attachment("image/png", b"png"),),
+    "remembered": Remembered(0, 2, 1, ("fact:1",)),
 }
 
 

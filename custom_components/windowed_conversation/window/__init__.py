@@ -17,7 +17,7 @@ from .errors import (
 )
 from .exchange import Exchange
 from .incomplete import INTERRUPTED_ANSWER, INTERRUPTED_CALL
-from .messages import Attachment, Message, Native, Role, ToolCall
+from .messages import Attachment, Message, Native, Remembered, Role, ToolCall
 from .policy import WindowPolicy
 from .registry import WindowRegistry
 from .stats import WindowStats
@@ -37,6 +37,7 @@ __all__ = [
     "Message",
     "Native",
     "NoOpenExchange",
+    "Remembered",
     "Role",
     "TokenCounter",
     "ToolCall",

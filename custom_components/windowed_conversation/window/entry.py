@@ -1,14 +1,17 @@
 """How a message is kept in a window: counted, dated and tagged. Where it goes is the window's business."""
 
-from .messages import Message, Role, new_message
+from .messages import Message, Remembered, Role, new_message
 from .tags import BY_ROLE, INPUT, OUTPUT_AND_CALL, checked_tags
 from .tokens import MESSAGE_OVERHEAD, TokenCounter
 
 
-def question(text: str, tags: frozenset[str], counter: TokenCounter, now: float) -> Message:
+def question(
+    text: str, tags: frozenset[str], counter: TokenCounter, now: float, remembered: Remembered | None = None
+) -> Message:
     """Return what the user said as a window keeps it; `now` is in seconds since the epoch."""
     tokens = MESSAGE_OVERHEAD + counter.count(text)
-    return new_message(Role.USER, text, tags=INPUT if tags <= INPUT else INPUT | tags, created=now, tokens=tokens)
+    tags = INPUT if tags <= INPUT else INPUT | tags
+    return new_message(Role.USER, text, tags=tags, created=now, tokens=tokens, remembered=remembered)
 
 
 def entered(message: Message, content: str, tokens: int, now: float) -> Message:
@@ -28,11 +31,12 @@ def entered(message: Message, content: str, tokens: int, now: float) -> Message:
         tokens=tokens,
         native=message.native,
         attachments=message.attachments,
+        remembered=message.remembered,
     )
 
 
-def rewritten(message: Message, content: str, tokens: int) -> Message:
-    """Return a message of a window with another content."""
+def rewritten(message: Message, content: str, tokens: int, remembered: Remembered | None = None) -> Message:
+    """Return a message of a window with another content, and what memory has added to that."""
     return new_message(
         message.role,
         content,
@@ -44,4 +48,5 @@ def rewritten(message: Message, content: str, tokens: int) -> Message:
         tokens=tokens,
         native=message.native,
         attachments=message.attachments,
+        remembered=remembered,
     )

@@ -29,6 +29,12 @@ class Exchange(NamedTuple):
     number: int = 0
     whole_results: bool = False
 
+    @property
+    def has_recalled(self) -> bool:
+        """Whether the user's message has lines that memory has added and that leave at a trim."""
+        recalled = self.messages[0].remembered
+        return recalled is not None and recalled.end > recalled.start
+
     def numbered(self, number: int) -> Exchange:
         """Return the exchange with another number, its tool results as open to stubs as any."""
         has_results = any(message.role == Role.TOOL for message in self.messages)

@@ -30,7 +30,7 @@ class History:
     trim, a change of tags.
     """
 
-    __slots__ = ("_classes", "_whole", "tags", "tokens", "version")
+    __slots__ = ("_classes", "_recalled", "_whole", "tags", "tokens", "version")
 
     def __init__(self) -> None:
         self.tokens = self.version = 0
@@ -39,6 +39,8 @@ class History:
         self._classes: tuple[dict[int, Exchange], ...] = ({}, {}, {})
         # Those among them whose tool results a stub may yet replace.
         self._whole: dict[int, Exchange] = {}
+        # Those that have lines from memory, which leave at the next trim.
+        self._recalled: dict[int, Exchange] = {}
 
     def __len__(self) -> int:
         return sum(map(len, self._classes))
@@ -68,6 +70,8 @@ class History:
         self._classes[_eviction_class(exchange)][exchange.number] = exchange
         if exchange.whole_results:
             self._whole[exchange.number] = exchange
+        if exchange.has_recalled:
+            self._recalled[exchange.number] = exchange
         self.version += 1
         self.tokens += exchange.tokens
         self.tags.add(exchange.tags)
@@ -84,7 +88,7 @@ class History:
                 self.remove(() if old is None else (old,))
             self.append(exchange)
         if not in_order:
-            for group in (*self._classes, self._whole):
+            for group in (*self._classes, self._whole, self._recalled):
                 ordered = sorted(group.items())
                 group.clear()
                 group.update(ordered)
@@ -98,6 +102,7 @@ class History:
     def _forget(self, exchange: Exchange) -> None:
         """Take an exchange out of all but its place."""
         self._whole.pop(exchange.number, None)
+        self._recalled.pop(exchange.number, None)
         self.version += 1
         self.tokens -= exchange.tokens
         self.tags.remove(exchange.tags)
@@ -106,6 +111,10 @@ class History:
         """Return the exchanges that have whole tool results, but for the newest `kept` and the number `spared`."""
         whole = list(self._whole.values())
         return [exchange for exchange in whole[: max(0, len(whole) - kept)] if exchange.number != spared]
+
+    def with_recalled(self, spared: int) -> list[Exchange]:
+        """Return the exchanges that have lines from memory, but for the number `spared`."""
+        return [exchange for exchange in self._recalled.values() if exchange.number != spared]
 
     def to_evict(self, tokens: int, policy: WindowPolicy, spared: int) -> list[Exchange]:
         """Return what goes from a window of so many tokens: ephemeral exchanges, then ordinary, then protected ones.

@@ -1,8 +1,12 @@
-"""A trim: results of the open exchange become stubs first, then those of closed ones, which are evicted last."""
+"""A trim: results of the open exchange become stubs first, then those of closed ones, which are evicted last.
+
+With the first stubs of closed exchanges leaves what was recalled in them.
+"""
 
 from .contents import Contents
 from .exchange import Exchange
 from .policy import WindowPolicy
+from .recalled import without_recalled
 from .rounds import cut_newest_round, stub_older_rounds
 from .summary import dropped, joined
 from .tokens import TokenCounter
@@ -14,7 +18,9 @@ def trim(contents: Contents, policy: WindowPolicy, in_force: WindowPolicy, count
     newest = 0 if contents.opened else contents.last_number
     shortened, whole, gone = _stub_older_rounds(contents, in_force, counter), list[Exchange](), list[Exchange]()
     if contents.tokens > in_force.history_tokens:
-        whole = _stub_old_results(contents, in_force, newest, counter)
+        recalled = _take_out_recalled(contents, newest, counter)
+        # as they were sent, which of an exchange in both is the later one
+        whole = [*_stub_old_results(contents, in_force, newest, counter), *recalled]
         gone = contents.history.to_evict(contents.tokens, in_force, newest)
     if policy.summarize and gone:
         passage = dropped(contents.state.system, (*contents.history, *whole), gone)
@@ -39,6 +45,14 @@ def _stub_older_rounds(contents: Contents, policy: WindowPolicy, counter: TokenC
     if shortened:
         contents.rewrite(opened.messages)
     return shortened
+
+
+def _take_out_recalled(contents: Contents, newest: int, counter: TokenCounter) -> list[Exchange]:
+    """Take what was recalled out of closed exchanges; returns these as they were."""
+    recalled = contents.history.with_recalled(newest)
+    if recalled:
+        contents.replace([without_recalled(exchange, counter) for exchange in recalled])
+    return recalled
 
 
 def _stub_old_results(contents: Contents, policy: WindowPolicy, newest: int, counter: TokenCounter) -> list[Exchange]:

@@ -9,7 +9,7 @@ from .entry import entered, question
 from .errors import ExchangeStillOpen, InvalidMessage, NoOpenExchange, UnknownExchange
 from .exchange import Exchange, OpenExchange
 from .incomplete import ending
-from .messages import Message, Native, Role, ToolCall
+from .messages import Message, Native, Remembered, Role, ToolCall
 from .policy import WindowPolicy
 from .restore import Snapshot
 from .stats import WindowStats, figures
@@ -104,11 +104,22 @@ class Window:
         """Return the closed exchanges, oldest first."""
         return tuple(self._contents.history)
 
-    def set_system(self, prompt: str) -> None:
-        """Set the system prompt, or take it away when empty; the same text again changes nothing."""
+    def would_stay(self, tokens: int) -> tuple[Exchange, ...]:
+        """Return the closed exchanges that stay for certain if so many tokens are added, oldest first."""
+        history, total = self._contents.history, self._contents.tokens + tokens
+        gone = history.to_evict(total, self._in_force, 0) if total > self._in_force.history_tokens else []
+        numbers = {exchange.number for exchange in gone}
+        return tuple(exchange for exchange in history if exchange.number not in numbers)
+
+    def set_system(self, prompt: str, profile: Remembered | None = None) -> None:
+        """Set the system prompt, or take it away when empty; the same text again changes nothing.
+
+        `profile` is the part of it that memory has added.
+        """
         system = self._contents.state.system
-        if prompt != (system.content if system else ""):
-            self._contents.put_system(self._entered(Message.system(prompt)) if prompt else None)
+        if prompt != (system.content if system else "") or (system and system.remembered != profile):
+            message = self._entered(Message.system(prompt, remembered=profile)) if prompt else None
+            self._contents.put_system(message)
 
     def set_policy(self, policy: WindowPolicy) -> None:
         """Change the policy and trim to it at once; a limit of the turn stays beside it."""
@@ -129,11 +140,14 @@ class Window:
         self._enforce()
         cut_to_fit(self._contents, self._in_force, self._counter)
 
-    def open(self, text: str, tags: Iterable[str] = ()) -> None:
-        """Begin the newest exchange with what the user said; raises `ExchangeStillOpen` and `InvalidTag`."""
+    def open(self, text: str, tags: Iterable[str] = (), recalled: Remembered | None = None) -> None:
+        """Begin the newest exchange with what the user said; raises `ExchangeStillOpen` and `InvalidTag`.
+
+        `recalled` is the part of the text that leaves at the next trim after this exchange.
+        """
         if self._contents.opened is not None:
             _one_is_open()
-        entry = question(text, checked_tags(tags) if tags else NO_TAGS, self._counter, self._clock())
+        entry = question(text, checked_tags(tags) if tags else NO_TAGS, self._counter, self._clock(), recalled)
         self._begin(OpenExchange(entry))
 
     def add(self, message: Message) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..errors import WindowError
 from ..exchange import Exchange, OpenExchange
-from ..messages import Attachment, Message, Native
+from ..messages import Attachment, Message, Native, Remembered
 from ..state import Evicted
 from ..tags import checked_tags, joined_tags
 from .errors import Malformed
@@ -16,7 +16,8 @@ from .fields import Fields
 _EVICTED = Evicted._fields
 # More than a window ever evicts.
 _MOST_EVICTED = 10**15
-MARKS = ("tags", "created", "tokens", "native", "attachments")
+MARKS = ("tags", "created", "tokens", "native", "attachments", "remembered")
+_REMEMBERED = Remembered._fields
 
 
 def write_json(value: object) -> str:
@@ -32,6 +33,7 @@ def write_marks(message: Message) -> dict[str, Any]:
         "tokens": message.tokens,
         "native": _written_native(message.native),
         "attachments": [_written_attachment(attachment) for attachment in message.attachments],
+        "remembered": _written_remembered(message.remembered),
     }
     return {name: value for name, value in marks.items() if value not in (None, [])}
 
@@ -44,6 +46,7 @@ def read_marks(fields: Fields) -> dict[str, Any]:
         "tokens": fields.whole("tokens") if fields.has("tokens") else None,
         "native": _read_native(fields.child("native")) if fields.has("native") else None,
         "attachments": tuple(_read_attachment(each) for each in fields.children("attachments")),
+        "remembered": _read_remembered(fields.child("remembered")) if fields.has("remembered") else None,
     }
 
 
@@ -114,3 +117,15 @@ def _read_attachment(fields: Fields) -> Attachment:
     except ValueError as err:
         raise fields.malformed("data", "is no base64") from err
     return Attachment(fields.text("mime_type"), data, fields.text("name"))
+
+
+def _written_remembered(remembered: Remembered | None) -> dict[str, Any] | None:
+    return None if remembered is None else {**remembered._asdict(), "sources": list(remembered.sources)}
+
+
+def _read_remembered(fields: Fields) -> Remembered:
+    fields.expect_only(*_REMEMBERED)
+    start, end, tokens = (fields.whole(name) for name in ("start", "end", "tokens"))
+    if start > end:
+        raise fields.malformed("end", "comes before the start")
+    return Remembered(start, end, tokens, tuple(fields.texts("sources")))
