@@ -93,7 +93,8 @@ async def test_another_device_has_a_conversation_of_its_own(by_device, satellite
     asked = await new_session(by_device, told, satellites[1], None)
 
     assert "Ada" not in asked.speech
-    assert "my name is Ada" not in str(sent(by_device)[-1])
+    *earlier, _ = sent(by_device)[-1]
+    assert "my name is Ada" not in str(earlier)
 
 
 async def test_without_the_option_a_new_session_is_a_new_conversation(house, satellites):

@@ -46,6 +46,7 @@ from custom_components.windowed_conversation.const import (
     SUBENTRY_CONVERSATION,
 )
 from custom_components.windowed_conversation.memory import file
+from custom_components.windowed_conversation.turn import sources
 from demo.model_server import ModelServer
 
 from .done_once import done_once
@@ -75,7 +76,8 @@ def _done_once() -> Iterator[None]:
 
 @pytest.fixture
 def memory_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return where each test has a memory of its own, for which no disk is waited for."""
+    """Return where each test has a memory of its own, for which no disk is waited for, but a turn for what it finds."""
+    monkeypatch.setattr(sources, "DEADLINE", 60.0)
     monkeypatch.setattr(file, "_SYNCHRONOUS", "OFF")
     monkeypatch.setattr(memory, "STORAGE_DIR", str(tmp_path))
     return tmp_path / f"{DOMAIN}.memory.db"

@@ -11,7 +11,7 @@ import probatio
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry, async_capture_events
 
-from custom_components.windowed_conversation.const import CONF_HISTORY_TOKENS, DOMAIN
+from custom_components.windowed_conversation.const import CONF_HISTORY_TOKENS, CONF_MEMORY, DOMAIN
 from demo.model_server import ModelServer
 
 from .actions import EVERY_ACTION, ON_A_CONVERSATION, act
@@ -308,7 +308,7 @@ async def test_forked_conversations_go_on_by_themselves(home: HomeAssistant, ent
 async def test_important_exchange_stays_while_others_go(
     home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer
 ) -> None:
-    await set_up(**{CONF_HISTORY_TOKENS: 300})
+    await set_up(**{CONF_HISTORY_TOKENS: 300, CONF_MEMORY: False})
     await say("my name is Ada")
     await act(home, "tag_exchange", add=["important"])
 

@@ -61,7 +61,7 @@ async def test_model_is_sent_histories_that_alternate_and_lose_nothing(
 ) -> None:
     bodies = [request.body["messages"] for request in model_server.requests]
     sent = {
-        name: [roles_and_words(body[1:]) for body in bodies if f"of {name} is" in body[-1]["content"]]
+        name: [roles_and_words(body[1:]) for body in bodies if body[-1]["content"].endswith(f"of {name} is blue")]
         for name in _CONVERSATIONS
     }
 

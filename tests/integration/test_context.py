@@ -196,7 +196,7 @@ async def test_changing_minutes_let_nothing_go_from_a_model_that_is_full(
         (window,) = agent.windows.newest_first()
         trims.append(window.stats().trims)
 
-    assert model_server.requests[-1].body["messages"][0]["content"].endswith("08:39")
+    assert model_server.requests[-1].body["messages"][0]["content"].count("\n## Time\nMonday 2026-11-23 08:39\n") == 1
     assert 0 < trims[-1] < 20
 
 

@@ -11,8 +11,13 @@ from custom_components.windowed_conversation.window.summary import QUESTION
 from custom_components.windowed_conversation.window.tool_results import CUT_BEGINS, STUB_BEGINS
 
 CONTEXT = "[CONTEXT: time: Monday 2026-11-23 08:00; speaker: Ada; area: Attic]"
+RECALL = (
+    "[CONTEXT: time: Monday 2026-11-23 08:00; speaker: Ada; "
+    'memory, quoted: 2026-11-20 home: "The bins go out"; 2026-11-21 Ada: "hi", answered: "Hello, \'Ada\'."]'
+)
 TIME = "## Time\nMonday 2026-11-23 08:05"
 SECTIONS = f"{TIME}\n\n## Speaker\nAda\n\n## Area\nAttic"
+RECALL_SECTIONS = f'{SECTIONS}\n\n## Memory\n2026-11-20 home: "The bins go out"; 2026-11-21 Ada: "hi"'
 STUB = f'{STUB_BEGINS}GetState {{"area":["Attic"]}}: 412 tokens, beginning with {{"lights":["a","b"]}}]'
 CUT = f"{CUT_BEGINS}2000 of 90000 characters.]"
 NOTES = (INTERRUPTED_ANSWER, INTERRUPTED_CALL, QUESTION, REPEATED, UNSEEN, STUB, CUT)

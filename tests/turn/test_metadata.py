@@ -6,7 +6,7 @@ from custom_components.windowed_conversation.providers.events import TextDelta
 from custom_components.windowed_conversation.turn.speech_filter import SpeechFilter
 from custom_components.windowed_conversation.window import INTERRUPTED_ANSWER
 
-from .spoken import CONTEXT, JSON_CALL, NOTES, SECTIONS, STUB_BEGINS, TIME, TOOLS, sorted_out
+from .spoken import CONTEXT, JSON_CALL, NOTES, RECALL, RECALL_SECTIONS, SECTIONS, STUB_BEGINS, TIME, TOOLS, sorted_out
 
 
 def cuts(text: str) -> list[list[str]]:
@@ -46,6 +46,8 @@ def test_thinking_is_kept_apart_at_any_border(tag: str, size: int) -> None:
         ("Hello.<|im_end|>", "Hello.", ""),
         ("Hello.<|eot_id|><|end|>", "Hello.", ""),
         (f"{CONTEXT}\n\nHello.", "Hello.", ""),
+        (f"{RECALL}\n\nHello.", "Hello.", ""),
+        (f"{RECALL_SECTIONS}\n\nHello.", "Hello.", ""),
         (f"You wrote: {CONTEXT}\n\nhello", "You wrote: hello", ""),
         (f"<think>{CONTEXT} hm</think>Hello.", "Hello.", f"{CONTEXT} hm"),
         ("[CONTEXT: never closed", "", ""),

@@ -3,7 +3,7 @@
 import pytest
 
 from custom_components.windowed_conversation.turn.errors import IdTooLong
-from custom_components.windowed_conversation.turn.scope import Scope, WindowKey, window_key
+from custom_components.windowed_conversation.turn.scope import Access, Scope, WindowKey, memory_access, window_key
 
 
 @pytest.mark.parametrize(
@@ -79,3 +79,22 @@ def test_users_who_give_the_same_name_have_windows_of_their_own() -> None:
     ada, grace = (window_key(Scope.CONVERSATION, "talk", device=None, user=user) for user in ("ada", "grace"))
 
     assert str(ada) != str(grace)
+
+
+@pytest.mark.parametrize(
+    ("key", "speaker", "access"),
+    [
+        (WindowKey("user", "ada"), "ada", Access("ada", private=True)),
+        (WindowKey("talk", "ada"), "ada", Access("ada", private=True)),
+        (WindowKey("device:box", "ada"), "ada", Access("ada", private=True)),
+        (WindowKey("agent"), "ada", Access("ada", private=False)),
+        (WindowKey("device:box"), None, Access(None, private=False)),
+        (WindowKey("talk"), None, Access(None, private=False)),
+        (WindowKey("talk", "ada"), "grace", Access(None, private=False)),
+        (WindowKey("talk", "ada"), None, Access(None, private=False)),
+    ],
+)
+def test_private_things_enter_only_the_window_of_the_one_person_who_speaks(
+    key: WindowKey, speaker: str | None, access: Access
+) -> None:
+    assert memory_access(key, speaker) == access

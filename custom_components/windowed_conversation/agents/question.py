@@ -15,11 +15,15 @@ from ..const import DOMAIN
 from ..providers.errors import Unavailable
 from ..providers.events import ToolSchema
 from ..providers.sizes import tools_tokens
-from ..turn.context import ContextPlacement, VolatileContext, plain_name
+from ..turn.context import ContextPlacement, VolatileContext, plain_name, readable
 from ..turn.errors import PromptFailed
 from ..turn.ports import Model, PromptFingerprints, Question
+from ..turn.profile import SystemPrompt
+from ..turn.scope import WindowKey
+from ..window import Remembered, Window
 from .agent import Agent
 from .lookup import async_others
+from .recalling import Asked, Recollection, async_recollect
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -50,18 +54,30 @@ def _model(agent: Agent) -> Model:
 class ModelQuestion:
     """The `ModelAccess` of one turn: gives the chat log the tools and returns what to ask.
 
-    `entity_id` is that of the agent. `prompt` has the fingerprints of the system prompt that was asked with, None where
-    nothing was asked.
+    `entity_id` is that of the agent, `key` that of the window. `prompt` has the fingerprints of the system prompt that
+    was asked with, None where nothing was asked, and `memory` what memory has added.
     """
 
     prompt: PromptFingerprints | None = None
+    memory = Recollection()
 
-    def __init__(self, agent: Agent, entity_id: str, user_input: ConversationInput, chat_log: ChatLog) -> None:
+    def __init__(
+        self,
+        agent: Agent,
+        entity_id: str,
+        user_input: ConversationInput,
+        chat_log: ChatLog,
+        *,
+        window: Window,
+        key: WindowKey,
+    ) -> None:
         self._hass = agent.hass
         self._agent = agent
         self._entity_id = entity_id
         self._user_input = user_input
         self._chat_log = chat_log
+        self._window = window
+        self._key = key
 
     async def question(self) -> Question:
         """See `ModelAccess.question`."""
@@ -69,21 +85,36 @@ class ModelQuestion:
         others = async_others(self._hass, config.others, self._entity_id, self._user_input)
         llm_context = self._user_input.as_llm_context(DOMAIN)
         speaker = await self._speaker()
+        self.memory = await self._recollect(speaker)
         api = await async_get_tools(self._hass, config.llm_apis, llm_context)
         self._chat_log.llm_api = api
         self._chat_log.llm_input_provided_index = len(self._chat_log.content)
         tools, context = self._agent.schemas.of(api), self._context(speaker)
         in_system = config.context_placement is ContextPlacement.SYSTEM
         system = self._system_prompt(llm_context, api, speaker, volatile=in_system)
+        sections = context.sections() if in_system else ""
+        prompt = _with_sections(self.memory.prompt(system), sections)
+        later = self.memory.prompt_after_eviction(system)
         return Question(
             model=self._with_tools(model, tools),
-            system=f"{system}\n\n{context.sections()}".strip() if in_system else system,
+            system=prompt.text,
+            profile=prompt.profile,
+            after_eviction=later and _with_sections(later, sections),
             prefix="" if in_system else context.prefix(),
+            recalled=None if in_system else self._recalled(context),
             tools=tools,
             done=await async_done_phrase(self._hass, self._user_input.language),
             left_out=config.left_out,
             others=tuple(self._with_tools(other, tools) if isinstance(other, Model) else other for other in others),
         )
+
+    async def _recollect(self, speaker: str | None) -> Recollection:
+        text, person = readable(self._user_input.text), self._user_input.context.user_id
+        return await async_recollect(self._agent, Asked(self._window, self._key, person, speaker, text))
+
+    def _recalled(self, context: VolatileContext) -> Remembered | None:
+        recalled = self.memory.recalled
+        return Remembered(*context.recalled(), recalled.tokens, recalled.sources) if recalled else None
 
     def _with_tools(self, model: Model, tools: tuple[ToolSchema, ...]) -> Model:
         """Return the model with the tools counted, which a size that is learned from requests includes."""
@@ -121,7 +152,7 @@ class ModelQuestion:
 
     def _context(self, speaker: str | None) -> VolatileContext:
         device, area = self._device_and_area()
-        return VolatileContext(dt_util.now(), speaker, device, area)
+        return VolatileContext(dt_util.now(), speaker, device, area, self.memory.lines)
 
     def _device_and_area(self) -> tuple[str | None, str | None]:
         device_id = self._user_input.device_id
@@ -131,3 +162,8 @@ class ModelQuestion:
         area_id = dr.async_get_effective_area_id(self._hass, device)
         area = ar.async_get(self._hass).async_get_area(area_id) if area_id else None
         return device.name_by_user or device.name, area.name if area else None
+
+
+def _with_sections(prompt: SystemPrompt, sections: str) -> SystemPrompt:
+    """Return a system prompt with the volatile context after it, if that is where it goes."""
+    return prompt._replace(text=f"{prompt.text}\n\n{sections}".strip()) if sections else prompt

@@ -39,7 +39,14 @@ _LAST_ROUTES = {
 }
 
 
-_NO_ANSWER: Mapping[str, Any] = {"reason": None, "answered_by": None, "failures": [], "error": None}
+_NO_ANSWER: Mapping[str, Any] = {
+    "reason": None,
+    "answered_by": None,
+    "failures": [],
+    "error": None,
+    "recalled_tokens": None,
+    "recall_ms": None,
+}
 
 
 @dataclass(slots=True)

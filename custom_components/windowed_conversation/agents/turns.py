@@ -22,7 +22,7 @@ from ..turn.context import readable
 from ..turn.errors import Busy, IdTooLong
 from ..turn.progress import Outcome
 from ..turn.routing import Route, Routing
-from ..turn.scope import check_id, window_key
+from ..turn.scope import WindowKey, check_id, window_key
 from ..turn.turn import Ways, run_turn
 from ..window import Window, WindowBusy, WindowError, WindowStats
 from .after_turn import after_turn
@@ -121,7 +121,9 @@ class ConversationTurn:
             model_is_next=config.routing is not Routing.LOCAL_ONLY,
             model_has_tools=bool(config.llm_apis),
         )
-        question = ModelQuestion(self.agent, self.entity_id, user_input, chat_log)
+        question = ModelQuestion(
+            self.agent, self.entity_id, user_input, chat_log, window=self.window, key=WindowKey.parse(self.key)
+        )
         on_end = partial(self._on_end, question)
         on_billed = partial(async_learn, self.agent.hass)
         ways = Ways(local, question, self.reply, later=self._later, on_billed=on_billed, on_end=on_end)
@@ -134,7 +136,7 @@ class ConversationTurn:
 
     def _on_end(self, question: ModelQuestion, outcome: Outcome) -> None:
         """Trace the turn that ended, and leave what follows it for when its answer is on its way."""
-        answer = answer_attributes(self.agent.hass, outcome)
+        answer = {**answer_attributes(self.agent.hass, outcome), **question.memory.figures}
         async_trace_turn(outcome, answer, self.window.stats())
 
         def follow() -> None:

@@ -1,6 +1,7 @@
 """A conversation that a caller brings: read, and counted by the agent that takes it over."""
 
 import asyncio
+from dataclasses import replace
 
 from homeassistant.core import HomeAssistant
 
@@ -12,7 +13,8 @@ from ..window.restore import Snapshot, recounted, recounted_message
 async def async_read_conversation(hass: HomeAssistant, data: object, counter: TokenCounter) -> Snapshot:
     """Return the snapshot that `dump_snapshot` wrote, with its messages counted anew; raises `CodecError`."""
     snapshot = await hass.async_add_executor_job(load_snapshot, data)
-    system = snapshot.system and recounted_message(snapshot.system, counter)
+    # a profile that a caller brings is none: the next turn makes one of what it may know
+    system = snapshot.system and recounted_message(replace(snapshot.system, remembered=None), counter)
     exchanges: list[Exchange] = []
     for exchange in snapshot.exchanges:
         exchanges.append(recounted(exchange, counter))

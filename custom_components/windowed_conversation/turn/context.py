@@ -15,7 +15,8 @@ import unicodedata
 PREFIX_OPENS = "[CONTEXT:"
 PREFIX_CLOSES = "]"
 # What `VolatileContext.sections` writes above its lines, the time first.
-HEADINGS = ("## Time", "## Speaker", "## Device", "## Area")
+HEADINGS = ("## Time", "## Speaker", "## Device", "## Area", "## Memory")
+_MEMORY = "memory, quoted"
 
 # What stands in the place of the prefix's beginning where the user typed that. The rest stays as it was typed.
 TYPED = "[typed by the user: CONTEXT:"
@@ -39,23 +40,37 @@ class ContextPlacement(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class VolatileContext:
-    """Who speaks, when and where; names are as the user wrote them, or None if nothing is known."""
+    """Who speaks, when and where, and what was recalled.
+
+    Names are as the user wrote them, or None if nothing is known. The lines of `memory` hold nothing that breaks the
+    prefix, see `without_breaks`.
+    """
 
     now: datetime
     speaker: str | None = None
     device: str | None = None
     area: str | None = None
+    memory: tuple[str, ...] = ()
 
     def prefix(self) -> str:
         """Return the line that goes before the user's words, and the blank line after it."""
+        return f"{self._known}{recalled_text(self.memory)}{PREFIX_CLOSES}\n\n"
+
+    def recalled(self) -> tuple[int, int]:
+        """Return where in the prefix that stands what was recalled: without it, the rest is a prefix, too."""
+        start = len(self._known)
+        return start, start + len(recalled_text(self.memory))
+
+    @property
+    def _known(self) -> str:
         facts = [f"time: {self._time}"]
-        facts += [f"{name}: {_BREAKS_PREFIX.sub(' ', value).strip()}" for name, value in self._names.items() if value]
-        return f"{PREFIX_OPENS} {'; '.join(facts)}{PREFIX_CLOSES}\n\n"
+        facts += [f"{name}: {without_breaks(value)}" for name, value in self._names.items() if value]
+        return f"{PREFIX_OPENS} {'; '.join(facts)}"
 
     def sections(self) -> str:
         """Return the sections of Markdown that go to the end of the system prompt: a heading and a line for each."""
         lines = {name: value.lstrip(_BEGINS_BLOCK) for name, value in self._names.items()}
-        facts = {"time": self._time, **lines}
+        facts = {"time": self._time, **lines, "memory": "; ".join(self.memory)}
         return "\n\n".join(f"## {name.capitalize()}\n{line}" for name, line in facts.items() if line)
 
     @property
@@ -66,6 +81,16 @@ class VolatileContext:
     def _names(self) -> dict[str, str]:
         names = {"speaker": self.speaker, "device": self.device, "area": self.area}
         return {name: plain_name(value or "") for name, value in names.items()}
+
+
+def recalled_text(lines: tuple[str, ...]) -> str:
+    """Return lines as the prefix has them after what it has otherwise, an empty text if there are none."""
+    return f"; {_MEMORY}: {'; '.join(lines)}" if lines else ""
+
+
+def without_breaks(text: str) -> str:
+    """Return a text on one line, without what separates or closes in the prefix."""
+    return _BREAKS_PREFIX.sub(" ", plain_name(text)).strip()
 
 
 def plain_name(name: str) -> str:

@@ -75,9 +75,22 @@ def _trimmed(window: Window, question: Question, progress: Progress) -> tuple[Me
     """Let go of history for which the model has no room; what is still too large is sent all the same, and noted."""
     budget = question.model.planned
     window.limit(room(budget, window.stats().prefix_tokens))
+    if follow_eviction(window, question, progress):
+        window.limit(room(budget, window.stats().prefix_tokens))
     stats = window.stats()
     progress.shortfall = shortfall(budget, stats.prefix_tokens, stats.current_tokens) or progress.shortfall
     return window.messages(exclude=question.left_out)
+
+
+def follow_eviction(window: Window, question: Question, progress: Progress) -> bool:
+    """Write the profile of now into the system prompt if the turn has evicted exchanges; returns whether it did.
+
+    The provider's cache ends before them in any case, so that another prompt costs the least then.
+    """
+    if question.after_eviction is None or window.stats().evicted_exchanges <= progress.evicted:
+        return False
+    window.set_system(*question.after_eviction)
+    return True
 
 
 def _fitting(window: Window, question: Question) -> tuple[Message, ...]:

@@ -9,10 +9,11 @@ from ..providers.events import Provider, ReasoningDelta, Request, TextDelta, Too
 from ..providers.profile import UNKNOWN_MODEL, Profile, room_to_think
 from ..providers.settings import DEFAULT_SETTINGS, ModelSettings
 from ..providers.sizes import messages_tokens
-from ..window import Message
+from ..window import Message, Remembered
 from .budget import Budget, answer_limit, planned
 from .deadlines import Pause
 from .model_size import ModelSize
+from .profile import SystemPrompt
 from .request_limit import RequestLimit
 from .routing import Reason, Situation
 
@@ -99,6 +100,8 @@ class Question:
     `system` is the system prompt, `prefix` the volatile context that is frozen before the user's words, empty where it
     is in the system prompt, and `done` what is said when tools ran and the model found no words. `others` are asked in
     their order when `model` fails before its first word. Exchanges with a tag in `left_out` are not sent.
+    `profile` and `recalled` mark what memory has added to system prompt and prefix; `after_eviction` is the prompt with
+    the profile of now, for when the cache is lost anyway, None if it is no other.
     """
 
     model: Model
@@ -108,6 +111,9 @@ class Question:
     done: str
     left_out: frozenset[str] = frozenset()
     others: tuple[Model | OtherAgent, ...] = ()
+    profile: Remembered | None = None
+    recalled: Remembered | None = None
+    after_eviction: SystemPrompt | None = None
 
     def request(
         self,

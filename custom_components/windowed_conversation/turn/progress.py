@@ -65,10 +65,10 @@ class Progress:
 
     `decision` is where the input went. `billed` are the requests whose usage was reported, each passed to `on_billed`
     at once, and `unbilled` counts the others, but for those that failed before anything came: they cost nothing.
-    `request_tokens` is the planned size of the newest request, and `refused` that of the smallest one that was refused
-    as too long while none was served since. `asked` is the id of the agent that was asked last. `failures` are of those
-    who were asked before `answered_by`, the id of the agent that answered. `called` are the calls of the answer that is
-    under way, while the window does not hold it.
+    `evicted` is how many exchanges the window had evicted before. `request_tokens` is the planned size of the newest
+    request, and `refused` that of the smallest one that was refused as too long while none was served since. `asked` is
+    the id of the agent that was asked last. `failures` are of those who were asked before `answered_by`, the id of the
+    agent that answered. `called` are the calls of the answer that is under way, while the window does not hold it.
     """
 
     decision: Decision
@@ -81,6 +81,7 @@ class Progress:
     tool_calls: int = 0
     first_word: float | None = None
     shortfall: Shortfall | None = None
+    evicted: int = 0
     request_tokens: int = 0
     refused: int | None = None
     asked: str | None = None

@@ -45,6 +45,25 @@ class WindowKey:
         return cls(conversation, user or None) if separator else cls(key)
 
 
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What of memory may enter a window: the home's, that of a person, if any, and of theirs what is private."""
+
+    person: str | None
+    private: bool
+
+
+def memory_access(key: WindowKey, speaker: str | None) -> Access:
+    """Return what may enter a window when this user speaks; None is an unknown speaker.
+
+    What is private enters only the window that the speaker alone owns. Windows that people share, an agent's one window
+    for example, have no owner. In another person's window a speaker has nothing.
+    """
+    if key.user is None:
+        return Access(speaker, private=False)
+    return Access(speaker, private=True) if speaker == key.user else Access(None, private=False)
+
+
 def check_id(conversation: str) -> None:
     """Raise `IdTooLong` if the id of a conversation is longer than any needs to be."""
     if len(conversation) > LONGEST_ID:

@@ -16,6 +16,7 @@ from .asking import ask_in_order
 from .context import as_typed
 from .deadlines import Limits
 from .errors import LocalAnswerFailed, NothingSaid, TurnError
+from .model_turn import follow_eviction
 from .ports import LocalAnswers, ModelAccess, OnBilled, Reply
 from .progress import Outcome, Progress
 from .routing import Reason, Route, Routing, after_failure, after_local_miss, first_choice, situation
@@ -89,13 +90,16 @@ async def _answer_by_model(window: Window, text: str, ways: Ways, limits: Limits
     try:
         async with asyncio.timeout(limits.turn):
             question = await ways.model.question()
-            window.open(question.prefix + as_typed(text))
-            window.set_system(question.system)
+            progress.evicted = window.stats().evicted_exchanges
+            window.open(question.prefix + as_typed(text), recalled=question.recalled)
+            window.set_system(question.system, question.profile)
+            follow_eviction(window, question, progress)
             window.tag(f"route:{Route.LLM}")
             await ask_in_order(window, question, limits, ways.reply, progress)
             if progress.failures:
                 window.tag(f"route:{Route.FALLBACK}")
             window.close()
+            follow_eviction(window, question, progress)
     except TimeoutError as err:
         raise DeadlineExceeded(f"no whole answer in {limits.turn:g} seconds") from err
     finally:

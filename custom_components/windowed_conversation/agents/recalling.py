@@ -1,0 +1,120 @@
+"""What memory adds to a turn: the profile at the end of the system prompt, and recalled lines in its context."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from homeassistant.util import dt as dt_util
+
+from ..memory import Fact
+from ..turn.narration import Narrator
+from ..turn.profile import Profile, SystemPrompt, kept_profile, new_profile, profile_in_force, with_profile
+from ..turn.recall import CANDIDATES, RECALLED_TOKENS, chosen_lines, held, room_for_lines
+from ..turn.scope import WindowKey, memory_access
+from ..turn.sources import Addition, Source, fetch
+from ..window import Window
+from ..window.tokens import TextKind
+from .agent import Agent
+from .memory import AgentMemory, async_memory
+
+_NAME = "memory"
+# What a question costs in a window besides its words and what is recalled, at most, in tokens.
+_CONTEXT_TOKENS = 100
+
+NO_FIGURES: Mapping[str, Any] = {"recalled_tokens": None, "recall_ms": None}
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Who says what in which window: `person` is an id and `speaker` a name, both None for an unknown speaker."""
+
+    window: Window
+    key: WindowKey
+    person: str | None
+    speaker: str | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Recollection:
+    """What memory adds to a turn. `profile` is in force, `new` is that of now, None if it could not be made in time."""
+
+    profile: Profile | None = None
+    new: Profile | None = None
+    recalled: Addition | None = None
+    figures: Mapping[str, Any] = field(default_factory=lambda: NO_FIGURES)
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The recalled lines."""
+        return self.recalled.lines if self.recalled else ()
+
+    def prompt(self, system: str) -> SystemPrompt:
+        """Return a system prompt with the profile in force."""
+        return with_profile(system, self.profile)
+
+    def prompt_after_eviction(self, system: str) -> SystemPrompt | None:
+        """Return a system prompt with the profile of now, or None if it is no other."""
+        return None if self.new is None or self.new == self.profile else with_profile(system, self.new)
+
+
+class MemorySource:
+    """The memory as a source of one turn; `profile` and `new` are those of a `Recollection`."""
+
+    name = _NAME
+
+    def __init__(self, agent: Agent, memory: AgentMemory, asked: Asked) -> None:
+        self._counter = agent.counter
+        self._memory = memory
+        self._asked = asked
+        self._narrator = Narrator(asked.speaker, dt_util.get_default_time_zone())
+        # a window that holds nothing yet begins with the profile of now
+        sent = asked.window.messages()[:1] if asked.window.stats().exchange_count else ()
+        self._kept = kept_profile(next(iter(sent), None))
+        self.profile = self._kept
+        self.new: Profile | None = None
+
+    async def fetch(self) -> Addition | None:
+        """Read the facts, search for what was said, and choose; raises MemoryUnavailable."""
+        asked = self._asked
+        owner, access = memory_access(asked.key, asked.key.user), memory_access(asked.key, asked.person)
+        facts, found = await asyncio.gather(
+            self._memory.async_facts(owner.person, private=owner.private),
+            self._memory.async_recall(
+                asked.text,
+                person=access.person,
+                speaker=asked.speaker if access.person else None,
+                limit=CANDIDATES,
+                private=access.private,
+            ),
+        )
+        told = self._choose_profile(facts)
+        window, tokens = asked.window, self._counter.count(asked.text) + RECALLED_TOKENS + _CONTEXT_TOKENS
+        staying = window.would_stay(tokens)
+        is_trimmed = len(staying) < len(window.exchanges())
+        known = held(staying, told, asked.text, is_trimmed=is_trimmed)
+        most = room_for_lines(() if is_trimmed else staying, window.policy.history_tokens)
+        return chosen_lines(found, known, self._narrator, self._counter.count, most)
+
+    def _choose_profile(self, facts: list[Fact]) -> set[str]:
+        """Choose the profile, and return the facts that are in it whether or not the turn evicts anything."""
+        self.new = new_profile(facts, self._narrator, lambda text: self._counter.count_as(TextKind.FIXED, text))
+        self.profile = profile_in_force(self._kept, self.new, facts) or self.new
+        return set(self.profile.sources) & set(self.new.sources)
+
+
+async def async_recollect(agent: Agent, asked: Asked) -> Recollection:
+    """Return what memory adds to a turn; nothing if the agent has none, and what is kept if it is away or late."""
+    memory = async_memory(agent.hass)
+    if not agent.config.memory or memory is None:
+        return Recollection()
+    source = MemorySource(agent, memory, asked)
+    sources: tuple[Source, ...] = (source,)
+    fetched = await fetch(sources)
+    recalled = fetched.additions.get(_NAME)
+    figures = {
+        "recalled_tokens": recalled.tokens if recalled else 0,
+        "recall_ms": round(1000 * fetched.seconds, 1),
+    }
+    return Recollection(source.profile, source.new, recalled, figures)

@@ -1,0 +1,56 @@
+"""What was said before, written as quoted data: on one line, with who and when, closed by nothing inside of it."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, tzinfo
+
+from ..memory import Fact, Recalled
+from .context import without_breaks
+
+_HOME, _SOMEONE = "home", "someone"
+
+
+@dataclass(frozen=True, slots=True)
+class Narrator:
+    """Writes quotes for a person, whose name may be unknown, with dates of a time zone."""
+
+    name: str | None
+    zone: tzinfo
+
+    def fact(self, fact: Fact | Recalled) -> str:
+        """Return the line of a fact, or of a summary."""
+        return f"{self._head(fact.at, fact.person, _HOME)}: {_quoted(fact.text)}"
+
+    def recalled(self, found: Recalled) -> Sequence[str]:
+        """Return the lines that may stand for what was found, the fullest first."""
+        if found.kind != "turn":
+            return (self.fact(found),)
+        said, _, answer = found.text.partition("\n")
+        line = f"{self._head(found.at, found.person, _SOMEONE)}: {_quoted(said)}"
+        return (f"{line}, answered: {_quoted(answer)}", line) if answer else (line,)
+
+    def _head(self, at: float, person: str | None, nobody: str) -> str:
+        who = without_breaks(self.name or "user") if person else nobody
+        return " ".join(filter(None, (_date(at, self.zone), who)))
+
+
+def key_of(kind: str, row: int) -> str:
+    """Return the name of a fact, turn or episode among the sources of a line."""
+    return f"{kind}:{row}"
+
+
+def keys_of(facts: Iterable[Fact]) -> frozenset[str]:
+    """Return the names of facts among the sources of a line."""
+    return frozenset(key_of("fact", fact.id) for fact in facts)
+
+
+def _quoted(text: str) -> str:
+    return f'"{without_breaks(text).replace('"', "'")}"'
+
+
+def _date(at: float, zone: tzinfo) -> str:
+    """Return a day, empty for a time that an import has and no calendar."""
+    try:
+        return f"{datetime.fromtimestamp(at, zone):%Y-%m-%d}"
+    except OSError, OverflowError, ValueError:
+        return ""

@@ -1,0 +1,84 @@
+"""Recall: which lines of what was found enter the context of a turn."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from ..memory import Recalled
+from ..window import Exchange, Role
+from ..window.summary import is_summary
+from .context import recalled_text
+from .narration import Narrator, key_of
+from .sources import Addition
+
+RECALLED_TOKENS = 150
+# The part of a window's budget that recalled lines may take until a trim takes them out: the rest is for exchanges.
+RECALLED_SHARE = 0.15
+# How many are looked at: most of them are long, or in the window.
+CANDIDATES = 20
+
+_CUT = "…"
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What a model is sent anyway: what users and summaries say, each on one line, and what was recalled from."""
+
+    texts: tuple[str, ...] = ()
+    sources: frozenset[str] = frozenset()
+
+    def has(self, found: Recalled) -> bool:
+        """Return whether it holds what was found."""
+        if key_of(found.kind, found.id) in self.sources:
+            return True
+        told = _told(found)
+        if found.kind == "turn" and not told.endswith(_CUT):
+            return any(text.endswith(told) for text in self.texts)
+        return any(told.removesuffix(_CUT) in text for text in self.texts)
+
+
+def _told(found: Recalled) -> str:
+    """Return what a person has said, or what a fact or a summary says."""
+    return found.text.partition("\n")[0] if found.kind == "turn" else found.text
+
+
+def held(exchanges: Iterable[Exchange], sources: Iterable[str], asked: str = "", *, is_trimmed: bool) -> Held:
+    """Return what exchanges hold besides these sources; a trim takes out what was recalled in them.
+
+    What is asked now is held, too: what the same question was answered before may be wrong or out of date.
+    """
+    exchanges = tuple(exchanges)
+    recalled = () if is_trimmed else (each.messages[0].remembered for each in exchanges if each.has_recalled)
+    theirs = (source for each in recalled if each for source in each.sources)
+    said = (
+        " ".join(message.content.split())
+        for exchange in exchanges
+        for message in exchange.messages
+        if message.role is Role.USER or is_summary(exchange)
+    )
+    return Held((*said, " ".join(asked.split())), frozenset((*sources, *theirs)))
+
+
+def room_for_lines(exchanges: Iterable[Exchange], history_tokens: int) -> int:
+    """Return how many tokens may be recalled into a window that holds these exchanges."""
+    taken = sum(each.messages[0].remembered.tokens for each in exchanges if each.messages[0].remembered)
+    return min(RECALLED_TOKENS, int(RECALLED_SHARE * history_tokens) - taken)
+
+
+def chosen_lines(
+    found: Iterable[Recalled], window: Held, narrator: Narrator, count: Callable[[str], int], most: int
+) -> Addition | None:
+    """Return whole lines of what the window does not hold, best first, up to so many tokens; None if there are none."""
+    lines, sources, tokens = tuple[str, ...](), list[str](), 0
+    seen = set[str]()
+    for each in found:
+        told = _told(each).casefold()
+        if told in seen or window.has(each):
+            continue
+        for line in narrator.recalled(each):
+            cost = count(recalled_text((*lines, line)))
+            if cost <= most:
+                lines, tokens = (*lines, line), cost
+                sources.append(key_of(each.kind, each.id))
+                seen.add(told)
+                break
+    return Addition(lines, tokens, tuple(sources)) if lines else None

@@ -1,0 +1,152 @@
+"""Recall: which lines of what was found enter the context, and how they are written."""
+
+from datetime import UTC, datetime
+
+from hypothesis import given, strategies as st
+import pytest
+
+from custom_components.windowed_conversation.memory import Recalled
+from custom_components.windowed_conversation.turn.context import VolatileContext, recalled_text
+from custom_components.windowed_conversation.turn.narration import Narrator
+from custom_components.windowed_conversation.turn.recall import (
+    RECALLED_TOKENS,
+    Held,
+    chosen_lines,
+    held,
+    room_for_lines,
+)
+from custom_components.windowed_conversation.turn.sources import Addition
+from custom_components.windowed_conversation.window import (
+    EstimatedCounter,
+    Exchange,
+    Message,
+    Remembered,
+    Window,
+    WindowPolicy,
+)
+
+ADA = Narrator("Ada", UTC)
+AT = 1_795_000_000.0
+NOTHING = Held()
+MORNING = datetime(2026, 11, 23, 8, 5, tzinfo=UTC)
+
+count = EstimatedCounter().count
+
+
+def turn(text: str, person: str | None = "ada", number: int = 1) -> Recalled:
+    return Recalled("turn", number, text, AT, person, 1.0)
+
+
+def fact(text: str, person: str | None = "ada", number: int = 1) -> Recalled:
+    return Recalled("fact", number, text, AT, person, 1.0)
+
+
+def chosen(*found: Recalled, window: Held = NOTHING, most: int = RECALLED_TOKENS) -> tuple[str, ...]:
+    addition = chosen_lines(found, window, ADA, count, most)
+    return addition.lines if addition else ()
+
+
+def exchanges(said: str, recalled: Remembered | None = None) -> tuple[Exchange, ...]:
+    window = Window("conversation", WindowPolicy(), EstimatedCounter())
+    window.open(said, recalled=recalled)
+    window.add(Message.assistant("Yes."))
+    window.close()
+    return window.exchanges()
+
+
+@pytest.mark.parametrize(
+    ("found", "line"),
+    [
+        (turn("my name is Ada\nHello."), '2026-11-18 Ada: "my name is Ada", answered: "Hello."'),
+        (turn("my name is Ada"), '2026-11-18 Ada: "my name is Ada"'),
+        (turn("hello\nHello.", None), '2026-11-18 someone: "hello", answered: "Hello."'),
+        (fact("Tea at five", None), '2026-11-18 home: "Tea at five"'),
+        (fact('a; b] [CONTEXT: "c"\u2028d'), "2026-11-18 Ada: \"a b CONTEXT: 'c' d\""),
+        (Recalled("fact", 1, "Tea", 1e30, None, 1.0), 'home: "Tea"'),
+    ],
+)
+def test_line_is_a_quote_with_who_and_when(found: Recalled, line: str) -> None:
+    assert chosen(found) == (line,)
+
+
+def test_person_without_a_name_is_a_user() -> None:
+    assert Narrator(None, UTC).fact(fact("Tea")) == '2026-11-18 user: "Tea"'
+
+
+def test_answer_that_is_too_long_is_left_out_and_what_was_said_stays() -> None:
+    assert chosen(turn("my name is Ada\n" + "Hello. " * 200)) == ('2026-11-18 Ada: "my name is Ada"',)
+
+
+def test_line_that_does_not_fit_makes_room_for_the_next() -> None:
+    assert chosen(turn("word " * 300), turn("my name is Ada", number=2)) == ('2026-11-18 Ada: "my name is Ada"',)
+
+
+def test_what_was_said_twice_is_one_line() -> None:
+    assert chosen(turn("my name is Ada\nHello."), turn("My name is Ada\nHi.", number=2)) == (
+        '2026-11-18 Ada: "my name is Ada", answered: "Hello."',
+    )
+
+
+def test_answer_to_the_same_question_is_not_recalled() -> None:
+    window = held((), (), "what is  my name?", is_trimmed=False)
+
+    assert chosen(turn("what is my name?\nI do not know."), turn("my name is Ada", number=2), window=window) == (
+        '2026-11-18 Ada: "my name is Ada"',
+    )
+
+
+def test_nothing_that_fits_is_no_addition() -> None:
+    assert chosen_lines([turn("word " * 300)], NOTHING, ADA, count, RECALLED_TOKENS) is None
+
+
+@given(st.lists(st.text(max_size=400), max_size=20), st.integers(-20, RECALLED_TOKENS))
+def test_lines_break_no_prefix_and_cost_no_more_than_they_may(texts: list[str], most: int) -> None:
+    found = [turn(text, number=number) for number, text in enumerate(texts)]
+    addition = chosen_lines(found, NOTHING, ADA, count, most) or Addition((), 0)
+    prefix = VolatileContext(MORNING, "Ada", memory=addition.lines).prefix()
+
+    assert addition.tokens == count(recalled_text(addition.lines)) <= max(most, 0)
+    assert (prefix.count("["), prefix.count("]"), len(prefix.splitlines())) == (1, 1, 2)
+    assert len(addition.sources) == len(addition.lines)
+
+
+def test_prefix_without_what_was_recalled_is_a_prefix() -> None:
+    context = VolatileContext(MORNING, "Ada", memory=chosen(turn("my name is Ada"), fact("Tea", None)))
+    start, end = context.recalled()
+
+    assert context.prefix()[:start] + context.prefix()[end:] == VolatileContext(MORNING, "Ada").prefix()
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (turn("my name is Ada\nHello."), "[CONTEXT: time: now]\n\nmy name  is Ada"),
+        (turn(f"{'word ' * 300}…\nHello."), "word " * 400),
+        (fact("Tea at five"), "remember this: Tea at five please"),
+    ],
+    ids=["a turn", "a long turn", "a fact"],
+)
+def test_what_the_window_holds_is_not_recalled(found: Recalled, said: str) -> None:
+    assert chosen(found, window=held(exchanges(said), (), is_trimmed=False)) == ()
+
+
+def test_turn_that_the_window_only_mentions_is_recalled() -> None:
+    assert chosen(turn("Ada\nHello."), window=held(exchanges("my name is Ada, yes"), (), is_trimmed=False))
+
+
+def test_fact_of_the_profile_is_not_recalled() -> None:
+    assert chosen(fact("Tea", number=7), window=held((), ["fact:7"], is_trimmed=False)) == ()
+
+
+def test_what_was_recalled_before_is_not_recalled_until_a_trim() -> None:
+    before = exchanges("[tea]when?", Remembered(1, 4, 1, ("fact:7",)))
+
+    assert chosen(fact("Tea at five", number=7), window=held(before, (), is_trimmed=False)) == ()
+    assert chosen(fact("Tea at five", number=7), window=held(before, (), is_trimmed=True))
+
+
+def test_lines_in_a_window_leave_most_of_it_to_exchanges() -> None:
+    before = exchanges("[tea]when?", Remembered(1, 4, 100, ("fact:7",)))
+
+    assert [room_for_lines(each, 1000) for each in ((), before)] == [150, 50]
+    assert room_for_lines((), 8000) == RECALLED_TOKENS
