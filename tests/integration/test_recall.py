@@ -1,0 +1,297 @@
+"""What memory adds to a turn of the model: to whom, where, and until when."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+import json
+from typing import Any
+
+from homeassistant.components.conversation import ConversationResult
+from homeassistant.components.conversation.trace import async_get_traces
+from homeassistant.core import Context, HomeAssistant
+import pytest
+from pytest_homeassistant_custom_component.common import MockUser
+
+from custom_components.windowed_conversation.agents.memory import AgentMemory, async_memory
+from custom_components.windowed_conversation.const import (
+    CONF_CONTEXT_PLACEMENT,
+    CONF_HISTORY_TOKENS,
+    CONF_MEMORY,
+    CONF_SCOPE,
+    DOMAIN,
+)
+from custom_components.windowed_conversation.memory import file
+from custom_components.windowed_conversation.turn import sources
+from custom_components.windowed_conversation.turn.context import ContextPlacement
+from custom_components.windowed_conversation.turn.profile import HEADING
+from custom_components.windowed_conversation.turn.scope import Scope
+from demo.model_server import ModelServer
+
+from .conftest import AGENT, Say, SetUp, speech, until
+from .test_memory import Disk, disk
+from .test_turns import window_of
+
+__all__ = ["disk"]
+
+SMALL = {CONF_HISTORY_TOKENS: 600}
+
+
+@pytest.fixture
+def ada(home: HomeAssistant) -> Context:
+    return Context(user_id=MockUser(name="Ada", is_owner=True).add_to_hass(home).id)
+
+
+@pytest.fixture
+def grace(home: HomeAssistant) -> Context:
+    return Context(user_id=MockUser(name="Grace").add_to_hass(home).id)
+
+
+def memory_of(home: HomeAssistant) -> AgentMemory:
+    memory = async_memory(home)
+    assert memory is not None
+    return memory
+
+
+def asked(model_server: ModelServer) -> tuple[str, str]:
+    """Return the system prompt and the user's message of the newest request."""
+    messages = model_server.requests[-1].body["messages"]
+    assert messages[0]["role"] == "system"
+    return messages[0]["content"], [each["content"] for each in messages if each["role"] == "user"][-1]
+
+
+def sent(model_server: ModelServer) -> str:
+    """Return all requests as one text."""
+    return json.dumps([request.body for request in model_server.requests], ensure_ascii=False)
+
+
+async def fill(say: Say, turns: int = 12, **more: Any) -> ConversationResult:
+    """Say so much that what was said before is evicted."""
+    for number in range(turns):
+        result = await say(
+            f"remember that the locker number {number} is the {number} times seventh on the left", **more
+        )
+    return result
+
+
+async def tell(home: HomeAssistant, *facts: tuple[str, Context | None, bool]) -> None:
+    """Store facts: what, whose, and whether it is private."""
+    for text, whose, private in facts:
+        await memory_of(home).async_add_fact(text, person=whose.user_id if whose else None, private=private)
+
+
+async def test_facts_stand_as_quotes_at_the_end_of_the_next_conversations_prompt(
+    home: HomeAssistant, entry, say: Say, ada: Context, model_server: ModelServer
+) -> None:
+    await tell(home, ("The bins go out on Friday", None, False), ("Likes [tea]", ada, False))
+    await say("hello there", "new", context=ada)
+
+    system, _ = asked(model_server)
+    head, found, profile = system.partition(f"\n\n{HEADING}")
+    assert (bool(head), bool(found)) == (True, True)
+    mine, homes = profile.strip().splitlines()
+    assert mine.endswith(' Ada: "Likes tea"')
+    assert homes.endswith(' home: "The bins go out on Friday"')
+
+
+async def test_private_fact_reaches_its_owner_and_nobody_else(
+    home: HomeAssistant, entry, say: Say, model_server: ModelServer, *, ada: Context, grace: Context
+) -> None:
+    await tell(home, ("Dentist on Tuesday", ada, True))
+    await say("when is the dentist?", "hers", context=grace)
+    await say("when is the dentist?", "satellite", device_id="kitchen")
+    assert "Dentist" not in sent(model_server)
+
+    await say("when is the dentist?", "mine", context=ada)
+    assert "Dentist on Tuesday" in asked(model_server)[0]
+
+
+@pytest.mark.parametrize("placement", ContextPlacement)
+async def test_window_that_people_share_has_nothing_private(
+    home: HomeAssistant,
+    set_up: SetUp,
+    say: Say,
+    model_server: ModelServer,
+    *,
+    ada: Context,
+    placement: ContextPlacement,
+) -> None:
+    await set_up(**{CONF_SCOPE: Scope.AGENT, CONF_CONTEXT_PLACEMENT: placement})
+    await tell(home, ("Dentist on Tuesday", ada, True), ("Dentists cost a lot", None, False))
+    await say("when is the dentist?", context=ada)
+
+    assert "Dentist on Tuesday" not in sent(model_server)
+    assert "Dentists cost a lot" in asked(model_server)[0]
+
+
+async def test_satellite_gets_what_is_the_homes_only(
+    home: HomeAssistant, entry, say: Say, ada: Context, model_server: ModelServer
+) -> None:
+    await tell(home, ("The bins go out on Friday", None, False), ("Hates bins", ada, False))
+    await say("what about the bins?", device_id="kitchen")
+
+    assert "The bins go out on Friday" in asked(model_server)[0]
+    assert "Hates bins" not in sent(model_server)
+
+
+async def test_turn_that_left_the_window_is_recalled(
+    set_up: SetUp, say: Say, ada: Context, model_server: ModelServer
+) -> None:
+    entry = await set_up(**SMALL)
+    await say("my name is Ada Lovelace", context=ada)
+    await fill(say, context=ada)
+    assert "Lovelace" not in str(window_of(entry).messages())
+
+    await say("what is my name?", context=ada)
+
+    prefix, _, question = asked(model_server)[1].partition("]\n\n")
+    assert 'Ada: "my name is Ada Lovelace"' in prefix
+    assert question == "what is my name?"
+    assert "CONTEXT" not in speech(await say("what is my name?", context=ada))
+
+
+async def test_what_another_person_said_is_not_recalled(
+    entry, say: Say, ada: Context, grace: Context, model_server: ModelServer
+) -> None:
+    await say("my name is Ada Lovelace", "mine", context=ada)
+    model_server.log.clear()
+
+    await say("what is my name?", "hers", context=grace)
+    await say("what is my name?", "satellite", device_id="kitchen")
+
+    assert "Lovelace" not in sent(model_server)
+
+
+async def test_what_the_window_holds_is_not_recalled(entry, say: Say, ada: Context, model_server: ModelServer) -> None:
+    await say("my name is Ada Lovelace", context=ada)
+    await say("what is my name?", context=ada)
+
+    assert "Lovelace" not in asked(model_server)[1]
+
+
+async def test_recalled_lines_leave_the_window_at_the_next_trim(
+    home: HomeAssistant, set_up: SetUp, say: Say, ada: Context, model_server: ModelServer
+) -> None:
+    entry = await set_up(**SMALL)
+    await say("my name is Ada Lovelace", "other", context=ada)
+    await fill(say, 5, conversation_id="mine", context=ada)
+    await say("what is my name?", "mine", context=ada)
+    response = await home.services.async_call(
+        DOMAIN,
+        "get_window",
+        {"entity_id": AGENT, "conversation_id": "mine"},
+        blocking=True,
+        return_response=True,
+        context=ada,
+    )
+    assert response is not None
+    question = [each for each in response["messages"] if each["role"] == "user"][-1]
+    assert 0 < question["recalled_tokens"] <= 90
+    assert "Ada Lovelace" in asked(model_server)[1]
+
+    await fill(say, 3, conversation_id="mine", context=ada)
+
+    assert window_of(entry).stats().trims > 0
+    (question,) = [each for each in window_of(entry).messages() if each.content.endswith("what is my name?")]
+    assert "Lovelace" not in question.content
+
+
+@pytest.mark.parametrize("facts", [0, 3])
+async def test_between_trims_each_request_begins_with_the_one_before(
+    home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer, *, ada: Context, facts: int
+) -> None:
+    entry = await set_up(**SMALL)
+    await fill(say, 8, conversation_id="other", context=ada)
+    model_server.log.clear()
+    trims = []
+    for number in range(14):
+        await tell(home, *[(f"The key to the locker {number} is red", None, False)] * bool(facts))
+        await fill(say, 1, context=ada)
+        await say(f"where is the locker number {number}?", context=ada)
+        trims += [window_of(entry).stats().trims] * 2
+
+    bodies = [[json.dumps(message) for message in request.body["messages"]] for request in model_server.requests]
+    grown = [after[: len(before)] == before for before, after in pairwise(bodies)]
+    assert "memory, quoted" in sent(model_server)
+    assert 0 < trims[-1] < len(grown) / 2
+    assert grown.count(False) <= trims[-1]
+
+
+async def test_fact_that_is_forgotten_is_in_no_prompt_after_that(
+    home: HomeAssistant, entry, say: Say, model_server: ModelServer
+) -> None:
+    await tell(home, ("The bins go out on Friday", None, False), ("Tea at five", None, False))
+    await say("hello there")
+    (forgotten,) = [each for each in await memory_of(home).async_facts() if "bins" in each.text]
+    await memory_of(home).async_forget(ids=[("fact", forgotten.id)])
+    await say("hello again")
+
+    assert "bins" not in asked(model_server)[0]
+    assert "Tea at five" in asked(model_server)[0]
+
+
+async def test_fact_that_is_told_later_leaves_the_prompt_as_it_is(
+    home: HomeAssistant, entry, say: Say, model_server: ModelServer
+) -> None:
+    await tell(home, ("Tea at five", None, False))
+    await say("hello there")
+    before, _ = asked(model_server)
+    await tell(home, ("The bins go out on Friday", None, False))
+    await say("when do the bins go out?")
+
+    system, said = asked(model_server)
+    assert system == before
+    assert 'home: "The bins go out on Friday"' in said
+
+
+async def test_agent_without_memory_is_told_nothing(
+    home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer
+) -> None:
+    await set_up()
+    await tell(home, ("The bins go out on Friday", None, False))
+    await set_up(**{CONF_MEMORY: False})
+    await say("when do the bins go out?", agent_id=f"{AGENT}_2")
+
+    assert "Friday" not in sent(model_server)
+
+
+async def test_late_memory_leaves_the_turn_as_it_is(
+    home: HomeAssistant, entry, say: Say, model_server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await tell(home, ("The bins go out on Friday", None, False))
+    monkeypatch.setattr(sources, "DEADLINE", 0.0)
+
+    assert speech(await say("when do the bins go out?"))
+    assert "Friday" not in sent(model_server)
+
+    monkeypatch.setattr(sources, "DEADLINE", 60.0)
+    await say("hello there")
+    assert "Friday" in asked(model_server)[0]
+
+
+async def test_locked_memory_leaves_the_prompt_as_it_is(
+    home: HomeAssistant, entry, say: Say, model_server: ModelServer, *, disk: Disk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await tell(home, ("The bins go out on Friday", None, False))
+    await say("hello there")
+    before, _ = asked(model_server)
+    monkeypatch.setattr(file, "_BUSY_SECONDS", 0.0)
+    lock = disk.lock()
+    answer = speech(await say("hello again"))
+    disk(lambda path: lock.close())
+    await until(lambda: memory_of(home).writer.state.reason is None)
+
+    assert answer
+    assert asked(model_server) == (before, asked(model_server)[1])
+
+
+async def test_trace_has_figures_of_what_was_recalled(entry, say: Say, ada: Context, home: HomeAssistant) -> None:
+    await say("my name is Ada Lovelace", "other", context=ada)
+    await say("what is my name?", context=ada)
+
+    ((recalled, took),) = [tuple(each[name] for name in ("recalled_tokens", "recall_ms")) for each in details()]
+    assert 0 < recalled <= 150
+    assert took >= 0
+
+
+def details() -> Iterator[dict[str, Any]]:
+    """Yield what the trace of the last turn has of it."""
+    return (event.data for event in async_get_traces()[-1]._events if "route" in (event.data or {}))
