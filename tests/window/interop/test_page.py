@@ -30,6 +30,7 @@ async def run(folder: Path, server: ModelServer, *said: str) -> list[str]:
     return printed.decode().splitlines()
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("socket_enabled")
 async def test_program_of_the_page_goes_on_with_its_conversation(tmp_path: Path) -> None:
     async with ModelServer(strict=True, models=("gpt-4.1-mini",)) as server:
