@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from homeassistant.const import CONF_MODEL, EVENT_HOMEASSISTANT_STOP, Platform
 from homeassistant.core import Event, HomeAssistant, callback
 from homeassistant.exceptions import ConfigEntryError
-from homeassistant.helpers import config_validation as cv
+from homeassistant.helpers import config_validation as cv, llm
 from homeassistant.helpers.event import async_track_time_interval
 from homeassistant.helpers.typing import ConfigType
 
@@ -19,6 +20,7 @@ from .agents.memory import async_memory, async_remove_memory, async_start_memory
 from .agents.setup import async_set_up_agents, async_set_up_server
 from .bridge.account import async_create_provider
 from .bridge.errors import failure_of
+from .bridge.memory_tools import MemoryAPI
 from .const import CONF_PROVIDER, DOMAIN, PROVIDER_NONE
 from .providers.errors import ProviderError
 from .providers.events import Provider
@@ -33,8 +35,9 @@ _EXPIRY_INTERVAL = timedelta(minutes=10)
 
 
 async def async_setup(hass: HomeAssistant, config: ConfigType) -> bool:
-    """Register the actions."""
+    """Register the actions, and what other agents are offered of memory."""
     async_setup_services(hass)
+    llm.async_register_api(hass, MemoryAPI(hass, partial(async_memory, hass)))
     return True
 
 

@@ -42,6 +42,13 @@ def async_find_agent(hass: HomeAssistant, agent_id: str) -> Agent | None:
 
 
 @callback
+def async_agents(hass: HomeAssistant) -> list[Agent]:
+    """Return the agents of ours whose accounts are set up."""
+    accounts: list[AccountConfigEntry] = hass.config_entries.async_loaded_entries(DOMAIN)
+    return [agent for account in accounts for agent in account.runtime_data.agents.values()]
+
+
+@callback
 def async_agent_ids(hass: HomeAssistant) -> set[str]:
     """Return the ids of the agents of all accounts, set up or not."""
     return {agent_id for account in hass.config_entries.async_entries(DOMAIN) for agent_id in account.subentries}

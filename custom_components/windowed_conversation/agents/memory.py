@@ -101,31 +101,32 @@ class AgentMemory:
 
     async def async_recall(self, query: str, **conditions: Any) -> list[Recalled]:
         """Return what is found, best first; see `Memory.recall` for the conditions."""
-        return await self._read(lambda memory: memory.recall(query, **conditions), [])
+        return await self.async_read(lambda memory: memory.recall(query, **conditions), [])
 
     async def async_facts(self, person: str | None = None, *, private: bool = True) -> list[Fact]:
         """Return the facts that a person may see: the home's first, newest first."""
-        return await self._read(lambda memory: memory.facts(person, private=private), [])
+        return await self.async_read(lambda memory: memory.facts(person, private=private), [])
 
     async def async_add_fact(self, text: str, **more: Any) -> int:
         """Store a fact and return its id when it is on disk; see `Memory.add_fact`."""
-        return await self._change(lambda memory: memory.add_fact(text, **more))
+        return await self.async_change(lambda memory: memory.add_fact(text, **more))
 
     async def async_forget(self, **conditions: Any) -> Forgotten:
         """Forget what meets the conditions; see `Memory.forget`."""
-        return await self._change(lambda memory: memory.forget(**conditions))
+        return await self.async_change(lambda memory: memory.forget(**conditions))
 
     async def async_hold(self) -> None:
         """Have everything in the one file, for a copy, and write nothing until `writer.release`."""
         if not await self._hass.async_add_executor_job(self.writer.hold, _HOLD):
             _LOGGER.warning("The backup may lack what was remembered last")
 
-    async def _read[Result](self, read: Callable[[Memory], Result], nothing: Result) -> Result:
+    async def async_read[Result](self, read: Callable[[Memory], Result], nothing: Result) -> Result:
+        """Return what the work reads in the executor, or `nothing` if there is no file yet."""
         memory, reason = self.writer.memory, self.writer.state.reason
         if memory is None and reason is None:
             # not opened yet, or there is nothing to open
             exists = await self._hass.async_add_executor_job(self.writer.path.exists)
-            return await self._change(read) if exists else nothing
+            return await self.async_change(read) if exists else nothing
         if memory is None or reason == "damaged":
             raise MemoryUnavailable(reason or "closed")
         try:
@@ -134,7 +135,8 @@ class AgentMemory:
             self.writer.check()
             raise
 
-    async def _change[Result](self, work: Callable[[Memory], Result]) -> Result:
+    async def async_change[Result](self, work: Callable[[Memory], Result]) -> Result:
+        """Return what the work returns when its change is on disk; the thread that writes does it."""
         try:
             async with asyncio.timeout(_CHANGE):
                 return await asyncio.wrap_future(self.writer.call(work))

@@ -23,6 +23,7 @@ from ..turn.scope import WindowKey
 from ..window import Remembered, Window
 from .agent import Agent
 from .lookup import async_others
+from .memory_use import counted_tools
 from .recalling import Asked, Recollection, async_recollect
 
 _LOGGER = logging.getLogger(__name__)
@@ -34,7 +35,7 @@ async def async_question_without_input(agent: Agent, llm_context: llm.LLMContext
     Raises `ToolsUnavailable`, and `Unavailable` where the account has no model.
     """
     model = _model(agent)
-    api = await async_get_tools(agent.hass, agent.config.llm_apis, llm_context)
+    api = await async_get_tools(agent.hass, agent.config.llm_apis, llm_context, counted_tools(agent))
     return Question(
         model=model,
         system="",
@@ -54,8 +55,9 @@ def _model(agent: Agent) -> Model:
 class ModelQuestion:
     """The `ModelAccess` of one turn: gives the chat log the tools and returns what to ask.
 
-    `entity_id` is that of the agent, `key` that of the window. `prompt` has the fingerprints of the system prompt that
-    was asked with, None where nothing was asked, and `memory` what memory has added.
+    `entity_id` is that of the agent, `key` that of the window. `own_tools` are offered beside those of the LLM APIs.
+    `prompt` has the fingerprints of the system prompt that was asked with, None where nothing was asked, and `memory`
+    what memory has added.
     """
 
     prompt: PromptFingerprints | None = None
@@ -70,6 +72,7 @@ class ModelQuestion:
         *,
         window: Window,
         key: WindowKey,
+        own_tools: tuple[llm.Tool, ...] = (),
     ) -> None:
         self._hass = agent.hass
         self._agent = agent
@@ -78,6 +81,7 @@ class ModelQuestion:
         self._chat_log = chat_log
         self._window = window
         self._key = key
+        self._own_tools = own_tools
 
     async def question(self) -> Question:
         """See `ModelAccess.question`."""
@@ -86,7 +90,7 @@ class ModelQuestion:
         llm_context = self._user_input.as_llm_context(DOMAIN)
         speaker = await self._speaker()
         self.memory = await self._recollect(speaker)
-        api = await async_get_tools(self._hass, config.llm_apis, llm_context)
+        api = await async_get_tools(self._hass, config.llm_apis, llm_context, self._own_tools)
         self._chat_log.llm_api = api
         self._chat_log.llm_input_provided_index = len(self._chat_log.content)
         tools, context = self._agent.schemas.of(api), self._context(speaker)

@@ -29,6 +29,7 @@ from .after_turn import after_turn
 from .agent import Agent
 from .ended_turn import EndedTurn
 from .lookup import async_find_agent, async_learn
+from .memory_use import async_memory_use
 from .question import ModelQuestion
 
 _LOGGER = logging.getLogger(__name__)
@@ -113,16 +114,19 @@ class ConversationTurn:
 
     async def _async_answer(self) -> ConversationResult:
         config, user_input, chat_log = self.agent.config, self.user_input, self.chat_log
+        key = WindowKey.parse(self.key)
         _take_over(self.window, chat_log, self.entity_id)
+        memory = await async_memory_use(self.agent, key, user_input, self._later)
         local = LocalIntents(
             self.agent.hass,
             user_input,
             chat_log,
             model_is_next=config.routing is not Routing.LOCAL_ONLY,
             model_has_tools=bool(config.llm_apis),
+            memory=memory.answers,
         )
         question = ModelQuestion(
-            self.agent, self.entity_id, user_input, chat_log, window=self.window, key=WindowKey.parse(self.key)
+            self.agent, self.entity_id, user_input, chat_log, window=self.window, key=key, own_tools=memory.tools
         )
         on_end = partial(self._on_end, question)
         on_billed = partial(async_learn, self.agent.hass)
