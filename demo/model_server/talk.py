@@ -12,7 +12,7 @@ from .faults import FAULTS
 from .rules import Rule, pattern
 
 _NAME_TOLD = re.compile(r"\b(?:my name is|i am called) (?P<name>[\w'\u2019-]+)", re.IGNORECASE)
-_FACT_TOLD = re.compile(r"remember that (?:the |my )?(?P<key>.+?) is (?P<value>.+?)[.!]*", re.IGNORECASE)
+_FACT_TOLD = re.compile(r"(?:remember|consider) that (?:the |my )?(?P<key>.+?) is (?P<value>.+?)[.!]*", re.IGNORECASE)
 _SUMMARY_WANTED = re.compile(r"\[?Summarize the conversation above\b.*", re.IGNORECASE)
 _SUMMARY_ASKED = re.compile(r"\[What was said before\b.*", re.IGNORECASE)
 _EARLIER_SUMMARY = re.compile(r"\byour earlier summary: (?P<text>.*?)\]?\Z")

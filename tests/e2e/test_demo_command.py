@@ -15,8 +15,8 @@ from demo.model_server import FAULTS
 
 # Twenty inputs: a name that goes, a code that is protected, and more than the window holds.
 _LONG = (
-    *("--say", "my name is Ada", "--important", "remember that the alarm code is 4711"),
-    *(part for number in range(16) for part in ("--say", f"remember that locker {number} is blue inside and outside")),
+    *("--say", "my name is Ada", "--important", "consider that the alarm code is 4711"),
+    *(part for number in range(16) for part in ("--say", f"consider that locker {number} is blue inside and outside")),
     *("--say", "what is the alarm code?", "--say", "what is my name?"),
 )
 _SCREENPLAY = ("turn on the kitchen light", "my name is Ada", "what is my name?")

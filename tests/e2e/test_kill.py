@@ -37,7 +37,7 @@ class Killed:
 async def talk(house: House, conversation: str, killed: Killed, pause: float) -> None:
     """Say something, again and again."""
     for number in count():
-        said = {"text": f"remember that number {number} is blue", "conversation_id": conversation}
+        said = {"text": f"consider that number {number} is blue", "conversation_id": conversation}
         await house.client.post("/api/conversation/process", said | {"agent_id": house.account.agent_id})
         killed.answered.append(asyncio.get_running_loop().time())
         await asyncio.sleep(pause)

@@ -21,7 +21,7 @@ _BEFORE = (
     "my name is Ada",
     "I would like the kitchen light switched on",
     "turn off the kitchen light",
-    "remember that locker 7 is the blue one",
+    "consider that locker 7 is the blue one",
 )
 _AFTER = ("what is my name?", "how many messages do you see?")
 

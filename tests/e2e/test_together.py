@@ -19,7 +19,7 @@ async def process(client: Client, agent_id: str, text: str, conversation_id: str
 
 async def test_automations_that_speak_at_once_are_answered_one_after_the_other(house):
     agent = house.account.agent_id
-    said = [f"remember that locker {number} is blue" for number in range(5)]
+    said = [f"consider that locker {number} is blue" for number in range(5)]
     await asyncio.gather(*(process(house.client, agent, text, "at once") for text in said))
 
     asked = [request.body["messages"][-1]["content"] for request in house.model.requests]

@@ -27,7 +27,7 @@ async def tell_much(house: House, conversation_id: str) -> list[int]:
     await house.say("my name is Ada", conversation_id)
     evicted = []
     for number in range(_EXCHANGES):
-        await house.say(f"remember that locker {number} is the blue one beside number {number}", conversation_id)
+        await house.say(f"consider that locker {number} is the blue one beside number {number}", conversation_id)
         newest, *_ = (await house.sensor_attributes("window_utilization"))["conversations"]
         evicted.append(newest["evicted_messages"])
     return evicted
@@ -82,7 +82,7 @@ async def test_a_smaller_window_applies_to_the_conversation_that_is_open(house):
     house.model.change(delay=0)
     await house.say("my name is Grace", "another conversation")
     for number in range(20):
-        await house.say(f"remember that box {number} holds the winter things of year {number}", "open conversation")
+        await house.say(f"consider that box {number} holds the winter things of year {number}", "open conversation")
     before = history_tokens(house.model.requests[-1])
 
     await house.change_options(history_tokens=1000)

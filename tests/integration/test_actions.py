@@ -277,7 +277,7 @@ async def test_trim_is_told_on_the_bus(home: HomeAssistant, set_up: SetUp, say: 
     events = async_capture_events(home, f"{DOMAIN}_trimmed")
 
     for number in range(10):
-        await say(f"remember that the locker number {number} is the {number} times seventh on the left")
+        await say(f"consider that the locker number {number} is the {number} times seventh on the left")
 
     stats = agent_of(entry).windows.newest_first()[0].stats()
     assert len(events) == stats.trims > 0
@@ -299,7 +299,7 @@ async def test_forked_conversations_go_on_by_themselves(home: HomeAssistant, ent
     await say("my name is Ada")
 
     await act(home, "fork_conversation", new_conversation_id="fork")
-    await say("remember that the cat is Tom", "fork")
+    await say("consider that the cat is Tom", "fork")
 
     assert "Ada" in speech(await say("what is my name?", "fork"))
     assert "Tom" not in speech(await say("what is the cat?"))
@@ -313,7 +313,7 @@ async def test_important_exchange_stays_while_others_go(
     await act(home, "tag_exchange", add=["important"])
 
     for number in range(12):
-        await say(f"remember that the locker number {number} is the {number} times seventh on the left")
+        await say(f"consider that the locker number {number} is the {number} times seventh on the left")
 
     assert "Ada" in speech(await say("what is my name?"))
     assert "locker number 0" not in str(model_server.requests[-1].body)

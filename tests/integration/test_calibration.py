@@ -75,7 +75,7 @@ async def test_estimate_is_within_three_percent_of_what_is_reported_after_five_t
     (agent,) = entry.runtime_data.agents.values()
     agent.learn = checked
     for number in range(6):
-        await say(f"remember that the locker number {number} is the {number} times seventh on the left")
+        await say(f"consider that the locker number {number} is the {number} times seventh on the left")
 
     assert len(errors) == 6
     assert errors[0] > 0.03

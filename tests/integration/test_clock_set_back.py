@@ -34,7 +34,7 @@ async def test_what_the_pipeline_answered_after_the_clock_was_set_back_is_in_the
     events = await dashboard.run(pipeline, "my name is Ada")
     conversation_id = ending(events)["intent_output"]["conversation_id"]
     freezer.tick(-AN_HOUR)
-    for text in ("turn on kitchen light", "remember that the cat is Tom", "turn off kitchen light"):
+    for text in ("turn on kitchen light", "consider that the cat is Tom", "turn off kitchen light"):
         freezer.tick(A_SECOND)
         await dashboard.run(pipeline, text, conversation_id)
     freezer.tick(A_SECOND)
@@ -44,7 +44,7 @@ async def test_what_the_pipeline_answered_after_the_clock_was_set_back_is_in_the
     assert asked(model_server) == [
         "my name is Ada",
         "turn on kitchen light",
-        "remember that the cat is Tom",
+        "consider that the cat is Tom",
         "turn off kitchen light",
         "what is my name?",
     ]

@@ -19,7 +19,7 @@ _TURNS = range(10)
 
 def said(conversation: str) -> list[str]:
     """Return what is said in a conversation, in its order."""
-    return [f"remember that locker {number} of {conversation} is blue" for number in _TURNS]
+    return [f"consider that locker {number} of {conversation} is blue" for number in _TURNS]
 
 
 async def process(home: HomeAssistant, text: str, conversation_id: str) -> dict[str, Any]:

@@ -192,7 +192,7 @@ async def test_changing_minutes_let_nothing_go_from_a_model_that_is_full(
     trims = []
     for minute in range(40):
         freezer.move_to(f"2026-11-23 08:{minute:02}:00+00:00")
-        await say(f"remember that {minute} is odd")
+        await say(f"consider that {minute} is odd")
         (window,) = agent.windows.newest_first()
         trims.append(window.stats().trims)
 

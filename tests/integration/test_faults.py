@@ -216,7 +216,7 @@ async def test_cancelled_turn_leaves_the_window_as_before(
 async def test_turns_that_arrive_together_wait_for_each_other(agent, say: Say, model_server: ModelServer) -> None:
     model_server.change(delay=0.01)
 
-    await asyncio.gather(*(say(f"remember that the number {n} is lucky") for n in range(5)))
+    await asyncio.gather(*(say(f"consider that the number {n} is lucky") for n in range(5)))
 
     window = next(iter(agent.runtime_data.agents.values())).windows.newest_first()[0]
     roles = [message.role for message in window.messages()[1:]]

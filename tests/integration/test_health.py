@@ -131,7 +131,7 @@ async def test_nobody_is_warned_of_a_trim(set_up: SetUp, say: Say, reports, figu
     await set_up(prompt=LONG, **{CONF_HISTORY_TOKENS: 300})
 
     for number in range(15):
-        await say(f"remember that the locker number {number} is the {number} times seventh on the left")
+        await say(f"consider that the locker number {number} is the {number} times seventh on the left")
         assert reports() == {}
 
     assert int(figure("evicted_messages")) > 0
@@ -142,7 +142,7 @@ async def test_window_that_stays_full_is_told_until_there_is_room(
 ) -> None:
     entry = await set_up(options={CONF_HISTORY_TOKENS: 900, CONF_TRIM_SHARE: 0})
     for number in range(32):
-        await say(f"remember that {number} is odd")
+        await say(f"consider that {number} is odd")
 
     assert reports().keys() == {"window_stays_full"}
     assert reports()["window_stays_full"]["window"] == "900"
@@ -156,7 +156,7 @@ async def test_window_that_stays_full_is_told_until_there_is_room(
 async def test_window_of_important_exchanges_stays_full(home: HomeAssistant, set_up: SetUp, say: Say, reports) -> None:
     await set_up(options={CONF_HISTORY_TOKENS: 900})
     for number in range(32):
-        await say(f"remember that {number} is odd")
+        await say(f"consider that {number} is odd")
         await act(home, "tag_exchange", add=["important"])
 
     assert reports().keys() == {"window_stays_full"}

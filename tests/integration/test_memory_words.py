@@ -291,8 +291,6 @@ async def test_our_agents_are_never_given_what_other_agents_are(home: HomeAssist
 async def test_the_form_of_our_agents_does_not_offer_what_other_agents_are(
     home: HomeAssistant, entry: MockConfigEntry
 ) -> None:
-    llm.async_register_api(home, MemoryAPI(home, lambda: None))
-
     offered = fields_of(await open_new(home, entry))["llm_hass_api"].config["options"]
 
     assert [each["value"] for each in offered] == ["assist"]

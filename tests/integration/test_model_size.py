@@ -32,7 +32,7 @@ from .conftest import Say, SetUp, speech, start, stop
 CONTEXT = 4000
 TURNS = 40
 FACT = (
-    "remember that the locker number {0} with the {0} blue and {0} red boxes is on the left of the cellar, behind the "
+    "consider that the locker number {0} with the {0} blue and {0} red boxes is on the left of the cellar, behind the "
     "old wooden door and next to the bicycles"
 )
 

@@ -66,8 +66,8 @@ async def test_script_of_a_person_waits_for_the_pipeline(
     person = Context(user_id=hass_admin_user.id)
 
     events, _ = await asyncio.gather(
-        dashboard.run(pipeline, "remember that the cat is Tom", "shared"),
-        say("remember that the dog is Rex", "shared", context=person),
+        dashboard.run(pipeline, "consider that the cat is Tom", "shared"),
+        say("consider that the dog is Rex", "shared", context=person),
     )
 
     assert ending(events)["intent_output"]["response"]["response_type"] == "action_done"

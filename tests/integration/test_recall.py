@@ -67,7 +67,7 @@ async def fill(say: Say, turns: int = 12, **more: Any) -> ConversationResult:
     """Say so much that what was said before is evicted."""
     for number in range(turns):
         result = await say(
-            f"remember that the locker number {number} is the {number} times seventh on the left", **more
+            f"consider that the locker number {number} is the {number} times seventh on the left", **more
         )
     return result
 

@@ -28,7 +28,7 @@ from .conftest import AGENT, Say, SetUp, speech
 
 MODEL, HAIKU, FLASH = "gpt-4o-mini", "claude-haiku-4-5", "gemini-2.5-flash"
 GRACE = "conversation.grace"
-LONG = f"remember that the word is pelican {'Ada ' * 3000}"
+LONG = f"consider that the word is pelican {'Ada ' * 3000}"
 
 
 def traced() -> dict[str, Any]:

@@ -295,7 +295,7 @@ async def test_conversation_whose_only_turn_failed_is_not_shown_or_counted(
 
 
 async def test_conversations_are_ids_and_numbers(entry, say: Say, conversations) -> None:
-    await say("remember that the wifi password is swordfish")
+    await say("consider that the wifi password is swordfish")
 
     (shown,) = conversations()
     assert {key: type(value) for key, value in shown.items()} == {

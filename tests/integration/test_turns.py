@@ -177,7 +177,7 @@ async def test_small_window_forgets_whole_exchanges_in_blocks(
     entry = await set_up(**{CONF_HISTORY_TOKENS: 600})
     await say("my name is Ada")
     for number in range(12):
-        await say(f"remember that the locker number {number} is the {number} times seventh on the left")
+        await say(f"consider that the locker number {number} is the {number} times seventh on the left")
 
     assert int(figure("evicted_messages")) > 0
     assert "Ada" not in speech(await say("what is my name?"))
@@ -191,7 +191,7 @@ async def test_requests_between_trims_begin_with_the_same_bytes(
     entry = await set_up(**{CONF_HISTORY_TOKENS: 600})
     trims = []
     for number in range(14):
-        await say(f"remember that the locker number {number} is the {number} times seventh on the left")
+        await say(f"consider that the locker number {number} is the {number} times seventh on the left")
         trims.append(window_of(entry).stats().trims)
 
     bodies = [[json.dumps(message) for message in request.body["messages"]] for request in model_server.requests]
