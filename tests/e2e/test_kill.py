@@ -17,7 +17,7 @@ from tests.e2e.test_restart import running, totals
 # A change waits for at most five seconds; the rest is what the machine takes to write it.
 _MOST_LOST = 6.0
 
-_NUMBER = re.compile(r"number (\d+) is")
+_NUMBER = re.compile(r"\n\n.*number (\d+) is")
 
 
 @dataclass(slots=True)
