@@ -7,6 +7,7 @@ import argparse
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 import fcntl
 from functools import partial
 import json
@@ -77,6 +78,7 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--window", metavar="TOKENS", type=int, help=f"the size of the window (default: {_WINDOW})")
     parser.add_argument("--summary", action="store_true", help="summarize what leaves the window")
+    parser.add_argument("--no-memory", action="store_true", help="have the agent remember nothing but its window")
     parser.add_argument("--fresh", action="store_true", help="forget the home and start over")
     parser.add_argument("--port", type=int, default=_PORT, help=f"of Home Assistant (default: {_PORT})")
     parser.add_argument("--model-port", type=int, default=_MODEL_PORT, help=f"of the model (default: {_MODEL_PORT})")
@@ -145,7 +147,8 @@ async def _enter(url: str) -> Json:
 async def _run(arguments: argparse.Namespace) -> int:
     home_assistant = HomeAssistant(arguments.state / _HOME, arguments.port)
     require_free_port(arguments.port, "--port")
-    async with _model(arguments) as model:
+    async with _model(arguments) as found:
+        model = replace(found, has_memory=not arguments.no_memory)
         while True:
             _tell("starting Home Assistant")
             async with home_assistant, Client(home_assistant.url, await _enter(home_assistant.url)) as client:

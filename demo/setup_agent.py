@@ -26,7 +26,7 @@ class Model:
 
     `form` is the account's, as the menu names it, and `wire_format` the one of OpenAI's two where it asks for one.
     `controls_home` offers it the tools of Assist. `window` is the size of the window in tokens for a new account.
-    `is_scripted` is whether the scripted model answers under this name.
+    `is_scripted` is whether the scripted model answers under this name, `has_memory` whether its agent has memory.
     """
 
     url: str
@@ -38,6 +38,7 @@ class Model:
     timeouts: tuple[int, int] | None = None
     window: int | None = None
     is_scripted: bool = False
+    has_memory: bool = True
 
     def fingerprint(self) -> str:
         """Return what tells this choice from another one, without saying the key."""
@@ -75,8 +76,8 @@ async def add_account(client: Client, model: Model, agent_name: str = AGENT_NAME
     account = await find_account(client, done["result"]["entry_id"])
     if account is None:
         raise DemoError("Home Assistant did not keep the account: its log says why.")
-    if not model.controls_home or model.timeouts:
-        await change_agent(client, account, _changes(model))
+    if changes := _changes(model):
+        await change_agent(client, account, changes)
     if model.window:
         await change_options(client, account, {"history_tokens": model.window})
     return account
@@ -199,6 +200,8 @@ def _changes(model: Model) -> Json:
     if model.timeouts:
         first_word, turn = model.timeouts
         changes["limits"] = {"first_word_timeout": first_word, "turn_timeout": turn}
+    if not model.has_memory:
+        changes["conversations"] = {"memory": False}
     return changes
 
 

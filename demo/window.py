@@ -48,6 +48,9 @@ class WindowWatch:
         if figures["trims"] == before["trims"]:
             return
         exchanges, tokens = (figures[name] - before[name] for name in ("evicted_exchanges", "evicted_tokens"))
+        if not exchanges:
+            print("Trim     no exchange: what memory had recalled was enough")
+            return
         print(f"Trim     {_exchanges(exchanges)}, {tokens} tokens: out of the window in one block")
         self._owed = self._summarizes
 

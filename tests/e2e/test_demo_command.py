@@ -15,8 +15,8 @@ from demo.model_server import FAULTS
 
 # Twenty inputs: a name that goes, a code that is protected, and more than the window holds.
 _LONG = (
-    *("--say", "my name is Ada", "--important", "consider that the alarm code is 4711"),
-    *(part for number in range(16) for part in ("--say", f"consider that locker {number} is blue inside and outside")),
+    *("--say", "my name is Ada", "--important", "remember that the alarm code is 4711"),
+    *(part for number in range(16) for part in ("--say", f"remember that locker {number} is blue inside and outside")),
     *("--say", "what is the alarm code?", "--say", "what is my name?"),
 )
 _SCREENPLAY = ("turn on the kitchen light", "my name is Ada", "what is my name?")
@@ -96,8 +96,8 @@ async def test_a_small_window_is_shown(demo):
 
 
 async def test_trims_are_shown_and_what_is_protected_stays(demo):
-    code, printed = await demo.run("--window", "500", *_LONG)
-    blocks = [int(number) for number in re.findall(r"^Trim +(\d+) exchanges, \d+ tokens", printed, re.MULTILINE)]
+    code, printed = await demo.run("--no-memory", "--window", "500", *_LONG)
+    blocks = [int(number) for number in re.findall(r"^Trim +(\d+) exchanges?, \d+ tokens", printed, re.MULTILINE)]
     held = [int(number) for number in re.findall(r"^Window +(\d+) of 500 tokens in", printed, re.MULTILINE)]
     protected = set(re.findall(r"^Window .* (\d+) protected$", printed, re.MULTILINE))
     assert len(blocks) >= 2
@@ -112,8 +112,8 @@ async def test_trims_are_shown_and_what_is_protected_stays(demo):
 
 
 async def test_a_summary_is_shown_and_tells_what_has_left(demo):
-    code, printed = await demo.run("--window", "500", "--summary", *_LONG)
-    trims = re.findall(r"^Trim ", printed, re.MULTILINE)
+    code, printed = await demo.run("--no-memory", "--window", "500", "--summary", *_LONG)
+    trims = re.findall(r"^Trim +\d+ exchange", printed, re.MULTILINE)
     assert len(trims) >= 2
     assert len(re.findall(r"^Summary  You told me: ", printed, re.MULTILINE)) == len(trims)
     assert "Agent    The alarm code is 4711." in printed
