@@ -206,7 +206,7 @@ class PlainWindow:
         if self.policy.tool_results == "keep":
             return False
         whole = [place for place, is_whole in enumerate(self.whole) if is_whole]
-        newest = whole[len(whole) - (self.policy.max_tool_turns or 0) :]
+        newest = whole[max(0, len(whole) - (self.policy.max_tool_turns or 0)) :]
         old = [place for place in whole if place not in newest and place != len(self.exchanges) - 1]
         for place in old:
             self.stub(place)
