@@ -96,13 +96,19 @@ async def test_turn_of_the_model_is_in_the_file(entry, say: Say, disk: Disk) -> 
 
 
 async def test_of_tools_the_names_are_kept_and_of_the_prompt_nothing(entry, say: Say, disk: Disk) -> None:
-    await say("please turn on the hall light for me, will you")
+    await say("please turn on the hall light for us, will you")
 
     ((said, answer, tools),) = disk.rows("SELECT said, answer, name FROM turn JOIN label ON label.id = tools")
-    assert said == "please turn on the hall light for me, will you"
+    assert said == "please turn on the hall light for us, will you"
     assert tools == "intent__HassTurnOn"
     assert "CONTEXT" not in said + answer
     assert "success" not in answer
+
+
+async def test_what_an_unknown_speaker_says_of_themselves_is_not_kept(entry, say: Say, disk: Disk) -> None:
+    await say("my name is Ada", "satellite", device_id="kitchen")
+
+    assert disk.said is None
 
 
 async def test_local_turn_is_not_kept(entry, say: Say, disk: Disk) -> None:
@@ -151,7 +157,8 @@ async def test_answer_waits_for_no_disk(home: HomeAssistant, entry, say_at_once:
     writer, may_go_on = memory_of(home).writer, Event()
     writer.call(lambda memory: may_go_on.wait())
     await say_at_once("hello there")
-    await until(lambda: writer.counts.queued >= 2)
+    for agent in entry.runtime_data.agents.values():
+        agent.tell()
     may_go_on.set()
     await written(home)
 

@@ -4,6 +4,7 @@ import time
 
 from ..memory import PastTurn
 from ..turn.context import readable
+from ..turn.first_person import speaks_of_oneself
 from ..turn.routing import Route
 from .ended_turn import EndedTurn
 
@@ -12,9 +13,14 @@ _LONGEST = 16_000
 
 
 def past_turn(agent_id: str, turn: EndedTurn) -> PastTurn | None:
-    """Return what is kept of a turn, or None unless a model has answered it."""
+    """Return what is kept of a turn, or None unless a model has answered it.
+
+    Nothing is kept of what an unknown speaker says about themselves: the next one who asks may be somebody else.
+    """
     outcome, asked = turn.outcome, turn.asked
     if outcome.decision.route is Route.LOCAL or outcome.error is not None or outcome.interrupted:
+        return None
+    if asked.context.user_id is None and speaks_of_oneself(asked.text, asked.language):
         return None
     return PastTurn(
         conversation=turn.window.conversation_id,

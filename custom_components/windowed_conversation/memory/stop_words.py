@@ -4,7 +4,8 @@ from functools import cache
 import json
 from pathlib import Path
 
-_FILE = Path(__file__).with_name("stop_words.json")
+# Read while the module is imported, which Home Assistant does outside of its event loop.
+_WORDS = json.loads(Path(__file__).with_name("stop_words.json").read_text(encoding="utf-8"))
 
 
 def stop_words(languages: tuple[str, ...]) -> frozenset[str]:
@@ -19,5 +20,4 @@ def words_for_oneself(languages: tuple[str, ...]) -> frozenset[str]:
 
 @cache
 def _words(languages: tuple[str, ...], which: str) -> frozenset[str]:
-    words = json.loads(_FILE.read_text(encoding="utf-8"))
-    return frozenset(word for language in languages for word in words.get(language, {}).get(which, "").split())
+    return frozenset(word for language in languages for word in _WORDS.get(language, {}).get(which, "").split())
