@@ -1,7 +1,11 @@
 """The files of this repository that tests look into."""
 
+import ast
+from collections.abc import Iterator
 import json
 from pathlib import Path
+import re
+from typing import Any
 
 from homeassistant.util.yaml import load_yaml_dict
 
@@ -10,7 +14,35 @@ from custom_components.windowed_conversation.const import DOMAIN
 REPOSITORY = Path(__file__).parent.parent
 PACKAGE = REPOSITORY / "custom_components" / DOMAIN
 
+MODULES = sorted(PACKAGE.rglob("*.py"))
 MANIFEST = json.loads((PACKAGE / "manifest.json").read_text())
 TEXTS = json.loads((PACKAGE / "translations" / "en.json").read_text())
 ICONS = json.loads((PACKAGE / "icons.json").read_text())
 ACTIONS = load_yaml_dict(str(PACKAGE / "services.yaml"))
+
+
+def flat(texts: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the path and the text of each translation."""
+    for key, value in texts.items():
+        if isinstance(value, dict):
+            yield from flat(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def placeholders(text: str) -> set[str]:
+    """Return the names in braces."""
+    return set(re.findall(r"{(.*?)}", text))
+
+
+def syntax(*names: str) -> Iterator[ast.AST]:
+    """Yield every node of these modules, of all modules where none is named."""
+    for path in [PACKAGE / f"{name}.py" for name in names] or MODULES:
+        yield from ast.walk(ast.parse(path.read_text()))
+
+
+def calls(name: str) -> Iterator[ast.Call]:
+    """Yield the calls of a function or a class, by its name."""
+    for node in syntax():
+        if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == name:
+            yield node

@@ -51,11 +51,10 @@ from custom_components.windowed_conversation.turn.remembering import Phrase, Rem
 from custom_components.windowed_conversation.turn.routing import Routing
 from custom_components.windowed_conversation.turn.scope import Scope
 
-from .repository_files import ICONS, MANIFEST, PACKAGE, REPOSITORY, TEXTS
+from .repository_files import ICONS, MANIFEST, MODULES, PACKAGE, REPOSITORY, TEXTS, calls, flat, placeholders, syntax
 
 # Hidden folders that belong to the repository; the others are what tools leave behind.
 HIDDEN = {".ci", ".github"}
-MODULES = sorted(PACKAGE.rglob("*.py"))
 
 TEXT_KEYS = {
     "title",
@@ -88,15 +87,6 @@ def files() -> Iterator[Path]:
             yield from (path for path in (top, *top.rglob("*")) if path.is_file() and path.suffix != ".pyc")
 
 
-def flat(texts: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the path and the text of each translation."""
-    for key, value in texts.items():
-        if isinstance(value, dict):
-            yield from flat(value, f"{prefix}{key}.")
-        else:
-            yield f"{prefix}{key}", value
-
-
 def forms(texts: Any) -> Iterator[dict[str, Any]]:
     """Yield everything that has fields."""
     if isinstance(texts, dict):
@@ -104,17 +94,6 @@ def forms(texts: Any) -> Iterator[dict[str, Any]]:
             yield texts
         for value in texts.values():
             yield from forms(value)
-
-
-def placeholders(text: str) -> set[str]:
-    """Return the names in braces."""
-    return set(re.findall(r"{(.*?)}", text))
-
-
-def syntax(*names: str) -> Iterator[ast.AST]:
-    """Yield every node of these modules, of all modules where none is named."""
-    for path in [PACKAGE / f"{name}.py" for name in names] or MODULES:
-        yield from ast.walk(ast.parse(path.read_text()))
 
 
 def words(*names: str) -> set[str]:
@@ -126,13 +105,6 @@ def steps(*names: str) -> set[str]:
     """Return the steps of the flows in these modules."""
     methods = {node.name for node in syntax(*names) if isinstance(node, ast.AsyncFunctionDef)}
     return {name.removeprefix("async_step_") for name in methods if name.startswith("async_step_")}
-
-
-def calls(name: str) -> Iterator[ast.Call]:
-    """Yield the calls of a function or a class, by its name."""
-    for node in syntax():
-        if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == name:
-            yield node
 
 
 def constant(call: ast.Call, keyword: str) -> Iterator[str]:

@@ -94,6 +94,22 @@ async def test_fault_is_spoken_and_leaves_no_trace(
     assert "pelican" not in caplog.text
 
 
+@pytest.mark.parametrize(
+    ("language", "heard"),
+    [
+        ("de-CH", "Das Konto beim Anbieter des Modells hat kein Guthaben mehr."),
+        ("fr-CA", "Le compte auprès du fournisseur du modèle n'a plus de crédit."),
+        ("fi", "The account with the model's provider has no credit left."),
+    ],
+)
+async def test_fault_is_told_in_the_nearest_language(
+    agent, say: Say, model_server: ModelServer, language: str, heard: str
+) -> None:
+    model_server.fault("quota", 1)
+
+    assert speech(await say("tell me a story", language=language)) == heard
+
+
 async def test_conversation_goes_on_after_a_fault(agent, say: Say, model_server: ModelServer) -> None:
     await say("my name is Ada")
     model_server.fault("cut_mid_stream", 1)

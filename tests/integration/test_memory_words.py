@@ -81,9 +81,11 @@ def forgotten() -> list[Forgotten]:
 def say(home: HomeAssistant, access: MemoryAccess, forgotten: list[Forgotten]):
     """Answer a sentence locally. Return what was said, and what is told to the window."""
 
-    async def say(text: str, user: User | None = None) -> tuple[str, tuple[Message, ...]] | Reason:
+    async def say(
+        text: str, user: User | None = None, language: str = "en"
+    ) -> tuple[str, tuple[Message, ...]] | Reason:
         context = Context(user_id=user.id if user else None)
-        given = ConversationInput(text, context, None, None, None, "en", AGENT)
+        given = ConversationInput(text, context, None, None, None, language, AGENT)
         speaker = await async_speaker(home, given, is_alone=True)
         answers = MemoryAnswers(home, access, speaker, forgotten.append)
         with async_get_chat_session(home) as session, async_get_chat_log(home, session, given) as log:
@@ -126,6 +128,22 @@ async def test_a_fact_is_remembered_told_and_forgotten_by_words(
     assert left == ()
     assert [each.facts for each in forgotten] == [(1,)]
     assert memory.figures().facts == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "answer"),
+    [
+        ("Merk dir, dass der Müll am Freitag geholt wird", "de-AT", 'Das merke ich mir: "'),
+        ("Rappelle-toi que la poubelle sort le vendredi", "fr", "Je m'en souviendrai : \""),
+        ("Lembra-te que o lixo sai na sexta-feira", "pt-BR", 'Vou me lembrar disto: "'),
+    ],
+)
+async def test_what_is_remembered_is_read_back_in_the_speakers_language(
+    say, anna: User, text: str, language: str, answer: str
+) -> None:
+    speech, _ = await say(text, anna, language)
+
+    assert speech.startswith(answer)
 
 
 async def test_an_unknown_speaker_is_told_why_nothing_is_remembered(say, memory: Memory) -> None:

@@ -12,10 +12,10 @@ from homeassistant.exceptions import Unauthorized
 from homeassistant.helpers.intent import IntentResponseErrorCode
 from homeassistant.helpers.translation import async_get_translations
 
-from ..const import DOMAIN
 from ..providers import errors as provider
 from ..turn import errors as turn
 from ..window.figures import GREATEST_FIGURE
+from .texts import async_text
 
 _CODES = IntentResponseErrorCode
 
@@ -104,8 +104,7 @@ _CLOSERS = " \t\r\n\"'`*_)]}”’»」』）"  # noqa: RUF001 - of several scri
 
 async def async_error_phrase(hass: HomeAssistant, language: str, failure: Failure) -> str:
     """Return what is said of a failure; English where the language has no text for it."""
-    translations = await async_get_translations(hass, language, "exceptions", [DOMAIN])
-    text = translations.get(f"component.{DOMAIN}.exceptions.{failure.key}.message", failure.key)
+    text = await async_text(hass, language, "exceptions", f"{failure.key}.message")
     return text.format(**(failure.placeholders or {}))
 
 

@@ -4,9 +4,7 @@ from dataclasses import dataclass
 
 from homeassistant.components.conversation import ConversationInput
 from homeassistant.core import HomeAssistant
-from homeassistant.helpers.translation import async_get_translations
 
-from ..const import DOMAIN
 from ..memory import MemoryUnavailable
 from ..turn.context import plain_name, readable
 from ..turn.remembering import (
@@ -20,6 +18,7 @@ from ..turn.remembering import (
 from ..turn.speaker import Speaker
 from .memory_access import MemoryAccess, OnForgotten
 from .memory_sentences import ForgetEverything, ForgetThat, RememberThat, WhatIsKnown, Wish, matched
+from .texts import async_text
 
 _NOTHING = Remembering(Phrase.NOTHING_KNOWN)
 
@@ -73,8 +72,8 @@ class MemoryAnswers:
             done = Remembering(Phrase.UNAVAILABLE)
         if done.forgotten is not None:
             self._on_forgotten(done.forgotten)
-        speech = await _async_phrase(self._hass, self._speaker.language, done)
-        return MemoryAnswer(speech, is_kept=done.forgotten is None)
+        text = await async_text(self._hass, self._speaker.language, "common", done.phrase)
+        return MemoryAnswer(text.format(**done.placeholders), is_kept=done.forgotten is None)
 
     async def _async_done(self, wish: Wish) -> Remembering:
         memory, speaker = self._memory, self._speaker
@@ -87,9 +86,3 @@ class MemoryAnswers:
                 return await memory.async_change(lambda opened: forget_fact(opened, speaker, text))
             case ForgetEverything(about):
                 return await memory.async_change(lambda opened: forget_everything(opened, speaker, about))
-
-
-async def _async_phrase(hass: HomeAssistant, language: str, done: Remembering) -> str:
-    """Return what is said, in English where the language has no translation."""
-    texts = await async_get_translations(hass, language, "common", [DOMAIN])
-    return texts.get(f"component.{DOMAIN}.common.{done.phrase}", done.phrase).format(**done.placeholders)

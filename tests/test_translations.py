@@ -1,0 +1,53 @@
+"""What the translations have to be: all that is spoken, with the placeholders of the English texts."""
+
+import ast
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from custom_components.windowed_conversation.bridge.memory_sentences import languages
+from custom_components.windowed_conversation.bridge.texts import LANGUAGES
+
+from .repository_files import PACKAGE, TEXTS, calls, flat, placeholders
+
+ENGLISH = dict(flat(TEXTS))
+TRANSLATIONS = {path.stem: path for path in sorted((PACKAGE / "translations").glob("*.json"))}
+OTHERS = [pytest.param(path, id=language) for language, path in TRANSLATIONS.items() if language != "en"]
+
+
+def read(path: Path) -> dict[str, Any]:
+    """Return the texts of a translation."""
+    texts: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return texts
+
+
+def test_every_translation_is_spoken() -> None:
+    assert TRANSLATIONS.keys() == set(LANGUAGES)
+
+
+def test_a_language_that_memory_understands_is_one_that_it_speaks() -> None:
+    assert set(languages()) <= TRANSLATIONS.keys()
+
+
+@pytest.mark.parametrize("path", OTHERS)
+def test_every_failure_and_all_that_memory_says_is_translated(path: Path) -> None:
+    failures = {call.args[0].value for call in calls("Failure") if isinstance(call.args[0], ast.Constant)}
+
+    assert read(path)["exceptions"].keys() >= failures
+    assert read(path)["common"].keys() == TEXTS["common"].keys()
+
+
+@pytest.mark.parametrize("path", OTHERS)
+def test_a_translation_has_the_placeholders_of_the_english_text(path: Path) -> None:
+    texts = dict(flat(read(path)))
+
+    assert [key for key, text in texts.items() if placeholders(text) != placeholders(ENGLISH[key])] == []
+
+
+@pytest.mark.parametrize("path", OTHERS)
+def test_a_translation_is_trimmed_and_says_something_else(path: Path) -> None:
+    texts = dict(flat(read(path)))
+
+    assert [key for key, text in texts.items() if not text or text != text.strip() or text == ENGLISH[key]] == []
