@@ -1,6 +1,6 @@
-"""The sliding window: which part of a conversation is still sent. Standard library only, and no Home Assistant.
+"""The sliding window: the part of a conversation that is still sent to the model.
 
-How a request is written is the provider's, when a window is opened and closed is the turn's.
+Standard library only; knows no Home Assistant and no provider.
 """
 
 from .errors import (

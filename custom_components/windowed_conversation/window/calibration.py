@@ -1,7 +1,4 @@
-"""Calibration: what a model's own tokens are against what was counted, learned from what its provider reports.
-
-Values and arithmetic. Who reports, and where what was learned is kept, is decided elsewhere.
-"""
+"""Calibration: how many tokens a model counts for each token of ours, learned from its provider's reported usage."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -16,14 +13,14 @@ type _Vector = Sequence[float]
 _KINDS = tuple(TextKind)
 _FIXED = _KINDS.index(TextKind.FIXED)
 
-# A model beyond these writes another alphabet's tokens, or its provider reports something else than the request.
+# Outside these bounds the provider reports something other than the size of the request.
 LEAST_FACTOR = 0.5
 GREATEST_FACTOR = 2.5
 
-# How much the newest request counts against all before it.
+# The weight of the newest request against all earlier ones.
 _EXPONENTIAL_SHARE = 0.3
 
-# The standard deviation of a factor of which nothing is known, and of one from an earlier run.
+# The standard deviation of a factor before anything is learned, and of a factor from an earlier run.
 _UNKNOWN = 0.3
 _REMEMBERED = 0.1
 
@@ -41,7 +38,7 @@ _DOUBTFUL = 0.05
 
 @dataclass(frozen=True, slots=True)
 class RequestEstimate:
-    """A request in tokens, not calibrated: the texts by their kind, and the frames around the messages."""
+    """The estimated size of a request in tokens: its texts by kind, and the frames around its messages."""
 
     fixed: int = 0
     prose: int = 0
@@ -50,7 +47,7 @@ class RequestEstimate:
 
     @property
     def texts(self) -> int:
-        """The texts of all kinds together."""
+        """The tokens of all texts."""
         return self.fixed + self.prose + self.tools
 
 
@@ -60,9 +57,10 @@ _estimate = EstimatedCounter()
 def estimate_request(
     messages: Iterable[Message], schemas: Iterable[str] = (), counter: TokenCounter | None = None
 ) -> RequestEstimate:
-    """Return what a request costs, not calibrated; `schemas` are the tools that it offers, as text.
+    """Return the estimated size of a request; `schemas` are the schemas of its tools, as text.
 
-    By the estimate, or by `counter`. Linear in the request: about a millisecond for 100,000 tokens by the estimate.
+    Counts with `counter`, or estimates without one. Linear in the size of the request: the estimate takes about a
+    millisecond for 100,000 tokens.
     """
     count = (counter or _estimate).count
     sums = dict.fromkeys(TextKind, 0)
@@ -85,12 +83,12 @@ def _spread(deviations: Iterable[float]) -> tuple[_Vector, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """A factor on the estimate for each kind of text, and how well each is known.
+    """One factor on the estimate for each kind of text, and how certain each factor is.
 
-    A request is one equation with a factor for each kind in it, so what one request leaves open the next ones settle:
-    a Kalman filter, in which the newest request counts 0.3 against all before it. The fixed part is the same text
-    every time, so its factor is known after one request and does not change until the text does; otherwise its size
-    would drown what there is to learn of the conversation.
+    Every request is one equation in these factors, so what one request leaves open is settled by later ones: a Kalman
+    filter in which the newest request has a weight of 0.3 against all earlier ones. The fixed part is the same text in
+    every request. Its factor is known after one request and is frozen until the text changes; otherwise its size would
+    drown the conversation's share.
     """
 
     factors: _Vector = (1.0,) * len(_KINDS)
@@ -99,7 +97,7 @@ class Calibration:
 
     @classmethod
     def remembered(cls, factors: dict[str, Any]) -> Self:
-        """Return what an earlier run had learned, from `as_dict`; raises `ValueError` for anything else."""
+        """Return the calibration that `as_dict` wrote in an earlier run. Raises `ValueError` for any other value."""
         if not isinstance(factors, dict) or set(factors) != set(_KINDS):
             raise ValueError("a factor for each kind of text, and nothing else")
         if not all(_is_factor(factor) for factor in factors.values()):
@@ -116,11 +114,11 @@ class Calibration:
 
     @property
     def is_learned(self) -> bool:
-        """Whether anything is known of the model."""
+        """Whether any factor has been learned."""
         return self != Calibration()
 
     def as_dict(self) -> dict[str, float]:
-        """Return the factors by kind."""
+        """Return the factors by kind of text."""
         return dict(zip(_KINDS, self.factors, strict=True))
 
     def factor(self, kind: TextKind) -> float:
@@ -128,14 +126,14 @@ class Calibration:
         return self.factors[_KINDS.index(kind)]
 
     def tokens(self, estimate: RequestEstimate) -> int:
-        """Return what the provider will report as the request's input, in tokens."""
+        """Return the input that the provider is expected to report for a request, in tokens."""
         return round(estimate.frames + _dot(self.factors, _texts(estimate)))
 
     def learned(self, estimate: RequestEstimate, reported: int, cached: int = 0) -> Calibration:
-        """Return what is known after a request whose input the provider reports, in tokens.
+        """Return the calibration after a request for which the provider reported this input, in tokens.
 
-        A report that cannot be the request's is ignored: none, less than its cached part, or beyond the bounds of the
-        factors.
+        Ignores a report that cannot belong to the request: none, less than the cached part, or outside the bounds of
+        the factors.
         """
         counted = reported - estimate.frames
         if cached > reported or not LEAST_FACTOR * estimate.texts <= counted <= GREATEST_FACTOR * estimate.texts > 0:
@@ -160,10 +158,11 @@ class Calibration:
         return Calibration(tuple(factors), tuple(rest), estimate.fixed)
 
     def _before(self, estimate: RequestEstimate) -> tuple[_Vector, ...]:
-        """Return the covariance as it is when a request comes.
+        """Return the covariance at the start of a request.
 
-        What is known of its mixture of prose and tools has aged, and only that: to age each kind for itself would, in
-        many requests of one mixture, forget what told them apart (directional forgetting, Kulhavy 1987).
+        Only the certainty about the request's own mixture of prose and tools decays. Decaying every kind by itself
+        would, over many requests with one mixture, lose what told the kinds apart (directional forgetting, Kulhavy
+        1987).
         """
         mixture = 0.0, float(estimate.prose), float(estimate.tools)
         shared = [_dot(row, mixture) for row in self.covariance]
@@ -182,7 +181,7 @@ class Calibration:
 
 
 def _limited(covariance: list[list[float]]) -> tuple[_Vector, ...]:
-    """Return the covariance with no factor known less well than one of which nothing is known."""
+    """Return the covariance with each variance capped at the prior's."""
     least = [min(1.0, _UNKNOWN / sqrt(row[kind])) if row[kind] > 0 else 1.0 for kind, row in enumerate(covariance)]
     return tuple(
         tuple(entry * one * other for entry, other in zip(row, least, strict=True))
@@ -191,13 +190,13 @@ def _limited(covariance: list[list[float]]) -> tuple[_Vector, ...]:
 
 
 class Calibrator:
-    """The calibration of one model, as it stands now."""
+    """The current calibration of one model."""
 
     def __init__(self, calibration: Calibration | None = None) -> None:
         self.calibration = calibration or Calibration()
 
     def learn(self, estimate: RequestEstimate, reported: int, cached: int = 0) -> bool:
-        """Take in a request and its usage, see `Calibration.learned`; returns whether anything was learned."""
+        """Learn from a request and its usage, see `Calibration.learned`. Return whether that changed anything."""
         learned = self.calibration.learned(estimate, reported, cached)
         if learned is self.calibration:
             return False
@@ -206,22 +205,22 @@ class Calibrator:
 
 
 class CalibratedCounter:
-    """A count times what is known of a model, when a text is counted; what was counted stays as it is.
+    """A token counter that applies a model's calibration to each new text.
 
-    So a factor that changes never makes a window larger: nothing is evicted for it. `counter` is what `calibrator` has
-    learned against, None for the estimate.
+    Texts that were counted before keep their count, so a new factor never grows a window and never causes an eviction.
+    `counter` is the counter that `calibrator` learned against, or None for the estimate.
     """
 
     def __init__(self, calibrator: Calibrator, counter: TokenCounter | None = None) -> None:
         self.count_by(calibrator, counter)
 
     def count_by(self, calibrator: Calibrator, counter: TokenCounter | None = None) -> None:
-        """Count by another model, or with another counter, from the next text on."""
+        """Use another model's calibration, or another counter, from the next text on."""
         self.calibrator = calibrator
         self._count = (counter or _estimate).count
 
     def count(self, text: str) -> int:
-        """Return the tokens of prose, at least 1 unless it is empty."""
+        """Return the tokens of prose, at least 1 unless the text is empty."""
         return self.count_as(TextKind.PROSE, text)
 
     def count_as(self, kind: TextKind, text: str) -> int:

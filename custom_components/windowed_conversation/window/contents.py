@@ -1,4 +1,4 @@
-"""What a window holds, in the order of sending, and what it goes back to when the open exchange is aborted."""
+"""The contents of a window in the order in which they are sent, with the rollback of an open exchange."""
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
@@ -14,9 +14,10 @@ from .summary import Passage
 class Contents:
     """The parts of a conversation that are still sent.
 
-    `sent` is all of it in order, so that rendering is one copy: what changes a part changes it there, too. `begin` to
-    `abort` is a transaction: closed exchanges that change in between are set aside by what changes them. `at_rest` is
-    kept for as long as state and history are what it was made of, so nothing that changes them has to drop it.
+    `sent` holds all messages in order, so that rendering is a single copy; every method that changes a part changes
+    `sent` too. `begin` starts a transaction that `close` commits and `abort` rolls back: closed exchanges that change
+    in between are set aside. `at_rest` caches its result until the state or the history changes, so no mutator has to
+    invalidate it.
     """
 
     __slots__ = ("_before", "_kept", "_made_of", "_set_aside", "history", "last_number", "opened", "sent", "state")
@@ -27,7 +28,7 @@ class Contents:
         self.last_number = 0
         self.opened: OpenExchange | None = None
         self.sent: list[Message] = []
-        # What `abort` goes back to: the state at `begin`, and the closed exchanges that have changed since.
+        # What `abort` restores: the state at `begin`, and the closed exchanges that have changed since.
         self._before = self.state
         self._set_aside: dict[int, Exchange] = {}
         self._kept: Snapshot | None = None
@@ -35,12 +36,12 @@ class Contents:
 
     @property
     def first(self) -> int:
-        """Where the exchanges begin in what is sent."""
+        """The index in `sent` at which the exchanges begin."""
         return 0 if self.state.system is None else 1
 
     @property
     def tokens(self) -> int:
-        """What all exchanges cost together."""
+        """The tokens of all exchanges."""
         return self.history.tokens + (self.opened.tokens if self.opened else 0)
 
     def put_system(self, system: Message | None) -> None:
@@ -48,21 +49,21 @@ class Contents:
         self._become(self.state._replace(system=system))
 
     def hold(self, dropped: Passage | None) -> None:
-        """Replace what waits for a summary."""
+        """Replace the exchanges that wait for a summary."""
         self.state = self.state._replace(dropped=dropped)
 
     def begin(self, exchange: OpenExchange) -> None:
-        """Take in the newest exchange, which `close` or `abort` ends."""
+        """Open the newest exchange."""
         self._before = self.state
         self.opened = exchange
         self.sent += exchange.messages
 
     def rewrite(self, messages: Sequence[Message]) -> None:
-        """Send these messages for those of the open exchange, of which there are as many."""
+        """Replace the messages of the open exchange in `sent` with as many others."""
         self.sent[len(self.sent) - len(messages) :] = messages
 
     def close(self, exchange: Exchange) -> None:
-        """Make this the newest closed exchange; it was the open one."""
+        """Append the exchange that was open to the history."""
         self.history.append(exchange)
         self.last_number = exchange.number
         self.opened = None
@@ -70,7 +71,7 @@ class Contents:
             self._set_aside.clear()
 
     def abort(self, exchange: OpenExchange) -> None:
-        """Go back to what was there before the open exchange."""
+        """Roll back to the state before the open exchange."""
         self.opened = None
         del self.sent[len(self.sent) - len(exchange.messages) :]
         if self._set_aside:
@@ -79,7 +80,7 @@ class Contents:
         self._become(self._before)
 
     def replace(self, exchanges: Iterable[Exchange]) -> None:
-        """Put closed exchanges where their numbers say, in the place of those that have the same."""
+        """Insert closed exchanges by their number, replacing those with the same number."""
         exchanges = tuple(exchanges)
         if self.opened:
             self._put_aside(filter(None, (self.history.get(exchange.number) for exchange in exchanges)))
@@ -87,7 +88,10 @@ class Contents:
         self._render()
 
     def evict(self, gone: Sequence[Exchange]) -> None:
-        """Take closed exchanges out: one trim, also when none of them go. Constant for each, unless it leaves gaps."""
+        """Remove closed exchanges and count a trim, also if there are none.
+
+        Takes constant time for each, unless it leaves gaps.
+        """
         messages = sum(len(exchange.messages) for exchange in gone)
         tokens = sum(exchange.tokens for exchange in gone)
         self.state = self.state._replace(evicted=self.state.evicted.and_a_trim(len(gone), messages, tokens))
@@ -100,7 +104,7 @@ class Contents:
             self._render()
 
     def at_rest(self, conversation_id: str) -> Snapshot:
-        """Return what there is between two turns: with an exchange open, what `abort` would go back to."""
+        """Return the contents between two turns; with an open exchange, the contents that `abort` would restore."""
         state, version = made_of = self._before if self.opened else self.state, self.history.version
         if self._kept is None or self._made_of[0] is not state or self._made_of[1] != version:
             exchanges = {exchange.number: exchange for exchange in self.history} | self._set_aside
@@ -110,13 +114,13 @@ class Contents:
         return self._kept
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Take over a snapshot; nothing may be there yet."""
+        """Load a snapshot into empty contents."""
         self.last_number = len(snapshot.exchanges)
         self.replace(exchange.numbered(number) for number, exchange in enumerate(snapshot.exchanges, start=1))
         self._become(State(snapshot.system, snapshot.evicted))
 
     def view(self, shows: Callable[[frozenset[str]], bool]) -> tuple[Message, ...]:
-        """Return what to send of the exchanges whose tags are shown; the newest one always is."""
+        """Return the messages of the exchanges with visible tags, and always those of the newest exchange."""
         exchanges = [*self.history, *filter(None, [self.opened])]
         shown = [*filter(lambda exchange: shows(exchange.tags), exchanges[:-1]), *exchanges[-1:]]
         return (*self.sent[: self.first], *chain.from_iterable(exchange.messages for exchange in shown))
@@ -130,6 +134,6 @@ class Contents:
             self._set_aside.setdefault(exchange.number, exchange)
 
     def _render(self) -> None:
-        """Write anew what is sent of the closed exchanges."""
+        """Rebuild `sent` for the closed exchanges."""
         opened = len(self.opened.messages) if self.opened else 0
         self.sent[self.first : len(self.sent) - opened] = self.history.messages()

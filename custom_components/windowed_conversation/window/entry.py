@@ -1,4 +1,4 @@
-"""How a message is kept in a window: counted, dated and tagged. Where it goes is the window's business."""
+"""Messages as a window stores them: counted, dated and tagged."""
 
 from .messages import Message, Remembered, Role, new_message
 from .tags import BY_ROLE, INPUT, OUTPUT_AND_CALL, checked_tags
@@ -8,16 +8,16 @@ from .tokens import MESSAGE_OVERHEAD, TokenCounter
 def question(
     text: str, tags: frozenset[str], counter: TokenCounter, now: float, remembered: Remembered | None = None
 ) -> Message:
-    """Return what the user said as a window keeps it; `now` is in seconds since the epoch."""
+    """Return the user's message as a window stores it; `now` is in seconds since the epoch."""
     tokens = MESSAGE_OVERHEAD + counter.count(text)
     tags = INPUT if tags <= INPUT else INPUT | tags
     return new_message(Role.USER, text, tags=tags, created=now, tokens=tokens, remembered=remembered)
 
 
 def entered(message: Message, content: str, tokens: int, now: float) -> Message:
-    """Return a message as a window keeps it, with this content, which costs so many tokens; raises `InvalidTag`.
+    """Return a message as a window stores it, with this content and its tokens. Raises `InvalidTag`.
 
-    It is dated `now` unless it has a date.
+    The message is dated `now` unless it has a date.
     """
     automatic = OUTPUT_AND_CALL if message.tool_calls else BY_ROLE[message.role]
     return new_message(
@@ -36,7 +36,7 @@ def entered(message: Message, content: str, tokens: int, now: float) -> Message:
 
 
 def rewritten(message: Message, content: str, tokens: int, remembered: Remembered | None = None) -> Message:
-    """Return a message of a window with another content, and what memory has added to that."""
+    """Return a stored message with other content, and with what memory has added to that content."""
     return new_message(
         message.role,
         content,

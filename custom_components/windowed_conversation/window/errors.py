@@ -1,26 +1,26 @@
-"""What a window does not accept, in one tree. Every one of these leaves the window unchanged.
+"""The errors of a window. Each of them leaves the window unchanged.
 
     WindowError
-    +-- ExchangeStillOpen         an exchange is begun before the last one was closed or aborted
-    +-- NoOpenExchange            add, tag, close or abort, and no exchange is open
+    +-- ExchangeStillOpen         `open` before the last exchange was closed or aborted
+    +-- NoOpenExchange            add, tag, close or abort without an open exchange
     +-- UnknownExchange           no closed exchange in the window has this number
-    +-- InvalidMessage            a message that cannot stand where it was put
-    |   +-- UnknownToolCall       a result for a call that was never made, or has its result already
+    +-- InvalidMessage            a message that is not allowed at this point
+    |   +-- UnknownToolCall       a result for a call that was never made, or that has its result already
     |   +-- DuplicateToolCall     the same call id twice in one exchange
-    |   +-- UnansweredToolCalls   the conversation goes on while a call has no result
-    +-- InvalidTag                no text, blank, or too long
-    +-- WindowBusy                another turn has the window
+    |   +-- UnansweredToolCalls   the conversation continues while a call has no result
+    +-- InvalidTag                a tag that is not a text, blank, or too long
+    +-- WindowBusy                another turn uses the window
 
-The texts are for the log: they hold ids and roles, never what people said.
+The messages are for the log: they hold ids and roles, never what people said.
 """
 
 
 class WindowError(Exception):
-    """A window does not accept what it was asked to do."""
+    """A window refused an operation."""
 
 
 class ExchangeStillOpen(WindowError):
-    """An exchange is begun before the last one was closed or aborted."""
+    """An exchange was opened before the last one was closed or aborted."""
 
 
 class NoOpenExchange(WindowError):
@@ -32,11 +32,11 @@ class UnknownExchange(WindowError):
 
 
 class InvalidMessage(WindowError):
-    """A message that cannot stand where it was put."""
+    """A message that is not allowed at this point."""
 
 
 class UnknownToolCall(InvalidMessage):
-    """A result for a call that was never made, or has its result already."""
+    """A result for a call that was never made, or that has its result already."""
 
 
 class DuplicateToolCall(InvalidMessage):
@@ -44,12 +44,12 @@ class DuplicateToolCall(InvalidMessage):
 
 
 class UnansweredToolCalls(InvalidMessage):
-    """The conversation goes on while a call has no result."""
+    """The conversation continues while a call has no result."""
 
 
 class InvalidTag(WindowError):
-    """A tag that is no text, blank, or too long."""
+    """A tag that is not a text, blank, or too long."""
 
 
 class WindowBusy(WindowError):
-    """Another turn has the window."""
+    """Another turn uses the window."""

@@ -1,7 +1,4 @@
-"""Exchanges: a user message and everything up to the next one, the atom of eviction.
-
-What makes one valid is decided here; which of them are still sent is the window's business.
-"""
+"""Exchanges: a user message and everything up to the next one. An exchange is the atom of eviction."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -17,10 +14,10 @@ _NOTHING_CUT: Mapping[int, Message] = MappingProxyType({})
 
 
 class Exchange(NamedTuple):
-    """A closed exchange; `tags` are its own and those of its messages, `tokens` is the sum over its messages.
+    """A closed exchange. `tags` are its own and those of its messages; `tokens` is the sum over its messages.
 
-    `number` is its identity in its window, counted from 1 in the order in which exchanges were closed, 0 at rest.
-    `whole_results` is True while it has tool results that a stub may yet replace.
+    `number` identifies it in its window. Numbers count from 1 in the order of closing; an exchange outside a window has
+    0. `whole_results` is True while it has tool results that stubs may still replace.
     """
 
     messages: tuple[Message, ...]
@@ -31,17 +28,17 @@ class Exchange(NamedTuple):
 
     @property
     def has_recalled(self) -> bool:
-        """Whether the user's message has lines that memory has added and that leave at a trim."""
+        """Whether memory has added lines to the user's message that leave at a trim."""
         recalled = self.messages[0].remembered
         return recalled is not None and recalled.end > recalled.start
 
     def numbered(self, number: int) -> Exchange:
-        """Return the exchange with another number, its tool results as open to stubs as any."""
+        """Return the exchange with another number."""
         has_results = any(message.role == Role.TOOL for message in self.messages)
         return self._replace(number=number, whole_results=has_results)
 
     def retagged(self, added: frozenset[str], removed: frozenset[str]) -> Exchange:
-        """Return the exchange with other tags, on its messages too; raises `InvalidTag` for automatic ones removed."""
+        """Return the exchange and its messages with other tags. Raises `InvalidTag` if an automatic tag would go."""
         if removed & AUTOMATIC:
             raise InvalidTag(f"the tags {sorted(AUTOMATIC)} say what a message is, and stay")
         messages = tuple(
@@ -52,10 +49,10 @@ class Exchange(NamedTuple):
 
 
 class OpenExchange:
-    """The exchange that is still being written: each call gets its result before the assistant speaks again.
+    """The exchange that is still being written. Every call gets its result before the assistant speaks again.
 
-    Begun with the user's message, raises `InvalidMessage` for any other. `check` comes before anything is changed;
-    `append` trusts that it has been asked.
+    It begins with the user's message and raises `InvalidMessage` for any other. Call `check` before `append`, which
+    does not check again.
     """
 
     __slots__ = ("_call_ids", "_unanswered", "messages", "newest_round", "stubbed", "tags", "tokens", "uncut")
@@ -66,9 +63,9 @@ class OpenExchange:
         self.messages = [question]
         self.tags = question.tags
         self.tokens = question.tokens or 0
-        # Where the newest tool round begins, and up to where results have been replaced by stubs.
+        # The index at which the newest tool round begins, and the index up to which results are stubs.
         self.newest_round = self.stubbed = 0
-        # Results that were cut after they were taken in, as they were, by their place.
+        # By index, the originals of results that were cut after they were added.
         self.uncut = _NOTHING_CUT
         self._call_ids = self._unanswered = _NO_IDS
 
@@ -79,14 +76,14 @@ class OpenExchange:
 
     @property
     def unanswered(self) -> tuple[ToolCall, ...]:
-        """The calls that have no result yet, in the order in which they were made."""
+        """The calls without a result, in the order in which they were made."""
         if not self._unanswered:
             return ()
         calls = self.messages[self.newest_round].tool_calls
         return tuple(call for call in calls if call.id in self._unanswered)
 
     def acceptable(self, calls: Iterable[ToolCall]) -> tuple[ToolCall, ...]:
-        """Return the calls among these that the assistant may make: those with an id that is new."""
+        """Return those of these calls that the assistant may make: those with a new id."""
         acceptable: dict[str, ToolCall] = {}
         for call in calls:
             if call.id and call.id not in self._call_ids:
@@ -99,7 +96,7 @@ class OpenExchange:
         return len(self._call_ids) > len(self._unanswered)
 
     def check(self, message: Message) -> None:
-        """Raise `InvalidMessage` when the message cannot come next."""
+        """Raise `InvalidMessage` if the message is not allowed next."""
         if message.role is Role.TOOL:
             self._check_result(message)
             return
@@ -114,7 +111,7 @@ class OpenExchange:
             self._check_calls(message)
 
     def append(self, message: Message) -> None:
-        """Take in a message that is counted."""
+        """Append a counted message."""
         self.messages.append(message)
         self.tags = joined_tags(self.tags, message.tags)
         self.tokens += message.tokens or 0
@@ -126,7 +123,7 @@ class OpenExchange:
             self._unanswered -= {message.tool_call_id}
 
     def replace(self, messages: Mapping[int, Message]) -> None:
-        """Put messages into the places of others that differ in content and tokens."""
+        """Replace messages by index with others that differ in content and tokens."""
         for place, message in messages.items():
             self.tokens += (message.tokens or 0) - (self.messages[place].tokens or 0)
             self.messages[place] = message

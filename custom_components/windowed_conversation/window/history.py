@@ -1,4 +1,4 @@
-"""The closed exchanges of a window, in order, what they add up to, and the order in which they go."""
+"""The closed exchanges of a window: their order, their totals, and the order of their eviction."""
 
 from collections.abc import Iterable, Iterator
 from itertools import chain
@@ -23,11 +23,11 @@ def _eviction_class(exchange: Exchange) -> int:
 
 
 class History:
-    """Closed exchanges by their number, which rises from the oldest to the newest.
+    """Closed exchanges by number, which rises from the oldest to the newest.
 
-    `tokens` is what they cost together, `tags` counts the exchanges of each tag, `version` rises with every change.
-    Appending is constant and evicting costs what goes. What puts exchanges back in between sorts: an abort after a
-    trim, a change of tags.
+    `tokens` is their total, `tags` counts the exchanges of each tag, and `version` rises with every change. Appending
+    takes constant time, and evicting is linear in what is evicted. Inserting older exchanges sorts: after the abort of
+    a trim, or a change of tags.
     """
 
     __slots__ = ("_classes", "_recalled", "_whole", "tags", "tokens", "version")
@@ -35,18 +35,18 @@ class History:
     def __init__(self) -> None:
         self.tokens = self.version = 0
         self.tags = TagCounts()
-        # By eviction class, those that go first in front; each in the order of the numbers.
+        # By eviction class, in the order of eviction; each ordered by number.
         self._classes: tuple[dict[int, Exchange], ...] = ({}, {}, {})
-        # Those among them whose tool results a stub may yet replace.
+        # The exchanges whose tool results stubs may still replace.
         self._whole: dict[int, Exchange] = {}
-        # Those that have lines from memory, which leave at the next trim.
+        # The exchanges that have lines from memory, which leave at the next trim.
         self._recalled: dict[int, Exchange] = {}
 
     def __len__(self) -> int:
         return sum(map(len, self._classes))
 
     def __iter__(self) -> Iterator[Exchange]:
-        """Go through the exchanges, oldest first."""
+        """Iterate over the exchanges, oldest first."""
         ephemeral, ordinary, protected = self._classes
         if not ephemeral and not protected:
             return iter(ordinary.values())
@@ -54,19 +54,19 @@ class History:
 
     @property
     def protected_tokens(self) -> int:
-        """What the protected exchanges cost."""
+        """The tokens of the protected exchanges."""
         return sum(map(_tokens, self._classes[_PROTECTED].values()))
 
     def get(self, number: int) -> Exchange | None:
-        """Return the exchange of this number, or None."""
+        """Return the exchange with this number, or None."""
         return next((group[number] for group in self._classes if number in group), None)
 
     def messages(self) -> Iterator[Message]:
-        """Go through the messages of the exchanges, oldest first."""
+        """Iterate over the messages of the exchanges, oldest first."""
         return chain.from_iterable(map(_messages, self))
 
     def append(self, exchange: Exchange) -> None:
-        """Take in the newest exchange."""
+        """Append the newest exchange."""
         self._classes[_eviction_class(exchange)][exchange.number] = exchange
         if exchange.whole_results:
             self._whole[exchange.number] = exchange
@@ -77,7 +77,7 @@ class History:
         self.tags.add(exchange.tags)
 
     def put(self, exchanges: Iterable[Exchange]) -> None:
-        """Put exchanges where their numbers say, in the place of those that have the same."""
+        """Insert exchanges by their number, replacing those with the same number."""
         in_order = True
         for exchange in exchanges:
             old = self.get(exchange.number)
@@ -94,13 +94,13 @@ class History:
                 group.update(ordered)
 
     def remove(self, exchanges: Iterable[Exchange]) -> None:
-        """Take exchanges out."""
+        """Remove exchanges."""
         for exchange in exchanges:
             del self._classes[_eviction_class(exchange)][exchange.number]
             self._forget(exchange)
 
     def _forget(self, exchange: Exchange) -> None:
-        """Take an exchange out of all but its place."""
+        """Remove an exchange from everything but its eviction class."""
         self._whole.pop(exchange.number, None)
         self._recalled.pop(exchange.number, None)
         self.version += 1
@@ -108,19 +108,19 @@ class History:
         self.tags.remove(exchange.tags)
 
     def to_stub(self, kept: int, spared: int) -> list[Exchange]:
-        """Return the exchanges that have whole tool results, but for the newest `kept` and the number `spared`."""
+        """Return the exchanges with whole tool results, except the newest `kept` ones and the number `spared`."""
         whole = list(self._whole.values())
         return [exchange for exchange in whole[: max(0, len(whole) - kept)] if exchange.number != spared]
 
     def with_recalled(self, spared: int) -> list[Exchange]:
-        """Return the exchanges that have lines from memory, but for the number `spared`."""
+        """Return the exchanges that have lines from memory, except the number `spared`."""
         return [exchange for exchange in self._recalled.values() if exchange.number != spared]
 
     def to_evict(self, tokens: int, policy: WindowPolicy, spared: int) -> list[Exchange]:
-        """Return what goes from a window of so many tokens: ephemeral exchanges, then ordinary, then protected ones.
+        """Return the exchanges to evict from a window of this many tokens: ephemeral, ordinary, then protected ones.
 
-        Each class goes first in, first out. The low-water mark is reached without protected exchanges or not at all:
-        these go only while what is left is over the budget itself. The exchange of the number `spared` stays.
+        Each class is evicted first in, first out. Protected exchanges are evicted only while the rest exceeds the
+        budget itself, not to reach the low-water mark. The exchange with the number `spared` stays.
         """
         low_water = policy.low_water
         gone: list[Exchange] = []
@@ -135,6 +135,6 @@ class History:
         return gone
 
     def is_older(self, exchanges: Iterable[Exchange]) -> bool:
-        """Return whether exchanges that were taken out are older than all that are left."""
+        """Return whether removed exchanges are older than all that are left."""
         oldest = min((next(iter(group)) for group in self._classes if group), default=None)
         return oldest is None or max(map(_number, exchanges)) < oldest

@@ -1,7 +1,4 @@
-"""What a conversation is made of: messages and the tool calls inside them.
-
-Values only. Which of them are still sent is the window's business, how a provider writes them is the provider's.
-"""
+"""The values that a conversation is made of: messages and tool calls."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +10,7 @@ from .figures import GREATEST_FIGURE
 
 
 class Role(StrEnum):
-    """Who speaks. A provider's own words for these exist only in its module."""
+    """The author of a message. A provider's own names for the roles exist only in its module."""
 
     SYSTEM = "system"
     USER = "user"
@@ -30,16 +27,15 @@ class ToolCall:
     arguments: Mapping[str, Any]
 
     def __post_init__(self) -> None:
-        """Detach the arguments from the caller's dictionary."""
+        """Copy the arguments, so that the caller's dictionary stays independent."""
         object.__setattr__(self, "arguments", MappingProxyType(dict(self.arguments)))
 
 
 @dataclass(frozen=True, slots=True)
 class Native:
-    """A provider's own residue (signatures, encrypted reasoning), only of use to the same provider and model.
+    """A provider's own residue (signatures, encrypted reasoning), usable only by the same provider and model.
 
-    `value` is a JSON value. `tokens` is what it costs when it is sent back, as far as the provider said; never less
-    than 0.
+    `value` is a JSON value. `tokens` is its cost when it is sent back, as far as the provider reported one; at least 0.
     """
 
     provider: str
@@ -48,13 +44,13 @@ class Native:
     tokens: int = 0
 
     def __post_init__(self) -> None:
-        """Bound the tokens, so that no provider's figure makes a message of negative or absurd size."""
+        """Bound the tokens, so that a provider's figure cannot make a message of negative or absurd size."""
         object.__setattr__(self, "tokens", min(max(self.tokens, 0), GREATEST_FIGURE))
 
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """An image or a PDF in a user's message; `mime_type` is for example `image/png`."""
+    """An image or a PDF in a user's message; `mime_type` is, for example, `image/png`."""
 
     mime_type: str
     data: bytes
@@ -62,10 +58,10 @@ class Attachment:
 
 
 class Remembered(NamedTuple):
-    """What memory has added to a message: `content[start:end]`, which costs so many tokens.
+    """What memory has added to a message: `content[start:end]`, and its tokens.
 
     In a system message this is the profile. In a user message these are recalled lines, which leave at the next trim;
-    then `end` is `start`. `sources` names what they were made of, also after that.
+    `end` is `start` from then on. `sources` names the memories that were used and stays.
     """
 
     start: int
@@ -76,7 +72,7 @@ class Remembered(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """One message. `created` is in seconds since the epoch; a window sets it, and `tokens`, when it takes one in."""
+    """One message. `created` is in seconds since the epoch. A window sets `created` and `tokens` on entry."""
 
     role: Role
     content: str = ""
@@ -112,7 +108,7 @@ class Message:
 
 
 class _Draft:
-    """Laid out in memory like a message, and not frozen."""
+    """A mutable class with the memory layout of a message."""
 
     __slots__ = Message.__slots__
 
@@ -131,9 +127,9 @@ def new_message(
     attachments: tuple[Attachment, ...] = (),
     remembered: Remembered | None = None,
 ) -> Message:
-    """Return what `Message` returns for these fields, five times as fast.
+    """Return the `Message` with these fields, five times as fast as `Message` does.
 
-    `Message.__init__` has to get around its own frozenness for every field, which would be most of what a turn costs.
+    A frozen dataclass sets each field with `object.__setattr__`, which would take most of a turn's time in the window.
     """
     draft: Any = _Draft()
     draft.role = role

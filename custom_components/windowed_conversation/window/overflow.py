@@ -1,45 +1,45 @@
-"""What the limit on the number of windows has cost: those that it let go too early. Letting go is the registry's."""
+"""Windows that were dropped too early because there were too many."""
 
 from collections.abc import Hashable
 from math import inf
 
-# Home Assistant's own session of a conversation lasts so many seconds after its last turn: a window that goes before
-# that may be in the middle of its conversation.
+# In seconds. Home Assistant's own conversation sessions last this long after their last turn, so the conversation of a
+# window that is dropped earlier may still be going on.
 _STILL_GOING_ON = 300
 
-# So many keys are remembered, the newest ones: five times as many as there are windows by default.
+# Only the newest keys are kept: five times as many as there are windows by default.
 _MOST_KEYS = 500
 
 
 class Overflow[K: Hashable]:
-    """The keys whose windows went because there were too many. All times are in seconds on the registry's clock."""
+    """The keys of windows that were dropped because there were too many. Times are seconds on the registry's clock."""
 
     __slots__ = ("_missed", "_went")
 
     def __init__(self) -> None:
-        # When each went, in that order; and when it showed that this was too early.
+        # When each window was dropped, in that order; and when that turned out to be too early.
         self._went: dict[K, float] = {}
         self._missed: dict[K, float] = {}
 
     def let_go(self, key: K, last_used: float, now: float) -> None:
-        """Take note of a window that goes."""
+        """Record a window that is dropped."""
         _put(self._went, key, now)
         if now - last_used < _STILL_GOING_ON:
             _put(self._missed, key, now)
 
     def wanted(self, key: K, now: float, within: float) -> None:
-        """Take note of a key that begins anew: one that went less than `within` seconds ago had gone too early."""
+        """Record the start of a window. If its key was dropped less than `within` seconds ago, that was too early."""
         if now - self._went.pop(key, -inf) < within:
             _put(self._missed, key, now)
 
     def too_early(self, now: float, within: float) -> int:
-        """Return how many windows went too early, as it showed in the last `within` seconds."""
+        """Return the number of windows that turned out to be dropped too early in the last `within` seconds."""
         for key in [key for key, at in self._missed.items() if now - at >= within]:
             del self._missed[key]
         return len(self._missed)
 
     def clear(self) -> None:
-        """Begin anew."""
+        """Forget all keys."""
         self._went.clear()
         self._missed.clear()
 

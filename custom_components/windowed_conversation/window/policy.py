@@ -1,4 +1,4 @@
-"""How much of a conversation is kept, and how much goes at once. Applying it is the window's business."""
+"""How large a window may grow, how much a trim frees, and what is kept of tool results."""
 
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
@@ -14,7 +14,7 @@ _LARGE_WINDOW, _LARGE_WINDOW_SHARE = 32_000, 0.15
 # A model that reads less than the user allows should be filled: with this share, a request to one that reads 4,000
 # tokens has 80 % of what fits right after a trim as well, where a quarter would leave it at 75 %.
 _LIMITED_SHARE = 0.15
-# Less would leave no room for the line that marks a cut.
+# With less there is no room for the line that marks a cut.
 MIN_RESULT_TOKENS = 100
 # From simulated tool loops of 50 rounds, results of 200 to 2,000 tokens in windows of 4,000 to 32,000: the share of a
 # request that is the beginning of the one before rises until stubs free half of the room. 1,000 tokens in a window of
@@ -26,21 +26,21 @@ _SUMMARY_SHARE, _MIN_SUMMARY_TOKENS, _MAX_SUMMARY_TOKENS = 5, 100, 500
 
 @dataclass(frozen=True, slots=True)
 class WindowPolicy:
-    """The budget of a window's exchanges in tokens, the share of it that a trim frees, and what stays of what goes.
+    """How large a window may grow, how much a trim frees, and what is kept of tool results.
 
-    Between trims every request begins with the bytes of the last one, which is what makes prompt caches hit:
-    measured at 4,000 to 8,000 tokens, 77 to 86 % of the input at a share of 0.25, against 7 to 23 % where single
-    messages go first in, first out. With `trim_share` None the share follows the budget, see `share`.
+    Between trims every request begins with the bytes of the last one, which is what makes prompt caches hit: measured
+    at 4,000 to 8,000 tokens, 77 to 86 % of the input at a share of 0.25, against 7 to 23 % if single messages are
+    evicted first in, first out. With `trim_share` None the share follows the budget, see `share`.
 
-    A tool result costs at most `result_cap_tokens`, the rest of it is cut off on entry. With `tool_results` "stub" a
-    line takes its place when its exchange is closed: measured, 70 to 80 % more exchanges in the same budget, 12 to
-    15 % cheaper. With `max_tool_turns` the results of the newest so many exchanges that have whole ones stay, and
-    older ones are replaced only at a trim. "keep" replaces none.
+    A tool result costs at most `result_cap_tokens`; the rest is cut off on entry. With `tool_results` "stub", a line
+    replaces each result when its exchange is closed: measured, 70 to 80 % more exchanges in the same budget, 12 to 15 %
+    cheaper. With `max_tool_turns`, the newest exchanges with whole results, up to this number, keep theirs, and older
+    results are replaced only at a trim. "keep" replaces none.
 
-    With `summarize` a window holds on to what trims let go, until there is a summary of it or it is given up.
+    With `summarize`, a window holds on to evicted exchanges until there is a summary of them or summarizing fails.
 
-    Raises `ValueError` that names the field: `history_tokens` is a whole number from 1 to a thousand million,
-    `trim_share` is from 0 to 0.9 or None, `result_cap_tokens` is from 100 on, `max_tool_turns` from 1 on or None.
+    Raises `ValueError` that names the field: `history_tokens` is a whole number from 1 to 10^9, `trim_share` is from 0
+    to 0.9 or None, `result_cap_tokens` is at least 100, `max_tool_turns` is at least 1 or None.
     """
 
     history_tokens: int = 8000
@@ -51,7 +51,7 @@ class WindowPolicy:
     summarize: bool = False
 
     def __post_init__(self) -> None:
-        """Check the fields; a whole number may come as a float, as number fields in forms send it."""
+        """Check the fields. Number fields in forms send whole numbers as floats."""
         share = self.trim_share
         if share is not None and (not _is_number(share) or not 0 <= share <= _MAX_TRIM_SHARE):
             raise ValueError(f"trim_share must be a number from 0 to {_MAX_TRIM_SHARE}, not {share!r}")
@@ -64,10 +64,10 @@ class WindowPolicy:
 
     @property
     def share(self) -> float:
-        """The share of the budget that a trim frees: `trim_share`, or what suits the budget.
+        """The share of the budget that a trim frees: `trim_share`, or the default for the budget.
 
-        That is 0.25 up to 16,000 tokens, 0.15 from 32,000 on, and on the line between these in between, so that no
-        small change of the budget makes a large one of the window.
+        The default is 0.25 up to 16,000 tokens and 0.15 from 32,000 tokens on. It is linear in between, so that a small
+        change of the budget makes no large change of the window.
         """
         if self.trim_share is not None:
             return self.trim_share
@@ -76,35 +76,35 @@ class WindowPolicy:
 
     @property
     def low_water(self) -> float:
-        """What a trim leaves at most, in tokens."""
+        """The most that a trim leaves, in tokens."""
         return (1 - self.share) * self.history_tokens
 
     def rounds_low_water(self, closed: int) -> float:
-        """Return what stubs of older tool rounds leave of the open exchange at most, in tokens.
+        """Return the most that stubs of older tool rounds leave of the open exchange, in tokens.
 
-        That is half of what closed exchanges of so many tokens leave it, or less if a trim frees more.
+        That is half of the room beside closed exchanges of this many tokens, or less if a trim frees more.
         """
         return (1 - max(self.share, _ROUNDS_SHARE)) * (self.history_tokens - closed)
 
     @property
     def summary_tokens(self) -> int:
-        """What a summary costs at most, in tokens: a fifth of the budget, but from 100 to 500."""
+        """The most that a summary costs, in tokens: a fifth of the budget, between 100 and 500."""
         return min(max(self.history_tokens // _SUMMARY_SHARE, _MIN_SUMMARY_TOKENS), _MAX_SUMMARY_TOKENS)
 
     @property
     def compaction_tokens(self) -> int:
-        """What a summary of the provider's own costs at most, in tokens: what a trim frees, and no less than ours."""
+        """The most that a provider's compaction costs, in tokens: what a trim frees, and at least `summary_tokens`."""
         return max(int(self.history_tokens * self.share), self.summary_tokens)
 
     @property
     def stubs_at_close(self) -> bool:
-        """Whether tool results are replaced as soon as their exchange is closed."""
+        """Whether stubs replace tool results as soon as their exchange is closed."""
         return self.tool_results == "stub" and self.max_tool_turns is None
 
     def limited(self, tokens: int | None) -> WindowPolicy:
-        """Return the policy with a budget of at most so many tokens, and of at least 1; None is no limit.
+        """Return the policy with a budget of at most this many tokens, and at least 1. None is no limit.
 
-        Unless the user has chosen the share, a trim frees less of it than of a budget of its own.
+        Unless the user has chosen the share, a trim frees a smaller share of a limited budget.
         """
         if tokens is None or tokens >= self.history_tokens:
             return self
@@ -119,5 +119,5 @@ class WindowPolicy:
 
 
 def _is_number(value: object) -> bool:
-    """Return whether the value is a number to compare with, which NaN is not, and True is no number of tokens."""
+    """Return whether the value is a number. NaN and booleans are not."""
     return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,4 +1,4 @@
-"""What memory has added to an exchange, and the exchange without it. When it leaves is the business of a trim."""
+"""Exchanges without the lines that memory has added."""
 
 from .entry import rewritten
 from .exchange import Exchange
@@ -6,7 +6,7 @@ from .tokens import TokenCounter, message_tokens
 
 
 def without_recalled(exchange: Exchange, counter: TokenCounter) -> Exchange:
-    """Return an exchange without the lines that memory has added to the user's message; their sources stay noted."""
+    """Return an exchange without the lines that memory added to the user's message. Their sources stay recorded."""
     question = exchange.messages[0]
     recalled = question.remembered
     if recalled is None:

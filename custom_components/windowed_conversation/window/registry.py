@@ -1,7 +1,4 @@
-"""The windows that exist: by key, at most so many, each for one turn at a time.
-
-What a key stands for, and what is in a window, is decided elsewhere. For one event loop.
-"""
+"""All windows by key: a limited number, each used by one turn at a time. For one event loop."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Hashable
@@ -23,9 +20,9 @@ _turns_above: ContextVar[frozenset[object]] = ContextVar("turns_above", default=
 
 
 class _Slot:
-    """A window and who is at it: `turn` marks the turn that has it, `users` counts that one and those that wait.
+    """A window and its users. `turn` marks the turn that uses it; `users` counts that turn and those that wait.
 
-    `put_off` is still to be done before anybody else looks at the window.
+    `put_off` must run before anybody else looks at the window.
     """
 
     __slots__ = ("last_used", "lock", "put_off", "turn", "users", "window")
@@ -39,17 +36,17 @@ class _Slot:
         self.put_off: list[Callable[[], None]] = []
 
     def caught_up(self) -> Window:
-        """Return the window when all that was put off is done."""
+        """Run the deferred work and return the window."""
         while self.put_off:
             self.put_off.pop(0)()
         return self.window
 
 
 class WindowRegistry[K: Hashable = str]:
-    """Windows by key: beyond `max_windows` the least recently used go, and those idle for `idle_seconds`.
+    """Windows by key. Drops the least recently used beyond `max_windows`, and those idle for `idle_seconds`.
 
-    A window in use, or waited for, always stays; one that holds no exchange after its turn goes. `create` makes the
-    window of a new key; `clock` is in seconds and never goes back.
+    A window that is used or waited for always stays. A window without an exchange is dropped after its turn. `create`
+    makes the window of a new key; `clock` is in seconds and never goes back.
     """
 
     def __init__(
@@ -60,11 +57,11 @@ class WindowRegistry[K: Hashable = str]:
         idle_seconds: float = 24 * 60 * 60,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Begin empty; raises `ValueError` like `set_limits`."""
+        """Create an empty registry. Raises `ValueError` like `set_limits`."""
         self._create = create
         self._clock = clock
         self._policy: WindowPolicy | None = None
-        # In the order of their last use: what goes first stands first.
+        # Least recently used first.
         self._slots: dict[K, _Slot] = {}
         self._overflow: Overflow[K] = Overflow()
         self._max_windows = max_windows
@@ -75,20 +72,20 @@ class WindowRegistry[K: Hashable = str]:
         return len(self._slots)
 
     def turn(self, key: K, timeout: float | None = None) -> AbstractAsyncContextManager[Window]:
-        """Return a context in which the caller alone has the window of the key, made when there is none.
+        """Return a context that has the window of the key for itself; creates the window if there is none.
 
-        Callers enter in the order in which they came. Entering raises `WindowBusy` after `timeout` seconds (None
-        waits for ever), and at once inside a turn that has the same window. An exchange that is still open at the
-        end is aborted.
+        Callers enter in the order in which they came. Entering raises `WindowBusy` after `timeout` seconds (None waits
+        for ever), and at once inside a turn that uses the same window. An exchange that is still open at the end is
+        aborted.
         """
         return self._turn(key, timeout)
 
     @asynccontextmanager
     async def between_turns(self, window: Window) -> AsyncIterator[bool]:
-        """Return a context in which no turn has the window; this is no use of it.
+        """Return a context in which no turn uses the window. Does not touch its last-used time.
 
-        What it yields is whether the window is still one of these: it may have been dropped or replaced. Entering
-        raises `WindowBusy` inside a turn that has the window.
+        Yields whether the window is still in the registry: it may have been dropped or replaced. Entering raises
+        `WindowBusy` inside a turn that uses the window.
         """
         slot = next((slot for slot in self._slots.values() if slot.window is window), None)
         if slot is None:
@@ -107,61 +104,61 @@ class WindowRegistry[K: Hashable = str]:
             self._evict()
 
     def peek(self, key: K) -> Window | None:
-        """Return the window of a key, or None; this is no use of it."""
+        """Return a key's window, or None. Does not touch its last-used time."""
         if slot := self._slots.get(key):
             slot.caught_up()
         slot = self._slots.get(key)
         return slot.window if slot else None
 
     def newest_first(self) -> list[Window]:
-        """Return the windows, the most recently used one first."""
+        """Return the windows, most recently used first."""
         self.catch_up()
         return [slot.window for slot in reversed(self._slots.values())]
 
     def keys_newest_first(self) -> list[K]:
-        """Return the keys of the windows, the most recently used one's first."""
+        """Return the keys of the windows, most recently used first."""
         self.catch_up()
         return list(reversed(self._slots))
 
     def now(self) -> float:
-        """Return the time by the registry's clock, in seconds."""
+        """Return the time of the registry's clock, in seconds."""
         return self._clock()
 
     def last_used(self, key: K) -> float:
-        """Return when the window of a key was made or used last, by the registry's clock; raises `KeyError`.
+        """Return when a key's window was created or last used, on the registry's clock. Raises `KeyError`.
 
-        A turn is a use when it has ended.
+        A turn counts as a use when it ends.
         """
         return self._slots[key].last_used
 
     def put_off(self, key: K, work: Callable[[], None]) -> None:
-        """Have a turn's work done later: before anybody else looks at its window, or it goes, or at `catch_up`.
+        """Defer work of a turn until `catch_up`, or until its window is dropped or looked at.
 
-        It is for what the turn's answer need not wait for. It may not raise; it may lead to other turns.
+        For work that the answer does not wait for. The work must not raise; it may start other turns.
         """
         self._slots[key].put_off.append(work)
 
     def catch_up(self) -> None:
-        """Do what was put off now."""
+        """Run all deferred work now."""
         for slot in list(self._slots.values()):
             slot.caught_up()
 
     def let_go_early(self) -> int:
-        """Return how many windows went because there were too many, and were still needed, in the last idle time.
+        """Return how many windows that were still needed were dropped for the limit, within the last `idle_seconds`.
 
-        Needed was one whose last turn was less than five minutes ago, or whose key came again.
+        A window was still needed if its last turn was less than five minutes ago, or if its key came again.
         """
         return self._overflow.too_early(self._clock(), self._idle_seconds)
 
     def expire(self) -> int:
-        """Drop the windows that have been idle for too long; returns their number."""
+        """Drop the windows that have been idle for too long. Return their number."""
         idle = [key for key, slot in self._slots.items() if self._is_idle(slot)]
         for slot in [self._slots.pop(key) for key in idle]:
             slot.caught_up()
         return len(idle)
 
     def drop(self, key: K) -> bool:
-        """Forget the window of a key; returns whether there was one. Raises `WindowBusy` while it is in use."""
+        """Drop a key's window and return whether there was one. Raises `WindowBusy` while it is in use."""
         slot = self._slots.get(key)
         if slot is None:
             return False
@@ -171,14 +168,17 @@ class WindowRegistry[K: Hashable = str]:
         return True
 
     def set_policy(self, policy: WindowPolicy) -> None:
-        """Change the policy of every window, also of those that are made later; they are trimmed at once."""
+        """Change the policy of all present and future windows, and trim to it at once."""
         self._policy = policy
         self.catch_up()
         for slot in self._slots.values():
             slot.window.set_policy(policy)
 
     def set_limits(self, *, max_windows: int | None = None, idle_seconds: float | None = None) -> None:
-        """Change what is not None, at once; `inf` seconds are for ever. Raises `ValueError` unless above 0."""
+        """Change the limits that are not None, at once; `inf` seconds never expire.
+
+        Raises `ValueError` for 0 or less.
+        """
         before = self._max_windows
         if max_windows is not None:
             if max_windows < 1:
@@ -209,7 +209,7 @@ class WindowRegistry[K: Hashable = str]:
                 if slot.window.is_open:
                     slot.window.abort()
                 if not slot.window.stats().exchange_count:
-                    # what was put off may still record one
+                    # deferred work may still record one
                     slot.put_off.append(partial(self._drop_unused, key, slot))
                 slot.lock.release()
         finally:
@@ -219,7 +219,7 @@ class WindowRegistry[K: Hashable = str]:
             self._evict()
 
     def _drop_unused(self, key: K, slot: _Slot) -> None:
-        """Forget a window that holds nothing, unless somebody has it or waits for it."""
+        """Drop a window without exchanges, unless a turn uses it or waits for it."""
         if not slot.users and not slot.window.stats().exchange_count and self._slots.get(key) is slot:
             del self._slots[key]
 
@@ -228,7 +228,7 @@ class WindowRegistry[K: Hashable = str]:
         if slot.turn in _turns_above.get():
             raise WindowBusy("the turn that has the window waits for this one")
         if not slot.lock.locked() and slot.users == 1:
-            # nobody to wait for: a deadline would cost more than the lock
+            # nothing to wait for: a deadline would cost more than the lock
             await slot.lock.acquire()
             return
         try:
@@ -266,9 +266,9 @@ class WindowRegistry[K: Hashable = str]:
                 slot.caught_up()
 
     def restore(self, key: K, snapshot: Snapshot, *, idle_seconds: float = 0) -> None:
-        """Make the window of a key what a snapshot holds, as if its last use was so long ago.
+        """Create a key's window from a snapshot, as if it was last used `idle_seconds` ago.
 
-        Several are restored in the order of their last use. Raises `WindowBusy` while the window is in use.
+        Restore several in the order of their last use. Raises `WindowBusy` while the window is in use.
         """
         self.drop(key)
         slot = _Slot(self._create(key))

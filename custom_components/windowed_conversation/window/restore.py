@@ -1,4 +1,4 @@
-"""What a window is made of at rest, to be kept somewhere and made into a window again."""
+"""The contents of a window at rest, which can be stored and loaded again."""
 
 from dataclasses import replace
 import json
@@ -14,7 +14,7 @@ _MOST_CHARACTERS_PER_TOKEN = 16
 
 
 class Snapshot(NamedTuple):
-    """A window between two turns; all of it is immutable, so that it can be read in another thread."""
+    """A window between two turns. Immutable, so that another thread can read it."""
 
     conversation_id: str
     system: Message | None = None
@@ -23,13 +23,13 @@ class Snapshot(NamedTuple):
 
 
 def recounted(exchange: Exchange, counter: TokenCounter) -> Exchange:
-    """Return the exchange with the tokens of its messages counted anew, whatever they are said to cost."""
+    """Return the exchange with the tokens of its messages counted anew."""
     messages = tuple(recounted_message(message, counter) for message in exchange.messages)
     return exchange._replace(messages=messages, tokens=sum(message.tokens or 0 for message in messages))
 
 
 def recounted_message(message: Message, counter: TokenCounter) -> Message:
-    """Return the message with its tokens counted anew; those of its residue are believed as far as it can have them."""
+    """Return the message with its tokens counted anew. The tokens of its residue are bounded by its size."""
     counted = replace(message, native=message.native and _plausible(message.native))
     return replace(counted, tokens=message_tokens(counted, counter))
 

@@ -1,7 +1,7 @@
-"""The tool rounds of the open exchange: what becomes of their results when the window is full.
+"""The tool rounds of the open exchange, and how their results are shortened when the window is full.
 
-A round is a message of the assistant with calls, and the results of these. The model has read the results of a round
-when the next one begins.
+A round is an assistant message with calls and the results of these calls. The model has read a round's results when the
+next round begins.
 """
 
 from collections.abc import Iterable
@@ -15,10 +15,9 @@ from .tool_results import capped, stub
 
 
 def stub_older_rounds(exchange: OpenExchange, low_water: float, counter: TokenCounter) -> bool:
-    """Replace results by stubs, the oldest round first, until the exchange costs at most `low_water` tokens.
+    """Replace results with stubs, oldest round first, until the exchange costs at most `low_water` tokens.
 
-    The newest round stays. Returns whether anything has changed. Each round is looked at once, however often this is
-    called.
+    Keeps the newest round. Returns whether anything changed. Looks at each round only once, however often it is called.
     """
     stubs: dict[int, Message] = {}
     tokens, calls = exchange.tokens, dict[str | None, ToolCall]()
@@ -43,7 +42,7 @@ def stub_older_rounds(exchange: OpenExchange, low_water: float, counter: TokenCo
 def cut_newest_round(exchange: OpenExchange, limit: int, counter: TokenCounter) -> bool:
     """Cut the results of the newest round until the exchange costs at most `limit` tokens, or each at most 100.
 
-    Small ones stay whole. Returns whether anything has changed.
+    Small results stay whole. Returns whether anything changed.
     """
     places = range(exchange.newest_round + 1, len(exchange.messages))
     results = {place: exchange.messages[place] for place in places if exchange.messages[place].role is Role.TOOL}
@@ -62,7 +61,7 @@ def cut_newest_round(exchange: OpenExchange, limit: int, counter: TokenCounter) 
 
 
 def _most_each(tokens: Iterable[int], room: int) -> int:
-    """Return what each may cost at most, so that together they fit into the room; the small ones leave theirs."""
+    """Return the largest size of each that fits all into the room; what small ones do not use goes to the others."""
     larger = sorted(tokens)
     while larger and larger[0] * len(larger) <= room:
         room -= larger.pop(0)

@@ -1,4 +1,4 @@
-"""What a window is besides its exchanges: one value, which is replaced as a whole."""
+"""What a window holds besides its exchanges, as one immutable value."""
 
 from typing import NamedTuple
 
@@ -7,7 +7,7 @@ from .summary import Passage
 
 
 class Evicted(NamedTuple):
-    """What a window has evicted since it began; `trims` is how often it was trimmed."""
+    """What a window has evicted since it began; `trims` is the number of trims."""
 
     exchanges: int = 0
     messages: int = 0
@@ -15,12 +15,12 @@ class Evicted(NamedTuple):
     trims: int = 0
 
     def and_a_trim(self, exchanges: int, messages: int, tokens: int) -> Evicted:
-        """Return the sums with one more trim."""
+        """Return the figures with one more trim."""
         return Evicted(self.exchanges + exchanges, self.messages + messages, self.tokens + tokens, self.trims + 1)
 
 
 class State(NamedTuple):
-    """The system message, what was evicted, and what of it still waits for a summary."""
+    """The system message, the figures of evicted exchanges, and the evicted exchanges that wait for a summary."""
 
     system: Message | None = None
     evicted: Evicted = Evicted()

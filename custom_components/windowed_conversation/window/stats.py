@@ -1,4 +1,4 @@
-"""The figures of a window: what it holds now, and what it has evicted."""
+"""The figures of a window: its contents, and what it has evicted."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -11,12 +11,11 @@ from .tags import IMPORTANT, NO_TAGS
 class WindowStats(NamedTuple):
     """The figures of a window at one moment.
 
-    `message_count`, `exchange_count` and `current_tokens` are of all exchanges, the open one too, without the system
-    prompt, whose tokens are `prefix_tokens`. `max_tokens` is the user's history budget, `utilization` the part of it in
-    use in percent, at most 100. `over_budget` is True when the exchanges that have to stay are larger than that, or
-    than the limit of the turn in progress.
-    `tag_distribution` has for each tag the number of exchanges in which it occurs, `protected_tokens` is the part of
-    `current_tokens` in exchanges tagged `important`.
+    `message_count`, `exchange_count` and `current_tokens` cover all exchanges including an open one, but not the system
+    prompt, whose tokens are `prefix_tokens`. `max_tokens` is the user's history budget and `utilization` the used part
+    of it in percent, at most 100. `over_budget` is True if the exchanges that have to stay exceed the budget, or the
+    limit of the current turn. `tag_distribution` has the number of exchanges for each tag; `protected_tokens` is the
+    part of `current_tokens` in exchanges tagged `important`.
     """
 
     message_count: int
@@ -35,7 +34,7 @@ class WindowStats(NamedTuple):
 
 
 def figures(contents: Contents, policy: WindowPolicy, in_force: WindowPolicy) -> WindowStats:
-    """Return the figures of a window that holds these contents; `policy` is the user's."""
+    """Return the figures of a window with these contents; `policy` is the user's."""
     history, opened = contents.history, contents.opened
     system, evicted, _ = contents.state
     budget, tokens, tags = policy.history_tokens, contents.tokens, opened.tags if opened else NO_TAGS

@@ -1,4 +1,4 @@
-"""The summaries of one window: putting one before the newest exchange, or giving up what waits for one."""
+"""Putting a summary into a window, and dropping exchanges for which no summary could be made."""
 
 from .contents import Contents
 from .exchange import Exchange
@@ -6,7 +6,7 @@ from .summary import Passage, with_summary
 
 
 def put_summary(contents: Contents, passage: Passage, summary: Exchange) -> None:
-    """Evict a passage for its summary, which comes before the newest exchange; that one stays. None may be open."""
+    """Evict a passage and insert its summary before the newest exchange, which stays. No exchange may be open."""
     newest = max(1, contents.last_number)
     gone = [exchange for exchange in contents.history if exchange.number in passage.numbers - {newest}]
     if gone:
@@ -18,6 +18,6 @@ def put_summary(contents: Contents, passage: Passage, summary: Exchange) -> None
 
 
 def give_up_summary(contents: Contents, passage: Passage) -> None:
-    """Take note that no summary came of a passage: the second time it waits no longer."""
+    """Record that no summary was made of a passage. After the second time the window no longer holds it."""
     waiting = contents.state.dropped
     contents.hold(waiting and waiting.after_failure(passage))

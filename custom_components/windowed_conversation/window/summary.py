@@ -1,7 +1,4 @@
-"""Summaries: what one is made of, and the protected exchange that stands for it afterwards.
-
-When a summary is asked for, and how the model is asked, is the turn's business; a window only puts it in its place.
-"""
+"""Summaries: the passage that a summary is made of, and the protected exchange that replaces it."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -30,11 +27,11 @@ _OUTDATED = frozenset({EPHEMERAL})
 
 
 class Passage(NamedTuple):
-    """A part of a conversation that a summary is to stand for.
+    """A part of a conversation to be summarized.
 
-    `exchanges` are as they were last sent, oldest first, with those in between that stay, so that together with
-    `system` they begin like the last request; `numbers` are those that go. `earlier` is the text of the summary before
-    this one, `failures` how often no summary came of the passage.
+    `exchanges` are as they were last sent, oldest first, including those in between that stay, so that together with
+    `system` they begin like the last request. `numbers` are those of the exchanges that the summary replaces. `earlier`
+    is the text of the previous summary, and `failures` how often summarizing failed.
     """
 
     system: Message | None = None
@@ -44,27 +41,27 @@ class Passage(NamedTuple):
     failures: int = 0
 
     def shown(self, left_out: frozenset[str]) -> tuple[Exchange, ...]:
-        """Return the exchanges that were sent where those with any of these tags are left out."""
+        """Return the exchanges that were sent if those with any of these tags are excluded."""
         return tuple(exchange for exchange in self.exchanges if left_out.isdisjoint(exchange.tags))
 
     def messages(self, left_out: frozenset[str]) -> tuple[Message, ...]:
-        """Return the messages as they were sent where exchanges with any of these tags are left out."""
+        """Return the messages as they were sent if exchanges with any of these tags are excluded."""
         shown = (exchange.messages for exchange in self.shown(left_out))
         return (*filter(None, [self.system]), *chain.from_iterable(shown))
 
     def without(self, numbers: frozenset[int]) -> Passage | None:
-        """Return what is left when there is a summary of these, or they are given up; None where nothing is."""
+        """Return what is left once these exchanges are summarized or dropped, or None if nothing is."""
         left = self.numbers - numbers
         exchanges = tuple(exchange for exchange in self.exchanges if exchange.number not in numbers)
         return Passage(self.system, exchanges, left) if left else None
 
     def after_failure(self, failed: Passage) -> Passage | None:
-        """Return what is tried again after no summary came of a passage: each goes through two attempts at most."""
+        """Return what to try again after summarizing failed. Each exchange is tried at most twice."""
         return self.without(failed.numbers) if self.failures else self._replace(failures=1)
 
 
 def joined(passage: Passage | None, later: Passage | None, limit: int) -> Passage | None:
-    """Return two passages as one; what is beyond so many tokens is given up, oldest first."""
+    """Return two passages as one. Beyond this many tokens the oldest exchanges are dropped."""
     if passage is None or later is None:
         return later or passage
     by_number = {exchange.number: exchange for exchange in (*passage.exchanges, *later.exchanges)}
@@ -84,19 +81,19 @@ def joined(passage: Passage | None, later: Passage | None, limit: int) -> Passag
 
 
 def is_summary(exchange: Exchange) -> bool:
-    """Return whether an exchange is the summary that counts; the user's own tag does not make it one."""
+    """Return whether an exchange is the current summary. A tag of the user's does not make it one."""
     return SUMMARY in exchange.messages[0].tags
 
 
 def summary_text(exchanges: Iterable[Exchange]) -> str:
-    """Return what the summary among these says, an empty text where there is none."""
+    """Return the text of the summary among these exchanges, or an empty text."""
     return next((exchange.messages[-1].content for exchange in exchanges if is_summary(exchange)), "")
 
 
 def dropped(system: Message | None, before: Iterable[Exchange], gone: Iterable[Exchange]) -> Passage | None:
-    """Return what a trim has let go of the exchanges that were sent before it, None where nothing is worth a summary.
+    """Return what a trim evicted, or None if nothing in it needs a summary.
 
-    Ephemeral exchanges are not: the user has said so, or a later summary stands for them. Of those in `before` that
+    Ephemeral exchanges need none: the user has said so, or a later summary stands for them. If exchanges in `before`
     have the same number, the last one counts.
     """
     gone = [exchange for exchange in gone if EPHEMERAL not in exchange.tags]
@@ -111,9 +108,9 @@ def dropped(system: Message | None, before: Iterable[Exchange], gone: Iterable[E
 def older_passage(
     system: Message | None, exchanges: tuple[Exchange, ...], keep: int, left_out: frozenset[str]
 ) -> Passage | None:
-    """Return the passage before the newest `keep` exchanges, None where nothing there may go.
+    """Return the passage before the newest `keep` exchanges, or None if nothing there may be evicted.
 
-    Protected exchanges stay, and so do those that have a tag in `left_out`, as the model does not get to see them.
+    Protected exchanges stay. So do those with a tag in `left_out`, which the model does not see.
     """
     older = exchanges[: max(0, len(exchanges) - keep)]
     gone = [exchange for exchange in older if IMPORTANT not in exchange.tags and left_out.isdisjoint(exchange.tags)]
@@ -121,9 +118,9 @@ def older_passage(
 
 
 def with_summary(exchanges: Iterable[Exchange], last: int, summary: Exchange) -> list[Exchange]:
-    """Return the exchanges that change when a summary is put before the one of the number `last`, the newest.
+    """Return the exchanges that change when a summary is inserted before the newest exchange, the number `last`.
 
-    The summary so far is not taken out, which would change what was sent before: it becomes what goes at the next trim.
+    The previous summary is not removed, as that would change what was sent before. It is evicted at the next trim.
     """
     changed = [summary._replace(number=last)]
     for exchange in exchanges:
@@ -136,10 +133,10 @@ def with_summary(exchanges: Iterable[Exchange], last: int, summary: Exchange) ->
 
 
 def plain_text(passage: Passage, left_out: frozenset[str], policy: WindowPolicy, counter: TokenCounter) -> str:
-    """Return what was said in a passage and in the summary before it, a line for each message that fits.
+    """Return what was said in a passage and in the previous summary, one line for each message that fits.
 
-    It is what other models are sent in the place of what only one can read. The user's words come first, the newest of
-    them first, as answers can be had again. Very long messages are cut.
+    Other models get this if only one model can read a summary. The user's words come first, newest first, because
+    answers can be had again. Very long messages are cut.
     """
     gone = [exchange for exchange in passage.shown(left_out) if exchange.number in passage.numbers]
     said = [message for exchange in gone for message in exchange.messages]
@@ -164,9 +161,9 @@ def _lines(messages: Iterable[Message], longest: int) -> Iterable[str]:
 def summary_exchange(
     text: str, policy: WindowPolicy, counter: TokenCounter, now: float, native: Native | None = None
 ) -> Exchange:
-    """Return the exchange of a summary; what is longer than the policy allows is cut, with a line that says so.
+    """Return the exchange of a summary. If it is longer than the policy allows it is cut, with a line that says so.
 
-    `native` stands in the place of the text for the model that made it: what counts is the dearer of the two.
+    The model that made it reads `native` instead of the text. The more expensive of the two counts.
     """
     asked = question(QUESTION, _TAGS, counter, now)
     written = Message.assistant(text, tags=_TAGS)

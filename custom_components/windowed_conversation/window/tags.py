@@ -1,4 +1,4 @@
-"""The tags that messages carry: which are automatic, and what a tag may be. What tags do is the window's business."""
+"""The tags of messages and exchanges: which are automatic, and which tags are valid."""
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
@@ -9,14 +9,14 @@ from .messages import Role
 
 MAX_TAG_LENGTH = 100
 
-# Conversations share few sets of tags: equal ones are one in memory, checked and hashed once.
+# Conversations share few sets of tags. Equal sets are one object, checked and hashed once.
 _SETS_IN_USE = 256
 
 NO_TAGS = frozenset[str]()
-# What a trim goes by: these exchanges go last, and those first.
+# The tags that a trim looks at: these exchanges are evicted last, and those first.
 IMPORTANT = "important"
 EPHEMERAL = "ephemeral"
-# What a summary has, which is protected besides.
+# A summary has this tag and is protected.
 SUMMARY = "summary"
 # What an exchange has whose turn ended before its answer did. Not automatic: like the others here it is of an exchange.
 INCOMPLETE = "incomplete"
@@ -34,7 +34,7 @@ AUTOMATIC = frozenset[str]().union(*BY_ROLE.values())
 
 
 def checked_tags(tags: Iterable[str]) -> frozenset[str]:
-    """Return the tags as a set; raises `InvalidTag` for one that is no text, blank, or over 100 characters."""
+    """Return the tags as a set. Raises `InvalidTag` for one that is not a text, blank, or over 100 characters."""
     if isinstance(tags, str):
         raise InvalidTag("tags are given as a collection, not as one text")
     return _checked(frozenset(tags))
@@ -52,15 +52,15 @@ def _checked(tags: frozenset[str]) -> frozenset[str]:
 
 @lru_cache(maxsize=_SETS_IN_USE)
 def joined_tags(tags: frozenset[str], more: frozenset[str]) -> frozenset[str]:
-    """Return both together."""
+    """Return the union of both sets."""
     return tags | more
 
 
 def tag_filter(tags: Iterable[str], match: str, exclude: Iterable[str]) -> Callable[[frozenset[str]], bool]:
-    """Return what tells whether an exchange with certain tags is to be shown.
+    """Return a function that tells from an exchange's tags whether it is shown.
 
-    One is that has any, or all, of `tags`, or where no tags are asked for, and none of `exclude`. Raises `InvalidTag`,
-    and `ValueError` where `match` is neither "any" nor "all".
+    An exchange is shown if it has any, or all, of `tags` (or if there are none), and none of `exclude`. Raises
+    `InvalidTag`, and `ValueError` if `match` is neither "any" nor "all".
     """
     if match not in {"any", "all"}:
         raise ValueError(f"match must be 'any' or 'all', not {match!r}")
@@ -74,7 +74,7 @@ def tag_filter(tags: Iterable[str], match: str, exclude: Iterable[str]) -> Calla
 
 
 class TagCounts:
-    """In how many exchanges each tag occurs, kept by whole sets of tags: there are few, and their hashes are kept."""
+    """The number of exchanges with each tag. Counts whole sets of tags: there are few, and their hashes are cached."""
 
     __slots__ = ("_exchanges",)
 
@@ -86,7 +86,7 @@ class TagCounts:
         self._exchanges[tags] = self._exchanges.get(tags, 0) + 1
 
     def remove(self, tags: frozenset[str]) -> None:
-        """Count the tags of an exchange no longer."""
+        """Uncount the tags of an exchange."""
         left = self._exchanges[tags] - 1
         if left:
             self._exchanges[tags] = left
@@ -94,7 +94,7 @@ class TagCounts:
             del self._exchanges[tags]
 
     def snapshot(self, opened: frozenset[str]) -> Mapping[str, int]:
-        """Return the counts of this moment, with those of the exchange that is still open."""
+        """Return the current counts, including those of an open exchange."""
         counts = dict.fromkeys(opened, 1)
         for tags, exchanges in self._exchanges.items():
             for tag in tags:

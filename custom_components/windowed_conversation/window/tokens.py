@@ -1,8 +1,4 @@
-"""Counting tokens: what a counter is, the estimate that needs no vocabulary, and what one message costs.
-
-When something is counted is the window's business: once, on entry. What a model's own tokens are against the estimate
-is learned in `calibration`.
-"""
+"""Counting tokens: the counter's interface, an estimate that needs no vocabulary, and the size of a message."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -12,9 +8,9 @@ from typing import Any, Protocol, TypeIs
 from .figures import GREATEST_FIGURE
 from .messages import Attachment, Message, Role, ToolCall
 
-# A message in OpenAI's chat formats is framed by four tokens: start, role, message, end.
+# OpenAI's chat formats frame a message with four tokens: start, role, message, end.
 MESSAGE_OVERHEAD = 4
-# To the model a tool call is a message of its own, which names its recipient, its channel and its format.
+# The model reads a tool call as a message of its own, which names its recipient, its channel and its format.
 CALL_OVERHEAD = 8
 
 # Of the providers that say what an image costs, Anthropic takes the most: up to so many tokens.
@@ -31,8 +27,8 @@ _encode_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), defau
 class TextKind(StrEnum):
     """What a text is to a tokenizer.
 
-    `FIXED` is what every request of an agent begins with, the system prompt and the tools' schemas; `PROSE` is what
-    was said; `TOOLS` are calls and their results.
+    `FIXED` is what every request of an agent begins with: the system prompt and the schemas of the tools. `PROSE` is
+    what was said; `TOOLS` are calls and their results.
     """
 
     FIXED = "fixed"
@@ -41,7 +37,7 @@ class TextKind(StrEnum):
 
 
 class TokenCounter(Protocol):
-    """What counts the tokens of a text."""
+    """Counts the tokens of a text."""
 
     def count(self, text: str) -> int:
         """Return the number of tokens, 0 for an empty text."""
@@ -49,7 +45,7 @@ class TokenCounter(Protocol):
 
 
 class KindCounter(TokenCounter, Protocol):
-    """A counter that wants to know what it counts; `count` is for prose."""
+    """A counter that distinguishes kinds of text; `count` is for prose."""
 
     def count_as(self, kind: TextKind, text: str) -> int:
         """Return the number of tokens, 0 for an empty text."""
@@ -57,10 +53,10 @@ class KindCounter(TokenCounter, Protocol):
 
 
 def message_tokens(message: Message, counter: TokenCounter) -> int:
-    """Return what a message costs in a request, in tokens; the counter is asked once.
+    """Return the size of a message in a request, in tokens. Asks the counter once.
 
-    Counted are the content, the name, and each call's name and arguments as JSON; not the ids, which no model reads.
-    Residue is taken at what its provider said, attachments at what the dearest provider takes for them.
+    Counts the content, the name, and each call's name and arguments as JSON; not the ids, which no model reads. Residue
+    counts as its provider reported, attachments as the most expensive provider counts them.
     """
     if not message.tool_calls and message.name is None and message.role is not Role.SYSTEM:
         return min(frame_tokens(message) + counter.count(message.content), GREATEST_FIGURE)
@@ -69,12 +65,12 @@ def message_tokens(message: Message, counter: TokenCounter) -> int:
 
 
 def text_tokens(kind: TextKind, text: str, counter: TokenCounter) -> int:
-    """Return the tokens of a text, which is of this kind if the counter wants to know."""
+    """Return the tokens of a text; passes its kind to a counter that distinguishes kinds."""
     return counter.count_as(kind, text) if _knows_kinds(counter) else counter.count(text)
 
 
 def message_text(message: Message) -> str:
-    """Return what is counted of a message."""
+    """Return the text of a message that is counted."""
     calls = message.tool_calls
     if not calls and message.name is None:
         return message.content
@@ -82,14 +78,14 @@ def message_text(message: Message) -> str:
 
 
 def message_kind(message: Message) -> TextKind:
-    """Return what a message's text is; one with calls is theirs, whatever it says besides."""
+    """Return the kind of a message's text. A message with tool calls counts as TOOLS."""
     if message.role is Role.SYSTEM:
         return TextKind.FIXED
     return TextKind.TOOLS if message.tool_calls or message.role is Role.TOOL else TextKind.PROSE
 
 
 def tool_text(name: str, description: str, parameters: Mapping[str, Any]) -> str:
-    """Return what is counted of a tool that is offered to the model; `parameters` is a JSON schema."""
+    """Return the text of a tool's definition that is counted; `parameters` is a JSON schema."""
     return f"{name}\n{description}\n{_encode_json(dict(parameters))}"
 
 
@@ -119,7 +115,7 @@ _FURTHER, _SPACE, _LOWER, _LETTER, _DENSE, _IDEOGRAPH, _MARK, _EMOJI, _STRUCTURE
 
 # Characters by the first of their bytes in UTF-8; what is not named here is structure: brackets, colons, dashes ...
 _MEMBERS = {
-    _FURTHER: bytes(range(0x80, 0xC0)),  # no character begins with these
+    _FURTHER: bytes(range(0x80, 0xC0)),  # no character begins with these bytes
     _SPACE: b" ",
     _LOWER: bytes(range(0x61, 0x7B)),
     _LETTER: bytes(range(0x41, 0x5B)) + bytes(range(0xCE, 0xE2)),  # capitals, and alphabets other than Latin
@@ -148,8 +144,8 @@ class EstimatedCounter:
     The weights are tokens per character, fitted against o200k_base (non-negative least squares on relative errors, then
     rounded) on Home Assistant's own texts in 21 languages, conversations in six, states as JSON, YAML and CSV, tool
     calls and tool schemas. On other texts of the same kinds the sums came out within 14 % for English, German, Italian,
-    Ukrainian, Chinese and Japanese, within 6 % for states. A single sentence may be off by 30 %, everyday Italian is
-    17 % short, and Russian is over by 40 to 48 %: it looks like Ukrainian and needs fewer tokens.
+    Ukrainian, Chinese and Japanese, and within 6 % for states. A single sentence may be off by 30 %. Everyday Italian
+    is 17 % short, and Russian is 40 to 48 % over: it looks like Ukrainian and needs fewer tokens.
     """
 
     def count(self, text: str) -> int:

@@ -1,7 +1,4 @@
-"""What becomes of tool results: how much of one enters a window, and the line that is left of it as history.
-
-When that happens is the policy's and the window's business.
-"""
+"""Shortening tool results: the cut on entry, and the stub that replaces a result in the history."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -14,9 +11,9 @@ from .exchange import Exchange
 from .messages import Message, Role, ToolCall
 from .tokens import TokenCounter, message_tokens
 
-# Beyond so many characters a text is over the limit by its length alone: prose has four to six characters to a token.
+# A text with more characters per token of the limit is too long in any language: prose has four to six.
 _MOST_CHARACTERS_PER_TOKEN = 8
-# How near to the limit a cut aims, as the tokens of a text are not spread evenly over it.
+# How close to the limit a cut aims: tokens are not spread evenly over a text.
 _AIM = 0.95
 
 CUT_BEGINS = "[Cut: these are the first "
@@ -30,10 +27,10 @@ _encode_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), defau
 
 
 def capped(message: Message, limit: int, counter: TokenCounter) -> tuple[str, int]:
-    """Return the content of a tool result and its tokens, at most `limit`; a line at the end says when it was cut.
+    """Return a tool result's content, cut to at most `limit` tokens, and its tokens. A line at the end marks a cut.
 
-    What is many times over the limit is cut by its length before anything is counted. The line of an earlier cut gives
-    way to the new one.
+    A result that is many times too long is cut by its length before anything is counted. The line replaces that of an
+    earlier cut.
     """
     content = message.content
     kept = limit * _MOST_CHARACTERS_PER_TOKEN
@@ -58,9 +55,9 @@ def _shorter(length: int, tokens: int, limit: int) -> int:
 
 
 def stubbed(exchange: Exchange, counter: TokenCounter, uncut: Mapping[int, Message] = _NONE_CUT) -> Exchange:
-    """Return an exchange with a stub for each of its tool results that is longer than one.
+    """Return an exchange with a stub for each tool result that is longer than its stub.
 
-    `uncut` has results as they were before they were cut, by their place.
+    `uncut` has, by index, the originals of results that were cut.
     """
     messages, tokens = list(exchange.messages), exchange.tokens
     calls: dict[str | None, ToolCall] = {}
@@ -74,9 +71,9 @@ def stubbed(exchange: Exchange, counter: TokenCounter, uncut: Mapping[int, Messa
 
 
 def stub(result: Message, call: ToolCall, counter: TokenCounter, uncut: Message | None = None) -> Message:
-    """Return the stub of a tool result, or the result itself if that is no longer, or a stub already.
+    """Return the stub of a tool result, or the result itself if it is a stub or no longer than one.
 
-    `uncut` is the result as it was before it was cut, or None if it was not: the stub is of that.
+    `uncut` is the result before it was cut, or None if it was not; the stub is made of that.
     """
     whole = uncut or result
     content = whole.content
@@ -91,7 +88,7 @@ def stub(result: Message, call: ToolCall, counter: TokenCounter, uncut: Message 
 
 
 def _one_line(text: str) -> str:
-    """Return the beginning of a text, with its white space made single blanks."""
+    """Return the beginning of a text with its white space collapsed."""
     beginning = " ".join(text[: 2 * _LONGEST_PART].split())
     if len(beginning) > _LONGEST_PART or len(text) > 2 * _LONGEST_PART:
         return f"{beginning[:_LONGEST_PART]}…"

@@ -1,6 +1,6 @@
-"""A trim: results of the open exchange become stubs first, then those of closed ones, which are evicted last.
+"""A trim: it stubs results of the open exchange, then results of closed exchanges, and evicts closed exchanges last.
 
-With the first stubs of closed exchanges leaves what was recalled in them.
+The first stubs of closed exchanges also remove the lines that memory has added.
 """
 
 from .contents import Contents
@@ -14,12 +14,12 @@ from .tool_results import stubbed
 
 
 def trim(contents: Contents, policy: WindowPolicy, in_force: WindowPolicy, counter: TokenCounter) -> None:
-    """Trim to the policy in force; the newest exchange stays. `policy` is the user's."""
+    """Trim to the policy in force and keep the newest exchange. `policy` is the user's."""
     newest = 0 if contents.opened else contents.last_number
     shortened, whole, gone = _stub_older_rounds(contents, in_force, counter), list[Exchange](), list[Exchange]()
     if contents.tokens > in_force.history_tokens:
         recalled = _take_out_recalled(contents, newest, counter)
-        # as they were sent, which of an exchange in both is the later one
+        # as they were sent; of an exchange in both lists the later one counts
         whole = [*_stub_old_results(contents, in_force, newest, counter), *recalled]
         gone = contents.history.to_evict(contents.tokens, in_force, newest)
     if policy.summarize and gone:
@@ -30,7 +30,7 @@ def trim(contents: Contents, policy: WindowPolicy, in_force: WindowPolicy, count
 
 
 def cut_to_fit(contents: Contents, policy: WindowPolicy, counter: TokenCounter) -> None:
-    """Cut the newest results of the open exchange to what the policy in force leaves; a cut counts as a trim."""
+    """Cut the newest results of the open exchange to what the policy in force leaves. A cut counts as a trim."""
     opened, room = contents.opened, policy.history_tokens - contents.history.tokens
     if opened and opened.tokens > room and cut_newest_round(opened, room, counter):
         contents.rewrite(opened.messages)
@@ -48,7 +48,7 @@ def _stub_older_rounds(contents: Contents, policy: WindowPolicy, counter: TokenC
 
 
 def _take_out_recalled(contents: Contents, newest: int, counter: TokenCounter) -> list[Exchange]:
-    """Take what was recalled out of closed exchanges; returns these as they were."""
+    """Remove recalled lines from closed exchanges. Return these exchanges as they were."""
     recalled = contents.history.with_recalled(newest)
     if recalled:
         contents.replace([without_recalled(exchange, counter) for exchange in recalled])
@@ -56,7 +56,7 @@ def _take_out_recalled(contents: Contents, newest: int, counter: TokenCounter) -
 
 
 def _stub_old_results(contents: Contents, policy: WindowPolicy, newest: int, counter: TokenCounter) -> list[Exchange]:
-    """Replace the results of closed exchanges that the policy no longer keeps; returns these as they were."""
+    """Replace the results of closed exchanges that the policy no longer keeps. Return these exchanges as they were."""
     if policy.tool_results == "keep":
         return []
     opened = contents.opened

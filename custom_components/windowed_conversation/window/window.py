@@ -1,4 +1,4 @@
-"""The window on one conversation: the exchanges that are still sent, inside a token budget. No input or output."""
+"""The window on one conversation: the exchanges that are still sent, within a token budget. No input or output."""
 
 from collections.abc import Callable, Iterable
 import time
@@ -34,9 +34,9 @@ def _one_is_open() -> Never:
 class Window:
     """The exchanges of one conversation that are still sent.
 
-    Every method that raises `WindowError` has left the window unchanged. Each message is counted once, on entry;
-    appending and trimming are constant per message, and `messages` copies one list. So does a trim that leaves gaps,
-    because it lets ephemeral exchanges go or keeps protected ones. Not for several threads.
+    A method that raises `WindowError` leaves the window unchanged. Each message is counted once, on entry. Appending
+    and trimming take constant time per message, and `messages` copies one list; so does a trim that leaves gaps because
+    it evicts ephemeral exchanges or keeps protected ones. Not thread-safe.
     """
 
     def __init__(
@@ -47,10 +47,10 @@ class Window:
         *,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """Begin empty; `clock` returns seconds since the epoch, for the messages' `created`."""
+        """Create an empty window; `clock` returns seconds since the epoch, for the messages' `created`."""
         self._conversation_id = conversation_id
         self._policy = policy
-        # The policy, with the turn's own limit while that is the smaller one.
+        # The policy, or a copy with the turn's limit if that is smaller.
         self._in_force = policy
         self._limit: int | None = None
         self._counter = counter
@@ -59,7 +59,7 @@ class Window:
 
     @property
     def conversation_id(self) -> str:
-        """The id that the window was made with."""
+        """The id of the conversation."""
         return self._conversation_id
 
     @property
@@ -74,30 +74,30 @@ class Window:
 
     @property
     def has_tool_calls(self) -> bool:
-        """Whether the open exchange holds a tool call: an abort would forget what it did."""
+        """Whether the open exchange has a tool call. An abort would forget what the call did."""
         opened = self._contents.opened
         return opened is not None and opened.has_calls
 
     @property
     def dropped(self) -> Passage | None:
-        """Evicted exchanges that still wait for a summary; None if the policy does not summarize."""
+        """Evicted exchanges that wait for a summary; None if the policy does not summarize."""
         return self._contents.state.dropped if self._policy.summarize else None
 
     def messages(
         self, *, tags: Iterable[str] = (), match: Literal["any", "all"] = "any", exclude: Iterable[str] = ()
     ) -> tuple[Message, ...]:
-        """Return what to send: the system message, then whole exchanges, oldest first, the open one last.
+        """Return the messages to send: the system message, then whole exchanges, oldest first, the open one last.
 
-        With `tags`, of the older exchanges only those that have any of them, or all; never those that have a tag in
-        `exclude`. The system message and the newest exchange are always there. Raises `InvalidTag`, and `ValueError`
-        for another `match`.
+        With `tags`, only those older exchanges that have any, or all, of them; never those with a tag in `exclude`. The
+        system message and the newest exchange are always included. Raises `InvalidTag`, and `ValueError` for another
+        `match`.
         """
         if not tags and not exclude and match == "any":
             return tuple(self._contents.sent)
         return self._contents.view(tag_filter(tags, match, exclude))
 
     def stats(self) -> WindowStats:
-        """Return the figures of this moment."""
+        """Return the current figures."""
         return figures(self._contents, self._policy, self._in_force)
 
     def exchanges(self) -> tuple[Exchange, ...]:
@@ -105,14 +105,14 @@ class Window:
         return tuple(self._contents.history)
 
     def would_stay(self, tokens: int) -> tuple[Exchange, ...]:
-        """Return the closed exchanges that stay for certain if so many tokens are added, oldest first."""
+        """Return the closed exchanges that certainly stay if this many tokens are added, oldest first."""
         history, total = self._contents.history, self._contents.tokens + tokens
         gone = history.to_evict(total, self._in_force, 0) if total > self._in_force.history_tokens else []
         numbers = {exchange.number for exchange in gone}
         return tuple(exchange for exchange in history if exchange.number not in numbers)
 
     def set_system(self, prompt: str, profile: Remembered | None = None) -> None:
-        """Set the system prompt, or take it away when empty; the same text again changes nothing.
+        """Set the system prompt, or remove it if the text is empty. The same text again changes nothing.
 
         `profile` is the part of it that memory has added.
         """
@@ -122,17 +122,17 @@ class Window:
             self._contents.put_system(message)
 
     def set_policy(self, policy: WindowPolicy) -> None:
-        """Change the policy and trim to it at once; a limit of the turn stays beside it."""
+        """Change the policy and trim to it at once. A limit of the current turn stays."""
         self._policy = policy
         self._put_limit(self._limit)
         self._enforce()
 
     def limit(self, tokens: int | None) -> None:
-        """Limit all exchanges to so many tokens for this turn, and trim to that at once; None is no limit.
+        """Limit all exchanges to this many tokens for the current turn, and trim to that at once. None is no limit.
 
-        The smaller of this and the policy's budget is in force until the exchange is closed or aborted; what an abort
-        puts back includes what was evicted for it. It is for before each request: what is still too large then has the
-        results of its newest tool round cut to what is left, none of them below 100 tokens. Raises `NoOpenExchange`.
+        The smaller of this and the policy's budget is in force until the exchange is closed or aborted; an abort also
+        restores what was evicted for it. Call it before each request: if the exchange is still too large, the results
+        of its newest tool round are cut to what is left, none of them below 100 tokens. Raises `NoOpenExchange`.
         """
         if not self.is_open:
             _none_is_open()
@@ -141,7 +141,7 @@ class Window:
         cut_to_fit(self._contents, self._in_force, self._counter)
 
     def open(self, text: str, tags: Iterable[str] = (), recalled: Remembered | None = None) -> None:
-        """Begin the newest exchange with what the user said; raises `ExchangeStillOpen` and `InvalidTag`.
+        """Open the newest exchange with what the user said. Raises `ExchangeStillOpen` and `InvalidTag`.
 
         `recalled` is the part of the text that leaves at the next trim after this exchange.
         """
@@ -151,10 +151,11 @@ class Window:
         self._begin(OpenExchange(entry))
 
     def add(self, message: Message) -> None:
-        """Add to the open exchange what the assistant said, or the result of a call.
+        """Add an assistant message or the result of a call to the open exchange.
 
-        Between a call and its result the window is no valid request. Raises `NoOpenExchange`, `InvalidTag`, and
-        `InvalidMessage` (`UnknownToolCall`, `DuplicateToolCall`, `UnansweredToolCalls`) for one that cannot come next.
+        Between a call and its result the window is not a valid request. Raises `NoOpenExchange`, `InvalidTag`, and
+        `InvalidMessage` (`UnknownToolCall`, `DuplicateToolCall`, `UnansweredToolCalls`) for a message that is not
+        allowed next.
         """
         contents = self._contents
         exchange = contents.opened or _none_is_open()
@@ -166,12 +167,12 @@ class Window:
             self._trim()
 
     def tag(self, *tags: str) -> None:
-        """Tag the open exchange; raises `NoOpenExchange` and `InvalidTag`."""
+        """Tag the open exchange. Raises `NoOpenExchange` and `InvalidTag`."""
         exchange = self._contents.opened or _none_is_open()
         exchange.tags = joined_tags(exchange.tags, checked_tags(tags))
 
     def close(self) -> None:
-        """Make the open exchange history, with stubs for its tool results if that is the policy.
+        """Close the open exchange, with stubs for its tool results if the policy says so.
 
         Raises `NoOpenExchange` and `UnansweredToolCalls`.
         """
@@ -186,10 +187,10 @@ class Window:
             self._put_limit(None)
 
     def close_incomplete(self, said: str = "", calls: Iterable[ToolCall] = ()) -> None:
-        """Close the open exchange as far as it came, tagged `incomplete`: its turn ended after a tool had run.
+        """Close the open exchange as it is, tagged `incomplete`: its turn ended early, after a tool had run.
 
-        `said` and `calls` are of an answer that was under way and never added. Each call without a result gets one that
-        says that it was interrupted; calls that could not be added are excluded. Raises `NoOpenExchange`.
+        `said` and `calls` belong to an answer that was being written and never added. Each call without a result gets
+        one that says that it was interrupted; calls that cannot be added are skipped. Raises `NoOpenExchange`.
         """
         exchange = self._contents.opened or _none_is_open()
         for message in tuple(ending(exchange, said, calls)):
@@ -198,16 +199,16 @@ class Window:
         self.close()
 
     def abort(self) -> None:
-        """Make the window what it was before `open`; raises `NoOpenExchange`.
+        """Restore the window as it was before `open`. Raises `NoOpenExchange`.
 
-        A policy that was set in between stays, and what it has no room for does not come back.
+        A policy that was set in between stays in force, and exchanges that exceed it do not come back.
         """
         self._contents.abort(self._contents.opened or _none_is_open())
         self._put_limit(None)
         self._enforce()
 
     def record(self, messages: Iterable[Message], tags: Iterable[str] = ()) -> None:
-        """Take in an exchange that happened elsewhere, the user's message first: all of it or, on an error, nothing.
+        """Add a whole exchange that happened elsewhere, the user's message first; on an error, nothing.
 
         Raises what `open`, `add` and `close` raise.
         """
@@ -228,10 +229,10 @@ class Window:
             raise
 
     def tag_exchange(self, number: int, *, add: Iterable[str] = (), remove: Iterable[str] = ()) -> None:
-        """Change the tags of a closed exchange; nothing goes before the next trim.
+        """Change the tags of a closed exchange. Evicts nothing before the next trim.
 
-        Raises `UnknownExchange`, `ExchangeStillOpen` while one is open, and `InvalidTag`, also for automatic tags that
-        are to be removed.
+        Raises `UnknownExchange`, `ExchangeStillOpen` while an exchange is open, and `InvalidTag`, also if that removes
+        an automatic tag.
         """
         if self._contents.opened is not None:
             _one_is_open()
@@ -241,10 +242,10 @@ class Window:
         self._contents.replace([exchange.retagged(checked_tags(add), checked_tags(remove))])
 
     def summarize(self, passage: Passage, text: str, native: Native | None = None) -> Exchange:
-        """Let a passage go for its summary, a protected exchange before the newest one; returns that exchange.
+        """Replace a passage with its summary, a protected exchange before the newest one. Return that exchange.
 
-        `native` is what the model that made it reads in the place of the text. What is sent before the newest exchange
-        changes only by what goes. Raises `ExchangeStillOpen`.
+        The model that made the summary reads `native` instead of the text. The messages before the newest exchange
+        change only by what is evicted. Raises `ExchangeStillOpen`.
         """
         if self._contents.opened is not None:
             _one_is_open()
@@ -254,15 +255,15 @@ class Window:
         return summary
 
     def fail_to_summarize(self, passage: Passage) -> None:
-        """Take note that no summary came of what was dropped: the second time it is given up."""
+        """Record that summarizing the evicted exchanges failed. After the second time they are dropped for good."""
         give_up_summary(self._contents, passage)
 
     def snapshot(self) -> Snapshot:
-        """Return what the window is between two turns: with an exchange open, what `abort` would go back to."""
+        """Return the window between two turns; with an open exchange, the window that `abort` would restore."""
         return self._contents.at_rest(self._conversation_id)
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Take over a snapshot, trimmed to the policy; the window has to be empty. Nothing is counted again."""
+        """Load a snapshot into an empty window and trim it to the policy. Nothing is counted again."""
         self._contents.restore(snapshot)
         self._enforce()
 

@@ -1,6 +1,6 @@
-"""A conversation as JSON that loses nothing, and back; what is malformed is refused whole.
+"""Lossless JSON for a conversation: writing it, and reading it back. Malformed input is refused as a whole.
 
-What reads and writes other projects' forms is in `interop`.
+The formats of other projects are in `interop`.
 """
 
 from .errors import CodecError, Malformed, NewerVersion, NotOurs, TooLarge

@@ -1,24 +1,24 @@
-"""Why a conversation that was written down cannot be read. Nothing of it is taken in then.
+"""Why a stored conversation cannot be read. Nothing of it is loaded then.
 
     WindowError
     +-- CodecError
-        +-- NotOurs         it is something else
+        +-- NotOurs         the data is not a conversation of ours
         +-- NewerVersion    a later version wrote it
-        +-- Malformed       a part is missing, of the wrong type, or in the wrong place
-        +-- TooLarge        more than a conversation can be
+        +-- Malformed       a part is missing, has the wrong type, or is in the wrong place
+        +-- TooLarge        it is larger than a conversation can be
 
-The texts say where, by the names of fields and by numbers, never what people said.
+The messages name fields and numbers, never what people said.
 """
 
 from ..errors import WindowError
 
 
 class CodecError(WindowError):
-    """A conversation that was written down cannot be read."""
+    """A stored conversation cannot be read."""
 
 
 class NotOurs(CodecError):
-    """It is something else."""
+    """The data is not a conversation of ours."""
 
 
 class NewerVersion(CodecError):
@@ -26,8 +26,8 @@ class NewerVersion(CodecError):
 
 
 class Malformed(CodecError):
-    """A part is missing, of the wrong type, or in the wrong place."""
+    """A part is missing, has the wrong type, or is in the wrong place."""
 
 
 class TooLarge(CodecError):
-    """More than a conversation can be."""
+    """The data is larger than a conversation can be."""

@@ -1,7 +1,4 @@
-"""Reading fields that came from elsewhere: each is asked for by name and type, and everything is measured.
-
-What the fields mean is decided by the codec that asks for them.
-"""
+"""Typed and bounded reading of fields that come from outside."""
 
 from collections.abc import Callable, Iterator, Mapping
 import json
@@ -29,20 +26,20 @@ _decode = json.JSONDecoder(parse_float=_finite, parse_constant=lambda _: None).d
 
 
 class Allowance:
-    """How many characters may still be read."""
+    """The number of characters that may still be read."""
 
     def __init__(self, characters: int = MAX_CHARACTERS) -> None:
         self._left = characters
 
     def spend(self, characters: int) -> None:
-        """Take note of what was read; raises `TooLarge`."""
+        """Count characters as read. Raises `TooLarge` when there are too many."""
         self._left -= characters
         if self._left < 0:
             raise TooLarge(f"more than {MAX_CHARACTERS} characters")
 
 
 class Fields:
-    """The fields of one object; `where` names it in errors. Every method raises `Malformed` and `TooLarge`."""
+    """The fields of one JSON object. `where` names it in errors. Every method raises `Malformed` and `TooLarge`."""
 
     def __init__(self, value: object, where: str, allowance: Allowance) -> None:
         if not isinstance(value, Mapping):
@@ -65,7 +62,7 @@ class Fields:
         return value
 
     def optional_text(self, name: str) -> str | None:
-        """Return a text, None where there is none."""
+        """Return a text, or None if there is none."""
         return self.text(name) if self.has(name) else None
 
     def whole(self, name: str, most: int = GREATEST_FIGURE) -> int:
@@ -83,7 +80,7 @@ class Fields:
         return value
 
     def texts(self, name: str) -> list[str]:
-        """Return a list of texts, empty where there is none."""
+        """Return a list of texts, empty if there is none."""
         values = self._list(name)
         if not all(isinstance(value, str) for value in values):
             raise self.malformed(name, "is no list of texts")
@@ -95,19 +92,19 @@ class Fields:
         return Fields(self._values.get(name), f"{self.where}.{name}", self._allowance)
 
     def children(self, name: str, read: Callable[[object], object] = lambda value: value) -> Iterator[Fields]:
-        """Yield the fields of each object in a list, none where there is no list; `read` makes a value an object."""
+        """Yield the fields of each object in a list, if there is one; `read` turns a value into an object."""
         for place, value in enumerate(self._list(name)):
             yield Fields(read(value), f"{self.where}.{name}[{place}]", self._allowance)
 
     def json(self, name: str) -> Any:
-        """Return the value of a text of JSON; a number that JSON has not is null."""
+        """Return the value of a JSON text. Numbers that JSON does not have become null."""
         try:
             return _decode(self.text(name))
         except (ValueError, RecursionError) as err:
             raise self.malformed(name, "is no JSON") from err
 
     def mapping(self, name: str) -> Mapping[str, Any]:
-        """Return a copy of an object of JSON's types; a number that JSON has not is null."""
+        """Return a copy of an object of JSON types. Numbers that JSON does not have become null."""
         value = self._values.get(name)
         if not isinstance(value, Mapping):
             raise self.malformed(name, "is no object")
@@ -120,18 +117,18 @@ class Fields:
         return copy
 
     def json_object(self, name: str) -> dict[str, Any]:
-        """Return the object of a text of JSON."""
+        """Return the object of a JSON text."""
         value = self.json(name)
         if not isinstance(value, dict):
             raise self.malformed(name, "is no object")
         return value
 
     def value(self, name: str) -> object:
-        """Return a field of any type, None where there is none."""
+        """Return a field of any type, or None if there is none."""
         return self._values.get(name)
 
     def expect_only(self, *names: str) -> None:
-        """Raise where there is any other field: what it says would be lost."""
+        """Raise `Malformed` if there is any other field, whose meaning would be lost."""
         if unknown := len(self._values.keys() - set(names)):
             raise Malformed(f"{self.where} has {unknown} unknown fields")
 

@@ -1,4 +1,4 @@
-"""Parts of a conversation that more than one form has: dates, tags, residue, attachments, exchanges."""
+"""The parts that several formats share: dates, tags, residue, attachments, exchanges."""
 
 from base64 import b64decode, b64encode
 from collections.abc import Sequence
@@ -21,12 +21,12 @@ _REMEMBERED = Remembered._fields
 
 
 def write_json(value: object) -> str:
-    """Return the value as JSON; what JSON does not know is written as text."""
+    """Return the value as JSON. What JSON cannot hold is written as text."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
 
 
 def write_marks(message: Message) -> dict[str, Any]:
-    """Return what a window notes down about a message, only what is there."""
+    """Return a message's metadata in a window, without empty fields."""
     marks = {
         "tags": sorted(message.tags),
         "created": message.created,
@@ -39,7 +39,7 @@ def write_marks(message: Message) -> dict[str, Any]:
 
 
 def read_marks(fields: Fields) -> dict[str, Any]:
-    """Return the fields of a `Message` that `write_marks` wrote."""
+    """Return the `Message` fields that `write_marks` wrote."""
     return {
         "tags": read_tags(fields, "tags"),
         "created": fields.seconds("created") if fields.has("created") else None,
@@ -51,7 +51,7 @@ def read_marks(fields: Fields) -> dict[str, Any]:
 
 
 def read_tags(fields: Fields, name: str) -> frozenset[str]:
-    """Return tags that a window takes."""
+    """Return tags that are valid in a window."""
     try:
         return checked_tags(fields.texts(name))
     except WindowError as err:
@@ -59,7 +59,7 @@ def read_tags(fields: Fields, name: str) -> frozenset[str]:
 
 
 def write_evicted(evicted: Evicted) -> dict[str, int]:
-    """Return what a window has let go."""
+    """Return the figures of what a window has evicted."""
     return evicted._asdict()
 
 
@@ -70,7 +70,7 @@ def read_evicted(fields: Fields) -> Evicted:
 
 
 def closed_exchange(messages: Sequence[Message], tags: frozenset[str], where: str) -> Exchange:
-    """Return the exchange of counted messages; raises `Malformed` where they are not one, a whole one."""
+    """Return the exchange made of counted messages. Raises `Malformed` if they are not one whole exchange."""
     if not messages:
         raise Malformed(f"{where} is empty")
     try:
@@ -86,7 +86,7 @@ def closed_exchange(messages: Sequence[Message], tags: frozenset[str], where: st
 
 
 def _written_native(native: Native | None) -> dict[str, Any] | None:
-    """Return a provider's residue where JSON can hold it: it is an optimisation, never the conversation itself."""
+    """Return a provider's residue if JSON can hold it. Residue is an optimization, not part of the conversation."""
     if native is None:
         return None
     try:

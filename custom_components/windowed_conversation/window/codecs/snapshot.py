@@ -1,11 +1,11 @@
-"""Our own form of a conversation: a dictionary of JSON that loses nothing.
+"""Our own format of a conversation: a JSON dictionary that loses nothing.
 
     {"format": "windowed_conversation", "version": 1, "conversation_id": ..., "system": message or absent,
      "exchanges": [{"tags": [...], "messages": [message, ...]}, ...],
      "evicted": {"exchanges": 0, "messages": 0, "tokens": 0, "trims": 0}}
 
-A message has the fields of `Message`, those that are empty left out; arguments and residue are texts of JSON, so that
-numbers and their order come back as they were. The policy is no part of it: the one in force is.
+A message has the fields of `Message` without the empty ones. Arguments and residue are JSON texts, so that numbers and
+the order of keys survive. The policy is not stored: the current one applies.
 """
 
 from typing import Any
@@ -31,7 +31,7 @@ VERSION = 1
 
 
 def dump_snapshot(snapshot: Snapshot) -> dict[str, Any]:
-    """Return the dictionary of a snapshot."""
+    """Return a snapshot as a dictionary."""
     system = {} if snapshot.system is None else {"system": _write_message(snapshot.system)}
     return {
         "format": FORMAT,
@@ -47,7 +47,7 @@ def dump_snapshot(snapshot: Snapshot) -> dict[str, Any]:
 
 
 def load_snapshot(data: object) -> Snapshot:
-    """Return the snapshot of a dictionary; raises `NotOurs`, `NewerVersion`, `Malformed` and `TooLarge`."""
+    """Return the snapshot that a dictionary holds. Raises `NotOurs`, `NewerVersion`, `Malformed` and `TooLarge`."""
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise NotOurs("not the form of a conversation of ours")
     fields = Fields(data, "conversation", Allowance())

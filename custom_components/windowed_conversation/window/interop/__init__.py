@@ -1,6 +1,6 @@
-"""A window in other projects' forms, and back: the state of a LangGraph graph, the messages of Chat Completions.
+"""A window in the formats of other projects, and back: LangGraph state and Chat Completions messages.
 
-For programs that use the window without Home Assistant, which never loads this folder; `docs/langgraph.md` shows one.
+For programs that use the window without Home Assistant, which never loads this folder. See `docs/langgraph.md`.
 """
 
 from .chat_completions import chat_completions, from_chat_completions

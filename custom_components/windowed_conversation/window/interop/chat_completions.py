@@ -1,4 +1,4 @@
-"""Messages as the list of dictionaries that Chat Completions made common. What only a window knows is not in it."""
+"""Messages in the Chat Completions format. Fields that only a window has are not part of it."""
 
 from collections.abc import Iterable
 import json
@@ -13,15 +13,15 @@ _ROLES = {role.value: role for role in Role} | {"developer": Role.SYSTEM}
 
 
 def chat_completions(messages: Iterable[Message]) -> list[dict[str, Any]]:
-    """Return the messages in this form, in the same order."""
+    """Return the messages in this format, in the same order."""
     return [_write(message) for message in messages]
 
 
 def from_chat_completions(data: object) -> tuple[Message, ...]:
-    """Return the messages of such a list, not yet counted or tagged; raises `CodecError`.
+    """Return the messages of such a list, not yet counted or tagged. Raises `CodecError`.
 
-    A tool's result gets the name of its tool from the call. Content may be a text or a list of texts; pictures and
-    sounds are `Malformed`. Whether the messages are whole exchanges is for the window to say.
+    A tool result gets the name of its tool from the call. Content is a text or a list of texts; images and audio are
+    `Malformed`. The window checks whether the messages are whole exchanges.
     """
     if not isinstance(data, list):
         raise Malformed("the conversation is no list")
@@ -36,7 +36,7 @@ def from_chat_completions(data: object) -> tuple[Message, ...]:
 
 
 def read_content(fields: Fields) -> str:
-    """Return a message's text, empty where there is none."""
+    """Return a message's text, empty if there is none."""
     content = fields.value("content")
     if content is None or isinstance(content, str):
         return fields.optional_text("content") or ""
@@ -89,6 +89,6 @@ def _read(fields: Fields, tools: dict[str, str]) -> Message:
 
 def _read_call(fields: Fields) -> ToolCall:
     function = fields.child("function")
-    # a call without arguments is the empty text to some servers
+    # some servers write no arguments as an empty text
     arguments = function.json_object("arguments") if function.value("arguments") else {}
     return ToolCall(fields.text("id"), function.text("name"), arguments)

@@ -1,7 +1,8 @@
-"""A conversation as the state of a LangGraph graph, without LangGraph: what its `add_messages` takes, and gives back.
+"""A conversation as the state of a LangGraph graph, without importing LangGraph.
 
-A message is a dictionary as langchain_core's `convert_to_messages` takes it, `{"role": ..., "content": ...}`. What only
-a window knows is in `additional_kwargs`, which LangGraph keeps, and beside the messages under the key "window".
+A message is a dictionary that langchain_core's `convert_to_messages` accepts: `{"role": ..., "content": ...}`. Fields
+that only a window has are in `additional_kwargs`, which LangGraph keeps, and under the key "window" beside the
+messages.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -31,10 +32,10 @@ _ATTRIBUTES = ("type", "id", "content", "tool_calls", "tool_call_id", "name", "a
 
 
 def to_langgraph_state(window: Window) -> dict[str, Any]:
-    """Return `{"messages": [...], "window": {...}}`; an exchange that is open is not part of it.
+    """Return `{"messages": [...], "window": {...}}` without an open exchange.
 
-    A message's id is its place in the conversation, so that `add_messages` puts it where it was before. "window" has
-    the ids that are still there: what `add_messages` has kept of ours besides is left out when the state is read.
+    A message's id is its position in the conversation, so that `add_messages` replaces it in place. "window" lists the
+    ids that are still there. Reading the state ignores older messages of ours that `add_messages` has kept.
     """
     snapshot = window.snapshot()
     messages = [] if snapshot.system is None else [_write(snapshot.system, f"{snapshot.conversation_id}:{_SYSTEM}")]
@@ -60,10 +61,11 @@ def from_langgraph_state(
     conversation_id: str | None = None,
     clock: Callable[[], float] = time.time,
 ) -> Window:
-    """Return the window of a state, trimmed to the policy; raises `CodecError`.
+    """Return the window of a state, trimmed to the policy. Raises `CodecError`.
 
-    Messages may be langchain_core's own, or dictionaries in either of its forms. Those that the graph added are counted
-    and tagged now. Without the key "window" a `conversation_id` is needed, and what was evicted is unknown, so 0.
+    Messages are langchain_core's own or dictionaries in either of its forms. Messages that the graph added are counted
+    and tagged now. Without the key "window" a `conversation_id` is required, and the figures of evicted exchanges start
+    at 0.
     """
     fields = Fields(state, "state", Allowance())
     if not fields.has("messages"):
@@ -83,9 +85,9 @@ def from_langgraph_state(
 
 
 def _still_there(messages: Iterable[Fields], ours: str, ids: frozenset[str]) -> Iterator[Fields]:
-    """Return the messages that the window had, and those that were never in it.
+    """Return the messages that the window still had, and those that the graph added.
 
-    Our system message comes first: `add_messages` has it last where there was none at the beginning.
+    Our system message comes first: `add_messages` puts it last if there was none at the beginning.
     """
     system, others = [], []
     for message in messages:
@@ -122,7 +124,7 @@ def _read_messages(
 
 
 def _split(messages: Iterable[Message]) -> list[list[Message]]:
-    """Return the messages of each exchange; what comes before the first question is one by itself, a broken one."""
+    """Return the messages of each exchange. Messages before the first question form one that is not valid."""
     exchanges: list[list[Message]] = []
     for message in messages:
         if message.role == Role.USER or not exchanges:
@@ -156,7 +158,7 @@ def _write(message: Message, message_id: str, exchange_tags: frozenset[str] | No
 
 
 def _read(fields: Fields) -> tuple[Message, frozenset[str]]:
-    """Return a message, and the tags of the exchange that it begins."""
+    """Return a message and the tags of the exchange that it begins."""
     role = _ROLES.get(fields.text("role" if fields.has("role") else "type"))
     if role is None:
         raise fields.malformed("role", "is none")
