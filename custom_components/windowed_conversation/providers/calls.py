@@ -1,4 +1,4 @@
-"""The tool calls of one answer: their ids, their names, their arguments, and how much of them there may be."""
+"""The tool calls of one answer: their ids, names and arguments, and the limits on them."""
 
 from collections.abc import Mapping
 import json
@@ -24,7 +24,7 @@ _READ_FOR_NOTHING = 16 * 2**10
 
 
 class Calls:
-    """What the answer to a request calls. `names` are the tools' own names by those that were sent."""
+    """The calls of one answer. `names` maps the names that were sent to the tools' own names."""
 
     def __init__(self, request: Request, names: Mapping[str, str]) -> None:
         self._taken = {call.id for message in request.messages for call in message.tool_calls}
@@ -38,22 +38,22 @@ class Calls:
         return bool(self._announced)
 
     def begin(self) -> Arguments:
-        """Return the arguments of another call; raises `BadStream` if there are too many."""
+        """Return the arguments of a new call. Raises `BadStream` if there are too many calls."""
         self._begun += 1
         if self._begun > _MOST_CALLS:
             raise BadStream(f"the answer has more than {_MOST_CALLS} tool calls")
         return Arguments(self)
 
     def grow(self, characters: int) -> None:
-        """Count characters of arguments; raises `BadStream` if those of all calls are too long."""
+        """Count characters of arguments. Raises `BadStream` if all calls together have too many."""
         self._length += characters
         if self._length > _LONGEST_TOGETHER:
             raise BadStream("the arguments of the tool calls are longer than 1 MB")
 
     def announce(self, call_id: str, name: str, arguments: Mapping[str, Any] | None) -> ToolCallDone:
-        """Return the event of a whole call; raises `BadStream` for half a call.
+        """Return the event of a whole call. Raises `BadStream` for an incomplete call.
 
-        Its id is the server's, or one of ours if it has none or used it before.
+        Uses the server's id, or one of ours if there is none or the server has used it before.
         """
         if arguments is None or not name:
             raise BadStream("a tool call is not whole")
@@ -65,7 +65,7 @@ class Calls:
 
 
 class Arguments:
-    """The arguments of one call, as their JSON arrives."""
+    """The arguments of one call while their JSON arrives."""
 
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
@@ -75,7 +75,7 @@ class Arguments:
         self._value: dict[str, Any] | None = None
 
     def add(self, fragment: object) -> None:
-        """Take a piece of the JSON, or all of it as an object; raises `BadStream` if it is too long."""
+        """Append a piece of the JSON, or all of it as an object. Raises `BadStream` if it is too long."""
         text = json.dumps(fragment) if isinstance(fragment, dict) else fragment or ""
         if not isinstance(text, str):
             raise TypeError("arguments are neither a text nor an object")
@@ -87,12 +87,12 @@ class Arguments:
         self._value = None
 
     def or_else(self, arguments: object) -> None:
-        """Take all of the arguments from another place if nothing was written of them."""
+        """Use these arguments if none have arrived."""
         if not "".join(self._written).strip():
             self.add(arguments)
 
     def so_far(self) -> dict[str, Any] | None:
-        """Return the arguments if they may be whole already: an object cannot grow, if it is not empty."""
+        """Return the arguments if they may be complete already: a non-empty JSON object cannot grow."""
         if not self._written or not self._written[-1].endswith("}"):
             return None
         if self._read > _READINGS * self._length + _READ_FOR_NOTHING:
@@ -101,7 +101,7 @@ class Arguments:
         return self.whole() or None
 
     def whole(self) -> dict[str, Any] | None:
-        """Return the arguments, or None while they are no whole JSON object; null and blank are no arguments."""
+        """Return the arguments, or None if they are not a whole JSON object. Null and blank count as no arguments."""
         if self._value is None:
             self._value = _object("".join(self._written))
         return self._value

@@ -1,7 +1,7 @@
-"""Halves of characters in JSON: joined where the other half follows, replaced where it never does.
+"""Surrogate halves in JSON: joined if the other half follows, replaced if it never does.
 
-JSON can write half a surrogate pair (RFC 8259, section 8.2) and servers cut their chunks there; UTF-8 cannot, so one
-half in the history would make every later request impossible to send.
+JSON can write half of a surrogate pair (RFC 8259, section 8.2), and servers cut their chunks there. UTF-8 cannot, so a
+single half in the history would make every later request impossible to send.
 """
 
 from codecs import getincrementaldecoder
@@ -11,14 +11,14 @@ _decoder = getincrementaldecoder(_CODEC)
 
 
 class WholeCharacters:
-    """The text of one stream; a first half waits for the second, and is dropped where the stream ends before it."""
+    """The text of one stream. A first half waits for the second and is dropped if the stream ends before it."""
 
     def __init__(self) -> None:
         self._decoder = _decoder("replace")
         self._waits = False
 
     def feed(self, text: str) -> str:
-        """Return the characters that are whole so far."""
+        """Return the characters that are complete so far."""
         if text.isascii() and not self._waits:
             return text
         whole = self._decoder.decode(text.encode(_CODEC, "surrogatepass"))
@@ -28,5 +28,5 @@ class WholeCharacters:
 
 
 def whole(text: str) -> str:
-    """Return the text with halves of characters joined or replaced."""
+    """Return the text with surrogate halves joined or replaced."""
     return text.encode(_CODEC, "surrogatepass").decode(_CODEC, "replace")

@@ -1,40 +1,40 @@
-"""Everything that can go wrong between us and a model, in one tree.
+"""All errors of a request to a model, in one tree.
 
     ProviderError
-    +-- AuthError            the key is wrong or may not do this
+    +-- AuthError            the key is wrong or lacks a permission
     +-- QuotaError           no credit left
-    +-- RateLimited          too many requests: `retry_after` in seconds, where the server says
+    +-- RateLimited          too many requests: `retry_after` in seconds, if the server says
     +-- ContextOverflow      the request is longer than the model can read: `context_tokens`, if the server says
     +-- Refused              the model or a filter declined
     +-- Incomplete           the answer was cut off at a length limit
-    +-- Unavailable          no connection, or the server is in trouble
+    +-- Unavailable          no connection, or the server has a problem
     +-- DeadlineExceeded     nothing came in time
-    +-- BadRequest           the server does not accept what it was sent (a wrong address, a wrong parameter)
+    +-- BadRequest           the server does not accept the request (a wrong URL, a wrong parameter)
     |   +-- ModelNotFound    the server has no such model or deployment
-    |   +-- Redirected       the server has another address: `address`
+    |   +-- Redirected       the server has moved: `address`
     +-- BadStream            the answer could not be read, or ended without its terminal marker
 
-`is_unexplained` is true for a `BadRequest` or an `Unavailable` of which the server says nothing that we know, so that
-the length of the request may be its reason.
+`is_unexplained` is True for a `BadRequest` or an `Unavailable` without a known reason, so that the length of the
+request may be the reason.
 
-Messages are for the log: they never hold what people said, nor a key. What a person is told is a translation.
+Messages are for the log: they never contain what people said, nor a key. Users get a translated text.
 """
 
-# Characters of an address that a server names.
+# The most characters of an address that a server names.
 _LONGEST_ADDRESS = 200
 
 
 class ProviderError(Exception):
-    """A request to a model failed; `is_unexplained` if the server gave no reason that we know."""
+    """A request to a model failed; `is_unexplained` if the server gave no known reason."""
 
     def __init__(self, *message: str, is_unexplained: bool = False) -> None:
-        """Keep whether the server gave a reason."""
+        """Store whether the server gave a reason."""
         super().__init__(*message)
         self.is_unexplained = is_unexplained
 
 
 class AuthError(ProviderError):
-    """The key is wrong or may not do this."""
+    """The key is wrong or lacks a permission."""
 
 
 class QuotaError(ProviderError):
@@ -42,28 +42,28 @@ class QuotaError(ProviderError):
 
 
 class RateLimited(ProviderError):
-    """Too many requests; `retry_after` is in seconds, None where the server does not say."""
+    """Too many requests. `retry_after` is in seconds, or None if the server does not say."""
 
     def __init__(self, message: str, retry_after: float | None = None) -> None:
-        """Keep the delay that the server asked for."""
+        """Store the delay that the server asked for."""
         super().__init__(message)
         self.retry_after = retry_after
 
 
 class ContextOverflow(ProviderError):
-    """The request is longer than the model can read: `context_tokens`, None where the server does not say."""
+    """The request is longer than the model can read: `context_tokens`, or None if the server does not say."""
 
     def __init__(self, message: str, context_tokens: int | None = None) -> None:
-        """Keep the size that the server named."""
+        """Store the size that the server named."""
         super().__init__(message)
         self.context_tokens = context_tokens
 
 
 class Refused(ProviderError):
-    """The model or a filter declined; `reason` is the provider's own code for why, empty where it gives none."""
+    """The model or a filter declined. `reason` is the provider's own code, or empty."""
 
     def __init__(self, message: str, reason: str = "") -> None:
-        """Keep the reason that the provider gave."""
+        """Store the provider's reason."""
         super().__init__(message)
         self.reason = reason
 
@@ -73,19 +73,19 @@ class Incomplete(ProviderError):
 
 
 class Unavailable(ProviderError):
-    """No connection, or the server is in trouble."""
+    """No connection, or the server has a problem."""
 
 
 class DeadlineExceeded(ProviderError):
     """Nothing came in time."""
 
 
-# Of a server that cannot be asked at all.
+# The message of a server that cannot be reached.
 AWAY = (Unavailable, DeadlineExceeded)
 
 
 class BadRequest(ProviderError):
-    """The server does not accept what it was sent."""
+    """The server does not accept the request."""
 
 
 class ModelNotFound(BadRequest):
@@ -93,10 +93,10 @@ class ModelNotFound(BadRequest):
 
 
 class Redirected(BadRequest):
-    """The server has another address. It is not followed: the key is for the one that the user entered."""
+    """The server has moved. Redirects are not followed: the key is meant for the server that the user entered."""
 
     def __init__(self, address: str) -> None:
-        """Keep the new address, without its query, which may say more than where the server is."""
+        """Store the new address without its query, which may contain more than the address."""
         self.address = address[:_LONGEST_ADDRESS]
         super().__init__(f"the server redirects to {self.address}")
 

@@ -1,4 +1,4 @@
-"""What a provider is asked and what its stream yields, in words that no provider owns."""
+"""Requests to a provider and the events of its stream, independent of any vendor."""
 
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
@@ -14,10 +14,10 @@ from .settings import DEFAULT_SETTINGS, ModelSettings
 
 @dataclass(frozen=True, slots=True)
 class ToolSchema:
-    """A tool that is offered to the model; `parameters` is a JSON schema of type object, `text` what is counted of it.
+    """A tool that the model may call. `parameters` is a JSON schema of type object; `text` is what is counted of it.
 
-    Limits that are not finite are removed from the schema: no request can be written with them. `read_only`: whether it
-    changes nothing in the home; it is not sent. Raises `TypeError` where the parameters are no JSON.
+    Limits that are not finite are removed from the schema, as JSON cannot express them. `read_only`: whether the tool
+    changes nothing in the home; not sent. Raises `TypeError` if the parameters are not JSON.
     """
 
     name: str
@@ -27,24 +27,24 @@ class ToolSchema:
     text: str = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Write the text once: the same schema is counted several times in every turn."""
+        """Write the text once: every turn counts the same schema several times."""
         parameters = {"type": "object", "properties": {}, **finite(dict(self.parameters))}
         object.__setattr__(self, "parameters", parameters)
         object.__setattr__(self, "text", tool_text(self.name, self.description, self.parameters))
 
     def __hash__(self) -> int:
-        """Return a hash of the text, by which encoders remember what they made of a schema."""
+        """Return a hash of the text, by which encoders cache the encoded schema."""
         return hash(self.text)
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request: the window's messages as they are (system first) and the tools in the order they are sent.
+    """One request: the window's messages (system first), and the tools in the order in which they are sent.
 
-    `settings` are the user's, `profile` says what the model accepts; what it does not accept is not sent. `cache_key`
-    is the same for requests that begin alike. `reply_tokens` are the most that the model may write, reasoning included.
-    `may_call`: whether the model may call the tools; where it may not they are sent all the same, so that the request
-    begins like those before it, unless it is unknown whether the server can be told.
+    `settings` are the user's and `profile` is the model's; settings that the model does not accept are not sent.
+    `cache_key` is the same for requests that begin alike. `reply_tokens` limits the answer, reasoning included.
+    `may_call`: whether the model may call the tools. If not, they are sent all the same, so that the request begins
+    like those before it, unless it is unknown whether the server can be told.
     """
 
     model: str
@@ -58,7 +58,7 @@ class Request:
 
     @property
     def reply_limit(self) -> int | None:
-        """The most tokens of the answer, which are no more than the model writes; None if nobody limits it."""
+        """The most tokens of the answer: at most what the model writes; None if there is no limit."""
         limits = (self.reply_tokens, self.profile.output_tokens or self.reply_tokens)
         return None if self.reply_tokens is None else min(limit for limit in limits if limit is not None)
 
@@ -72,14 +72,14 @@ class TextDelta:
 
 @dataclass(frozen=True, slots=True)
 class ReasoningDelta:
-    """Text that the model thinks aloud: never spoken."""
+    """Text of the model's reasoning, which is never spoken."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCallDone:
-    """A tool call, announced when it is whole."""
+    """A whole tool call."""
 
     call: ToolCall
 
@@ -88,7 +88,7 @@ class ToolCallDone:
 class Usage:
     """Tokens of one request: `input` includes `cached` and `cache_written`, `output` includes `reasoning`.
 
-    `cleared` is what the provider left out of the request by its own account, and not in `input`.
+    `cleared` is what the provider reports as dropped from the request; it is not part of `input`.
     """
 
     input: int = 0
@@ -119,10 +119,10 @@ class FinishReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The terminal marker of a stream that ended well; `native` is the provider's own word for the reason.
+    """The terminal marker of a stream that ended well. `native` is the provider's own word for the reason.
 
-    `residue` is what only the same provider and model can use of the answer when it is sent back (signatures, encrypted
-    reasoning), a JSON value, None where there is none.
+    `residue` is a JSON value that is useful only to the same provider and model when it is sent back (signatures,
+    encrypted reasoning), or None.
     """
 
     reason: FinishReason
@@ -135,7 +135,7 @@ type Event = TextDelta | ReasoningDelta | ToolCallDone | Usage | Finished
 
 @dataclass(frozen=True, slots=True)
 class ListedModel:
-    """A model that a server offers, and its limits in tokens where the server's list says them."""
+    """A model that a server offers, with its limits in tokens if the server's list has them."""
 
     id: str
     context_tokens: int | None = None
@@ -143,31 +143,32 @@ class ListedModel:
 
 
 class Provider(Protocol):
-    """A wire format. `name` is what its residue is stamped with."""
+    """A wire format. `name` is the stamp on its residue."""
 
     name: str
 
     def stream(self, request: Request) -> AsyncGenerator[Event]:
-        """Send the request and yield events up to `Finished`; raises `ProviderError`, never an SDK's error.
+        """Send the request and yield events up to `Finished`. Raises `ProviderError`, never an SDK's error.
 
-        Closing the generator, or cancelling the task that waits on it, frees the connection.
+        Closing the generator, or cancelling the task that waits for it, releases the connection.
         """
         ...
 
     async def list_models(self) -> list[ListedModel]:
-        """Return the models that the server offers, sorted by their ids; raises `ProviderError`."""
+        """Return the models that the server offers, sorted by id. Raises `ProviderError`."""
         ...
 
     def caching(self, request: Request) -> Mapping[str, Any]:
-        """Return what the request asks of the provider's prompt cache, in the provider's own words; for the record."""
+        """Return what the request asks of the prompt cache, in the provider's own words, for the trace."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """What is left of a conversation that its provider shortened: a JSON value that only the same model can read.
+    """A conversation that its provider has compacted: a JSON value that only the same model can read.
 
-    `texts` are the user's that are in it as they were, and `usage` what it has cost: what is not in `texts` is output.
+    `texts` are the user's messages that it keeps verbatim. `usage` is the cost; everything but `texts` counts as
+    output.
     """
 
     value: Any
@@ -177,10 +178,10 @@ class Compacted:
 
 @runtime_checkable
 class Compacts(Protocol):
-    """A provider that shortens a conversation in its own way."""
+    """A provider with its own way to compact a conversation."""
 
     async def compact(self, request: Request) -> Compacted | None:
-        """Return what can stand in the place of the request's conversation, or None if the server has no way for it.
+        """Return what can replace the request's conversation, or None if the server cannot compact.
 
         Raises `ProviderError`.
         """
@@ -189,8 +190,8 @@ class Compacts(Protocol):
 
 @runtime_checkable
 class CountsTokens(Protocol):
-    """A provider that has an endpoint which counts the tokens of a request."""
+    """A provider with an endpoint that counts the tokens of a request."""
 
     async def count_tokens(self, request: Request) -> int:
-        """Return the input tokens that the request would cost; raises `ProviderError`."""
+        """Return the input tokens of the request. Raises `ProviderError`."""
         ...

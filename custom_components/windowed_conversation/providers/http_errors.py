@@ -1,7 +1,4 @@
-"""What every SDK's errors have in common: statuses, headers, and what its HTTP client raises by itself.
-
-An SDK's own errors are mapped in the module that is named after it.
-"""
+"""What the errors of all SDKs share: HTTP statuses, headers, and errors of the HTTP client."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -23,7 +20,7 @@ from .errors import (
     Unavailable,
 )
 
-# The SDKs run on one of these or take either; what breaks mid-stream comes out as the client's own error.
+# The SDKs run on one of these or on either. What breaks mid-stream is raised as the client's own error.
 _HTTP = tuple(import_module(name) for name in ("httpx", "httpx2") if find_spec(name))
 _TIMEOUTS: tuple[type[Exception], ...] = tuple(module.TimeoutException for module in _HTTP)
 _TRANSPORT: tuple[type[Exception], ...] = tuple(module.HTTPError for module in _HTTP)
@@ -45,7 +42,7 @@ _UNEXPLAINED = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTIT
 
 @contextmanager
 def transport_errors() -> Iterator[None]:
-    """Raise a `ProviderError` for what an HTTP client raises while an answer is read."""
+    """Raise a `ProviderError` for errors of an HTTP client while an answer is read."""
     try:
         yield
     except _TIMEOUTS as err:
@@ -59,22 +56,22 @@ def transport_errors() -> Iterator[None]:
 
 
 def connection_error(error: Exception) -> ProviderError:
-    """Return the error for an SDK's error of its connection, under which those of our own transport are."""
+    """Return the error for an SDK's connection error, which may wrap one of our transport's."""
     cause = error.__cause__
     return cause if isinstance(cause, ProviderError) else Unavailable(f"no connection ({type(cause).__name__})")
 
 
 def error_of_status(status: int) -> type[ProviderError]:
-    """Return what an HTTP status means where no code says more."""
+    """Return the error for an HTTP status without a more specific code."""
     otherwise = Unavailable if status >= HTTPStatus.INTERNAL_SERVER_ERROR else BadRequest
     return _BY_STATUS.get(status, otherwise)
 
 
 def refused_request(status: int, message: str, is_too_long: Callable[[], bool]) -> ProviderError:
-    """Return the error for a request that was not accepted for no reason that we know.
+    """Return the error for a request that was refused without a known reason.
 
-    Most servers have no code for a request that is longer than the model can read. `is_too_long` tells whether it is
-    estimated to be; otherwise, as nobody may know the model's size, the length can be the reason all the same.
+    Most servers have no code for a request that is longer than the model can read. `is_too_long` tells whether it is by
+    the estimate. If not, the length may be the reason all the same, as the model's size may be unknown.
     """
     if status not in _UNEXPLAINED:
         return BadRequest(message)
@@ -82,7 +79,7 @@ def refused_request(status: int, message: str, is_too_long: Callable[[], bool]) 
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds to wait, where the server says so in seconds."""
+    """Return the seconds to wait, if the server says so in seconds."""
     try:
         seconds = float(headers["retry-after"])
     except KeyError, ValueError:

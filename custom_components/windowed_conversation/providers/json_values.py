@@ -1,6 +1,6 @@
-"""Values in a server's JSON, which nobody has checked: each may be of any type or size, or be missing.
+"""Values in a server's JSON: each may have any type or size, or be missing.
 
-What an answer needs raises an error if it is of another type; what is only for the record is then read as nothing.
+A value that an answer needs raises an error if it has another type. An informational value is then read as missing.
 """
 
 import json
@@ -21,7 +21,7 @@ _decoder = json.JSONDecoder(parse_float=_finite, parse_constant=lambda _: None)
 
 
 def read_json(text: str | bytes | bytearray) -> Any:
-    """Return the value of a JSON text, null for numbers that are not finite.
+    """Return the value of a JSON text, with null for numbers that are not finite.
 
     Raises `json.JSONDecodeError`, `UnicodeDecodeError` and `RecursionError`.
     """
@@ -29,12 +29,12 @@ def read_json(text: str | bytes | bytearray) -> Any:
 
 
 def most_values(text: bytes) -> int:
-    """Return how many values a JSON text has at most, as what separates them may also be written in a string."""
+    """Return an upper bound of the number of values in a JSON text: separators inside strings count, too."""
     return 1 + sum(text.count(mark) for mark in (b",", b"[", b"{"))
 
 
 def whole_json(text: str) -> Any:
-    """Return the value of a JSON text as `read_json` does, with whole characters only."""
+    """Return the value of a JSON text like `read_json`, with whole characters only."""
     value = read_json(text)
     if "\\u" not in text and text.isascii():
         return value
@@ -42,7 +42,7 @@ def whole_json(text: str) -> Any:
 
 
 def finite(value: Any) -> Any:
-    """Return a JSON value without the numbers that are not finite: members of an object are removed, others null."""
+    """Return a JSON value without numbers that are not finite: removed from objects, null elsewhere."""
     match value:
         case dict():
             return {name: finite(each) for name, each in value.items() if not _is_infinite(each)}
@@ -52,7 +52,7 @@ def finite(value: Any) -> Any:
 
 
 def text_of(value: object) -> str:
-    """Return a text, empty for null; raises `TypeError` for anything else."""
+    """Return a text, empty for null. Raises `TypeError` for other values."""
     if isinstance(value, str):
         return value
     if value is not None:
@@ -61,12 +61,12 @@ def text_of(value: object) -> str:
 
 
 def member(value: object, name: str) -> Any:
-    """Return a member of an object, or None if there is no such member or no object."""
+    """Return a member of an object, or None if it is missing or the value is not an object."""
     return value.get(name) if isinstance(value, dict) else None
 
 
 def objects(value: object) -> list[dict[str, Any]]:
-    """Return the objects of a list, or none if it is no list."""
+    """Return the objects of a list; empty if the value is not a list."""
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
@@ -76,12 +76,12 @@ def figure(value: object) -> int | None:
 
 
 def tokens_of(figures: object, name: str) -> int:
-    """Return a figure of a usage; anything else counts as none, for a figure must not cost the answer."""
+    """Return a figure of a usage, or 0 for anything else: a wrong figure must not cost the answer."""
     return figure(member(figures, name)) or 0
 
 
 def limit_of(sizes: object, name: str) -> int | None:
-    """Return a limit in tokens, or None if an object names none that can be."""
+    """Return a limit in tokens, or None if an object has no valid one."""
     return figure(member(sizes, name)) or None
 
 

@@ -1,4 +1,4 @@
-"""The list of models that a server offers, as every format writes it: objects with a name each."""
+"""The list of models that a server offers: in every format, objects with a name."""
 
 import asyncio
 from typing import Any
@@ -12,9 +12,9 @@ _MOST_VALUES = 250_000
 
 
 class ModelPage:
-    """A page of a list of models. Raises `BadStream` if it is none.
+    """A page of a model list. Raises `BadStream` if it is not one.
 
-    `models` are the server's objects by their names, sorted.
+    `models` maps names to the server's objects, sorted by name.
     """
 
     def __init__(self, body: bytes, field: str, name: str) -> None:
@@ -29,7 +29,7 @@ class ModelPage:
         self.models = {model[name]: model for model in sorted(objects(models), key=lambda model: model[name])}
 
     def __getitem__(self, field: str) -> Any:
-        """Return another field of the page, or None if there is none."""
+        """Return another field of the page, or None if it is missing."""
         return member(self._page, field)
 
 

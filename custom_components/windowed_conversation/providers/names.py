@@ -1,7 +1,7 @@
-"""Names and ids that a format does not take as they are: what is sent in their place, and the way back.
+"""Names and ids that a format does not accept: their replacements, and the way back.
 
-OpenAI's and Anthropic's formats take the same characters, https://platform.openai.com/docs/api-reference/chat/create
-and https://platform.claude.com/docs/en/agents-and-tools/tool-use/implement-tool-use; Gemini's names are its module's.
+OpenAI's and Anthropic's formats accept the same characters, https://platform.openai.com/docs/api-reference/chat/create
+and https://platform.claude.com/docs/en/agents-and-tools/tool-use/implement-tool-use; for Gemini's see its module.
 """
 
 from collections.abc import Collection, Iterable
@@ -20,7 +20,7 @@ _VALID_PROPERTY = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 
 
 def within(length: int, text: str) -> str:
-    """Return the text, cut to so many characters where it is longer; what differs stays different."""
+    """Return the text, shortened to this many characters if it is longer. Different texts stay different."""
     if len(text) <= length:
         return text
     mark = f"_{_digest(text)}"
@@ -28,17 +28,17 @@ def within(length: int, text: str) -> str:
 
 
 def sent_name(name: str) -> str:
-    """Return the name under which a tool is sent: its own where the formats take it."""
+    """Return the name under which a tool is sent: its own if the formats accept it."""
     return name if _VALID.fullmatch(name) else _made_valid(name)
 
 
 def own_names(tools: Iterable[ToolSchema]) -> dict[str, str]:
-    """Return the tools' own names by those that are sent."""
+    """Return the tools' own names by the names that are sent."""
     return {sent_name(tool.name): tool.name for tool in tools}
 
 
 def replaced(properties: Collection[str]) -> dict[str, str]:
-    """Return what is sent in the place of the names that Anthropic refuses for properties; no two become one."""
+    """Return the replacements for property names that Anthropic refuses. No two get the same replacement."""
     taken = set(properties)
     sent: dict[str, str] = {}
     for own in properties:

@@ -1,4 +1,4 @@
-"""The text of one answer, piece by piece: how long it may be, and in how many pieces it is passed on."""
+"""The text of one answer in pieces: its total length, and the number of pieces that are passed on."""
 
 from collections.abc import Iterable
 
@@ -24,7 +24,7 @@ class Pieces:
         self._kind: type[TextDelta | ReasoningDelta] = TextDelta
 
     def take(self, event: Event) -> Iterable[Event]:
-        """Return the events to pass on after another one came; raises `BadStream` if the answer is too long."""
+        """Return the events to pass on after one more came. Raises `BadStream` if the answer is too long."""
         if not isinstance(event, TextDelta | ReasoningDelta):
             return (*self.rest(), event)
         self._count += 1
@@ -34,7 +34,7 @@ class Pieces:
         return (event,) if self._count <= _SINGLE_PIECES else self._hold(event)
 
     def rest(self) -> Iterable[Event]:
-        """Return what was held back."""
+        """Return the events that were held back."""
         if not self._held:
             return ()
         joined = self._kind("".join(self._held))

@@ -1,6 +1,6 @@
-"""What models cost and how much they read, from the prices that `genai-prices` brings along; nothing is downloaded.
+"""The prices and context sizes of models, from the data in `genai-prices`. Nothing is downloaded.
 
-Importing this takes a second and the first lookup another quarter: both belong into an executor.
+Importing this takes a second and the first lookup another quarter: do both in an executor.
 """
 
 from decimal import Decimal
@@ -15,12 +15,12 @@ from .profile import UNKNOWN_MODEL
 from .profiles import Vendor, profile_of
 from .recommended import conversation_models
 
-# Names that are patterns.
+# These names are patterns.
 _PATTERN = re.compile(r":|\.ft")
 
 
 def cost_of(vendor: Vendor, model: str, usage: Usage) -> Decimal | None:
-    """Return what a request has cost in US dollars, or None if the price is unknown or the usage contradicts itself."""
+    """Return the cost of a request in US dollars, or None if the price is unknown or the usage contradicts itself."""
     priced = PricedUsage(
         input_tokens=usage.input,
         cache_read_tokens=usage.cached,
@@ -32,13 +32,13 @@ def cost_of(vendor: Vendor, model: str, usage: Usage) -> Decimal | None:
 
 
 def context_tokens_of(vendor: Vendor, model: str) -> int | None:
-    """Return how many tokens a model reads, None where it is not known."""
+    """Return how many tokens a model reads, or None if that is unknown."""
     found = _looked_up(vendor, model, PricedUsage(input_tokens=0, output_tokens=0))
     return None if found is None else found.model.context_window
 
 
 def names_of(vendor: Vendor) -> list[str]:
-    """Return the names by which a vendor's models are known, in a profile and in the prices; Azure's are OpenAI's."""
+    """Return the names by which a vendor's models are known in profiles and prices. Azure's are OpenAI's."""
     sold_by = Vendor.OPENAI if vendor is Vendor.AZURE else vendor
     names = {model.id for provider in get_snapshot().providers if provider.id == sold_by for model in provider.models}
     known = (name for name in names if profile_of(vendor, name) is not UNKNOWN_MODEL and not _PATTERN.search(name))

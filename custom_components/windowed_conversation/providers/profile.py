@@ -1,13 +1,13 @@
-"""What is known about a model: how much it reads and writes, and which parameters it accepts."""
+"""Facts about a model: how much it reads and writes, and which parameters it accepts."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
 class Effort(StrEnum):
-    """How much a model is to think before it answers, from the least on; a provider's own scale is its module's.
+    """How much a model should think before it answers, in ascending order. Each provider's module maps it to its scale.
 
-    MINIMAL is the least that some families take that cannot do without thinking.
+    MINIMAL is the least that some families accept that cannot do without thinking.
     """
 
     NONE = "none"
@@ -17,16 +17,16 @@ class Effort(StrEnum):
     HIGH = "high"
 
 
-# What can be asked for; MINIMAL is only what some models take instead of NONE.
+# The efforts that a user can choose. MINIMAL only replaces NONE for some models.
 EFFORTS = tuple(effort for effort in Effort if effort is not Effort.MINIMAL)
 
 
 class ReasoningStyle(StrEnum):
     """How a model is told to think.
 
-    UNKNOWN: not at all, and it may think all the same. NONE: not at all, it does not. EFFORT: `reasoning.effort`
-    (OpenAI). ADAPTIVE: adaptive thinking and an effort (Anthropic). BUDGET: a number of tokens (Anthropic before
-    adaptive thinking, Gemini 2.5). LEVEL: a thinking level (Gemini 3).
+    UNKNOWN: it cannot be told, and may think all the same. NONE: it cannot think. EFFORT: `reasoning.effort` (OpenAI).
+    ADAPTIVE: adaptive thinking and an effort (Anthropic). BUDGET: a number of tokens (Anthropic before adaptive
+    thinking, Gemini 2.5). LEVEL: a thinking level (Gemini 3).
     """
 
     UNKNOWN = "unknown"
@@ -40,7 +40,7 @@ class ReasoningStyle(StrEnum):
 class Caching(StrEnum):
     """What a request can ask of the prompt cache.
 
-    AUTOMATIC: nothing, identical prefixes are found without asking. KEY: a key that brings like requests together.
+    AUTOMATIC: nothing, the cache finds identical prefixes by itself. KEY: a key that brings like requests together.
     RETENTION: the key and `prompt_cache_retention` (OpenAI before 5.6). OPTIONS: the key and `prompt_cache_options`
     (OpenAI from 5.6). BREAKPOINTS: marks in the request (Anthropic).
     """
@@ -54,13 +54,12 @@ class Caching(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """Facts about a model; the defaults are what any compatible server accepts.
+    """Facts about a model. The defaults are what any compatible server accepts.
 
-    `context_tokens` is what it reads and `output_tokens` what it writes at most, None where nobody says. `sampling`:
-    whether it takes a temperature and `top_p`. `efforts` are those that it takes, from the least on, all where nobody
-    says, and `default` is about how much it thinks if nothing is asked for.
-    `images`: whether it takes images and PDFs. `context_editing`: whether its provider clears old tool results where it
-    is asked to (Anthropic).
+    `context_tokens` is how many tokens it reads and `output_tokens` how many it writes at most, None if unknown.
+    `sampling`: whether it accepts a temperature and `top_p`. `efforts` are those that it accepts, in ascending order,
+    all if unknown; `default` is about how much it thinks if the request does not say. `images`: whether it accepts
+    images and PDFs. `context_editing`: whether its provider can clear old tool results (Anthropic).
     """
 
     context_tokens: int | None = None
@@ -84,9 +83,9 @@ _ROOM = {Effort.NONE: 0, Effort.MINIMAL: 4096, Effort.LOW: 4096, Effort.MEDIUM: 
 
 
 def taken_effort(profile: Profile, asked: Effort | None) -> Effort | None:
-    """Return the greatest effort up to the one asked for that the model takes, else the least that it takes.
+    """Return the greatest accepted effort up to the requested one, or else the least that the model accepts.
 
-    None where none is asked for: then it is the model's own choice.
+    None if the request leaves it to the model.
     """
     if asked is None:
         return None
@@ -96,7 +95,7 @@ def taken_effort(profile: Profile, asked: Effort | None) -> Effort | None:
 
 
 def room_to_think(profile: Profile, asked: Effort | None) -> int:
-    """Return how many tokens an answer may have besides its words, for the thoughts before them."""
+    """Return how many tokens an answer may have besides its words, for reasoning."""
     match profile.reasoning:
         case ReasoningStyle.NONE:
             return 0

@@ -1,4 +1,4 @@
-"""The one table of model families: what a model accepts is looked up here, by the vendor's own names for its models."""
+"""The table of model families: what each model accepts, by the vendor's own names for its models."""
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -8,7 +8,7 @@ from .profile import UNKNOWN_MODEL, Caching, Effort, Profile, ReasoningStyle
 
 
 class Vendor(StrEnum):
-    """Whose models an account reaches; a compatible server's are nobody's."""
+    """The vendor of an account's models; a compatible server has none."""
 
     OPENAI = "openai"
     AZURE = "azure"
@@ -18,7 +18,7 @@ class Vendor(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class _Family:
-    """Models whose names match from their first character."""
+    """Models whose names match from the first character."""
 
     names: re.Pattern[str]
     profile: Profile
@@ -114,9 +114,9 @@ _FAMILIES = {Vendor.OPENAI: _OPENAI, Vendor.AZURE: _OPENAI, Vendor.ANTHROPIC: _A
 
 
 def profile_of(vendor: Vendor | None, model: str) -> Profile:
-    """Return what is known about a model, without its limits; what any server accepts where nothing is known.
+    """Return the facts about a model, without its limits; for an unknown model, what any server accepts.
 
-    On Azure the name of a deployment says nothing: `model` is what the user says that it runs.
+    On Azure the name of a deployment says nothing: `model` is the model that the user says it runs.
     """
     name = model.removeprefix("models/")
     families = _FAMILIES.get(vendor, ()) if vendor else ()

@@ -1,11 +1,11 @@
-"""Which of the models that a server lists can hold a conversation, and which one to recommend, by their names."""
+"""The listed models that can hold a conversation, and the one to recommend, decided by name."""
 
 from collections.abc import Iterable, Sequence
 import re
 
 from .profiles import Vendor
 
-# Between two words of a name, or at its ends.
+# Separates the words of a name, or stands at its ends.
 _START, _END = r"(?:^|[^a-z0-9])", r"(?:$|[^a-z])"
 
 
@@ -56,9 +56,9 @@ def conversation_models(vendor: Vendor | None, names: Iterable[str]) -> list[str
 
 
 def recommended_model(vendor: Vendor | None, names: Sequence[str]) -> str | None:
-    """Return the model to suggest: the newest of a vendor's smallest family, or the first one; None for an empty list.
+    """Return the model to suggest: the newest of a vendor's smallest family, or else the first; None for an empty list.
 
-    Previews come last, and a model's plain name before those of its snapshots.
+    Previews come last, and a model's plain name before its snapshots.
     """
     families = _FAMILIES.get(vendor, ()) if vendor else ()
     return min(names, key=lambda name: _rank(families, name.lower()), default=None)

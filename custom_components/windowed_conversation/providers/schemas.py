@@ -1,4 +1,4 @@
-"""Schemas of tools for the formats that take no choice at the top of one: OpenAI's and Anthropic's."""
+"""Tool schemas for formats that accept no choice (`anyOf` and its like) at the top: OpenAI's and Anthropic's."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -10,17 +10,17 @@ _CHOICES = ("anyOf", "oneOf")
 # and https://github.com/marianfoo/mcp-sap-docs/pull/51
 _REFUSED_AT_THE_TOP = frozenset({*_CHOICES, "allOf", "const", "enum", "not"})
 
-# Where a schema has others inside of it.
+# The keywords that contain other schemas.
 _MAPPINGS = ("properties", "patternProperties", "$defs")
 _LISTS = ("anyOf", "oneOf", "allOf", "prefixItems")
 _SINGLE = ("items", "additionalProperties", "not")
 
 
 def without_choice(schema: Mapping[str, Any]) -> Schema:
-    """Return an object's schema without a choice at its top; it takes whatever the choice takes.
+    """Return an object's schema without a choice at its top. It accepts everything that the choice accepts.
 
-    Its properties are those of all branches, and required is what every branch requires. A branch that takes more than
-    it names says nothing about what the others name: their types are kept.
+    Its properties are those of all branches; required is what every branch requires. A branch that accepts properties
+    it does not name says nothing about those that others name: their types are kept.
     """
     if schema.keys().isdisjoint(_REFUSED_AT_THE_TOP):
         return dict(schema)
@@ -41,7 +41,7 @@ def without_choice(schema: Mapping[str, Any]) -> Schema:
 
 
 def with_items(schema: Any) -> Any:
-    """Return a schema in which every array says what its items are, if only that they may be anything."""
+    """Return a schema in which every array defines its items, even if they may be anything."""
     if not isinstance(schema, dict):
         return schema
     inner: Schema = {
@@ -54,7 +54,7 @@ def with_items(schema: Any) -> Any:
 
 
 def _either(branches: Iterable[Any]) -> Schema:
-    """Return what an object has to be for at least one of the branches to take it."""
+    """Return a schema that accepts every object that at least one branch accepts."""
     objects = [branch for branch in map(_branch, branches) if "object" in _types(branch)]
     names = dict.fromkeys(name for each in objects for name in each["properties"])
     required = [each.get("required", ()) for each in objects]
@@ -66,7 +66,7 @@ def _either(branches: Iterable[Any]) -> Schema:
 
 
 def _branch(schema: Any) -> Schema:
-    """Return a branch as an object without a choice; one that is no object of JSON takes anything, or nothing."""
+    """Return a branch as an object without a choice. A branch that is not an object accepts anything, or nothing."""
     return {"type": "object", "properties": {}, **(without_choice(schema) if isinstance(schema, dict) else {})}
 
 

@@ -1,4 +1,4 @@
-"""The settings that a model is asked with: made once from the configuration, read by what encodes a request."""
+"""The model settings of a request: made once from the configuration, read only by the encoders."""
 
 from dataclasses import dataclass
 
@@ -9,10 +9,9 @@ from .profile import Effort
 class ModelSettings:
     """How a model answers.
 
-    `effort` is how much it thinks, `temperature` how freely it chooses, and `top_p` among how much of what is likely;
-    None leaves each to the provider.
-    `compaction`: whether the provider may shorten old turns by itself. `max_answer_tokens` are kept free for the answer
-    and limit it; thoughts may come on top.
+    `effort` is how much it thinks. `temperature` and `top_p` control how it samples tokens. None leaves each to the
+    provider. `compaction`: whether the provider may shorten old turns by itself. `max_answer_tokens` are reserved for
+    the answer and limit it; reasoning may come on top.
     """
 
     effort: Effort | None = None

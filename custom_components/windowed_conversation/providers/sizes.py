@@ -1,4 +1,4 @@
-"""Sizes in tokens: what a server says that a model reads, and how large a request is against that."""
+"""Sizes in tokens: the context size that a server names, and the size of a request compared with it."""
 
 from collections.abc import Iterable
 
@@ -22,13 +22,13 @@ _NAMES = (
 
 
 def named_context_tokens(value: object) -> int | None:
-    """Return how many tokens a model reads by what a server's object says, or None if it says nothing that can be."""
+    """Return how many tokens a model reads according to a server's object, or None if it names no valid size."""
     sizes = (limit_of(each, name) for each in (value, member(value, "meta")) for name in _NAMES)
     return next((size for size in sizes if size), None)
 
 
 def messages_tokens(messages: Iterable[Message], counter: TokenCounter = _ESTIMATE) -> int:
-    """Return the size of messages by their own counts, and by the counter where there are none."""
+    """Return the size of messages by their own counts, or by the counter for those without one."""
     return sum(message_tokens(each, counter) if each.tokens is None else each.tokens for each in messages)
 
 
@@ -43,6 +43,6 @@ def request_tokens(request: Request, counter: TokenCounter = _ESTIMATE) -> int:
 
 
 def fills_context(request: Request, *, share: float = 1.0, answer: int = 0) -> bool:
-    """Return whether a request and its answer take more than a share of what the model is known to read."""
+    """Return whether a request and its answer exceed this share of what the model is known to read."""
     context = request.profile.context_tokens
     return context is not None and request_tokens(request) + answer > share * context

@@ -1,4 +1,4 @@
-"""One streamed answer, in whichever format: the bytes of a server's events in, our events out."""
+"""The streaming skeleton of all formats: the bytes of a server's events in, our events out."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Sequence
@@ -26,12 +26,12 @@ _DATA = b"data:"
 _DONE = b"[DONE]"
 _ERROR = b"event: error"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-# How an answer begins that is no stream.
+# An answer that begins like this is not a stream.
 _JSON = (b"{", b"[")
 
 
 class Decoder(Protocol):
-    """Reads one answer, event by event."""
+    """Decodes one answer, event by event."""
 
     @property
     def is_whole(self) -> bool:
@@ -39,22 +39,22 @@ class Decoder(Protocol):
         ...
 
     def on_event(self, event: Any) -> Iterable[Event]:
-        """Return what an event means. It is JSON as the server wrote it: any value may be of any type, or missing."""
+        """Return our events for an event of the server: JSON in which any value may have any type, or be missing."""
         ...
 
     def as_stream(self, answer: Any) -> Iterable[Any]:
-        """Return the events that would have made up an answer which the server sent in one piece, against our wish."""
+        """Return the events of an answer that the server sent in one piece although a stream was requested."""
         ...
 
     def on_end(self) -> Iterator[Event]:
-        """Yield the usage and the terminal event; raises what the end of the stream means."""
+        """Yield the usage and the terminal event. Raises an error if the stream ended too early."""
         ...
 
 
 async def decoded(response: Any, decoder: Decoder) -> AsyncGenerator[Event]:
-    """Yield what a response of httpx or httpx2 means, up to the end of the answer; `Decoder.on_end` comes after it.
+    """Yield the events of an httpx or httpx2 response, up to the end of the answer; call `Decoder.on_end` after it.
 
-    Raises `BadStream`, what the decoder raises, and the HTTP client's own errors.
+    Raises `BadStream`, the decoder's errors, and those of the HTTP client.
     """
     decode, pieces, passed = partial(_taken_apart, decoder.on_event), Pieces(), count(1)
     async with aclosing(_sent(response, decoder)) as sent:
@@ -73,7 +73,7 @@ async def decoded(response: Any, decoder: Decoder) -> AsyncGenerator[Event]:
 
 
 async def _sent(response: Any, decoder: Decoder) -> AsyncGenerator[Any]:
-    """Yield the JSON value of each event, also of an answer that is no stream."""
+    """Yield the JSON value of each event, also of an answer that is not a stream."""
     async with aclosing(response.aiter_raw()) as chunks:
         first = await _first(chunks)
         if first.startswith(_JSON):
@@ -99,7 +99,7 @@ async def _sent(response: Any, decoder: Decoder) -> AsyncGenerator[Any]:
 
 
 def _named_error(data: bytes) -> Any:
-    """Return an event that is an error by its name, whatever it says of itself."""
+    """Return an event whose name says that it is an error as one, whatever its data says."""
     try:
         said = read_json(data)
     except ValueError, RecursionError:
@@ -108,7 +108,7 @@ def _named_error(data: bytes) -> Any:
 
 
 async def _first(chunks: AsyncIterator[bytes]) -> bytes:
-    """Return the first chunk that is not blank, from where it is not."""
+    """Return the first chunk from its first non-blank byte on."""
     async for chunk in chunks:
         if first := chunk.removeprefix(_BYTE_ORDER_MARK).lstrip():
             return first
@@ -116,9 +116,9 @@ async def _first(chunks: AsyncIterator[bytes]) -> bytes:
 
 
 async def read_any_json(data: bytes) -> Any:
-    """Return the value of a JSON text of any size, read outside of the event loop if it is large.
+    """Return the value of a JSON text of any size. A large text is read outside of the event loop.
 
-    Raises `BadStream` if it has too many values, and what `read_json` raises.
+    Raises `BadStream` if it has too many values, and the errors of `read_json`.
     """
     if len(data) <= _READ_AT_ONCE:
         return read_json(data)
@@ -145,9 +145,9 @@ def _taken_apart[T](read: Callable[[Any], Iterable[T]], value: Any) -> Sequence[
 
 
 class _EventReader:
-    """Server-sent events, of which the data matters, and whether the name says that it is an error.
+    """Reads server-sent events: the data of each, and whether its name says that it is an error.
 
-    Work and memory are linear in what is sent, however it is cut:
+    Work and memory are linear in what is sent, however it is split:
     https://html.spec.whatwg.org/multipage/server-sent-events.html#event-stream-interpretation
     """
 
@@ -159,7 +159,7 @@ class _EventReader:
         self.named_error = False
 
     def feed(self, chunk: bytes) -> Iterator[bytes]:
-        """Yield the data of each event that is whole; raises `BadStream` if one is too long."""
+        """Yield the data of each whole event. Raises `BadStream` if one is too long."""
         if self._ended_in_return:
             chunk = chunk.removeprefix(b"\n")
         self._ended_in_return = chunk.endswith(b"\r")
@@ -173,13 +173,13 @@ class _EventReader:
                 yield data
 
     def end(self) -> Iterator[bytes]:
-        """Yield the data of a last event that no blank line ended."""
+        """Yield the data of a last event without a blank line after it."""
         for data in (self._on_line(b""), self._taken()):
             if data is not None:
                 yield data
 
     def _on_line(self, line: bytes) -> bytes | None:
-        """Take a line, and return the data of the event that it ends, or None if it ends none."""
+        """Read a line. Return the data of the event that it ends, or None if it ends none."""
         if self._line:
             line = b"".join((*self._line, line))
             self._line.clear()

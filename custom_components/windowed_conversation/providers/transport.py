@@ -1,4 +1,4 @@
-"""Somebody else's HTTP client, lent to an SDK: no redirect is followed, and what a server writes is bounded."""
+"""A shared HTTP client, wrapped for an SDK: follows no redirects and bounds the size of responses."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterator
@@ -10,11 +10,11 @@ import zlib
 from .errors import BadStream, Redirected
 
 _MEGABYTE = 2**20
-# Of an answer, with all that surrounds each word of it.
+# The limit of an answer in bytes, with everything around each word of it.
 _LONGEST_ANSWER = 32 * _MEGABYTE
-# Of what is asked with GET, such as a list of models.
+# The limit in bytes of a response to GET, such as a model list.
 _LONGEST_LIST = 8 * _MEGABYTE
-# What is read of an error; the rest is not waited for, as the status is known by then.
+# How many bytes of an error are read; the status is known before the rest arrives.
 _READ_OF_ERROR = _MEGABYTE
 
 # What is read at a time of an answer that is compressed, however small it came.
@@ -27,9 +27,10 @@ type _Pieces = Callable[[bytes], Iterator[bytes]]
 
 
 def lent(http_client: Any) -> Any:
-    """Return a client of the same package, httpx or httpx2, that asks over the given one, which stays its owner's.
+    """Return a client of the same package, httpx or httpx2, that sends through the given one.
 
-    Its requests raise `Redirected`, and `BadStream` if an answer is too long or in an encoding that was not asked for.
+    The caller keeps ownership. Requests raise `Redirected`, and `BadStream` if an answer is too long or has an
+    unrequested encoding.
     """
     packages = [base.__module__.partition(".")[0] for base in type(http_client).__mro__]
     package: Any = import_module("httpx2" if "httpx2" in packages else "httpx")
@@ -39,7 +40,7 @@ def lent(http_client: Any) -> Any:
 
 
 class _Lent:
-    """A transport over a client of somebody else's."""
+    """A transport on top of a shared client."""
 
     def __init__(self, client: Any, respond: Callable[..., Any], bound: Callable[..., Any]) -> None:
         self._client = client
@@ -60,13 +61,13 @@ class _Lent:
         )
 
     async def aclose(self) -> None:
-        """Close nothing: the client stays its owner's."""
+        """Close nothing: the shared client stays open."""
 
 
 class _BoundedStream:
-    """What a server writes, decompressed piece by piece, up to a limit.
+    """A response body, decompressed piece by piece, up to a limit.
 
-    An iterator of its own, as httpx leaves generators open that it has not read to the end.
+    An iterator class, because httpx does not close generators that were not read to the end.
     """
 
     def __init__(self, response: Any, method: str) -> None:
@@ -107,7 +108,7 @@ class _BoundedStream:
 
 
 def _pieces(encoding: str) -> _Pieces | None:
-    """Return what decompresses what is sent in pieces of a bounded size, or None if it is not compressed."""
+    """Return a decompressor with bounded output, or None if the body is not compressed."""
     match encoding.strip().lower():
         case "" | "identity":
             return None

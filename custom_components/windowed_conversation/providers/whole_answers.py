@@ -1,4 +1,4 @@
-"""The end of an answer whose terminal marker has been read: how long it is waited for, and what may go wrong in it."""
+"""The end of an answer after its terminal marker: how long it is waited for, and which errors are ignored."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
@@ -12,7 +12,7 @@ GRACE = 0.9
 
 
 async def late_events[E](stream: AsyncIterator[E], decode: Callable[[E], Iterable[Event]]) -> Sequence[Event]:
-    """Wait for the end of a whole answer; return the next events that come before it, or none if it has come.
+    """Wait for the end of a whole answer. Return the events that come before it, or none once it has come.
 
     The end has come when the stream ends or breaks, or brings nothing but usage and pings for `GRACE` seconds. At most
     the usage is lost then, so none of these is an error. Raises the `ProviderError` that `decode` raises.

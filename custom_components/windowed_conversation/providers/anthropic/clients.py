@@ -1,9 +1,9 @@
-"""Clients of the Anthropic SDK: which server is asked, with which key, and over which HTTP client.
+"""Clients of the Anthropic SDK: the server, the key, and the HTTP client they use.
 
-What must be handed in is an `AsyncClient` of the package that the installed SDK runs on: httpx in 0.x, httpx2 in 2.x.
-Home Assistant shares one of httpx up to 2026.10 and one of httpx2 from 2026.11 on, which fits the SDK that it asks for
-itself. Another integration may have installed another version: `accepts` says whether a client fits, `own_http_client`
-makes one that does.
+The SDK needs an `AsyncClient` of the HTTP package that it runs on: httpx in 0.x, httpx2 in 2.x. Home Assistant shares
+an httpx client up to 2026.10 and an httpx2 client from 2026.11 on, which fits the SDK that it installs itself. Another
+integration may have installed another version: `accepts` tells whether a client fits, and `own_http_client` makes one
+that does.
 """
 
 from inspect import signature
@@ -20,7 +20,7 @@ _ANTHROPIC = "https://api.anthropic.com"
 # The SDK refuses to go without a key; servers at home ask for none.
 _NO_KEY = "none"
 
-# The SDK's own client is of the package's class, whichever package that is.
+# The SDK's own client has the class of whichever HTTP package it runs on.
 _CLIENT = next(kind for kind in DefaultAsyncHttpxClient.__mro__ if kind.__name__ == "AsyncClient")
 
 # Spans of newer versions: nobody here collects them, and what they hold is the environment's to say.
@@ -30,24 +30,23 @@ _NO_TRACES: dict[str, Any] = (
 
 
 def accepts(http_client: object) -> bool:
-    """Whether the installed SDK runs on this HTTP client."""
+    """Return whether the installed SDK runs on this HTTP client."""
     return isinstance(http_client, _CLIENT)
 
 
 def own_http_client(ssl_context: SSLContext) -> Any:
-    """Return an HTTP client that the SDK accepts, for where a shared one does not fit; the caller closes it.
+    """Return an HTTP client that the SDK accepts, for when a shared one does not fit. The caller closes it.
 
-    With a context that is ready nothing is read from disk.
+    Reads nothing from disk if it gets an SSL context.
     """
     return DefaultAsyncHttpxClient(verify=ssl_context, follow_redirects=False)
 
 
 def anthropic_messages(url: str | None, api_key: str | None, http_client: Any) -> Messages:
-    """Return a provider for Anthropic, or for a compatible server where there is a URL; opens no connection.
+    """Return a provider for Anthropic, or for a compatible server if there is a URL. Opens no connection.
 
-    `http_client` is one that `accepts` says yes to (else a `TypeError`) and stays its owner's. Where the
-    address is none it raises `BadRequest`. There is one attempt for each request: a retry of the SDK's would be heard
-    as silence.
+    `http_client` is one that `accepts` accepts (else raises `TypeError`); the caller keeps ownership. Raises
+    `BadRequest` for an invalid URL. Each request is tried once: during a retry of the SDK the user would hear nothing.
     """
     if not accepts(http_client):
         kind = type(http_client)

@@ -1,6 +1,6 @@
-"""The stream of Anthropic's Messages API: its events in, as plain JSON, ours out, one small step for each.
+"""Decoding the stream of Anthropic's Messages API: its events as JSON in, our events out.
 
-Blocks are told apart by their index, and an event, block or delta of a type that nobody here knows is passed over.
+Blocks are identified by their index. Unknown types of events, blocks and deltas are skipped.
 """
 
 from collections.abc import Iterator, Sequence
@@ -46,7 +46,7 @@ class _OpenBlock:
     arguments: Arguments | None = None
 
     def residue(self) -> Iterator[Block]:
-        """Yield the block as it is to be sent back, unmodified; of text and calls only where they stood."""
+        """Yield the block as it must be sent back, unmodified. Text and calls only leave their position."""
         match self.type:
             case "thinking" if self.signature:
                 yield {"type": "thinking", "thinking": "".join(self.thought), "signature": "".join(self.signature)}
@@ -58,22 +58,22 @@ class _OpenBlock:
                 yield {"type": "tool_use"}
 
     def on_signature(self, signature: object) -> None:
-        """Take a piece of a signature."""
+        """Append a piece of a signature."""
         self.signature += filter(None, (text_of(signature),))
 
     def on_arguments(self, written: object) -> None:
-        """Take a piece of a call's arguments; one of a tool that the server itself runs says nothing."""
+        """Append a piece of a call's arguments. Those of a server tool are ignored."""
         text = text_of(written)
         if self.arguments:
             self.arguments.add(text)
 
     def given(self) -> dict[str, Any] | None:
-        """Return a call's arguments, or None if they are no whole JSON object."""
+        """Return a call's arguments, or None if they are not a whole JSON object."""
         return self.arguments.whole() if self.arguments else None
 
 
 class Decoder:
-    """Takes one answer in; the terminal marker is `message_stop`. `thinks`: whether the model was asked to think."""
+    """Decodes one answer. The terminal marker is `message_stop`. `thinks`: whether the model was asked to think."""
 
     def __init__(self, request: Request, *, thinks: bool) -> None:
         self.is_whole = False
@@ -137,7 +137,7 @@ class Decoder:
         return ()
 
     def _on_message_start(self, message: object) -> None:
-        """Begin, or begin anew: a proxy may have asked again after the first half of an answer."""
+        """Start an answer, or start over: a proxy may have asked again after the first half of an answer."""
         self._blocks.clear()
         self._held.clear()
         self._residue.clear()
@@ -208,9 +208,9 @@ class Decoder:
         return (*left, *self._announce())
 
     def _announce(self) -> Sequence[Event]:
-        """Announce the calls that were held; raises `BadStream` for half a call.
+        """Announce the calls that were held back. Raises `BadStream` for an incomplete call.
 
-        A call without arguments is held until the stop reason says that it was not cut off before them.
+        A call without arguments is held back until the stop reason shows that it was not cut off before them.
         """
         held, self._held = self._held, []
         return [self._calls.announce(call.id, call.name, self._in_own_words(call)) for call in held]
@@ -220,7 +220,7 @@ class Decoder:
         return renamed(given, own) if given and own else given
 
     def _on_usage(self, usage: object) -> None:
-        """Take the figures over: each is the sum so far, and one that is left out stays as it was."""
+        """Update the usage. Each figure is a running total, and a missing one is unchanged."""
         details = member(usage, "output_tokens_details")
         for reported, names in ((usage, _FIGURES), (details, _DETAILS)):
             for name in names:
@@ -228,7 +228,7 @@ class Decoder:
                     self._figures[name] = tokens
 
     def _usage(self) -> Usage:
-        """Return the usage; to Anthropic the input is only what the cache had no part in."""
+        """Return the usage. Anthropic's input tokens exclude what was read from and written to the cache."""
         figures = self._figures
         cached, written = figures.get("cache_read_input_tokens", 0), figures.get("cache_creation_input_tokens", 0)
         return Usage(
@@ -241,7 +241,7 @@ class Decoder:
         )
 
     def _own_residue(self) -> list[Block] | None:
-        """Return what to send back; empty, as a stamp only, where the model was to think and found it unnecessary."""
+        """Return what to send back; empty, as a mere stamp, if the model was to think and did not."""
         thought = any(block["type"] in THINKING for block in self._residue)
         if thought:
             return self._residue

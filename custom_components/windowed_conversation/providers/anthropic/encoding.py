@@ -1,4 +1,4 @@
-"""A conversation as Anthropic's Messages API takes it: content blocks in messages of a user and an assistant, by turns.
+"""Encoding a conversation for Anthropic's Messages API: content blocks in alternating user and assistant messages.
 
 Pure, and without the SDK.
 """
@@ -19,12 +19,12 @@ from .tools import Renamed, renamed
 
 type Block = dict[str, Any]
 
-# What residue is stamped with.
+# The stamp on the residue.
 NAME = "anthropic"
 
 THINKING = frozenset({"thinking", "redacted_thinking"})
 
-# A message has to say something, and the API refuses blank text; a user's message must not vanish.
+# The API refuses empty messages and blank text, and a user's message must not vanish.
 _NOTHING_SAID = "..."
 
 # https://platform.claude.com/docs/en/build-with-claude/vision
@@ -42,13 +42,13 @@ _VALID_ID = re.compile(r"[a-zA-Z0-9_-]+")
 
 @dataclass(slots=True)
 class Conversation:
-    """Messages by turns. `history_end` is the last block before the newest user message."""
+    """Alternating messages. `history_end` is the last block before the newest user message."""
 
     messages: list[Block] = field(default_factory=list)
     history_end: Block | None = None
 
     def add(self, role: str, blocks: list[Block]) -> None:
-        """Add blocks to the newest message where it is of the same role, else as a message; no blocks add nothing."""
+        """Add blocks to the newest message if it has the same role, else as a new message. No blocks add nothing."""
         if not blocks:
             return
         if self.messages and self.messages[-1]["role"] == role:
@@ -57,14 +57,14 @@ class Conversation:
             self.messages.append({"role": role, "content": blocks})
 
     def end(self) -> Block | None:
-        """Return the last block, None where there is none."""
+        """Return the last block, or None if there is none."""
         return self.messages[-1]["content"][-1] if self.messages else None
 
 
 def encode_messages(messages: tuple[Message, ...], model: str, names: Renamed, *, images: bool) -> Conversation:
-    """Return the messages, without the system prompt, for a model; `images`: whether it takes images and PDFs.
+    """Return the messages for a model, without the system prompt. `images`: whether it accepts images and PDFs.
 
-    `names` are those that are sent in the place of arguments' own.
+    `names` are the names that are sent instead of arguments' own names.
     """
     conversation, ids = Conversation(), _CallIds()
     newest = max((place for place, message in enumerate(messages) if message.role is Role.USER), default=None)
@@ -82,15 +82,15 @@ def encode_messages(messages: tuple[Message, ...], model: str, names: Renamed, *
 
 
 def own_residue(message: Message, model: str) -> list[Block] | None:
-    """Return the residue that this model left on a message, None where it is not its own."""
+    """Return the residue that this model left on a message, or None if the residue is not its own."""
     residue = residue_of(message, NAME, model)
     return residue if isinstance(residue, list) and all(isinstance(block, dict) for block in residue) else None
 
 
 class _CallIds:
-    """The ids of calls as the API takes them: of letters, digits, `_` and `-`, and each once in a request.
+    """The ids of calls as the API accepts them: letters, digits, `_` and `-`, each unique in a request.
 
-    Other providers have other ids, and ours are unique in an exchange only.
+    Other providers use other ids, and ours are unique only within an exchange.
     """
 
     def __init__(self) -> None:
@@ -120,7 +120,7 @@ def _user(message: Message, *, images: bool) -> list[Block]:
 
 
 def _attachment(attachment: Attachment, *, images: bool) -> Block:
-    """Return the block of an image or a PDF, a note for what the model or the API does not read."""
+    """Return the block of an image or a PDF, or a note if the model or the API does not read it."""
     if images and attachment.mime_type in _IMAGES:
         return {"type": "image", "source": _source(attachment, _IMAGES[attachment.mime_type])}
     if images and attachment.mime_type == _PDF:
@@ -142,7 +142,7 @@ def _tool_result(message: Message, ids: _CallIds) -> Block:
 
 
 def _is_error(content: str) -> bool:
-    """Whether a tool's result says that it failed: a JSON object with an `error`."""
+    """Return whether a tool result is a failure: a JSON object with an `error`."""
     if '"error"' not in content:
         return False
     try:
@@ -153,8 +153,9 @@ def _is_error(content: str) -> bool:
 
 
 def _assistant(message: Message, model: str, ids: _CallIds, names: Renamed) -> list[Block]:
-    """Return an answer's blocks, its thinking where the model put it: another order is a 400, and one that ends in it.
+    """Return the blocks of an answer, with its thinking where the model put it.
 
+    Another order is refused with a 400, and so is an answer that ends in thinking.
     https://platform.claude.com/docs/en/build-with-claude/extended-thinking#preserving-thinking-blocks
     """
     text = _text(message.content)

@@ -1,7 +1,7 @@
-"""Errors of the Anthropic SDK, and of the HTTP client under it, in our words.
+"""Mapping errors of the Anthropic SDK and its HTTP client to ours.
 
-Decided by status, type and code, never by message text. The messages of ours name these only: a server's own text may
-repeat what people said.
+Decided by status, type and code, never by message text. Our messages contain only these: a server's own text may repeat
+what people said.
 """
 
 from collections.abc import Iterator, Mapping
@@ -44,16 +44,16 @@ _BY_TYPE: dict[str, type[ProviderError]] = {
     "timeout_error": DeadlineExceeded,
 }
 
-# The types that explain nothing: a proxy may give none.
+# Types that explain nothing. A proxy may give none.
 _GENERIC = ("", "invalid_request_error")
 
-# What says more than its type: to the API these are rate limits.
+# Codes that say more than their type: the API calls these rate limits.
 _BY_CODE: dict[str, type[ProviderError]] = {
     "contract_spend_limit_reached": QuotaError,
     "enforced_spend_limit_reached": QuotaError,
 }
 
-# Newer versions of the SDK import this with their first error, some hundred modules, which would be in the event loop.
+# Newer versions of the SDK import this, some hundred modules, at their first error, which would be in the event loop.
 _DETAILS = "anthropic.types.shared.error_details"
 if find_spec(_DETAILS):
     import_module(_DETAILS)
@@ -61,7 +61,7 @@ if find_spec(_DETAILS):
 
 @contextmanager
 def provider_errors(request: Request | None = None) -> Iterator[None]:
-    """Raise a `ProviderError` for everything that the SDK and its HTTP client raise; `request` is what was sent."""
+    """Raise a `ProviderError` for every error of the SDK and its HTTP client. `request` is what was sent."""
     try:
         with transport_errors():
             yield
@@ -80,12 +80,12 @@ def provider_errors(request: Request | None = None) -> Iterator[None]:
 
 
 def error_in_event(event: object) -> ProviderError:
-    """Return the error for an event, or an answer, that is an error itself."""
+    """Return the error for an event or an answer that is itself an error."""
     return _error(HTTPStatus.OK, event, {}, None)
 
 
 def _error(status: int, body: object, headers: Mapping[str, str], request: Request | None) -> ProviderError:
-    """Return the error; one in the stream has a type, and the status of the answer that it came in."""
+    """Return the error. An error in the stream has a type, and the status of the answer that it came in."""
     kind, code = _type_and_code(body)
     message = f"status {status}, type {kind or 'none'}, code {code or 'none'}"
     meaning = _meaning(status, kind, code)
@@ -112,7 +112,7 @@ def _without_type(status: int) -> type[ProviderError]:
 
 
 def _type_and_code(body: object) -> tuple[str, str]:
-    """Return the error's type and code, empty where it has none; a text is neither."""
+    """Return the error's type and code, empty if it has none. An error that is a plain text has neither."""
     error = member(body, "error")
     return _word(member(error, "type")), _word(member(member(error, "details"), "error_code"))
 

@@ -1,4 +1,4 @@
-"""The format of Anthropic's Messages API: Anthropic itself, and servers that are compatible."""
+"""The provider for Anthropic's Messages API: Anthropic itself, and compatible servers."""
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
@@ -21,18 +21,18 @@ from .request import asked_caching, encode_count, encode_request
 _TIMEOUT = 10.0
 # The most that a page of the list may hold: https://platform.claude.com/docs/en/api/models/list
 _PAGE = 1000
-# There are fewer models than one page holds.
+# One page holds more models than there are.
 _MOST_PAGES = 10
 
 
 class Messages:
-    """A provider over an `AsyncAnthropic` client, which stays its owner's."""
+    """A provider on top of an `AsyncAnthropic` client. The caller keeps ownership of the client."""
 
     name = NAME
 
     def __init__(self, client: AsyncAnthropic) -> None:
         self._client = client
-        # The client imports these where they are first asked for, which would be in the event loop.
+        # The client imports these on first use, which would be in the event loop.
         self._messages = AsyncMessages(client)
         self._models = AsyncModels(client).with_raw_response
 
@@ -48,10 +48,10 @@ class Messages:
             yield event
 
     async def _send(self, body: Mapping[str, Any]) -> AsyncStream[object]:
-        """Return the stream that answers a body, its events as plain JSON, the same with betas as without.
+        """Return the stream that answers a request body, as JSON events; the same with and without betas.
 
-        The SDK's own method makes objects of each event, which cost more than all the rest of it. This is what its
-        documentation has for paths that it does not know:
+        The SDK's own method builds objects for each event, which cost more than everything else in a turn. This is the
+        SDK's documented way to call other paths:
         https://github.com/anthropics/anthropic-sdk-python#undocumented-endpoints
         """
         sent = {name: value for name, value in body.items() if name != "betas"}
@@ -66,7 +66,7 @@ class Messages:
         )
 
     def caching(self, request: Request) -> Mapping[str, Any]:
-        """See `Provider.caching`: the mark, and the names of the blocks that bear it."""
+        """See `Provider.caching`: the mark, and the names of the marked blocks."""
         return asked_caching(request)
 
     async def count_tokens(self, request: Request) -> int:

@@ -1,7 +1,7 @@
-"""A request to Anthropic's Messages API: limits, thinking, tools, context editing, and prompt cache marks.
+"""Requests to Anthropic's Messages API: limits, thinking, tools, context editing, and prompt cache marks.
 
-Context editing: the provider leaves old tool results out before the model reads a request. The request stays whole on
-our side, so nothing is lost to another provider, or when this is no longer asked for.
+Context editing: the provider drops old tool results before the model reads a request. Our request stays whole, so
+nothing is lost when another provider takes over or context editing is turned off.
 https://platform.claude.com/docs/en/build-with-claude/context-editing
 """
 
@@ -24,19 +24,19 @@ _REPLY_TOKENS = 4096
 
 # https://platform.claude.com/docs/en/build-with-claude/extended-thinking: the smallest budget there is.
 _SMALLEST_BUDGET = 1024
-# The share of the reply that may be thought; the rest is for the words.
+# The share of the answer's limit that thinking may use; the rest is for the words.
 _BUDGET_SHARES = {Effort.MINIMAL: 0.0, Effort.LOW: 0.25, Effort.MEDIUM: 0.5, Effort.HIGH: 0.75}
 
 _MOST_TEMPERATURE = 1.0
 _MARK = {"type": "ephemeral"}
 
-# From which share of the context on a request may be too long for the model although the estimate says that it fits:
+# The share of the context from which a request may be too long although it fits by the estimate:
 # Claude has up to a third more tokens for a text than the vocabulary that the estimate was fitted against.
 _FULL = 0.75
 
 
 def encode_request(request: Request) -> dict[str, Any]:
-    """Return the body without `stream`; where it has `betas`, they are for the header `anthropic-beta`."""
+    """Return the body without `stream`. Its `betas`, if any, belong into the header `anthropic-beta`."""
     body, breakpoints = _encoded(request)
     body |= encode_editing(request)
     if request.profile.caching is Caching.BREAKPOINTS:
@@ -46,14 +46,14 @@ def encode_request(request: Request) -> dict[str, Any]:
 
 
 def encode_count(request: Request) -> dict[str, Any]:
-    """Return the part of the request that is read by the model, as arguments of the SDK's `messages.count_tokens`."""
+    """Return the part of the request that the model reads, as arguments of the SDK's `messages.count_tokens`."""
     body, _ = _encoded(request)
     counted = ("model", "messages", "system", "tools", "tool_choice", "thinking", "output_config")
     return {name: body[name] for name in counted if name in body}
 
 
 def asked_caching(request: Request) -> Mapping[str, Any]:
-    """Return which blocks of the request bear a mark, and the mark; empty where none does."""
+    """Return which blocks of the request are marked, and the mark; empty if none is."""
     if request.profile.caching is not Caching.BREAKPOINTS:
         return {}
     _, breakpoints = _encoded(request)
@@ -61,19 +61,19 @@ def asked_caching(request: Request) -> Mapping[str, Any]:
 
 
 def may_be_too_long(request: Request) -> bool:
-    """Return whether the request, by its estimated size, may be longer than what the model is known to read."""
+    """Return whether the request, by its estimated size, may exceed what the model is known to read."""
     return fills_context(request, share=_FULL, answer=_max_tokens(request))
 
 
 def _encoded(request: Request) -> tuple[dict[str, Any], dict[str, Block]]:
-    """Return the body, and by their names the blocks at which a cached prefix can end: at most four are allowed.
+    """Return the body, and by name the blocks at which a cached prefix can end: the API allows at most four.
 
-    What is marked: the tools and the system prompt, for every conversation of the agent; the history, as the results in
-    the newest exchange are shortened when it ends; and the newest block, for the next request of the same turn.
+    Marked are the tools and the system prompt, for every conversation of the agent; the history, because results in the
+    newest exchange are shortened when it ends; and the newest block, for the next request of the same turn.
 
-    Another `tool_choice` than before is another prefix from the messages on, the tools and the system prompt before it
-    are still found: https://platform.claude.com/docs/en/build-with-claude/prompt-caching#what-invalidates-the-cache
-    So where the tools may not be called this once, messages are not marked: nobody would read what that writes.
+    A different `tool_choice` changes the prefix from the messages on; the tools and the system prompt are still found:
+    https://platform.claude.com/docs/en/build-with-claude/prompt-caching#what-invalidates-the-cache So messages are not
+    marked in the one request that forbids calls: no later request would read that cache entry.
     """
     names = renamed_arguments(request.tools)
     conversation = encode_messages(request.messages, request.model, names, images=request.profile.images)
@@ -125,7 +125,7 @@ def _thinking(request: Request, max_tokens: int) -> dict[str, Any]:
 
 
 def _sampling(settings: ModelSettings) -> dict[str, float]:
-    """Return the temperature, else `top_p`: Anthropic advises against both, and from Claude 4.1 on refuses them.
+    """Return the temperature, or else `top_p`: Anthropic advises against both, and refuses both from Claude 4.1 on.
 
     https://platform.claude.com/docs/en/api/messages/create
     """
@@ -135,10 +135,10 @@ def _sampling(settings: ModelSettings) -> dict[str, float]:
 
 
 def _may_think(request: Request) -> bool:
-    """Whether the tool loop that goes on here, if one does, was begun by this model, thinking.
+    """Return whether this model began the current tool loop, if any, with thinking.
 
-    A loop is one turn of the assistant to the API and is thought through or not as a whole. With a budget the turn has
-    to begin with a thought, and so has its last message ("a final `assistant` message must start with a thinking
+    The API treats a tool loop as one assistant turn that is thought through or not as a whole. With a budget the turn
+    has to begin with a thought, and so has its last message ("a final `assistant` message must start with a thinking
     block"); an adaptive model may have found none necessary.
     """
     loop = takewhile(lambda message: message.role is not Role.USER, reversed(request.messages))
@@ -164,7 +164,7 @@ _LEAST_TOKENS = 1000
 
 
 def encode_editing(request: Request) -> dict[str, Any]:
-    """Return what the body holds besides, see `encode_request`; empty where no editing is to be asked for."""
+    """Return additional fields of the body, see `encode_request`; empty without context editing."""
     if not (request.settings.compaction and request.profile.context_editing):
         return {}
     edit = {
@@ -177,6 +177,6 @@ def encode_editing(request: Request) -> dict[str, Any]:
 
 
 def cleared_tokens(event: object) -> int:
-    """Return how many tokens an event says were cleared; it is for the record, so that another form says nothing."""
+    """Return how many tokens an event reports as cleared, or 0 if it has another form: the figure is informational."""
     edits = objects(member(member(event, "context_management"), "applied_edits"))
     return min(sum(tokens_of(edit, "cleared_input_tokens") for edit in edits), GREATEST_FIGURE)

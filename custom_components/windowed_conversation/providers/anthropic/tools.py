@@ -1,4 +1,4 @@
-"""Tools as Anthropic's Messages API takes them: their schemas, and their arguments by names that it takes."""
+"""Tools for Anthropic's Messages API: their schemas, and arguments whose names the API accepts."""
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
@@ -12,7 +12,7 @@ type Renamed = Mapping[str, Mapping[str, str]]
 
 
 def encode_tools(request: Request) -> list[dict[str, Any]]:
-    """Return the tools; where none is offered any more, those that the history calls, for the API refuses it else."""
+    """Return the tools; if none is offered, those that the history calls, without which the API refuses the request."""
     if request.tools:
         return [_encode_tool(tool) for tool in request.tools]
     called = {call.name for message in request.messages for call in message.tool_calls}
@@ -20,12 +20,12 @@ def encode_tools(request: Request) -> list[dict[str, Any]]:
 
 
 def renamed_arguments(tools: Iterable[ToolSchema]) -> Renamed:
-    """Return the names that are sent in the place of arguments' own, by the names of the tools that have such."""
+    """Return, by tool, the names that are sent instead of arguments' own names, for tools that need any."""
     return {tool.name: names for tool in tools if (names := _sent(tool)[1])}
 
 
 def renamed(members: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    """Return an object with other names for some of its members."""
+    """Return an object with some of its keys renamed."""
     return {names.get(name, name): value for name, value in members.items()}
 
 
@@ -37,7 +37,7 @@ def _encode_tool(tool: ToolSchema) -> dict[str, Any]:
 # Requests of one agent offer the same tools again and again.
 @lru_cache(maxsize=256)
 def _sent(tool: ToolSchema) -> tuple[dict[str, Any], Mapping[str, str]]:
-    """Return the schema as it is sent, and the names in it that stand for others."""
+    """Return the schema as it is sent, and the replaced names in it."""
     schema = without_choice(tool.parameters)
     names = replaced(schema["properties"])
     if names:

@@ -1,4 +1,4 @@
-"""Gemini, the answer: chunks in, as plain JSON, our events out, one small step for each part."""
+"""Decoding Gemini's answers: chunks as JSON in, our events out."""
 
 from base64 import b64decode
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ _OTHER_ALPHABET = str.maketrans("-_", "+/")
 
 
 class ChunkDecoder:
-    """Reads one answer. The terminal marker is a finish reason; every chunk has the usage so far."""
+    """Decodes one answer. The terminal marker is a finish reason; every chunk has the usage so far."""
 
     def __init__(self, request: Request) -> None:
         self._tool_calls = Calls(request, names_of(request))
@@ -116,7 +116,7 @@ class ChunkDecoder:
         yield Finished(reason, self._finish_reason, self._residue().as_json())
 
     def _error(self) -> ProviderError | None:
-        """Return what is wrong with the answer, or None; calls that are whole are good, whatever came after them."""
+        """Return what is wrong with the answer, or None. Whole calls count, whatever came after them."""
         reason = self._finish_reason
         if self._blocked is not None:
             return Refused(f"the prompt was blocked, reason {self._blocked or 'none'}", self._blocked)
@@ -137,12 +137,12 @@ class ChunkDecoder:
 
 
 def _code(value: object) -> str:
-    """Return a code, `UNKNOWN` for anything else: a text is no code."""
+    """Return a code, or `UNKNOWN` for a value that is not a string."""
     return value if isinstance(value, str) and value.isidentifier() else "UNKNOWN"
 
 
 def _bytes(written: str) -> bytes:
-    """Return bytes that are written in either alphabet of base64, as JSON's protocol buffers allow."""
+    """Return bytes written in either base64 alphabet, as protocol buffers in JSON allow."""
     return b64decode(written.translate(_OTHER_ALPHABET))
 
 

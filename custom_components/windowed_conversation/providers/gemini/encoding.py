@@ -1,6 +1,6 @@
-"""Requests in Gemini's own form. Pure.
+"""Encoding requests for Gemini. Pure.
 
-The order is the format's: a turn of the model with calls is followed at once by one content with the result of each.
+The format prescribes the order: one content with the results of all calls directly follows a model turn with calls.
 """
 
 from base64 import urlsafe_b64encode
@@ -47,7 +47,7 @@ type _Part = dict[str, Any]
 
 
 def _contents(request: Request) -> list[dict[str, Any]]:
-    """Return the conversation without its system messages: contents of the user and of the model, merged by turns."""
+    """Return the conversation without its system messages: user and model contents, merged by turns."""
     contents: list[dict[str, Any]] = []
     for role, parts in _turns(request):
         previous = contents[-1] if contents else {}
@@ -59,7 +59,7 @@ def _contents(request: Request) -> list[dict[str, Any]]:
 
 
 def encode_body(request: Request) -> dict[str, Any]:
-    """Return the body of a request, only what the model accepts."""
+    """Return the body of a request with only what the model accepts."""
     profile, settings, most = request.profile, request.settings, request.reply_limit
     asked = {
         "maxOutputTokens": most,
@@ -74,7 +74,7 @@ def encode_body(request: Request) -> dict[str, Any]:
 
 
 def encode_prompt(request: Request) -> dict[str, Any]:
-    """Return what of a request's body costs input tokens."""
+    """Return the part of a request's body that costs input tokens."""
     system = "\n\n".join(each.content for each in request.messages if each.role is Role.SYSTEM and each.content.strip())
     tools = [_encode_tool(tool) for tool in request.tools]
     return {
@@ -93,7 +93,7 @@ def _encode_tool(tool: ToolSchema) -> dict[str, Any]:
 
 
 def encode_name(name: str) -> str:
-    """Return the name that a tool has with Gemini: its own, or where that is not valid, one made of it and its hash."""
+    """Return the name that a tool has with Gemini: its own if that is valid, else one made of it and its hash."""
     if _VALID_NAME.fullmatch(name):
         return name
     beginning = _INVALID_CHARACTER.sub("_", name)[:_LONGEST_BEGINNING]
@@ -101,13 +101,13 @@ def encode_name(name: str) -> str:
 
 
 def names_of(request: Request) -> Mapping[str, str]:
-    """Return the names of the tools by what they are called with Gemini."""
+    """Return the tools' own names by the names that are sent."""
     called = (call.name for message in request.messages for call in message.tool_calls)
     return {encode_name(name): name for name in (*called, *(tool.name for tool in request.tools))}
 
 
 def _turns(request: Request) -> Iterator[tuple[str, list[_Part]]]:
-    """Yield role and parts, message by message; the results of one turn come together."""
+    """Yield the role and parts of each message. The results of one turn come together."""
     messages = [message for message in request.messages if message.role is not Role.SYSTEM]
     newest = max((place for place, message in enumerate(messages) if message.role is Role.USER), default=0)
     calls: tuple[ToolCall, ...] = ()
@@ -138,7 +138,7 @@ def _attachment_part(attachment: Attachment) -> _Part:
 
 
 def _text_parts(content: str, signed: tuple[SignedText, ...]) -> Iterator[_Part]:
-    """Yield the text, what is signed in parts of its own: they are sent back as they came, also an empty one."""
+    """Yield the text, with signed stretches in parts of their own: they are sent back unchanged, even if empty."""
     at = 0
     for each in signed:
         start, end = len(content) - each.start, len(content) - each.end
@@ -154,7 +154,7 @@ def _texts(text: str) -> list[_Part]:
 
 
 def _call_parts(calls: tuple[ToolCall, ...], residue: Residue, insists: bool) -> Iterator[_Part]:
-    """Yield the calls; of parallel calls the first carries the signature for all."""
+    """Yield the calls. The first of parallel calls carries the signature for all."""
     for place, call in enumerate(calls):
         signature = residue.signatures.get(call.id) or (NO_SIGNATURE if insists and not place else None)
         function_call = {**_id(residue, call.id), "name": encode_name(call.name), "args": dict(call.arguments)}
@@ -170,7 +170,7 @@ def _signed(signature: bytes) -> dict[str, str]:
 
 
 def _result_parts(calls: tuple[ToolCall, ...], results: list[Message], residue: Residue) -> list[_Part]:
-    """Return a part for each result in the order of the calls, whatever order they came in."""
+    """Return a part for each result, in the order of the calls."""
     order = {call.id: place for place, call in enumerate(calls)}
     names = {call.id: call.name for call in calls}
     parts = []
@@ -183,7 +183,7 @@ def _result_parts(calls: tuple[ToolCall, ...], results: list[Message], residue: 
 
 
 def _response(content: str) -> dict[str, Any]:
-    """Return a result under the key that has a meaning for Gemini: `error` for one that says so itself, or `output`."""
+    """Return a result under a key that Gemini knows: `error` for a result that is one, else `output`."""
     try:
         json.dumps(json.loads(content), allow_nan=False)
         value = whole_json(content)
@@ -199,7 +199,7 @@ def _are_results(parts: list[_Part]) -> bool:
 
 
 def _thinking(profile: Profile, effort: Effort | None, reply_tokens: int | None) -> dict[str, Any] | None:
-    """Return how much the model is to think, or None if the model or the request does not say."""
+    """Return how much the model should think, or None if the model or the request does not say."""
     taken = taken_effort(profile, effort)
     if taken is None:
         return None

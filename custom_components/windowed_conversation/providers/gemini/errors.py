@@ -1,7 +1,7 @@
-"""Errors of Google's SDK, and of the HTTP client under it, in our words.
+"""Mapping errors of Google's SDK and its HTTP client to ours.
 
 Decided by status, canonical code (google.rpc.Code) and the structured details (google/rpc/error_details.proto), never
-by message text. The messages of ours name the codes only: a server's own text may repeat what people said.
+by message text. Our messages contain only the codes: a server's own text may repeat what people said.
 """
 
 from collections.abc import Callable, Iterator
@@ -55,10 +55,10 @@ _UNREADABLE = (AttributeError, LookupError, TypeError, ValueError)
 
 @contextmanager
 def provider_errors(is_too_long: Callable[[], bool] = lambda: False) -> Iterator[None]:
-    """Raise a `ProviderError` for everything that the SDK and its HTTP client raise.
+    """Raise a `ProviderError` for every error of the SDK and its HTTP client.
 
-    Gemini says of a request that is longer than the model can read no more than that an argument is invalid; where
-    nothing else is said, `is_too_long` decides whether that was the reason.
+    For a request that is longer than the model can read, Gemini only says that an argument is invalid. If there is no
+    other reason, `is_too_long` decides whether that was the reason.
     """
     try:
         with transport_errors():
@@ -76,7 +76,7 @@ def provider_errors(is_too_long: Callable[[], bool] = lambda: False) -> Iterator
 
 
 def error_in_event(event: object) -> ProviderError:
-    """Return the error for an event, or an answer, that is an error itself."""
+    """Return the error for an event or an answer that is itself an error."""
     code = figure(member(member(event, "error"), "code"))
     return _from_api(APIError(code or HTTPStatus.INTERNAL_SERVER_ERROR, event))
 
@@ -101,7 +101,7 @@ def _meaning(status: int, code: str, details: list[dict[str, Any]]) -> type[Prov
 
 
 def _code(err: APIError) -> str:
-    """Return the canonical code where it is one that decides; the SDK puts the HTTP reason phrase there as well."""
+    """Return the canonical code if it decides anything. The SDK also puts the HTTP reason phrase there."""
     return err.status if isinstance(err.status, str) and err.status in _BY_CODE else ""
 
 
@@ -116,7 +116,7 @@ def _is_daily(details: list[dict[str, Any]]) -> bool:
 
 
 def _retry_after(err: APIError, details: list[dict[str, Any]]) -> float | None:
-    """Return the seconds to wait: `RetryInfo.retryDelay`, a duration such as `34.5s`, else the header."""
+    """Return the seconds to wait: `RetryInfo.retryDelay`, a duration such as `34.5s`, or else the header."""
     for delay in [each["retryDelay"] for each in details if isinstance(each.get("retryDelay"), str)]:
         try:
             seconds = float(delay.removesuffix("s"))

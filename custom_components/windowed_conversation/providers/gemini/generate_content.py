@@ -1,7 +1,7 @@
-"""The Gemini format: `streamGenerateContent`, one whole request each time, never a session of the SDK's.
+"""The provider for Gemini: `streamGenerateContent` with whole requests, never a chat session of the SDK.
 
-The SDK counts tokens. Answers and lists of models are asked for directly: the SDK reads them without limits, and makes
-objects of every value in the event loop, which costs several times what all the rest of it does.
+The SDK only counts tokens. Answers and model lists are requested directly: the SDK reads them without limits and builds
+objects for every value in the event loop, which costs several times what everything else in a turn does.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
@@ -30,16 +30,16 @@ _TIMEOUT = 10.0
 _SHORT_ANSWER = HttpOptions(timeout=10_000)
 # The most that a page of the list may hold: https://ai.google.dev/api/models#method:-models.list
 _PAGE = 1000
-# There are fewer models than one page holds.
+# One page holds more models than there are.
 _MOST_PAGES = 10
 _GENERATES = "generateContent"
 
-# The SDK wants contents, in the place of which its options then put the conversation's.
+# The SDK requires contents; its options replace them with the conversation's.
 _PLACE = " "
 
 
 class Gemini:
-    """A provider over the models of a client of Google's SDK, which stays its owner's."""
+    """A provider on top of the models of a Google SDK client. The caller keeps ownership of the client."""
 
     name = NAME
 
@@ -64,7 +64,7 @@ class Gemini:
 
     @asynccontextmanager
     async def _answer(self, request: Request) -> AsyncIterator[Any]:
-        """Return a context with the response to a request; raises `APIError`."""
+        """Return a context with the response to a request. Raises `APIError`."""
         url = f"{self._url}/{quote(_path(request.model))}:streamGenerateContent?alt=sse"
         client = self._http_client
         asked = client.build_request(
@@ -84,11 +84,11 @@ class Gemini:
             await answer.aclose()
 
     def caching(self, request: Request) -> Mapping[str, Any]:
-        """See `Provider.caching`: the implicit cache finds what begins alike without being asked."""
+        """See `Provider.caching`: the implicit cache needs no parameters."""
         return {}
 
     async def list_models(self) -> list[ListedModel]:
-        """See `Provider.list_models`; models that do not generate text are left out."""
+        """See `Provider.list_models`. Models that do not generate text are skipped."""
         models: dict[str, ListedModel] = {}
         seen: set[str] = set()
         token: Any = ""
@@ -105,7 +105,7 @@ class Gemini:
         return sorted(models.values(), key=lambda model: model.id)
 
     async def _page(self, token: str) -> ModelPage:
-        """Return a page of the list of models; raises `APIError`."""
+        """Return a page of the model list. Raises `APIError`."""
         client, query = self._http_client, {"pageSize": _PAGE, **({"pageToken": token} if token else {})}
         asked = client.build_request(
             "GET", f"{self._url}/models", params=query, headers=self._headers, timeout=_TIMEOUT
@@ -131,7 +131,7 @@ class Gemini:
 
 
 async def _error_body(answer: Any) -> Any:
-    """Return what an error says of itself; a proxy's may be no JSON."""
+    """Return the body of an error; a proxy's may not be JSON."""
     body = await answer.aread()
     try:
         return await read_any_json(body)

@@ -1,6 +1,6 @@
-"""What only Gemini can use of its answer: thought signatures, each with the part that it came on, and its ids of calls.
+"""Residue of Gemini's answers: thought signatures with the part that each came on, and Gemini's ids of calls.
 
-As a value for the encoder and the decoder, and as the JSON value that a message carries in between.
+As a value for the encoder and the decoder, and as the JSON value that a message carries.
 """
 
 from base64 import b64decode, b64encode
@@ -16,7 +16,7 @@ NAME = "gemini"
 
 @dataclass(frozen=True, slots=True)
 class SignedText:
-    """A stretch of text with its signature; `start` and `end` are counted in characters from the end of the text.
+    """A signed stretch of text; `start` and `end` count characters from the end of the text.
 
     From the end, because the beginning may be stripped before a text is spoken. Both are 0 for the empty part in which
     a stream often brings its last signature.
@@ -29,14 +29,14 @@ class SignedText:
 
 @dataclass(frozen=True, slots=True)
 class Residue:
-    """The signatures of an answer. `ids` are Gemini's own, where it gave any; both mappings go by our ids of calls."""
+    """The signatures of an answer. `ids` are Gemini's own ids, if any. Both mappings use our ids of calls as keys."""
 
     ids: Mapping[str, str] = field(default_factory=dict)
     signatures: Mapping[str, bytes] = field(default_factory=dict)
     texts: tuple[SignedText, ...] = ()
 
     def as_json(self) -> dict[str, Any] | None:
-        """Return the residue as a JSON value, None where there is nothing to keep."""
+        """Return the residue as a JSON value, or None if there is nothing to keep."""
         if not self.ids and not self.signatures and not self.texts:
             return None
         return {
@@ -50,7 +50,7 @@ NOTHING = Residue()
 
 
 def signatures_of(message: Message, model: str) -> Residue:
-    """Return the residue of a message, nothing if it comes from another provider or model, or is not of our form."""
+    """Return a message's residue; empty if another provider or model left it, or if it is malformed."""
     value = residue_of(message, NAME, model)
     try:
         return _parsed(value) if value else NOTHING

@@ -1,8 +1,7 @@
-"""Azure's servers for the OpenAI formats: their addresses, keys, and what is different at the classic endpoint.
+"""Azure's servers for the OpenAI formats: their URLs, their keys, and the differences of the classic endpoint.
 
-A deployment is what Azure calls a model. The SDK's own Azure client is not used: it hooks itself into the HTTP client,
-which is shared, and is not needed for `/openai/v1/`:
-https://learn.microsoft.com/azure/ai-foundry/openai/api-version-lifecycle
+Azure calls a model a deployment. The SDK's own Azure client is not used: it modifies the HTTP client, which is shared,
+and `/openai/v1/` does not need it: https://learn.microsoft.com/azure/ai-foundry/openai/api-version-lifecycle
 """
 
 from collections.abc import Collection, Mapping
@@ -21,7 +20,7 @@ _API = "openai"
 
 @dataclass(frozen=True, slots=True)
 class AzureServer:
-    """A resource of Azure. `endpoint` is any address of it, up to the target URI that the portal shows.
+    """A resource of Azure. `endpoint` is any of its URLs, up to the target URI that the portal shows.
 
     With an `api_version` (for example `2024-10-21`) it is the classic endpoint, else `/openai/v1/`. `is_token`: the key
     is a bearer token, of Entra ID or a gateway.
@@ -34,7 +33,7 @@ class AzureServer:
 
     @property
     def url(self) -> str:
-        """The base URL of the formats; raises `BadRequest` where the endpoint is no address."""
+        """The base URL of the formats. Raises `BadRequest` if the endpoint is not a URL."""
         try:
             parts = urlsplit(self.endpoint)
         except ValueError as err:
@@ -45,20 +44,21 @@ class AzureServer:
 
     @property
     def headers(self) -> Mapping[str, Any]:
-        """The headers that let a request in: the SDK writes a bearer token by itself, but no `api-key`."""
+        """The authentication headers: the SDK writes a bearer token by itself, but no `api-key`."""
         return {} if self.is_token else {"api-key": self.key, "Authorization": Omit()}
 
     @property
     def cache_parameters(self) -> Collection[str]:
         """The parameters of the prompt cache that are sent: the key, which older API versions refuse.
 
-        Models of Azure refuse a retention that they take at OpenAI: https://github.com/OpenHands/software-agent-sdk/pull/2311
+        Models on Azure refuse a retention that they accept at OpenAI:
+        https://github.com/OpenHands/software-agent-sdk/pull/2311
         """
         return () if self.api_version else ("prompt_cache_key",)
 
 
 class AzureChatCompletions(ChatCompletions):
-    """Chat Completions at the classic endpoint, where each deployment has an address of its own."""
+    """Chat Completions at the classic endpoint, where each deployment has its own URL."""
 
     def __init__(self, client: AsyncOpenAI, *args: Any, **options: Any) -> None:
         super().__init__(client, *args, **options)

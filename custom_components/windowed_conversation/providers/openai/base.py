@@ -1,4 +1,4 @@
-"""What both OpenAI formats share as providers: one request, the stream that answers it, and the list of models."""
+"""What both OpenAI formats share as providers: sending a request, its stream, and the model list."""
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Collection, Mapping
@@ -19,9 +19,9 @@ _MODEL_LIST_TIMEOUT = 10.0
 
 
 class OpenAIFormat(ABC):
-    """A provider over an `AsyncOpenAI` client, which stays its owner's.
+    """A provider on top of an `AsyncOpenAI` client. The caller keeps ownership of the client.
 
-    `headers` go out with every request. `cache_parameters` are those of the prompt cache that the server knows.
+    `headers` are sent with every request. `cache_parameters` are the prompt cache parameters that the server knows.
     """
 
     name: str
@@ -36,7 +36,7 @@ class OpenAIFormat(ABC):
         self._headers = dict(headers or {})
         self._cache_parameters = cache_parameters
         self._client = client
-        # The client imports this where it is first asked for, which would be in the event loop.
+        # The client imports this on first use, which would be in the event loop.
         self._models = AsyncModels(client).with_raw_response
 
     @abstractmethod
@@ -44,10 +44,10 @@ class OpenAIFormat(ABC):
         """Send the request and return the SDK's stream."""
 
     async def _post(self, client: AsyncOpenAI, path: str, body: Mapping[str, Any]) -> AsyncStream[object]:
-        """Return the stream that answers a body, its events as plain JSON.
+        """Return the stream that answers a request body, as JSON events.
 
-        The SDK's own method would look the whole body up in its types and make objects of each event, which costs
-        several times what all the rest of it does. This is what its documentation has for paths that it does not know:
+        The SDK's own method looks the whole body up in its types and builds objects for each event, which costs several
+        times what everything else in a turn does. This is the SDK's documented way to call other paths:
         https://github.com/openai/openai-python#undocumented-endpoints
         """
         return await client.post(
@@ -61,7 +61,7 @@ class OpenAIFormat(ABC):
 
     @abstractmethod
     def _decoder(self, request: Request) -> Decoder:
-        """Return what reads the answer."""
+        """Return the decoder for the answer."""
 
     async def stream(self, request: Request) -> AsyncGenerator[Event]:
         """See `Provider.stream`."""

@@ -1,4 +1,4 @@
-"""The Chat Completions format: OpenAI itself, Azure, llama.cpp, Ollama, LM Studio, vLLM and everything compatible."""
+"""The provider for Chat Completions: OpenAI itself, Azure, llama.cpp, Ollama, LM Studio, vLLM and the like."""
 
 from collections.abc import Collection, Mapping
 from typing import Any, override
@@ -15,7 +15,7 @@ _PATH = "/chat/completions"
 
 
 class ChatCompletions(OpenAIFormat):
-    """Chat Completions over an `AsyncOpenAI` client, which stays its owner's."""
+    """Chat Completions on top of an `AsyncOpenAI` client. The caller keeps ownership of the client."""
 
     name = "openai_chat"
 
@@ -41,5 +41,5 @@ class ChatCompletions(OpenAIFormat):
         return ChunkDecoder(request)
 
     def _client_of(self, model: str) -> AsyncOpenAI:
-        """Return who asks a model; every model is at the same place but on Azure's classic endpoint."""
+        """Return the client for a model. Only Azure's classic endpoint has a URL for each model."""
         return self._client

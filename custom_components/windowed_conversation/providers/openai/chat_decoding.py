@@ -1,6 +1,6 @@
-"""Chat Completions, the answer: chunks in, as plain JSON, our events out. Pure.
+"""Decoding Chat Completions answers: chunks as JSON in, our events out. Pure.
 
-Compatible servers send calls and thoughts in shapes of their own; each is named where it is read.
+Compatible servers send calls and reasoning in forms of their own; comments name them where they are read.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ from ..json_values import member, objects, text_of, tokens_of
 from ..names import own_names
 from .errors import error_in_event, is_error, refused
 
-# Where servers put what a model thinks aloud: DeepSeek, llama.cpp, LM Studio and vLLM; Ollama and OpenRouter.
+# Where servers put a model's reasoning: DeepSeek, llama.cpp, LM Studio and vLLM; Ollama and OpenRouter.
 _REASONING_FIELDS = ("reasoning_content", "reasoning")
 
 
@@ -31,10 +31,10 @@ class _OpenCall:
 
 
 class _ToolCalls:
-    """Puts the fragments of tool calls together, in every shape that servers send them in.
+    """Assembles the fragments of tool calls, in every form that servers send.
 
-    OpenAI numbers its calls and names each once. Ollama numbers every parallel call 0 and gives each a new id, others
-    leave out the number or the id, or send the arguments as an object: https://github.com/ollama/ollama/issues/15457
+    OpenAI numbers its calls and names each once. Ollama numbers every parallel call 0 and gives each a new id. Others
+    omit the number or the id, or send the arguments as an object: https://github.com/ollama/ollama/issues/15457
     """
 
     def __init__(self, request: Request) -> None:
@@ -42,7 +42,7 @@ class _ToolCalls:
         self._open: list[_OpenCall] = []
 
     def add(self, fragment: Any) -> Iterator[Event]:
-        """Take a fragment; a whole JSON object cannot grow, so it is announced at once."""
+        """Add a fragment. A whole JSON object cannot grow, so it is announced at once."""
         function = fragment.get("function") or {}
         call = self._call_of(fragment, function)
         call.arguments.add(function.get("arguments"))
@@ -50,7 +50,7 @@ class _ToolCalls:
             yield from self._announce(call)
 
     def finish(self) -> Iterator[Event]:
-        """Announce what is left, among it calls without arguments; raises `BadStream` for half a call."""
+        """Announce the rest, including calls without arguments. Raises `BadStream` for an incomplete call."""
         for call in self._open:
             yield from self._announce(call)
 
@@ -58,7 +58,7 @@ class _ToolCalls:
         return bool(self._calls)
 
     def _call_of(self, fragment: Any, function: Any) -> _OpenCall:
-        """Return the call that a fragment belongs to, the newest of its number or a new one."""
+        """Return the call that a fragment belongs to: the newest with its number, or a new one."""
         index, call_id, name = fragment.get("index"), text_of(fragment.get("id")), text_of(function.get("name"))
         newest = next((call for call in reversed(self._open) if index in (call.index, None)), None)
         if newest and not _starts_another(newest, fragment, function):
@@ -81,7 +81,7 @@ def _starts_another(newest: _OpenCall, fragment: Any, function: Any) -> bool:
 
 
 class ChunkDecoder:
-    """Reads one answer. The terminal marker is a finish reason; the usage comes in a chunk after it."""
+    """Decodes one answer. The terminal marker is a finish reason; the usage follows in a later chunk."""
 
     def __init__(self, request: Request) -> None:
         self._tool_calls = _ToolCalls(request)
@@ -160,7 +160,7 @@ def _thought(delta: Any) -> str:
 
 
 def _chunks(content: list[Any]) -> tuple[str, str]:
-    """Return what is said and what is thought in the chunks of Mistral's reasoning models.
+    """Return the text and the reasoning in content chunks of Mistral's reasoning models.
 
     https://docs.mistral.ai/capabilities/reasoning
     """

@@ -1,6 +1,6 @@
-"""Chat Completions, the request: messages and tools in the format's own form. Pure.
+"""Encoding Chat Completions requests: messages and tools. Pure.
 
-What OpenAI itself takes and what every compatible server takes is told apart here, by the dialect.
+The dialect tells what OpenAI itself accepts from what every compatible server accepts.
 """
 
 from collections.abc import Iterable, Mapping
@@ -34,16 +34,16 @@ _CALL_ID_LENGTH = 40
 
 
 class Dialect(StrEnum):
-    """Who answers. OPENAI: OpenAI itself and Azure. COMPATIBLE: anybody, who is sent what everybody takes."""
+    """The kind of server. OPENAI: OpenAI itself and Azure. COMPATIBLE: any other; it gets what all accept."""
 
     OPENAI = "openai"
     COMPATIBLE = "compatible"
 
 
 def encode_request(request: Request, dialect: Dialect, caching: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters of a request; what the model does not take, or nobody asked for, is not among them.
+    """Return the parameters of a request, without those that the model does not accept or that have no value.
 
-    `caching` is what is asked of the prompt cache.
+    `caching` are the prompt cache parameters.
     """
     messages = _merged(_acceptable(message, request, dialect) for message in request.messages)
     asked = {
@@ -62,12 +62,12 @@ def encode_request(request: Request, dialect: Dialect, caching: Mapping[str, Any
 
 
 def encode_messages(messages: Iterable[Message]) -> list[ChatCompletionMessageParam]:
-    """Return the messages in the format's own form, in the same order."""
+    """Return the messages in this format, in the same order."""
     return [_encode_message(message) for message in messages]
 
 
 def encode_tools(tools: Iterable[ToolSchema]) -> list[ChatCompletionFunctionToolParam]:
-    """Return the tools in the format's own form, in the same order."""
+    """Return the tools in this format, in the same order."""
     return [
         {
             "type": "function",
@@ -82,7 +82,7 @@ def encode_tools(tools: Iterable[ToolSchema]) -> list[ChatCompletionFunctionTool
 
 
 def _encode_offer(request: Request, dialect: Dialect) -> dict[str, Any]:
-    """Return the tools, and that they may not be called where that is so: some compatible servers do not listen."""
+    """Return the tools, and `tool_choice` if they may not be called. Some compatible servers ignore it."""
     if not request.tools or not (request.may_call or dialect is Dialect.OPENAI):
         return {}
     return {"tools": encode_tools(request.tools), **tool_choice(request)}
@@ -93,9 +93,9 @@ def _asked_of_openai(request: Request) -> dict[str, Any]:
 
 
 def _acceptable(message: Message, request: Request, dialect: Dialect) -> Message:
-    """Return the message with the names and ids that are taken, and a note for what the model cannot see.
+    """Return the message with valid names and ids, and with a note for attachments that the model cannot see.
 
-    Most messages are fine as they are; copying each of a long history would cost more than writing it.
+    Most messages need no change; copying each message of a long history would cost more than writing it.
     """
     if message.attachments:
         images = request.profile.images
@@ -126,9 +126,9 @@ def _acceptable_id(call_id: str, dialect: Dialect) -> str:
 
 
 def _merged(messages: Iterable[Message]) -> Iterable[Message]:
-    """Yield the messages, one for two of the same role in a row: chat templates of llama.cpp refuse those.
+    """Yield the messages with neighbors of the same role merged: llama.cpp's chat templates refuse those.
 
-    An assistant's message that says nothing and calls nothing is left out.
+    An assistant message without text and calls is skipped.
     """
     last: Message | None = None
     for message in messages:

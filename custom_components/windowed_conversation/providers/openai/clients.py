@@ -1,9 +1,8 @@
-"""Clients of the OpenAI SDK: which server is asked, and with which key.
+"""Clients of the OpenAI SDK: the server and the key.
 
-Each function opens no connection but may block, so none is called in the event loop; where the address is none it
-raises `BadRequest`. `http_client` is an httpx2 or, at
-run time only, an httpx client, and stays its owner's. There is one attempt for each request: a retry of the SDK's would
-be heard as silence.
+The functions open no connection but may block, so call none of them in the event loop. They raise `BadRequest` for an
+invalid URL. `http_client` is an httpx2 client or, at run time only, an httpx client; the caller keeps ownership. Each
+request is tried once: during a retry of the SDK the user would hear nothing.
 """
 
 from collections.abc import Mapping
@@ -40,7 +39,7 @@ def openai_responses(api_key: str, http_client: Any, url: str = OPENAI_URL) -> R
 
 
 def azure_chat(server: AzureServer, http_client: Any) -> ChatCompletions:
-    """Return a provider for Chat Completions on Azure; a request's model is the name of a deployment."""
+    """Return a provider for Chat Completions on Azure. A request's model is the name of a deployment."""
     provider = AzureChatCompletions if server.api_version else ChatCompletions
     return provider(
         _azure_client(server, http_client),
@@ -51,7 +50,7 @@ def azure_chat(server: AzureServer, http_client: Any) -> ChatCompletions:
 
 
 def azure_responses(server: AzureServer, http_client: Any) -> Responses:
-    """Return a provider for Responses on Azure; a request's model is the name of a deployment."""
+    """Return a provider for Responses on Azure. A request's model is the name of a deployment."""
     client = _azure_client(server, http_client)
     return Responses(
         client,
@@ -71,6 +70,6 @@ def _client(url: str, api_key: str | None, http_client: Any, query: Mapping[str,
         client = AsyncOpenAI(
             api_key=api_key or _NO_KEY, base_url=url, http_client=lent(http_client), max_retries=0, default_query=query
         )
-    # The client finds out about the system that it runs on when it is first asked; from here on it remembers.
+    # The client looks up the platform on first use and caches it from then on.
     client.platform_headers()
     return client

@@ -1,7 +1,7 @@
-"""OpenAI's `responses.compact`: what is sent to be shortened, what comes back, and what of it is replayed. Pure.
+"""OpenAI's `responses.compact`: the request, the answer, and the part of it that is sent back. Pure.
 
-What comes back is all that the user said and one item that only the same model can read; it is sent back unchanged.
-https://platform.openai.com/docs/guides/compaction
+The answer holds everything that the user said and one item that only the same model can read. It is sent back
+unchanged. https://platform.openai.com/docs/guides/compaction
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,14 +18,14 @@ _COMPACTED = "compacted"
 
 
 def encode_compaction(prompt: Mapping[str, Any], caching: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters; `prompt` is that of a request. Tools are not offered: there is nothing to answer."""
+    """Return the parameters; `prompt` is a request's. Tools are not offered: there is nothing to answer."""
     sent = {name: prompt[name] for name in ("model", "instructions", "input") if name in prompt}
     key = "prompt_cache_key"
     return sent | ({key: caching[key]} if key in caching else {})
 
 
 def read_compaction(response: Any) -> Compacted:
-    """Return what the SDK's answer says; raises `BadStream` where nothing was compacted."""
+    """Return the result from the SDK's answer. Raises `BadStream` if nothing was compacted."""
     try:
         value = response.to_dict(mode="json", warnings=False)
         items = value["output"]
@@ -39,7 +39,7 @@ def read_compaction(response: Any) -> Compacted:
 
 
 def compacted_items(message: Message | None, provider: str, model: str) -> list[Any]:
-    """Return what stands for a message and its question where this model compacted them; empty where it did not."""
+    """Return the items that replace a message and its question if this model compacted them, else none."""
     return objects(member(residue_of(message, provider, model), _COMPACTED))
 
 

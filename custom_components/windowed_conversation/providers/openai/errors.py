@@ -1,7 +1,7 @@
-"""Errors of the OpenAI SDK, and of the HTTP client under it, in our words.
+"""Mapping errors of the OpenAI SDK and its HTTP client to ours.
 
-Decided by type, status and code, never by message text. The messages of ours name the status and the code only:
-a server's own text may repeat what people said.
+Decided by type, status and code, never by message text. Our messages contain only the status and the code: a server's
+own text may repeat what people said.
 """
 
 from collections.abc import Iterator, Mapping
@@ -70,13 +70,13 @@ _BY_CODE: dict[str, type[ProviderError]] = {
 }
 
 
-# vLLM names what is too large.
+# vLLM names the parameter that is too large.
 _TOO_LARGE = "input_tokens"
 
 
 @contextmanager
 def provider_errors(request: Request | None = None) -> Iterator[None]:
-    """Raise a `ProviderError` for everything that the SDK and its HTTP client raise; `request` is what was sent."""
+    """Raise a `ProviderError` for every error of the SDK and its HTTP client. `request` is what was sent."""
     try:
         with transport_errors():
             yield
@@ -95,18 +95,18 @@ def provider_errors(request: Request | None = None) -> Iterator[None]:
 
 
 def is_error(event: Any) -> bool:
-    """Return whether an event, or an answer, is an error itself; after a whole answer that takes nothing back."""
+    """Return whether an event or an answer is itself an error. After a whole answer an error revokes nothing."""
     return bool(event.get("error") or event.get("type") == "error")
 
 
 def error_in_event(event: object) -> ProviderError:
-    """Return the error for an event, or an answer, that is an error itself."""
+    """Return the error for an event or an answer that is itself an error."""
     error = member(event, "error")
     return error_in_stream(member(error, "code"), member(error, "type"), member(event, "code"))
 
 
 def error_in_stream(*codes: object) -> ProviderError:
-    """Return the error for what the server says mid-stream: the first of the codes that is known counts."""
+    """Return the error for a server's error codes mid-stream; the first known code counts."""
     code = known_code(*codes)
     message = f"error in the stream, code {code or 'none'}"
     if code not in _BY_CODE:
@@ -115,12 +115,12 @@ def error_in_stream(*codes: object) -> ProviderError:
 
 
 def refused(reason: str) -> Refused:
-    """Return the error for an answer that the model or a filter kept back."""
+    """Return the error for an answer that the model or a filter withheld."""
     return Refused(f"kept back, reason {reason}", reason)
 
 
 def known_code(*codes: object) -> str:
-    """Return the first code that is known, else the first if it is one at all: a text is no code."""
+    """Return the first known code, or else the first if it is a code at all. A longer text is not a code."""
     for code in codes:
         if isinstance(code, str) and code in _BY_CODE:
             return code
@@ -141,14 +141,14 @@ def _from_status(err: openai.APIStatusError, request: Request | None) -> Provide
 
 
 def _is_overflow(err: openai.APIStatusError, kind: type[ProviderError]) -> bool:
-    """Return whether a request was too long; Groq's 413 has the code of a rate limit."""
+    """Return whether a request was too long. Groq's 413 has the code of a rate limit."""
     status = err.status_code
     named = status == HTTPStatus.BAD_REQUEST and err.param == _TOO_LARGE
     return named or kind is ContextOverflow or status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE
 
 
 def _from_letters(err: UnicodeError) -> ProviderError:
-    """Return the error for a request that cannot be written: its headers are ASCII, its body is UTF-8."""
+    """Return the error for a request that cannot be written: headers are ASCII, the body is UTF-8."""
     if not isinstance(err, UnicodeEncodeError):
         return BadRequest("the address is not valid")
     return AuthError("the key cannot be sent") if err.encoding == "ascii" else BadRequest("the text cannot be sent")
@@ -163,6 +163,6 @@ def _error(kind: type[ProviderError], message: str, code: str, delay: float | No
 
 
 def _delay(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds to wait; Azure says them in milliseconds too, which are finer."""
+    """Return the seconds to wait. Azure also gives milliseconds, which are more precise."""
     milliseconds = retry_after({"retry-after": headers.get("retry-after-ms", "")})
     return retry_after(headers) if milliseconds is None else milliseconds / 1000

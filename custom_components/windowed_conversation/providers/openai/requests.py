@@ -1,4 +1,4 @@
-"""What requests in both OpenAI formats have in common: tools, attachments, effort and prompt caching."""
+"""What requests in both OpenAI formats share: tools, attachments, effort and prompt caching."""
 
 from base64 import b64encode
 from collections.abc import Callable, Collection, Mapping
@@ -42,24 +42,24 @@ def data_url(attachment: Attachment) -> str:
 
 
 def file_name(attachment: Attachment) -> str:
-    """Return the name of a file; both formats insist on one."""
+    """Return the name of a file, which both formats require."""
     return attachment.name or f"attachment.{attachment.mime_type.rpartition('/')[2]}"
 
 
 def effort(request: Request) -> str | None:
-    """Return the effort that is nearest to what the request asks for, None where the model takes none."""
+    """Return the accepted effort that is nearest to the requested one, or None if the model accepts none."""
     taken = taken_effort(request.profile, request.settings.effort)
     return taken.value if taken and request.profile.reasoning is ReasoningStyle.EFFORT else None
 
 
 def sampling(request: Request) -> dict[str, float | None]:
-    """Return how the model is to choose its words, empty where it takes no such parameters."""
+    """Return the sampling parameters, empty if the model accepts none."""
     settings = request.settings
     return {"temperature": settings.temperature, "top_p": settings.top_p} if request.profile.sampling else {}
 
 
 def caching_parameters(request: Request, known: Collection[str]) -> dict[str, Any]:
-    """Return what the request asks of the prompt cache, of the parameters that the server knows."""
+    """Return the prompt cache parameters of the request that the server knows."""
     asked = _CACHING.get(request.profile.caching)
     if asked is None:
         return {}
@@ -68,10 +68,10 @@ def caching_parameters(request: Request, known: Collection[str]) -> dict[str, An
 
 
 def known_to(method: Callable[..., Any], parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return arguments for a method of the SDK; what the installed one does not know goes into the body as it is.
+    """Return the arguments for a method of the SDK. Those that the installed SDK does not know go into the body.
 
-    So does what grows with the conversation, in the place of an empty one: the SDK looks every value of an argument up
-    in its types, in the event loop, for ever longer.
+    So does what grows with the conversation, with an empty value in its parameter: the SDK looks every value of an
+    argument up in its types, in the event loop, which takes longer with every turn.
     """
     known = _names(method)
     in_body = {name: value for name, value in parameters.items() if name in _LONG or name not in known}
@@ -87,16 +87,16 @@ def _names(method: Callable[..., Any]) -> frozenset[str]:
 # Requests of one agent offer the same tools again and again.
 @lru_cache(maxsize=256)
 def sent_parameters(tool: ToolSchema) -> dict[str, Any]:
-    """Return the schema of a tool's parameters without what the formats refuse in it."""
+    """Return the schema of a tool's parameters without what the formats refuse."""
     schema: dict[str, Any] = with_items(without_choice(tool.parameters))
     return schema
 
 
 def tool_choice(request: Request) -> dict[str, Any]:
-    """Return the parameter by which tools that are sent may not be called; empty where they may."""
+    """Return the parameter that forbids calling the tools that are sent; empty if they may be called."""
     return {} if request.may_call or not request.tools else {"tool_choice": "none"}
 
 
 def written_arguments(arguments: Mapping[str, Any]) -> str:
-    """Return a call's arguments as both formats write them, as JSON in a text."""
+    """Return a call's arguments as both formats write them: JSON as text."""
     return json.dumps(dict(arguments), ensure_ascii=False)

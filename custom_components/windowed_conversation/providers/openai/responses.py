@@ -1,4 +1,4 @@
-"""The Responses format: OpenAI itself and Azure."""
+"""The provider for Responses: OpenAI itself and Azure."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any, override
@@ -23,9 +23,9 @@ _PATH = "/responses"
 
 
 class Responses(OpenAIFormat):
-    """Responses over an `AsyncOpenAI` client, which stays its owner's.
+    """Responses on top of an `AsyncOpenAI` client. The caller keeps ownership of the client.
 
-    What one server encrypted another cannot read, so a server other than OpenAI's own has a `name` of its own.
+    One server cannot read what another has encrypted, so a server other than OpenAI's has its own `name`.
     """
 
     name = "openai_responses"
@@ -55,7 +55,7 @@ class Responses(OpenAIFormat):
         return tokens
 
     async def compact(self, request: Request) -> Compacted | None:
-        """See `Compacts.compact`; a server that refuses to is not asked again."""
+        """See `Compacts.compact`. A server that refuses is not asked again."""
         if not self._compacts:
             return None
         try:
@@ -89,7 +89,7 @@ class Responses(OpenAIFormat):
         return ResponseDecoder(request)
 
     async def _readable[T](self, send: Callable[[Request], Awaitable[T]], request: Request) -> T:
-        """Send a request without the residue that the server could not read before, and again where there is more."""
+        """Send a request without residue that the server could not read before; repeat if there is more of it."""
         request = self._unreadable.left_out(request)
         try:
             return await send(request)

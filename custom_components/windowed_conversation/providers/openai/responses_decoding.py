@@ -1,7 +1,7 @@
-"""Responses, the answer: its events in, as plain JSON, ours out. One small method per event; nothing is asked here.
+"""Decoding Responses answers: events as JSON in, our events out. One small method for each event.
 
-The order is: `response.created`, each item of the output from `output_item.added` to `output_item.done`, and one
-terminal event. A function call is read from its `output_item.done`, which has all of it. Other events say nothing new.
+The order is `response.created`, each output item from `output_item.added` to `output_item.done`, and one terminal
+event. A function call is read from its `output_item.done`, which has all of it. Other events say nothing new.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -25,9 +25,9 @@ _DELTAS = {"output_text": "response.output_text.delta", "refusal": "response.ref
 
 
 class ResponseDecoder:
-    """Reads one answer. Its residue are the items of the output in their order, text and arguments left out.
+    """Decodes one answer. Its residue is the list of output items in order, without text and arguments.
 
-    A message is there as where its text starts and ends in the whole text (characters), a call as its id.
+    A message is kept as the start and end of its text in the whole text (characters), a call as its id.
     """
 
     def __init__(self, request: Request) -> None:
@@ -165,7 +165,7 @@ class ResponseDecoder:
             self._usage = usage_of(usage)
 
     def _place(self, event: Any) -> int:
-        """Return the place of the event's item in the output, which is the next where the server does not say."""
+        """Return the index of the event's item in the output; the next one if the server does not say."""
         place = event.get("output_index")
         return place if isinstance(place, int) else len(self._items)
 
@@ -174,13 +174,13 @@ class ResponseDecoder:
         return TextDelta(text)
 
     def _residue(self) -> list[_Item] | None:
-        """Return the items, None where any other provider could send back as much."""
+        """Return the items, or None if any other provider could send back as much."""
         items = [self._items[at] for at in sorted(self._items)]
         return items if any("encrypted_content" in item or "phase" in item for item in items) else None
 
 
 def usage_of(usage: object) -> Usage:
-    """Return what a response reports, or a compacted one."""
+    """Return the usage of a response or a compaction."""
     read, written = member(usage, "input_tokens_details"), member(usage, "output_tokens_details")
     return Usage(
         input=tokens_of(usage, "input_tokens"),

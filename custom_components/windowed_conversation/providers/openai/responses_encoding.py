@@ -1,7 +1,7 @@
-"""Responses, the request: instructions, input items and tools in the format's own form. Pure.
+"""Encoding Responses requests: instructions, input items and tools. Pure.
 
-Nothing is stored by the server, so everything is sent each time: a reasoning item goes back encrypted, directly before
-the item that it led to. Those are sent without their ids, which binds none of them to a reasoning item that is gone.
+The server stores nothing, so every request is complete. A reasoning item goes back encrypted, directly before the item
+that it led to. Items are sent without their ids, which would bind them to reasoning that may be gone.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -35,14 +35,14 @@ from .requests import (
     written_arguments,
 )
 
-# A longer one is refused, of whoever it is: https://github.com/openai/codex/issues/14355
+# A longer one is refused, whoever made it: https://github.com/openai/codex/issues/14355
 _CALL_ID_LENGTH = 64
 
 
 def encode_request(request: Request, provider: str, caching: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters of a request; residue is sent where `provider` and the request's model made it.
+    """Return the parameters of a request. Residue is sent if `provider` and the request's model made it.
 
-    `caching` is what is asked of the prompt cache.
+    `caching` are the prompt cache parameters.
     """
     reasons = request.profile.reasoning is ReasoningStyle.EFFORT
     asked = {"max_output_tokens": request.reply_limit, **sampling(request)}
@@ -58,7 +58,7 @@ def encode_request(request: Request, provider: str, caching: Mapping[str, Any]) 
 
 
 def encode_prompt(request: Request, provider: str) -> dict[str, Any]:
-    """Return the parameters that cost input tokens, which are those that the counting endpoint takes."""
+    """Return the parameters that cost input tokens, which are those of the counting endpoint."""
     spoken = [message for message in request.messages if message.role is not Role.SYSTEM]
     instructions = "\n\n".join(message.content for message in request.messages if message.role is Role.SYSTEM)
     thinks = effort(request)
@@ -72,7 +72,7 @@ def encode_prompt(request: Request, provider: str) -> dict[str, Any]:
 
 
 def _in_parallel(effort: str | None) -> dict[str, Any]:
-    """Return that calls may be made in parallel, which is not to be asked for where there is minimal effort.
+    """Return whether parallel calls are allowed; with minimal effort they must not be requested.
 
     https://learn.microsoft.com/azure/ai-foundry/openai/how-to/reasoning
     """
@@ -80,7 +80,7 @@ def _in_parallel(effort: str | None) -> dict[str, Any]:
 
 
 def encode_tools(tools: Iterable[ToolSchema]) -> list[FunctionToolParam]:
-    """Return the tools in the format's own form, in the same order."""
+    """Return the tools in this format, in the same order."""
     return [
         {
             "type": "function",
@@ -94,7 +94,7 @@ def encode_tools(tools: Iterable[ToolSchema]) -> list[FunctionToolParam]:
 
 
 def _encode_spoken(messages: Sequence[Message], request: Request, provider: str) -> Iterator[ResponseInputItemParam]:
-    """Yield the items of a conversation; what was compacted stands for a whole exchange, its question included."""
+    """Yield the items of a conversation. What was compacted replaces a whole exchange, its question included."""
     for message, following in zip_longest(messages, messages[1:]):
         if items := compacted_items(message, provider, request.model):
             yield from items
@@ -131,9 +131,9 @@ def _encode_attachment(attachment: Attachment) -> ResponseInputContentParam:
 
 
 def _encode_assistant(message: Message, residue: Sequence[Mapping[str, Any]]) -> Iterator[ResponseInputItemParam]:
-    """Yield the message's items: in the order of the residue, and after them what it does not know of.
+    """Yield a message's items in the order of the residue, then the items that the residue does not mention.
 
-    Reasoning whose following item is gone is left out: the server would refuse it.
+    Reasoning whose next item is gone is skipped: the server would refuse it.
     """
     texts = _texts(message.content, residue)
     calls = {call.id: _encode_call(call) for call in message.tool_calls}
@@ -159,9 +159,9 @@ def _encode_assistant(message: Message, residue: Sequence[Mapping[str, Any]]) ->
 
 
 def _texts(content: str, residue: Sequence[Mapping[str, Any]]) -> dict[int, str]:
-    """Return the text of each message in the residue by its place there.
+    """Return the text of each message in the residue, by its index there.
 
-    What was kept back from the user is not in the content: then it is all in one piece, in the last message.
+    If part of the answer was not spoken, the content has less text. Then all of it is in the last message.
     """
     messages = {at: entry for at, entry in enumerate(residue) if entry["type"] == "message"}
     if not messages:

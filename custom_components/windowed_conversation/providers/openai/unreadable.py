@@ -1,4 +1,4 @@
-"""Residue that OpenAI's server could not read: remembered, so that it is refused once and not in every turn.
+"""Residue that an OpenAI server could not read, remembered so that it is sent only once.
 
 Each server encrypts for one organization.
 """
@@ -12,15 +12,15 @@ from ..residue import residue_of
 
 
 class UnreadableResidue:
-    """What the server of a provider has refused to read, as hashes: the residue itself goes with its window."""
+    """Hashes of residue that a provider's server has refused. The residue itself goes with its window."""
 
     def __init__(self, provider: str) -> None:
-        """Begin with nothing; `provider` is what the residue is stamped with that is sent."""
+        """Start empty; `provider` is the stamp on the residue that is sent."""
         self._provider = provider
         self._refused: set[int] = set()
 
     def remember(self, request: Request) -> bool:
-        """Take in a request whose residue could not be read, any part of it; returns whether it had some."""
+        """Record a request whose residue the server could not read. Return whether it had any."""
         sent = {
             _hash(message.native)
             for message in request.messages
@@ -30,7 +30,7 @@ class UnreadableResidue:
         return bool(sent)
 
     def left_out(self, request: Request) -> Request:
-        """Return the request without it, which is the one that another provider would write where all of it is."""
+        """Return the request without the residue that the server has refused."""
         if not self._refused:
             return request
         messages = (
