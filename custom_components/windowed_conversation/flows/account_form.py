@@ -1,7 +1,4 @@
-"""The fields of an account's form for each kind of account, and what is entered there as the data of the account.
-
-Trying what was entered, and in which order the forms come, is `config_flow`'s business.
-"""
+"""The fields of the form for each kind of account, and the account's data from what was entered."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -48,10 +45,10 @@ _FORMAT_FIELD = SelectSelector(SelectSelectorConfig(options=list(OpenAIFormat), 
 
 @dataclass(frozen=True, slots=True)
 class AccountForm:
-    """What the form of one kind of account asks for.
+    """The form of one kind of account.
 
-    `url` is the vendor's own address, empty where there is none, and `title` the account's, the host's where there is
-    none. `advanced` are the fields that most people leave alone. `links` are for the texts, which may have none.
+    `url` is the vendor's own URL, or empty, and `title` the account's title, or empty for the host's name. `advanced`
+    are fields that most people leave unchanged. `links` are placeholders of the texts.
     """
 
     provider: str
@@ -62,7 +59,7 @@ class AccountForm:
     advanced: tuple[str, ...] = ()
 
     def schema(self, known: Mapping[str, Any], *, key_only: bool, key_known: bool, error: str) -> probatio.Schema:
-        """Return the fields, filled with what is known; the key is asked for again and never shown."""
+        """Return the fields, filled with known values. The key is asked for again and never shown."""
         key = probatio.Required if self.key_required and not key_known else probatio.Optional
         fields: dict[Any, Any] = {key(CONF_API_KEY): _KEY_FIELD}
         if not key_only:
@@ -71,9 +68,9 @@ class AccountForm:
         return probatio.Schema(fields)
 
     def entered(self, user_input: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the account's data after a form: what was known and not asked for stays, what was emptied goes.
+        """Return the account's data after a form. Known values that were not asked for stay; emptied ones are removed.
 
-        A key that the account cannot do without stays, and so does the address that is the vendor's.
+        A required key stays, and so does the vendor's own URL.
         """
         advanced = user_input.get(_ADVANCED)
         kept = known if advanced is None else {name: known[name] for name in known.keys() - {*self.advanced}}
@@ -108,7 +105,7 @@ class AccountForm:
         return {probatio.Required(_ADVANCED): section(probatio.Schema(fields), {"collapsed": collapsed})}
 
     def place_of(self, error: str, *, key_only: bool) -> str:
-        """Return where to show an error: at the field or the section that it is about, or above all fields."""
+        """Return where to show an error: at its field or section, or above all fields."""
         if error == "key_missing":
             return CONF_API_KEY
         if key_only:
@@ -122,7 +119,7 @@ def _key_page(url: str) -> dict[str, str]:
     return {"key_page": url}
 
 
-# What Ollama, llama.cpp and LM Studio listen on unless told otherwise.
+# The default addresses of Ollama, llama.cpp and LM Studio.
 _EXAMPLES = {
     "ollama": "http://192.168.1.10:11434/v1",
     "llama_cpp": "http://192.168.1.10:8080/v1",
@@ -160,7 +157,7 @@ ACCOUNT_FORMS = {
 
 
 def plain_address(url: str) -> str | None:
-    """Return the URL in its plain form, None where it is none."""
+    """Return the URL in its plain form, or None if it is not a URL."""
     url = url.strip().rstrip("/")
     try:
         parts = urlsplit(url)
@@ -173,7 +170,7 @@ def plain_address(url: str) -> str | None:
 
 
 def account_title(form: AccountForm, account: Mapping[str, Any]) -> str:
-    """Return what an account is called: its vendor, and the host where that is not the vendor's own."""
+    """Return the title of an account: its vendor, and the host unless it is the vendor's own."""
     url: str = account[CONF_URL]
     host = urlsplit(url).netloc.rpartition("@")[2]
     if not form.title:
@@ -182,5 +179,5 @@ def account_title(form: AccountForm, account: Mapping[str, Any]) -> str:
 
 
 def account_form(account: Mapping[str, Any]) -> AccountForm | None:
-    """Return the form of an account that exists, None for one without a model."""
+    """Return the form of an existing account, or None for one without a model."""
     return ACCOUNT_FORMS.get(account[CONF_PROVIDER])

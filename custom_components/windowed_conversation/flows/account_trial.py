@@ -1,7 +1,4 @@
-"""Trying an account before it is kept: the list of its models, and a word of one model, by real calls.
-
-What is entered where, and what comes after an error, is `config_flow`'s business.
-"""
+"""Trying an account before it is stored: real calls that list its models and ask one of them for a word."""
 
 import asyncio
 from collections.abc import Mapping
@@ -33,7 +30,7 @@ from ..window import Message
 
 # Errors that another key or another field of the account's form puts right.
 OF_THE_ACCOUNT = frozenset({"invalid_auth", "wrong_api_version"})
-# Errors of the model that was chosen.
+# Errors of the chosen model.
 OF_THE_MODEL = frozenset({"no_such_model", "unsuitable_model"})
 
 # Of several that fit, the first counts.
@@ -58,7 +55,7 @@ _TRIAL_SECONDS = 15.0
 
 @dataclass(frozen=True, slots=True)
 class TriedAccount:
-    """An account whose server answers, and what it offers; `data` has the address that was found."""
+    """An account whose server responds, and its models; `data` has the URL that was found."""
 
     data: dict[str, Any]
     provider: Provider
@@ -67,7 +64,7 @@ class TriedAccount:
 
 @dataclass(frozen=True, slots=True)
 class RejectedAccount:
-    """An account that cannot be used: the key of the form's error, and the address that the server has instead."""
+    """An account that cannot be used: the key of the form's error, and the server's new address, if any."""
 
     error: str
     address: str = ""
@@ -86,9 +83,9 @@ async def async_try_account(hass: HomeAssistant, account: dict[str, Any]) -> Tri
 
 
 async def async_try_model(account: TriedAccount, model: str) -> str | None:
-    """Ask the model for a word; returns the key of the form's error, None where it answers, if only by saying too much.
+    """Ask the model for a word. Return the key of the form's error, or None if it answers, even if cut off.
 
-    A server at home, which has no key, may have to load the model first and is not asked.
+    A server without a key may have to load the model first and is not asked.
     """
     if _is_at_home(account.data):
         return None
@@ -107,7 +104,7 @@ async def async_try_model(account: TriedAccount, model: str) -> str | None:
 
 
 async def _async_find_server(hass: HomeAssistant, account: dict[str, Any]) -> TriedAccount:
-    """People leave out the `/v1` of a compatible server."""
+    """Find the server, also if the URL of a compatible server lacks `/v1`."""
     provider = await async_create_provider(hass, account)
     try:
         return TriedAccount(account, provider, await provider.list_models())

@@ -1,4 +1,4 @@
-"""The forms of an agent: how it behaves. Where its model is reached belongs to the account."""
+"""The forms of an agent. The URL and the key of its model belong to the account."""
 
 from collections.abc import Collection
 from typing import Any
@@ -79,7 +79,7 @@ class AgentFlow(ConfigSubentryFlow):
         )
 
     def _known(self) -> dict[str, Any]:
-        """Return what is known of the agent before anything is entered."""
+        """Return the agent's known data before anything is entered."""
         if self.source == SOURCE_USER:
             return {CONF_NAME: agent_name(self.hass, self._get_entry().data), **_NEW_AGENT}
         subentry = self._get_reconfigure_subentry()
@@ -90,7 +90,7 @@ class AgentFlow(ConfigSubentryFlow):
         return known
 
     def _needs_a_name_typed(self, listed: list[ListedModel]) -> bool:
-        """Return whether a new agent's model is to be chosen from a list that has none."""
+        """Return whether a new agent needs a model name although the list offers none."""
         account, is_new = self._get_entry().data, self.source == SOURCE_USER
         return self._has_model and is_new and not has_deployments(account) and not models_to_choose(account, listed)
 
@@ -119,7 +119,7 @@ class AgentFlow(ConfigSubentryFlow):
         return bool(self._get_entry().data[CONF_PROVIDER] != PROVIDER_NONE)
 
     async def _schema(self, listed: list[ListedModel], opened: Collection[str]) -> probatio.Schema:
-        """Return the form: what makes an agent what it is, and in sections what few change."""
+        """Return the form: what defines an agent, and in sections what few people change."""
         account = self._get_entry().data
         fields: dict[Any, Any] = {probatio.Required(CONF_NAME): str}
         if self._has_model:
@@ -133,7 +133,7 @@ class AgentFlow(ConfigSubentryFlow):
         return probatio.Schema(fields | agent_sections(account, opened))
 
     def _others_selector(self) -> EntitySelector:
-        """Return a field for all conversation entities but the agent's own."""
+        """Return a field for all conversation entities except the agent's own."""
         config = EntitySelectorConfig(domain=Platform.CONVERSATION, multiple=True)
         if self.source == SOURCE_RECONFIGURE:
             agent_id = self._get_reconfigure_subentry().subentry_id
@@ -150,7 +150,7 @@ class AgentFlow(ConfigSubentryFlow):
         return SelectSelector(SelectSelectorConfig(options=apis, multiple=True))
 
     async def _models(self) -> list[ListedModel]:
-        """Return what the server offers, or offered last if it is away; any other name can be typed."""
+        """Return the models that the server offers, or last offered if it is away. Any other name can be typed."""
         entry = self._get_entry()
         account: AccountData = entry.runtime_data
         if account.server is None or has_deployments(entry.data):

@@ -1,4 +1,4 @@
-"""The sections of an agent's form: what few people change, closed until there is something to see in them."""
+"""The sections of an agent's form: settings that few people change, closed unless there is something to see."""
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, override
@@ -45,17 +45,17 @@ from ..turn.context import ContextPlacement
 from ..turn.scope import Scope
 from .numbers import OutOfRangeError, number_field, tokens_field
 
-# Tags that people may want to leave out; any other can be typed.
+# Tags that people may want to exclude; any other can be typed.
 _OFTEN_LEFT_OUT = ["route:local", "tool_call"]
 
 _MODEL_SETTINGS = "model_settings"
 _CONVERSATIONS = "conversations"
-# The sections that an agent's data know nothing of.
+# The sections of the form; an agent's data is flat.
 _UNKNOWN_TO_DATA = (_MODEL_SETTINGS, _CONVERSATIONS)
 
 
 class _Section(section):
-    """A section at which its mistakes are told: Home Assistant would tell them at the top of the form, out of sight."""
+    """A section that shows its own errors: Home Assistant would show them at the top of the form, out of sight."""
 
     def __init__(self, fields: dict[Any, Any], *, collapsed: bool) -> None:
         super().__init__(probatio.Schema(fields), {"collapsed": collapsed})
@@ -72,7 +72,7 @@ class _Section(section):
 
 
 def agent_sections(account: Mapping[str, Any], opened: Collection[str] = ()) -> dict[Any, Any]:
-    """Return the sections of an agent's form, closed but for those to be opened."""
+    """Return the sections of an agent's form, closed except for `opened`."""
     return {
         probatio.Required(name): _Section(fields, collapsed=name not in opened)
         for name, fields in _fields_of_sections(account).items()
@@ -82,7 +82,7 @@ def agent_sections(account: Mapping[str, Any], opened: Collection[str] = ()) -> 
 def sections_in_use(
     account: Mapping[str, Any], before: Mapping[str, Any], entered: Mapping[str, Any] | None
 ) -> set[str]:
-    """Return the sections that hold all there is, or in which something was changed."""
+    """Return the sections to show open: those with changes, or the only one of an account without a model."""
     if account[CONF_PROVIDER] == PROVIDER_NONE:
         return {_CONVERSATIONS}
     if entered is None:
@@ -96,7 +96,7 @@ def sections_in_use(
 
 
 def in_sections(data: Mapping[str, Any], account: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an agent's data as the form has them."""
+    """Return an agent's data in the shape of the form."""
     sections = _fields_of_sections(account)
     inside = {
         name: {str(field): data[field] for field in sections[name] if field in data}
@@ -107,13 +107,13 @@ def in_sections(data: Mapping[str, Any], account: Mapping[str, Any]) -> dict[str
 
 
 def out_of_sections(entered: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what was entered in the form as an agent's data have it."""
+    """Return the form's input in the shape of an agent's data."""
     outside = {name: value for name, value in entered.items() if name not in _UNKNOWN_TO_DATA}
     return outside | {field: value for name in _UNKNOWN_TO_DATA for field, value in entered.get(name, {}).items()}
 
 
 def choice(name: str, options: Iterable[str]) -> SelectSelector:
-    """Return a field with a few choices, whose texts are the selector's of this name."""
+    """Return a field with a few choices, labelled by the selector of this name."""
     return SelectSelector(SelectSelectorConfig(options=list(options), translation_key=name))
 
 

@@ -1,4 +1,4 @@
-"""The fields for an agent's model: a list with one chosen where the server has one, else a name to type."""
+"""The fields for an agent's model: a list with a default if the server has one, else a name to type."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -33,7 +33,7 @@ async def async_model_fields(
 ) -> dict[Any, Any]:
     """Return the field for the model, and on Azure one for what the deployment runs.
 
-    Where there is a list, one of its models is the default: the browser would choose the first.
+    With a list, one of its models is the default: otherwise the browser chooses the first.
     """
     if has_deployments(account):
         families = await async_families(hass, Vendor.AZURE)

@@ -1,4 +1,4 @@
-"""The names that the forms suggest, each one that no other account or conversation agent has."""
+"""The names that the forms suggest. Each is unique among accounts or conversation agents."""
 
 from collections.abc import Iterable, Mapping
 from itertools import chain, count
@@ -18,7 +18,7 @@ from ..const import (
     PROVIDER_OPENAI,
 )
 
-# As Home Assistant's own integrations call theirs.
+# The names that Home Assistant's own integrations use.
 _MODELS = {
     PROVIDER_OPENAI: "OpenAI",
     PROVIDER_AZURE: "Azure OpenAI",
@@ -29,7 +29,7 @@ _MODELS = {
 
 
 def agent_name(hass: HomeAssistant, account: Mapping[str, Any]) -> str:
-    """Return a name for a new agent: whose models it asks, or the host of the server."""
+    """Return a name for a new agent: the vendor of its models, or the host of the server."""
     models = _MODELS.get(account[CONF_PROVIDER]) or urlsplit(account[CONF_URL]).hostname
     entries = hass.config_entries.async_entries(DOMAIN)
     taken = {subentry.title for entry in entries for subentry in entry.subentries.values()}
@@ -38,7 +38,7 @@ def agent_name(hass: HomeAssistant, account: Mapping[str, Any]) -> str:
 
 
 def account_name(hass: HomeAssistant, title: str) -> str:
-    """Return the title of a new account, with a number where another account has it."""
+    """Return the title of a new account, with a number if the title is taken."""
     return _unused(title, (entry.title for entry in hass.config_entries.async_entries(DOMAIN)))
 
 

@@ -1,7 +1,7 @@
-"""Fields for numbers, whose errors name the least and the most in the reader's language.
+"""Number fields whose errors name the limits in the reader's language.
 
-Home Assistant shows what a field raises as the translation of that key, beside the field and without a new form: a new
-one would begin at its top, with the error out of sight.
+Home Assistant shows a field's error as the translation of its key, beside the field and without a new form. A new form
+would begin at its top, with the error out of sight.
 """
 
 from collections.abc import Mapping
@@ -16,14 +16,14 @@ _MOST_TOKENS = 2_000_000
 
 
 class OutOfRangeError(probatio.Invalid):
-    """A number is too small, too large, or none; the message is the key of the translation."""
+    """A number is too small, too large, or not a number. The message is the key of the translation."""
 
 
 class NumberField(NumberSelector):
     """A field for a number in a range."""
 
     def __init__(self, name: str, config: NumberSelectorConfig) -> None:
-        """Keep the name of the field for the error."""
+        """Store the name of the field for the error."""
         super().__init__(config)
         self.name = name
 
@@ -43,7 +43,7 @@ class NumberField(NumberSelector):
 
 
 def number_field(name: str, least: int, most: int, unit: str | None = None, step: float = 1) -> NumberField:
-    """Return a field for a number that is typed in."""
+    """Return a field for a typed number."""
     config = NumberSelectorConfig(min=least, max=most, step=step, mode=NumberSelectorMode.BOX)
     if unit:
         config["unit_of_measurement"] = unit

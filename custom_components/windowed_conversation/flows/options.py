@@ -77,7 +77,7 @@ class WindowOptionsFlow(OptionsFlow):
     """The window's settings."""
 
     async def async_step_init(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
-        """Ask for the settings; the account's listener applies them."""
+        """Ask for the settings. The account's listener applies them."""
         if user_input is not None:
             # whole numbers come as floats
             data = {key: int(value) if isinstance(value, float) else value for key, value in user_input.items()}

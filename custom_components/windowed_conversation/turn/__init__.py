@@ -1,4 +1,4 @@
-"""One input from start to end: choose a route, write the prompt, run the tool loop, keep deadlines.
+"""One input from start to end: choose a route, build the prompt, run the tool loop, keep deadlines.
 
-Knows no Home Assistant and no SDK: what it needs of them comes in through the protocols in `ports`.
+Knows no Home Assistant and no SDK: they come in through the protocols in `ports`.
 """

@@ -23,16 +23,16 @@ from .repetition import REPEATED
 from .request_limit import Permit
 from .speech_filter import SpeechFilter
 
-# What costs nothing when it comes before the first event. A model that was too slow may have been at work.
+# Errors that cost nothing before the first event. A model that was too slow may have been working.
 _COST_NOTHING = (AuthError, BadRequest, ContextOverflow, QuotaError, RateLimited, Unavailable)
 # A longer piece of text is read in parts, between which others have the event loop.
 _LONGEST_TEXT = 32 * 1024
 
 
 class Answer:
-    """What the model answers to one request.
+    """The model's answer to one request.
 
-    An error does not break the reply off in the middle: what was said stands, and the error is raised after it.
+    An error does not interrupt the reply: what was said stands, and the error is raised after it.
     """
 
     def __init__(self, request: Request, question: Question, progress: Progress, permit: Permit) -> None:
@@ -54,12 +54,12 @@ class Answer:
 
     @property
     def is_unbilled(self) -> bool:
-        """Whether the answer has cost something, or may have, that nobody has reported."""
+        """Whether the answer has cost something, or may have, that was not reported."""
         costs_nothing = isinstance(self._error, _COST_NOTHING) and not self._begun
         return not (self._billed or costs_nothing)
 
     async def deltas(self, events: AsyncIterator[Event]) -> AsyncGenerator[Spoken]:
-        """Yield what the user gets to hear and the calls to carry out; an error ends this and is kept."""
+        """Yield what the user hears and the calls to run. An error ends this and is stored."""
         try:
             async for event in events:
                 self._begun = True
@@ -83,7 +83,7 @@ class Answer:
             self._permit.release()
 
     def kept(self, message: Message) -> Message:
-        """Return the message as the window keeps it: an answer with its residue, a repetition with a line."""
+        """Return the message as the window stores it: an answer with its residue, a repetition with a note."""
         if message.role is not Role.TOOL:
             return replace(message, native=self._native) if self._native else message
         if self._is_repeated(message):
@@ -91,7 +91,7 @@ class Answer:
         return message
 
     def raise_error(self) -> None:
-        """Raise the error that ended the answer, if one did."""
+        """Raise the error that ended the answer, if there was one."""
         if self._error:
             raise self._error
 
@@ -129,10 +129,10 @@ class Answer:
         return self.progress.repetition.add(call, result.content, read_only=read_only)
 
     def _ending(self) -> list[Spoken]:
-        """Return what is left to say at the end: a model that acted and found no words has succeeded.
+        """Return what is left to say at the end: a model that acted and said nothing has succeeded.
 
-        Calls in an answer that may hold none are not passed on, and are no answer. Nor is a call that is written as
-        text: a model that acted and then wrote one wanted to do more.
+        Calls in an answer that must not have any are not passed on and do not count as an answer. Neither does a call
+        that is written as text: a model that acted and then wrote one wanted to do more.
         """
         held: list[Spoken] = [self._passed(delta) for delta in self._speech.flush()]
         if self._text or self.calls:

@@ -1,7 +1,4 @@
-"""Who is asked, and who next: a model that fails before its first word hands over to the agent's other choices.
-
-How one model is asked is `model_turn`'s business, which agents there are is the bridge's.
-"""
+"""The order of models in a turn: one that fails before its first token hands over to the fallback agents."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -28,7 +25,7 @@ from .model_turn import ask_model
 from .ports import Model, OtherAgent, Question, Reply, Spoken
 from .progress import Failure, Progress
 
-# What another model may do better. A refusal or a wrong parameter would only be repeated elsewhere.
+# Errors that another model may not have. A refusal or a wrong parameter would only be repeated elsewhere.
 _HANDS_OVER = (
     AuthError,
     BadStream,
@@ -49,9 +46,9 @@ _ONLY_SHARE = (0.0,)
 
 
 async def ask_in_order(window: Window, question: Question, limits: Limits, reply: Reply, progress: Progress) -> None:
-    """Bring the open exchange to an answer by the first who has one; raises `ProviderError` and `TurnError`.
+    """Get an answer for the open exchange from the first model or agent that has one.
 
-    Who failed before is in `progress.failures`.
+    Raises `ProviderError` and `TurnError`. Those that failed before are in `progress.failures`.
     """
     chain: tuple[Model | OtherAgent, ...] = (question.model, *question.others)
     for place, asked in enumerate(chain):
@@ -73,9 +70,9 @@ async def ask_in_order(window: Window, question: Question, limits: Limits, reply
 
 
 def _reason_to_hand_over(error: ProviderError, progress: Progress) -> ProviderError | None:
-    """Return why the next one is asked, or None if nobody is.
+    """Return why the next agent is asked, or None if none is.
 
-    A refusal without a known reason may be one of the length, and another model may read more.
+    A refusal without a known reason may be due to the length, and another model may read more.
     """
     if progress.first_word is not None:
         return None
@@ -87,7 +84,7 @@ def _reason_to_hand_over(error: ProviderError, progress: Progress) -> ProviderEr
 async def _ask(
     window: Window, question: Question, limits: Limits, reply: Reply, progress: Progress, *, wait: bool
 ) -> None:
-    """Ask a model; once more when it asked for a short pause and nobody else is there."""
+    """Ask a model; once more if it asked for a short pause and there is no fallback agent."""
     model = question.model
     await _respect(model.pause, limits.silence if wait else 0.0)
     try:
@@ -105,8 +102,8 @@ async def _ask(
 async def _ask_for_less(window: Window, question: Question, limits: Limits, reply: Reply, progress: Progress) -> None:
     """Ask a model, and again with less of the window while it refuses a request for its length.
 
-    Each request is smaller than the one before. If the server gave no known reason, and a smaller request does not
-    help, this raises what the first one was refused with.
+    Each request is smaller than the one before. If the server gave no known reason and a smaller request does not help,
+    raises the error of the first refusal.
     """
     progress.refused = None
     unexplained: ProviderError | None = None
@@ -132,7 +129,7 @@ async def _ask_for_less(window: Window, question: Question, limits: Limits, repl
 
 
 async def _respect(pause: Pause, patience: float) -> None:
-    """Wait for a pause to end; raises `RateLimited` when it lasts for longer than the user is to wait, in seconds."""
+    """Wait for a pause to end. Raises `RateLimited` if it lasts longer than the user should wait, in seconds."""
     left = pause.seconds_left
     if left > patience:
         raise RateLimited("the server asked for a pause before", pause.seconds_asked)
@@ -141,9 +138,10 @@ async def _respect(pause: Pause, patience: float) -> None:
 
 
 def _shares(error: ProviderError, model: Model, progress: Progress) -> tuple[float, ...]:
-    """Return what each further try keeps of the history, nothing if it was not the length.
+    """Return the share of the history that each further try keeps; empty if the length was not the reason.
 
-    Without a known reason it was not if the model has just served as much. Raises an explained `BadRequest` then.
+    Without a known reason the length was not it if the model has just served as much. Raises an explained `BadRequest`
+    then.
     """
     if isinstance(error, ContextOverflow):
         if error.context_tokens is not None:
@@ -159,7 +157,7 @@ def _shares(error: ProviderError, model: Model, progress: Progress) -> tuple[flo
 
 
 def _smaller(window: Window, question: Question, progress: Progress, share: float, *, is_last: bool) -> Question | None:
-    """Return the question with less of the window after a refusal, or None if there is nothing to take out."""
+    """Return the question with less of the window after a refusal, or None if nothing can be removed."""
     model, refused, stats = question.model, progress.request_tokens, window.stats()
     newest = stats.current_tokens - sum(exchange.tokens for exchange in window.exchanges())
     others = stats.prefix_tokens + model.budget.schema_tokens + newest
@@ -174,7 +172,7 @@ def _smaller(window: Window, question: Question, progress: Progress, share: floa
 
 
 def _shorter_results(window: Window, question: Question, progress: Progress) -> Question | None:
-    """Return the question with less of what tools have returned in this turn, or None if that cannot be shortened."""
+    """Return the question with shorter tool results of this turn, or None if they cannot be shortened."""
     model, refused, stats = question.model, progress.request_tokens, window.stats()
     context = model.size.target(refused) or int(refused * _SHARES[0])
     budget = limited(model.budget, context)
@@ -186,7 +184,7 @@ def _shorter_results(window: Window, question: Question, progress: Progress) -> 
 
 
 async def _ask_elsewhere(window: Window, other: OtherAgent, reply: Reply, progress: Progress) -> None:
-    """Have an agent that is not ours answer; it cannot know what tools have done already in this turn."""
+    """Have another agent answer. It cannot know what tools have done in this turn."""
     if progress.tool_calls:
         raise Unavailable("tools have run, and another agent would run them again")
     answer = await other.answer()

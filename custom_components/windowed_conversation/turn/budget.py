@@ -1,6 +1,6 @@
-"""What fits into a model: system prompt, tools, history and reply, added up against its context size.
+"""The token budget of a request: system prompt, tools, history and answer against the model's context size.
 
-Planned again before every request, because a tool's result may have filled what was free before. Pure decisions.
+Planned anew before every request, because a tool result may have used what was free before. Pure decisions.
 """
 
 from collections.abc import Sequence
@@ -24,10 +24,10 @@ _LEAST_LIMIT = 16
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What an agent allows itself, in tokens: its policy, and what its model can read, None where nobody says.
+    """What an agent allows itself, in tokens: its policy, and what its model reads, None if unknown.
 
-    `reply_tokens` are kept free for the answer, `schema_tokens` are what the tools take. `sent_tokens` are the most
-    that a request sends of the window, which loses nothing by that, None for all of it.
+    `reply_tokens` are reserved for the answer; `schema_tokens` are the size of the tools. `sent_tokens` limits how much
+    of the window a request sends, without changing the window; None sends all of it.
     """
 
     policy: WindowPolicy
@@ -39,16 +39,16 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Shortfall:
-    """A model that is too small: what the fixed part, the newest exchange and the reply need, and what it has."""
+    """A model that is too small: what the fixed part, the newest exchange and the answer need, and what it has."""
 
     needed: int
     context: int
 
 
 def planned(budget: Budget, listed: int | None, size: ModelSize) -> Budget:
-    """Return the budget of the next request: the user's figure, else what is known of the model's size.
+    """Return the budget of the next request: the user's figure, or else what is known of the model's size.
 
-    `listed` is what the model's list or profile says.
+    `listed` is the size in the model's list or profile.
     """
     if budget.context_tokens is not None:
         return budget
@@ -57,7 +57,7 @@ def planned(budget: Budget, listed: int | None, size: ModelSize) -> Budget:
 
 
 def limited(budget: Budget, context: int) -> Budget:
-    """Return the budget with a context size that the user has not entered: less of it is kept free for the answer."""
+    """Return the budget with a context size that the user has not entered; it reserves less for the answer."""
     return replace(budget, context_tokens=context, reply_tokens=min(budget.reply_tokens, context // _REPLY_SHARE))
 
 
@@ -72,16 +72,16 @@ def less_history(history: int, others: int, context: int | None, share: float) -
 
 
 def room(budget: Budget, system_tokens: int) -> int | None:
-    """Return how many tokens of exchanges the model has room for, below 1 for none; None if nobody knows its size."""
+    """Return how many tokens of exchanges fit into the model: below 1 if none fit, None if its size is unknown."""
     if budget.context_tokens is None:
         return None
     return budget.context_tokens - system_tokens - budget.schema_tokens - budget.reply_tokens
 
 
 def answer_limit(budget: Budget, sent: int, thoughts: int) -> int | None:
-    """Return the most tokens of an answer to a request of `sent` tokens, or None if none are kept free for it.
+    """Return the most tokens of an answer to a request of `sent` tokens, or None if none are reserved for it.
 
-    There is room for `thoughts` on top of what is kept free if the model has as much left.
+    It includes `thoughts` on top of what is reserved if the model has as much left.
     """
     if not budget.reply_tokens:
         return None
@@ -92,7 +92,7 @@ def answer_limit(budget: Budget, sent: int, thoughts: int) -> int | None:
 
 
 def shortfall(budget: Budget, system_tokens: int, history_tokens: int) -> Shortfall | None:
-    """Return by how much a request is too large for its model, None when it fits or nobody knows."""
+    """Return by how much a request is too large for its model, or None if it fits or the size is unknown."""
     needed = system_tokens + budget.schema_tokens + history_tokens + budget.reply_tokens
     if budget.context_tokens is None or needed <= budget.context_tokens:
         return None
@@ -100,7 +100,7 @@ def shortfall(budget: Budget, system_tokens: int, history_tokens: int) -> Shortf
 
 
 def left_behind(exchanges: Sequence[Exchange], spare: int) -> frozenset[int]:
-    """Return the numbers of the exchanges that go first when `spare` tokens are free, or missing where negative."""
+    """Return the numbers of the exchanges to evict when `spare` tokens are free, or missing if negative."""
     gone = list[int]()
     for exchange in sorted(exchanges, key=lambda exchange: IMPORTANT in exchange.tags):
         if spare >= 0:

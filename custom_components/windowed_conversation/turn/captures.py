@@ -1,8 +1,8 @@
-"""What a sentence template captured, judged by its words alone: new list items, announcements, bare names."""
+"""What a wildcard of a sentence template has captured, judged by its words: list items, announcements, bare names."""
 
 import re
 
-# Longer ones are rather a wish than the name of a thing: "everything for a carbonara" (measured on real lists).
+# A longer name is more likely a wish than a thing: "everything for a carbonara" (measured on real lists).
 _ITEM_WORDS = 3
 _ITEM_CHARACTERS = 30
 
@@ -28,7 +28,7 @@ _QUESTION_MARKS = re.compile(r"[?？؟;]")
 
 
 def is_long_name(text: str) -> bool:
-    """Return whether the name of a new list item or timer holds more than a thing: several, or a wish."""
+    """Return whether the name of a new list item or timer is more than one thing: several, or a wish."""
     return len(text) > _ITEM_CHARACTERS or len(text.split()) > _ITEM_WORDS or bool(re.search("[,，、]", text))  # noqa: RUF001
 
 
@@ -41,7 +41,7 @@ def is_instruction(text: str, language: str) -> bool:
 
 
 def is_bare(template: str) -> bool:
-    """Return whether a sentence template of hassil's has no word that must be said: "[the] {name}"."""
+    """Return whether a hassil sentence template has no required word: "[the] {name}"."""
     text = _LIST_REFERENCE.sub("", template)
     while text != (shorter := _OPTIONAL.sub("", text)):
         text = shorter
@@ -49,12 +49,12 @@ def is_bare(template: str) -> bool:
 
 
 def is_question(text: str) -> bool:
-    """Return whether a text has a question mark, of any script."""
+    """Return whether a text has a question mark of any script."""
     return bool(_QUESTION_MARKS.search(text))
 
 
 def same_words(one: str, other: str) -> bool:
-    """Return whether two texts differ in nothing but punctuation and spaces."""
+    """Return whether two texts differ only in punctuation and spaces."""
     return _WORDS.findall(one) == _WORDS.findall(other)
 
 

@@ -1,7 +1,4 @@
-"""Having a provider shorten in its own way what a conversation lets go: what comes of it only the same model can read.
-
-When that is asked for, and where it goes, is decided elsewhere.
-"""
+"""Compaction: a provider shortens evicted exchanges in its own way, which only the same model can read."""
 
 import asyncio
 from collections.abc import Iterable
@@ -16,9 +13,9 @@ from .ports import Billed, OnBilled, Question
 
 
 def to_compact(passage: Passage, exchanges: Iterable[Exchange], left_out: frozenset[str]) -> tuple[Message, ...]:
-    """Return a passage's messages, and after them those of the summary so far, where `exchanges` still has one.
+    """Return a passage's messages followed by those of the current summary, if `exchanges` still has one.
 
-    The order is that in which they were sent.
+    That is the order in which they were sent.
     """
     sent = {exchange.number for exchange in passage.exchanges}
     earlier = (exchange for exchange in exchanges if is_summary(exchange) and exchange.number not in sent)
@@ -32,9 +29,9 @@ async def compact(
     limits: Limits,
     on_billed: OnBilled,
 ) -> Native | None:
-    """Return what the model reads in the place of these messages, with its tokens.
+    """Return what the model reads instead of these messages, with its tokens.
 
-    None where its provider is not to, or has no way of its own, or its server knows none. Raises `ProviderError`.
+    None if compaction is off, or the provider or its server has none. Raises `ProviderError`.
     """
     model = question.model
     if not (model.settings.compaction and isinstance(model.provider, Compacts)):

@@ -1,9 +1,9 @@
 """Volatile context: what changes from turn to turn, written before the user's words and frozen with them.
 
-So the system prompt stays the same from turn to turn, and a provider's cache serves it (facts: a time stamp in it
-costs three to four times the tokens). The answer never holds the prefix: `speech_filter` takes echoes of it out. For
-models that go on echoing it, it can be written into the system prompt instead. What a user types that looks like the
-prefix is marked as typed, so that the model can tell it from ours.
+So the system prompt stays the same, and a provider's cache serves it (a time stamp in it costs three to four times the
+tokens). Answers never contain the prefix: `speech_filter` removes echoes of it. For models that keep echoing it, an
+option writes it into the system prompt instead. Text of a user that looks like the prefix is marked as typed, so that
+the model can tell them apart.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ PREFIX_CLOSES = "]"
 HEADINGS = ("## Time", "## Speaker", "## Device", "## Area", "## Memory")
 _MEMORY = "memory, quoted"
 
-# What stands in the place of the prefix's beginning where the user typed that. The rest stays as it was typed.
+# Replaces the beginning of a prefix that the user typed. The rest stays as it was typed.
 TYPED = "[typed by the user: CONTEXT:"
 
 _BREAKS_PREFIX = re.compile(r"[\[\];\s]+")
@@ -27,12 +27,12 @@ _BEGINS_BLOCK = "#>*+-=_~`| "
 _KEPT_CONTROLS = "\n\t"
 # Control and format characters, and halves of surrogate pairs: no name needs them, and none of them is seen.
 _UNSEEN = frozenset({"Cc", "Cf", "Cs"})
-# Nobody sees the difference that a space, or a character without a width, makes between the letters.
+# A space or a zero-width character between the letters makes no visible difference.
 _looks_like_prefix = re.compile(r"[^\w\[]*".join(map(re.escape, PREFIX_OPENS)), re.IGNORECASE)
 
 
 class ContextPlacement(StrEnum):
-    """Where the volatile context is written: an agent's option."""
+    """Where the volatile context is written; an option of the agent."""
 
     MESSAGE = "message"
     SYSTEM = "system"
@@ -42,8 +42,8 @@ class ContextPlacement(StrEnum):
 class VolatileContext:
     """Who speaks, when and where, and what was recalled.
 
-    Names are as the user wrote them, or None if nothing is known. The lines of `memory` hold nothing that breaks the
-    prefix, see `without_breaks`.
+    Names are as the user wrote them, or None if unknown. The lines of `memory` contain nothing that breaks the prefix,
+    see `without_breaks`.
     """
 
     now: datetime
@@ -53,11 +53,11 @@ class VolatileContext:
     memory: tuple[str, ...] = ()
 
     def prefix(self) -> str:
-        """Return the line that goes before the user's words, and the blank line after it."""
+        """Return the line before the user's words, and the blank line after it."""
         return f"{self._known}{recalled_text(self.memory)}{PREFIX_CLOSES}\n\n"
 
     def recalled(self) -> tuple[int, int]:
-        """Return where in the prefix that stands what was recalled: without it, the rest is a prefix, too."""
+        """Return the part of the prefix that was recalled. The rest is a valid prefix without it."""
         start = len(self._known)
         return start, start + len(recalled_text(self.memory))
 
@@ -68,7 +68,7 @@ class VolatileContext:
         return f"{PREFIX_OPENS} {'; '.join(facts)}"
 
     def sections(self) -> str:
-        """Return the sections of Markdown that go to the end of the system prompt: a heading and a line for each."""
+        """Return the Markdown sections for the end of the system prompt: a heading and a line for each."""
         lines = {name: value.lstrip(_BEGINS_BLOCK) for name, value in self._names.items()}
         facts = {"time": self._time, **lines, "memory": "; ".join(self.memory)}
         return "\n\n".join(f"## {name.capitalize()}\n{line}" for name, line in facts.items() if line)
@@ -84,19 +84,19 @@ class VolatileContext:
 
 
 def recalled_text(lines: tuple[str, ...]) -> str:
-    """Return lines as the prefix has them after what it has otherwise, an empty text if there are none."""
+    """Return lines as the prefix ends with them, or an empty text if there are none."""
     return f"; {_MEMORY}: {'; '.join(lines)}" if lines else ""
 
 
 def without_breaks(text: str) -> str:
-    """Return a text on one line, without what separates or closes in the prefix."""
+    """Return a text on one line, without characters that separate or close parts of the prefix."""
     return _BREAKS_PREFIX.sub(" ", plain_name(text)).strip()
 
 
 def plain_name(name: str) -> str:
     """Return a name as one line without control and format characters, such as zero-width and bidirectional ones.
 
-    A joiner is one of them, so an emoji that is joined from several falls apart. White space becomes single blanks.
+    Joiners are format characters, so an emoji that is joined from several falls apart. White space is collapsed.
     """
     seen = (" " if char.isspace() else char for char in name if char.isspace() or _is_seen(char))
     return " ".join("".join(seen).split())
@@ -107,17 +107,17 @@ def _is_seen(char: str) -> bool:
 
 
 def as_typed(text: str) -> str:
-    """Return what a user has typed as the model gets it: what looks like our prefix says who wrote it.
+    """Return a user's text as the model gets it: what looks like our prefix says who wrote it.
 
     `[CONTEXT: speaker: Admin]` becomes `[typed by the user: CONTEXT: speaker: Admin]`, in any letter case and anywhere
-    in the text, so that only ours begins with `[CONTEXT:`. Windows hold the words like this, as they are sent; local
-    commands get them as they were typed.
+    in the text, so that only ours begins with `[CONTEXT:`. Windows store the text like this, as it is sent; local
+    commands get it as it was typed.
     """
     return _looks_like_prefix.sub(TYPED, text)
 
 
 def readable(text: str) -> str:
-    """Return the text without what no model can read: control characters, halves of surrogate pairs, outer space."""
+    """Return the text without what no model can read: control characters, surrogate halves, surrounding white space."""
     if text.isprintable():
         return text.strip()
     kept = (char for char in text if char in _KEPT_CONTROLS or unicodedata.category(char) not in ("Cc", "Cs"))

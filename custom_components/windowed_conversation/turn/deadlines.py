@@ -1,7 +1,4 @@
-"""Deadlines of a turn, and the pauses that a provider asks for: a slow model is told from a working one by its silence.
-
-How a stream is closed is the provider's business: here it is only cancelled.
-"""
+"""Deadlines of a turn, and the pauses that a provider asks for. The idle timeout finds models that are stuck."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
@@ -15,7 +12,7 @@ from ..providers.errors import DeadlineExceeded
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How long a turn may take, in seconds, and how often it may go round the tool loop."""
+    """How long a turn may take, in seconds, and how many rounds its tool loop may have."""
 
     silence: float = 10.0
     turn: float = 60.0
@@ -27,9 +24,9 @@ LONGEST_PAUSE = 60.0
 
 
 class Pause:
-    """The time for which a provider wants to be left alone, in seconds on the monotonic clock.
+    """The pause that a provider has asked for, in seconds on the monotonic clock.
 
-    It is respected for at most `LONGEST_PAUSE` from its beginning, then the provider is asked again.
+    It is respected for at most `LONGEST_PAUSE` from its beginning; then the provider is asked again.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -38,16 +35,16 @@ class Pause:
 
     @property
     def seconds_left(self) -> float:
-        """How long it still lasts, 0 when there is none."""
+        """How long the pause lasts, or 0 if there is none."""
         return max(0.0, self._ends_at - self._clock())
 
     @property
     def seconds_asked(self) -> float:
-        """How long it would still last if it was respected for as long as the provider asked, 0 when there is none."""
+        """How long the pause would last if it was respected as long as the provider asked, or 0 if there is none."""
         return max(0.0, self._asked_until - self._clock()) if self.seconds_left else 0.0
 
     def begin(self, seconds: float) -> None:
-        """Leave the provider alone, which asks for so many seconds from now on."""
+        """Begin a pause of this many seconds."""
         now = self._clock()
         if not self.seconds_left:
             self._began_at = self._asked_until = now
@@ -56,9 +53,9 @@ class Pause:
 
 
 class _Silence:
-    """One timer for all the waits of a stream: it is looked at when it runs out, not set anew for every event.
+    """One timer for all waits of a stream, checked when it runs out instead of reset for every event.
 
-    That would cost more than all else that is done with a word on its way to the user.
+    Resetting would cost more than everything else that is done with a token on its way to the user.
     """
 
     __slots__ = ("_cancelling", "_is_over", "_loop", "_seconds", "_since", "_task", "_timer")
@@ -73,13 +70,13 @@ class _Silence:
         self._timer = self._loop.call_later(seconds, self._look)
 
     def begin(self) -> None:
-        """Begin to wait, in the task that runs now."""
+        """Begin to wait, in the current task."""
         self._since = self._loop.time()
         self._task = task = asyncio.current_task()
         self._cancelling = task.cancelling() if task else 0
 
     def end(self) -> None:
-        """End the wait: the time that the listener takes is no silence, nor is one that the stream has outlived."""
+        """End the wait: neither the consumer's time nor a finished stream counts as idle."""
         if self._is_over and self._task is not None:
             self._is_over = False
             self._task.uncancel()
@@ -87,11 +84,11 @@ class _Silence:
         self._task = None
 
     def was_broken_off(self) -> bool:
-        """Tell whether the wait ended because of the silence alone, and take that cancellation back."""
+        """Return whether the idle timeout alone ended the wait, and take that cancellation back."""
         return self._is_over and self._task is not None and self._task.uncancel() <= self._cancelling
 
     def close(self) -> None:
-        """Look no more."""
+        """Stop the timer."""
         self._timer.cancel()
 
     def _look(self) -> None:
@@ -107,7 +104,7 @@ class _Silence:
 
 @asynccontextmanager
 async def without_silence[E](events: AsyncGenerator[E], seconds: float) -> AsyncIterator[AsyncGenerator[E]]:
-    """Return a context with the events, which it closes: they raise `DeadlineExceeded` after so many silent seconds."""
+    """Return a context with the events, which it closes. They raise `DeadlineExceeded` after this many idle seconds."""
     async with aclosing(events), aclosing(_without_silence(events, seconds)) as heard:
         yield heard
 

@@ -1,22 +1,22 @@
-"""What can go wrong in a turn besides the provider.
+"""The errors of a turn besides the provider's.
 
     TurnError
     +-- NothingSaid          the input holds nothing to answer
-    +-- EmptyAnswer          the model answered with nothing
+    +-- EmptyAnswer          the model's answer was empty
     +-- NoSummary            the model was asked for a summary and gave none
     +-- NoTokenCount         the provider has no endpoint that counts tokens
     +-- PromptFailed         the instructions could not be rendered
-    +-- ToolsUnavailable     a set of tools that the agent is to offer does not exist or may not be used
-    +-- LocalAnswerFailed    Home Assistant understood the input and could not do it: it says why itself
+    +-- ToolsUnavailable     a set of tools of the agent does not exist or must not be used
+    +-- LocalAnswerFailed    Home Assistant understood the input and failed to act on it: it says why
     +-- Busy                 another turn of the conversation did not end in time
-    +-- IdTooLong            the id of the conversation, or of the device, is longer than any needs to be
+    +-- IdTooLong            the id of the conversation or the device is too long
 
-Messages are for the log: they never hold what people said. What a person is told is a translation.
+Messages are for the log: they never contain what people said. Users get a translated text.
 """
 
 
 class TurnError(Exception):
-    """A turn could not be brought to an answer."""
+    """A turn ended without an answer."""
 
 
 class NothingSaid(TurnError):
@@ -24,7 +24,7 @@ class NothingSaid(TurnError):
 
 
 class EmptyAnswer(TurnError):
-    """The model answered with nothing."""
+    """The model's answer was empty."""
 
 
 class NoSummary(TurnError):
@@ -40,11 +40,11 @@ class PromptFailed(TurnError):
 
 
 class ToolsUnavailable(TurnError):
-    """A set of tools that the agent is to offer does not exist or may not be used."""
+    """A set of tools of the agent does not exist or must not be used."""
 
 
 class LocalAnswerFailed(TurnError):
-    """Home Assistant understood the input and could not do it: it says why itself."""
+    """Home Assistant understood the input and failed to act on it: it says why."""
 
 
 class Busy(TurnError):
@@ -52,4 +52,4 @@ class Busy(TurnError):
 
 
 class IdTooLong(TurnError):
-    """The id of the conversation, or of the device, is longer than any needs to be."""
+    """The id of the conversation or the device is too long."""

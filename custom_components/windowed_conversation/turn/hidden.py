@@ -1,4 +1,4 @@
-"""Where a stretch that is not spoken ends: at a mark, with its brackets, or with its line."""
+"""Stretches that are not spoken: where each ends, at a mark, with its brackets, or with its line."""
 
 import re
 from typing import NamedTuple, Protocol
@@ -14,7 +14,7 @@ _square_or_line = re.compile(r"[\[\]\n]")
 
 
 class Read(NamedTuple):
-    """How far a stretch was read: where it ends so far, where to go on, and whether that was its end."""
+    """How far a stretch was read: its end so far, where to continue, and whether it is complete."""
 
     end: int
     at: int
@@ -25,12 +25,12 @@ class Hidden(Protocol):
     """A stretch that is not spoken, read piece by piece."""
 
     def read(self, text: str, at: int) -> Read:
-        """Read on; what follows `Read.at` of a stretch that is not over comes again with the next piece."""
+        """Continue reading. For an incomplete stretch, the text after `Read.at` comes again with the next piece."""
         ...
 
 
 class Until:
-    """Ends at the first of these texts, which belong to the stretch unless they are `kept`. Has no state."""
+    """Ends at the first of these texts, which belong to the stretch unless they are `kept`. Stateless."""
 
     def __init__(self, *ends: str, kept: bool = False) -> None:
         self._ends = compiled({f"end{place}": (end,) for place, end in enumerate(ends)})
@@ -47,7 +47,7 @@ class Until:
 
 
 class NoteText:
-    """The rest of a note in square brackets: up to the bracket that closes it, at most to the end of the line."""
+    """The rest of a note in square brackets: up to the closing bracket, at most to the end of the line."""
 
     def __init__(self) -> None:
         self._depth = 1
@@ -64,10 +64,10 @@ class NoteText:
 
 
 class CallText:
-    """The rest of a tool call: a name, if any, and brackets, up to where they close; without brackets, its line.
+    """The rest of a tool call: an optional name, and brackets up to where they close; without brackets, its line.
 
-    Brackets in quotes do not count. Braces that follow at once belong to the call, too: `[ARGS]{...}`. `depth` is how
-    many brackets are open.
+    Brackets in quotes do not count. Braces that follow at once belong to the call, too: `[ARGS]{...}`. `depth` is the
+    number of open brackets.
     """
 
     def __init__(self, depth: int = 0) -> None:
@@ -103,7 +103,7 @@ class CallText:
             self._depth, self._had_brackets = 1, True
 
     def _find_brackets(self, text: str, at: int) -> int:
-        """Return where the next brackets open, or the stretch ends, or else the end of the text."""
+        """Return where the next brackets open, or where the stretch ends, or the end of the text."""
         if self._had_brackets:
             return at
         if self._leads:
@@ -140,11 +140,11 @@ class CallText:
 
 
 def _is_in_word(char: str) -> bool:
-    """Return whether an apostrophe after this character is one, as in "Ada's"."""
+    """Return whether an apostrophe after this character is inside a word, as in "Ada's"."""
     return char.isalnum() or char == "_"
 
 
 def end_of_space(text: str, at: int) -> int:
-    """Return where the white space ends that begins here."""
+    """Return the end of the white space that begins here."""
     found = _space.match(text, at)
     return found.end() if found else at

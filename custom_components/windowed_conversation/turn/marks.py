@@ -1,6 +1,6 @@
-"""The marks at which a model's text stops being for the user's ear, and starts again: one table, one pattern.
+"""The marks that begin and end text which is not spoken: one table, one pattern.
 
-Our own texts are taken from where they are written. Those of chat templates are the models'.
+Marks of our own texts come from the modules that write them. The others are those of chat templates.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -21,10 +21,10 @@ from .repetition import REPEATED
 
 
 class Kind(StrEnum):
-    """What is to be known of a mark besides its text.
+    """The kind of a mark.
 
-    THOUGHT: what it opens was thought. CALL: a tool call. NAMED_CALL: one only if it names a tool that is offered.
-    TIME: the first of the sections of the context. SECTION: another one, if it follows one.
+    THOUGHT: it opens reasoning. CALL: it opens a tool call. NAMED_CALL: only if it names a tool that is offered. TIME:
+    the first section of the context. SECTION: another section, if it follows one.
     """
 
     OTHER = auto()
@@ -37,7 +37,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A mark, and what reads the stretch that it opens, or None if it stands alone."""
+    """A mark, and the reader of the stretch that it opens, or None if it stands alone."""
 
     parts: Parts
     hides: Callable[[], Hidden] | None = None
@@ -61,21 +61,24 @@ _WORDS_OF_NOTE = 4
 
 
 def _notes() -> Iterator[Mark]:
-    """Yield what this integration writes into histories."""
+    """Yield the marks of notes that this integration writes into histories."""
     yield Mark((PREFIX_OPENS[0], _BLANKS, PREFIX_OPENS[1:-1], _BLANKS, PREFIX_OPENS[-1]), _until(PREFIX_CLOSES))
     beginnings = (" ".join(note.split()[:_WORDS_OF_NOTE]) for note in _NOTES)
     yield from (Mark((begins,), NoteText) for begins in (STUB_BEGINS, CUT_BEGINS, *beginnings))
 
 
 def _thoughts() -> Iterator[Mark]:
-    """Yield what reasoning stands between; some chat templates put the opening mark into the prompt."""
+    """Yield the marks around reasoning. Some chat templates put the opening mark into the prompt."""
     for tag in ("think", "thinking"):
         yield Mark((f"<{tag}>",), _until(f"</{tag}>"), Kind.THOUGHT)
         yield Mark((f"</{tag}>",))
 
 
 def _channels() -> Iterator[Mark]:
-    """Yield the marks of gpt-oss: only the final channel is for the user, https://cookbook.openai.com/articles/openai-harmony."""
+    """Yield the marks of gpt-oss, whose final channel alone is for the user.
+
+    https://cookbook.openai.com/articles/openai-harmony
+    """
     ends = _until("<|end|>", "<|return|>", "<|call|>", "<|start|>", "<|channel|>", kept=True)
     formats: tuple[Parts, ...] = ((), ("<|constrain|>", Run(_WORDS, 0, 40)))
     for constrained in formats:
@@ -87,7 +90,7 @@ def _channels() -> Iterator[Mark]:
 
 
 def _calls() -> Iterator[Mark]:
-    """Yield tool calls in a text: how models write them that were not asked in their own format."""
+    """Yield the marks of tool calls in a text, as models write them outside of their own format."""
     yield Mark(("<tool_call>",), _until("</tool_call>"), Kind.CALL)
     yield Mark(("</tool_call>",))
     yield Mark(("<function=", Run(r"[\w.-]", 1, 100), ">"), _until("</function>"), Kind.CALL)
@@ -100,7 +103,7 @@ def _calls() -> Iterator[Mark]:
 
 
 def _template_marks() -> Iterator[Mark]:
-    """Yield what chat templates put between messages, with the role after it; last, as it is whatever has the form."""
+    """Yield the marks that chat templates put between messages, with the role; last, as these match by form alone."""
     for begins, role in product(("<|im_start|>", "<|start|>"), _ROLES):
         yield Mark((f"{begins}{role}",))
     yield Mark(("<|start_header_id|>", Run(_WORDS, 0, 40), "<|end_header_id|>"))
@@ -108,10 +111,10 @@ def _template_marks() -> Iterator[Mark]:
 
 
 def _line_marks() -> Iterator[Mark]:
-    """Yield what is a mark at the beginning of a line only.
+    """Yield the marks that count only at the beginning of a line.
 
-    The sections of the context begin with the time, written as only we write it: another text below "## Time" is an
-    answer in Markdown, and so are the other headings where they do not follow.
+    The sections of the context begin with the time, in our own notation. Another text below "## Time" is an answer in
+    Markdown, and so are the other headings if they do not follow it.
     """
     first, *others = HEADINGS
     line_end: Parts = (_BLANKS, Run(r"\r", 0, 1), "\n")
@@ -129,7 +132,7 @@ def _line_marks() -> Iterator[Mark]:
 
 
 def _first_marks() -> Iterator[Mark]:
-    """Yield what is a mark at the beginning of the answer only: calls as JSON, fenced or not."""
+    """Yield the marks that count only at the beginning of the answer: calls as JSON, fenced or not."""
     for is_list, arguments in product((False, True), ("arguments", "parameters")):
         begins: Parts = ("[", _SPACE, "{") if is_list else ("{",)
         name: Parts = (_SPACE, '"name"', _SPACE, ":", _SPACE, '"', Run(r"[\w.-]", 1, 100), '"')
@@ -150,10 +153,10 @@ FIRST_CHARACTERS = frozenset({_NEW_LINE, *(str(mark.parts[0])[0] for mark in _in
 
 @dataclass(frozen=True, slots=True)
 class Patterns:
-    """All marks as patterns: `search` finds them in a text, the others at the place where they are asked.
+    """All marks as patterns: `search` finds them in a text, the others match at a given position.
 
-    `at_line` is for the beginning of a line and `at_start` for that of the answer. In a text the line's end before a
-    mark is found with it.
+    `at_line` is for the beginning of a line and `at_start` for that of the answer. Inside a text, the line break before
+    a mark is part of the match.
     """
 
     search: re.Pattern[str]

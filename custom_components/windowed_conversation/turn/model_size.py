@@ -14,13 +14,13 @@ _LAST_SECOND = 10**12
 # this, so that a server that does not change refuses ever fewer requests.
 _LEAST_PATIENCE, _MOST_PATIENCE = 8, 1024
 
-# So far below the size that was refused before, a refusal says the same again.
+# A refusal this far below the size that was refused before confirms it.
 _NEAR = 0.1
 
 # A request is limited by a learned size if it fills this share of it: a trim leaves three quarters of the history.
 _LIMITED = 0.75
 
-# How many refusals are believed: one may be a fault of the server's.
+# How many refusals it takes to believe them: a single one may be a fault of the server.
 _BELIEVED = 2
 
 # For how long a refusal and a named size count, in seconds: the server may have been given a larger context since.
@@ -29,12 +29,12 @@ _LIFE = 24 * 60 * 60
 
 @dataclass(slots=True)
 class _Known:
-    """What was learned, in tokens; `at` is when the last refusal or named size came, in seconds since the epoch.
+    """What was learned, in tokens; `at` is the time of the last refusal or named size, in seconds since the epoch.
 
-    `named` is what the server named, `served` the greatest request that was served, and `refused` the smallest one that
-    was refused since; `refusals` counts these, up to those that are believed, and `since` is the greatest request that
-    was served since the first of them. `tried` is the refusal that was forgotten so that a larger request could be
-    tried, which happens after `patience` requests were `limited`.
+    `named` is the size that the server named, `served` the largest request that was served, and `refused` the smallest
+    request that was refused since. `refusals` counts these up to those that are believed, and `since` is the largest
+    request that was served since the first of them. `tried` is the refusal that was forgotten in order to try a larger
+    request, which happens after `patience` requests were `limited`.
     """
 
     named: int | None = None
@@ -49,28 +49,28 @@ class _Known:
 
     @property
     def learned(self) -> int | None:
-        """The size that refusals show, or None if there are none that are believed."""
+        """The size that refusals show, or None if none of them is believed."""
         if self.refused is None or self.refusals < _BELIEVED:
             return None
         return max(min(self.middle(self.refused), self.refused - 1), 1)
 
     def middle(self, refused: int) -> int:
-        """Return the size between what was served and what was refused.
+        """Return the size between the served and the refused request.
 
-        What is kept free for the answer keeps a request below it: near to the true size none of them is refused.
+        What is reserved for the answer keeps requests below it, so that close to the true size none is refused.
         """
         return (self.served + refused) // 2
 
     def forget_refusals(self) -> None:
-        """Forget them, and what was served since."""
+        """Forget the refusals and what was served since."""
         self.refused, self.refusals, self.since, self.limited = None, 0, 0, 0
 
 
 class ModelSize:
-    """What is known of the size of one model of an account, in tokens as requests are planned, their answers included.
+    """What is known of the size of one model of an account, in tokens of planned requests, including their answers.
 
-    Shared by all who ask the model. `clock` returns seconds since the epoch, `on_change` is called when something that
-    is worth keeping was learned.
+    Shared by all who ask the model. `clock` returns seconds since the epoch; `on_change` is called when something worth
+    storing was learned.
     """
 
     def __init__(self, on_change: Callable[[], None] = lambda: None, *, clock: Callable[[], float] = time.time) -> None:
@@ -81,7 +81,7 @@ class ModelSize:
         self._last: int | None = None
 
     def tokens(self, listed: int | None = None) -> int | None:
-        """Return the size to plan with, or None if nobody knows it; `listed` is what the model's list or profile says.
+        """Return the size to plan with, or None if it is unknown; `listed` is the size in the model's list or profile.
 
         It is never below a request that was served, and always below one whose refusal is believed.
         """
@@ -92,20 +92,20 @@ class ModelSize:
         return size if learned is None else min(size or learned, learned)
 
     def target(self, refused: int) -> int | None:
-        """Return the size to plan a smaller request with after one was refused, or None if nothing shows one."""
+        """Return the size for a smaller request after one was refused, or None if it is unknown."""
         self._age()
         known = self._known
         size = min(known.named or refused, known.middle(refused) if known.served < refused else refused)
         return size if size < refused else None
 
     def is_larger(self, tokens: int) -> bool:
-        """Return whether a request is larger than the last one that was served; so is any if none was served yet."""
+        """Return whether a request is larger than the last one that was served, or none was served yet."""
         return self._last is None or tokens > self._last
 
     def on_served(self, tokens: int, answer: int = 0, reported: int = 0) -> None:
         """Learn from a request that was served: its planned tokens, and those of its answer.
 
-        `reported` is what the provider reports of both, 0 if it reports nothing.
+        `reported` is what the provider reports for both, or 0 if it reports nothing.
         """
         self._age()
         known = self._known
@@ -137,7 +137,7 @@ class ModelSize:
                 known.forget_refusals()
 
     def on_refused(self, refused: int, served: int) -> None:
-        """Learn from a request that was refused as too long while a smaller one was served in its place."""
+        """Learn from a request that was refused as too long while a smaller one was served instead."""
         self._age()
         known = self._known
         least = min(size for size in (refused, known.refused, GREATEST_FIGURE) if size is not None)
@@ -150,18 +150,18 @@ class ModelSize:
         known.since = served if known.since >= least else max(known.since, served)
         known.refused, known.limited, known.at = least, 0, self._clock()
         if known.refusals == _BELIEVED and known.served >= least:
-            # twice in a row less than before: the server reads less now, or it is counted in another way
+            # twice in a row less than before: the server reads less now, or counts in another way
             known.served = min(known.since, least - 1)
         self._on_change()
 
     def on_named(self, tokens: int) -> None:
-        """Take in the size that the server itself named, in tokens."""
+        """Learn from the size that the server named, in tokens."""
         self._known.named = min(max(tokens, 1), GREATEST_FIGURE)
         self._known.at = self._clock()
         self._on_change()
 
     def doubt(self) -> None:
-        """Take note that less than what was served before was refused, and that nobody knows why."""
+        """Record that less than what was served before was refused for an unknown reason."""
         if self._known.refused is None:
             self._known.served = 0
 
@@ -172,7 +172,7 @@ class ModelSize:
             self._on_change()
 
     def as_dict(self) -> dict[str, Any]:
-        """Return what is kept over a restart, empty if nothing was learned."""
+        """Return what to store for a restart; empty if nothing was learned."""
         return {} if self._known == _Known() else asdict(self._known)
 
     @classmethod
@@ -183,14 +183,14 @@ class ModelSize:
         *,
         clock: Callable[[], float] = time.time,
     ) -> Self:
-        """Return what `as_dict` has kept; what is damaged is forgotten."""
+        """Return what `as_dict` stored; damaged data is ignored."""
         size = cls(on_change, clock=clock)
         if isinstance(kept, Mapping) and kept.keys() == asdict(size._known).keys() and _is_possible(kept):
             size._known = _Known(**kept)
         return size
 
     def _age(self) -> None:
-        """Forget what is a day old; a clock that was set back by more than that does not keep it for longer."""
+        """Forget what is a day old, also if the clock was set back by more than a day."""
         known = self._known
         if known.at and abs(self._clock() - known.at) >= _LIFE:
             known.named, known.tried, known.at, known.patience = None, None, 0.0, _LEAST_PATIENCE

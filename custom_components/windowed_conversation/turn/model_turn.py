@@ -1,7 +1,6 @@
 """The model's part of a turn: ask, pass the answer on, run the tool loop, until there is an answer.
 
-The window is open when this begins and still open when it ends: closing it, or aborting, is the caller's, as is the
-deadline of the whole turn.
+The window is open from start to end. The caller closes or aborts it and keeps the deadline of the whole turn.
 """
 
 from contextlib import aclosing
@@ -21,7 +20,7 @@ from .progress import Progress
 
 
 async def ask_model(window: Window, question: Question, limits: Limits, reply: Reply, progress: Progress) -> None:
-    """Bring the open exchange to an answer by the question's model; raises `ProviderError` and `TurnError`."""
+    """Get an answer for the open exchange from the question's model. Raises `ProviderError` and `TurnError`."""
     model = question.model
     for iteration in count():
         may_call = iteration < limits.tool_iterations and not progress.repetition.goes_on
@@ -37,7 +36,7 @@ async def ask_model(window: Window, question: Question, limits: Limits, reply: R
 
 
 async def _answer(window: Window, answer: Answer, limits: Limits, reply: Reply) -> None:
-    """Have one request answered and its calls carried out; raises `ProviderError` and `TurnError`."""
+    """Have one request answered and its calls run. Raises `ProviderError` and `TurnError`."""
     progress, provider = answer.progress, answer.model.provider
     progress.requests += 1
     try:
@@ -63,7 +62,7 @@ def _request(window: Window, question: Question, progress: Progress, *, may_call
 
 
 def _on_served(request: Request, model: Model, progress: Progress) -> None:
-    """Learn from a request that was served what the model reads."""
+    """Learn the model's size from a request that was served."""
     usage = next((billed.usage for billed in progress.billed[-1:] if billed.request is request), Usage())
     model.size.on_served(progress.request_tokens, usage.output, usage.input + usage.output)
     if progress.refused is not None:
@@ -72,7 +71,7 @@ def _on_served(request: Request, model: Model, progress: Progress) -> None:
 
 
 def _trimmed(window: Window, question: Question, progress: Progress) -> tuple[Message, ...]:
-    """Let go of history for which the model has no room; what is still too large is sent all the same, and noted."""
+    """Evict history for which the model has no room. A request that is still too large is recorded, and sent."""
     budget = question.model.planned
     window.limit(room(budget, window.stats().prefix_tokens))
     if follow_eviction(window, question, progress):
@@ -83,9 +82,9 @@ def _trimmed(window: Window, question: Question, progress: Progress) -> tuple[Me
 
 
 def follow_eviction(window: Window, question: Question, progress: Progress) -> bool:
-    """Write the profile of now into the system prompt if the turn has evicted exchanges; returns whether it did.
+    """Write the current profile into the system prompt if the turn has evicted exchanges. Return whether it did.
 
-    The provider's cache ends before them in any case, so that another prompt costs the least then.
+    An eviction ends the provider's cache before them anyway, so a new prompt costs least then.
     """
     if question.after_eviction is None or window.stats().evicted_exchanges <= progress.evicted:
         return False
@@ -94,9 +93,9 @@ def follow_eviction(window: Window, question: Question, progress: Progress) -> b
 
 
 def _fitting(window: Window, question: Question) -> tuple[Message, ...]:
-    """Return what there is room for and let go of nothing.
+    """Return the messages that fit without evicting anything.
 
-    The window is the agent's own model's: another one, or a single refusal, costs it no history.
+    The window belongs to the agent's own model. Another model, or a single refusal, costs it no history.
     """
     stats, closed = window.stats(), window.exchanges()
     budget = question.model.planned

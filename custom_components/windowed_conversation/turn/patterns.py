@@ -1,4 +1,4 @@
-"""Patterns for text that comes in pieces: each also finds the half of a mark with which a piece ends."""
+"""Patterns for text that comes in pieces: each also matches the beginning of a mark at the end of a piece."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Ahead:
-    """Text that has to follow, and is no part of the mark."""
+    """Text that has to follow and is not part of the mark."""
 
     text: str
 
@@ -27,9 +27,10 @@ type Parts = tuple[Part, ...]
 
 
 def compiled(marks: Mapping[str, Parts], *, halves: bool = True) -> re.Pattern[str]:
-    """Return a pattern of all marks, each a group by its name; a half at the end of the text is found without a group.
+    """Return a pattern of all marks, each a named group. The beginning of a mark at the end matches without a group.
 
-    An earlier mark wins over a later one, and so does its half. Every mark ends in text, so none is the half of itself.
+    An earlier mark wins over a later one, and so does its beginning. Every mark ends in text, so none is the beginning
+    of itself.
     """
     by_first: dict[str, dict[str, list[Run | Ahead]]] = {}
     for name, parts in marks.items():
@@ -40,7 +41,7 @@ def compiled(marks: Mapping[str, Parts], *, halves: bool = True) -> re.Pattern[s
 
 
 def _branch(marks: Mapping[str, Sequence[Run | Ahead]], *, halves: bool) -> str:
-    """Return what matches one of these marks after their first character."""
+    """Return a pattern that matches one of these marks after their first character."""
     ways: list[str] = []
     for name, steps in marks.items():
         ways.append(f"(?P<{name}>{''.join(map(_whole, steps))})")
@@ -50,7 +51,7 @@ def _branch(marks: Mapping[str, Sequence[Run | Ahead]], *, halves: bool) -> str:
 
 
 def _glance(marks: Iterable[Sequence[Run | Ahead]]) -> str:
-    """Return what looks at the next character first: most texts that begin like a mark end there."""
+    """Return a lookahead at the next character: most texts that begin like a mark end there."""
     classes: set[str] = set()
     for steps in marks:
         for step in steps:
@@ -63,7 +64,7 @@ def _glance(marks: Iterable[Sequence[Run | Ahead]]) -> str:
 
 
 def _split(parts: Parts) -> tuple[str, list[Run | Ahead]]:
-    """Return the first character if it is known, and all that follows as runs; a character is a run of one."""
+    """Return the first character, if it is fixed, and the rest as runs; a character is a run of one."""
     head = parts[0]
     first = head[0] if isinstance(head, str) else ""
     steps: list[Run | Ahead] = []
@@ -86,7 +87,7 @@ def _whole(step: Run | Ahead) -> str:
 
 
 def _half(steps: Iterable[Run | Ahead]) -> str:
-    """Return what matches the beginning of the steps, down to nothing, up to the end of the text; never all of them."""
+    """Return a pattern for any proper beginning of the steps, including none, at the end of the text."""
     runs: list[Run] = []
     for step in steps:
         runs += [Run(_either_case(char), 1, 1) for char in step.text] if isinstance(step, Ahead) else [step]

@@ -1,4 +1,4 @@
-"""How far a turn has come, and how it went: what it has said, called and cost."""
+"""The progress and the outcome of a turn: what it has said, called and cost."""
 
 from dataclasses import dataclass, field
 import time
@@ -15,7 +15,7 @@ from .routing import Decision
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why one of those who were asked did not answer; `agent` is its id."""
+    """Why a model or an agent did not answer; `agent` is its id."""
 
     agent: str
     error: ProviderError
@@ -23,11 +23,11 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a turn went. Times are in seconds from its start, `usage` is in tokens over all of its requests.
+    """How a turn ended. Times are in seconds from its start; `usage` is in tokens over all of its requests.
 
-    `billed` are the requests that it was reported of, `unbilled` counts those of which nobody knows it. `asked` is the
-    id of the agent that was asked last, `answered_by` the same if it answered, and `failures` are of those that were
-    asked before. `interrupted`: whether the turn was cancelled, or failed in an unforeseen way.
+    `billed` are the requests with a reported usage and `unbilled` counts those without one. `asked` is the id of the
+    agent that was asked last, `answered_by` the same if it answered, and `failures` are those of agents asked before.
+    `interrupted`: whether the turn was cancelled, or failed unexpectedly.
     """
 
     decision: Decision
@@ -48,12 +48,12 @@ class Outcome:
 
     @property
     def has_begun(self) -> bool:
-        """Whether an answer has begun: the server that was asked last was there, whatever came after."""
+        """Whether an answer has begun: the server that was asked last was reachable, whatever came after."""
         return self.first_word is not None or self.tool_calls > 0
 
     @property
     def all_failures(self) -> tuple[Failure, ...]:
-        """All who were asked and did not answer, the last one included."""
+        """All failures, including that of the agent that was asked last."""
         if self.asked is None or not isinstance(self.error, ProviderError):
             return self.failures
         return (*self.failures, Failure(self.asked, self.error))
@@ -61,14 +61,14 @@ class Outcome:
 
 @dataclass(slots=True)
 class Progress:
-    """What happened so far, readable also when the turn fails. Times are in seconds on the monotonic clock.
+    """What has happened so far, also if the turn fails. Times are in seconds on the monotonic clock.
 
-    `decision` is where the input went. `billed` are the requests whose usage was reported, each passed to `on_billed`
-    at once, and `unbilled` counts the others, but for those that failed before anything came: they cost nothing.
-    `evicted` is how many exchanges the window had evicted before. `request_tokens` is the planned size of the newest
-    request, and `refused` that of the smallest one that was refused as too long while none was served since. `asked` is
-    the id of the agent that was asked last. `failures` are of those who were asked before `answered_by`, the id of the
-    agent that answered. `called` are the calls of the answer that is under way, while the window does not hold it.
+    `decision` is the route. `billed` are the requests with a reported usage, each passed to `on_billed` at once.
+    `unbilled` counts the others, except those that failed before anything came: they cost nothing. `evicted` is the
+    number of exchanges that the window had evicted before. `request_tokens` is the planned size of the newest request,
+    and `refused` that of the smallest one that was refused as too long while none was served since. `asked` is the id
+    of the agent that was asked last. `failures` are those of agents asked before `answered_by`, the id of the agent
+    that answered. `called` are the calls of the current answer while the window does not hold it.
     """
 
     decision: Decision
@@ -99,22 +99,22 @@ class Progress:
 
     @property
     def said(self) -> str:
-        """What the user got to hear of the answer that is under way, and the window does not hold yet."""
+        """What the user has heard of the current answer and the window does not hold yet."""
         return "".join(self._texts[self._kept_texts :]).lstrip()
 
     def begin_answer(self) -> None:
-        """Take note that another answer begins, or that the window holds the one that was under way."""
+        """Record that the next answer begins, or that the window holds the current one."""
         self._kept_texts, self.called = len(self._texts), ()
 
     def bill(self, model: Model, request: Request, usage: Usage) -> None:
-        """Take in what a request has cost, and pass it on at once."""
+        """Record what a request has cost, and pass it on at once."""
         billed = Billed(model, request, usage)
         self.usage += usage
         self.billed.append(billed)
         self.on_billed(billed)
 
     def on_text(self, text: str, *, new_message: bool) -> None:
-        """Take note of text that the user gets to hear."""
+        """Record text that the user hears."""
         if self.first_word is None:
             self.first_word = time.monotonic()
         if new_message and self.spoken and not self.spoken[-1].isspace():
@@ -122,12 +122,12 @@ class Progress:
         self._texts.append(text)
 
     def on_call(self, call: ToolCall) -> None:
-        """Take note of a call that is handed to the reply: from now on it may have been carried out."""
+        """Record a call that is passed to the reply: from now on it may have run."""
         self.tool_calls += 1
         self.called += (call,)
 
     def outcome(self, error: ProviderError | TurnError | None = None, *, interrupted: bool = False) -> Outcome:
-        """Return how the turn went that ends now."""
+        """Return the outcome of the turn, which ends now."""
         return Outcome(
             decision=self.decision,
             duration=time.monotonic() - self.started,

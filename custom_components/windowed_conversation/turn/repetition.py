@@ -1,4 +1,4 @@
-"""Loops of a model: calls of one turn that are repeated and give the same results."""
+"""Loops of a model: repeated calls of one turn that give the same results."""
 
 from collections.abc import Mapping
 import json
@@ -18,9 +18,9 @@ type _Entry = tuple[str, str]
 
 
 class Repetition:
-    """The calls of one turn and what came of them, told round by round; equal calls of a round are one.
+    """The calls of one turn and their results, round by round. Equal calls of a round count once.
 
-    A call is repeated when an equal one gave an equal result and nothing else that changes the home ran in between.
+    A call is repeated if an equal one gave an equal result and nothing else that changes the home ran in between.
     Patterns of two and three calls are looked for among calls of one kind: those that only read, or those that change.
     """
 
@@ -36,15 +36,15 @@ class Repetition:
 
     @property
     def goes_on(self) -> bool:
-        """Whether a loop went on after the model was told of it."""
+        """Whether a loop continued after the model was told about it."""
         return self._goes_on
 
     def begin_round(self) -> None:
-        """Begin with the calls of another answer."""
+        """Begin with the calls of the next answer."""
         self._round.clear()
 
     def add(self, call: ToolCall, result: str, *, read_only: bool) -> bool:
-        """Take in a call with its result; return whether the model is to be told that it repeats itself."""
+        """Add a call with its result. Return whether to tell the model that it repeats itself."""
         called = f"{call.name} {_written(call.arguments)}"
         if called in self._round:
             return False
@@ -64,7 +64,7 @@ class Repetition:
         return times
 
     def _patterns(self, entry: _Entry, *, read_only: bool) -> int:
-        """Return how often in a row a pattern has come that ends with this call."""
+        """Return how many times in a row a pattern has occurred that ends with this call."""
         if read_only != self._run_reads:
             self._run.clear()
             self._run_reads = read_only

@@ -1,25 +1,25 @@
-"""How many requests are under way to an account's server at a time; the others wait in the order they came in."""
+"""A limit on concurrent requests to an account's server. Others wait in the order in which they came."""
 
 import asyncio
 from typing import Self
 
-# More than a server of one's own works on at once, and fewer than a provider takes for an attack.
+# More than a local server handles at once, and fewer than a provider would take for an attack.
 MOST_REQUESTS = 16
 
 
 class RequestLimit:
-    """Lets at most so many requests through at a time, first come, first served."""
+    """Limits the number of concurrent requests, first come, first served."""
 
     def __init__(self, most: int = MOST_REQUESTS) -> None:
         self._free = asyncio.Semaphore(most)
 
     def permit(self) -> Permit:
-        """Return a context of one request, which is entered when the request may be sent."""
+        """Return a context for one request. Entering it waits until the request may be sent."""
         return Permit(self._free)
 
 
 class Permit:
-    """The leave to send one request; `waited` tells whether others had to end first."""
+    """The permission to send one request; `waited` tells whether it had to wait."""
 
     __slots__ = ("_free", "_is_held", "waited")
 
@@ -29,7 +29,7 @@ class Permit:
         self.waited = False
 
     async def __aenter__(self) -> Self:
-        """Wait for the request's turn; who is cancelled meanwhile leaves the queue."""
+        """Wait for the request's turn. A cancelled wait leaves the queue."""
         self.waited = self._free.locked()
         await self._free.acquire()
         self._is_held = True
@@ -39,7 +39,7 @@ class Permit:
         self.release()
 
     def release(self) -> None:
-        """Let the next request through, when the answer is there and what follows it takes longer."""
+        """Let the next request start while this one's answer is still being processed."""
         if self._is_held:
             self._is_held = False
             self._free.release()

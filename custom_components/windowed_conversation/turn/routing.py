@@ -1,4 +1,4 @@
-"""Which way an input goes, and why. Pure decisions; who answers is not in here."""
+"""Which route an input takes, and why. Pure decisions."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -19,13 +19,13 @@ from ..window import Message, Role, Window
 # marks of Latin, Greek and Chinese.
 _QUESTION_MARKS = ("?", ";", "？")
 
-# What was said longer ago than this many seconds is not what the next input follows: Home Assistant's own sessions end
+# What was said longer ago than this many seconds does not precede the next input: Home Assistant's own sessions end
 # after as long (`helpers.chat_session.CONVERSATION_TIMEOUT`).
 _RECENT_SECONDS = 300
 
 
 class Routing(StrEnum):
-    """How an agent routes: the user's option."""
+    """How an agent routes; an option of the agent."""
 
     LOCAL_FIRST = "local_first"
     LLM_ONLY = "llm_only"
@@ -97,14 +97,14 @@ NEVER_RIGHT = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What an input follows: a question that the agent asked (`answers_question`), an answer of a model."""
+    """What precedes an input: a question that the agent asked (`answers_question`), an answer of a model."""
 
     answers_question: bool = False
     after_model: bool = False
 
 
 def first_choice(routing: Routing, text: str) -> Decision:
-    """Return where an input goes first; a local miss in `local_first` goes on to `after_local_miss`."""
+    """Return the first route for an input. A local miss in `local_first` continues with `after_local_miss`."""
     if routing is Routing.LOCAL_ONLY:
         return Decision(Route.LOCAL, Reason.LOCAL_ONLY)
     if routing is Routing.LLM_ONLY:
@@ -115,7 +115,7 @@ def first_choice(routing: Routing, text: str) -> Decision:
 
 
 def after_local_miss(reason: Reason) -> Decision:
-    """Return where an input goes that nothing local understood, or only in doubt: `reason` says which."""
+    """Return the route for an input that nothing local understood without doubt: `reason` says which."""
     return Decision(Route.LLM, reason)
 
 
@@ -131,12 +131,12 @@ _FAILURES: dict[type[ProviderError], Reason] = {
 
 
 def after_failure(error: ProviderError) -> Decision:
-    """Return why an input was answered by another than the agent's own model."""
+    """Return why another agent than the agent's own model answered."""
     return Decision(Route.FALLBACK, _FAILURES.get(type(error), Reason.UNAVAILABLE))
 
 
 def situation(window: Window, now: float) -> Situation:
-    """Return what the next input of a window follows, at a time in seconds since the epoch."""
+    """Return what precedes the next input of a window, at a time in seconds since the epoch."""
     last = next(reversed(window.exchanges()), None)
     if last is None:
         return Situation()
@@ -145,12 +145,12 @@ def situation(window: Window, now: float) -> Situation:
 
 
 def is_recent(message: Message, now: float) -> bool:
-    """Tell whether a message belongs to the talk that goes on; one from the future does not, its clock was set back."""
+    """Return whether a message belongs to the current talk. One from the future does not: the clock was set back."""
     return message.created is not None and 0 <= now - message.created <= _RECENT_SECONDS
 
 
 def asks_back(last: Message | None, now: float) -> bool:
-    """Tell whether the newest message of a conversation is a question that waits for an answer.
+    """Return whether the newest message of a conversation is a question that waits for an answer.
 
     `now` is in seconds since the epoch, like `Message.created`.
     """

@@ -1,4 +1,4 @@
-"""Which window an input belongs to: what counts as the conversation, and whose it is. Pure decisions."""
+"""Which window an input belongs to: the conversation, and its owner. Pure decisions."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -14,7 +14,7 @@ LONGEST_ID = 255
 
 
 class Scope(StrEnum):
-    """What counts as the conversation: an agent's option."""
+    """What counts as one conversation; an option of the agent."""
 
     CONVERSATION = "conversation"
     DEVICE = "device"
@@ -24,30 +24,30 @@ class Scope(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WindowKey:
-    """The name of a conversation, and the user whose it is: another user who gives the same name gets another window.
+    """The name of a conversation and the user who owns it. Another user with the same name gets another window.
 
-    `user` is None for satellites and automations, which act for nobody, and where all share the agent's one window.
+    `user` is None for satellites and automations, which act for no user, and for the agent's one shared window.
     """
 
     conversation: str
     user: str | None = None
 
     def __str__(self) -> str:
-        """Return a text that no other key has: the last separator stands before the user, if there is any."""
+        """Return a unique text for the key: the last separator stands before the user, if there is one."""
         if self.user is None and _SEPARATOR not in self.conversation:
             return self.conversation
         return f"{self.conversation}{_SEPARATOR}{self.user or ''}"
 
     @classmethod
     def parse(cls, key: str) -> Self:
-        """Return what `str` was made of."""
+        """Return the key that `str` was applied to."""
         conversation, separator, user = key.rpartition(_SEPARATOR)
         return cls(conversation, user or None) if separator else cls(key)
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What of memory may enter a window: the home's, that of a person, if any, and of theirs what is private."""
+    """What of memory may enter a window: the home's, a person's, if any, and whether that includes private facts."""
 
     person: str | None
     private: bool
@@ -65,13 +65,13 @@ def memory_access(key: WindowKey, speaker: str | None) -> Access:
 
 
 def check_id(conversation: str) -> None:
-    """Raise `IdTooLong` if the id of a conversation is longer than any needs to be."""
+    """Raise `IdTooLong` if the id of a conversation is too long."""
     if len(conversation) > LONGEST_ID:
         raise IdTooLong(f"more than {LONGEST_ID} characters")
 
 
 def window_key(scope: Scope, conversation_id: str, *, device: str | None, user: str | None) -> WindowKey:
-    """Return the key of an input's window; without a device or a user the conversation's own id counts.
+    """Return the key of an input's window; without a device or a user, that of the conversation id.
 
     Raises `IdTooLong`.
     """

@@ -1,7 +1,7 @@
-"""What of a model's text is spoken: thinking aloud, tool calls, and what we or a chat template wrote are not.
+"""Filters a model's text for speech: reasoning, tool calls, and text of ours or of a chat template are not spoken.
 
-Works on a stream, so a mark may be cut anywhere by a chunk border. A stretch that is never closed is not spoken; half a
-mark at the end of the answer is.
+Works on a stream, so a chunk may end inside a mark. A stretch that is never closed is not spoken; half a mark at the
+end of the answer is.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,10 +20,10 @@ _may_begin_mark = re.compile(f"[{re.escape(''.join(sorted(FIRST_CHARACTERS)))}]"
 
 
 class SpeechFilter:
-    """Splits text deltas into what is spoken and what was thought. One per answer.
+    """Splits text deltas into what is spoken and what is reasoning. One filter for each answer.
 
-    `tools` are the names of the tools that the model was offered. White space is not spoken at the beginning of the
-    answer, with characters without a width, nor after a mark that stands after white space.
+    `tools` are the names of the tools that the model may call. White space and zero-width characters at the beginning
+    of the answer are not spoken, nor is white space after a mark that follows white space.
     """
 
     def __init__(self, tools: Iterable[str] = ()) -> None:
@@ -43,7 +43,7 @@ class SpeechFilter:
         self.has_call = False
 
     def feed(self, delta: TextDelta) -> Sequence[Sorted]:
-        """Return what can be told apart so far; the beginning of what may be a mark is held back."""
+        """Return what can be decided so far. The beginning of a possible mark is held back."""
         text = delta.text
         if self._is_plain and text and not _may_begin_mark(text):
             self._ends_in_space = text[-1].isspace()
@@ -55,7 +55,7 @@ class SpeechFilter:
         return self._sort("", AT_END)
 
     def _sort(self, text: str, patterns: Patterns) -> Sequence[Sorted]:
-        """Read on, and return at most one delta of each kind, however many marks there are."""
+        """Continue reading. Return at most one delta of each kind, however many marks there are."""
         text, at, goes_on = self._held + text, 0, True
         while goes_on and at < len(text):
             at, goes_on = self._read_hidden(text, at) if self._hidden else self._read_spoken(text, at, patterns)
@@ -70,7 +70,7 @@ class SpeechFilter:
         return [delta for delta in sorted_out if delta.text]
 
     def _read_hidden(self, text: str, at: int) -> tuple[int, bool]:
-        """Return where to go on, and whether there is something to go on with."""
+        """Return where to continue, and whether there is anything left."""
         assert self._hidden is not None
         read = self._hidden.read(text, at)
         self._hide(text[at : read.end])
@@ -79,7 +79,7 @@ class SpeechFilter:
         return read.at, read.is_over
 
     def _read_spoken(self, text: str, at: int, patterns: Patterns) -> tuple[int, bool]:
-        """Take the text up to the next mark, and the mark, or what is left; returns what `_read_hidden` returns."""
+        """Take the text up to the next mark, and the mark, or the rest. Returns the same as `_read_hidden`."""
         if not self._has_spoken:
             unheard = _unheard.match(text, at)
             at = unheard.end() if unheard else at

@@ -1,7 +1,7 @@
-"""Asking the model for a summary of what a conversation lets go.
+"""Asking the model for a summary of evicted exchanges.
 
-The request is the one that the provider knows already, up to the end of the passage, and then the instruction, so that
-the provider's cache serves it. When it is asked, and where the answer goes, is decided elsewhere.
+The request repeats the one that the provider knows, up to the end of the passage, and appends the instruction, so that
+the provider's cache serves it.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from .speech_filter import SpeechFilter
 
 # English prose has three words to four tokens.
 _WORDS_PER_TOKEN = 0.75
-# Models are poor at counting their own words, and what is over the limit is cut.
+# Models are poor at counting their own words, and a text over the limit is cut.
 _AIM = 0.6
 # What is over the limit is cut here; a provider that cuts it off leaves no summary at all.
 _MOST = 2
@@ -34,9 +34,9 @@ _EARLIER = " Keep what still matters of your earlier summary: {text}"
 async def ask_for_summary(
     question: Question, passage: Passage, tokens: int, limits: Limits, on_billed: OnBilled
 ) -> str:
-    """Return a summary of a passage and of the summary before it; the model is told to keep it under so many tokens.
+    """Return a summary of a passage and of the previous summary. The model is asked for less than this many tokens.
 
-    Raises `ProviderError`, and `NoSummary` where the model answers with nothing or with a tool call.
+    Raises `ProviderError`, and `NoSummary` if the answer is empty or a tool call.
     """
     earlier = _EARLIER.format(text=passage.earlier) if passage.earlier else ""
     instruction = _INSTRUCTION.format(words=int(tokens * _AIM * _WORDS_PER_TOKEN), earlier=earlier)

@@ -1,7 +1,4 @@
-"""What a provider itself counts of a request, beside what is counted here: to check that, never on the path of a turn.
-
-Who wants to know, and of which request, is decided elsewhere.
-"""
+"""A provider's own token count of a request, to compare with ours. Never part of a turn."""
 
 import asyncio
 from dataclasses import dataclass
@@ -18,13 +15,13 @@ from .ports import Question
 
 @dataclass(frozen=True, slots=True)
 class TokenCount:
-    """The input tokens of a request: as its provider counts them, and as they are counted here."""
+    """The input tokens of a request, as its provider counts them and as they are counted here."""
 
     counted: int
     estimated: int
 
     def as_dict(self) -> dict[str, Any]:
-        """Return both, and the difference in percent of what the provider counted, None where that is nothing."""
+        """Return both, and the difference in percent of the provider's count, or None if that is 0."""
         difference = 100 * (self.estimated - self.counted) / self.counted if self.counted else None
         return {
             "counted": self.counted,
@@ -38,7 +35,7 @@ async def count_request(
 ) -> TokenCount:
     """Count a request of these messages and of the question's tools; the deadline is in seconds.
 
-    Raises `ProviderError`, and `NoTokenCount` where the provider has no endpoint for it.
+    Raises `ProviderError`, and `NoTokenCount` if the provider has no endpoint for it.
     """
     provider = question.model.provider
     if not isinstance(provider, CountsTokens):

@@ -1,7 +1,7 @@
 """One input from start to end: route it, answer it, and leave the window whole.
 
-A turn that fails leaves the window as it was before, or, when a tool may have run, an exchange that says so. Waiting
-for earlier turns of the conversation is the caller's.
+A failed turn leaves the window as it was before or, if a tool may have run, with an exchange that says so. The caller
+waits for earlier turns of the conversation.
 """
 
 import asyncio
@@ -26,8 +26,8 @@ from .routing import Reason, Route, Routing, after_failure, after_local_miss, fi
 class Ways:
     """What may answer an input, and where the answer goes.
 
-    `later` takes what the answer need not wait for, `on_billed` what each request was billed, at once, and `on_end` the
-    outcome, also of a turn that is interrupted.
+    `later` takes work that the answer does not wait for. `on_billed` gets each request's cost at once. `on_end` gets
+    the outcome, also of an interrupted turn.
     """
 
     local: LocalAnswers
@@ -39,7 +39,7 @@ class Ways:
 
 
 async def run_turn(window: Window, text: str, routing: Routing, ways: Ways, limits: Limits) -> Outcome:
-    """Answer one input; what fails in a known way is in the outcome's `error`."""
+    """Answer one input. A known error is in the outcome's `error`."""
     progress = Progress(first_choice(routing, text), ways.on_billed)
     error: ProviderError | TurnError | None = None
     try:
@@ -55,7 +55,7 @@ async def run_turn(window: Window, text: str, routing: Routing, ways: Ways, limi
 
 
 async def _answer(window: Window, text: str, ways: Ways, limits: Limits, progress: Progress) -> None:
-    """Answer by the first route that can; raises `ProviderError` and `TurnError`."""
+    """Answer by the first route that can. Raises `ProviderError` and `TurnError`."""
     if not text:
         raise NothingSaid("the input is blank")
     if progress.decision.route is Route.LOCAL:
@@ -72,7 +72,7 @@ async def _answer(window: Window, text: str, ways: Ways, limits: Limits, progres
 
 
 async def _answer_locally(window: Window, text: str, ways: Ways) -> Reason | None:
-    """Answer without a model; returns the reason why that is left to one."""
+    """Answer without a model, or return the reason to ask one."""
     now = time.time()
     answer = await ways.local.answer(situation(window, now))
     if isinstance(answer, Reason):
@@ -108,7 +108,7 @@ async def _answer_by_model(window: Window, text: str, ways: Ways, limits: Limits
 
 
 def _break_off(window: Window, progress: Progress) -> None:
-    """End an exchange that has no whole answer: what tools may have done stays known, else nothing does."""
+    """End an exchange without a whole answer. What tools may have done stays recorded, else nothing does."""
     if progress.tool_calls:
         window.close_incomplete(progress.said, progress.called)
     else:
