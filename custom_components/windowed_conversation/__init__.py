@@ -30,19 +30,19 @@ CONFIG_SCHEMA = cv.config_entry_only_config_schema(DOMAIN)
 
 PLATFORMS = (Platform.CONVERSATION, Platform.SENSOR)
 
-# How often idle conversations are looked for, so that what the sensors say about them is true.
+# How often idle conversations expire, so that the sensors are right about them.
 _EXPIRY_INTERVAL = timedelta(minutes=10)
 
 
 async def async_setup(hass: HomeAssistant, config: ConfigType) -> bool:
-    """Register the actions, and what other agents are offered of memory."""
+    """Register the actions, and the API with which other agents look things up in memory."""
     async_setup_services(hass)
     llm.async_register_api(hass, MemoryAPI(hass, partial(async_memory, hass)))
     return True
 
 
 async def async_setup_entry(hass: HomeAssistant, entry: AccountConfigEntry) -> bool:
-    """Set up an account and its agents. Its server is not waited for: local commands need none."""
+    """Set up an account and its agents. Does not wait for its server: local commands need none."""
     await _async_forget_gone(hass)
     async_start_memory(hass).async_keep()
     provider = await _async_provider(hass, entry)
@@ -71,7 +71,7 @@ async def async_setup_entry(hass: HomeAssistant, entry: AccountConfigEntry) -> b
 
 
 async def async_unload_entry(hass: HomeAssistant, entry: AccountConfigEntry) -> bool:
-    """Unload an account; its conversations are kept for when it comes back."""
+    """Unload an account. Its conversations stay for when it is loaded again."""
     for agent in entry.runtime_data.agents.values():
         agent.tell()
     unloaded = await hass.config_entries.async_unload_platforms(entry, PLATFORMS)
@@ -80,7 +80,7 @@ async def async_unload_entry(hass: HomeAssistant, entry: AccountConfigEntry) -> 
 
 
 async def async_remove_entry(hass: HomeAssistant, entry: AccountConfigEntry) -> None:
-    """Forget the conversations of an account that is removed, and what was learned of its models."""
+    """Remove the conversations of a removed account, and what was learned of its models."""
     # its file is there also if the account was not set up since the start
     await async_kept(hass, entry.entry_id, {})
     async_withdraw_report(hass, entry.entry_id)
@@ -98,7 +98,7 @@ async def _async_forget_gone(hass: HomeAssistant, removed: Iterable[str] = ()) -
 
 
 async def _async_provider(hass: HomeAssistant, entry: AccountConfigEntry) -> Provider | None:
-    """Return the account's provider, or None for an account without a model; asks nobody."""
+    """Return the account's provider, or None for an account without a model. Opens no connection."""
     if entry.data[CONF_PROVIDER] == PROVIDER_NONE:
         return None
     try:
@@ -113,13 +113,13 @@ async def _async_provider(hass: HomeAssistant, entry: AccountConfigEntry) -> Pro
 
 
 def _set_up_as(entry: AccountConfigEntry) -> tuple[Any, ...]:
-    """Return what an account cannot change without being set up again: all but its options."""
+    """Return the data that needs a new set-up when it changes: everything but the options."""
     agents = {subentry.subentry_id: (subentry.title, dict(subentry.data)) for subentry in entry.subentries.values()}
     return entry.title, dict(entry.data), agents
 
 
 def _reconfigured(account: AccountData, entry: AccountConfigEntry) -> set[str] | None:
-    """Return the models of the agents that were changed, or None if the account itself was: its server is another."""
+    """Return the models of the changed agents, or None if the account itself has changed: its server is another."""
     _, data, agents = account.set_up_as
     if data != dict(entry.data):
         return None
@@ -129,7 +129,7 @@ def _reconfigured(account: AccountData, entry: AccountConfigEntry) -> set[str] |
 
 
 async def _async_update(hass: HomeAssistant, entry: AccountConfigEntry) -> None:
-    """Follow a change: options live, everything else by setting the account up again."""
+    """Apply a change: options live, everything else by setting the account up again."""
     account = entry.runtime_data
     if account.set_up_as != _set_up_as(entry):
         kept = await async_kept(hass, entry.entry_id, {})

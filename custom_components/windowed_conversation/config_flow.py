@@ -1,6 +1,6 @@
-"""The account forms: which server and which key, tried by a real call; new, after a refused key, or to change.
+"""The account forms: which server and which key, tried with a real call. To add, reauthenticate or reconfigure.
 
-Agents have their own forms in `subentry_flow`, the window's settings in `options_flow`.
+The forms of agents, and of the window's settings, are in `flows`.
 """
 
 from collections.abc import Mapping
@@ -74,7 +74,7 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=DOMAIN):
 
     @override
     async def async_step_user(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
-        """Ask who is to answer what Home Assistant does not understand by itself."""
+        """Ask who answers what Home Assistant does not understand by itself."""
         return self.async_show_menu(step_id="user", menu_options=[*_STEPS, "local"])
 
     async def async_step_local(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
@@ -128,7 +128,7 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=DOMAIN):
         return await self._async_reauth_form("reauth_confirm", user_input)
 
     async def async_step_reauth_first_key(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
-        """Ask for a key where there was none: the server has one now, or a proxy in front of it refuses us."""
+        """Ask for a key if there was none: the server requires one now, or a proxy in front of it refuses requests."""
         return await self._async_reauth_form("reauth_first_key", user_input)
 
     async def _async_reauth_form(self, step_id: str, user_input: dict[str, Any] | None) -> ConfigFlowResult:
@@ -184,13 +184,13 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=DOMAIN):
         return self.async_update_reload_and_abort(entry, data=tried.data)
 
     def _is_another_account(self, account: Mapping[str, Any]) -> bool:
-        """Whether an account other than the one to change has exactly this data, and nothing more."""
+        """Return whether an account other than the one to change has exactly this data."""
         own_id = self.context.get("entry_id")
         entries = self._async_current_entries(include_ignore=False)
         return any(dict(entry.data) == account for entry in entries if entry.entry_id != own_id)
 
     async def _async_error_of_first_agent(self, entry: ConfigEntry, tried: TriedAccount) -> str | None:
-        """Return what an agent's model says of the account: not every server checks a key where it lists models."""
+        """Return the error of an agent's model: not every server checks a key when it lists models."""
         models = (agent.data.get(CONF_MODEL) for agent in entry.get_subentries_of_type(SUBENTRY_CONVERSATION))
         model = next(filter(None, models), None)
         error = await async_try_model(tried, model) if model else None

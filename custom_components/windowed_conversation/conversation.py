@@ -1,4 +1,4 @@
-"""The conversation entity: it shows what an agent can do, and hands over what it is asked."""
+"""The conversation entity: describes what an agent can do, and passes its inputs on."""
 
 from typing import Literal, override
 
@@ -60,7 +60,7 @@ class WindowedConversationEntity(AgentEntity, ConversationEntity):
 
     @override
     async def async_added_to_hass(self) -> None:
-        """Keep what the sentences are matched with ready while there is an agent that answers locally."""
+        """Keep sentence matching prepared while there is an agent that answers locally."""
         await super().async_added_to_hass()
         if self.agent.config.routing is not Routing.LLM_ONLY:
             self.async_on_remove(async_keep_prepared(self.hass))

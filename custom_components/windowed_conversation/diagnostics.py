@@ -1,7 +1,6 @@
-"""What a person can send along with a report: figures of an account and its agents, no key and nothing that was said.
+"""Diagnostics: figures of an account and its agents, without keys and without anything that was said.
 
-Neither are there ids and tags that people make up, nor what they wrote for the model. What the figures mean is said
-where they are counted.
+Ids, tags and prompts that people write are left out, too.
 """
 
 import asyncio
@@ -51,7 +50,7 @@ _SAMPLE = (
 
 
 async def async_get_config_entry_diagnostics(hass: HomeAssistant, entry: AccountConfigEntry) -> dict[str, Any]:
-    """Return the diagnostics of an account; an account that is not set up has no agents."""
+    """Return the diagnostics of an account. An account that is not set up has no agents."""
     agents = entry.runtime_data.agents.values() if entry.state is ConfigEntryState.LOADED else ()
     kept = await async_kept(hass, entry.entry_id, {})
     return {
@@ -87,7 +86,7 @@ def _memory(hass: HomeAssistant) -> dict[str, Any] | None:
 
 
 def _without_secrets(url: str | None) -> str | None:
-    """Return an address without a user, a password, and parameters, one of which may be a key; None if it is none."""
+    """Return a URL without user, password and parameters, one of which may be a key; None if it is not a URL."""
     try:
         address = URL(url or "")
         return str(address.origin().with_path(address.path))
@@ -137,14 +136,14 @@ def _model(model: Model) -> dict[str, Any]:
 
 
 def _window(window: Window) -> dict[str, Any]:
-    """Return a window's figures without the tags, which people may have made up."""
+    """Return a window's figures without the tags, which people may have written."""
     figures = window.stats()._asdict()
     del figures["tag_distribution"]
     return figures
 
 
 async def _token_count(agent: Agent, model: Model) -> dict[str, Any]:
-    """Return what the provider and we count of a sample, which is the same for everybody, or why there is no count."""
+    """Return the provider's and our token count of the same fixed sample, or why there is none."""
     question = Question(model=model, system="", prefix="", tools=(_SAMPLE_TOOL,), done="")
     try:
         return (await count_request(question, _SAMPLE, agent.counter, _COUNT_DEADLINE)).as_dict()

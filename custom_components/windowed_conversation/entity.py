@@ -1,4 +1,4 @@
-"""What the entities of an agent have in common: its device, and its name."""
+"""What the entities of an agent share: the device and the name."""
 
 from homeassistant.config_entries import ConfigSubentry
 from homeassistant.helpers.device_registry import DeviceEntryType, DeviceInfo

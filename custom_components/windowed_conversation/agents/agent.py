@@ -1,4 +1,4 @@
-"""An agent at run time: its configuration, the model that it asks, and who is told when its figures change."""
+"""An agent at run time: its configuration, its model, and the listeners to its figures."""
 
 import asyncio
 from collections.abc import Callable
@@ -32,10 +32,10 @@ type AccountConfigEntry = ConfigEntry[AccountData]
 
 
 class Agent:
-    """One agent while its account is set up; what outlives a reload is in `kept`.
+    """One agent while its account is set up. State that outlives a reload is in `kept`.
 
-    `id` is that of its subentry. `vendor` is whose models it asks, or None for a compatible server's. `learn` takes in
-    what a request of its model was billed.
+    `id` is that of its subentry. `vendor` is the vendor of its models, or None for a compatible server. `learn` is
+    called with the usage of each request to its model.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Agent:
 
     @property
     def counter(self) -> KindCounter:
-        """What counts tokens as the agent's model does."""
+        """The token counter for the agent's model."""
         return self.kept.counter
 
     @property
@@ -87,7 +87,7 @@ class Agent:
         return self.kept.watch
 
     def configure(self, config: AgentConfig) -> None:
-        """Take over a changed configuration; the windows that exist are trimmed to it at once."""
+        """Apply a changed configuration. Existing windows are trimmed to it at once."""
         self.config = config
         self.windows.set_limits(max_windows=config.max_windows, idle_seconds=config.expiry_seconds)
         evicted = self._evicted_messages()
@@ -96,13 +96,13 @@ class Agent:
         self.tell()
 
     def know(self, profile: Profile) -> None:
-        """Take over what is known of the model now; the next request is planned with it."""
+        """Apply a new profile of the model. The next request is planned with it."""
         if self._model is not None:
             self._model = replace(self._model, profile=profile)
 
     @property
     def model(self) -> Model | None:
-        """The model that the agent asks now, or None if its account has none."""
+        """The agent's current model, or None if its account has none."""
         if self._model is None:
             return None
         return replace(self._model, budget=replace(self._model.budget, policy=self.config.policy))
@@ -111,30 +111,33 @@ class Agent:
         return sum(window.stats().evicted_messages for window in self.windows.newest_first())
 
     def later(self, key: str, work: Callable[[], None]) -> None:
-        """Have a turn's work done when its answer is on its way: in order, before anybody else looks at its window."""
+        """Defer work of a turn until its answer is sent: in order, and before anybody else looks at its window."""
         self.windows.put_off(key, partial(_guarded, work))
         self.tell_soon()
 
     def health(self) -> Health:
-        """Return what is wrong with the windows now."""
+        """Return the current problems of the windows."""
         return self.watch.health(self.windows)
 
     @callback
     def expire(self) -> None:
-        """Drop the conversations that have been idle for too long, and with them what was wrong for so long."""
+        """Drop idle conversations and problems that are older than they may be."""
         self.windows.expire()
         self.tell()
 
     @callback
     def listen(self, listener: Callable[[], None], *, to_costs: bool = False) -> CALLBACK_TYPE:
-        """Call the listener when a figure may have changed, or only when a cost is known; returns what ends that."""
+        """Call the listener when a figure may have changed, or only when a cost is known.
+
+        Returns a function that stops this.
+        """
         listeners = self._cost_listeners if to_costs else self._listeners
         listeners.append(listener)
         return lambda: listeners.remove(listener)
 
     @callback
     def tell(self) -> None:
-        """Finish the turns that have ended, and have the file and the listeners follow what may have changed."""
+        """Finish ended turns, and let the file and the listeners follow the changes."""
         self.windows.catch_up()
         if self._timer is not None:
             self._timer.cancel()
@@ -144,26 +147,26 @@ class Agent:
 
     @callback
     def tell_soon(self) -> None:
-        """Do the same when the answer is on its way, once for all that ask for it until then."""
+        """Do the same after the answer is sent, once for all callers until then."""
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(_DELAY, self.tell)
 
     @callback
     def tell_cost(self) -> None:
-        """Have the file and those who listen to costs follow a cost, which is known only after the other figures."""
+        """Let the file and the cost listeners follow a cost, which is known later than the other figures."""
         for follow in (self.kept.store.save_soon, *self._cost_listeners):
             _guarded(follow)
 
 
 def _guarded(work: Callable[[], None]) -> None:
-    """Do what does not belong to the caller: a fault in it is logged and stops nobody else."""
+    """Run other parties' code. An error in it is logged and affects nothing else."""
     with faults_logged(_LOGGER, "Something that follows a turn failed"):
         work()
 
 
 @dataclass(frozen=True, slots=True)
 class AccountData:
-    """What an account holds while it is set up: its agents by the ids of their subentries, and its server.
+    """The data of an account while it is set up: its agents by subentry id, and its server.
 
     `server` is None for an account without a model.
     """

@@ -1,7 +1,6 @@
-"""Whether a provider's prompt cache served what it should have, and what had changed where it did not.
+"""Whether a provider's prompt cache served what it should, and what had changed if it did not.
 
-Each request is compared with the one before it in the same window, by fingerprints: no text is kept. Who is told of it
-is decided elsewhere.
+Each request is compared with the previous one in the same window, by fingerprints: no text is kept.
 """
 
 from array import array
@@ -17,20 +16,20 @@ from ..turn.ports import Billed, PromptFingerprints
 from ..window import Message, Role, Window
 from ..window.tokens import KindCounter
 
-# For so many seconds a provider keeps what it was sent: Anthropic's five minutes after the last use are the shortest
+# In seconds, how long a provider keeps its cache: Anthropic's five minutes after the last use are the shortest
 # time that a provider names. https://docs.claude.com/en/docs/build-with-claude/prompt-caching
 CACHE_LIFE = 300.0
 
-# What a prompt cache may be short by before it counts as collapsed: a share of what was expected, and tokens. They are
+# The shortfall from which a prompt cache counts as collapsed: a share of what was expected, and tokens. They are
 # those of pydantic-ai's WarnOnCacheBusts, and leave room for caches that work in steps.
 _TOLERATED_SHARE = 0.05
 _TOLERATED_TOKENS = 2000
 
-# A prefix of so many tokens is cached by every provider that caches: Anthropic's Haiku 4.5 and Gemini 3 want the most.
+# Every provider with a cache caches a prefix of this many tokens: Anthropic's Haiku 4.5 and Gemini 3 need the most.
 # https://docs.claude.com/en/docs/build-with-claude/prompt-caching https://ai.google.dev/gemini-api/docs/caching
 _CACHED_BY_ALL = 4096
 
-# So many misses in a row that nothing explains are no accident. Caches promise nothing: OpenAI sends what one machine
+# This many unexplained misses in a row are no accident. Caches promise nothing: OpenAI sends what one machine
 # has no time for to another, whose cache is cold, and Gemini gives no guarantee at all; people have counted one miss in
 # five there, and one in two. Five in a row are 1 in 3,000 at the one rate, 1 in 30 at the other, and a few minutes of
 # talk where a cache does not work at all. https://platform.openai.com/docs/guides/prompt-caching
@@ -39,7 +38,7 @@ UNEXPLAINED_MISSES = 5
 
 
 class Part(StrEnum):
-    """A part of what every request of an agent begins with."""
+    """A part of the beginning that all requests of an agent share."""
 
     INSTRUCTIONS = "instructions"
     TOOLS = "tools"
@@ -50,8 +49,8 @@ class Part(StrEnum):
 class SentRequest:
     """A request as fingerprints.
 
-    `parts` are those of what it begins with, which costs `fixed` tokens; `messages` those of the messages after that,
-    which cost `tokens` each. The newest exchange begins with the message number `settled`.
+    `parts` are those of its fixed beginning, which has `fixed` tokens. `messages` are those of the messages after that,
+    with `tokens` each. The newest exchange begins with the message number `settled`.
     """
 
     at: float
@@ -90,7 +89,7 @@ def _fingerprint(message: Message) -> int:
 
 @dataclass(frozen=True, slots=True)
 class CacheUse:
-    """What of a request should have come from the cache and what did, in tokens, and what had changed before it."""
+    """What of a request the cache should have served and what it did, in tokens, and what had changed before."""
 
     expected: int
     cached: int
@@ -103,11 +102,11 @@ class CacheUse:
 
 
 def compare(before: SentRequest, now: SentRequest, usage: Usage) -> CacheUse | None:
-    """Return how the cache served a request after another one in its window, None where nobody can tell.
+    """Return how the cache served a request after another one in its window, or None if that is unknown.
 
-    Expected is what both have in common, and what they would have, had none of the fixed parts changed. Nobody can tell
-    when the cache may have forgotten the earlier one, when history went (a trim, whose price is known) or the provider
-    left some out, or when too little is in common to collapse.
+    Expected is what both have in common, and what they would have if no fixed part had changed. It is unknown if the
+    cache may have expired, if history was evicted (a trim, whose price is known) or cleared by the provider, or if too
+    little is in common to tell.
     """
     total = now.fixed + sum(now.tokens)
     shared, common = 0, min(before.fixed, now.fixed)
@@ -126,25 +125,25 @@ def compare(before: SentRequest, now: SentRequest, usage: Usage) -> CacheUse | N
 
 
 class CacheWatch:
-    """How the caches serve an agent: `collapse` is what its newest turn that can be compared has shown to be wrong.
+    """How the caches serve an agent; `collapse` is what its newest comparable turn has shown to be wrong.
 
-    A miss that a change explains is wrong at once, one that nothing explains only as the last of several in a row.
+    A miss that a change explains counts at once, an unexplained one only as the last of several in a row.
     """
 
     def __init__(self) -> None:
         self.collapse: CacheUse | None = None
         self._unexplained = 0
         self._sent: WeakKeyDictionary[Window, SentRequest] = WeakKeyDictionary()
-        # The fewest tokens that were ever reported as cached, by model: it reports them, and caches so few.
+        # By model, the fewest tokens that were ever reported as cached.
         self._least_cached: dict[str, int] = {}
 
     def on_turn(
         self, window: Window, billed: Sequence[Billed], prompt: PromptFingerprints, counter: KindCounter
     ) -> None:
-        """Take in the requests of a turn that ended.
+        """Learn from the requests of an ended turn.
 
-        One in which no call may be made is left out: to some providers it begins differently, and no other follows it.
-        From a cache of what is to change nothing is expected, and nothing that was found before is still of interest.
+        Skips a request that forbids calls: for some providers it begins differently, and no other follows it. Nothing
+        is expected of a cache for volatile parts, and earlier findings no longer matter then.
         """
         if prompt.volatile:
             self._sent.pop(window, None)
@@ -157,7 +156,7 @@ class CacheWatch:
         ]
         first = uses[0] if uses else None
         if first is not None and not first.collapsed:
-            # a later one that is served ends no row: it finds what the one before it, served or not, has just written
+            # a later hit does not end the row: it finds what the request before it, served or not, has just written
             self._unexplained = 0
         misses = [use for use in uses if use is not None and use.collapsed]
         self._unexplained += sum(not miss.changed for miss in misses)

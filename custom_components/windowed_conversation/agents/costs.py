@@ -1,6 +1,6 @@
-"""What turns and summaries have cost: looked up after the answer, and counted to the agent that was talked to.
+"""The costs of turns and summaries, looked up after the answer and counted for the agent that was asked.
 
-Nothing is guessed: what has no known price is counted apart.
+Nothing is guessed: requests without a known price are counted separately.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from .lookup import async_agent_ids, async_find_agent
 
 @callback
 def async_price_turn(agent: Agent, turn: Outcome) -> None:
-    """Count what a turn has cost, over all models that were asked in it; one that asked none has cost nothing."""
+    """Count the cost of a turn over all models that it asked. A turn without requests has cost nothing."""
     asked = {turn.answered_by, *(failure.agent for failure in turn.failures)} - {None}
     is_known = not turn.unbilled and asked <= async_agent_ids(agent.hass)
     _async_price(agent, _uses(agent.hass, turn.billed) if is_known else None, of_turn=True)
@@ -25,7 +25,7 @@ def async_price_turn(agent: Agent, turn: Outcome) -> None:
 
 @callback
 def async_price_summary(agent: Agent, billed: Sequence[Billed]) -> None:
-    """Count what a summary has cost, also one that failed; unknown if nothing was billed."""
+    """Count the cost of a summary, also of a failed one; unknown if no usage was reported."""
     _async_price(agent, _uses(agent.hass, billed) if billed else None, of_turn=False)
 
 
@@ -41,7 +41,7 @@ def _uses(hass: HomeAssistant, requests: Sequence[Billed]) -> tuple[Use, ...] | 
 
 
 def _async_price(agent: Agent, uses: tuple[Use, ...] | None, *, of_turn: bool) -> None:
-    """Count at once what needs no price, or when it was looked up."""
+    """Count at once if no price is needed, or else after it was looked up."""
     if agent.vendor is None:
         return
     if uses:

@@ -1,4 +1,4 @@
-"""Installs what an account's agents count exactly with, in the background."""
+"""Installs the package for exact counting in the background."""
 
 from collections.abc import Iterable
 
@@ -12,9 +12,9 @@ from .issues import async_report_counting
 
 @callback
 def async_install_wanted(hass: HomeAssistant, entry: AccountConfigEntry, wanted: Iterable[Counting]) -> None:
-    """Install in the background what the agents of an account want to count with, and set the account up again then.
+    """Install in the background what an account's agents want to count with, and then set the account up again.
 
-    Where it cannot be had, an issue says so.
+    Raises an issue if that fails.
     """
 
     async def install() -> None:
@@ -33,7 +33,7 @@ def async_install_wanted(hass: HomeAssistant, entry: AccountConfigEntry, wanted:
 
 
 async def _async_installed(hass: HomeAssistant, counting: Counting) -> bool:
-    """Return whether the package had to be installed; raises `PackageMissing` if it is still not there."""
+    """Return whether the package had to be installed. Raises `PackageMissing` if it is still missing."""
     try:
         await async_exact_counter(hass, counting)
     except PackageMissing:

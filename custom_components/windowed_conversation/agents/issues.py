@@ -1,4 +1,4 @@
-"""What the user has to know about an agent's windows: repair issues."""
+"""Repair issues on windows, models, files and memory."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -19,7 +19,7 @@ from .window_health import FULL, Health
 
 
 class Report(StrEnum):
-    """What can be reported of an agent, by its translation key."""
+    """The issues, by translation key."""
 
     WINDOW_TOO_SMALL = "window_too_small"
     WINDOW_STAYS_FULL = "window_stays_full"
@@ -59,14 +59,14 @@ _ALL_AGENTS = "all"
 
 @callback
 def async_report_window(hass: HomeAssistant, agent_id: str, agent_name: str, stats: WindowStats) -> None:
-    """Report while the newest exchange alone is over the budget."""
+    """Raise an issue while the newest exchange alone is over the budget."""
     told = {"agent": agent_name, "needed": str(stats.current_tokens), "window": str(stats.max_tokens)}
     _report(hass, Report.WINDOW_TOO_SMALL, agent_id, told if stats.over_budget else None)
 
 
 @callback
 def async_review_windows(hass: HomeAssistant, agent_id: str, agent_name: str, windows: WindowRegistry[str]) -> None:
-    """Report again on the conversation that spoke last, after the budget may have changed."""
+    """Check the newest conversation again after the budget may have changed."""
     newest = next(iter(windows.newest_first()), None)
     if newest is not None:
         async_report_window(hass, agent_id, agent_name, newest.stats())
@@ -74,7 +74,7 @@ def async_review_windows(hass: HomeAssistant, agent_id: str, agent_name: str, wi
 
 @callback
 def async_report_model(hass: HomeAssistant, agent_id: str, agent_name: str, shortfall: Shortfall | None) -> None:
-    """Report while requests are too large for the model."""
+    """Raise an issue while requests are too large for the model."""
     if shortfall is None:
         _withdraw(hass, Report.MODEL_TOO_SMALL, agent_id)
         return
@@ -90,9 +90,9 @@ def async_report_model(hass: HomeAssistant, agent_id: str, agent_name: str, shor
 
 @callback
 def async_report_health(hass: HomeAssistant, agent_id: str, agent_name: str, health: Health, max_windows: int) -> None:
-    """Report what is wrong with the windows, and only that.
+    """Raise issues for the current problems of the windows, and clear all others.
 
-    A window whose newest exchange alone is over the budget has a report of its own.
+    A window whose newest exchange alone is over the budget has its own issue.
     """
     let_go = {"agent": agent_name, "conversations": str(health.let_go_early), "most": str(max_windows)}
     _report(hass, Report.TOO_FEW_CONVERSATIONS, agent_id, let_go if health.let_go_early else None)
@@ -100,7 +100,7 @@ def async_report_health(hass: HomeAssistant, agent_id: str, agent_name: str, hea
     _report(hass, Report.WINDOW_STAYS_FULL, agent_id, full)
     changed = health.collapse.changed if health.collapse else ()
     lost = _loss(agent_name, health.collapse) if health.collapse else None
-    # a report for each part that changed, so that each has a text of its own in every language
+    # one issue for each part that changed, so that each has its own text in every language
     _report(hass, Report.CACHE_LOST_TO_INSTRUCTIONS, agent_id, lost if Part.INSTRUCTIONS in changed else None)
     _report(hass, Report.CACHE_LOST_TO_TOOLS, agent_id, lost if Part.TOOLS in changed else None)
     _report(hass, Report.CACHE_LOST_TO_ENTITIES, agent_id, lost if Part.ENTITIES in changed else None)
@@ -123,14 +123,14 @@ def _loss(agent_name: str, collapse: CacheUse) -> dict[str, str]:
 
 @callback
 def async_withdraw_report(hass: HomeAssistant, agent_id: str) -> None:
-    """Withdraw the repair issues of an agent."""
+    """Clear the issues of an agent."""
     for report in Report:
         _withdraw(hass, report, agent_id)
 
 
 @callback
 def async_report_damage(hass: HomeAssistant, agent_id: str, agent_name: str, damage: Damage | None) -> None:
-    """Report while there is a file of which not all conversations could be read."""
+    """Raise an issue while there is a file of which some conversations could not be read."""
     told = {"agent": agent_name, "path": str(damage.path)} if damage else None
     counts = {"readable": str(damage.readable), "unreadable": str(damage.unreadable)} if damage else {}
     is_whole = damage is not None and damage.unreadable is None
@@ -141,27 +141,27 @@ def async_report_damage(hass: HomeAssistant, agent_id: str, agent_name: str, dam
 
 @callback
 def async_report_storage(hass: HomeAssistant, agent_id: str, agent_name: str, path: Path | None) -> None:
-    """Report a file of conversations that cannot be opened, None if it can."""
+    """Raise an issue for a conversations file that cannot be opened, or clear it for None."""
     told = None if path is None else {"agent": agent_name, "path": str(path)}
     _report(hass, Report.STORAGE_UNAVAILABLE, agent_id, told)
 
 
 @callback
 def async_report_calibration(hass: HomeAssistant, entry_id: str, account: str, path: Path | None) -> None:
-    """Report an account's file of what was learned that cannot be opened, None if it can."""
+    """Raise an issue for an account's calibration file that cannot be opened, or clear it for None."""
     told = None if path is None else {"account": account, "path": str(path)}
     _report(hass, Report.CALIBRATION_UNAVAILABLE, entry_id, told)
 
 
 @callback
 def async_report_counting(hass: HomeAssistant, entry_id: str, account: str | None) -> None:
-    """Report an account whose agents cannot count exactly, None if they can."""
+    """Raise an issue for an account whose agents cannot count exactly, or clear it for None."""
     _report(hass, Report.EXACT_COUNTING_UNAVAILABLE, entry_id, None if account is None else {"account": account})
 
 
 @callback
 def async_report_memory(hass: HomeAssistant, path: Path, state: State) -> None:
-    """Report why memory is off, or a damaged file that was set aside, and only that."""
+    """Raise issues for why memory is off and for a damaged file that was set aside, and clear all others."""
     report, told = None, {"path": str(path)}
     if state.reason is not None:
         report = _MEMORY_REPORTS.get(state.reason, Report.MEMORY_FAULT)
@@ -178,7 +178,7 @@ def _report(
     told: dict[str, str] | None,
     severity: ir.IssueSeverity = ir.IssueSeverity.WARNING,
 ) -> None:
-    """Raise a repair issue with what is told in it, and withdraw it where there is nothing to tell."""
+    """Raise an issue with these placeholders, or clear it if there are none."""
     if told is None:
         _withdraw(hass, report, agent_id)
         return

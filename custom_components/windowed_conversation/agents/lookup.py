@@ -1,4 +1,4 @@
-"""Finds agents: ours by their ids, and the fallback agents of one that is asked now."""
+"""Finds agents: ours by their ids, and the fallback agents of one."""
 
 from collections.abc import Iterator
 
@@ -19,7 +19,7 @@ from .server import AccountServer
 def async_others(
     hass: HomeAssistant, entity_ids: tuple[str, ...], own_entity_id: str, user_input: ConversationInput
 ) -> tuple[Model | OtherAgent, ...]:
-    """Return those that may answer now, in the order that the user gave them; those that are away are left out."""
+    """Return the fallback agents that may answer now, in the user's order. Unavailable ones are skipped."""
     others: list[Model | OtherAgent] = []
     for entity_id in entity_ids:
         if entity_id == own_entity_id:
@@ -37,13 +37,13 @@ def async_others(
 
 @callback
 def async_find_agent(hass: HomeAssistant, agent_id: str) -> Agent | None:
-    """Return an agent of ours, or None while its account is not set up."""
+    """Return one of our agents, or None while its account is not set up."""
     return next((account.runtime_data.agents[agent_id] for account in _accounts(hass, agent_id)), None)
 
 
 @callback
 def async_agents(hass: HomeAssistant) -> list[Agent]:
-    """Return the agents of ours whose accounts are set up."""
+    """Return our agents whose accounts are set up."""
     accounts: list[AccountConfigEntry] = hass.config_entries.async_loaded_entries(DOMAIN)
     return [agent for account in accounts for agent in account.runtime_data.agents.values()]
 
@@ -56,7 +56,7 @@ def async_agent_ids(hass: HomeAssistant) -> set[str]:
 
 @callback
 def async_learn(hass: HomeAssistant, billed: Billed) -> None:
-    """Have the agent whose model was asked learn from what the request was billed."""
+    """Let the agent whose model was asked learn from the usage of the request."""
     agent = async_find_agent(hass, billed.model.agent)
     if agent is not None:
         agent.learn(billed)
@@ -64,7 +64,7 @@ def async_learn(hass: HomeAssistant, billed: Billed) -> None:
 
 @callback
 def async_follow_servers(hass: HomeAssistant, outcome: Outcome) -> None:
-    """Have the servers that were asked in a turn take note of how it went."""
+    """Tell the servers that were asked in a turn how it went."""
     for failure in outcome.all_failures:
         has_begun = failure.error is outcome.error and outcome.has_begun
         for server in _servers(hass, failure.agent):

@@ -1,4 +1,4 @@
-"""An account's server while the account is set up: its models, listed in the background, and whether it answers."""
+"""An account's server while the account is set up: its models, listed in the background, and whether it responds."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -27,9 +27,9 @@ _TROUBLES: dict[type[ProviderError], str] = {
 
 
 class AccountServer:
-    """Where an account's models are asked. Nothing waits for it: what the models read is known from its last list.
+    """The server of an account. Nothing waits for it: what the models read is known from its last list.
 
-    `on_listed` is called with each list. One line is logged when the server does not answer, and one when it is back.
+    `on_listed` is called with each list. Logs one line when the server stops responding, and one when it is back.
     """
 
     def __init__(
@@ -50,20 +50,20 @@ class AccountServer:
 
     @callback
     def begin(self) -> None:
-        """List the models in the background after the set-up; ask for another key if the server refuses this one."""
+        """List the models in the background after the set-up. Starts reauthentication if the server refuses the key."""
         self._list_soon(self._on_trouble)
 
     @callback
     def on_answered(self) -> None:
-        """Take note that a turn was answered, and list the models if that has not been possible so far."""
+        """Record that a turn was answered, and list the models if that has not been possible so far."""
         self._on_back()
         if not self._is_listed:
-            # a server that answers and has no list is in no trouble
+            # a server that responds without a list has no problem
             self._list_soon(lambda _error: None)
 
     @callback
     def on_failed(self, error: ProviderError, *, has_begun: bool) -> None:
-        """Take note of why a turn has no answer from here; a server that has begun one is not away."""
+        """Record why a turn has no answer from this server. A server that has begun an answer is not away."""
         if isinstance(error, AuthError):
             self._entry.async_start_reauth(self._hass)
         elif isinstance(error, AWAY) and not has_begun:
@@ -71,7 +71,7 @@ class AccountServer:
             self._on_away(error)
 
     async def async_models(self) -> list[ListedModel]:
-        """Return the models that the server lists now, or those that it listed last if it lists none."""
+        """Return the models that the server lists now, or those that it listed last."""
         try:
             return await self._async_list()
         except ProviderError:
@@ -110,7 +110,7 @@ class AccountServer:
         if isinstance(error, (*AWAY, AuthError)):
             self._on_away(error)
             return
-        # it was asked and is there: not every server has a list
+        # the server is there: not every server has a list
         self._is_listed = True
         _LOGGER.warning("The server of %s does not list its models: %s", self._entry.title, error)
 

@@ -1,4 +1,4 @@
-"""Building the agents of an account from its configuration, its provider and what is kept of them."""
+"""Builds the agents of an account from its configuration, its provider and their stored state."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ from .server import AccountServer
 async def async_set_up_agents(
     hass: HomeAssistant, entry: AccountConfigEntry, provider: Provider | None
 ) -> dict[str, Agent]:
-    """Return the account's agents by the ids of their subentries; what their models read is what was listed last.
+    """Return the account's agents by subentry id. What their models read is known from the last list.
 
     `provider` is None for an account without a model. Raises `ConfigEntryError` for an impossible configuration.
     """
@@ -91,7 +91,7 @@ async def _async_profile(
 
 
 async def _async_follow(agent: Agent) -> None:
-    """Have the agent's issues follow its figures, for as long as its account is set up."""
+    """Let the agent's issues follow its figures while its account is set up."""
     hass, agent_id, name, store = agent.hass, agent.id, agent.config.name, agent.kept.store
     agent.entry.async_on_unload(agent.listen(partial(_report_health, agent)))
     async_report_damage(hass, agent_id, name, await store.async_damage())
@@ -115,7 +115,7 @@ def _configs(entry: AccountConfigEntry) -> dict[str, AgentConfig]:
 
 @dataclass(frozen=True, slots=True)
 class _Server:
-    """Where a model is asked, what is known of it, and what all who ask there share: a pause, a limit of requests."""
+    """The server of a model, what is known of it, and what all who ask it share: a pause, a limit of requests."""
 
     provider: Provider
     profile: Profile
@@ -124,7 +124,7 @@ class _Server:
 
 
 def _model(agent_id: str, config: AgentConfig, server: _Server, calibrations: ModelCalibrations) -> Model:
-    """Return an agent's model; its budget has the context size that the user has entered."""
+    """Return an agent's model. Its budget has the context size that the user has entered."""
     return Model(
         agent=agent_id,
         provider=server.provider,

@@ -1,4 +1,4 @@
-"""What an agent counts over its turns, beside what its windows count themselves."""
+"""What an agent counts over its turns, besides the figures of its windows."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields
@@ -15,7 +15,7 @@ from ..window.figures import is_figure
 
 _LOGGER = logging.getLogger(__name__)
 
-# The greatest sum that is kept: JSON as Home Assistant writes it has whole numbers of 64 bits.
+# The greatest sum: Home Assistant's JSON has whole numbers of 64 bits.
 _MOST = 2**63 - 1
 _COST = "cost"
 _WITHOUT_PRICE = "without_price"
@@ -24,7 +24,7 @@ _LONGEST_COST = 64
 
 
 class LastRoute(StrEnum):
-    """How the last turn was answered, in the words of the sensor."""
+    """How the last turn was answered; the states of the sensor."""
 
     LOCAL = "local"
     MODEL = "model"
@@ -51,7 +51,7 @@ _NO_ANSWER: Mapping[str, Any] = {
 
 @dataclass(slots=True)
 class Totals:
-    """Sums over all turns of an agent, over restarts too: messages, turns and tokens."""
+    """Sums over all turns of an agent, also across restarts: messages, turns and tokens."""
 
     evicted_messages: int = 0
     turns_local: int = 0
@@ -63,9 +63,9 @@ class Totals:
 
 @dataclass(slots=True)
 class Costs:
-    """US dollars: `turn` is what the last turn has cost, None where that is not known.
+    """US dollars: `turn` is the cost of the last turn, or None if unknown.
 
-    `known` is the sum over the turns and summaries of which it is known, over restarts too; `without_price` counts the
+    `known` is the sum over the turns and summaries with known costs, also across restarts; `without_price` counts the
     others.
     """
 
@@ -75,11 +75,11 @@ class Costs:
 
     @property
     def total(self) -> Decimal | None:
-        """The sum, None where nothing is known of what there was."""
+        """The sum, or None if no cost is known."""
         return None if self.without_price and not self.known else self.known
 
     def add(self, cost: Decimal | None, *, of_turn: bool) -> None:
-        """Take in what a turn or a summary has cost, None where that is not known."""
+        """Add the cost of a turn or a summary, or None if it is unknown."""
         if of_turn:
             self.turn = cost
         if cost is None:
@@ -89,16 +89,16 @@ class Costs:
 
 
 class Sums(NamedTuple):
-    """The sums that go on after a restart, as they are on disk."""
+    """The sums that continue after a restart, as they are on disk."""
 
     totals: Totals
     costs: Costs
 
 
 class AgentStatistics:
-    """The totals of an agent and the figures of its last turn; times are in seconds. It outlives a reload.
+    """The totals of an agent and the figures of its last turn; times are in seconds. Outlives a reload.
 
-    `on_disk` are the sums that even a kill does not take back.
+    `on_disk` are the sums that survive even a kill.
     """
 
     def __init__(self) -> None:
@@ -106,9 +106,9 @@ class AgentStatistics:
         self.costs = Costs()
         self.on_disk = Sums(Totals(), Costs())
         self.last_route: LastRoute | None = None
-        # Why the last turn took its route, who answered, and what failed; ids and words.
+        # The reason of the last turn's route, who answered, and what failed.
         self.last_answer: Mapping[str, Any] = _NO_ANSWER
-        # What the user was told of the last turn's failure, None unless it failed.
+        # The sentence for the last turn's failure, or None.
         self.last_message: str | None = None
         self.time_to_first_token: float | None = None
         self.turn_duration: float | None = None
@@ -116,7 +116,7 @@ class AgentStatistics:
         self._listeners: list[Callable[[], None]] = []
 
     def on_turn(self, outcome: Outcome, evicted_messages: int, answer: Mapping[str, Any] = _NO_ANSWER) -> None:
-        """Take in a turn that ended, and why, by whom and after which failures it was answered."""
+        """Count an ended turn, with the reason of its route, who answered it and which failures came before."""
         totals = self.totals
         self.last_answer, self.last_message = answer, None
         self.turn_duration = outcome.duration
@@ -129,25 +129,25 @@ class AgentStatistics:
         self._count(outcome.usage, evicted_messages)
 
     def on_failure(self, error: str, message: str | None) -> None:
-        """Take in what the user was told of a turn that failed, also if it failed before it could be counted."""
+        """Record the sentence for a failed turn, also if it failed before it could be counted."""
         if self.last_answer["error"] != error:
             self.last_answer = {**_NO_ANSWER, "error": error}
         self.last_route, self.last_message = LastRoute.ERROR, message
 
     def on_cancelled(self, usage: Usage) -> None:
-        """Take in what a turn has cost that nobody waited for in the end; it is no turn otherwise."""
+        """Count what a cancelled turn has cost. It does not count as a turn."""
         self._count(usage, 0)
 
     def on_summary(self, usage: Usage, evicted_messages: int) -> None:
-        """Take in what a summary has cost, also one that failed, and what had to go for it."""
+        """Count the usage of a summary, also of a failed one, and what it evicted."""
         self._count(usage, evicted_messages)
 
     def on_evicted(self, messages: int) -> None:
-        """Take in what was evicted outside of a turn."""
+        """Count what was evicted outside of a turn."""
         self._count(Usage(), messages)
 
     def on_cost(self, cost: Decimal | None, *, of_turn: bool) -> None:
-        """Take in what a turn or a summary has cost, None where that is not known."""
+        """Add the cost of a turn or a summary, or None if it is unknown."""
         self.costs.add(cost, of_turn=of_turn)
         self._on_change()
 
@@ -157,24 +157,24 @@ class AgentStatistics:
         return {**totals, _COST: str(self.costs.known), _WITHOUT_PRICE: min(self.costs.without_price, _MOST)}
 
     def restore(self, kept: object) -> None:
-        """Go on from what `as_dict` returned in an earlier run; a sum that is none begins at 0."""
+        """Continue from what `as_dict` returned in an earlier run. An invalid sum begins at 0."""
         values = kept if isinstance(kept, dict) else {}
         self.totals, self.costs = _sums(values)
         self.on_written(values)
 
     def on_written(self, kept: Mapping[str, Any]) -> None:
-        """Take note of the sums that are on disk now, as `as_dict` returned them."""
+        """Record the sums that are on disk now, as `as_dict` returned them."""
         self.on_disk = _sums(kept)
         for tell in list(self._listeners):
             with faults_logged(_LOGGER, "A sum could not be shown"):
                 tell()
 
     def when_changed(self, call: Callable[[], None]) -> None:
-        """Have `call` called after each change of a sum."""
+        """Call `call` after each change of a sum."""
         self._on_change = call
 
     def listen_to_disk(self, listener: Callable[[], None]) -> Callable[[], None]:
-        """Call the listener when other sums are on disk; returns what ends that."""
+        """Call the listener when other sums are on disk. Return a function that stops this."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
@@ -188,7 +188,7 @@ class AgentStatistics:
 
 
 def _sums(kept: Mapping[str, Any]) -> Sums:
-    """Return the sums that a file holds."""
+    """Return the sums in a file."""
     totals = Totals(**{each.name: _whole(kept, each.name) for each in fields(Totals)})
     return Sums(totals, Costs(known=_dollars(kept), without_price=_whole(kept, _WITHOUT_PRICE)))
 

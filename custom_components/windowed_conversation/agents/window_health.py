@@ -1,4 +1,4 @@
-"""What is wrong with an agent's windows, as its turns show it: too few of them, one that stays full, a cold cache."""
+"""Problems of an agent's windows, as its turns show them: too few windows, one that stays full, a cold cache."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,14 +19,14 @@ _TRIMS_IN_VAIN = 3
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """What is wrong: conversations that were let go too early, the figures of a window that stays full, a collapse."""
+    """The problems: conversations that were dropped too early, the figures of a window that stays full, a collapse."""
 
     let_go_early: int = 0
     full: WindowStats | None = None
     collapse: CacheUse | None = None
 
     def warnings(self) -> list[dict[str, Any]]:
-        """Return what is wrong as plain values: words and figures, no text that anyone said."""
+        """Return the problems as plain values: words and figures, nothing that was said."""
         warnings: list[dict[str, Any]] = []
         if self.let_go_early:
             warnings.append({"warning": "too_few_conversations", "let_go_early": self.let_go_early})
@@ -47,7 +47,7 @@ class HealthWatch:
         self._trims_in_vain: WeakKeyDictionary[Window, int] = WeakKeyDictionary()
 
     def on_turn(self, window: Window, before: WindowStats, after: WindowStats) -> None:
-        """Take in a turn that ended, by the figures of its window before and after it."""
+        """Learn from an ended turn, by the figures of its window before and after it."""
         if after.utilization <= FULL:
             self._trims_in_vain.pop(window, None)
         elif after.trims > before.trims:
@@ -56,12 +56,12 @@ class HealthWatch:
     def on_requests(
         self, window: Window, billed: Sequence[Billed], prompt: PromptFingerprints | None, counter: KindCounter
     ) -> None:
-        """Take in a turn's requests to the agent's own model; `prompt` is None if the model was not asked."""
+        """Learn from a turn's requests to the agent's own model; `prompt` is None if the model was not asked."""
         if prompt is not None:
             self._cache.on_turn(window, billed, prompt, counter)
 
     def health(self, windows: WindowRegistry[str]) -> Health:
-        """Return what is wrong now."""
+        """Return the current problems."""
         full = [window.stats() for window, trims in self._trims_in_vain.items() if trims >= _TRIMS_IN_VAIN]
         return Health(
             let_go_early=windows.let_go_early(),

@@ -1,4 +1,4 @@
-"""Home Assistant's types and ours: each module translates one thing, in both directions where there are two.
+"""Translation between Home Assistant's types and ours, one subject in each module.
 
-The chat log, local intents, LLM tools, errors and phrases, and the files under `.storage`.
+The chat log, local intents, LLM tools, errors and spoken texts, and the files under `.storage`.
 """

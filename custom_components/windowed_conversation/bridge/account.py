@@ -1,7 +1,7 @@
-"""From an account's data to a provider, on Home Assistant's HTTP client and without blocking.
+"""Creates a provider from an account's data, on Home Assistant's HTTP client and without blocking.
 
-An SDK is imported when the first account needs it, in the import executor, and never before. Its clients are built in
-the executor too: they find out about the system that they run on.
+An SDK is imported in the import executor when the first account needs it, never earlier. Its clients are built in the
+executor, too, because they look up the platform.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -47,12 +47,12 @@ type _Build = Callable[[HomeAssistant, Mapping[str, Any]], Awaitable[Provider]]
 
 
 async def async_create_provider(hass: HomeAssistant, account: Mapping[str, Any]) -> Provider:
-    """Return the provider of an account's data; opens no connection."""
+    """Return the provider for an account's data. Opens no connection."""
     return await _BUILDS[account[CONF_PROVIDER]](hass, account)
 
 
 def vendor_of(account: Mapping[str, Any]) -> Vendor | None:
-    """Return whose models an account reaches, None for a compatible server's."""
+    """Return the vendor of an account's models, or None for a compatible server."""
     if account[CONF_PROVIDER] == PROVIDER_OPENAI_CHAT and account[CONF_URL] == OPENAI_URL:
         return Vendor.OPENAI
     return _VENDORS.get(account[CONF_PROVIDER])
@@ -64,9 +64,9 @@ def compacts(account: Mapping[str, Any]) -> bool:
 
 
 def writes_summaries(account: Mapping[str, Any]) -> bool:
-    """Return whether an account's provider writes summaries of its own, which OpenAI's newer format has.
+    """Return whether an account's provider can compact conversations, as OpenAI's Responses format can.
 
-    Azure's servers do, too: https://learn.microsoft.com/azure/foundry/reference/rest/compactconversation
+    So can Azure's servers: https://learn.microsoft.com/azure/foundry/reference/rest/compactconversation
     """
     return account[CONF_PROVIDER] in (PROVIDER_OPENAI, PROVIDER_AZURE) and _speaks_responses(account)
 

@@ -1,4 +1,4 @@
-"""What was learned of an account's models, kept in Home Assistant's storage: a file for each account."""
+"""What was learned of an account's models, kept in Home Assistant's storage: one file for each account."""
 
 from collections.abc import Collection
 import logging
@@ -23,30 +23,30 @@ _VERSION = 1
 # The greatest number of models that an account's file holds, each once for every counter.
 _MAX_MODELS = 100
 
-# Where the file has what was learned against the estimate, and by encoding what was learned against exact counts.
+# The keys in the file: factors on the estimate, and by encoding factors on exact counts.
 _MODELS = "models"
 _EXACT = "exact"
 _LIMITS = "limits"
 
-# A model, and the encoding that it was counted with, None for the estimate.
+# A model and the encoding that it was counted with, or None for the estimate.
 type _Key = tuple[str, str | None]
 
 
 class ModelCalibrations:
-    """What is known of each model of one account, and the counters of its agents, which outlive a reload."""
+    """What was learned of each model of one account, and the counters of its agents. Outlives a reload."""
 
     def __init__(self, hass: HomeAssistant, entry_id: str) -> None:
         key = f"{DOMAIN}.calibration.{entry_id}"
         self._file = TimelyStore(hass, _VERSION, key, state=self.as_dict, encode=json_bytes)
         # Where the file should be, if it cannot be opened.
         self.unavailable: Path | None = None
-        # In the order of their last report.
+        # Least recently reported first.
         self._calibrators: dict[_Key, Calibrator] = {}
         self._sizes: dict[str, ModelSize] = {}
         self._counters: dict[str, CalibratedCounter] = {}
 
     async def async_load(self) -> None:
-        """Take in what an earlier run had learned. A file that is damaged is ignored, and written anew."""
+        """Load what an earlier run has learned. A damaged file is ignored and written anew."""
         try:
             stored = await self._file.async_load()
             if stored is not None:
@@ -60,9 +60,9 @@ class ModelCalibrations:
 
     @callback
     def counter(self, agent_id: str, model: str, exact: ExactCounter | None = None) -> CalibratedCounter:
-        """Return the agent's counter, which is the same for each of its windows and counts by its model of now.
+        """Return the agent's counter, the same for each of its windows. It counts by the agent's current model.
 
-        `exact` is what it counts with before that, None for the estimate.
+        `exact` is the counter that it calibrates, or None for the estimate.
         """
         calibrator = self._calibrators.setdefault(_key(model, exact), Calibrator())
         counter = self._counters.setdefault(agent_id, CalibratedCounter(calibrator))
@@ -71,9 +71,9 @@ class ModelCalibrations:
 
     @callback
     def learn(self, request: Request, usage: Usage, exact: ExactCounter | None = None) -> None:
-        """Learn from what a provider reports of a request, see `OnUsage`, against what `exact` or the estimate says.
+        """Learn from the usage that a provider reports of a request, see `OnUsage`, against `exact` or the estimate.
 
-        Nothing where no call may be made: nobody knows what the server then reads of the tools.
+        Ignores requests that forbid calls, because it is unknown what the server then reads of the tools.
         """
         if request.tools and not request.may_call:
             return
@@ -86,12 +86,12 @@ class ModelCalibrations:
 
     @callback
     def size(self, model: str) -> ModelSize:
-        """Return what is known of how much a model reads, the same for all who ask it."""
+        """Return what is known of how much a model reads. All who ask the model share it."""
         return self._sizes.setdefault(model, ModelSize(self._file.save_soon))
 
     @callback
     def forget_sizes(self, models: Collection[str] | None = None) -> None:
-        """Forget what was learned of the sizes of these models, or of all, after the user has configured them anew."""
+        """Forget the learned sizes of these models, or of all, after the user has reconfigured them."""
         for model, size in self._sizes.items():
             if models is None or model in models:
                 size.forget()
@@ -101,7 +101,7 @@ class ModelCalibrations:
         return {str(model): ModelSize.remembered(kept, self._file.save_soon) for model, kept in sizes}
 
     async def async_remove(self) -> None:
-        """Remove the file; a turn that is still under way does not bring it back."""
+        """Remove the file. A turn that is still running does not bring it back."""
         await self._file.async_remove()
 
     async def async_save(self) -> None:
@@ -109,7 +109,7 @@ class ModelCalibrations:
         await self._file.async_save()
 
     def as_dict(self) -> dict[str, Any]:
-        """Return what is known: factors on the estimate and on exact counts, and sizes, by model."""
+        """Return what was learned: factors on the estimate and on exact counts, and sizes, by model."""
         known = {key: each.calibration for key, each in self._calibrators.items() if each.calibration.is_learned}
         models: dict[str | None, dict[str, Any]] = {None: {}}
         for model, encoding in list(known)[-_MAX_MODELS:]:
@@ -124,7 +124,7 @@ def _key(model: str, exact: ExactCounter | None) -> _Key:
 
 
 def _calibrators(stored: dict[str, Any]) -> dict[_Key, Calibrator]:
-    """Return what a file holds; raises where it is not of our form."""
+    """Return the calibrators in a file. Raises an error if it is malformed."""
     return {
         (str(model), encoding): Calibrator(Calibration.remembered(factors))
         for encoding, models in [(None, stored[_MODELS]), *stored.get(_EXACT, {}).items()]
@@ -133,7 +133,7 @@ def _calibrators(stored: dict[str, Any]) -> dict[_Key, Calibrator]:
 
 
 async def async_load_calibrations(hass: HomeAssistant, entry_id: str) -> ModelCalibrations:
-    """Return what is known of an account's models, read from its file."""
+    """Return what was learned of an account's models, read from its file."""
     calibrations = ModelCalibrations(hass, entry_id)
     await calibrations.async_load()
     return calibrations

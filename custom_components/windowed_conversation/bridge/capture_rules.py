@@ -1,4 +1,4 @@
-"""What a home must know for a capture to be meant: one rule for each wildcard of Home Assistant's sentences."""
+"""What a home must have for a wildcard's capture to be meant: one rule for each wildcard of the sentences."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -16,7 +16,7 @@ from ..turn.captures import is_instruction, is_long_name, is_question
 from ..turn.routing import Reason
 from .places import async_exposed_persons, async_state_at
 
-# Takes an input and what a wildcard captured of it, and returns the doubt about that.
+# Takes an input and what a wildcard captured of it, and returns the doubt about it.
 type Rule = Callable[[HomeAssistant, ConversationInput, str], Awaitable[Reason | None]]
 
 # `AssistSatelliteEntityFeature.ANNOUNCE`, without importing what comes with it.
@@ -60,7 +60,7 @@ async def _new_timer(hass: HomeAssistant, user_input: ConversationInput, text: s
 
 
 async def _running_timer(hass: HomeAssistant, user_input: ConversationInput, text: str) -> Reason | None:
-    # private to Home Assistant: where it is something else, the name is taken as it is
+    # private to Home Assistant: if it is something else, the name is used unchanged
     timers = getattr(hass.data.get(TIMER_DATA), "timers", None)
     if not isinstance(timers, dict):
         return None
@@ -105,7 +105,7 @@ def _is_heard(hass: HomeAssistant, own_device_id: str | None) -> bool:
 
 
 async def _async_listed_items(hass: HomeAssistant) -> list[str]:
-    """Return what stands on the exposed lists and on the shopping list; lists that cannot be read are passed over."""
+    """Return the items on the exposed lists and on the shopping list. Lists that cannot be read are skipped."""
     lists = [
         state.entity_id
         for state in hass.states.async_all(Platform.TODO)
@@ -124,7 +124,7 @@ async def _async_listed_items(hass: HomeAssistant) -> list[str]:
 
 
 def _is_spoken_of(hass: HomeAssistant, entity_id: str) -> bool:
-    """Return whether intents reach a list: those of the shopping list do so without it being exposed."""
+    """Return whether intents reach a list. Those of the shopping list do so even if it is not exposed."""
     entry = er.async_get(hass).async_get(entity_id)
     is_shopping_list = entry is not None and entry.platform == "shopping_list"
     return is_shopping_list or async_should_expose(hass, conversation.DOMAIN, entity_id)

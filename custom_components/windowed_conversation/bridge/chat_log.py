@@ -1,4 +1,4 @@
-"""Home Assistant's chat sessions and their logs, which are read as our messages and never rewritten."""
+"""Home Assistant's chat sessions and logs, which are read as our messages and never rewritten."""
 
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import AbstractContextManager
@@ -30,7 +30,7 @@ _PIPELINE_AGENTS = (HOME_ASSISTANT_AGENT, "sentence_trigger")
 
 
 def messages_of(hass: HomeAssistant, contents: Iterable[Content]) -> tuple[Message, ...]:
-    """Return the contents as messages, without system prompts and empty answers; tool calls are tagged `context:*`."""
+    """Return the contents as messages, without system prompts and empty answers. Tool calls are tagged `context:*`."""
     return tuple(message for content in contents if (message := _message(hass, content)))
 
 
@@ -51,7 +51,7 @@ def _message(hass: HomeAssistant, content: Content) -> Message | None:
 
 
 def result_text(result: llm.ToolResult) -> str:
-    """Return a tool's result as the JSON that a model reads; a failed one says `error`."""
+    """Return a tool's result as the JSON that a model reads. A failed one says `error`."""
     if result.error and "error" not in result.data:
         return json_dumps({"error": result.data})
     return json_dumps(result.data)
@@ -60,9 +60,9 @@ def result_text(result: llm.ToolResult) -> str:
 def handled_by_pipeline(chat_log: ChatLog, agent_id: str, seen: Collection[Message]) -> list[tuple[Message, ...]]:
     """Return the exchanges that the pipeline answered since the agent's last turn, oldest first.
 
-    Where that turn ended is told by the order of the log, as the clock may have been set back: with the newest exchange
-    that the agent itself answered, or that is among the `seen` messages. The input that is being answered now
-    is not among the exchanges.
+    The order of the log tells where that turn ended, because the clock may have been set back: with the newest exchange
+    that the agent itself answered, or that is among the `seen` messages. The input that is being answered now is not
+    included.
     """
     handled: list[tuple[Message, ...]] = []
     for exchange in _newest_first(chat_log.content[:-1]):
@@ -85,7 +85,7 @@ def _is_among(message: Message, seen: Collection[Message]) -> bool:
 
 
 def _newest_first(contents: list[Content]) -> Iterator[list[Content]]:
-    """Yield the exchanges, each a user's content and what follows it."""
+    """Yield the exchanges, newest first: a user's content and what follows it."""
     end = len(contents)
     for begin in range(end - 1, -1, -1):
         if isinstance(contents[begin], UserContent):
@@ -95,13 +95,13 @@ def _newest_first(contents: list[Content]) -> Iterator[list[Content]]:
 
 _HAS_OWNER = "context" in signature(async_get_chat_session).parameters
 
-# What opening a chat log raises while another turn has it; nothing does so before 2026.11.
+# The error of opening a chat log while another turn has it; before 2026.11 there is none.
 BUSY_ERRORS: tuple[type[Exception], ...] = tuple(
     error for error in [getattr(conversation, "ConversationBusyError", None)] if error
 )
 
 
 def async_open_session(hass: HomeAssistant, user_input: ConversationInput) -> AbstractContextManager[ChatSession]:
-    """Return the session of an input; another user's is `Unauthorized` where sessions have owners."""
+    """Return the session of an input. Raises `Unauthorized` for another user's if sessions have owners."""
     owner: dict[str, Any] = {"context": user_input.context} if _HAS_OWNER else {}
     return async_get_chat_session(hass, user_input.conversation_id, **owner)

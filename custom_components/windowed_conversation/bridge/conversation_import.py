@@ -1,4 +1,4 @@
-"""A conversation that a caller brings: read, and counted by the agent that takes it over."""
+"""Importing a conversation: read it, and count its messages with the agent's counter."""
 
 import asyncio
 from dataclasses import replace
@@ -11,9 +11,9 @@ from ..window.restore import Snapshot, recounted, recounted_message
 
 
 async def async_read_conversation(hass: HomeAssistant, data: object, counter: TokenCounter) -> Snapshot:
-    """Return the snapshot that `dump_snapshot` wrote, with its messages counted anew; raises `CodecError`."""
+    """Return the snapshot that `dump_snapshot` wrote, with its messages counted anew. Raises `CodecError`."""
     snapshot = await hass.async_add_executor_job(load_snapshot, data)
-    # a profile that a caller brings is none: the next turn makes one of what it may know
+    # an imported profile is ignored: the next turn makes one of what it may know
     system = snapshot.system and recounted_message(replace(snapshot.system, remembered=None), counter)
     exchanges: list[Exchange] = []
     for exchange in snapshot.exchanges:

@@ -1,6 +1,6 @@
-"""Whether Home Assistant meant what it matched: what a wildcard captured is held against what the home knows.
+"""Whether Home Assistant meant what it matched: a wildcard's capture is compared with what the home has.
 
-Strict matching accounts for every word of a sentence but those inside a wildcard: "who is the president of France?"
+Strict matching accounts for every word of a sentence except those inside a wildcard: "who is the president of France?"
 asks for the persons in the zone "president of France".
 """
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from hassil.models import MatchEntity
     from hassil.recognize import RecognizeResult
 
-# Captures that only a model with tools has something better for.
+# Captures that only a model with tools can handle better.
 _FOR_TOOLS = frozenset(
     {Reason.MEDIA_SEARCH, Reason.LONG_ITEM, Reason.LONG_NAME, Reason.UNLISTED_ITEM, Reason.INSTRUCTION}
 )
@@ -49,14 +49,14 @@ def _wildcards(result: RecognizeResult) -> list[MatchEntity]:
 def _captured(result: RecognizeResult, entity: MatchEntity) -> str:
     """Return the words of a capture as they were said: its text has lost the commas.
 
-    The span is not trusted: it is off where the sentence begins with a mark such as "¿".
+    The span is not trusted: it is wrong if the sentence begins with a mark such as "¿".
     """
     said = result.original_text[slice(*entity.text_span)] if entity.text_span else ""
     return said.strip() if same_words(said, entity.text) else entity.text
 
 
 def _is_cut(result: RecognizeResult, entity: MatchEntity) -> bool:
-    """Return whether a capture has only a part of a word: "pan a l" of "pan a la lista"."""
+    """Return whether a capture ends inside a word: "pan a l" of "pan a la lista"."""
     span = entity.text_span
     if span is None or not same_words(result.original_text[slice(*span)], entity.text):
         return False
@@ -70,7 +70,7 @@ def _asks_for_persons(result: RecognizeResult) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Doubts:
-    """The doubts about what Home Assistant recognises in one input."""
+    """The doubts about what Home Assistant recognizes in one input."""
 
     hass: HomeAssistant
     user_input: ConversationInput
@@ -88,7 +88,7 @@ class Doubts:
         return self.situation.answers_question or bool(_wildcards(result)) or self._of_home(result) is not None
 
     async def about(self, result: RecognizeResult) -> Reason | None:
-        """Return the reason for which a model should hear the sentence instead, or None."""
+        """Return the reason to ask a model instead, or None."""
         if _is_custom(result):
             return None
         reason = self._of_sentence(result) or await self._of_captures(result)
@@ -133,7 +133,7 @@ class Doubts:
         return device_id is not None and async_device_supports_timers(self.hass, device_id)
 
     async def _of_delayed_command(self, text: str) -> Reason | None:
-        """Recognise what is to be done later by itself: "what will the weather be" is no command."""
+        """Recognize a delayed command by itself: "what will the weather be" is no command."""
         recognize = getattr(async_get_agent(self.hass), "async_recognize_intent", None)
         if recognize is None:
             return None

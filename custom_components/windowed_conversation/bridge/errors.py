@@ -1,4 +1,4 @@
-"""Our errors as Home Assistant and the user see them: one table, decided by type, and the phrases that are spoken."""
+"""How errors are presented to Home Assistant and the user: one table by type, and the spoken sentences."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,7 +25,7 @@ _MINUTE, _HOUR = 60, 60 * 60
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """How an error is told: the translation key of what is said, the code of the response, and its placeholders."""
+    """How an error is presented: the translation key of its sentence, the response code, and the placeholders."""
 
     key: str
     code: IntentResponseErrorCode = _CODES.UNKNOWN
@@ -57,7 +57,7 @@ _FAILURES: dict[type[Exception], Failure] = {
 
 
 def failure_of(error: Exception) -> Failure:
-    """Return how the error is told; an error of no known type is told as unexpected."""
+    """Return how to present an error; one of unknown type is unexpected."""
     if isinstance(error, provider.RateLimited) and 0 < (error.retry_after or 0) <= GREATEST_FIGURE:
         return _rate_limited_for(math.ceil(error.retry_after or 0))
     if isinstance(error, provider.Redirected):
@@ -66,7 +66,7 @@ def failure_of(error: Exception) -> Failure:
 
 
 def error_key(error: Exception) -> str:
-    """Return the name of an error's kind for automations: it does not depend on the error's figures."""
+    """Return the name of an error's kind for automations, which does not depend on its figures."""
     if isinstance(error, turn.LocalAnswerFailed):
         return "local_answer_failed"
     kind = _FAILURES.get(type(error)) or failure_of(error)
@@ -74,7 +74,7 @@ def error_key(error: Exception) -> str:
 
 
 def _rate_limited_for(seconds: int) -> Failure:
-    """Return how a wait is told: in the largest unit of which it has at least two."""
+    """Return how to present a wait: in the largest unit of which it has at least two."""
     if seconds < 2 * _MINUTE:
         return Failure("rate_limited_for", placeholders={"seconds": str(seconds)})
     if seconds < 2 * _HOUR:
@@ -84,7 +84,7 @@ def _rate_limited_for(seconds: int) -> Failure:
 
 @contextmanager
 def faults_logged(logger: logging.Logger, what: str) -> Iterator[None]:
-    """Return a context that logs whatever is raised in it, and ends: what comes after does not depend on it."""
+    """Return a context that logs and suppresses any error raised in it."""
     try:
         yield
     except Exception as err:  # noqa: BLE001 - this is what the context is for
@@ -92,7 +92,7 @@ def faults_logged(logger: logging.Logger, what: str) -> Iterator[None]:
 
 
 def log_fault(logger: logging.Logger, what: str, error: Exception) -> None:
-    """Log what failed and where, without the error's own text, which may repeat what was said."""
+    """Log what failed and where, without the error's own message, which may repeat what was said."""
     where = "".join(traceback.format_tb(error.__traceback__))
     logger.error("%s: %s\n%s", what, type(error).__name__, where)
 
@@ -103,21 +103,21 @@ _CLOSERS = " \t\r\n\"'`*_)]}”’»」』）"  # noqa: RUF001 - of several scri
 
 
 async def async_error_phrase(hass: HomeAssistant, language: str, failure: Failure) -> str:
-    """Return what is said of a failure; English where the language has no text for it."""
+    """Return the sentence for a failure, in English if the language has none."""
     text = await async_text(hass, language, "exceptions", f"{failure.key}.message")
     return text.format(**(failure.placeholders or {}))
 
 
 async def async_done_phrase(hass: HomeAssistant, language: str) -> str:
-    """Return what is said when something was done and there is nothing to add: Home Assistant's own word for it."""
+    """Return what to say when something was done and there is nothing to add: Home Assistant's own word for it."""
     translations = await async_get_translations(hass, language, "conversation", ["conversation"])
     return translations.get("component.conversation.conversation.agent.done", "Done")
 
 
 def sentence_after(said: str, sentence: str) -> str:
-    """Return what is to follow words that were said: an ellipsis if they break off, then the sentence on its own.
+    """Return a sentence to append to what was said: after an ellipsis if that breaks off, and on its own.
 
-    The empty line between them is a paragraph where it is read, and ends a sentence for text-to-speech.
+    The empty line before it makes a paragraph in text, and ends a sentence for text-to-speech.
     """
     is_whole = said.rstrip(_CLOSERS).endswith(_SENTENCE_ENDS)
     return f"{'' if is_whole else '…'}\n\n{sentence}"

@@ -1,4 +1,4 @@
-"""Exact counting with tiktoken, which is installed when an agent first wants it, and the vocabularies that we ship."""
+"""Exact counting with tiktoken, installed when an agent first wants it, and the vocabularies that we ship."""
 
 import asyncio
 from binascii import a2b_base64
@@ -47,7 +47,7 @@ _PATTERNS = {
 
 
 class ExactCounter:
-    """Counts the tokens of a text by one of OpenAI's encodings; control tokens count as the text they are."""
+    """Counts the tokens of a text with one of OpenAI's encodings. Control tokens count as their text."""
 
     def __init__(self, encoding: Encoding) -> None:
         self._encoding = encoding
@@ -70,10 +70,10 @@ class PackageMissing(Exception):
 
 
 async def async_exact_counter(hass: HomeAssistant, counting: Counting) -> ExactCounter | None:
-    """Return what counts exactly, the same until Home Assistant stops; None where the estimate is to be used.
+    """Return the exact counter, the same until Home Assistant stops, or None for the estimate.
 
-    That is what was chosen, or the vocabulary is not what it should be, which is logged once. Raises `PackageMissing`
-    until `async_install` has had success.
+    None if the estimate was chosen, or the vocabulary is damaged, which is logged once. Raises `PackageMissing` until
+    `async_install` has succeeded.
     """
     if counting is Counting.ESTIMATE:
         return None
@@ -81,7 +81,7 @@ async def async_exact_counter(hass: HomeAssistant, counting: Counting) -> ExactC
     if counting not in counters:
         counters[counting] = hass.async_add_executor_job(load_counter, counting)
     try:
-        # whoever stops waiting does not stop the others
+        # a cancelled wait does not stop the others
         return await asyncio.shield(counters[counting])
     except PackageMissing:
         counters.pop(counting, None)
@@ -89,7 +89,7 @@ async def async_exact_counter(hass: HomeAssistant, counting: Counting) -> ExactC
 
 
 async def async_counter_at_hand(hass: HomeAssistant, counting: Counting) -> ExactCounter | None:
-    """Return what counts exactly, or None for the estimate; waits for no download."""
+    """Return the exact counter, or None for the estimate. Waits for no download."""
     try:
         return await async_exact_counter(hass, counting)
     except PackageMissing:
@@ -97,7 +97,7 @@ async def async_counter_at_hand(hass: HomeAssistant, counting: Counting) -> Exac
 
 
 async def async_install(hass: HomeAssistant) -> None:
-    """Have Home Assistant install the package, which takes as long as a download may; raises `PackageMissing`."""
+    """Have Home Assistant install the package, which may take as long as a download. Raises `PackageMissing`."""
     try:
         await async_process_requirements(hass, DOMAIN, _REQUIREMENTS, False)
     except RequirementsNotFound as err:
@@ -105,7 +105,7 @@ async def async_install(hass: HomeAssistant) -> None:
 
 
 def load_counter(counting: Counting) -> ExactCounter | None:
-    """Return what counts exactly, None where the vocabulary cannot be used; takes about half a second of a thread.
+    """Return the exact counter, or None if the vocabulary cannot be used. Takes a thread about half a second.
 
     Raises `PackageMissing`.
     """
@@ -128,7 +128,7 @@ def load_counter(counting: Counting) -> ExactCounter | None:
 
 
 def _ranks(vocabulary: bytes) -> dict[bytes, int]:
-    """Return the ranks of the tokens, line by line, so that other threads may have the interpreter in between."""
+    """Return the ranks of the tokens, line by line, so that other threads get the interpreter in between."""
     ranks: dict[bytes, int] = {}
     for line in BytesIO(vocabulary):
         token, _, rank = line.partition(b" ")

@@ -26,9 +26,9 @@ _MODELS = "models"
 
 
 class KnownServer:
-    """The models that a server listed last, with their limits, for when it cannot be asked. Outlives a reload.
+    """The models that a server listed last, with their limits, for when it is away. Outlives a reload.
 
-    `is_away`: whether the log says that the server does not answer.
+    `is_away`: whether it was logged that the server does not respond.
     """
 
     def __init__(self, hass: HomeAssistant, entry_id: str) -> None:
@@ -38,7 +38,7 @@ class KnownServer:
         self._file = TimelyStore(hass, _VERSION, key, state=lambda: self.models, encode=_encoded)
 
     async def async_load(self) -> None:
-        """Read what an earlier run has kept. A file that is damaged is ignored, and written anew."""
+        """Load what an earlier run has stored. A damaged file is ignored and written anew."""
         try:
             self.models = tuple(islice(_remembered(await self._file.async_load()), _MOST_MODELS))
             self._file.is_on_disk()
@@ -49,7 +49,7 @@ class KnownServer:
 
     @callback
     def take_in(self, models: Sequence[ListedModel]) -> None:
-        """Keep what the server lists now."""
+        """Store the server's current list."""
         self.models = tuple(islice(filter(_is_kept, models), _MOST_MODELS))
         self._file.save_soon()
 
@@ -69,7 +69,7 @@ class KnownServer:
 
 
 def _is_kept(model: ListedModel) -> bool:
-    """Return whether a model's name can be kept: no file can hold half a character."""
+    """Return whether a model's name can be stored: no file can hold a surrogate half."""
     return len(model.id) <= _LONGEST_ID and whole(model.id) == model.id
 
 
@@ -78,7 +78,7 @@ def _encoded(models: tuple[ListedModel, ...]) -> bytes:
 
 
 def _remembered(stored: object) -> Iterator[ListedModel]:
-    """Yield the models of a file, without those that cannot be."""
+    """Yield the models in a file, without invalid ones."""
     models = stored.get(_MODELS) if isinstance(stored, dict) else None
     for model in models if isinstance(models, list) else ():
         match model:

@@ -1,6 +1,6 @@
 """Answers without a model: sentence triggers, memory by words, local intents, and Home Assistant's own agent.
 
-Home Assistant caches what it recognised, so asking again what the pipeline asked is cheap.
+Home Assistant caches what it recognized, so asking again after the pipeline is cheap.
 """
 
 from collections.abc import Callable
@@ -67,7 +67,7 @@ class LocalIntents:
         return _speech(self.response) if self.response else ""
 
     async def _triggered(self) -> IntentResponse | None:
-        """Return the answer of a sentence trigger, which is never doubted: somebody wrote its sentence."""
+        """Return the answer of a sentence trigger. It is never doubted: a user wrote its sentence."""
         triggered = await conversation.async_handle_sentence_triggers(self._hass, self._user_input, self._chat_log)
         if triggered is None:
             return None
@@ -77,7 +77,7 @@ class LocalIntents:
         return response
 
     async def _remembered(self) -> IntentResponse | None:
-        """Return what memory answers, which people ask it in words that Home Assistant has no sentence for."""
+        """Return the answer of memory, for sentences that Home Assistant does not have."""
         answer = await self._memory.answer() if self._memory else None
         if answer is None:
             return None
@@ -88,7 +88,7 @@ class LocalIntents:
         return response
 
     async def _strict(self, situation: Situation) -> IntentResponse | Reason:
-        """Return what matches word by word and beyond doubt: the rest is for the model to understand."""
+        """Return the answer to a strict match without doubt. The rest is for the model."""
         doubts = Doubts(self._hass, self._user_input, situation, self._model_has_tools)
         looked_at: list[RecognizeResult] = []
 
@@ -118,7 +118,7 @@ class LocalIntents:
         )
 
     async def _own_agent(self) -> IntentResponse:
-        """Return what Home Assistant's own agent makes of it, which also guesses and apologises."""
+        """Return the answer of Home Assistant's own agent, which also guesses and apologizes."""
         result = await conversation.async_converse(
             self._hass,
             text=self._user_input.text,

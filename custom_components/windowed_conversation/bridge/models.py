@@ -1,7 +1,6 @@
-"""What is known about an agent's model: the profile of its family, with the limits that somebody names.
+"""What is known of an agent's model: the profile of its family, with the limits that a list names.
 
-The provider's own list comes first, then the bundled table of prices, then nobody: what the user enters is the
-agent's business.
+The provider's own list comes first, then the bundled table of prices.
 """
 
 from collections.abc import Collection, Sequence
@@ -28,7 +27,7 @@ class Use(NamedTuple):
 
 
 async def async_profile(hass: HomeAssistant, vendor: Vendor | None, family: str, listed: ListedModel | None) -> Profile:
-    """Return what is known about a model; `family` is its name, or on Azure what the user says that it is."""
+    """Return the profile of a model; `family` is its name, or on Azure the model that the user says it runs."""
     profile = profile_of(vendor, family)
     context = listed.context_tokens if listed else None
     if context is None and vendor is not None:
@@ -43,9 +42,9 @@ def listed_model(models: Sequence[ListedModel], name: str) -> ListedModel | None
 
 
 async def async_cost(hass: HomeAssistant, uses: Collection[Use]) -> Decimal | None:
-    """Return what requests have cost in US dollars, None where one of the prices is not known.
+    """Return the cost of requests in US dollars, or None if one of the prices is unknown.
 
-    Request by request, because some models cost more by the token when they are sent much.
+    Calculated for each request, because some models have higher prices for long requests.
     """
     prices = await _async_prices(hass)
 
@@ -57,7 +56,7 @@ async def async_cost(hass: HomeAssistant, uses: Collection[Use]) -> Decimal | No
 
 
 async def async_families(hass: HomeAssistant, vendor: Vendor) -> list[str]:
-    """Return the names that a model may be looked up by where the provider's name for it says nothing."""
+    """Return the names to look a model up by if the provider's name for it says nothing."""
     prices = await _async_prices(hass)
     names: list[str] = await hass.async_add_executor_job(prices.names_of, vendor)
     return names

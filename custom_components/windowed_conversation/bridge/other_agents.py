@@ -1,7 +1,4 @@
-"""Conversation agents of other integrations that may answer when our own models do not.
-
-Which of our agents may do so, and in which order all are asked, is decided elsewhere.
-"""
+"""Fallback agents of other integrations."""
 
 from homeassistant.components import conversation
 from homeassistant.components.conversation import ConversationInput
@@ -13,9 +10,9 @@ from ..providers.errors import Unavailable
 
 
 class EntityAgent:
-    """The `OtherAgent` of one turn, by the id of its entity.
+    """The `OtherAgent` of one turn, by its entity id.
 
-    It gets a conversation of its own: what it remembers of it are the turns that came to it.
+    It has its own conversation, which contains only the turns that it answered.
     """
 
     def __init__(self, hass: HomeAssistant, entity_id: str, user_input: ConversationInput) -> None:

@@ -1,4 +1,4 @@
-"""The places where people of the home are, by the words that a user has for them."""
+"""The places where people are, by the words that a user has for them."""
 
 from collections.abc import Callable
 import re
@@ -22,15 +22,15 @@ _ENTITY_ID_HOME = "zone.home"
 
 @callback
 def async_exposed_persons(hass: HomeAssistant) -> list[State]:
-    """Return the persons that a conversation agent may speak of."""
+    """Return the persons that are exposed to conversation agents."""
     persons = hass.states.async_all(_PERSON)
     return [person for person in persons if async_should_expose(hass, conversation.DOMAIN, person.entity_id)]
 
 
 async def async_state_at(hass: HomeAssistant, place: str, language: str) -> str | None:
-    """Return the state of a person who is at a place, or None if the home knows no such place.
+    """Return the state of a person who is at a place, or None if the home has no such place.
 
-    Home Assistant compares the words of the sentence with the state: "zu Hause" with "home", which nobody then is.
+    Home Assistant compares the words of the sentence with the state: "zu Hause" with "home", which never match.
     """
     states = _states_by_name(hass)
     for state in (STATE_HOME, STATE_NOT_HOME):
@@ -47,7 +47,7 @@ async def async_state_at(hass: HomeAssistant, place: str, language: str) -> str 
 async def async_put_states(
     hass: HomeAssistant, language: str, result: RecognizeResult
 ) -> Callable[[RecognizeResult], bool]:
-    """Return a filter for `async_handle_intents` that lets a result through, with states for the places in it."""
+    """Return a filter for `async_handle_intents` that accepts a result and sets states for the places in it."""
     states = {entity.text: await async_state_at(hass, entity.text, language) for entity in _places(result)}
 
     def put_states(result: RecognizeResult) -> bool:
@@ -72,7 +72,7 @@ def _states_by_name(hass: HomeAssistant) -> dict[str, str]:
 
 
 def _is_end_of(place: str, name: str) -> bool:
-    """Return whether a name ends in the words of a place: the template has taken "en" of "en casa" away."""
+    """Return whether a name ends in the words of a place: the template has consumed "en" of "en casa"."""
     words, ending = _words(name), _words(place)
     return _squeezed(place) == _squeezed(name) or (bool(ending) and words[-len(ending) :] == ending)
 

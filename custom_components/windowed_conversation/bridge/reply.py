@@ -1,6 +1,6 @@
 """A turn's answer on its way into Home Assistant: our deltas as the chat log's, its contents as our messages.
 
-The chat log hands each delta to the pipeline at once, and starts a tool as soon as its call arrives.
+The chat log passes each delta to the pipeline at once, and starts a tool as soon as its call arrives.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -31,12 +31,12 @@ class ChatLogReply:
 
     @property
     def is_heard(self) -> bool:
-        """Whether somebody takes in the answer while it is written, such as the Assist pipeline."""
+        """Whether the answer is consumed while it is written, for example by the Assist pipeline."""
         return self._chat_log.delta_listener is not None
 
     @property
     def said(self) -> str:
-        """What was said of the message that is streamed, or was streamed last."""
+        """What was said of the message that is being streamed, or was streamed last."""
         return "".join(self._said)
 
     async def add(self, deltas: AsyncIterator[Spoken]) -> AsyncGenerator[Message]:
@@ -50,10 +50,10 @@ class ChatLogReply:
                     yield message
 
     async def break_off(self, why: str) -> str:
-        """Say why the answer ends here, after what was said of it; return the whole of the last message.
+        """Say why the answer ends here, after what was said of it. Return the whole last message.
 
-        A delta without a role continues the message that was streamed last. A new one would be all that Home Assistant
-        takes for the answer then, where text-to-speech does not stream.
+        A delta without a role continues the message that was streamed last. With a new message, Home Assistant would
+        use only that as the answer if text-to-speech does not stream.
         """
         said = self.said
         ending: AssistantContentDeltaDict = {"content": sentence_after(said, why)}
@@ -68,7 +68,7 @@ class ChatLogReply:
         return f"{said}{ending['content']}"
 
     def leave(self, text: str) -> None:
-        """Leave an answer in the chat log that is not streamed."""
+        """Add an answer to the chat log that is not streamed."""
         self._chat_log.async_add_assistant_content_without_tools(
             AssistantContent(agent_id=self._agent_id, content=text)
         )

@@ -1,4 +1,4 @@
-"""The totals that an agent's sensors kept: each kept its own before they were in the agent's file."""
+"""Totals that an agent's sensors have restored: earlier versions kept them there instead of in the agent's file."""
 
 from collections.abc import Callable
 from decimal import Decimal
@@ -19,7 +19,7 @@ _WITHOUT_PRICE = "without_price"
 
 @callback
 def async_restored_totals(hass: HomeAssistant, agent_id: str) -> dict[str, Any] | None:
-    """Return an agent's totals as its file has them, or None if its sensors have kept none."""
+    """Return an agent's totals in the form of its file, or None if its sensors have none."""
     totals: dict[str, Any] = {}
     for name in _TOTALS:
         if (stored := _stored(hass, agent_id, name)) and isinstance(value := _value(stored), int):
@@ -40,6 +40,6 @@ def _stored(hass: HomeAssistant, agent_id: str, key: str) -> StoredState | None:
 
 
 def _value(stored: StoredState) -> object:
-    """Return the value of a sensor, None if it had none."""
+    """Return the value of a sensor, or None if it had none."""
     kept = SensorExtraStoredData.from_dict(stored.extra_data.as_dict()) if stored.extra_data else None
     return kept and kept.native_value

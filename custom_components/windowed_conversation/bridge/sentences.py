@@ -1,4 +1,4 @@
-"""Keeps what Home Assistant matches sentences with ready, so that no command waits until it is collected again."""
+"""Keeps Home Assistant's sentence matching prepared, so that no command waits for it."""
 
 from collections.abc import Callable
 import logging
@@ -38,7 +38,7 @@ async def async_prepare_sentences(hass: HomeAssistant, language: str | None = No
 
 @callback
 def async_keep_prepared(hass: HomeAssistant) -> CALLBACK_TYPE:
-    """Collect the names again after each change of them; returns what ends that."""
+    """Collect the names again after each change. Return a function that stops this."""
 
     async def prepare() -> None:
         await async_prepare_sentences(hass)

@@ -1,4 +1,4 @@
-"""The texts that are spoken, in the language that is nearest to the speaker's."""
+"""Spoken texts, in the language closest to the speaker's."""
 
 from homeassistant.core import HomeAssistant
 from homeassistant.helpers.translation import async_get_translations
@@ -6,14 +6,14 @@ from homeassistant.util.language import matches
 
 from ..const import DOMAIN
 
-# What is spoken is translated into these, see `translations/`. The first is for a speaker of any language.
+# The languages of spoken texts, see `translations/`. The first is the fallback.
 LANGUAGES = ("en", "da", "de", "es", "fr", "it", "nl", "pl", "pt", "pt-BR", "sv")
 
 
 async def async_text(hass: HomeAssistant, language: str, category: str, key: str) -> str:
-    """Return a text of ours: in the dialect of the language, else in the language, else in English.
+    """Return a text in the speaker's dialect, or else in the language, or else in English.
 
-    A key without a text is returned itself.
+    Returns the key itself if there is no text.
     """
     nearest = next(iter(matches(language, LANGUAGES, hass.config.country)), LANGUAGES[0])
     texts = await async_get_translations(hass, nearest, category, [DOMAIN])

@@ -1,4 +1,4 @@
-"""A file in Home Assistant's storage that is written soon after a change, and not too often."""
+"""A file in Home Assistant's storage that is written soon after a change, but not too often."""
 
 import asyncio
 from collections.abc import Callable
@@ -27,7 +27,7 @@ _LONGEST_RETRY = 60.0
 
 
 class StoreUnavailable(Exception):
-    """The file cannot be opened; `path` is where it should be."""
+    """The file cannot be opened; `path` is its path."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(f"{path} cannot be opened")
@@ -35,7 +35,7 @@ class StoreUnavailable(Exception):
 
 
 class _Store(Store[Any]):
-    """Home Assistant's Store, which logs a write that failed; this one also remembers that it did."""
+    """Home Assistant's Store, which only logs a failed write; this one also records it."""
 
     failed = False
 
@@ -52,10 +52,10 @@ class _Store(Store[Any]):
 class TimelyStore[State]:
     """One file with what `state` returns.
 
-    The first change after a quiet time is written at once, further ones together 5 seconds after that write; up to 30
-    seconds for files over 250 kB. What is waiting is written when Home Assistant stops. A write that failed is
-    repeated. `state` returns an immutable value: a state that equals the one on disk is not written. `encode` makes it
-    JSON in another thread. `on_written` is called with each state that is on disk.
+    The first change after a quiet time is written at once. Further changes are written together 5 seconds after that
+    write, or up to 30 seconds for files over 250 kB. Pending changes are written when Home Assistant stops. A failed
+    write is repeated. `state` returns an immutable value; a state equal to the one on disk is not written. `encode`
+    turns it into JSON in another thread. `on_written` is called with each state that is on disk.
     """
 
     def __init__(
@@ -86,14 +86,14 @@ class TimelyStore[State]:
 
     @property
     def path(self) -> Path:
-        """Where the file is."""
+        """The path of the file."""
         return Path(self._store.path)
 
     async def async_load(self, check: Callable[[Path], None] | None = None) -> Any:
-        """Return what is in the file, or None if there is none; `check` is called before, in another thread.
+        """Return the contents of the file, or None if there is none; `check` is called first, in another thread.
 
-        Raises `StoreUnavailable` for a file that cannot be opened, after which nothing is ever written, and what
-        `check` and the Store raise for one that can.
+        Raises `StoreUnavailable` if the file cannot be opened, after which nothing is ever written, and the errors of
+        `check` and the Store if it can.
         """
         try:
             await self._hass.async_add_executor_job(check or _open, self.path)
@@ -107,12 +107,12 @@ class TimelyStore[State]:
 
     @callback
     def is_on_disk(self) -> None:
-        """Take the state of now for the one in the file."""
+        """Consider the current state as written."""
         self._on_disk = self._state()
 
     @callback
     def save_soon(self) -> None:
-        """Write what has changed, if anything has; a state that cannot be written at all is taken for written."""
+        """Write what has changed, if anything. A state that can never be written counts as written."""
         if self._is_removed:
             return
         if not self._is_open:
@@ -132,7 +132,7 @@ class TimelyStore[State]:
         self._begin_write()
 
     async def async_save(self) -> None:
-        """Write what has changed; returns when it is on disk, or the write has failed."""
+        """Write what has changed; returns when it is on disk or the write has failed."""
         async with self._lock:
             self._stop_timer()
             # while Home Assistant stops its final write is near
@@ -145,13 +145,13 @@ class TimelyStore[State]:
             self._start_timer()
 
     async def async_remove(self) -> None:
-        """Remove the file, and write no other."""
+        """Remove the file and write no other."""
         self._is_removed = True
         self._stop_timer()
         if self._end_final_write is not None:
             self._end_final_write()
             self._end_final_write = None
-        # a write that is under way would bring the file back
+        # a write in progress would bring the file back
         async with self._lock:
             try:
                 await self._store.async_remove()
@@ -169,7 +169,7 @@ class TimelyStore[State]:
             _LOGGER.error("%s cannot be written: %s", self.path, err.strerror)  # noqa: TRY400 - no fault of ours
             failed = True
         except (RecursionError, TypeError, ValueError) as err:
-            # not by its text, which may be what was said; the same again would fail again
+            # without its message, which may repeat what was said; the same state would fail again
             _LOGGER.error("%s cannot be written: %s", self.path, type(err).__name__)  # noqa: TRY400
             return
         if failed:
@@ -209,7 +209,7 @@ class TimelyStore[State]:
 
 
 def interval(size: int) -> float:
-    """Return how many seconds are between two writes of a file of so many bytes."""
+    """Return the seconds between two writes of a file of this many bytes."""
     return min(max(size / _BYTES_PER_SECOND, _SHORTEST_INTERVAL), _LONGEST_INTERVAL)
 
 

@@ -1,4 +1,4 @@
-"""Home Assistant's LLM tools: offered in a fixed order, as JSON schemas, and called so that none breaks a turn."""
+"""Home Assistant's LLM tools: in a fixed order, as JSON schemas, and called so that none can break a turn."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
@@ -25,10 +25,10 @@ type _Origin = tuple[object, ...]
 
 @dataclass
 class SafeAPIInstance(llm.APIInstance):
-    """An API whose tools fail with a result: the model is told, and the turn goes on.
+    """An API whose tools fail with a result: the model learns about it, and the turn continues.
 
-    The chat log makes the same results of Home Assistant's errors, but only while it waits for the tool: the error of
-    one that outlives its turn would be logged, with its text.
+    The chat log makes the same results of Home Assistant's errors, but only while it waits for the tool. The error of a
+    tool that outlives its turn would be logged with its message.
     """
 
     @override
@@ -46,7 +46,7 @@ class SafeAPIInstance(llm.APIInstance):
 
 
 class _OwnAPI(llm.API):
-    """Where the agent's own tools are called if it has no others."""
+    """The API of the agent's own tools, for an agent without others."""
 
     @override
     async def async_get_api_instance(self, llm_context: llm.LLMContext) -> llm.APIInstance:
@@ -56,7 +56,7 @@ class _OwnAPI(llm.API):
 async def async_get_tools(
     hass: HomeAssistant, api_ids: tuple[str, ...], llm_context: llm.LLMContext, own: tuple[llm.Tool, ...] = ()
 ) -> SafeAPIInstance | None:
-    """Return the tools of the APIs and the agent's own, None where there are neither; raises `ToolsUnavailable`."""
+    """Return the tools of the APIs and the agent's own, or None if there are none. Raises `ToolsUnavailable`."""
     if not api_ids and not own:
         return None
     try:
@@ -73,17 +73,17 @@ async def async_get_tools(
 
 
 class ToolSchemas:
-    """The JSON schemas of an agent's tools, which Home Assistant makes anew for each turn: converted once.
+    """The JSON schemas of an agent's tools, converted once. Home Assistant makes new tools for each turn.
 
-    Making one takes longer than all else that is done with it. What it is made from is told by identity, because
-    markers that are described in different words are equal.
+    Converting takes longer than everything else that is done with a schema. Sources are compared by identity, because
+    markers with different descriptions are equal.
     """
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[_Origin, ToolSchema]] = {}
 
     def of(self, api: llm.APIInstance | None) -> tuple[ToolSchema, ...]:
-        """Return the API's tools by name, so that two requests in a row begin with the same bytes."""
+        """Return the API's tools sorted by name, so that two requests in a row begin with the same bytes."""
         if api is None:
             return ()
         tools = sorted(api.tools, key=lambda tool: tool.name)
@@ -100,7 +100,7 @@ class ToolSchemas:
 
 
 def _origin(parameters: probatio.Schema, serializer: Serializer | None) -> _Origin:
-    """Return the objects that a schema is made from; as long as they are kept, no others have their identities."""
+    """Return the objects that a schema is made from. While these are kept, no other object has their identity."""
     if not isinstance(parameters, probatio.Schema):
         # not what Home Assistant asks for, but it converts that as well
         return _origin(probatio.Schema(parameters), serializer)
@@ -114,7 +114,7 @@ def _is_of(schema: ToolSchema, tool: llm.Tool) -> bool:
 
 
 def _is_read_only(tool: llm.Tool) -> bool:
-    """Return whether a tool says that it changes nothing; one that says nothing may change something."""
+    """Return whether a tool says that it changes nothing. A tool that does not say may change something."""
     return getattr(tool.annotations, "read_only", False) is True
 
 

@@ -1,4 +1,4 @@
-"""Which areas and domains a tool call touched, as the tags `context:*`: from what it asked for and what came of it.
+"""The areas and domains that a tool call has touched, as `context:*` tags, from its arguments and its result.
 
 Areas are tagged by their id (`context:living_room`), domains by their name (`context:light`).
 """
@@ -11,7 +11,7 @@ from homeassistant.helpers import area_registry as ar, device_registry as dr, en
 
 from ..window.tags import MAX_TAG_LENGTH
 
-# So many names of one slot become tags: the model may list what it likes.
+# The most names of one slot that become tags: the model may list any number.
 _MOST_NAMES = 20
 
 
@@ -23,7 +23,7 @@ def tags_of_call(hass: HomeAssistant, arguments: Mapping[str, Any]) -> frozenset
 
 
 def tags_of_result(hass: HomeAssistant, result: llm.ToolResult) -> frozenset[str]:
-    """Return the tags for what an intent acted on (`IntentResponse.as_dict`); none for other results."""
+    """Return the tags for what an intent acted on (`IntentResponse.as_dict`), none for other results."""
     outcome = result.data.get("data")
     targets = outcome.get("success") if isinstance(outcome, dict) else None
     if not isinstance(targets, list):
@@ -33,7 +33,7 @@ def tags_of_result(hass: HomeAssistant, result: llm.ToolResult) -> frozenset[str
 
 
 def _tags(names: Iterable[str]) -> frozenset[str]:
-    """Return the tags of names that a model or a tool has given: a name that makes no tag has none."""
+    """Return the tags for names from a model or a tool; a name that makes no valid tag is skipped."""
     tags = (f"context:{name}" for name in names if name.strip())
     return frozenset(tag for tag in tags if len(tag) <= MAX_TAG_LENGTH)
 
@@ -59,6 +59,6 @@ def _area_of_entity(hass: HomeAssistant, entity_id: str) -> str | None:
 
 
 def _names(value: object) -> list[str]:
-    """Return what a slot names: one text, or several, of which only the first few are read."""
+    """Return the names in a slot: a text, or several, of which only the first few are read."""
     names = value[:_MOST_NAMES] if isinstance(value, list) else [value]
     return [name.strip() for name in names if isinstance(name, str) and name.strip()]

@@ -1,4 +1,4 @@
-"""What is told about turns and summaries, in the conversation trace and on the event bus: ids and figures, no text."""
+"""Reports of turns and summaries in the conversation trace and on the event bus: ids and figures, no text."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -21,7 +21,7 @@ EVENT_SUMMARIZED = f"{DOMAIN}_summarized"
 
 @callback
 def answer_attributes(hass: HomeAssistant, outcome: Outcome) -> dict[str, Any]:
-    """Return why, who answered, None for a local answer, and who failed before, as entity ids; and what failed."""
+    """Return the reason, who answered (None for a local answer) and who failed before, as entity ids, and the error."""
 
     def entity_id(agent_id: str) -> str:
         entity_id = er.async_get(hass).async_get_entity_id(conversation.DOMAIN, DOMAIN, agent_id)
@@ -39,9 +39,9 @@ def answer_attributes(hass: HomeAssistant, outcome: Outcome) -> dict[str, Any]:
 
 @callback
 def async_trace_turn(outcome: Outcome, answer: Mapping[str, Any], stats: WindowStats) -> None:
-    """Tell the conversation trace of a turn; `answer` is what `answer_attributes` returns.
+    """Add a turn to the conversation trace; `answer` is the result of `answer_attributes`.
 
-    `stats` are those at the answer: a local one is not in the window yet.
+    `stats` are the figures at the answer: a local one is not in the window yet.
     """
     budget = {
         "history_tokens": stats.max_tokens,
@@ -65,10 +65,10 @@ def async_fire_turn(
     *,
     context: Context,
 ) -> None:
-    """Fire the event of a turn, and of a trim when there was one.
+    """Fire the event of a turn, and of a trim if there was one.
 
-    `who` has the ids of agent and conversation, `answer` is what `answer_attributes` returns, `context` says who spoke.
-    What the turn has cost is not known yet; the sensors show it.
+    `who` has the ids of agent and conversation, `answer` is the result of `answer_attributes`, `context` names the
+    user. The cost of the turn is not known yet; the sensors show it.
     """
     before, after = before_and_after
     hass.bus.async_fire(EVENT_TURN, {**who, **_turn(outcome), **answer}, context=context)
@@ -83,7 +83,7 @@ def async_fire_summarized(
     usage: Usage,
     before_and_after: tuple[WindowStats, WindowStats],
 ) -> dict[str, Any]:
-    """Fire the event of a summary, and of a trim when it let exchanges go; returns what the event holds."""
+    """Fire the event of a summary, and of a trim if it evicted exchanges. Return the data of the event."""
     before, after = before_and_after
     told = {**who, **counts, "usage": _usage(usage)}
     hass.bus.async_fire(EVENT_SUMMARIZED, told)
@@ -117,7 +117,7 @@ def _usage(usage: Usage) -> dict[str, int]:
 
 
 def _cache(outcome: Outcome) -> dict[str, Any] | None:
-    """Return what the last request asked of the prompt cache, in its provider's words, and what was reported of it."""
+    """Return what the last request asked of the prompt cache, in the provider's words, and the reported result."""
     if not outcome.billed:
         return None
     last = outcome.billed[-1]
