@@ -19,7 +19,7 @@ _PRICES = f"{__package__.rpartition('.')[0]}.providers.prices"
 
 
 class Use(NamedTuple):
-    """What one request has used of a model; `family` is the model's name, or on Azure what the user says it runs."""
+    """The usage of one request to a model; `family` is the model's name, or on Azure that of the deployment's model."""
 
     vendor: Vendor
     family: str
