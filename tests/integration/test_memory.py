@@ -86,8 +86,9 @@ def issues(home: HomeAssistant) -> set[str | None]:
     return {issue.translation_key for issue in ir.async_get(home).issues.values() if issue.domain == DOMAIN}
 
 
-async def test_turn_of_the_model_is_in_the_file(entry, say: Say, disk: Disk) -> None:
-    answer = speech(await say("hello there", "mine", context=Context(user_id="anna"), device_id="satellite"))
+async def test_turn_of_the_model_is_in_the_file(home: HomeAssistant, entry, say: Say, disk: Disk) -> None:
+    anna = MockUser(id="anna", name="Anna").add_to_hass(home)
+    answer = speech(await say("hello there", "mine", context=Context(user_id=anna.id), device_id="satellite"))
 
     labels = {None: None, **dict(disk.rows("SELECT id, name FROM label"))}
     ((said, answered, *names),) = disk.rows("SELECT said, answer, conversation, person, device, agent FROM turn")
@@ -109,6 +110,18 @@ async def test_what_an_unknown_speaker_says_of_themselves_is_not_kept(entry, say
     await say("my name is Ada", "satellite", device_id="kitchen")
 
     assert disk.said is None
+
+
+@pytest.mark.parametrize("user_id", ["system", "nobody"])
+async def test_users_that_are_no_persons_speak_for_the_home(
+    home: HomeAssistant, entry, say: Say, disk: Disk, *, user_id: str
+) -> None:
+    MockUser(id="system", name="Voice over IP", system_generated=True).add_to_hass(home)
+    context = Context(user_id=user_id)
+    await say("my name is Ada", context=context)
+    await say("hello there", context=context)
+
+    assert disk.rows("SELECT said, person FROM turn") == [("hello there", None)]
 
 
 async def test_local_turn_is_not_kept(entry, say: Say, disk: Disk) -> None:

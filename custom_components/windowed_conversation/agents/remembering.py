@@ -3,7 +3,6 @@
 import time
 
 from ..memory import PastTurn
-from ..turn.context import readable
 from ..turn.first_person import speaks_of_oneself
 from ..turn.routing import Route
 from .ended_turn import EndedTurn
@@ -17,19 +16,19 @@ def past_turn(agent_id: str, turn: EndedTurn) -> PastTurn | None:
 
     Nothing is kept of what an unknown speaker says about themselves: the next one who asks may be somebody else.
     """
-    outcome, asked = turn.outcome, turn.asked
+    outcome, speaker = turn.outcome, turn.speaker
     if outcome.decision.route is Route.LOCAL or outcome.error is not None or outcome.interrupted:
         return None
-    if asked.context.user_id is None and speaks_of_oneself(asked.text, asked.language):
+    if speaker.person is None and speaks_of_oneself(speaker.said, speaker.language):
         return None
     return PastTurn(
         conversation=turn.window.conversation_id,
         at=time.time(),
-        said=readable(asked.text)[:_LONGEST],
+        said=speaker.said[:_LONGEST],
         answer=outcome.spoken[:_LONGEST],
         agent=agent_id,
-        person=asked.context.user_id,
-        device=asked.satellite_id or asked.device_id,
+        person=speaker.person,
+        device=speaker.device,
         tools=_tools(turn),
     )
 

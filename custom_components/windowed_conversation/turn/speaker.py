@@ -1,8 +1,10 @@
 """Who speaks in an exchange: given to what remembers by the caller, never taken from a model's arguments."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 from ..memory.words import Words
+from .scope import WindowKey, memory_access
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +21,11 @@ class Speaker:
     name: str | None = None
     device: str | None = None
     is_alone: bool = False
+
+    def in_window(self, key: WindowKey) -> Self:
+        """Return the speaker as memory knows them in a window: in another person's they are unknown."""
+        access = memory_access(key, self.person)
+        return replace(self, person=access.person, is_alone=access.private)
 
     def words(self) -> Words:
         """Return what splits texts of the speaker into words: for one thread."""
