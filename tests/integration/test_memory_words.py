@@ -88,7 +88,7 @@ def say(home: HomeAssistant, access: MemoryAccess, forgotten: list[Forgotten]):
     ) -> tuple[str, tuple[Message, ...]] | Reason:
         context = Context(user_id=user.id if user else None)
         given = ConversationInput(text, context, None, None, None, language, AGENT)
-        speaker = (await async_speaker(home, given)).in_window(WindowKey("talk", user and user.id))
+        speaker = (await async_speaker(home, given, {})).in_window(WindowKey("talk", user and user.id))
         answers = MemoryAnswers(home, access, speaker, forgotten.append)
         with async_get_chat_session(home) as session, async_get_chat_log(home, session, given) as log:
             local = LocalIntents(home, given, log, model_is_next=True, model_has_tools=False, memory=answers)

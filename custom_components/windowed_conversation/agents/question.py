@@ -133,7 +133,7 @@ class ModelQuestion:
         """Render the instructions with the variables that core's agents give them."""
         variables = {
             "ha_name": plain_name(self._hass.config.location_name),
-            "user_name": self._speaker.name,
+            "user_name": self._speaker.user_name,
             "llm_context": llm_context,
         }
         try:
@@ -145,7 +145,7 @@ class ModelQuestion:
 
     def _context(self) -> VolatileContext:
         device, area = self._device_and_area()
-        return VolatileContext(dt_util.now(), self._speaker.name, device, area, self.memory.lines)
+        return VolatileContext(dt_util.now(), self._speaker.user_name, device, area, self.memory.lines)
 
     def _device_and_area(self) -> tuple[str | None, str | None]:
         device_id = self._user_input.device_id

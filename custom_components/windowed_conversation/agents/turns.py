@@ -65,8 +65,9 @@ async def _async_in_order(
     """
     loop = asyncio.get_running_loop()
     ends_at = loop.time() + agent.config.limits.turn
-    key = _window_key(agent, user_input, session)
-    speaker = (await async_speaker(agent.hass, user_input)).in_window(key)
+    speaker = await async_speaker(agent.hass, user_input, agent.config.device_owners)
+    key = _window_key(agent, user_input, session, speaker)
+    speaker = speaker.in_window(key)
     while True:
         async with agent.windows.turn(str(key), timeout=ends_at - loop.time()) as window:
             with ExitStack() as stack:
@@ -86,10 +87,10 @@ async def _async_in_order(
         await asyncio.sleep(_LOOK_AGAIN)
 
 
-def _window_key(agent: Agent, user_input: ConversationInput, session: ChatSession) -> WindowKey:
-    device = user_input.satellite_id or user_input.device_id
-    user = user_input.context.user_id
-    return window_key(agent.config.scope, session.conversation_id, device=device, user=user)
+def _window_key(agent: Agent, user_input: ConversationInput, session: ChatSession, speaker: Speaker) -> WindowKey:
+    owner = speaker.person if speaker.by_device else None
+    user, device = user_input.context.user_id, speaker.device
+    return window_key(agent.config.scope, session.conversation_id, device=device, user=user, owner=owner)
 
 
 @dataclass(frozen=True, slots=True)
