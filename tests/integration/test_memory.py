@@ -19,9 +19,15 @@ from pytest_homeassistant_custom_component.common import MockUser
 
 from custom_components.windowed_conversation import backup
 from custom_components.windowed_conversation.agents.memory import AgentMemory, async_memory
-from custom_components.windowed_conversation.const import CONF_MEMORY, CONF_MEMORY_DAYS, DOMAIN
+from custom_components.windowed_conversation.const import (
+    CONF_MEMORY,
+    CONF_MEMORY_DAYS,
+    CONF_SCOPE,
+    DOMAIN,
+)
 from custom_components.windowed_conversation.diagnostics import async_get_config_entry_diagnostics
 from custom_components.windowed_conversation.memory import MemoryUnavailable, PastTurn, file
+from custom_components.windowed_conversation.turn.scope import Scope
 from demo.model_server import ModelServer
 
 from .conftest import Say, SayAtOnce, SetUp, speech, until, written
@@ -110,6 +116,41 @@ async def test_what_an_unknown_speaker_says_of_themselves_is_not_kept(entry, say
     await say("my name is Ada", "satellite", device_id="kitchen")
 
     assert disk.said is None
+
+
+async def test_no_answer_is_kept_that_may_repeat_what_an_unknown_speaker_said_of_themselves(
+    entry, say: Say, disk: Disk
+) -> None:
+    await say("my name is Ada", "one", device_id="kitchen")
+    await say("hello there", "one", device_id="kitchen")
+    heard = speech(await say("hello there", "two", device_id="kitchen"))
+
+    assert disk.rows("SELECT said, answer FROM turn") == [("hello there", ""), ("hello there", heard)]
+
+
+async def test_no_answer_to_an_unknown_speaker_is_kept_of_a_window_that_all_share(
+    home: HomeAssistant, set_up: SetUp, say: Say, disk: Disk
+) -> None:
+    anna = MockUser(name="Anna").add_to_hass(home)
+    await set_up(**{CONF_SCOPE: Scope.AGENT})
+    heard = speech(await say("hello from Anna", context=Context(user_id=anna.id)))
+    await say("hello there", device_id="kitchen")
+
+    assert disk.rows("SELECT said, answer FROM turn") == [("hello from Anna", heard), ("hello there", "")]
+
+
+async def test_what_an_unknown_speaker_says_of_themselves_is_recalled_to_no_other(
+    entry, say: Say, model_server: ModelServer
+) -> None:
+    await say("my name is Ada Lovelace", "first", device_id="kitchen")
+    await say("remember that my name is Ada Lovelace", "first", device_id="kitchen")
+    await say("hello there", "first", device_id="kitchen")
+    assert "Lovelace" in str(model_server.requests[-1].body)
+
+    answer = speech(await say("what is my name?", "second", device_id="hall"))
+
+    assert answer == "I do not know your name."
+    assert "Lovelace" not in str(model_server.requests[-1].body)
 
 
 @pytest.mark.parametrize("user_id", ["system", "nobody"])
