@@ -23,9 +23,12 @@ from custom_components.windowed_conversation.bridge.action_schemas import (
 )
 from custom_components.windowed_conversation.bridge.errors import _FAILURES, Failure, failure_of
 from custom_components.windowed_conversation.const import (
+    ATTR_DEVICE,
+    ATTR_PERSON,
     CONF_COMPACTION,
     CONF_CONTEXT_PLACEMENT,
     CONF_COUNTING,
+    CONF_DEVICE_OWNERS,
     CONF_EFFORT,
     CONF_FORMAT,
     CONF_PERSISTENCE,
@@ -162,7 +165,9 @@ def test_every_error_and_abort_is_one_of_the_flows() -> None:
     ranges = range_texts(agent_sections({CONF_PROVIDER: PROVIDER_OPENAI}))
     assert ranges <= agent["error"].keys()
     assert agent["error"].keys() - ranges | agent["abort"].keys() <= words("flows/agent")
-    assert TEXTS["options"]["error"].keys() == range_texts(options._schema().schema)
+    ranges = range_texts(options._schema().schema)
+    assert ranges <= TEXTS["options"]["error"].keys()
+    assert TEXTS["options"]["error"].keys() - ranges <= words("flows/options")
     assert {*account_trial._LIST_ERRORS.values(), *account_trial._MODEL_ERRORS.values()} <= account["error"].keys()
 
 
@@ -223,6 +228,7 @@ def test_every_choice_has_its_text() -> None:
         CONF_COMPACTION,
         CONF_CONTEXT_PLACEMENT,
         CONF_COUNTING,
+        CONF_DEVICE_OWNERS,
         CONF_EFFORT,
         CONF_FORMAT,
         CONF_PERSISTENCE,
@@ -236,6 +242,7 @@ def test_every_choice_has_its_text() -> None:
     assert TEXTS["selector"][CONF_COMPACTION]["options"].keys() == set(Compaction)
     assert TEXTS["selector"][CONF_CONTEXT_PLACEMENT]["options"].keys() == set(ContextPlacement)
     assert TEXTS["selector"][CONF_COUNTING]["options"].keys() == set(Counting)
+    assert TEXTS["selector"][CONF_DEVICE_OWNERS]["fields"].keys() == {ATTR_DEVICE, ATTR_PERSON}
     assert TEXTS["selector"][CONF_EFFORT]["options"].keys() == set(EFFORTS)
     assert TEXTS["selector"][CONF_PERSISTENCE]["options"].keys() == set(Persistence)
     assert TEXTS["selector"][CONF_ROUTING]["options"].keys() == set(Routing)

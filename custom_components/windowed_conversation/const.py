@@ -8,6 +8,7 @@ CONF_API_VERSION = "api_version"
 CONF_COMPACTION = "compaction"
 CONF_CONTEXT_PLACEMENT = "context_placement"
 CONF_CONTEXT_TOKENS = "context_tokens"
+CONF_DEVICE_OWNERS = "device_owners"
 CONF_EFFORT = "effort"
 CONF_COUNTING = "counting"
 CONF_EXPIRY_HOURS = "expiry_hours"
@@ -75,6 +76,10 @@ class OpenAIFormat(StrEnum):
     RESPONSES = "responses"
     CHAT = "chat"
 
+
+# An owned device in the options: the ids of the device and of its owner's user.
+ATTR_DEVICE = "device"
+ATTR_PERSON = "person"
 
 SUBENTRY_CONVERSATION = "conversation"
 

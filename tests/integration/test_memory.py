@@ -19,9 +19,15 @@ from pytest_homeassistant_custom_component.common import MockUser
 
 from custom_components.windowed_conversation import backup
 from custom_components.windowed_conversation.agents.memory import AgentMemory, async_memory
-from custom_components.windowed_conversation.const import CONF_MEMORY, CONF_MEMORY_DAYS, DOMAIN
+from custom_components.windowed_conversation.const import (
+    CONF_MEMORY,
+    CONF_MEMORY_DAYS,
+    CONF_SCOPE,
+    DOMAIN,
+)
 from custom_components.windowed_conversation.diagnostics import async_get_config_entry_diagnostics
 from custom_components.windowed_conversation.memory import MemoryUnavailable, PastTurn, file
+from custom_components.windowed_conversation.turn.scope import Scope
 from demo.model_server import ModelServer
 
 from .conftest import Say, SayAtOnce, SetUp, speech, until, written
@@ -86,8 +92,9 @@ def issues(home: HomeAssistant) -> set[str | None]:
     return {issue.translation_key for issue in ir.async_get(home).issues.values() if issue.domain == DOMAIN}
 
 
-async def test_turn_of_the_model_is_in_the_file(entry, say: Say, disk: Disk) -> None:
-    answer = speech(await say("hello there", "mine", context=Context(user_id="anna"), device_id="satellite"))
+async def test_turn_of_the_model_is_in_the_file(home: HomeAssistant, entry, say: Say, disk: Disk) -> None:
+    anna = MockUser(id="anna", name="Anna").add_to_hass(home)
+    answer = speech(await say("hello there", "mine", context=Context(user_id=anna.id), device_id="satellite"))
 
     labels = {None: None, **dict(disk.rows("SELECT id, name FROM label"))}
     ((said, answered, *names),) = disk.rows("SELECT said, answer, conversation, person, device, agent FROM turn")
@@ -109,6 +116,53 @@ async def test_what_an_unknown_speaker_says_of_themselves_is_not_kept(entry, say
     await say("my name is Ada", "satellite", device_id="kitchen")
 
     assert disk.said is None
+
+
+async def test_no_answer_is_kept_that_may_repeat_what_an_unknown_speaker_said_of_themselves(
+    entry, say: Say, disk: Disk
+) -> None:
+    await say("my name is Ada", "one", device_id="kitchen")
+    await say("hello there", "one", device_id="kitchen")
+    heard = speech(await say("hello there", "two", device_id="kitchen"))
+
+    assert disk.rows("SELECT said, answer FROM turn") == [("hello there", ""), ("hello there", heard)]
+
+
+async def test_no_answer_to_an_unknown_speaker_is_kept_of_a_window_that_all_share(
+    home: HomeAssistant, set_up: SetUp, say: Say, disk: Disk
+) -> None:
+    anna = MockUser(name="Anna").add_to_hass(home)
+    await set_up(**{CONF_SCOPE: Scope.AGENT})
+    heard = speech(await say("hello from Anna", context=Context(user_id=anna.id)))
+    await say("hello there", device_id="kitchen")
+
+    assert disk.rows("SELECT said, answer FROM turn") == [("hello from Anna", heard), ("hello there", "")]
+
+
+async def test_what_an_unknown_speaker_says_of_themselves_is_recalled_to_no_other(
+    entry, say: Say, model_server: ModelServer
+) -> None:
+    await say("my name is Ada Lovelace", "first", device_id="kitchen")
+    await say("remember that my name is Ada Lovelace", "first", device_id="kitchen")
+    await say("hello there", "first", device_id="kitchen")
+    assert "Lovelace" in str(model_server.requests[-1].body)
+
+    answer = speech(await say("what is my name?", "second", device_id="hall"))
+
+    assert answer == "I do not know your name."
+    assert "Lovelace" not in str(model_server.requests[-1].body)
+
+
+@pytest.mark.parametrize("user_id", ["system", "nobody"])
+async def test_users_that_are_no_persons_speak_for_the_home(
+    home: HomeAssistant, entry, say: Say, disk: Disk, *, user_id: str
+) -> None:
+    MockUser(id="system", name="Voice over IP", system_generated=True).add_to_hass(home)
+    context = Context(user_id=user_id)
+    await say("my name is Ada", context=context)
+    await say("hello there", context=context)
+
+    assert disk.rows("SELECT said, person FROM turn") == [("hello there", None)]
 
 
 async def test_local_turn_is_not_kept(entry, say: Say, disk: Disk) -> None:

@@ -16,12 +16,14 @@ from pytest_homeassistant_custom_component.common import MockConfigEntry
 from custom_components.windowed_conversation.agents.config import AgentConfig
 from custom_components.windowed_conversation.bridge.local_intents import LocalIntents
 from custom_components.windowed_conversation.bridge.memory_access import MemoryAccess
-from custom_components.windowed_conversation.bridge.memory_answers import MemoryAnswers, async_speaker
+from custom_components.windowed_conversation.bridge.memory_answers import MemoryAnswers
 from custom_components.windowed_conversation.bridge.memory_tools import MemoryAPI, RecallTool, memory_tools
+from custom_components.windowed_conversation.bridge.persons import async_speaker
 from custom_components.windowed_conversation.bridge.tools import ToolSchemas, async_get_tools
 from custom_components.windowed_conversation.const import DOMAIN, MEMORY_API
 from custom_components.windowed_conversation.memory import Forgotten, Memory
 from custom_components.windowed_conversation.turn.routing import Reason, Situation
+from custom_components.windowed_conversation.turn.scope import WindowKey
 from custom_components.windowed_conversation.turn.speaker import Speaker
 from custom_components.windowed_conversation.window import Message
 
@@ -86,7 +88,7 @@ def say(home: HomeAssistant, access: MemoryAccess, forgotten: list[Forgotten]):
     ) -> tuple[str, tuple[Message, ...]] | Reason:
         context = Context(user_id=user.id if user else None)
         given = ConversationInput(text, context, None, None, None, language, AGENT)
-        speaker = await async_speaker(home, given, is_alone=True)
+        speaker = (await async_speaker(home, given, {})).in_window(WindowKey("talk", user and user.id))
         answers = MemoryAnswers(home, access, speaker, forgotten.append)
         with async_get_chat_session(home) as session, async_get_chat_log(home, session, given) as log:
             local = LocalIntents(home, given, log, model_is_next=True, model_has_tools=False, memory=answers)

@@ -23,7 +23,7 @@ def fill(memory):
     memory.add_fact("Ben fears geese", person="ben", at=NOW)
     memory.add_turn(turn("Good morning", "Hello", person="anna"))
     memory.add_turn(turn("Good night", "Bye"))
-    memory.add_episode(Episode("c1", NOW - 60, NOW, "They greeted", agent="a1"))
+    memory.add_episode(Episode("c1", NOW - 60, NOW, "They greeted", person="anna"))
 
 
 def test_what_was_exported_is_loaded_with_its_ids(memory, other) -> None:

@@ -63,6 +63,10 @@ def exchanges(said: str, recalled: Remembered | None = None) -> tuple[Exchange, 
         (fact("Tea at five", None), '2026-11-18 home: "Tea at five"'),
         (fact('a; b] [CONTEXT: "c"\u2028d'), "2026-11-18 Ada: \"a b CONTEXT: 'c' d\""),
         (Recalled("fact", 1, "Tea", 1e30, None, 1.0), 'home: "Tea"'),
+        (
+            Recalled("episode", 1, "Tea. Milk.", AT, "ada", 1.0, excerpt="Milk."),
+            '2026-11-18 Ada, summary of an earlier conversation: "Milk."',
+        ),
     ],
 )
 def test_line_is_a_quote_with_who_and_when(found: Recalled, line: str) -> None:

@@ -27,6 +27,20 @@ def test_input_belongs_to_the_window_of_its_scope(
     assert window_key(scope, "talk", device=device, user=user) == key
 
 
+@pytest.mark.parametrize(
+    ("scope", "user", "key"),
+    [
+        (Scope.CONVERSATION, None, WindowKey("talk", "ada")),
+        (Scope.DEVICE, None, WindowKey("device:box", "ada")),
+        (Scope.USER, None, WindowKey("talk", "ada")),
+        (Scope.USER, "voip", WindowKey("talk", "ada")),
+        (Scope.AGENT, None, WindowKey("agent")),
+    ],
+)
+def test_owner_of_a_device_has_its_windows(scope: Scope, user: str | None, key: WindowKey) -> None:
+    assert window_key(scope, "talk", device="box", user=user, owner="ada") == key
+
+
 KEYS = [
     WindowKey(conversation, user)
     for conversation in (

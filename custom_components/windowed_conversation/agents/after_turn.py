@@ -99,7 +99,7 @@ def summarize(agent: Agent, turn: EndedTurn) -> None:
 
 def remember(agent: Agent, turn: EndedTurn) -> None:
     """Give the turn to the memory, which writes it in another thread."""
-    memory, kept = async_memory(agent.hass), past_turn(agent.id, turn)
+    memory, kept = async_memory(agent.hass), past_turn(agent, turn)
     if agent.config.memory and memory is not None and kept is not None:
         memory.writer.put(kept)
 

@@ -13,10 +13,13 @@ from homeassistant.helpers import llm
 
 from ..bridge.account import writes_summaries
 from ..const import (
+    ATTR_DEVICE,
+    ATTR_PERSON,
     CONF_COMPACTION,
     CONF_CONTEXT_PLACEMENT,
     CONF_CONTEXT_TOKENS,
     CONF_COUNTING,
+    CONF_DEVICE_OWNERS,
     CONF_EFFORT,
     CONF_EXPIRY_HOURS,
     CONF_FAMILY,
@@ -79,7 +82,7 @@ class AgentConfig:
     `family` is the model's name, or on Azure the model that its deployment runs, and `others` are the entities that are
     asked when the model does not answer. Exchanges with a tag in `left_out` are kept and not sent. `context_tokens` is
     what the model can read, None where nobody says. `expiry_seconds` is how long an idle conversation is kept,
-    `max_windows` how many are kept at most.
+    `max_windows` how many are kept at most. `device_owners` has the users of those who own a device, by device.
     """
 
     name: str
@@ -101,6 +104,7 @@ class AgentConfig:
     max_windows: int
     persistence: Persistence
     memory: bool
+    device_owners: Mapping[str, str]
 
     @classmethod
     def from_entry(cls, entry: ConfigEntry, subentry: ConfigSubentry) -> Self:
@@ -129,6 +133,9 @@ class AgentConfig:
             max_windows=_positive(CONF_MAX_WINDOWS, entry.options.get(CONF_MAX_WINDOWS, DEFAULT_MAX_WINDOWS)),
             persistence=Persistence(entry.options.get(CONF_PERSISTENCE, DEFAULT_PERSISTENCE)),
             memory=bool(data.get(CONF_MEMORY, DEFAULT_MEMORY)),
+            device_owners={
+                owned[ATTR_DEVICE]: owned[ATTR_PERSON] for owned in entry.options.get(CONF_DEVICE_OWNERS, ())
+            },
         )
 
 

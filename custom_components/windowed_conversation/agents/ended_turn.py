@@ -8,6 +8,7 @@ from homeassistant.components.conversation import ConversationInput
 
 from ..turn.ports import PromptFingerprints
 from ..turn.progress import Outcome
+from ..turn.speaker import Speaker
 from ..window import Window, WindowStats
 
 
@@ -21,6 +22,7 @@ class EndedTurn:
 
     entity_id: str
     asked: ConversationInput
+    speaker: Speaker
     window: Window
     before: WindowStats
     after: WindowStats

@@ -4,14 +4,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from homeassistant.components.conversation import ConversationInput
 from homeassistant.core import HomeAssistant, callback
 from homeassistant.helpers import llm
 
-from ..bridge.memory_answers import MemoryAnswers, async_speaker
+from ..bridge.memory_answers import MemoryAnswers
 from ..bridge.memory_tools import memory_tools
 from ..memory import Forgotten
-from ..turn.scope import WindowKey
 from ..turn.speaker import Speaker
 from ..window.restore import Snapshot
 from .agent import Agent
@@ -23,29 +21,27 @@ from .memory import async_memory
 class MemoryUse:
     """The answers and the tools that memory has for one input; none if the agent has no memory.
 
-    Only an agent that has other tools is given these, as not every model takes tools.
+    `tools` makes the tools, which only a turn of the model needs. Only an agent that has other tools is given these, as
+    not every model takes tools.
     """
 
     answers: MemoryAnswers | None = None
-    tools: tuple[llm.Tool, ...] = ()
+    tools: Callable[[], tuple[llm.Tool, ...]] = tuple
 
 
-async def async_memory_use(
-    agent: Agent, key: WindowKey, user_input: ConversationInput, later: Callable[[Callable[[], None]], None]
-) -> MemoryUse:
+def memory_use(agent: Agent, speaker: Speaker, later: Callable[[Callable[[], None]], None]) -> MemoryUse:
     """Return what an input may ask of memory. `later` takes what is done when the turn has ended."""
     memory = async_memory(agent.hass)
     if not agent.config.memory or memory is None:
         return MemoryUse()
-    is_alone = key.user is not None and key.user == user_input.context.user_id
-    speaker = await async_speaker(agent.hass, user_input, is_alone=is_alone)
 
     def on_forgotten(_forgotten: Forgotten) -> None:
         later(partial(_begin_windows_anew, agent.hass))
 
     answers = MemoryAnswers(agent.hass, memory, speaker, on_forgotten)
-    tools = memory_tools(memory, speaker, on_forgotten) if agent.config.llm_apis else ()
-    return MemoryUse(answers, tools)
+    if not agent.config.llm_apis:
+        return MemoryUse(answers)
+    return MemoryUse(answers, partial(memory_tools, memory, speaker, on_forgotten))
 
 
 def counted_tools(agent: Agent) -> tuple[llm.Tool, ...]:

@@ -1,5 +1,6 @@
 """An input as the model gets it: the stable system prompt, the tools, and the volatile context of this turn."""
 
+from collections.abc import Callable
 from dataclasses import replace
 import logging
 
@@ -15,16 +16,16 @@ from ..const import DOMAIN
 from ..providers.errors import Unavailable
 from ..providers.events import ToolSchema
 from ..providers.sizes import tools_tokens
-from ..turn.context import ContextPlacement, VolatileContext, plain_name, readable
+from ..turn.context import ContextPlacement, VolatileContext, plain_name
 from ..turn.errors import PromptFailed
 from ..turn.ports import Model, PromptFingerprints, Question
 from ..turn.profile import SystemPrompt
-from ..turn.scope import WindowKey
+from ..turn.speaker import Speaker
 from ..window import Remembered, Window
 from .agent import Agent
 from .lookup import async_others
 from .memory_use import counted_tools
-from .recalling import Asked, Recollection, async_recollect
+from .recalling import Recollection, async_recollect
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -55,7 +56,7 @@ def _model(agent: Agent) -> Model:
 class ModelQuestion:
     """The `ModelAccess` of one turn: gives the chat log the tools and returns what to ask.
 
-    `entity_id` is that of the agent, `key` that of the window. `own_tools` are offered beside those of the LLM APIs.
+    `entity_id` is that of the agent. The tools that `own_tools` makes are offered beside those of the LLM APIs.
     `prompt` has the fingerprints of the system prompt that was asked with, None where nothing was asked, and `memory`
     what memory has added.
     """
@@ -71,8 +72,8 @@ class ModelQuestion:
         chat_log: ChatLog,
         *,
         window: Window,
-        key: WindowKey,
-        own_tools: tuple[llm.Tool, ...] = (),
+        speaker: Speaker,
+        own_tools: Callable[[], tuple[llm.Tool, ...]],
     ) -> None:
         self._hass = agent.hass
         self._agent = agent
@@ -80,7 +81,7 @@ class ModelQuestion:
         self._user_input = user_input
         self._chat_log = chat_log
         self._window = window
-        self._key = key
+        self._speaker = speaker
         self._own_tools = own_tools
 
     async def question(self) -> Question:
@@ -88,14 +89,13 @@ class ModelQuestion:
         model, config = _model(self._agent), self._agent.config
         others = async_others(self._hass, config.others, self._entity_id, self._user_input)
         llm_context = self._user_input.as_llm_context(DOMAIN)
-        speaker = await self._speaker()
-        self.memory = await self._recollect(speaker)
-        api = await async_get_tools(self._hass, config.llm_apis, llm_context, self._own_tools)
+        self.memory = await async_recollect(self._agent, self._window, self._speaker)
+        api = await async_get_tools(self._hass, config.llm_apis, llm_context, self._own_tools())
         self._chat_log.llm_api = api
         self._chat_log.llm_input_provided_index = len(self._chat_log.content)
-        tools, context = self._agent.schemas.of(api), self._context(speaker)
+        tools, context = self._agent.schemas.of(api), self._context()
         in_system = config.context_placement is ContextPlacement.SYSTEM
-        system = self._system_prompt(llm_context, api, speaker, volatile=in_system)
+        system = self._system_prompt(llm_context, api, volatile=in_system)
         sections = context.sections() if in_system else ""
         prompt = _with_sections(self.memory.prompt(system), sections)
         later = self.memory.prompt_after_eviction(system)
@@ -112,10 +112,6 @@ class ModelQuestion:
             others=tuple(self._with_tools(other, tools) if isinstance(other, Model) else other for other in others),
         )
 
-    async def _recollect(self, speaker: str | None) -> Recollection:
-        text, person = readable(self._user_input.text), self._user_input.context.user_id
-        return await async_recollect(self._agent, Asked(self._window, self._key, person, speaker, text))
-
     def _recalled(self, context: VolatileContext) -> Remembered | None:
         recalled = self.memory.recalled
         return Remembered(*context.recalled(), recalled.tokens, recalled.sources) if recalled else None
@@ -125,21 +121,19 @@ class ModelQuestion:
         schema_tokens = tools_tokens(tools, self._agent.counter)
         return replace(model, budget=replace(model.budget, schema_tokens=schema_tokens))
 
-    def _system_prompt(
-        self, llm_context: llm.LLMContext, api: llm.APIInstance | None, speaker: str | None, *, volatile: bool
-    ) -> str:
+    def _system_prompt(self, llm_context: llm.LLMContext, api: llm.APIInstance | None, *, volatile: bool) -> str:
         extra = self._user_input.extra_system_prompt or self._chat_log.extra_system_prompt
         self._chat_log.extra_system_prompt = extra
-        instructions, entities = self._instructions(llm_context, speaker), api.api_prompt if api else ""
+        instructions, entities = self._instructions(llm_context), api.api_prompt if api else ""
         parts = (instructions, entities, extra or "")
         self.prompt = PromptFingerprints(hash((instructions, extra)), hash(entities), volatile)
         return "\n".join(part.strip() for part in parts if part.strip())
 
-    def _instructions(self, llm_context: llm.LLMContext, speaker: str | None) -> str:
+    def _instructions(self, llm_context: llm.LLMContext) -> str:
         """Render the instructions with the variables that core's agents give them."""
         variables = {
             "ha_name": plain_name(self._hass.config.location_name),
-            "user_name": speaker,
+            "user_name": self._speaker.user_name,
             "llm_context": llm_context,
         }
         try:
@@ -149,14 +143,9 @@ class ModelQuestion:
             raise PromptFailed("the instructions cannot be rendered") from err
         return str(rendered)
 
-    async def _speaker(self) -> str | None:
-        user_id = self._user_input.context.user_id
-        user = await self._hass.auth.async_get_user(user_id) if user_id else None
-        return (plain_name(user.name or "") or None) if user else None
-
-    def _context(self, speaker: str | None) -> VolatileContext:
+    def _context(self) -> VolatileContext:
         device, area = self._device_and_area()
-        return VolatileContext(dt_util.now(), speaker, device, area, self.memory.lines)
+        return VolatileContext(dt_util.now(), self._speaker.user_name, device, area, self.memory.lines)
 
     def _device_and_area(self) -> tuple[str | None, str | None]:
         device_id = self._user_input.device_id

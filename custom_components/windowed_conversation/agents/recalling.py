@@ -11,8 +11,8 @@ from ..memory import Fact
 from ..turn.narration import Narrator
 from ..turn.profile import Profile, SystemPrompt, kept_profile, new_profile, profile_in_force, with_profile
 from ..turn.recall import CANDIDATES, RECALLED_TOKENS, chosen_lines, held, room_for_lines
-from ..turn.scope import WindowKey, memory_access
 from ..turn.sources import Addition, Source, fetch
+from ..turn.speaker import Speaker
 from ..window import Window
 from ..window.tokens import TextKind
 from .agent import Agent
@@ -23,17 +23,6 @@ _NAME = "memory"
 _CONTEXT_TOKENS = 100
 
 NO_FIGURES: Mapping[str, Any] = {"recalled_tokens": None, "recall_ms": None}
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """Who says what in which window: `person` is an id and `speaker` a name, both None for an unknown speaker."""
-
-    window: Window
-    key: WindowKey
-    person: str | None
-    speaker: str | None
-    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,36 +53,37 @@ class MemorySource:
 
     name = _NAME
 
-    def __init__(self, agent: Agent, memory: AgentMemory, asked: Asked) -> None:
+    def __init__(self, agent: Agent, memory: AgentMemory, window: Window, speaker: Speaker) -> None:
         self._counter = agent.counter
         self._memory = memory
-        self._asked = asked
-        self._narrator = Narrator(asked.speaker, dt_util.get_default_time_zone())
+        self._window = window
+        self._speaker = speaker
+        self._narrator = Narrator(speaker.name, dt_util.get_default_time_zone())
         # a window that holds nothing yet begins with the profile of now
-        sent = asked.window.messages()[:1] if asked.window.stats().exchange_count else ()
+        sent = window.messages()[:1] if window.stats().exchange_count else ()
         self._kept = kept_profile(next(iter(sent), None))
         self.profile = self._kept
         self.new: Profile | None = None
 
     async def fetch(self) -> Addition | None:
         """Read the facts, search for what was said, and choose; raises MemoryUnavailable."""
-        asked = self._asked
-        owner, access = memory_access(asked.key, asked.key.user), memory_access(asked.key, asked.person)
+        window, speaker = self._window, self._speaker
         facts, found = await asyncio.gather(
-            self._memory.async_facts(owner.person, private=owner.private),
+            # the prompt is everybody's who has the window
+            self._memory.async_facts(speaker.person if speaker.is_alone else None, private=speaker.is_alone),
             self._memory.async_recall(
-                asked.text,
-                person=access.person,
-                speaker=asked.speaker if access.person else None,
+                speaker.said,
+                person=speaker.person,
+                speaker=speaker.name if speaker.person else None,
                 limit=CANDIDATES,
-                private=access.private,
+                private=speaker.is_alone,
             ),
         )
         told = self._choose_profile(facts)
-        window, tokens = asked.window, self._counter.count(asked.text) + RECALLED_TOKENS + _CONTEXT_TOKENS
+        tokens = self._counter.count(speaker.said) + RECALLED_TOKENS + _CONTEXT_TOKENS
         staying = window.would_stay(tokens)
         is_trimmed = len(staying) < len(window.exchanges())
-        known = held(staying, told, asked.text, is_trimmed=is_trimmed)
+        known = held(staying, told, speaker.said, is_trimmed=is_trimmed)
         most = room_for_lines(() if is_trimmed else staying, window.policy.history_tokens)
         return chosen_lines(found, known, self._narrator, self._counter.count, most)
 
@@ -104,12 +94,12 @@ class MemorySource:
         return set(self.profile.sources) & set(self.new.sources)
 
 
-async def async_recollect(agent: Agent, asked: Asked) -> Recollection:
+async def async_recollect(agent: Agent, window: Window, speaker: Speaker) -> Recollection:
     """Return what memory adds to a turn; nothing if the agent has none, and what is kept if it is away or late."""
     memory = async_memory(agent.hass)
     if not agent.config.memory or memory is None:
         return Recollection()
-    source = MemorySource(agent, memory, asked)
+    source = MemorySource(agent, memory, window, speaker)
     sources: tuple[Source, ...] = (source,)
     fetched = await fetch(sources)
     recalled = fetched.additions.get(_NAME)

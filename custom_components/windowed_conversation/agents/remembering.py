@@ -3,35 +3,50 @@
 import time
 
 from ..memory import PastTurn
-from ..turn.context import readable
+from ..turn.context import said_in
 from ..turn.first_person import speaks_of_oneself
 from ..turn.routing import Route
+from ..turn.scope import Scope
+from ..window.summary import QUESTION
+from .agent import Agent
 from .ended_turn import EndedTurn
 
 # In characters: memory keeps less than that of each text.
 _LONGEST = 16_000
 
 
-def past_turn(agent_id: str, turn: EndedTurn) -> PastTurn | None:
+def past_turn(agent: Agent, turn: EndedTurn) -> PastTurn | None:
     """Return what is kept of a turn, or None unless a model has answered it.
 
-    Nothing is kept of what an unknown speaker says about themselves: the next one who asks may be somebody else.
+    Nothing is kept of what an unknown speaker says about themselves, nor of an answer that may repeat it: the next one
+    who asks may be somebody else.
     """
-    outcome, asked = turn.outcome, turn.asked
+    outcome, speaker = turn.outcome, turn.speaker
     if outcome.decision.route is Route.LOCAL or outcome.error is not None or outcome.interrupted:
         return None
-    if asked.context.user_id is None and speaks_of_oneself(asked.text, asked.language):
+    if speaker.person is None and speaks_of_oneself(speaker.said, speaker.language):
         return None
     return PastTurn(
         conversation=turn.window.conversation_id,
         at=time.time(),
-        said=readable(asked.text)[:_LONGEST],
-        answer=outcome.spoken[:_LONGEST],
-        agent=agent_id,
-        person=asked.context.user_id,
-        device=asked.satellite_id or asked.device_id,
+        said=speaker.said[:_LONGEST],
+        answer=outcome.spoken[:_LONGEST] if speaker.person is not None or _is_for_all(agent, turn) else "",
+        agent=agent.id,
+        person=speaker.person,
+        device=speaker.device,
         tools=_tools(turn),
     )
+
+
+def _is_for_all(agent: Agent, turn: EndedTurn) -> bool:
+    """Return whether an answer can repeat nothing that is a person's: none has spoken of themselves in the window.
+
+    What a summary stands for is not known, nor who has said what in a window that all share.
+    """
+    said = [said_in(each.messages[0].content) for each in turn.window.exchanges()]
+    language = turn.speaker.language
+    is_shared = agent.config.scope is Scope.AGENT
+    return not is_shared and not any(each == QUESTION or speaks_of_oneself(each, language) for each in said)
 
 
 def _tools(turn: EndedTurn) -> tuple[str, ...]:

@@ -23,6 +23,7 @@ from ..window import Message, Native, Role, Window
 from ..window.summary import Passage, joined, older_passage, plain_text, summary_text
 from .agent import Agent
 from .costs import async_price_summary
+from .episodes import async_keep_episode
 from .question import async_question_without_input
 
 _LOGGER = logging.getLogger(__name__)
@@ -109,10 +110,13 @@ class Summarizer:
             async with agent.windows.between_turns(window) as is_there:
                 if not is_there:
                     raise ConversationGone("the conversation was forgotten or replaced")
-                before = window.stats()
+                before, key = window.stats(), agent.windows.key_of(window)
                 summary = window.summarize(passage, text, native)
                 stats = window.stats()
             evicted = stats.evicted_messages - before.evicted_messages
+            if native is None and key is not None:
+                kept, language = summary.messages[-1].content, self.context.language or self.hass.config.language
+                await async_keep_episode(agent, key, passage, kept, language)
         finally:
             agent.summarizing.discard(window)
             usage = sum((each.usage for each in billed), Usage())

@@ -16,20 +16,21 @@ from homeassistant.helpers.intent import IntentResponse, IntentResponseErrorCode
 from ..bridge.chat_log import BUSY_ERRORS, async_open_session, handled_by_pipeline
 from ..bridge.errors import async_error_phrase, error_key, failure_of, log_fault, sentence_after
 from ..bridge.local_intents import LocalIntents
+from ..bridge.persons import async_speaker
 from ..bridge.reply import ChatLogReply
 from ..bridge.turn_report import answer_attributes, async_trace_turn
-from ..turn.context import readable
 from ..turn.errors import Busy, IdTooLong
 from ..turn.progress import Outcome
 from ..turn.routing import Route, Routing
 from ..turn.scope import WindowKey, check_id, window_key
+from ..turn.speaker import Speaker
 from ..turn.turn import Ways, run_turn
 from ..window import Window, WindowBusy, WindowError, WindowStats
 from .after_turn import after_turn
 from .agent import Agent
 from .ended_turn import EndedTurn
 from .lookup import async_find_agent, async_learn
-from .memory_use import async_memory_use
+from .memory_use import memory_use
 from .question import ModelQuestion
 
 _LOGGER = logging.getLogger(__name__)
@@ -64,9 +65,11 @@ async def _async_in_order(
     """
     loop = asyncio.get_running_loop()
     ends_at = loop.time() + agent.config.limits.turn
-    key = _window_key(agent, user_input, session)
+    speaker = await async_speaker(agent.hass, user_input, agent.config.device_owners)
+    key = _window_key(agent, user_input, session, speaker)
+    speaker = speaker.in_window(key)
     while True:
-        async with agent.windows.turn(key, timeout=ends_at - loop.time()) as window:
+        async with agent.windows.turn(str(key), timeout=ends_at - loop.time()) as window:
             with ExitStack() as stack:
                 try:
                     chat_log = stack.enter_context(conversation.async_get_chat_log(agent.hass, session, user_input))
@@ -74,17 +77,20 @@ async def _async_in_order(
                     pass
                 else:
                     reply = ChatLogReply(chat_log, entity_id)
-                    turn = ConversationTurn(agent, entity_id, key, user_input, chat_log, reply, window, window.stats())
+                    before = window.stats()
+                    turn = ConversationTurn(
+                        agent, entity_id, str(key), user_input, speaker, chat_log, reply, window, before
+                    )
                     return await turn.async_answer()
         if loop.time() >= ends_at:
             raise WindowBusy("another agent's turn has the chat log")
         await asyncio.sleep(_LOOK_AGAIN)
 
 
-def _window_key(agent: Agent, user_input: ConversationInput, session: ChatSession) -> str:
-    device = user_input.satellite_id or user_input.device_id
-    user = user_input.context.user_id
-    return str(window_key(agent.config.scope, session.conversation_id, device=device, user=user))
+def _window_key(agent: Agent, user_input: ConversationInput, session: ChatSession, speaker: Speaker) -> WindowKey:
+    owner = speaker.person if speaker.by_device else None
+    user, device = user_input.context.user_id, speaker.device
+    return window_key(agent.config.scope, session.conversation_id, device=device, user=user, owner=owner)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +101,7 @@ class ConversationTurn:
     entity_id: str
     key: str
     user_input: ConversationInput
+    speaker: Speaker
     chat_log: ChatLog
     reply: ChatLogReply
     window: Window
@@ -114,9 +121,8 @@ class ConversationTurn:
 
     async def _async_answer(self) -> ConversationResult:
         config, user_input, chat_log = self.agent.config, self.user_input, self.chat_log
-        key = WindowKey.parse(self.key)
         _take_over(self.window, chat_log, self.entity_id)
-        memory = await async_memory_use(self.agent, key, user_input, self._later)
+        memory = memory_use(self.agent, self.speaker, self._later)
         local = LocalIntents(
             self.agent.hass,
             user_input,
@@ -126,12 +132,18 @@ class ConversationTurn:
             memory=memory.answers,
         )
         question = ModelQuestion(
-            self.agent, self.entity_id, user_input, chat_log, window=self.window, key=key, own_tools=memory.tools
+            self.agent,
+            self.entity_id,
+            user_input,
+            chat_log,
+            window=self.window,
+            speaker=self.speaker,
+            own_tools=memory.tools,
         )
         on_end = partial(self._on_end, question)
         on_billed = partial(async_learn, self.agent.hass)
         ways = Ways(local, question, self.reply, later=self._later, on_billed=on_billed, on_end=on_end)
-        outcome = await run_turn(self.window, readable(user_input.text), config.routing, ways, config.limits)
+        outcome = await run_turn(self.window, self.speaker.said, config.routing, ways, config.limits)
         if outcome.decision.route is Route.LOCAL and local.response is not None:
             return ConversationResult(local.response, chat_log.conversation_id)
         if outcome.error is not None:
@@ -145,7 +157,8 @@ class ConversationTurn:
 
         def follow() -> None:
             stats = self.before, self.window.stats()
-            ended = EndedTurn(self.entity_id, self.user_input, self.window, *stats, outcome, answer, question.prompt)
+            asked = self.user_input, self.speaker
+            ended = EndedTurn(self.entity_id, *asked, self.window, *stats, outcome, answer, question.prompt)
             after_turn(self._agent_now, ended)
 
         self._later(follow)

@@ -1,12 +1,10 @@
-"""Answers about memory that need no model: who speaks, what is asked by words, and what is said in return."""
+"""Answers about memory that need no model: what is asked by words, and what is said in return."""
 
 from dataclasses import dataclass
 
-from homeassistant.components.conversation import ConversationInput
 from homeassistant.core import HomeAssistant
 
 from ..memory import MemoryUnavailable
-from ..turn.context import plain_name, readable
 from ..turn.remembering import (
     Phrase,
     Remembering,
@@ -29,27 +27,6 @@ class MemoryAnswer:
 
     speech: str
     is_kept: bool = True
-
-
-async def async_person(hass: HomeAssistant, user_id: str | None) -> tuple[str | None, str | None]:
-    """Return the id and the name of the person whose id a user's is; None for a satellite's or an integration's."""
-    user = await hass.auth.async_get_user(user_id) if user_id else None
-    if user is None or user.system_generated:
-        return None, None
-    return user.id, plain_name(user.name or "") or None
-
-
-async def async_speaker(hass: HomeAssistant, user_input: ConversationInput, *, is_alone: bool) -> Speaker:
-    """Return who speaks. `is_alone`: whether nobody else has the window that the input belongs to."""
-    person, name = await async_person(hass, user_input.context.user_id)
-    return Speaker(
-        said=readable(user_input.text),
-        language=user_input.language,
-        person=person,
-        name=name,
-        device=user_input.satellite_id or user_input.device_id,
-        is_alone=is_alone and person is not None,
-    )
 
 
 class MemoryAnswers:

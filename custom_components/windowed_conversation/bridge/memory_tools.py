@@ -18,7 +18,7 @@ from ..turn.recalled_lines import recalled_lines
 from ..turn.remembering import Phrase, Remembering, forget_fact, remember
 from ..turn.speaker import Speaker
 from .memory_access import MemoryAccess, OnForgotten
-from .memory_answers import async_person
+from .persons import async_person
 
 _QUERY_LENGTH = 300
 
@@ -167,8 +167,14 @@ class MemoryAPI(llm.API):
 
     @override
     async def async_get_api_instance(self, llm_context: llm.LLMContext) -> llm.APIInstance:
-        person, name = await async_person(self.hass, llm_context.context.user_id if llm_context.context else None)
-        speaker = Speaker("", llm_context.language or self.hass.config.language, person, name, llm_context.device_id)
+        person = await async_person(self.hass, llm_context.context.user_id if llm_context.context else None)
+        speaker = Speaker(
+            "",
+            llm_context.language or self.hass.config.language,
+            person=person and person.id,
+            name=person and person.name,
+            device=llm_context.device_id,
+        )
         memory = self._memory()
         tools: list[llm.Tool] = [] if memory is None else [RecallTool(memory, speaker)]
         return llm.APIInstance(self, _PROMPT if tools else "", llm_context, tools)

@@ -3,11 +3,20 @@
 from typing import Any, get_args
 
 from homeassistant.config_entries import ConfigFlowResult, OptionsFlow
-from homeassistant.const import PERCENTAGE, UnitOfTime
+from homeassistant.const import PERCENTAGE, Platform, UnitOfTime
+from homeassistant.core import HomeAssistant
 from homeassistant.helpers.selector import (
     BooleanSelector,
+    DeviceSelector,
+    DeviceSelectorConfig,
+    EntityFilterSelectorConfig,
+    ObjectSelector,
+    ObjectSelectorConfig,
+    ObjectSelectorField,
+    SelectOptionDict,
     SelectSelector,
     SelectSelectorConfig,
+    SelectSelectorMode,
 )
 import probatio
 
@@ -19,6 +28,9 @@ from ..agents.config import (
     DEFAULT_POLICY,
 )
 from ..const import (
+    ATTR_DEVICE,
+    ATTR_PERSON,
+    CONF_DEVICE_OWNERS,
     CONF_EXPIRY_HOURS,
     CONF_HISTORY_TOKENS,
     CONF_MAX_TOOL_TURNS,
@@ -73,18 +85,41 @@ def _schema() -> probatio.Schema:
     )
 
 
+async def _async_owners_field(hass: HomeAssistant) -> ObjectSelector:
+    """Return the field for which satellite is whose."""
+    users = [user for user in await hass.auth.async_get_users() if not user.system_generated]
+    people = SelectSelectorConfig(
+        options=[SelectOptionDict(value=user.id, label=user.name or user.id) for user in users],
+        mode=SelectSelectorMode.DROPDOWN,
+    )
+    satellites = DeviceSelectorConfig(entity=[EntityFilterSelectorConfig(domain=Platform.ASSIST_SATELLITE)])
+    fields = {
+        ATTR_DEVICE: ObjectSelectorField(selector=DeviceSelector(satellites), required=True),
+        ATTR_PERSON: ObjectSelectorField(selector=SelectSelector(people), required=True),
+    }
+    return ObjectSelector(
+        ObjectSelectorConfig(fields=fields, multiple=True, label_field=ATTR_DEVICE, translation_key=CONF_DEVICE_OWNERS)
+    )
+
+
 class WindowOptionsFlow(OptionsFlow):
     """The window's settings."""
 
     async def async_step_init(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
         """Ask for the settings. The account's listener applies them."""
+        errors: dict[str, str] = {}
         if user_input is not None:
             # whole numbers come as floats
             data = {key: int(value) if isinstance(value, float) else value for key, value in user_input.items()}
-            return self.async_create_entry(data=data)
-        known, schema = _DEFAULTS | dict(self.config_entry.options), _schema()
+            devices = [owned[ATTR_DEVICE] for owned in user_input.get(CONF_DEVICE_OWNERS, ())]
+            if len(devices) == len(set(devices)):
+                return self.async_create_entry(data=data)
+            errors = {CONF_DEVICE_OWNERS: "device_owned_twice"}
+        known = _DEFAULTS | (dict(self.config_entry.options) if user_input is None else user_input)
+        schema = _schema().extend({probatio.Optional(CONF_DEVICE_OWNERS): await _async_owners_field(self.hass)})
         return self.async_show_form(
             step_id="init",
             data_schema=self.add_suggested_values_to_schema(schema, known),
+            errors=errors,
             description_placeholders=limits_of(schema),
         )

@@ -5,7 +5,7 @@ When something is recorded or recalled, and what a model is told of it, is the c
 
 from .errors import BadLine, MemoryFull, MemoryUnavailable, Reason
 from .memory import Memory
-from .records import KINDS, Episode, Fact, Figures, Forgotten, Kind, Loaded, PastTurn, Recalled
+from .records import KINDS, Episode, Fact, Figures, Forgotten, Kind, Loaded, PastTurn, Recalled, Summary
 
 __all__ = [
     "KINDS",
@@ -22,4 +22,5 @@ __all__ = [
     "PastTurn",
     "Reason",
     "Recalled",
+    "Summary",
 ]

@@ -24,6 +24,7 @@ _TEXTS: dict[Kind, str] = {"turn": "said || char(10) || answer", "episode": "tex
 _STOOD_FOR = """
     SELECT episode.id FROM turn JOIN episode USING (conversation)
     WHERE turn.id = ? AND turn.at BETWEEN episode.since AND episode.at
+    AND episode.agent IS turn.agent AND episode.person IS turn.person
 """
 
 
@@ -67,13 +68,15 @@ def select(connection: sqlite3.Connection, words: Words, selection: Selection) -
 
 
 def select_expired(connection: sqlite3.Connection, before: Mapping[str, float], others: float) -> Forgotten:
-    """Return the turns that ended before the time of their agent, or of all other agents, with their episodes."""
-    rows = connection.execute(
-        "SELECT turn.id, turn.at, by.name FROM turn LEFT JOIN label AS by ON by.id = turn.agent WHERE turn.at < ?",
-        (max([others, *before.values()]),),
-    )
-    expired = {row for row, at, agent in rows if at < before.get(agent, others)}
-    return _with_summaries(connection, {"fact": set(), "turn": expired, "episode": set()})
+    """Return what ended before the time of its agent, or of all other agents, and the episodes of such turns."""
+    expired: dict[Kind, set[int]] = {kind: set() for kind in KINDS}
+    for kind in _TEXTS:
+        rows = connection.execute(
+            f"SELECT {kind}.id, at, name FROM {kind} LEFT JOIN label ON label.id = {kind}.agent WHERE at < ?",
+            (max([others, *before.values()]),),
+        )
+        expired[kind] = {row for row, at, agent in rows if at < before.get(agent, others)}
+    return _with_summaries(connection, expired)
 
 
 def _with_summaries(connection: sqlite3.Connection, chosen: dict[Kind, set[int]]) -> Forgotten:

@@ -10,13 +10,14 @@ from types import EllipsisType
 
 from . import file
 from .database import Database
+from .episodes import store_summary
 from .errors import MemoryUnavailable
 from .exporting import export_forgotten, export_rows
 from .facts import ToldFact, facts, tell
 from .forget import Selection, forget, select, select_expired
 from .index import reindex
 from .loading import load
-from .records import KINDS, Episode, Fact, Figures, Forgotten, Kind, Loaded, PastTurn, Recalled
+from .records import KINDS, Episode, Fact, Figures, Forgotten, Kind, Loaded, PastTurn, Recalled, Summary
 from .schema import unindexed
 from .search import Search, search
 from .turns import store_episode, store_turn
@@ -41,19 +42,27 @@ class Memory:
         with self._database.write() as connection:
             return store_turn(connection, self._words, turn)
 
-    def add(self, records: Iterable[PastTurn | Episode]) -> None:
-        """Store turns and episodes with one commit: all of them or none."""
+    def add(self, records: Iterable[PastTurn | Summary]) -> None:
+        """Store turns, and summaries of them, with one commit: all of them or none."""
         with self._database.write() as connection:
             for record in records:
                 if isinstance(record, PastTurn):
                     store_turn(connection, self._words, record)
                 else:
-                    store_episode(connection, self._words, record)
+                    store_summary(connection, self._words, record)
 
     def add_episode(self, episode: Episode) -> int:
         """Store what a part of a conversation came to and return its id."""
         with self._database.write() as connection:
             return store_episode(connection, self._words, episode)
+
+    def add_summary(self, summary: Summary) -> int | None:
+        """Store a summary as the episode of its turns and return its id.
+
+        Store nothing and return None if it stands for anything that is not kept, or not as this person's.
+        """
+        with self._database.write() as connection:
+            return store_summary(connection, self._words, summary)
 
     def add_fact(
         self,

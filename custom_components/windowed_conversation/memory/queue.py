@@ -9,9 +9,9 @@ from typing import Any
 
 from .errors import MemoryUnavailable
 from .memory import Memory
-from .records import Episode, PastTurn
+from .records import PastTurn, Summary
 
-type Record = PastTurn | Episode
+type Record = PastTurn | Summary
 
 # so many are written with one commit
 _BATCH = 100

@@ -35,6 +35,22 @@ class Episode:
 
 
 @dataclass(frozen=True, slots=True)
+class Summary:
+    """A summary of turns, to become their episode: what was said in each, and the summary that this one replaces.
+
+    `since` is a time before the first of the turns. All of them are of one person, or of the home.
+    """
+
+    conversation: str
+    since: float
+    said: tuple[str, ...]
+    text: str
+    earlier: str = ""
+    agent: str | None = None
+    person: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Fact:
     """A fact as it stands now. `confirmed` is when it was last told, `told` how often."""
 
@@ -51,7 +67,10 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """What was found. Private is a private fact, and every turn and episode of a person."""
+    """What was found. Private is a private fact, and every turn and episode of a person.
+
+    `excerpt` is the part of an episode that the question is about.
+    """
 
     kind: Kind
     id: int
@@ -61,6 +80,7 @@ class Recalled:
     score: float
     conversation: str | None = None
     private: bool = False
+    excerpt: str = ""
 
 
 @dataclass(frozen=True, slots=True)

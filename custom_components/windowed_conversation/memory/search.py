@@ -4,9 +4,11 @@ Who asks decides inside the query, before a hit lends its score to its neighbour
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 import sqlite3
 from typing import NamedTuple
 
+from .episodes import excerpt
 from .labels import find_label
 from .records import KINDS, Kind, Recalled
 from .visibility import visible
@@ -99,7 +101,14 @@ class Search(NamedTuple):
 def search(connection: sqlite3.Connection, kinds: tuple[Kind, ...], asked: Search) -> list[Recalled]:
     """Return what was found, best first; of two alike a fact before an episode before a turn."""
     found = [recalled for kind in KINDS if kind in kinds for recalled in _found(connection, kind, asked)]
-    return sorted(found, key=lambda recalled: -recalled.score)[: asked.limit]
+    best = sorted(found, key=lambda recalled: -recalled.score)[: asked.limit]
+    return [_with_excerpt(recalled, asked.question) for recalled in best]
+
+
+def _with_excerpt(recalled: Recalled, question: Question) -> Recalled:
+    if recalled.kind != "episode":
+        return recalled
+    return replace(recalled, excerpt=excerpt(recalled.text, question.words))
 
 
 def _found(connection: sqlite3.Connection, kind: Kind, asked: Search) -> Iterator[Recalled]:

@@ -106,6 +106,11 @@ def _is_seen(char: str) -> bool:
     return unicodedata.category(char) not in _UNSEEN
 
 
+def said_in(content: str) -> str:
+    """Return what was said in a user's message: what comes after our prefix."""
+    return content.partition(f"{PREFIX_CLOSES}\n\n")[2] if content.startswith(PREFIX_OPENS) else content
+
+
 def as_typed(text: str) -> str:
     """Return a user's text as the model gets it: what looks like our prefix says who wrote it.
 

@@ -8,6 +8,7 @@ from ..memory import Fact, Recalled
 from .context import without_breaks
 
 _HOME, _SOMEONE = "home", "someone"
+SUMMARY_OF = "summary of an earlier conversation"
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,13 +19,15 @@ class Narrator:
     zone: tzinfo
 
     def fact(self, fact: Fact | Recalled) -> str:
-        """Return the line of a fact, or of a summary."""
+        """Return the line of a fact."""
         return f"{self._head(fact.at, fact.person, _HOME)}: {_quoted(fact.text)}"
 
     def recalled(self, found: Recalled) -> Sequence[str]:
         """Return the lines that may stand for what was found, the fullest first."""
-        if found.kind != "turn":
+        if found.kind == "fact":
             return (self.fact(found),)
+        if found.kind == "episode":
+            return (f"{self._head(found.at, found.person, _HOME)}, {SUMMARY_OF}: {_quoted(found.excerpt)}",)
         said, _, answer = found.text.partition("\n")
         line = f"{self._head(found.at, found.person, _SOMEONE)}: {_quoted(said)}"
         return (f"{line}, answered: {_quoted(answer)}", line) if answer else (line,)

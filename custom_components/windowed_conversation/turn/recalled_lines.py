@@ -4,6 +4,7 @@ from datetime import datetime, tzinfo
 
 from ..memory import Memory, Recalled
 from ..memory.texts import one_line
+from .narration import SUMMARY_OF
 from .remembering import quoted
 from .speaker import Speaker
 
@@ -20,5 +21,7 @@ def recalled_lines(memory: Memory, speaker: Speaker, query: str, zone: tzinfo) -
 
 def _line(recalled: Recalled, speaker: Speaker, zone: tzinfo) -> str:
     who = _HOME if recalled.person is None else speaker.name or recalled.person
-    text = one_line(recalled.text.replace("\n", " / "), _LENGTH)
+    if recalled.kind == "episode":
+        who = f"{who}, {SUMMARY_OF}"
+    text = one_line((recalled.excerpt or recalled.text).replace("\n", " / "), _LENGTH)
     return f"{datetime.fromtimestamp(recalled.at, zone):%Y-%m-%d}, {who}: {quoted(text)}"

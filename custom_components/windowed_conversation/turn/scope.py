@@ -70,19 +70,21 @@ def check_id(conversation: str) -> None:
         raise IdTooLong(f"more than {LONGEST_ID} characters")
 
 
-def window_key(scope: Scope, conversation_id: str, *, device: str | None, user: str | None) -> WindowKey:
+def window_key(
+    scope: Scope, conversation_id: str, *, device: str | None, user: str | None, owner: str | None = None
+) -> WindowKey:
     """Return the key of an input's window; without a device or a user, that of the conversation id.
 
-    Raises `IdTooLong`.
+    A device's owner has its windows, and they stay apart from those that the owner has as a user. Raises `IdTooLong`.
     """
     match scope:
         case Scope.AGENT:
             key = WindowKey("agent")
         case Scope.DEVICE if device:
-            key = WindowKey(f"device:{device}", user)
-        case Scope.USER if user:
+            key = WindowKey(f"device:{device}", owner or user)
+        case Scope.USER if user and not owner:
             key = WindowKey("user", user)
         case _:
-            key = WindowKey(conversation_id, user)
+            key = WindowKey(conversation_id, owner or user)
     check_id(key.conversation)
     return key

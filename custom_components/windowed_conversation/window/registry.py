@@ -103,6 +103,10 @@ class WindowRegistry[K: Hashable = str]:
             slot.users -= 1
             self._evict()
 
+    def key_of(self, window: Window) -> K | None:
+        """Return the key of a window, or None if it is none of these."""
+        return next((key for key, slot in self._slots.items() if slot.window is window), None)
+
     def peek(self, key: K) -> Window | None:
         """Return a key's window, or None. Does not touch its last-used time."""
         if slot := self._slots.get(key):

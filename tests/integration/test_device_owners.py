@@ -1,0 +1,243 @@
+"""A satellite that one person uses: for memory, who speaks there is that person, and for nothing else."""
+
+from dataclasses import replace
+
+from homeassistant.components.assist_pipeline import async_get_pipeline
+from homeassistant.components.assist_pipeline.pipeline import PipelineInput, PipelineRun, PipelineStage
+from homeassistant.const import CONF_PROMPT
+from homeassistant.core import Context, HomeAssistant
+from homeassistant.data_entry_flow import FlowResultType, InvalidData
+from homeassistant.helpers import device_registry as dr, entity_registry as er
+from homeassistant.helpers.chat_session import async_get_chat_session
+import pytest
+from pytest_homeassistant_custom_component.common import MockConfigEntry, MockUser
+
+from custom_components.windowed_conversation.const import (
+    CONF_CONTEXT_PLACEMENT,
+    CONF_DEVICE_OWNERS,
+    CONF_SCOPE,
+    DOMAIN,
+)
+from custom_components.windowed_conversation.turn.context import ContextPlacement
+from custom_components.windowed_conversation.turn.scope import Scope
+from demo.model_server import ModelServer
+
+from .conftest import AGENT, Say, SetUp, Submit, speech, written
+from .test_memory import Disk, disk
+from .test_options_flow import SMALL, suggested
+from .test_recall import ada, asked, grace, memory_of, sent, tell
+
+__all__ = ["ada", "disk", "grace"]
+
+SATELLITE = "assist_satellite.bedside"
+
+
+@pytest.fixture
+def bedside(home: HomeAssistant) -> str:
+    """Return the id of a satellite's device."""
+    source = MockConfigEntry(domain="wyoming")
+    source.add_to_hass(home)
+    device = dr.async_get(home).async_get_or_create(
+        config_entry_id=source.entry_id, identifiers={("wyoming", "bedside")}, name="Bedside"
+    )
+    satellites = er.async_get(home)
+    satellites.async_get_or_create(
+        "assist_satellite", "wyoming", "bedside", device_id=device.id, suggested_object_id="bedside"
+    )
+    return device.id
+
+
+@pytest.fixture
+def owned(bedside: str, ada: Context) -> dict[str, list[dict[str, str | None]]]:
+    """Return the option by which the satellite is Ada's."""
+    return {CONF_DEVICE_OWNERS: [{"device": bedside, "person": ada.user_id}]}
+
+
+async def test_owner_is_known_at_their_satellite(
+    set_up: SetUp, say: Say, disk: Disk, model_server: ModelServer, *, owned: dict, bedside: str, ada: Context
+) -> None:
+    await set_up(options=owned)
+    await say("my name is Ada Lovelace", "here", device_id=bedside)
+    await say("what is my name?", "there", device_id=bedside)
+
+    assert 'Ada: "my name is Ada Lovelace"' in asked(model_server)[1]
+    kept = disk.rows("SELECT said, name FROM turn JOIN label ON label.id = person")
+    assert kept == [("my name is Ada Lovelace", ada.user_id), ("what is my name?", ada.user_id)]
+
+
+async def test_owner_is_known_in_a_pipeline_that_their_satellite_runs(
+    home: HomeAssistant,
+    set_up: SetUp,
+    disk: Disk,
+    model_server: ModelServer,
+    *,
+    owned: dict,
+    bedside: str,
+    ada: Context,
+) -> None:
+    await set_up(options=owned)
+    pipeline = replace(async_get_pipeline(home), conversation_engine=AGENT, prefer_local_intents=False)
+    for text in ("my name is Ada Lovelace", "what is my name?"):
+        with async_get_chat_session(home) as session:
+            run = PipelineRun(home, Context(), pipeline, PipelineStage.INTENT, PipelineStage.INTENT, lambda event: None)
+            given = PipelineInput(
+                run=run, session=session, intent_input=text, device_id=bedside, satellite_id=SATELLITE
+            )
+            await given.validate()
+            await given.execute()
+        (agent,) = home.config_entries.async_loaded_entries(DOMAIN)[0].runtime_data.agents.values()
+        agent.tell()
+        await written(home)
+
+    assert 'Ada: "my name is Ada Lovelace"' in asked(model_server)[1]
+    assert set(disk.rows("SELECT name FROM turn JOIN label ON label.id = person")) == {(ada.user_id,)}
+
+
+async def test_satellite_without_its_device_is_the_owners_too(
+    home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer, *, owned: dict, ada: Context
+) -> None:
+    await set_up(options=owned)
+    await tell(home, ("Dentist on Tuesday", ada, True))
+    await say("hello there", satellite_id=SATELLITE)
+
+    assert 'Ada: "Dentist on Tuesday"' in asked(model_server)[0]
+
+
+async def test_fact_that_is_told_at_the_satellite_is_its_owners(
+    home: HomeAssistant, set_up: SetUp, say: Say, *, owned: dict, bedside: str, ada: Context
+) -> None:
+    await set_up(options=owned)
+    answer = await say("remember that my dentist is on Tuesday", device_id=bedside)
+
+    assert speech(answer) == 'I will remember this: "my dentist is on Tuesday"'
+    assert await memory_of(home).async_facts() == []
+    (fact,) = await memory_of(home).async_facts(ada.user_id)
+    assert fact.private
+
+
+async def test_who_signs_in_at_the_satellite_is_themselves(
+    home: HomeAssistant,
+    set_up: SetUp,
+    say: Say,
+    model_server: ModelServer,
+    *,
+    owned: dict,
+    bedside: str,
+    ada: Context,
+    grace: Context,
+) -> None:
+    await set_up(options=owned)
+    await tell(home, ("Dentist on Tuesday", ada, True))
+    await say("when is the dentist?", device_id=bedside, context=grace)
+    await say("when is the dentist?", device_id="kitchen")
+
+    assert "Dentist" not in sent(model_server)
+
+
+async def test_integrations_user_at_the_satellite_is_its_owner(
+    home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer, *, owned: dict, bedside: str, ada: Context
+) -> None:
+    voip = MockUser(name="Voice over IP", system_generated=True).add_to_hass(home)
+    await set_up(options=owned, **{CONF_SCOPE: Scope.USER})
+    await tell(home, ("Dentist on Tuesday", ada, True))
+    await say("hello there", device_id=bedside, context=Context(user_id=voip.id))
+
+    assert 'Ada: "Dentist on Tuesday"' in asked(model_server)[0]
+
+
+@pytest.mark.parametrize("placement", ContextPlacement)
+async def test_model_is_not_told_that_the_owner_speaks(
+    set_up: SetUp, say: Say, model_server: ModelServer, *, owned: dict, bedside: str, placement: ContextPlacement
+) -> None:
+    prompt = {CONF_PROMPT: "You talk to {{ user_name or 'somebody' }}.", CONF_CONTEXT_PLACEMENT: placement}
+    await set_up(options=owned, **prompt)
+    await say("hello there", device_id=bedside)
+
+    system, said = asked(model_server)
+    assert "You talk to somebody." in system
+    assert "Ada" not in system + said
+
+
+async def test_window_that_all_share_has_nothing_private_of_the_owner(
+    home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer, *, owned: dict, bedside: str, ada: Context
+) -> None:
+    await set_up(options=owned, **{CONF_SCOPE: Scope.AGENT})
+    await tell(home, ("Dentist on Tuesday", ada, True))
+    await say("when is the dentist?", device_id=bedside)
+
+    assert "Dentist" not in sent(model_server)
+
+
+async def test_conversation_at_the_satellite_is_seen_by_its_owner_alone(
+    home: HomeAssistant, set_up: SetUp, say: Say, *, owned: dict, bedside: str, ada: Context
+) -> None:
+    other = Context(user_id=MockUser(name="Leo", is_owner=True).add_to_hass(home).id)
+    await set_up(options=owned)
+    await say("hello there", device_id=bedside)
+
+    async def seen(context: Context) -> int:
+        listed = await home.services.async_call(
+            DOMAIN,
+            "list_conversations",
+            {"entity_id": AGENT},
+            blocking=True,
+            return_response=True,
+            context=context,
+        )
+        assert listed is not None
+        return len(listed["conversations"])
+
+    assert [await seen(ada), await seen(other)] == [1, 0]
+
+
+async def test_removed_owner_leaves_an_unknown_speaker(
+    home: HomeAssistant, set_up: SetUp, say: Say, disk: Disk, *, bedside: str
+) -> None:
+    leo = MockUser(name="Leo").add_to_hass(home)
+    await set_up(options={CONF_DEVICE_OWNERS: [{"device": bedside, "person": leo.id}]})
+    await home.auth.async_remove_user(leo)
+    await say("my name is Ada Lovelace", device_id=bedside)
+    await say("hello there", device_id=bedside)
+
+    assert disk.rows("SELECT said, person FROM turn") == [("hello there", None)]
+
+
+async def test_form_offers_satellites_and_people_and_keeps_whose_they_are(
+    home: HomeAssistant, entry: MockConfigEntry, *, owned: dict, ada: Context
+) -> None:
+    MockUser(name="Voice over IP", system_generated=True).add_to_hass(home)
+    flows = home.config_entries.options
+    form = Submit(home, flows, await flows.async_init(entry.entry_id))
+    fields = form.shown["data_schema"].schema[CONF_DEVICE_OWNERS].config["fields"]
+    offered = [each["label"] for each in fields["person"]["selector"].config["options"]]
+    done = await form(**SMALL, **owned)
+
+    assert offered == ["Ada"]
+    assert fields["device"]["selector"].config["entity"] == [{"domain": ["assist_satellite"]}]
+    assert done["type"] is FlowResultType.CREATE_ENTRY
+    assert entry.options[CONF_DEVICE_OWNERS] == owned[CONF_DEVICE_OWNERS]
+    again = Submit(home, flows, await flows.async_init(entry.entry_id))
+    assert suggested(again) == entry.options
+
+
+async def test_form_takes_a_device_only_once(home: HomeAssistant, entry: MockConfigEntry, *, owned: dict) -> None:
+    flows = home.config_entries.options
+    form = Submit(home, flows, await flows.async_init(entry.entry_id))
+    twice = owned[CONF_DEVICE_OWNERS] * 2
+    refused = await form(**SMALL, **{CONF_DEVICE_OWNERS: twice})
+
+    assert refused["errors"] == {CONF_DEVICE_OWNERS: "device_owned_twice"}
+    assert suggested(form)[CONF_DEVICE_OWNERS] == twice
+    assert entry.options == {}
+
+
+@pytest.mark.parametrize("person", ["nobody", ""])
+async def test_form_takes_no_owner_that_it_does_not_offer(
+    home: HomeAssistant, entry: MockConfigEntry, *, bedside: str, person: str
+) -> None:
+    flows = home.config_entries.options
+    form = Submit(home, flows, await flows.async_init(entry.entry_id))
+    with pytest.raises(InvalidData):
+        await form(**SMALL, **{CONF_DEVICE_OWNERS: [{"device": bedside, "person": person}]})
+
+    assert entry.options == {}

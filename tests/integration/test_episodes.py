@@ -1,0 +1,167 @@
+"""What summaries leave in memory: for whom, where they are recalled, and what is never in one."""
+
+from collections.abc import Callable, Coroutine
+import re
+from typing import Any
+
+from homeassistant.core import Context, HomeAssistant
+import pytest
+
+from custom_components.windowed_conversation.agents.agent import Agent
+from custom_components.windowed_conversation.const import CONF_MEMORY, CONF_SCOPE, DOMAIN
+from custom_components.windowed_conversation.turn.scope import Scope
+from demo.model_server import ModelServer
+
+from .conftest import AGENT, Say, SetUp, until, written
+from .summarizing import SMALL, asked_for
+from .test_memory import Disk, disk
+from .test_recall import ada, asked, fill, grace, memory_of, sent
+
+__all__ = ["ada", "disk", "grace"]
+
+BINS = "consider that the paper bin is behind the quokka"
+MARK = "summary of an earlier conversation"
+
+type Talk = Callable[..., Coroutine[Any, Any, None]]
+
+
+@pytest.fixture
+def talk(home: HomeAssistant, say: Say, agent_of: Callable[[Any], Agent], model_server: ModelServer) -> Talk:
+    """Return what says something and goes on until it is summarized."""
+
+    async def talk(*texts: str, conversation_id: str = "first", **more: Any) -> None:
+        before = len(asked_for(model_server))
+        for text in texts:
+            await say(text, conversation_id, **more)
+        while len(asked_for(model_server)) == before:
+            await fill(say, 1, conversation_id=conversation_id, **more)
+        agents = [
+            agent
+            for entry in home.config_entries.async_loaded_entries(DOMAIN)
+            for agent in entry.runtime_data.agents.values()
+        ]
+        await until(lambda: not any(agent.summarizing for agent in agents))
+        await written(home)
+
+    return talk
+
+
+def episodes(disk: Disk) -> list[tuple[str, str | None]]:
+    """Return what the episodes say, and whose they are."""
+    return disk.rows("SELECT text, name FROM episode LEFT JOIN label ON label.id = person")
+
+
+async def reset(home: HomeAssistant, conversation_id: str, context: Context) -> None:
+    """End a conversation."""
+    where = {"entity_id": AGENT, "conversation_id": conversation_id}
+    await home.services.async_call(DOMAIN, "reset_window", where, blocking=True, context=context)
+
+
+async def test_summary_is_recalled_after_its_conversation_has_ended(
+    home: HomeAssistant, set_up: SetUp, say: Say, talk: Talk, disk: Disk, *, ada: Context, model_server: ModelServer
+) -> None:
+    await set_up(options=SMALL)
+    await talk("my name is Ada Lovelace", BINS, context=ada)
+    await reset(home, "first", ada)
+    await say("where is the paper bin, and what is the name?", "second", context=ada)
+
+    ((_, whose),) = episodes(disk)
+    assert whose == ada.user_id
+    assert re.search(rf'\d{{4}}-\d\d-\d\d Ada, {MARK}: "You told me[^"]* quokka', asked(model_server)[1])
+
+
+async def test_summary_that_the_window_holds_is_not_recalled(
+    set_up: SetUp, say: Say, talk: Talk, *, ada: Context, model_server: ModelServer
+) -> None:
+    await set_up(options=SMALL)
+    await talk(BINS, context=ada)
+    await say("where is the paper bin?", "first", context=ada)
+
+    assert "You told me" in str(model_server.requests[-1].body)
+    assert MARK not in asked(model_server)[1]
+
+
+async def test_later_summary_takes_the_place_of_the_earlier_one(
+    set_up: SetUp, talk: Talk, disk: Disk, ada: Context
+) -> None:
+    await set_up(options=SMALL)
+    await talk(BINS, context=ada)
+    assert len(episodes(disk)) == 1
+    await talk("consider that the glass bin is behind the shed", context=ada)
+    for _ in range(3):
+        await talk(context=ada)
+
+    ((text, _),) = episodes(disk)
+    assert ("quokka" in text, "shed" in text) == (True, True)
+
+
+async def test_summary_is_recalled_to_nobody_else(
+    set_up: SetUp, say: Say, talk: Talk, *, ada: Context, grace: Context, model_server: ModelServer
+) -> None:
+    await set_up(options=SMALL)
+    await talk(BINS, context=ada)
+    model_server.log.clear()
+    await say("where is the paper bin?", "hers", context=grace)
+    await say("where is the paper bin?", "satellite", device_id="kitchen")
+
+    assert "quokka" not in sent(model_server)
+
+
+async def test_summary_of_a_satellites_conversation_is_the_homes(
+    set_up: SetUp, say: Say, talk: Talk, disk: Disk, *, grace: Context, model_server: ModelServer
+) -> None:
+    await set_up(options=SMALL)
+    await talk(BINS, device_id="kitchen")
+    await say("where is the paper bin?", "hers", context=grace)
+
+    ((_, whose),) = episodes(disk)
+    assert whose is None
+    assert f" home, {MARK}: " in asked(model_server)[1]
+
+
+@pytest.mark.parametrize("personal", ["my name is Ada Lovelace", "remember that my name is Ada Lovelace"])
+async def test_what_unknown_speakers_say_of_themselves_is_in_no_summary_that_is_kept(
+    set_up: SetUp, say: Say, talk: Talk, disk: Disk, *, personal: str, model_server: ModelServer
+) -> None:
+    await set_up(options=SMALL)
+    await talk(BINS, personal, device_id="kitchen")
+    await talk(BINS, device_id="kitchen")
+    assert "Lovelace" in sent(model_server)
+    model_server.log.clear()
+    await say("what is my name?", "other", device_id="hall")
+
+    assert episodes(disk) == []
+    assert "Lovelace" not in sent(model_server)
+
+
+async def test_summary_of_what_a_person_says_in_a_shared_window_is_not_kept(
+    set_up: SetUp, talk: Talk, disk: Disk, ada: Context
+) -> None:
+    await set_up(options=SMALL, **{CONF_SCOPE: Scope.AGENT})
+    await talk(BINS, context=ada)
+
+    assert episodes(disk) == []
+
+
+async def test_agent_without_memory_keeps_no_summary(
+    home: HomeAssistant, set_up: SetUp, talk: Talk, disk: Disk, ada: Context
+) -> None:
+    await set_up(options=SMALL, **{CONF_MEMORY: False})
+    await talk(BINS, context=ada)
+
+    assert disk.said is None
+
+
+async def test_summary_goes_with_a_turn_that_it_stands_for(
+    home: HomeAssistant, set_up: SetUp, talk: Talk, disk: Disk, ada: Context
+) -> None:
+    await set_up(options=SMALL)
+    await talk(BINS, context=ada)
+    ((row, text),) = disk.rows("SELECT id, text FROM episode")
+    ((turn,),) = disk.rows("SELECT id FROM turn WHERE said LIKE '%quokka'")
+
+    forgotten = await memory_of(home).async_forget(ids=[("turn", turn)])
+
+    assert "quokka" in text
+    assert (forgotten.turns, forgotten.episodes) == ((turn,), (row,))
+    assert episodes(disk) == []

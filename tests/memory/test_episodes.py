@@ -1,0 +1,124 @@
+"""Summaries, as the episodes that they become."""
+
+from dataclasses import replace
+
+import pytest
+
+from custom_components.windowed_conversation.memory import Episode, Memory, Summary
+from custom_components.windowed_conversation.memory.episodes import EXCERPT_LENGTH, excerpt
+
+from .content import NOW, turn
+
+SAID = ("We fly to Porto", "Book a hotel in Porto")
+ANNAS = Summary("c1", NOW - 10, SAID, "They planned a trip to Portugal.", agent="a1", person="anna")
+
+
+@pytest.fixture
+def told(memory: Memory) -> list[int]:
+    """Have the turns that are summarized in the memory, and return their ids."""
+    spoken = [turn(said, at=NOW + at, person="anna") for at, said in enumerate(SAID)]
+    return [memory.add_turn(replace(each, agent="a1")) for each in spoken]
+
+
+def spans(memory: Memory) -> list[tuple[float, float, str]]:
+    """Return the episodes that there are, each with its times."""
+    with memory._database.read() as connection:
+        return connection.execute("SELECT since, at, text FROM episode ORDER BY id").fetchall()
+
+
+def test_a_summary_is_the_episode_of_its_turns(memory, told) -> None:
+    row = memory.add_summary(ANNAS)
+
+    assert spans(memory) == [(NOW, NOW + 1, ANNAS.text)]
+    (found,) = memory.recall("Portugal", person="anna")
+    assert (found.kind, found.id, found.person, found.excerpt) == ("episode", row, "anna", ANNAS.text)
+    assert memory.recall("Portugal") == []
+
+
+def test_a_later_summary_takes_the_place_of_the_earlier_one(memory, told) -> None:
+    memory.add_summary(ANNAS)
+    memory.add_turn(replace(turn("Pack the quokka", at=NOW + 5, person="anna"), agent="a1"))
+
+    memory.add_summary(replace(ANNAS, said=("Pack the quokka",), text="They packed for Portugal.", earlier=ANNAS.text))
+
+    assert spans(memory) == [(NOW, NOW + 5, "They packed for Portugal.")]
+
+
+def test_a_summary_of_nothing_but_the_earlier_one_has_its_times(memory, told) -> None:
+    memory.add_summary(ANNAS)
+
+    memory.add_summary(replace(ANNAS, said=(), text="Portugal.", earlier=ANNAS.text))
+
+    assert spans(memory) == [(NOW, NOW + 1, "Portugal.")]
+
+
+@pytest.mark.parametrize(
+    "summary",
+    [
+        replace(ANNAS, said=(*SAID, "My code is 4711")),
+        replace(ANNAS, said=()),
+        replace(ANNAS, earlier="They spoke."),
+        replace(ANNAS, since=NOW + 0.5),
+        replace(ANNAS, conversation="c2"),
+        replace(ANNAS, agent="a2"),
+        replace(ANNAS, agent=None),
+        replace(ANNAS, person="ben"),
+        replace(ANNAS, person=None),
+    ],
+    ids=["not kept", "nothing", "no earlier one", "too old", "conversation", "agent", "no agent", "person", "home"],
+)
+def test_a_summary_of_what_is_not_kept_is_not_stored(memory, told, summary: Summary) -> None:
+    assert memory.add_summary(summary) is None
+    assert spans(memory) == []
+
+
+def test_a_summary_of_what_was_forgotten_is_not_stored(memory, told) -> None:
+    memory.forget(ids=[("turn", told[0])])
+
+    assert memory.add_summary(ANNAS) is None
+
+
+def test_an_episode_is_forgotten_with_any_of_its_turns(memory, told) -> None:
+    row = memory.add_summary(ANNAS)
+
+    assert memory.forget(ids=[("turn", told[1])]).episodes == (row,)
+
+
+def test_an_episode_of_another_person_or_agent_stays_when_a_turn_is_forgotten(memory, told) -> None:
+    others = [
+        memory.add_episode(Episode("c1", NOW - 5, NOW + 5, "They spoke", agent=agent, person=person))
+        for agent, person in (("a1", "ben"), ("a1", None), ("a2", "anna"))
+    ]
+    row = memory.add_summary(ANNAS)
+
+    assert memory.forget(ids=[("turn", told[0])]).episodes == (row,)
+    assert memory.figures().episodes == len(others)
+
+
+def test_an_episode_without_turns_is_kept_as_long_as_turns_are(memory) -> None:
+    rows = [
+        memory.add_episode(Episode("c1", NOW - 9, NOW - age, "They spoke", agent=agent))
+        for agent, age in (("a1", 1), ("a1", 3), (None, 3), (None, 5))
+    ]
+
+    assert memory.expire({"a1": NOW - 2}, NOW - 4).episodes == (rows[1], rows[3])
+
+
+@pytest.mark.parametrize(
+    ("wanted", "part"),
+    [
+        (("dentist",), "Anna's dentist is Hansen. Filler one."),
+        (("geese",), "She fears geese! 她怕鹅。 Filler one."),
+        (("鹅",), "她怕鹅。 Filler one."),
+        ((), "Filler one."),
+    ],
+)
+def test_an_excerpt_begins_with_the_sentence_that_has_most_of_the_words(wanted: tuple[str, ...], part: str) -> None:
+    filler = "Filler one. " + "x" * 290 + ". "
+    text = f"{filler}Anna's dentist is Hansen. {filler}She fears geese! 她怕鹅。{filler}"
+
+    assert excerpt(text, wanted) == part
+
+
+def test_an_excerpt_is_bounded() -> None:
+    assert len(excerpt("word " * 1_000, ("word",))) <= EXCERPT_LENGTH
