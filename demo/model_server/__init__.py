@@ -9,6 +9,7 @@ from .faults import FAULTS
 from .gemini_validation import gemini_violations
 from .phrases import WHAT_TO_TRY
 from .responses_validation import responses_violations
+from .script import call, thought, words
 from .server import ModelServer
 from .settings import Settings
 from .shapes import SHAPES
@@ -21,10 +22,13 @@ __all__ = [
     "ModelServer",
     "Settings",
     "anthropic_violations",
+    "call",
     "chat_violations",
     "gemini_violations",
     "message_bytes",
     "responses_violations",
     "serve_in_thread",
     "shared_prefix",
+    "thought",
+    "words",
 ]
