@@ -5,6 +5,7 @@ Needs aiohttp and nothing else; knows nothing of Home Assistant but the names of
 
 from .anthropic_validation import anthropic_violations
 from .chat_validation import chat_violations, message_bytes, shared_prefix
+from .conversation import Answer
 from .faults import FAULTS
 from .gemini_validation import gemini_violations
 from .phrases import WHAT_TO_TRY
@@ -19,6 +20,7 @@ __all__ = [
     "FAULTS",
     "SHAPES",
     "WHAT_TO_TRY",
+    "Answer",
     "ModelServer",
     "Settings",
     "anthropic_violations",
