@@ -4,6 +4,7 @@ Each is one answer; `words("One moment. ") + call("HassTurnOn", name="hall light
 """
 
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -28,8 +29,8 @@ def call(tool: str, /, **arguments: Any) -> Answer:
 class Script:
     """The answers to the next requests. The scripted model answers again when they are used up."""
 
-    def __init__(self) -> None:
-        self.left: deque[Answer] = deque()
+    def __init__(self, answers: Iterable[Answer] = ()) -> None:
+        self.left = deque(answers)
 
     def answer(self, conversation: Conversation) -> Answer | None:
         """Take the next answer, with the tools' names as they are offered; None if none is left."""

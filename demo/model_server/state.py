@@ -54,8 +54,11 @@ class State(ABC):
         self.faults.armed = ArmedFault(name, times, retry_after, after_words, code)
 
     def script(self, *answers: Answer) -> None:
-        """Answer the next requests with these, one each; a request that is refused takes none."""
-        self.scripted.left.extend(answers)
+        """Answer the next requests with these, one each, and no longer with an earlier script.
+
+        A request that is refused takes none.
+        """
+        self.scripted = Script(answers)
 
     def hold(self, after_words: int) -> Hold:
         """Stop each answer after so many words until what is returned is released, or until `reset`."""
@@ -81,6 +84,6 @@ class State(ABC):
             self.held.release()
             self.held = None
         self.faults.armed = None
-        self.scripted.left.clear()
+        self.scripted = Script()
         self.log.clear()
         self.cache.clear()

@@ -138,7 +138,7 @@ async def test_turn_that_looks_acts_and_answers(asked: Question) -> None:
 
 async def test_turn_that_speaks_before_it_acts_and_then_breaks(asked: Question, model_server: ModelServer) -> None:
     def begin(broken: Broken) -> None:
-        model_server.reset()
+        model_server.faults.armed = None
         model_server.script(words("One moment. ") + call("HassTurnOn", name="kitchen light"))
         broken.on_tool = lambda: model_server.fault("cut_mid_stream")
 
