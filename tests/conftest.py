@@ -64,9 +64,10 @@ def idle_clock() -> Iterator[None]:
 
 @pytest.fixture
 async def model_server(socket_enabled: None) -> AsyncIterator[ModelServer]:
-    """Return a scripted model that refuses requests which break the format's rules."""
+    """Return a scripted model that refuses requests which break the format's rules; a test uses up its script."""
     async with ModelServer(strict=True) as server:
         yield server
+        assert list(server.scripted.left) == []
 
 
 @pytest.fixture

@@ -5,10 +5,12 @@ Needs aiohttp and nothing else; knows nothing of Home Assistant but the names of
 
 from .anthropic_validation import anthropic_violations
 from .chat_validation import chat_violations, message_bytes, shared_prefix
+from .conversation import Answer
 from .faults import FAULTS
 from .gemini_validation import gemini_violations
 from .phrases import WHAT_TO_TRY
 from .responses_validation import responses_violations
+from .script import call, thought, words
 from .server import ModelServer
 from .settings import Settings
 from .shapes import SHAPES
@@ -18,13 +20,17 @@ __all__ = [
     "FAULTS",
     "SHAPES",
     "WHAT_TO_TRY",
+    "Answer",
     "ModelServer",
     "Settings",
     "anthropic_violations",
+    "call",
     "chat_violations",
     "gemini_violations",
     "message_bytes",
     "responses_violations",
     "serve_in_thread",
     "shared_prefix",
+    "thought",
+    "words",
 ]

@@ -5,7 +5,7 @@
                                {"fault": name or null, "times": n, "retry_after": seconds, "after_words": n,
                                 "code": text, "delay": seconds, "shapes": [...], "models": [...], "strict": bool,
                                 "key": text or null, "context_size": tokens or null}
-    DELETE /control            as started: settings, no fault, empty log, empty prompt cache
+    DELETE /control            as started: settings, no fault, no script, empty log, empty prompt cache
     GET    /control/requests   the log, oldest first, as `request_log.Record`
     DELETE /control/requests   empties the log
 

@@ -4,7 +4,7 @@ The skills read a `Conversation` and return an `Answer`. How either looks on the
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 import re
 from typing import Any
@@ -111,3 +111,8 @@ class Answer:
     calls: tuple[Call, ...] = field(default=())
     finish: Finish = Finish.STOP
     refusal: str = ""
+
+    def __add__(self, other: Answer) -> Answer:
+        """Return one answer with what both think, say and call."""
+        thought, said = self.reasoning + other.reasoning, self.text + other.text
+        return replace(self, reasoning=thought, text=said, calls=self.calls + other.calls)

@@ -156,7 +156,7 @@ class Endpoints:
             raise RefusedError(replace(too_long, size=size, limit=limit))
 
     def _reply(self, prompt: Prompt, choice: ModelChoice, armed: ArmedFault | None) -> Reply:
-        answer = skills.answer(prompt.conversation)
+        answer = self._state.scripted.answer(prompt.conversation) or skills.answer(prompt.conversation)
         if "reasoning" in choice.shapes or prompt.always_thinks:
             answer = replace(answer, reasoning=answer.reasoning or _THOUGHT)
         if not prompt.thinks:

@@ -135,14 +135,6 @@ def _look_at_clock(_match: re.Match[str], conversation: Conversation) -> Answer:
     return Answer(text=f"The clock says {time[0]}." if time else "The clock says nothing.")
 
 
-def _read_pages(match: re.Match[str], conversation: Conversation) -> Answer:
-    """Look at one page in each round; each of them is a call of its own."""
-    read = len(conversation.rounds)
-    if read < int(match["pages"]):
-        return _calls(conversation, _LOOK_TOOL, {"name": f"page {read + 1}"})
-    return Answer(text=f"I have read {read} pages.")
-
-
 _POLITE = r"(?:(?:please|could you|can you|would you|would you mind) )*"
 
 HOME: tuple[Rule, ...] = (
@@ -169,5 +161,4 @@ HOME: tuple[Rule, ...] = (
     Rule(pattern(r"what is the state of (?P<name>.+?)"), _look),
     Rule(pattern(r"(?:which devices are|what is) on(?: at home)?(?: right now)?"), _look_around),
     Rule(pattern(r"(?:ask|look at) the clock|what does the clock say"), _look_at_clock),
-    Rule(pattern(r"read (?P<pages>\d{1,3}) pages"), _read_pages),
 )

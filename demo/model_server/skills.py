@@ -10,14 +10,13 @@ import re
 
 from .conversation import Answer, Conversation
 from .home import HOME
-from .lists import LISTS
 from .phrases import WHAT_TO_TRY
 from .rules import Rule, pattern
 from .talk import RECALL, TALK
 
 _HELP = pattern(r"help(?: me)?|what can you do.*")
 
-_RULES: tuple[Rule, ...] = (*TALK, *LISTS, *HOME, RECALL)
+_RULES: tuple[Rule, ...] = (*TALK, *HOME, RECALL)
 
 
 def _quiet(answer: Answer, conversation: Conversation) -> Answer:

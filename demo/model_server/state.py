@@ -4,20 +4,23 @@ from abc import ABC, abstractmethod
 from dataclasses import replace
 from typing import Any
 
+from .conversation import Answer
 from .delivery import Hold
 from .faults import ArmedFault, FaultSwitch
 from .prompt_cache import PromptCache
 from .refusal import NO_SUCH_MODEL, RefusedError
 from .request_log import Record, RequestLog
+from .script import Script
 from .settings import Settings
 
 
 class State(ABC):
-    """Settings, the armed fault, the log and the prompt cache. Options are the fields of `Settings`."""
+    """Settings, the armed fault, the script, the log and the prompt cache. Options are the fields of `Settings`."""
 
     def __init__(self, **options: Any) -> None:
         self.settings = Settings(**options)
         self.faults = FaultSwitch()
+        self.scripted = Script()
         self.log = RequestLog()
         self.cache = PromptCache()
         self.held: Hold | None = None
@@ -50,6 +53,13 @@ class State(ABC):
         """Answer the next `times` requests (None: all) with this fault; raises ValueError on a wrong value."""
         self.faults.armed = ArmedFault(name, times, retry_after, after_words, code)
 
+    def script(self, *answers: Answer) -> None:
+        """Answer the next requests with these, one each, and no longer with an earlier script.
+
+        A request that is refused takes none.
+        """
+        self.scripted = Script(answers)
+
     def hold(self, after_words: int) -> Hold:
         """Stop each answer after so many words until what is returned is released, or until `reset`."""
         self.held = Hold(after_words)
@@ -68,11 +78,12 @@ class State(ABC):
         return name
 
     def reset(self) -> None:
-        """Go back to the start options, with no fault, no hold, no requests in the log and an empty prompt cache."""
+        """Go back to the start options, with no fault, no script, no hold, an empty log and an empty prompt cache."""
         self.settings = self._started_with
         if self.held:
             self.held.release()
             self.held = None
         self.faults.armed = None
+        self.scripted = Script()
         self.log.clear()
         self.cache.clear()

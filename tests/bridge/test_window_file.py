@@ -42,6 +42,7 @@ def through_the_file(snapshots: dict[str, Snapshot]) -> Found:
     return read(json.loads(Encoder(lambda: 60.0 * len(snapshots)).encode(contents)))
 
 
+@pytest.mark.long
 @settings(deadline=None, max_examples=100)
 @given(snapshots=st.dictionaries(texts, strange | whole, max_size=4))
 def test_what_is_written_is_never_refused(snapshots: dict[str, Snapshot]) -> None:
@@ -51,6 +52,7 @@ def test_what_is_written_is_never_refused(snapshots: dict[str, Snapshot]) -> Non
     assert {each.key for each in found.conversations} <= snapshots.keys()
 
 
+@pytest.mark.long
 @settings(deadline=None, max_examples=40)
 @given(snapshots=st.dictionaries(st.text("abc", max_size=3), whole, max_size=4))
 def test_whole_conversations_come_back_as_they_were(snapshots: dict[str, Snapshot]) -> None:

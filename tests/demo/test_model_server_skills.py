@@ -318,37 +318,3 @@ async def test_an_answer_that_is_not_streamed_is_the_same(client):
 async def test_every_phrase_of_the_table_is_understood(ask, phrase):
     heard = await ask("order pizza", assistant("Gladly. Which size would you like?"), phrase)
     assert heard.calls or not heard.text.startswith("I am a scripted model and know only")
-
-
-LIST_TOOLS = [{"type": "function", "function": {"name": "todo__HassListAddItem", "parameters": {"type": "object"}}}]
-ADD = "I would like milk on the shopping list"
-ADDED = called("a", "todo__HassListAddItem", item="milk", name="shopping list")
-
-
-async def test_what_is_wanted_is_added_to_a_list(ask):
-    asked = await ask(ADD, tools=LIST_TOOLS)
-    done = await ask(ADD, ADDED, result("a", DONE), tools=LIST_TOOLS)
-    failed = await ask(ADD, ADDED, result("a", NOT_FOUND), tools=LIST_TOOLS)
-
-    assert wanted(asked) == [("todo__HassListAddItem", {"item": "milk", "name": "shopping list"})]
-    assert done.text == "Done, milk is on the shopping list."
-    assert failed.text == "I could not add milk."
-
-
-async def test_nothing_is_added_without_the_tool(ask):
-    assert (await ask(ADD)).text == "I have no list."
-
-
-@pytest.mark.parametrize(
-    ("told", "state"),
-    [(DONE, "it is on the list"), ("[Interrupted.]", "I do not know whether it is on the list")],
-)
-async def test_what_was_added_before_is_known_from_the_history(ask, told, state):
-    history = (ADD, ADDED, result("a", told), assistant("Done."))
-
-    assert (await ask(*history, "did you add it?", tools=LIST_TOOLS)).text == f"I was asked to add milk: {state}."
-    assert (await ask(*history, ADD, tools=LIST_TOOLS)).text == f"I have dealt with milk before: {state}."
-
-
-async def test_what_was_never_added_is_said(ask):
-    assert (await ask("did you add it?")).text == "I have added nothing."

@@ -162,6 +162,7 @@ async def test_local_commands_work_from_a_start_that_waits_for_no_server(
     assert waited < 1
 
 
+@pytest.mark.long
 async def test_server_that_is_away_at_the_start_is_one_line_and_answers_the_next_question_when_it_is_back(
     home: HomeAssistant, entries: list[MockConfigEntry], agents: Agents, away: Away, lines: Lines
 ) -> None:
@@ -184,6 +185,7 @@ async def test_server_that_is_away_at_the_start_is_one_line_and_answers_the_next
     assert [record.for_answer for record in away.server.log.records].count(False) == len(ALL)
 
 
+@pytest.mark.long
 async def test_server_that_goes_away_later_is_one_line_and_another_when_it_is_back(
     agents: Agents, away: Away, lines: Lines
 ) -> None:

@@ -108,6 +108,7 @@ async def test_model_is_not_asked_for_a_summary_then(talk: Talk, model_server: M
     assert not any(text.startswith(ASKED) for request in model_server.requests for text in texts(request.body))
 
 
+@pytest.mark.long
 async def test_window_stays_in_its_budget_through_many_compactions(
     talk: Talk, say: Say, model_server: ModelServer
 ) -> None:

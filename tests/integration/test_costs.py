@@ -34,7 +34,7 @@ from custom_components.windowed_conversation.const import (
 from custom_components.windowed_conversation.providers.events import Usage
 from custom_components.windowed_conversation.providers.profiles import Vendor
 from custom_components.windowed_conversation.sensor import AgentSensor, AgentSensorDescription
-from demo.model_server import ModelServer
+from demo.model_server import ModelServer, call, words
 
 from .conftest import Say, SetUp, speech, start, stop, until, written
 
@@ -102,7 +102,8 @@ async def test_turns_cost_what_the_vendor_asks_for_them(
     await set_up(account={CONF_PROVIDER: provider, CONF_URL: url}, **{CONF_MODEL: model})
 
     await say(f"my name is {'Ada ' * 3000}")
-    await say("quietly switch on the kitchen light")
+    model_server.script(call("HassTurnOn", name="kitchen light"), words(""))
+    await say("I would like the kitchen light switched on")
 
     first, *second = prices(model_server, vendor, model)
     assert sum(request.usage["cached"] for request in model_server.requests) > 0

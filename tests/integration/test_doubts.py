@@ -110,6 +110,7 @@ async def test_who_is_home_is_known_in_every_language(anna, entry, say: Say, mod
     assert model_server.requests == []
 
 
+@pytest.mark.long
 async def test_who_is_home_is_known_without_a_model(anna, entry_without_model, say: Say) -> None:
     assert await seen_at_home(say) == dict.fromkeys(WHO_IS_HOME, 1)
 

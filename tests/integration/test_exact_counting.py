@@ -140,6 +140,7 @@ async def test_vocabulary_is_read_once_for_all_agents(
     assert await async_exact_counter(home, Counting.O200K_BASE) is known
 
 
+@pytest.mark.long
 async def test_damaged_vocabulary_is_told_once_and_tokens_are_estimated(
     damaged: str, set_up: SetUp, say: Say, agent_of, caplog
 ) -> None:
@@ -155,6 +156,7 @@ async def test_damaged_vocabulary_is_told_once_and_tokens_are_estimated(
     assert logged(caplog) == [(logging.WARNING, told)]
 
 
+@pytest.mark.long
 async def test_other_vocabulary_is_used_where_one_is_damaged(damaged: str, home: HomeAssistant) -> None:
     assert await async_exact_counter(home, Counting.O200K_BASE) is None
     assert isinstance(await async_exact_counter(home, Counting.CL100K_BASE), ExactCounter)

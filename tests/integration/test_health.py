@@ -137,6 +137,7 @@ async def test_nobody_is_warned_of_a_trim(set_up: SetUp, say: Say, reports, figu
     assert int(figure("evicted_messages")) > 0
 
 
+@pytest.mark.long
 async def test_window_that_stays_full_is_told_until_there_is_room(
     home: HomeAssistant, set_up: SetUp, say: Say, reports, warnings
 ) -> None:
@@ -153,6 +154,7 @@ async def test_window_that_stays_full_is_told_until_there_is_room(
     assert (reports(), warnings()) == ({}, [])
 
 
+@pytest.mark.long
 async def test_window_of_important_exchanges_stays_full(home: HomeAssistant, set_up: SetUp, say: Say, reports) -> None:
     await set_up(options={CONF_HISTORY_TOKENS: 900})
     for number in range(32):

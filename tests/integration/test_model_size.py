@@ -105,6 +105,7 @@ async def test_small_server_is_filled_and_refuses_little_in_one_conversation_aft
     assert kept == before
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 async def test_one_413_changes_nothing(entry: MockConfigEntry, say: Say, model_server: ModelServer) -> None:
     for number in range(5):

@@ -57,6 +57,7 @@ async def ours(other: None, set_up: SetUp, model_server: ModelServer) -> MockCon
     return await set_up(account=account, **{CONF_MODEL: MODEL, CONF_OTHERS: [GRACE]})
 
 
+@pytest.mark.long
 async def test_event_tells_who_answered_and_all_that_was_used(
     home: HomeAssistant, ours: MockConfigEntry, say: Say, model_server: ModelServer
 ) -> None:
@@ -199,6 +200,7 @@ async def test_local_turn_was_answered_by_no_agent(home: HomeAssistant, ours: Mo
     assert (shown["reason"], shown["answered_by"], shown["failures"]) == ("local_match", None, [])
 
 
+@pytest.mark.long
 async def test_trace_tells_what_openai_was_asked_to_cache_and_did(
     ours: MockConfigEntry, say: Say, model_server: ModelServer
 ) -> None:
@@ -232,6 +234,7 @@ async def test_trace_tells_where_anthropic_was_asked_to_cache_and_did(
     assert used["written"] > 0
 
 
+@pytest.mark.long
 async def test_trace_tells_that_gemini_caches_without_being_asked(
     set_up: SetUp, say: Say, model_server: ModelServer
 ) -> None:

@@ -194,7 +194,7 @@ async def test_model_turn_is_counted(entry, say: Say, figure, model_server: Mode
 async def test_turn_with_tools_is_one_turn_with_all_of_its_tokens(
     entry, say: Say, figure, model_server: ModelServer
 ) -> None:
-    await say("quietly switch on the kitchen light")
+    await say("I would like the kitchen light switched on")
 
     usage = [request.usage for request in model_server.requests]
     assert len(usage) == 2

@@ -22,7 +22,7 @@ from custom_components.windowed_conversation.bridge.tools import ToolSchemas, as
 from custom_components.windowed_conversation.providers.events import ToolSchema
 from custom_components.windowed_conversation.turn.routing import Situation
 from custom_components.windowed_conversation.window import EstimatedCounter
-from demo.model_server import ModelServer
+from demo.model_server import ModelServer, call, words
 
 from .conftest import AGENT, Say, SetUp, speech
 
@@ -304,7 +304,8 @@ async def test_failing_tool_that_outlives_its_turn_is_not_logged(
     model_server.change(delay=0.2)
     caplog.clear()
     caplog.set_level(logging.INFO)
-    turn = asyncio.create_task(say("say one moment, then switch on the kitchen light"))
+    model_server.script(words("One moment. ") + call("HassTurnOn", name="kitchen light"))
+    turn = asyncio.create_task(say("I would like the kitchen light switched on"))
     await began.wait()
     turn.cancel()
     with pytest.raises(asyncio.CancelledError):

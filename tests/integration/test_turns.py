@@ -13,7 +13,7 @@ import pytest
 from custom_components.windowed_conversation.bridge.touched import tags_of_call
 from custom_components.windowed_conversation.const import CONF_HISTORY_TOKENS, CONF_LEFT_OUT, CONF_ROUTING
 from custom_components.windowed_conversation.window import Window
-from demo.model_server import ModelServer
+from demo.model_server import Answer, ModelServer, call, thought, words
 
 from .conftest import AGENT, Say, SetUp, speech
 
@@ -121,20 +121,31 @@ async def test_two_calls_at_once_change_the_home_twice(
     assert home.states.get("input_boolean.hall").state == "on"
 
 
-async def test_model_that_acts_and_says_nothing_has_succeeded(home: HomeAssistant, entry, say: Say) -> None:
-    result = await say("quietly switch on the hall light")
+async def test_model_that_acts_and_says_nothing_has_succeeded(
+    home: HomeAssistant, entry, say: Say, model_server: ModelServer
+) -> None:
+    model_server.script(call("HassTurnOn", name="hall light"), words(""))
+
+    result = await say("I would like the hall light switched on")
 
     assert home.states.get("input_boolean.hall").state == "on"
     assert speech(result) == "Done"
     assert result.response.response_type is IntentResponseType.ACTION_DONE
 
 
-async def test_success_is_told_in_the_users_language(entry, say: Say) -> None:
-    assert speech(await say("quietly switch on the hall light", language="de")) == "Fertig"
+async def test_success_is_told_in_the_users_language(entry, say: Say, model_server: ModelServer) -> None:
+    model_server.script(call("HassTurnOn", name="hall light"), words(""))
+
+    assert speech(await say("I would like the hall light switched on", language="de")) == "Fertig"
 
 
-async def test_thoughts_are_never_spoken(entry, say: Say) -> None:
-    assert "think" not in speech(await say("think out loud about pizza")).lower().replace("you think", "")
+@pytest.mark.parametrize(
+    "answer", [thought("Pizza again.") + words("I like it."), words("<think>Pizza again.</think>I like it.")]
+)
+async def test_thoughts_are_never_spoken(answer: Answer, entry, say: Say, model_server: ModelServer) -> None:
+    model_server.script(answer)
+
+    assert speech(await say("what do you say to pizza?")) == "I like it."
 
 
 async def test_context_goes_before_the_words_and_is_never_spoken(entry, say: Say, model_server: ModelServer) -> None:

@@ -79,6 +79,7 @@ async def test_sentences_of_small_homes(judged, name: str) -> None:
     assert count(results)[Verdict.RIGHT_LOCAL] >= MINI[name], needless(results)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("language", LANGUAGES)
 async def test_own_sentences_in_a_home_with_people_satellites_timers_and_lists(judged, language: str) -> None:
     results = await judged(own(language))

@@ -20,7 +20,7 @@ from custom_components.windowed_conversation.window import (
     WindowPolicy,
     WindowRegistry,
 )
-from demo.model_server import ModelServer
+from demo.model_server import ModelServer, call, words
 from tests.providers.wires import WIRES
 from tests.providers.wires.parts import Wire
 from tests.suspensions import each_suspension_point
@@ -86,8 +86,8 @@ def assert_valid(window: Window) -> None:
 
 def calls_in(window: Window) -> list[str]:
     """Return the calls of the newest exchange as `Home.ran` has them."""
-    words = {"homeassistant__GetLiveContext": "look", "intent__HassTurnOn": "on kitchen light"}
-    return [words[call.name] for message in window.exchanges()[-1].messages for call in message.tool_calls]
+    ran = {"homeassistant__GetLiveContext": "look", "intent__HassTurnOn": "on kitchen light"}
+    return [ran[made.name] for message in window.exchanges()[-1].messages for made in message.tool_calls]
 
 
 def running() -> set[str]:
@@ -105,7 +105,7 @@ async def assert_nothing_runs_on() -> None:
     assert running() == set()
 
 
-async def sweep(asked: Question, words: str, begin: Callable[[Broken], None] = lambda broken: None) -> list[str]:
+async def sweep(asked: Question, text: str, begin: Callable[[Broken], None] = lambda broken: None) -> list[str]:
     """Cancel the turn at each suspension point and check what is left; returns how the last one, uncancelled, ended."""
     ended: list[str] = []
     broken, windows = Broken(), WindowRegistry(new_window)
@@ -113,7 +113,7 @@ async def sweep(asked: Question, words: str, begin: Callable[[Broken], None] = l
     async def turn() -> None:
         async with windows.turn("key", timeout=0) as window:
             ways = Ways(Local(), Access(asked), broken.ear)
-            outcome = await run_turn(window, words, Routing.LLM_ONLY, ways, Limits())
+            outcome = await run_turn(window, text, Routing.LLM_ONLY, ways, Limits())
             ended.append(type(outcome.error).__name__ if outcome.error else outcome.spoken)
 
     async def start() -> None:
@@ -139,9 +139,10 @@ async def test_turn_that_looks_acts_and_answers(asked: Question) -> None:
 async def test_turn_that_speaks_before_it_acts_and_then_breaks(asked: Question, model_server: ModelServer) -> None:
     def begin(broken: Broken) -> None:
         model_server.faults.armed = None
+        model_server.script(words("One moment. ") + call("HassTurnOn", name="kitchen light"))
         broken.on_tool = lambda: model_server.fault("cut_mid_stream")
 
-    ended = await sweep(asked, "say one moment, then switch on the kitchen light", begin)
+    ended = await sweep(asked, "switch on the kitchen light", begin)
 
     assert ended == ["Unavailable"]
 

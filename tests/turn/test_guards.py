@@ -7,7 +7,7 @@ import pytest
 
 from custom_components.windowed_conversation.providers.errors import ContextOverflow, RateLimited, Unavailable
 from custom_components.windowed_conversation.turn.ports import Question
-from demo.model_server import ModelServer
+from demo.model_server import ModelServer, call, words
 from tests.providers.byte_server import ByteServer, event, text
 
 from .answers import calls, said
@@ -82,8 +82,9 @@ async def test_request_that_is_refused_after_the_first_token_is_not_sent_again(
         return await turn_on(name=name)
 
     ear.tools = {"intent__HassTurnOn": turn_on_and_fail}
+    model_server.script(words("One moment. ") + call("HassTurnOn", name="kitchen light"))
 
-    outcome = await take("say one moment, then switch on the kitchen light")
+    outcome = await take("switch on the kitchen light")
 
     assert isinstance(outcome.error, error)
     assert (outcome.spoken, len(model_server.requests)) == ("One moment. ", 2)

@@ -13,7 +13,7 @@ from custom_components.windowed_conversation.providers.openai.clients import ope
 from custom_components.windowed_conversation.turn.errors import EmptyAnswer
 from custom_components.windowed_conversation.turn.ports import Question
 from custom_components.windowed_conversation.window import Role, Window
-from demo.model_server import ModelServer
+from demo.model_server import Answer, ModelServer, call, thought, words
 from tests.providers.byte_server import CALLS, DONE, STOP, ByteServer, chunk, fragment, text
 
 from .answers import TURN_ON, calls, said
@@ -47,8 +47,12 @@ async def test_model_looks_and_then_acts(take: Take, home: Home, window: Window)
     assert roles(window) == ["system", "user", "assistant", "tool", "assistant", "tool", "assistant"]
 
 
-async def test_model_that_acts_and_says_nothing_has_succeeded(take: Take, home: Home, window: Window) -> None:
-    outcome = await take("quietly switch on the bedroom light")
+async def test_model_that_acts_and_says_nothing_has_succeeded(
+    take: Take, home: Home, window: Window, model_server: ModelServer
+) -> None:
+    model_server.script(call("HassTurnOn", name="bedroom light"), words(""))
+
+    outcome = await take("switch on the bedroom light")
 
     assert outcome.error is None
     assert outcome.spoken == "Done."
@@ -65,10 +69,14 @@ async def test_model_that_does_nothing_and_says_nothing_has_failed(take: Take, m
     assert outcome.spoken == ""
 
 
-async def test_words_before_a_call_and_after_it_are_both_spoken(take: Take, ear: Ear) -> None:
-    outcome = await take("say one moment, then switch on the bedroom light")
+async def test_words_before_a_call_and_after_it_are_both_spoken(
+    take: Take, ear: Ear, model_server: ModelServer
+) -> None:
+    model_server.script(words("One moment. ") + call("HassTurnOn", name="bedroom light"), words("It is on."))
 
-    assert outcome.spoken == ear.text == "One moment. Done, the bedroom light is on."
+    outcome = await take("switch on the bedroom light")
+
+    assert outcome.spoken == ear.text == "One moment. It is on."
 
 
 async def test_words_of_two_messages_are_kept_apart(
@@ -82,13 +90,19 @@ async def test_words_of_two_messages_are_kept_apart(
     assert outcome.spoken == "One moment. It is on."
 
 
-@pytest.mark.parametrize("request_text", ["think about the weather", "think out loud about the weather"])
-async def test_thoughts_are_not_spoken(request_text: str, take: Take, ear: Ear, window: Window) -> None:
-    outcome = await take(request_text)
+@pytest.mark.parametrize(
+    "answer",
+    [thought("It often rains here.") + words("Take a coat."), words("<think>It often rains here.</think>Take a coat.")],
+)
+async def test_thoughts_are_not_spoken(
+    answer: Answer, take: Take, ear: Ear, window: Window, model_server: ModelServer
+) -> None:
+    model_server.script(answer)
 
-    assert outcome.spoken.startswith("I have thought about the weather")
-    assert ear.thoughts.startswith("The user wants me to think about the weather.")
-    assert window.messages()[-1].content == outcome.spoken == ear.text
+    outcome = await take("how is the weather?")
+
+    assert ear.thoughts == "It often rains here."
+    assert window.messages()[-1].content == outcome.spoken == ear.text == "Take a coat."
 
 
 @pytest.mark.parametrize("shape", ["openai", "tiny_chunks"])

@@ -1,5 +1,6 @@
 """The budget of a turn that goes many rounds: what its requests hold, and how much of them a prompt cache can serve."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 import json
@@ -11,7 +12,7 @@ import pytest
 from custom_components.windowed_conversation.turn.budget import Budget
 from custom_components.windowed_conversation.turn.ports import Question
 from custom_components.windowed_conversation.window import Window, WindowPolicy
-from demo.model_server import ModelServer
+from demo.model_server import Answer, ModelServer, call, words
 
 from .conftest import Take
 from .world import Ear, Home
@@ -34,6 +35,12 @@ def pages(ear: Ear, home: Home) -> Any:
     return pages
 
 
+def read(pages: int) -> Iterator[Answer]:
+    """Yield a look at one page in each round, and then what is said."""
+    yield from (call("GetLiveContext", name=f"page {number}") for number in range(1, pages + 1))
+    yield words("I have read them.")
+
+
 def sent(model_server: ModelServer) -> list[str]:
     """Return the messages of each request as text."""
     return [json.dumps(request.body["messages"], ensure_ascii=False) for request in model_server.requests]
@@ -53,23 +60,27 @@ async def test_requests_of_many_rounds_begin_like_the_one_before(
     take: Take, question_of_50_rounds: Question, pages: Any, model_server: ModelServer
 ) -> None:
     pages(1000)
-    outcome = await take(f"read {ROUNDS} pages", asked=question_of_50_rounds, tool_iterations=ROUNDS)
+    model_server.script(*read(ROUNDS))
 
-    assert outcome.spoken == f"I have read {ROUNDS} pages."
+    outcome = await take("read the book", asked=question_of_50_rounds, tool_iterations=ROUNDS)
+
+    assert outcome.spoken == "I have read them."
     assert mean(shared(before, now) / len(now) for before, now in pairwise(sent(model_server))) >= 0.75
 
 
 @pytest.mark.parametrize("tokens", [1000, 4000])
 async def test_requests_of_many_rounds_keep_to_the_room_of_the_model(
-    tokens: int, take: Take, question_of_50_rounds: Question, pages: Any
+    tokens: int, take: Take, question_of_50_rounds: Question, pages: Any, model_server: ModelServer
 ) -> None:
     room = 7000
     budget = Budget(WindowPolicy(), context_tokens=room + 1000, reply_tokens=1000)
     asked = replace(question_of_50_rounds, model=replace(question_of_50_rounds.model, budget=budget))
     pages(tokens)
-    outcome = await take(f"read {ROUNDS} pages", asked=asked, tool_iterations=ROUNDS)
+    model_server.script(*read(ROUNDS))
 
-    assert outcome.spoken == f"I have read {ROUNDS} pages."
+    outcome = await take("read the book", asked=asked, tool_iterations=ROUNDS)
+
+    assert outcome.spoken == "I have read them."
     assert outcome.shortfall is None
     requests = [billed.request for billed in outcome.billed]
     assert max(sum(message.tokens or 0 for message in request.messages) for request in requests) <= room
@@ -79,11 +90,13 @@ async def test_question_and_newest_round_of_many_stay_whole(
     take: Take, question_of_50_rounds: Question, pages: Any, model_server: ModelServer
 ) -> None:
     pages(1000)
-    await take(f"read {ROUNDS} pages", asked=question_of_50_rounds, tool_iterations=ROUNDS)
+    model_server.script(*read(ROUNDS))
+
+    await take("read the book", asked=question_of_50_rounds, tool_iterations=ROUNDS)
 
     for number, request in enumerate(model_server.requests[1:], start=1):
         messages = request.body["messages"]
-        assert messages[1]["content"].endswith(f"read {ROUNDS} pages")
+        assert messages[1]["content"].endswith("read the book")
         assert messages[-1]["content"].startswith(f'{{"result": "page {number}: the lamp')
         assert "Cut" not in messages[-1]["content"]
 
@@ -93,9 +106,10 @@ async def test_results_that_are_too_long_for_a_model_of_unknown_size_are_shorten
 ) -> None:
     pages(1000)
     model_server.change(context_size=4000)
+    model_server.script(*read(10))
 
-    outcome = await take("read 10 pages", asked=question)
+    outcome = await take("read the book", asked=question)
 
-    assert outcome.spoken == "I have read 10 pages."
+    assert outcome.spoken == "I have read them."
     assert "incomplete" not in window.stats().tag_distribution
     assert not any(before == now for before, now in pairwise(sent(model_server)))

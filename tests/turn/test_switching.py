@@ -13,7 +13,7 @@ from custom_components.windowed_conversation.providers.settings import ModelSett
 from custom_components.windowed_conversation.turn.ports import Question
 from custom_components.windowed_conversation.turn.progress import Outcome
 from custom_components.windowed_conversation.window import Window, WindowPolicy
-from demo.model_server import ModelServer
+from demo.model_server import Answer, ModelServer, call, words
 from tests.providers.wires import WIRES
 
 from .conftest import Take
@@ -32,12 +32,12 @@ TOLD = (
     ("switch on the kitchen light and the bedroom light", "Done, the kitchen light and the bedroom light are on."),
     ("what is my name?", "Your name is Anna."),
     ("is the kitchen light on? if not, switch it on", "The kitchen light is already on."),
-    ("say one moment, then switch off the bedroom light", "One moment. Done, the bedroom light is off."),
+    ("switch off the bedroom light", "One moment. Done, the bedroom light is off."),
     ("what is the alarm code?", "The alarm code is 7781."),
     ("remember that the cat is Tom", "I will remember that the cat is Tom."),
     ("is the bedroom light on? if not, switch it on", "Done, the bedroom light is on."),
     ("which devices are on?", "These are on: kitchen light, bedroom light."),
-    ("quietly switch off the kitchen light and the bedroom light", "Done."),
+    ("switch off both", "Done."),
     ("what is the cat?", "The cat is Tom."),
     ("which devices are on?", "Nothing is on."),
     ("remember that the alarm code is 1234", "I will remember that the alarm code is 1234."),
@@ -48,6 +48,15 @@ TOLD = (
     ("what is the cat?", "The cat is Tom."),
     ("who am I?", "You are Anna."),
 )
+
+# What the model answers by the script of the test.
+SCRIPTS: Mapping[str, tuple[Answer, ...]] = {
+    "switch off the bedroom light": (words("One moment. ") + call("HassTurnOff", name="bedroom light"),),
+    "switch off both": (
+        call("HassTurnOff", name="kitchen light") + call("HassTurnOff", name="bedroom light"),
+        words(""),
+    ),
+}
 
 # Every order of the formats, and the ways to think by turns.
 ORDERS = tuple(zip(permutations(FORMATS), cycle((BY_LEVEL, BY_AMOUNT, UNTHINKING)), strict=False))
@@ -142,6 +151,7 @@ async def test_conversation_goes_on_whoever_answers(
 ) -> None:
     outcomes, lost = list[Outcome](), list[str]()
     for name, (said, _) in zip(cycle(order), TOLD, strict=False):
+        model_server.script(*SCRIPTS.get(said, ()))
         outcomes.append(await take(said, asked=asked(name)))
         sent = model_server.requests[-1].raw.decode()
         lost += [receipt for receipt in receipts.given if receipt not in sent]

@@ -18,7 +18,7 @@ from custom_components.windowed_conversation.turn.routing import (
 )
 from custom_components.windowed_conversation.turn.turn import Ways, run_turn
 from custom_components.windowed_conversation.window import Message, ToolCall, Window
-from demo.model_server import FAULTS, ModelServer
+from demo.model_server import FAULTS, ModelServer, call, thought, words
 
 from .conftest import PREFIX, Take
 from .world import Access, Ear, Home, Local
@@ -68,13 +68,16 @@ async def test_what_each_request_has_cost_is_told_before_its_answer_is_kept(
 async def test_every_request_is_valid(take: Take, model_server: ModelServer) -> None:
     await take("turn on the kitchen light", routing=Routing.LOCAL_FIRST, local=Local(LIGHT_IS_ON))
     await take("switch on the kitchen light and the bedroom light")
-    await take("say one moment, then switch off the bedroom light")
+    model_server.script(words("One moment. ") + call("HassTurnOff", name="bedroom light"))
+    await take("switch off the bedroom light")
     model_server.fault("cut_mid_stream", 1)
     await take("tell me a story about the sea")
     model_server.fault("same_call", 3)
     await take("hello")
-    await take("quietly switch on the bedroom light")
-    await take("think first, then tell me whether the kitchen light is on")
+    model_server.script(call("HassTurnOn", name="bedroom light"), words(""))
+    await take("switch on the bedroom light")
+    model_server.script(thought("I had better look.") + call("GetLiveContext", name="kitchen light"))
+    await take("tell me whether the kitchen light is on")
     await take("what is my name?")
 
     assert [request.violations for request in model_server.requests] == [[]] * 14

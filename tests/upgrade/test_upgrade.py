@@ -22,6 +22,9 @@ import pytest_socket
 from .home import AGENTS, WITH_A_MODEL, Home, live_in, read
 from .record import DOMAIN
 
+# A whole home of each version is started.
+pytestmark = pytest.mark.long
+
 VERSIONS = ("d2fb19a", "bc2dea3")
 
 # Sensors that are removed: in an account without a model they never move.

@@ -385,6 +385,7 @@ async def test_window_that_a_turn_waits_for_stays(registry: WindowRegistry) -> N
     assert len(window.messages()) == 1
 
 
+@pytest.mark.long
 async def test_20000_keys_leave_no_more_windows_than_the_limit(registry: WindowRegistry) -> None:
     await use_all(registry, *map(str, range(20_000)))
     assert ids(registry) == ["19999", "19998", "19997"]
@@ -523,6 +524,7 @@ async def test_window_that_is_reset_or_expires_was_not_let_go_early(registry: Wi
     assert registry.let_go_early() == 0
 
 
+@pytest.mark.long
 async def test_20000_keys_are_not_remembered_for_ever(registry: WindowRegistry) -> None:
     await use_all(registry, *map(str, range(20_000)))
     assert registry.let_go_early() == 500

@@ -35,7 +35,7 @@ from .histories import (
 )
 from .plain_window import after_trim, goes_with, round_places, with_stubs
 
-by_rule = settings(deadline=None, max_examples=150)
+by_rule = settings(deadline=None, max_examples=settings().max_examples * 3 // 2)
 limits = st.none() | st.integers(-50, 1500)
 
 

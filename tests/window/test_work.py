@@ -41,6 +41,7 @@ def test_exchanges_here_cost_what_the_periods_are_made_for(window: Window) -> No
     assert (window.stats().current_tokens, window.stats().trims) == (30 * _EXCHANGE_TOKENS, 1)
 
 
+@pytest.mark.long
 def test_exchange_10000_costs_what_exchange_1000_cost(window: Window) -> None:
     take_turns(window, 1000)
     early = instructions(window, _WHOLE_PERIODS)
@@ -56,12 +57,14 @@ def test_forty_thousand_appends_to_a_full_window_cost_the_same_each(window: Wind
     assert len(costs) == 1
 
 
+@pytest.mark.long
 def test_exchange_10000_costs_the_same_where_protected_exchanges_stay(window: Window) -> None:
     window.open("x" * 96, tags={"important"})
     window.close()
     test_exchange_10000_costs_what_exchange_1000_cost(window)
 
 
+@pytest.mark.long
 def test_exchange_in_a_large_window_costs_no_more_than_in_a_small_one(window: Window) -> None:
     large = new_window(WindowPolicy(400 * _EXCHANGE_TOKENS), "You are a helpful home.")
     take_turns(window, 1000)

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..window.figures import is_figure
 from .characters import whole
+from .errors import BadStream
 
 
 def _finite(written: str) -> float | None:
@@ -73,6 +74,14 @@ def objects(value: object) -> list[dict[str, Any]]:
 def figure(value: object) -> int | None:
     """Return a whole number from 0 to 10^9, or None for anything else."""
     return value if is_figure(value) else None
+
+
+def counted(tokens: object) -> int:
+    """Return how many tokens a server counted. Raises `BadStream` if it is no whole number from 0 to 10^9."""
+    number = figure(tokens)
+    if number is None:
+        raise BadStream("the server does not count tokens")
+    return number
 
 
 def tokens_of(figures: object, name: str) -> int:

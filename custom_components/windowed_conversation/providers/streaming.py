@@ -89,10 +89,7 @@ async def _sent(response: Any, decoder: Decoder) -> AsyncGenerator[Any]:
                     await asyncio.sleep(0)
                 if data.startswith(_DONE):
                     return
-                if reader.named_error:
-                    yield _named_error(data)
-                else:
-                    yield read_json(data) if len(data) <= _READ_AT_ONCE else await read_any_json(data)
+                yield _named_error(data) if reader.named_error else await read_any_json(data)
             chunk = await anext(chunks, None)
         for data in reader.end():
             yield await read_any_json(data)

@@ -10,7 +10,7 @@ from anthropic.resources.models import AsyncModels
 
 from ..errors import BadStream
 from ..events import Event, ListedModel, Request
-from ..json_values import figure, limit_of
+from ..json_values import counted, limit_of
 from ..model_lists import read_page
 from ..streaming import decoded
 from .decoding import Decoder
@@ -72,11 +72,8 @@ class Messages:
     async def count_tokens(self, request: Request) -> int:
         """See `CountsTokens`."""
         with provider_errors(request):
-            counted = await self._messages.count_tokens(**encode_count(request), timeout=_TIMEOUT)
-        tokens = figure(getattr(counted, "input_tokens", None))
-        if tokens is None:
-            raise BadStream("the server does not count tokens")
-        return tokens
+            answer = await self._messages.count_tokens(**encode_count(request), timeout=_TIMEOUT)
+        return counted(getattr(answer, "input_tokens", None))
 
     async def list_models(self) -> list[ListedModel]:
         """See `Provider.list_models`."""

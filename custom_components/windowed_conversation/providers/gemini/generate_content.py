@@ -16,7 +16,7 @@ from google.genai.types import CountTokensConfig, HttpOptions
 
 from ..errors import BadStream
 from ..events import Event, ListedModel, Request
-from ..json_values import figure, limit_of, member
+from ..json_values import counted, limit_of, member
 from ..model_lists import ModelPage, read_page
 from ..sizes import fills_context
 from ..streaming import decoded, read_any_json
@@ -124,10 +124,7 @@ class Gemini:
             response = await self._models.count_tokens(
                 model=request.model, contents=_PLACE, config=CountTokensConfig(http_options=options)
             )
-        tokens = figure(response.total_tokens)
-        if tokens is None:
-            raise BadStream("the server does not count tokens")
-        return tokens
+        return counted(response.total_tokens)
 
 
 async def _error_body(answer: Any) -> Any:

@@ -8,9 +8,9 @@ from openai.resources.responses import AsyncResponses
 from openai.resources.responses.input_tokens import AsyncInputTokens
 from openai.types.responses import CompactedResponse, InputTokenCountResponse
 
-from ..errors import BadRequest, BadStream
+from ..errors import BadRequest
 from ..events import Compacted, Request
-from ..json_values import figure
+from ..json_values import counted
 from .base import OpenAIFormat
 from .compaction import encode_compaction, read_compaction
 from .errors import provider_errors
@@ -48,11 +48,8 @@ class Responses(OpenAIFormat):
     async def count_tokens(self, request: Request) -> int:
         """See `CountsTokens.count_tokens`."""
         with provider_errors(request):
-            counted = await self._readable(self._count, request)
-        tokens = figure(getattr(counted, "input_tokens", None))
-        if tokens is None:
-            raise BadStream("the server does not count tokens")
-        return tokens
+            answer = await self._readable(self._count, request)
+        return counted(getattr(answer, "input_tokens", None))
 
     async def compact(self, request: Request) -> Compacted | None:
         """See `Compacts.compact`. A server that refuses is not asked again."""
