@@ -213,12 +213,13 @@ def test_a_file_that_is_deleted_while_it_is_used_is_made_again(writer, path) -> 
 def test_a_reader_that_finds_damage_has_the_file_made_anew(writer, path) -> None:
     for number in range(200):
         writer.put(turn(f"bread {number}"))
-    writer.call(lambda memory: memory.checkpoint()).result(_ENOUGH)
+    # the writer may find the damage first, in its upkeep
+    memory = writer.call(lambda memory: memory.checkpoint() and memory).result(_ENOUGH)
     with path.open("r+b") as damaged:
         damaged.seek(4_096)
         damaged.write(b"\xff" * (path.stat().st_size - 4_096))
     with pytest.raises(MemoryUnavailable):
-        list(writer.memory.export())
+        list(memory.export())
 
     writer.check()
     writer.put(turn("butter"))
