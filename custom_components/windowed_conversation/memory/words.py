@@ -14,10 +14,11 @@ import unicodedata
 from .stemmers import Stem, stemmer_version, stemmers
 from .stop_words import stop_words, words_for_oneself
 
-_VERSION = 1
+_VERSION = 2
 _LONGEST = 64
 _LONG = 6
 _PART = 5
+_END = 4
 
 # scripts that are written without spaces, and Hangul, whose endings no stemmer of ours takes off
 _UNSPACED = (
@@ -30,19 +31,21 @@ _MARKS = re.compile(r"[\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0670]")
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What an index holds of a text: its words, and the parts of the long ones."""
+    """What an index holds of a text: its words, the parts of the long ones, and how words begin and end."""
 
     words: str
     parts: str
+    ends: str
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What to look for: terms, first letters of terms, and parts of long words."""
+    """What to look for: terms, first letters of terms, parts of long words, and how words begin and end."""
 
     words: tuple[str, ...]
     beginnings: tuple[str, ...]
     parts: tuple[str, ...]
+    ends: tuple[str, ...]
 
 
 class Words:
@@ -62,15 +65,18 @@ class Words:
         """Return what stands in the index for a text."""
         words: list[str] = []
         parts: list[str] = []
+        ends: list[str] = []
         for word, spaced in split_words(text):
             if spaced:
                 words.append(self._stem(word))
-                parts.extend(_parts(plain_word(word)))
+                plain = plain_word(word)
+                parts.extend(_parts(plain))
+                ends.extend(_ends(plain))
             else:
                 words.extend(_pairs(word))
                 # a search for one character finds those that begin with it, and the last begins no pair
                 words.append(word[-1])
-        return Terms(" ".join(words), " ".join(parts))
+        return Terms(" ".join(words), " ".join(parts), " ".join(ends))
 
     def question(self, text: str, speaker: str | None = None) -> Question:
         """Return what to look for. A speaker's name is what "I" and "my" stand for."""
@@ -80,6 +86,7 @@ class Words:
         words: dict[str, None] = {}
         beginnings: dict[str, None] = {}
         parts: dict[str, None] = {}
+        ends: dict[str, None] = {}
         for word, spaced in said:
             plain = plain_word(word)
             if not spaced:
@@ -88,7 +95,8 @@ class Words:
             elif plain not in self._stop:
                 words[self._stem(word)] = None
                 parts.update((part, None) for part in _parts(plain))
-        return Question(tuple(words), tuple(beginnings), tuple(parts))
+                ends.update((end, None) for end in _ends(plain))
+        return Question(tuple(words), tuple(beginnings), tuple(parts), tuple(ends))
 
     def held(self, text: str) -> set[str]:
         """Return the terms for the words of a text."""
@@ -139,3 +147,9 @@ def _parts(word: str) -> Iterator[str]:
     """Yield the parts of a long word: "Heizung" shares some with "Fußbodenheizung"."""
     if len(word) >= _LONG:
         yield from (word[start : start + _PART] for start in range(len(word) - _PART + 1))
+
+
+def _ends(word: str) -> Iterator[str]:
+    """Yield how a word begins and ends: "nonna" begins as "nonne", "hazelnuts" ends as "nuts"."""
+    if len(word) >= _END:
+        yield from (f"0{word[:_END]}", f"{word[-_END:]}0")
