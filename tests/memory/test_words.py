@@ -73,3 +73,11 @@ def test_languages_are_the_same_in_any_order_and_region() -> None:
 
 def test_a_language_without_stemmer_is_split_all_the_same() -> None:
     assert Words(("xx",)).terms("zwei Wörter").words == "zwei worter"
+
+
+def test_question_in_a_language_that_is_not_the_homes_has_its_small_words() -> None:
+    english = Words(("en",))
+
+    assert "nicht" not in english.question("Was verträgt Ben nicht?").words
+    assert "ada" in english.question("Wo wohnt meine Großmutter?", "Ada").words
+    assert english.question("door").words == ("door",)

@@ -6,13 +6,14 @@ languages it is from.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import pairwise
 import re
+from typing import NamedTuple
 import unicodedata
 
 from .stemmers import Stem, stemmer_version, stemmers
-from .stop_words import stop_words, words_for_oneself
+from .stop_words import LANGUAGES, stop_words, words_for_oneself
 
 _VERSION = 2
 _LONGEST = 64
@@ -48,6 +49,25 @@ class Question:
     ends: tuple[str, ...]
 
 
+class _SmallWords(NamedTuple):
+    """The words that a search leaves out, and those by which people mean themselves."""
+
+    stop: frozenset[str]
+    oneself: frozenset[str]
+
+    def is_self(self, word: str, spaced: bool) -> bool:
+        """Return whether somebody means themselves by a word."""
+        return plain_word(word) in self.oneself if spaced else not self.oneself.isdisjoint(word)
+
+
+@cache
+def _small_words(languages: tuple[str, ...]) -> _SmallWords:
+    return _SmallWords(
+        frozenset(plain_word(word) for word in stop_words(languages)),
+        frozenset(plain_word(word) for word in words_for_oneself(languages)),
+    )
+
+
 class Words:
     """Splits texts into words for the languages of a home. Not for two threads at once: stemmers keep state."""
 
@@ -57,8 +77,8 @@ class Words:
         )
         self.version = f"{_VERSION} {','.join(bases)} {stemmer_version()}"
         self._stemmers: tuple[Stem, ...] = stemmers(bases)
-        self._stop = frozenset(plain_word(word) for word in stop_words(bases))
-        self._self = frozenset(plain_word(word) for word in words_for_oneself(bases))
+        self._small = _small_words(bases)
+        self._small_elsewhere = [_small_words((each,)) for each in LANGUAGES if each not in bases]
         self._stem = lru_cache(maxsize=4096)(self._stem_anew)
 
     def terms(self, text: str) -> Terms:
@@ -81,7 +101,8 @@ class Words:
     def question(self, text: str, speaker: str | None = None) -> Question:
         """Return what to look for. A speaker's name is what "I" and "my" stand for."""
         said = list(split_words(text))
-        if speaker and any(self._is_self(word, spaced) for word, spaced in said):
+        small = self._small_words_of({plain_word(word) for word, spaced in said if spaced})
+        if speaker and any(small.is_self(word, spaced) for word, spaced in said):
             said.extend(split_words(speaker))
         words: dict[str, None] = {}
         beginnings: dict[str, None] = {}
@@ -90,9 +111,9 @@ class Words:
         for word, spaced in said:
             plain = plain_word(word)
             if not spaced:
-                words.update((pair, None) for pair in _pairs(word) if pair not in self._stop)
-                beginnings.update((one, None) for one in word if len(word) == 1 and one not in self._stop)
-            elif plain not in self._stop:
+                words.update((pair, None) for pair in _pairs(word) if pair not in small.stop)
+                beginnings.update((one, None) for one in word if len(word) == 1 and one not in small.stop)
+            elif plain not in small.stop:
                 words[self._stem(word)] = None
                 parts.update((part, None) for part in _parts(plain))
                 ends.update((end, None) for end in _ends(plain))
@@ -108,8 +129,14 @@ class Words:
         begun = (any(term.startswith(one) for term in held) for one in question.beginnings)
         return bool(question.words or question.beginnings) and held.issuperset(question.words) and all(begun)
 
-    def _is_self(self, word: str, spaced: bool) -> bool:
-        return plain_word(word) in self._self if spaced else not self._self.isdisjoint(word)
+    def _small_words_of(self, said: set[str]) -> _SmallWords:
+        """Return those of the home's languages, or of another one that is spoken, too.
+
+        That one has more of what is said, at least two, but not all: some words mean more in another language.
+        """
+        most = max(self._small_elsewhere, key=lambda small: len(said & small.stop), default=self._small)
+        found = len(said & most.stop)
+        return most if len(said) > found > max(1, len(said & self._small.stop)) else self._small
 
     def _stem_anew(self, word: str) -> str:
         stemmed = word
