@@ -46,38 +46,44 @@ def new_profile(facts: Iterable[Fact], narrator: Narrator, count: Callable[[str]
     """
     chosen = _chosen(sorted(facts, key=_rank), narrator, count)
     while chosen:
-        text = _text(chosen, narrator)
+        text = _text(chosen)
         # the whole may cost some more than its parts
         if (tokens := count(text)) <= PROFILE_TOKENS:
-            return Profile(text, tokens, tuple(key_of("fact", fact.id) for fact in chosen))
+            return Profile(text, tokens, tuple(key_of("fact", line.fact.id) for line in chosen))
         chosen.pop()
     return Profile()
 
 
-def _chosen(facts: list[Fact], narrator: Narrator, count: Callable[[str], int]) -> list[Fact]:
-    """Return the first of these facts, as many as there seems to be room for."""
-    tokens, misses, headings, chosen = count(HEADING), 0, set[str](), list[Fact]()
+class _Line(NamedTuple):
+    fact: Fact
+    heading: str
+    text: str
+
+
+def _chosen(facts: list[Fact], narrator: Narrator, count: Callable[[str], int]) -> list[_Line]:
+    """Return the lines of the first of these facts, as many as there seems to be room for."""
+    tokens, misses, headings, chosen = count(HEADING), 0, set[str](), list[_Line]()
     for fact in facts:
-        heading = narrator.heading(fact)
-        cost = count(f"\n- {narrator.under_heading(fact)}")
-        if heading not in headings:
-            cost += count(f"\n\n{heading}")
+        line = _Line(fact, narrator.heading(fact), f"- {narrator.under_heading(fact)}")
+        cost = count(f"\n{line.text}")
+        if line.heading not in headings:
+            cost += count(f"\n\n{line.heading}")
         if tokens + cost <= PROFILE_TOKENS:
             tokens, misses = tokens + cost, 0
-            headings.add(heading)
-            chosen.append(fact)
+            headings.add(line.heading)
+            chosen.append(line)
         elif (misses := misses + 1) >= _MOST_MISSES:
             break
     return chosen
 
 
-def _text(facts: Iterable[Fact], narrator: Narrator) -> str:
+def _text(chosen: Iterable[_Line]) -> str:
     """Return the text of a profile: a person's facts first, the newest first."""
     lines = [HEADING]
-    in_order = sorted(facts, key=lambda fact: (fact.person is None, -fact.at))
-    for heading, told in groupby(in_order, narrator.heading):
+    in_order = sorted(chosen, key=lambda line: (line.fact.person is None, -line.fact.at))
+    for heading, told in groupby(in_order, lambda line: line.heading):
         lines.append(f"\n{heading}")
-        lines.extend(f"- {narrator.under_heading(fact)}" for fact in told)
+        lines.extend(line.text for line in told)
     return "\n".join(lines)
 
 
