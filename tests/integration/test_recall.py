@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from itertools import pairwise
 import json
+import re
 from typing import Any
 
 from homeassistant.components.conversation import ConversationResult
@@ -87,9 +88,9 @@ async def test_facts_stand_as_quotes_at_the_end_of_the_next_conversations_prompt
     system, _ = asked(model_server)
     head, found, profile = system.partition(f"\n\n{HEADING}")
     assert (bool(head), bool(found)) == (True, True)
-    mine, homes = profile.strip().splitlines()
-    assert mine.endswith(' Ada: "Likes tea"')
-    assert homes.endswith(' home: "The bins go out on Friday"')
+    mine, homes = profile.strip().split("\n\n")
+    assert re.fullmatch(r'Ada, \d{4}-\d\d\n- \d\d: "Likes tea"', mine)
+    assert re.fullmatch(r'home, \d{4}-\d\d\n- \d\d: "The bins go out on Friday"', homes)
 
 
 async def test_private_fact_reaches_its_owner_and_nobody_else(

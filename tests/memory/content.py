@@ -57,5 +57,6 @@ def stored(path, languages):
     for kind, row, text in rows:
         terms = words.terms(text)
         places.update((kind, row, "words", at, term) for at, term in enumerate(terms.words.split()))
-        places.update((kind, row, "parts", at, term) for at, term in enumerate(terms.parts.split()))
+        parts = f"{terms.parts} {terms.ends}" if kind == "fact" else terms.parts
+        places.update((kind, row, "parts", at, term) for at, term in enumerate(parts.split()))
     return places

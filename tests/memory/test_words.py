@@ -37,6 +37,11 @@ def test_a_part_of_a_long_word_is_found() -> None:
     assert set(asked.parts) <= set(_WORDS.terms("Die Fußbodenheizung im Bad").parts.split())
 
 
+@pytest.mark.parametrize(("asked", "told"), [("nuts", "hazelnuts"), ("nonne", "la nonna"), ("Haus", "Treppenhaus")])
+def test_words_that_begin_or_end_alike_have_that_in_common(asked: str, told: str) -> None:
+    assert not set(_WORDS.question(asked).ends).isdisjoint(_WORDS.terms(told).ends.split())
+
+
 def test_stop_words_are_left_out_of_questions_only() -> None:
     assert _WORDS.question("What is the name of my cat?").words == ("nam", "cat")
     assert "of" in _WORDS.terms("the name of the cat").words.split()
@@ -68,3 +73,11 @@ def test_languages_are_the_same_in_any_order_and_region() -> None:
 
 def test_a_language_without_stemmer_is_split_all_the_same() -> None:
     assert Words(("xx",)).terms("zwei Wörter").words == "zwei worter"
+
+
+def test_question_in_a_language_that_is_not_the_homes_has_its_small_words() -> None:
+    english = Words(("en",))
+
+    assert "nicht" not in english.question("Was verträgt Ben nicht?").words
+    assert "ada" in english.question("Wo wohnt meine Großmutter?", "Ada").words
+    assert english.question("door").words == ("door",)

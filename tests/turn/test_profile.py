@@ -1,5 +1,6 @@
 """The profile at the end of the system prompt: what is in it, and when another one takes its place."""
 
+from dataclasses import replace
 from datetime import UTC
 from typing import Any
 
@@ -36,12 +37,20 @@ def profile_of(*facts: Fact) -> Profile:
     return new_profile(facts, ADA, count)
 
 
-def test_fact_is_a_quote_with_who_and_when() -> None:
+def test_facts_are_quotes_with_the_day_under_who_and_the_month() -> None:
     mine = fact(1, 'I say "no"', person="ada")
+    older, timeless = replace(fact(3), at=NOW - DAY), replace(fact(4, "No tea"), at=1e30)
 
-    assert profile_of(fact(2), mine).text == (
-        f'{HEADING}\n- 2026-11-18 Ada: "I say \'no\'"\n- 2026-11-18 home: "Tea at five"'
+    assert profile_of(older, fact(2), mine, timeless).text == (
+        f"{HEADING}\n\nAda, 2026-11\n- 18: \"I say 'no'\""
+        '\n\nhome\n- "No tea"\n\nhome, 2026-11\n- 18: "Tea at five"\n- 17: "Tea at five"'
     )
+
+
+def test_it_has_room_for_fifty_facts_of_a_home() -> None:
+    facts = [replace(fact(each, "The bins go out on Friday"), at=NOW - 3 * DAY * each) for each in range(60)]
+
+    assert len(profile_of(*facts).sources) >= 50
 
 
 def test_nothing_to_tell_is_no_heading() -> None:
@@ -57,8 +66,10 @@ def test_nothing_to_tell_is_no_heading() -> None:
     ],
     ids=["the owner's", "the newest", "the one told most often"],
 )
-def test_first_is(first: Fact, second: Fact) -> None:
-    assert profile_of(second, first).sources == ("fact:1", "fact:2")
+def test_where_not_all_have_room_it_has(first: Fact, second: Fact) -> None:
+    long = "word " * 400
+
+    assert profile_of(replace(second, text=long), replace(first, text=long)).sources == ("fact:1",)
 
 
 @given(st.lists(st.text(min_size=1, max_size=300), min_size=1, max_size=120))
@@ -66,7 +77,7 @@ def test_it_has_whole_lines_and_no_more_tokens_than_it_may(texts: list[str]) -> 
     profile = profile_of(*(fact(number, text) for number, text in enumerate(texts)))
 
     assert profile.tokens == count(profile.text) <= PROFILE_TOKENS
-    assert len(profile.text.removeprefix(HEADING).splitlines()) == 1 + len(profile.sources)
+    assert profile.text.count("\n- ") == len(profile.sources)
 
 
 def test_kept_one_stays_when_there_is_more_to_tell() -> None:

@@ -13,6 +13,7 @@ from custom_components.windowed_conversation.turn.recall import (
     Held,
     chosen_lines,
     held,
+    in_turn,
     room_for_lines,
 )
 from custom_components.windowed_conversation.turn.sources import Addition
@@ -74,7 +75,14 @@ def test_line_is_a_quote_with_who_and_when(found: Recalled, line: str) -> None:
 
 
 def test_person_without_a_name_is_a_user() -> None:
-    assert Narrator(None, UTC).fact(fact("Tea")) == '2026-11-18 user: "Tea"'
+    assert Narrator(None, UTC).recalled(fact("Tea")) == ('2026-11-18 user: "Tea"',)
+
+
+def test_two_facts_come_before_each_turn() -> None:
+    facts, turns = [fact("Tea", number=number) for number in range(5)], [turn("hello", number=9)] * 2
+
+    assert [each.id for each in in_turn(facts, turns)] == [0, 1, 9, 2, 3, 9, 4]
+    assert [each.id for each in in_turn((), turns)] == [9, 9]
 
 
 def test_answer_that_is_too_long_is_left_out_and_what_was_said_stays() -> None:

@@ -1,16 +1,16 @@
 """What memory adds to a turn: the profile at the end of the system prompt, and recalled lines in its context."""
 
-import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 from homeassistant.util import dt as dt_util
 
-from ..memory import Fact
+from ..memory import Fact, Memory, Recalled
 from ..turn.narration import Narrator
 from ..turn.profile import Profile, SystemPrompt, kept_profile, new_profile, profile_in_force, with_profile
-from ..turn.recall import CANDIDATES, RECALLED_TOKENS, chosen_lines, held, room_for_lines
+from ..turn.recall import CANDIDATES, RECALLED_TOKENS, chosen_lines, held, in_turn, room_for_lines
 from ..turn.sources import Addition, Source, fetch
 from ..turn.speaker import Speaker
 from ..window import Window
@@ -48,6 +48,14 @@ class Recollection:
         return None if self.new is None or self.new == self.profile else with_profile(system, self.new)
 
 
+class _Read(NamedTuple):
+    """What was read: the facts of the window's owner, and what was found for the question."""
+
+    facts: list[Fact]
+    found: list[Recalled]
+    others: list[Recalled]
+
+
 class MemorySource:
     """The memory as a source of one turn; `profile` and `new` are those of a `Recollection`."""
 
@@ -68,24 +76,28 @@ class MemorySource:
     async def fetch(self) -> Addition | None:
         """Read the facts, search for what was said, and choose; raises MemoryUnavailable."""
         window, speaker = self._window, self._speaker
-        facts, found = await asyncio.gather(
+
+        def read(memory: Memory) -> _Read:
             # the prompt is everybody's who has the window
-            self._memory.async_facts(speaker.person if speaker.is_alone else None, private=speaker.is_alone),
-            self._memory.async_recall(
+            facts = memory.facts(speaker.person if speaker.is_alone else None, private=speaker.is_alone)
+            find = partial(
+                memory.recall,
                 speaker.said,
                 person=speaker.person,
                 speaker=speaker.name if speaker.person else None,
                 limit=CANDIDATES,
                 private=speaker.is_alone,
-            ),
-        )
+            )
+            return _Read(facts, find(kinds=("fact",)), find(kinds=("episode", "turn")))
+
+        facts, found, others = await self._memory.async_read(read, _Read([], [], []))
         told = self._choose_profile(facts)
         tokens = self._counter.count(speaker.said) + RECALLED_TOKENS + _CONTEXT_TOKENS
         staying = window.would_stay(tokens)
         is_trimmed = len(staying) < len(window.exchanges())
         known = held(staying, told, speaker.said, is_trimmed=is_trimmed)
         most = room_for_lines(() if is_trimmed else staying, window.policy.history_tokens)
-        return chosen_lines(found, known, self._narrator, self._counter.count, most)
+        return chosen_lines(in_turn(found, others), known, self._narrator, self._counter.count, most)
 
     def _choose_profile(self, facts: list[Fact]) -> set[str]:
         """Choose the profile, and return the facts that are in it whether or not the turn evicts anything."""

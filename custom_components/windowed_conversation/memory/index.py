@@ -24,10 +24,9 @@ def remove(connection: sqlite3.Connection, words: Words, kind: Kind, row: int) -
     """Take a row out of the index, before its table changes."""
     found = _text(connection, kind, row)
     if found and row > unindexed(connection, kind):
-        terms = words.terms(found[1])
         connection.execute(
             f"INSERT INTO {kind}_words({kind}_words, rowid, words, parts) VALUES ('delete', ?, ?, ?)",
-            (row, terms.words, terms.parts),
+            (row, *_terms(words, kind, found[1])),
         )
 
 
@@ -52,7 +51,12 @@ def _text(connection: sqlite3.Connection, kind: Kind, row: int) -> tuple[int, st
 
 
 def _insert(connection: sqlite3.Connection, words: Words, kind: Kind, row: int, text: str) -> None:
-    terms = words.terms(text)
     connection.execute(
-        f"INSERT INTO {kind}_words(rowid, words, parts) VALUES (?, ?, ?)", (row, terms.words, terms.parts)
+        f"INSERT INTO {kind}_words(rowid, words, parts) VALUES (?, ?, ?)", (row, *_terms(words, kind, text))
     )
+
+
+def _terms(words: Words, kind: Kind, text: str) -> tuple[str, str]:
+    """Return the words and the parts of a text; how words begin and end is for facts, which are few and short."""
+    terms = words.terms(text)
+    return terms.words, f"{terms.parts} {terms.ends}" if kind == "fact" else terms.parts

@@ -14,8 +14,8 @@ from .records import KINDS, Kind, Recalled
 from .visibility import visible
 from .words import Question
 
-# a part of a word says less than a word
-_PARTS = 0.2
+# a part of a word says less than a word, and a fact has more of them
+_PARTS: dict[Kind, float] = {"fact": 0.1, "episode": 0.2, "turn": 0.2}
 _HITS = 300
 # BM25 takes its time for every row with one of the words; most rows have common ones, which decide nothing
 _ROWS = 12_000
@@ -65,7 +65,7 @@ _NEIGHBOURS = """
 
 
 def _hits(kind: Kind) -> str:
-    return _HITS_OF.format(kind=kind, parts=_PARTS, hits=_HITS, visible=visible(kind, kind))
+    return _HITS_OF.format(kind=kind, parts=_PARTS[kind], hits=_HITS, visible=visible(kind, kind))
 
 
 _SEARCHES: dict[Kind, str] = {
@@ -129,10 +129,11 @@ def _found(connection: sqlite3.Connection, kind: Kind, asked: Search) -> Iterato
 
 def _match(connection: sqlite3.Connection, kind: Kind, question: Question) -> str:
     """Return the expression for FTS5: the rarest terms, so many that they are not in too many rows."""
-    terms = dict(_rows_with(connection, kind, question.words + question.parts))
+    parts = question.parts + question.ends if kind == "fact" else question.parts
+    terms = dict(_rows_with(connection, kind, question.words + parts))
     rows = 0
     chosen: list[str] = []
-    for column, wanted in (("words", question.words), ("parts", question.parts)):
+    for column, wanted in (("words", question.words), ("parts", parts)):
         for term in sorted((term for term in wanted if term in terms), key=terms.__getitem__):
             rows += terms[term]
             if chosen and rows > _ROWS:

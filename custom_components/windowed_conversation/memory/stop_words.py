@@ -7,6 +7,8 @@ from pathlib import Path
 # Read while the module is imported, which Home Assistant does outside of its event loop.
 _WORDS = json.loads(Path(__file__).with_name("stop_words.json").read_text(encoding="utf-8"))
 
+LANGUAGES = tuple(_WORDS)
+
 
 def stop_words(languages: tuple[str, ...]) -> frozenset[str]:
     """Return the words of these languages that a search leaves out, as people write them."""

@@ -6,18 +6,20 @@ languages it is from.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import pairwise
 import re
+from typing import NamedTuple
 import unicodedata
 
 from .stemmers import Stem, stemmer_version, stemmers
-from .stop_words import stop_words, words_for_oneself
+from .stop_words import LANGUAGES, stop_words, words_for_oneself
 
-_VERSION = 1
+_VERSION = 2
 _LONGEST = 64
 _LONG = 6
 _PART = 5
+_END = 4
 
 # scripts that are written without spaces, and Hangul, whose endings no stemmer of ours takes off
 _UNSPACED = (
@@ -30,19 +32,40 @@ _MARKS = re.compile(r"[\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0670]")
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What an index holds of a text: its words, and the parts of the long ones."""
+    """What an index holds of a text: its words, the parts of the long ones, and how words begin and end."""
 
     words: str
     parts: str
+    ends: str
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What to look for: terms, first letters of terms, and parts of long words."""
+    """What to look for: terms, first letters of terms, parts of long words, and how words begin and end."""
 
     words: tuple[str, ...]
     beginnings: tuple[str, ...]
     parts: tuple[str, ...]
+    ends: tuple[str, ...]
+
+
+class _SmallWords(NamedTuple):
+    """The words that a search leaves out, and those by which people mean themselves."""
+
+    stop: frozenset[str]
+    oneself: frozenset[str]
+
+    def is_self(self, word: str, spaced: bool) -> bool:
+        """Return whether somebody means themselves by a word."""
+        return plain_word(word) in self.oneself if spaced else not self.oneself.isdisjoint(word)
+
+
+@cache
+def _small_words(languages: tuple[str, ...]) -> _SmallWords:
+    return _SmallWords(
+        frozenset(plain_word(word) for word in stop_words(languages)),
+        frozenset(plain_word(word) for word in words_for_oneself(languages)),
+    )
 
 
 class Words:
@@ -54,41 +77,47 @@ class Words:
         )
         self.version = f"{_VERSION} {','.join(bases)} {stemmer_version()}"
         self._stemmers: tuple[Stem, ...] = stemmers(bases)
-        self._stop = frozenset(plain_word(word) for word in stop_words(bases))
-        self._self = frozenset(plain_word(word) for word in words_for_oneself(bases))
+        self._small = _small_words(bases)
+        self._small_elsewhere = [_small_words((each,)) for each in LANGUAGES if each not in bases]
         self._stem = lru_cache(maxsize=4096)(self._stem_anew)
 
     def terms(self, text: str) -> Terms:
         """Return what stands in the index for a text."""
         words: list[str] = []
         parts: list[str] = []
+        ends: list[str] = []
         for word, spaced in split_words(text):
             if spaced:
                 words.append(self._stem(word))
-                parts.extend(_parts(plain_word(word)))
+                plain = plain_word(word)
+                parts.extend(_parts(plain))
+                ends.extend(_ends(plain))
             else:
                 words.extend(_pairs(word))
                 # a search for one character finds those that begin with it, and the last begins no pair
                 words.append(word[-1])
-        return Terms(" ".join(words), " ".join(parts))
+        return Terms(" ".join(words), " ".join(parts), " ".join(ends))
 
     def question(self, text: str, speaker: str | None = None) -> Question:
         """Return what to look for. A speaker's name is what "I" and "my" stand for."""
         said = list(split_words(text))
-        if speaker and any(self._is_self(word, spaced) for word, spaced in said):
+        small = self._small_words_of({plain_word(word) for word, spaced in said if spaced})
+        if speaker and any(small.is_self(word, spaced) for word, spaced in said):
             said.extend(split_words(speaker))
         words: dict[str, None] = {}
         beginnings: dict[str, None] = {}
         parts: dict[str, None] = {}
+        ends: dict[str, None] = {}
         for word, spaced in said:
             plain = plain_word(word)
             if not spaced:
-                words.update((pair, None) for pair in _pairs(word) if pair not in self._stop)
-                beginnings.update((one, None) for one in word if len(word) == 1 and one not in self._stop)
-            elif plain not in self._stop:
+                words.update((pair, None) for pair in _pairs(word) if pair not in small.stop)
+                beginnings.update((one, None) for one in word if len(word) == 1 and one not in small.stop)
+            elif plain not in small.stop:
                 words[self._stem(word)] = None
                 parts.update((part, None) for part in _parts(plain))
-        return Question(tuple(words), tuple(beginnings), tuple(parts))
+                ends.update((end, None) for end in _ends(plain))
+        return Question(tuple(words), tuple(beginnings), tuple(parts), tuple(ends))
 
     def held(self, text: str) -> set[str]:
         """Return the terms for the words of a text."""
@@ -100,8 +129,14 @@ class Words:
         begun = (any(term.startswith(one) for term in held) for one in question.beginnings)
         return bool(question.words or question.beginnings) and held.issuperset(question.words) and all(begun)
 
-    def _is_self(self, word: str, spaced: bool) -> bool:
-        return plain_word(word) in self._self if spaced else not self._self.isdisjoint(word)
+    def _small_words_of(self, said: set[str]) -> _SmallWords:
+        """Return those of the home's languages, or of another one that is spoken, too.
+
+        That one has more of what is said, at least two, but not all: some words mean more in another language.
+        """
+        most = max(self._small_elsewhere, key=lambda small: len(said & small.stop), default=self._small)
+        found = len(said & most.stop)
+        return most if len(said) > found > max(1, len(said & self._small.stop)) else self._small
 
     def _stem_anew(self, word: str) -> str:
         stemmed = word
@@ -139,3 +174,9 @@ def _parts(word: str) -> Iterator[str]:
     """Yield the parts of a long word: "Heizung" shares some with "Fußbodenheizung"."""
     if len(word) >= _LONG:
         yield from (word[start : start + _PART] for start in range(len(word) - _PART + 1))
+
+
+def _ends(word: str) -> Iterator[str]:
+    """Yield how a word begins and ends: "nonna" begins as "nonne", "hazelnuts" ends as "nuts"."""
+    if len(word) >= _END:
+        yield from (f"0{word[:_END]}", f"{word[-_END:]}0")

@@ -18,14 +18,18 @@ class Narrator:
     name: str | None
     zone: tzinfo
 
-    def fact(self, fact: Fact | Recalled) -> str:
-        """Return the line of a fact."""
-        return f"{self._head(fact.at, fact.person, _HOME)}: {_quoted(fact.text)}"
+    def heading(self, fact: Fact) -> str:
+        """Return the heading that the facts of one owner and month share."""
+        return ", ".join(filter(None, (self._who(fact.person, _HOME), _date(fact.at, self.zone, "%Y-%m"))))
+
+    def under_heading(self, fact: Fact) -> str:
+        """Return the line of a fact under its heading, with the day of the month."""
+        return ": ".join(filter(None, (_date(fact.at, self.zone, "%d"), _quoted(fact.text))))
 
     def recalled(self, found: Recalled) -> Sequence[str]:
         """Return the lines that may stand for what was found, the fullest first."""
         if found.kind == "fact":
-            return (self.fact(found),)
+            return (f"{self._head(found.at, found.person, _HOME)}: {_quoted(found.text)}",)
         if found.kind == "episode":
             return (f"{self._head(found.at, found.person, _HOME)}, {SUMMARY_OF}: {_quoted(found.excerpt)}",)
         said, _, answer = found.text.partition("\n")
@@ -33,8 +37,10 @@ class Narrator:
         return (f"{line}, answered: {_quoted(answer)}", line) if answer else (line,)
 
     def _head(self, at: float, person: str | None, nobody: str) -> str:
-        who = without_breaks(self.name or "user") if person else nobody
-        return " ".join(filter(None, (_date(at, self.zone), who)))
+        return " ".join(filter(None, (_date(at, self.zone, "%Y-%m-%d"), self._who(person, nobody))))
+
+    def _who(self, person: str | None, nobody: str) -> str:
+        return without_breaks(self.name or "user") if person else nobody
 
 
 def key_of(kind: str, row: int) -> str:
@@ -51,9 +57,9 @@ def _quoted(text: str) -> str:
     return f'"{without_breaks(text).replace('"', "'")}"'
 
 
-def _date(at: float, zone: tzinfo) -> str:
-    """Return a day, empty for a time that an import has and no calendar."""
+def _date(at: float, zone: tzinfo, form: str) -> str:
+    """Return a date, empty for a time that an import has and no calendar."""
     try:
-        return f"{datetime.fromtimestamp(at, zone):%Y-%m-%d}"
+        return datetime.fromtimestamp(at, zone).strftime(form)
     except OSError, OverflowError, ValueError:
         return ""

@@ -1,7 +1,8 @@
 """Recall: which lines of what was found enter the context of a turn."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from ..memory import Recalled
 from ..window import Exchange, Role
@@ -16,6 +17,7 @@ RECALLED_SHARE = 0.15
 # How many are looked at: most of them are long, or in the window.
 CANDIDATES = 20
 
+_FACTS_FOR_EACH = 2
 _CUT = "…"
 
 
@@ -62,6 +64,13 @@ def room_for_lines(exchanges: Iterable[Exchange], history_tokens: int) -> int:
     """Return how many tokens may be recalled into a window that holds these exchanges."""
     taken = sum(each.messages[0].remembered.tokens for each in exchanges if each.messages[0].remembered)
     return min(RECALLED_TOKENS, int(RECALLED_SHARE * history_tokens) - taken)
+
+
+def in_turn(facts: Iterable[Recalled], others: Iterable[Recalled]) -> Iterator[Recalled]:
+    """Yield two facts for each turn or summary, so that neither kind takes all the room."""
+    facts, others = iter(facts), iter(others)
+    while chunk := (*islice(facts, _FACTS_FOR_EACH), *islice(others, 1)):
+        yield from chunk
 
 
 def chosen_lines(

@@ -1,0 +1,247 @@
+"""What memory costs in the prompt over a week: off, on, and as others do it.
+
+    .venv/test/bin/python -m benchmarks.memory_price
+
+Two people and a satellite say 120 things a day to one agent, each in a window of 8,000 tokens: commands, questions, and
+what is to be remembered, all of it answered by the model, every fourth turn with a tool call and so two requests. At
+the beginning two thirds of the household's facts are known.
+
+*On* is the integration's own code: the profile at the end of the system prompt, which stays as it is until a trim, and
+recalled lines in the newest message. *Others* write all facts that the person may see, and what they recall for the
+question, into the system prompt of every turn, as home-generative-agent and Home Agent do.
+
+A cache is simulated for each window: of a request those first characters are cached that the last one had, too, and
+cost a tenth. There is no smallest length and no expiry, and writing is free. Tokens are a quarter of the characters.
+The system prompt has 500 tokens without memory; tool schemas and answers are not counted.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib import import_module
+from pathlib import Path
+import random
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from benchmarks import ours
+from benchmarks.household import HOUSEHOLD, START
+from benchmarks.workload import TOOL_NAME, cheap_count, system_prompt
+
+if TYPE_CHECKING:
+    from custom_components.windowed_conversation.memory import Memory, PastTurn
+    from custom_components.windowed_conversation.turn import context, narration, profile, recall
+    from custom_components.windowed_conversation.window import Message, Remembered, ToolCall, Window
+else:
+    memory, context, narration, profile, recall = (
+        import_module(f"windowed_conversation.{name}")
+        for name in ("memory", "turn.context", "turn.narration", "turn.profile", "turn.recall")
+    )
+    Memory, PastTurn = memory.Memory, memory.PastTurn
+    Message, Remembered, ToolCall, Window = ours.Message, ours.Remembered, ours.ToolCall, ours.Window
+
+HISTORY_TOKENS = 8_000
+TRIM_SHARE = 0.25
+DAYS = 7
+TURNS_A_DAY = 120
+
+_CACHED_PRICE = 0.1
+_DAY = 86_400.0
+_PEOPLE = {"anna": "Anna", "ben": "Ben", None: None}
+_KNOWN_AT_FIRST = 44
+_QUESTIONS, _TOLD = 0.1, 0.1
+_TOOL_TURN = 4
+# What others recall for each question.
+_RECALLED_BY_OTHERS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What is said and answered in a turn, by whom, and the fact that it tells, if it tells one."""
+
+    at: float
+    person: str | None
+    text: str
+    answer: str
+    told: dict[str, Any] | None = None
+
+
+@dataclass(slots=True)
+class Bill:
+    """What all requests come to, in tokens; `cost` in tokens that are not cached."""
+
+    requests: int = 0
+    tokens: int = 0
+    cached: int = 0
+    _last: dict[str | None, str] = field(default_factory=dict)
+
+    def add(self, window: str | None, request: str) -> None:
+        """Add a request of a window."""
+        self.requests += 1
+        self.tokens += cheap_count(request)
+        self.cached += cheap_count(_common_beginning(self._last.get(window, ""), request))
+        self._last[window] = request
+
+    @property
+    def hit(self) -> float:
+        """The share of the input that was cached."""
+        return self.cached / self.tokens
+
+    @property
+    def cost(self) -> float:
+        """What the input costs, in tokens that are not cached."""
+        return self.tokens - (1 - _CACHED_PRICE) * self.cached
+
+
+def _common_beginning(first: str, second: str) -> str:
+    lengths = range(1, len(second) + 1)
+    return second[: bisect_left(lengths, True, key=lambda length: not first.startswith(second[:length]))]
+
+
+def week(days: int = DAYS) -> Iterator[Said]:
+    """Yield what is said, the same each time."""
+    chance = random.Random(14)
+    told = iter(HOUSEHOLD["told"][_KNOWN_AT_FIRST:])
+    for number in range(days * TURNS_A_DAY):
+        at = START + (200 + number / TURNS_A_DAY) * _DAY
+        kind = chance.random()
+        if kind < _TOLD and (fact := next(told, None)):
+            yield Said(at, fact["who"], fact["text"], fact["reply"], fact)
+        elif kind < _TOLD + _QUESTIONS:
+            question = chance.choice(HOUSEHOLD["questions"])
+            yield Said(at, question["who"], question["q"], "I have looked that up for you, and it is as you said.")
+        else:
+            said, answer = chance.choice(HOUSEHOLD["commands"])
+            yield Said(at, chance.choice(tuple(_PEOPLE)), said, answer)
+
+
+class Off:
+    """The window alone."""
+
+    def __init__(self, known: Memory) -> None:
+        self.memory = known
+        self.windows = {who: ours.new_window(system_prompt(), HISTORY_TOKENS, TRIM_SHARE) for who in _PEOPLE}
+
+    def begin(self, said: Said) -> None:
+        """Begin a turn."""
+        self.windows[said.person].open(f"{_context(said).prefix()}{said.text}")
+
+    def evicted(self, said: Said) -> None:
+        """Change what a trim in this turn allows to be changed."""
+
+
+class Others(Off):
+    """All facts and what is recalled, in the system prompt of each turn."""
+
+    def begin(self, said: Said) -> None:
+        """Begin a turn."""
+        facts = [fact.text for fact in self.memory.facts(said.person)]
+        found = self.memory.recall(
+            said.text, person=said.person, speaker=_PEOPLE[said.person], kinds=("turn",), limit=_RECALLED_BY_OTHERS
+        )
+        lines = [*facts, "", *(" / ".join(each.text.splitlines()) for each in found)]
+        self.windows[said.person].set_system(f"{system_prompt()}\n\n" + "\n".join(f"- {line}" for line in lines))
+        super().begin(said)
+
+
+class On(Off):
+    """The profile and the recalled lines of the integration, as `agents.recalling` has them."""
+
+    def begin(self, said: Said) -> None:
+        """Begin a turn."""
+        window, narrator = self.windows[said.person], narration.Narrator(_PEOPLE[said.person], UTC)
+        facts = self.memory.facts(said.person)
+        kept = profile.kept_profile(window.messages()[0]) if window.exchanges() else None
+        self._new = profile.new_profile(facts, narrator, cheap_count)
+        in_force = profile.profile_in_force(kept, self._new, facts) or self._new
+        staying = window.would_stay(cheap_count(said.text) + recall.RECALLED_TOKENS + 100)
+        trims = len(staying) < len(window.exchanges())
+        sources = set(in_force.sources) & set(self._new.sources)
+        find = [
+            self.memory.recall(
+                said.text, person=said.person, speaker=_PEOPLE[said.person], kinds=kinds, limit=recall.CANDIDATES
+            )
+            for kinds in (("fact",), ("episode", "turn"))
+        ]
+        added = recall.chosen_lines(
+            recall.in_turn(*find),
+            recall.held(staying, sources, said.text, is_trimmed=trims),
+            narrator,
+            cheap_count,
+            recall.room_for_lines(() if trims else staying, HISTORY_TOKENS),
+        )
+        told = _context(said, added.lines if added else ())
+        window.set_system(*profile.with_profile(system_prompt(), in_force))
+        mark = Remembered(*told.recalled(), added.tokens, added.sources) if added else None
+        window.open(f"{told.prefix()}{said.text}", recalled=mark)
+
+    def evicted(self, said: Said) -> None:
+        """Take the profile of now."""
+        self.windows[said.person].set_system(*profile.with_profile(system_prompt(), self._new))
+
+
+WAYS: dict[str, Callable[[Memory], Off]] = {"off": Off, "on": On, "others": Others}
+
+
+def price(way: str, said: Sequence[Said], folder: Path) -> Bill:
+    """Return what a week costs."""
+    known = Memory(folder / f"{way}.db", ("en",))
+    rows: dict[str | None, int] = {}
+    for told in HOUSEHOLD["told"][:_KNOWN_AT_FIRST]:
+        _tell(known, rows, told, START + told["day"] * _DAY)
+    bill, side = Bill(), WAYS[way](known)
+    for number, turn in enumerate(said):
+        window = side.windows[turn.person]
+        gone = window.stats().evicted_exchanges
+        side.begin(turn)
+        if window.stats().evicted_exchanges > gone:
+            side.evicted(turn)
+        bill.add(turn.person, _request(window))
+        if number % _TOOL_TURN == _TOOL_TURN - 1:
+            call = ToolCall(f"call_{number}", TOOL_NAME, {"name": turn.text})
+            window.add(Message.assistant(tool_calls=(call,)))
+            window.add(Message.tool(call.id, TOOL_NAME, '{"success": [{"name": "it", "type": "entity"}]}'))
+            bill.add(turn.person, _request(window))
+        window.add(Message.assistant(turn.answer))
+        window.close()
+        known.add_turn(PastTurn(str(turn.person), turn.at, turn.text, turn.answer, person=turn.person))
+        if turn.told:
+            _tell(known, rows, turn.told, turn.at)
+    known.close()
+    return bill
+
+
+def _tell(known: Memory, rows: dict[str | None, int], told: dict[str, Any], at: float) -> None:
+    owner = None if told["scope"] == "house" else told["scope"]
+    replaces = rows.get(told["replaces"])
+    row = known.add_fact(told["fact"], person=owner, private=owner is not None, replaces=replaces, at=at)
+    rows[told["id"]] = row
+
+
+def _context(said: Said, lines: tuple[str, ...] = ()) -> context.VolatileContext:
+    return context.VolatileContext(datetime.fromtimestamp(said.at, UTC), _PEOPLE[said.person], memory=lines)
+
+
+def _request(window: Window) -> str:
+    """Return all that is sent, as text."""
+    return "\n".join(
+        f"{message.role}: {message.content}{''.join(str(dict(call.arguments)) for call in message.tool_calls)}"
+        for message in window.messages()
+    )
+
+
+def main() -> None:
+    """Measure and print."""
+    said = list(week())
+    print(f"{len(said)} turns in {DAYS} days, windows of {HISTORY_TOKENS:,} tokens\n")
+    print(f"{'memory':10}{'requests':>10}{'input tokens':>14}{'cached':>9}{'cost':>12}{'cost to off':>13}")
+    with TemporaryDirectory() as name:
+        bills = {way: price(way, said, Path(name)) for way in WAYS}
+    for way, bill in bills.items():
+        share = bill.cost / bills["off"].cost
+        print(f"{way:10}{bill.requests:10,}{bill.tokens:14,}{bill.hit:9.1%}{bill.cost:12,.0f}{share:13.2f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,77 @@
+"""Many facts, of which few fit in a prompt: does a turn of the model have the one that answers?
+
+`memory_more_facts.txt` is written for this repository (CC0): what else is told in such a home, in sections by owner.
+"""
+
+from collections.abc import Iterator
+import json
+from pathlib import Path
+import random
+from typing import Any
+
+from homeassistant.core import Context, HomeAssistant
+from pytest_homeassistant_custom_component.common import MockUser
+
+from custom_components.windowed_conversation.agents.memory import async_memory
+from custom_components.windowed_conversation.const import CONF_ROUTING
+from custom_components.windowed_conversation.memory import Memory
+from custom_components.windowed_conversation.turn.routing import Routing
+from demo.model_server import ModelServer
+
+from .conftest import Say, SetUp
+
+_FOLDER = Path(__file__).parents[2] / "benchmarks"
+_HOUSEHOLD: dict[str, Any] = json.loads((_FOLDER / "memory_household.json").read_text())
+_MORE = (_FOLDER / "memory_more_facts.txt").read_text()
+_START = 1_760_000_000.0
+_DAY = 86_400.0
+
+
+def more_facts() -> Iterator[dict[str, Any]]:
+    """Yield what nobody asks for, told on the same days."""
+    chance = random.Random(14)
+    for section in _MORE.split("# ")[1:]:
+        owner, *facts = section.splitlines()
+        scope = "house" if owner == "home" else owner
+        for number, fact in enumerate(facts):
+            name = f"{owner} {number}"
+            yield {"id": name, "day": chance.randrange(201), "scope": scope, "fact": fact, "replaces": None}
+
+
+def tell(memory: Memory, people: dict[str | None, str | None]) -> None:
+    """Store what is told in 200 days, and forget what is to be forgotten."""
+    rows: dict[str | None, int] = {}
+    for told in sorted((*_HOUSEHOLD["told"], *more_facts()), key=lambda told: told["day"]):
+        owner = people.get(told["scope"])
+        rows[told["id"]] = memory.add_fact(
+            told["fact"],
+            person=owner,
+            private=owner is not None,
+            replaces=rows.get(told["replaces"]),
+            at=_START + told["day"] * _DAY,
+        )
+    memory.forget(ids=[("fact", rows[name]) for name in _HOUSEHOLD["deleted"]])
+
+
+async def test_prompt_has_the_fact_that_answers_among_hundreds_of_others(
+    home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer
+) -> None:
+    await set_up(**{CONF_ROUTING: Routing.LLM_ONLY})
+    users = {name: MockUser(name=name.title()).add_to_hass(home).id for name in ("anna", "ben")}
+    people: dict[str | None, str | None] = {None: None, **users}
+    memory = async_memory(home)
+    assert memory is not None
+    await memory.async_change(lambda memory: tell(memory, people))
+    facts = {told["id"]: told["fact"] for told in _HOUSEHOLD["told"]}
+    asked = [question for question in _HOUSEHOLD["questions"] if question["want"]]
+
+    missed, leaked = [], []
+    for number, question in enumerate(asked):
+        await say(question["q"], f"question {number}", context=Context(user_id=people[question["who"]]))
+        prompt = "\n".join(message["content"] for message in model_server.requests[-1].body["messages"][:2])
+        missed += [question["q"]] * (not any(facts[name] in prompt for name in question["want"]))
+        leaked += [name for name in question["forbid"] if facts[name] in prompt]
+
+    assert len(list(more_facts())) == 400
+    assert len(missed) <= len(asked) * 0.1, missed
+    assert leaked == []
