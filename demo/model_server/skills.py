@@ -9,15 +9,17 @@ from dataclasses import replace
 import re
 
 from .conversation import Answer, Conversation
+from .facts import FACTS, RECALL
 from .home import HOME
 from .lists import LISTS
+from .memory import MEMORY
 from .phrases import WHAT_TO_TRY
 from .rules import Rule, pattern
-from .talk import RECALL, TALK
+from .talk import TALK
 
 _HELP = pattern(r"help(?: me)?|what can you do.*")
 
-_RULES: tuple[Rule, ...] = (*TALK, *LISTS, *HOME, RECALL)
+_RULES: tuple[Rule, ...] = (*FACTS, *TALK, *MEMORY, *LISTS, *HOME, RECALL)
 
 
 def _quiet(answer: Answer, conversation: Conversation) -> Answer:
