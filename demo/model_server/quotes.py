@@ -1,4 +1,4 @@
-"""What a request quotes from memory: in the system prompt, and in the context of the newest user message."""
+"""What a request quotes from memory: in the system prompt, and in the context of the user messages."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -27,9 +27,10 @@ class Quote:
 
 
 def quotes(conversation: Conversation) -> list[Quote]:
-    """Return what is quoted from memory, newest first; what was recalled for this question before the rest."""
+    """Return what is quoted from memory, newest first; what was recalled last before the rest."""
+    recalled = (turn.memory for turn in reversed(conversation.turns) if turn.role == "user")
     sections = (_SECTION.search(turn.text) for turn in conversation.turns if turn.role == "system")
-    parts = (conversation.newest.memory, *(found[0] for found in sections if found))
+    parts = (*recalled, *(found[0] for found in sections if found))
     found = [Quote(each["date"] or "", each["who"], each["text"]) for part in parts for each in _QUOTE.finditer(part)]
     return sorted(found, key=lambda quote: quote.date, reverse=True)
 

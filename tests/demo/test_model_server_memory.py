@@ -61,9 +61,10 @@ async def test_what_the_window_holds_counts_more_than_a_quote(ask):
     assert heard.text == "Your name is Bea."
 
 
-async def test_lines_that_were_recalled_for_an_earlier_question_are_no_answer_to_a_new_one(ask):
-    earlier = context("hello", '2026-11-22 Eve: "my name is Ada"')
-    assert (await ask(earlier, assistant("Hi."), context("what is my name?"))).text == "I do not know your name."
+async def test_lines_that_were_recalled_for_an_earlier_question_are_known_as_long_as_they_are_sent(ask):
+    earlier = context("what is my name?", '2026-11-22 Eve: "my name is Ada"')
+    heard = await ask(earlier, assistant("Your name is Ada."), context("what is my name?"))
+    assert heard.text == "Your name is Ada."
 
 
 async def test_the_name_of_somebody_else_is_not_the_users(ask):
