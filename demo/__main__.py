@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 import fcntl
-from functools import partial
 import json
 import os
 from pathlib import Path
@@ -22,19 +21,18 @@ import aiohttp
 
 from demo import dashboard
 from demo.automation import save_automation
-from demo.client import Client, Json, RefusedError, enter
+from demo.client import Client, RefusedError
 from demo.errors import DemoError
 from demo.home import furnish
 from demo.home_assistant import REPOSITORY, RESTART, HomeAssistant, require_free_port
 from demo.model_server import WHAT_TO_TRY, ModelServer
+from demo.people import PASSWORD, USER, People
 from demo.providers import PROVIDERS, SCRIPTED, model_name, scripted_model
-from demo.say import Input, say_all
+from demo.say import Talk
 from demo.setup_agent import Account, Model, change_options, create_account, find_account, prefer_agent, sensors
 from demo.small_model import MODEL as SMALL_MODEL, SmallModel
+from demo.steps import add_steps, says_nothing
 from demo.window import WindowWatch
-
-USER = "demo"
-PASSWORD = "demo"
 
 _STATE = REPOSITORY / ".demo"
 # Below the state's folder, and named so that --fresh can hardly remove anything but a demo's home.
@@ -61,17 +59,7 @@ def _arguments() -> argparse.Namespace:
         description="Start Home Assistant with a demo home and an agent to talk to. Ctrl-C ends it.",
         epilog="With OPENAI_API_KEY set (and OPENAI_BASE_URL, OPENAI_MODEL if wanted), that server answers instead.",
     )
-    parser.add_argument(
-        "--say", metavar="TEXT", action="append", type=Input, default=[], help="say this without a browser; repeatable"
-    )
-    parser.add_argument(
-        "--important",
-        metavar="TEXT",
-        dest="say",
-        action="append",
-        type=partial(Input, important=True),
-        help="like --say, and tag the exchange as important, which protects it",
-    )
+    add_steps(parser)
     parser.add_argument("--model", choices=("scripted", "smollm2"), help="who answers (default: scripted)")
     parser.add_argument(
         "--provider", choices=PROVIDERS, help=f"whose account and format the scripted model has (default: {_PROVIDER})"
@@ -95,6 +83,8 @@ def _arguments() -> argparse.Namespace:
         parser.error("a port is a number from 1 to 65535")
     if arguments.window is not None and not 100 <= arguments.window <= 2_000_000:
         parser.error("--window takes 100 to 2000000 tokens")
+    if says_nothing(arguments.steps):
+        parser.error("--as, --new-conversation and --restart stand between what is said: add --say")
     if arguments.provider and arguments.model == "smollm2":
         parser.error("--provider is for the scripted model")
     return arguments
@@ -137,13 +127,6 @@ async def _prepare(client: Client, model: Model, arguments: argparse.Namespace) 
     return account
 
 
-async def _enter(url: str) -> Json:
-    try:
-        return await enter(url, USER, PASSWORD)
-    except RefusedError as error:
-        raise DemoError(f"the demo home no longer lets {USER} in: start over with --fresh.") from error
-
-
 async def _run(arguments: argparse.Namespace) -> int:
     home_assistant = HomeAssistant(arguments.state / _HOME, arguments.port)
     require_free_port(arguments.port, "--port")
@@ -151,14 +134,13 @@ async def _run(arguments: argparse.Namespace) -> int:
         model = replace(found, has_memory=not arguments.no_memory)
         while True:
             _tell("starting Home Assistant")
-            async with home_assistant, Client(home_assistant.url, await _enter(home_assistant.url)) as client:
-                await client.wait_until_running()
-                account = await _prepare(client, model, arguments)
+            async with home_assistant, People(home_assistant) as people:
+                account = await _prepare(people.owner, model, arguments)
                 played = " (played by the scripted model)" if model.is_scripted and model.model != SCRIPTED else ""
                 _tell(f"ready: {model.model}{played} answers what Home Assistant does not understand by itself")
-                if arguments.say:
-                    watch = WindowWatch(client, account.agent_id, summarizes=arguments.summary)
-                    return 0 if await say_all(client, arguments.say, watch) else 1
+                if arguments.steps:
+                    talk = Talk(people, WindowWatch(account.agent_id, summarizes=arguments.summary))
+                    return 0 if await talk.take(arguments.steps) else 1
                 _welcome(home_assistant.url, account, model)
                 code = await home_assistant.wait()
             if code != RESTART:
@@ -213,7 +195,7 @@ async def _until_signal(arguments: argparse.Namespace) -> int:
     try:
         return await task
     except asyncio.CancelledError:
-        return _INTERRUPTED if arguments.say else 0
+        return _INTERRUPTED if arguments.steps else 0
 
 
 def main() -> int:

@@ -1,10 +1,9 @@
-"""`scripts/demo --say`: the turns of one conversation, printed for a person as they happen.
+"""`scripts/demo --say`: the turns of conversations, printed for a person as they happen.
 
 How a turn is taken is in turns.py.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 import re
 import textwrap
@@ -13,7 +12,9 @@ from typing import Any
 from demo import turns
 from demo.client import Client, Json
 from demo.home import EXPOSED
+from demo.people import USER, People
 from demo.setup_agent import AGENT_NAME, sensors
+from demo.steps import Between, Input, Speaker, Step
 from demo.turns import ToolCall, Turn
 from demo.window import WindowWatch
 
@@ -43,33 +44,56 @@ SENSOR_KEYS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Input:
-    """What is said, and whether its exchange is tagged as important then."""
+class Talk:
+    """Takes the steps: everybody has a conversation of their own, and what comes of each input is printed."""
 
-    text: str
-    important: bool = False
+    def __init__(self, people: People, watch: WindowWatch) -> None:
+        """Keep who can speak, and what prints the windows."""
+        self._people = people
+        self._watch = watch
+        self._person = USER
+        self._conversations: dict[str, str | None] = {}
 
+    async def take(self, steps: Iterable[Step]) -> bool:
+        """Take all steps; returns whether every turn went well."""
+        known = await sensors(self._people.owner)
+        failed = 0
+        answered = _answered(await self._people.owner.states(), known)
+        for step in steps:
+            if isinstance(step, Input):
+                turn = await self._say(step, known)
+                failed += bool(turn.error)
+                answered += not turn.error
+            else:
+                await self._do(step)
+        states = await turns.states_when(
+            self._people.owner, lambda states: _answered(states, known) >= answered, _SUMS_TIMEOUT
+        )
+        _print_table(states, known)
+        return not failed
 
-async def say_all(client: Client, inputs: Iterable[Input], watch: WindowWatch) -> bool:
-    """Say the inputs in one conversation and print what comes of each; returns whether every turn went well."""
-    known = await sensors(client)
-    conversation_id = None
-    failed = 0
-    answered = _answered(await client.states(), known)
-    for said in inputs:
-        turn, route = await _say(client, said.text, conversation_id, known)
-        conversation_id = turn.conversation_id
-        failed += bool(turn.error)
-        answered += not turn.error
+    async def _do(self, step: Speaker | Between) -> None:
+        match step:
+            case Speaker(person):
+                self._person = person
+                print(f"\n--- {person} speaks")
+                return
+            case Between.NEW_CONVERSATION:
+                self._conversations[self._person] = None
+        print(f"\n--- {step.value}", flush=True)
+        if step is Between.RESTART:
+            await self._people.restart()
+
+    async def _say(self, said: Input, known: dict[str, str]) -> Turn:
+        client, person = await self._people.client(self._person), self._person
+        name = "You" if person == USER else person
+        turn, route = await _say(client, name, said.text, self._conversations.get(person), known)
+        self._conversations[person] = conversation_id = turn.conversation_id
         if conversation_id and route in _KEPT_ROUTES:
             if said.important:
-                await watch.protect(conversation_id)
-            await watch.tell(conversation_id, asked_model=route == "model")
-    _print_table(
-        await turns.states_when(client, lambda states: _answered(states, known) >= answered, _SUMS_TIMEOUT), known
-    )
-    return not failed
+                await self._watch.protect(client, conversation_id)
+            await self._watch.tell(client, conversation_id, asked_model=route == "model")
+        return turn
 
 
 def _answered(states: dict[str, Json], known: dict[str, str]) -> int:
@@ -78,8 +102,10 @@ def _answered(states: dict[str, Json], known: dict[str, str]) -> int:
     return sum(int(count) for count in shown if count.isdecimal())
 
 
-async def _say(client: Client, text: str, conversation_id: str | None, known: dict[str, str]) -> tuple[Turn, str]:
-    print(f"\nYou      {text[:_LONGEST_INPUT]}{' ...' if len(text) > _LONGEST_INPUT else ''}")
+async def _say(
+    client: Client, name: str, text: str, conversation_id: str | None, known: dict[str, str]
+) -> tuple[Turn, str]:
+    print(f"\n{name:<8} {text[:_LONGEST_INPUT]}{' ...' if len(text) > _LONGEST_INPUT else ''}")
     before = await client.states()
     began = datetime.now(UTC)
     lines = _Lines()

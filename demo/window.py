@@ -5,6 +5,7 @@ What was said and done in the turn is printed in say.py.
 
 import asyncio
 from datetime import UTC, datetime
+import re
 import textwrap
 
 from demo.client import Client, Json
@@ -13,38 +14,50 @@ from demo.setup_agent import DOMAIN
 _WIDTH = 90
 _INDENT = " " * 9
 
+_RECALLED = re.compile(r"\[CONTEXT: [^\]]*; memory, quoted: (?P<lines>[^\]]*)\]")
+_NOTHING: Json = {"evicted_exchanges": 0, "evicted_tokens": 0, "trims": 0}
+
 # Seconds that the model has for a summary.
 _PATIENCE = 30.0
 
 
 class WindowWatch:
-    """Prints what comes in and goes out; `summarizes` is whether a summary is to be waited for after a trim."""
+    """Prints what comes in and goes out; `summarizes` is whether a summary is to be waited for after a trim.
 
-    def __init__(self, client: Client, agent_id: str, *, summarizes: bool) -> None:
-        self._client = client
+    The client is that of the person whose conversation it is: nobody else may see it.
+    """
+
+    def __init__(self, agent_id: str, *, summarizes: bool) -> None:
         self._agent_id = agent_id
         self._summarizes = summarizes
-        self._before: Json = {"evicted_exchanges": 0, "evicted_tokens": 0, "trims": 0}
+        self._before: dict[str, Json] = {}
         self._summarized = datetime.fromtimestamp(0, UTC)
         self._owed = False
 
-    async def protect(self, conversation_id: str) -> None:
+    async def protect(self, client: Client, conversation_id: str) -> None:
         """Tag the newest exchange as important."""
-        await self._client.call(
-            f"{DOMAIN}.tag_exchange", self._agent_id, conversation_id=conversation_id, add=["important"]
-        )
+        await client.call(f"{DOMAIN}.tag_exchange", self._agent_id, conversation_id=conversation_id, add=["important"])
 
-    async def tell(self, conversation_id: str, *, asked_model: bool) -> None:
+    async def tell(self, client: Client, conversation_id: str, *, asked_model: bool) -> None:
         """Print what a turn has changed; only one that asked the model is followed by a summary."""
-        figures = await self._window(conversation_id, content="statistics")
-        self._print_trim(figures)
+        self._print_recalled((await self._window(client, conversation_id))["messages"])
+        figures = await self._window(client, conversation_id, content="statistics")
+        self._print_trim(conversation_id, figures)
         self._print_figures(figures)
         if self._owed and asked_model:
             self._owed = False
-            await self._print_summary(conversation_id)
+            await self._print_summary(client, conversation_id)
 
-    def _print_trim(self, figures: Json) -> None:
-        before, self._before = self._before, figures
+    @staticmethod
+    def _print_recalled(messages: list[Json]) -> None:
+        """Print what memory has added to the newest question."""
+        question = next((each for each in reversed(messages) if each["role"] == "user"), {})
+        found = _RECALLED.match(question.get("content") or "")
+        if found:
+            print(textwrap.fill(found["lines"], _WIDTH, initial_indent="Memory   ", subsequent_indent=_INDENT))
+
+    def _print_trim(self, conversation_id: str, figures: Json) -> None:
+        before, self._before[conversation_id] = self._before.get(conversation_id, _NOTHING), figures
         if figures["trims"] == before["trims"]:
             return
         exchanges, tokens = (figures[name] - before[name] for name in ("evicted_exchanges", "evicted_tokens"))
@@ -60,19 +73,19 @@ class WindowWatch:
         protected = figures["protected_tokens"]
         print(f"Window   {tokens} tokens in {_exchanges(exchanges)}{f', {protected} protected' if protected else ''}")
 
-    async def _print_summary(self, conversation_id: str) -> None:
+    async def _print_summary(self, client: Client, conversation_id: str) -> None:
         try:
             async with asyncio.timeout(_PATIENCE):
-                summary = await self._new_summary(conversation_id)
+                summary = await self._new_summary(client, conversation_id)
         except TimeoutError:
             print("Summary  none came")
             return
         print(textwrap.fill(summary, _WIDTH, initial_indent="Summary  ", subsequent_indent=_INDENT))
-        self._print_figures(await self._window(conversation_id, content="statistics"))
+        self._print_figures(await self._window(client, conversation_id, content="statistics"))
 
-    async def _new_summary(self, conversation_id: str) -> str:
+    async def _new_summary(self, client: Client, conversation_id: str) -> str:
         while True:
-            window = await self._window(conversation_id)
+            window = await self._window(client, conversation_id)
             for message in window["messages"]:
                 if message["role"] != "assistant" or "summary" not in message["tags"]:
                     continue
@@ -82,9 +95,9 @@ class WindowWatch:
                     return str(message["content"])
             await asyncio.sleep(0.05)
 
-    async def _window(self, conversation_id: str, **more: str) -> Json:
+    async def _window(self, client: Client, conversation_id: str, **more: str) -> Json:
         data = {"entity_id": self._agent_id, "conversation_id": conversation_id, **more}
-        answer = await self._client.post(f"/api/services/{DOMAIN}/get_window?return_response", data)
+        answer = await client.post(f"/api/services/{DOMAIN}/get_window?return_response", data)
         response: Json = answer["service_response"]
         return response
 

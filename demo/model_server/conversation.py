@@ -11,7 +11,9 @@ from typing import Any
 
 from .media import Attachment
 
-_CONTEXT = re.compile(r"\A\[CONTEXT:(?P<facts>.*?)\]\s*?\n\s*?\n(?P<said>.*)\Z", re.DOTALL)
+_CONTEXT = re.compile(
+    r"\A\[CONTEXT:(?P<facts>.*?)(?:; memory, quoted: (?P<memory>.*?))?\]\s*?\n\s*?\n(?P<said>.*)\Z", re.DOTALL
+)
 
 
 class Finish(StrEnum):
@@ -56,6 +58,12 @@ class Turn:
         found = _CONTEXT.match(self.text)
         pairs = (fact.partition(":") for fact in found["facts"].split(";")) if found else ()
         return {key.strip().lower(): value.strip() for key, _, value in pairs}
+
+    @property
+    def memory(self) -> str:
+        """What the context line quotes from memory, empty where it quotes nothing."""
+        found = _CONTEXT.match(self.text)
+        return (found["memory"] or "") if found else ""
 
 
 @dataclass(frozen=True, slots=True)

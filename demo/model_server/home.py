@@ -3,11 +3,10 @@
 Tools are looked up by the end of their name among those offered (`intent__HassTurnOn`), never assumed.
 """
 
-from dataclasses import dataclass
-import json
 import re
 
 from .conversation import Answer, Call, Conversation, Result
+from .outcome import outcome
 from .rules import Rule, pattern
 
 _SWITCH_TOOLS = {"on": "HassTurnOn", "off": "HassTurnOff"}
@@ -17,33 +16,6 @@ _CLOCK_TOOL = "GetDateTime"
 # GetLiveContext answers with YAML: "- names: Kitchen light, Big light", then "  state: 'on'".
 _ENTITY = re.compile(r"^- names: (?P<names>.+)(?P<fields>(?:\n  .*)*)", re.MULTILINE)
 _STATE = re.compile(r"^  state: ['\"]?(?P<state>.*?)['\"]?$", re.MULTILINE)
-
-
-@dataclass(frozen=True, slots=True)
-class _Outcome:
-    """What a tool answered; `error` is empty where it worked."""
-
-    error: str
-    text: str
-
-
-def _outcome(result: Result) -> _Outcome:
-    try:
-        data = json.loads(result.text)
-    except ValueError:
-        return _Outcome("", result.text)
-    if not isinstance(data, dict):
-        return _Outcome("", result.text)
-    failed = bool(data.get("error"))
-    if isinstance(data.get("data"), dict) and data.keys() <= {"data", "error"}:
-        data = data["data"]
-        failed = failed or bool(data.get("error"))
-    if failed:
-        return _Outcome(str(data.get("error_text") or data.get("error") or "it failed"), "")
-    if data.get("response_type") == "error":
-        return _Outcome(str(data.get("speech") or "it failed"), "")
-    text = data.get("result")
-    return _Outcome("", text if isinstance(text, str) else json.dumps(data))
 
 
 def _states(text: str) -> dict[str, str]:
@@ -75,7 +47,7 @@ def _calls(conversation: Conversation, suffix: str, *arguments: dict[str, str]) 
 
 
 def _report(results: list[Result], state: str) -> Answer:
-    outcomes = [(result.call.arguments.get("name", "device"), _outcome(result).error) for result in results]
+    outcomes = [(result.call.arguments.get("name", "device"), outcome(result).error) for result in results]
     done = [name for name, error in outcomes if not error]
     sentences = [f"Done, {_listed(done)} {'is' if len(done) == 1 else 'are'} {state}."] if done else []
     sentences += [f"I could not switch {state} the {name}: {error}." for name, error in outcomes if error]
@@ -95,10 +67,10 @@ def _look_then_switch(match: re.Match[str], conversation: Conversation) -> Answe
         case []:
             return _calls(conversation, _LOOK_TOOL, {"name": name})
         case [[looked, *_]]:
-            outcome = _outcome(looked)
-            if outcome.error:
-                return Answer(text=f"I could not look: {outcome.error}.")
-            if wanted in _states(outcome.text).values():
+            found = outcome(looked)
+            if found.error:
+                return Answer(text=f"I could not look: {found.error}.")
+            if wanted in _states(found.text).values():
                 return Answer(text=f"The {name} is already {wanted}.")
             return _calls(conversation, _SWITCH_TOOLS[wanted], {"name": name})
         case [*_, switched]:
@@ -110,28 +82,28 @@ def _look(match: re.Match[str], conversation: Conversation) -> Answer:
     name = _named(match["name"])[0]
     if not conversation.rounds:
         return _calls(conversation, _LOOK_TOOL, {"name": name})
-    outcome = _outcome(conversation.rounds[-1][0])
-    if outcome.error:
-        return Answer(text=f"I could not look: {outcome.error}.")
-    state = next(iter(_states(outcome.text).values()), "unknown")
+    found = outcome(conversation.rounds[-1][0])
+    if found.error:
+        return Answer(text=f"I could not look: {found.error}.")
+    state = next(iter(_states(found.text).values()), "unknown")
     return Answer(text=f"The {name} is {state}.")
 
 
 def _look_around(_match: re.Match[str], conversation: Conversation) -> Answer:
     if not conversation.rounds:
         return _calls(conversation, _LOOK_TOOL, {})
-    outcome = _outcome(conversation.rounds[-1][0])
-    if outcome.error:
-        return Answer(text=f"I could not look: {outcome.error}.")
-    on = [name for name, state in _states(outcome.text).items() if state == "on"]
+    found = outcome(conversation.rounds[-1][0])
+    if found.error:
+        return Answer(text=f"I could not look: {found.error}.")
+    on = [name for name, state in _states(found.text).items() if state == "on"]
     return Answer(text=f"These are on: {', '.join(on)}." if on else "Nothing is on.")
 
 
 def _look_at_clock(_match: re.Match[str], conversation: Conversation) -> Answer:
     if not conversation.rounds:
         return _calls(conversation, _CLOCK_TOOL, {})
-    outcome = _outcome(conversation.rounds[-1][0])
-    time = re.search(r"\d{1,2}:\d{2}", outcome.text)
+    found = outcome(conversation.rounds[-1][0])
+    time = re.search(r"\d{1,2}:\d{2}", found.text)
     return Answer(text=f"The clock says {time[0]}." if time else "The clock says nothing.")
 
 

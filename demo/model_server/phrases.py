@@ -6,9 +6,13 @@ themselves; the model understands it all the same, for agents that never ask the
 
 WHAT_TO_TRY: tuple[tuple[str, str], ...] = (
     ("my name is Ada", "a fact for the window"),
-    ("what is my name?", "answered from the window, as long as it still holds the name"),
-    ("remember that the wifi password is swordfish", "another fact for the window"),
-    ("what is the wifi password?", "answered from the window"),
+    ("what is my name?", "answered from the window, or from what memory recalls when the window no longer holds it"),
+    ("consider that the wifi password is swordfish", "another fact for the window"),
+    ("what is the wifi password?", "answered from the window or from memory"),
+    ("keep in memory that the bins go out on Friday", "a fact for memory, by its tool"),
+    ("when do the bins go out?", "answered from the facts in the prompt of a new conversation"),
+    ("look in your memory for bins", "another tool of memory"),
+    ("delete the bins from your memory", "the third one"),
     ("I would like the kitchen light switched on", "calls a tool"),
     ("switch on the kitchen light and the bedroom light", "two calls at once"),
     ("is the kitchen light on? if not, switch it on", "reads a state and then acts on it"),

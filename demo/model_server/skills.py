@@ -9,14 +9,16 @@ from dataclasses import replace
 import re
 
 from .conversation import Answer, Conversation
+from .facts import FACTS, RECALL
 from .home import HOME
+from .memory import MEMORY
 from .phrases import WHAT_TO_TRY
 from .rules import Rule, pattern
-from .talk import RECALL, TALK
+from .talk import TALK
 
 _HELP = pattern(r"help(?: me)?|what can you do.*")
 
-_RULES: tuple[Rule, ...] = (*TALK, *HOME, RECALL)
+_RULES: tuple[Rule, ...] = (*FACTS, *TALK, *MEMORY, *HOME, RECALL)
 
 
 def _quiet(answer: Answer, conversation: Conversation) -> Answer:

@@ -12,7 +12,7 @@ from homeassistant.helpers.typing import ConfigType
 DOMAIN = "scripted_voice"
 CONFIG_SCHEMA = cv.empty_config_schema(DOMAIN)
 
-_PLATFORMS = (Platform.STT, Platform.TTS)
+_PLATFORMS = (Platform.ASSIST_SATELLITE, Platform.STT, Platform.TTS)
 
 
 async def async_setup(hass: HomeAssistant, _config: ConfigType) -> bool:
@@ -22,11 +22,11 @@ async def async_setup(hass: HomeAssistant, _config: ConfigType) -> bool:
 
 
 async def async_setup_entry(hass: HomeAssistant, entry: ConfigEntry) -> bool:
-    """Add speech-to-text and text-to-speech."""
+    """Add speech-to-text, text-to-speech and a satellite."""
     await hass.config_entries.async_forward_entry_setups(entry, _PLATFORMS)
     return True
 
 
 async def async_unload_entry(hass: HomeAssistant, entry: ConfigEntry) -> bool:
-    """Remove both."""
+    """Remove them."""
     return await hass.config_entries.async_unload_platforms(entry, _PLATFORMS)

@@ -1,4 +1,4 @@
-"""The phrase table against Home Assistant itself: its local intents leave every phrase to the model."""
+"""The phrase table against Home Assistant itself: local intents and memory leave every phrase to the model."""
 
 import json
 
@@ -10,6 +10,7 @@ from homeassistant.setup import async_setup_component
 from model_talk import called, result
 import pytest
 
+from custom_components.windowed_conversation.bridge.memory_sentences import matched
 from demo.model_server import WHAT_TO_TRY
 
 HOME = {
@@ -51,6 +52,10 @@ async def recognized(hass, sentence):
 @pytest.mark.parametrize("phrase", [phrase for phrase, _ in WHAT_TO_TRY])
 async def test_a_phrase_is_left_to_the_model(home, phrase):
     assert await recognized(home, phrase) is None
+
+
+def test_memory_leaves_every_phrase_to_the_model():
+    assert [phrase for phrase, _ in WHAT_TO_TRY if matched(phrase, "en")] == []
 
 
 @pytest.mark.parametrize("sentence", ["turn on the kitchen light", "please switch on the kitchen light"])

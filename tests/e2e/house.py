@@ -51,6 +51,11 @@ class House:
         await settled_states(self.client, self.sensors["turn_duration"], began)
         return turn
 
+    async def ask_twice(self, text: str, conversation_id: str | None = None) -> list[str]:
+        """Return both answers: on a busy machine memory may be late for one turn, which goes on without it."""
+        first = await self.say(text, conversation_id)
+        return [first.speech, (await self.say(text, first.conversation_id)).speech]
+
     async def say_aloud(self, text: str, watch: Watcher) -> Turn:
         """Say it by voice in a new conversation; `watch` is called with the sound of the answer, too."""
         self.said.append(text)

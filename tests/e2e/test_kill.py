@@ -1,10 +1,12 @@
 """A Home Assistant that is killed while one talks: what is lost, what is counted, and what its sensors showed."""
 
 import asyncio
+from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import count
 import random
 import re
+import sqlite3
 
 import pytest
 import pytest_asyncio
@@ -24,7 +26,8 @@ _NUMBER = re.compile(r"\n\n.*number (\d+) is")
 class Killed:
     """What was talked about in a run, what was shown before its end, and what a start after it brought back.
 
-    `answered` says when each turn was, by its number, in seconds before the end.
+    `answered` says when each turn was, by its number, in seconds before the end. `names` are the answers to the
+    question for the name, which was told before the first kill.
     """
 
     answered: list[float] = field(default_factory=list)
@@ -32,6 +35,7 @@ class Killed:
     turns_before: int = 0
     kept: list[int] = field(default_factory=list)
     shown_after: dict[str, str] = field(default_factory=dict)
+    names: list[str] = field(default_factory=list)
 
 
 async def talk(house: House, conversation: str, killed: Killed, pause: float) -> None:
@@ -67,20 +71,34 @@ async def look_at(house: House, conversation: str, killed: Killed) -> None:
     killed.kept = [int(number) for question in questions for number in _NUMBER.findall(question)]
 
 
+async def remembered(home_assistant: HomeAssistant) -> list[tuple[str]]:
+    """Return what the turns in the memory's file begin with; none while the first one is on its way."""
+    file = home_assistant.config / ".storage" / "windowed_conversation.memory.db"
+    try:
+        with closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True)) as memory:
+            found: list[tuple[str]] = memory.execute("SELECT said FROM turn").fetchall()
+    except sqlite3.OperationalError:
+        return []
+    return found
+
+
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def kills(tmp_path_factory) -> list[Killed]:
     """Talk and kill: at a random moment, and after a quarter of a minute."""
     home_assistant = HomeAssistant(tmp_path_factory.mktemp("killed"), free_port())
     kills: list[Killed] = []
     async with ModelServer(strict=True) as model:
-        async with running(home_assistant, model, []):
-            pass
+        async with running(home_assistant, model, []) as house:
+            await house.say("my name is Ada")
+            await wait_for(lambda: remembered(home_assistant), bool)
+            await home_assistant.kill()
         for seconds in (random.uniform(4, 9), 15.0):
             conversation = f"conversation {len(kills)}"
             async with running(home_assistant, model, []) as house:
                 kills.append(await run(house, conversation, seconds))
             async with running(home_assistant, model, []) as house:
                 await look_at(house, conversation, kills[-1])
+                kills[-1].names = await house.ask_twice("what is my name?")
     return kills
 
 
@@ -104,3 +122,8 @@ async def test_no_total_falls_below_what_was_shown_before(kills: list[Killed], n
 async def test_what_is_kept_is_counted_once(kills: list[Killed], number: int):
     killed = kills[number]
     assert int(killed.shown_after["turns_model"]) - killed.turns_before == len(killed.kept)
+
+
+@each
+async def test_what_was_remembered_before_a_kill_is_known_after_it(kills: list[Killed], number: int):
+    assert "Your name is Ada." in kills[number].names

@@ -27,12 +27,6 @@ async def test_a_name_that_was_told_is_known_in_the_same_conversation(house):
     assert await house.sensor("last_route") == "model"
 
 
-async def test_a_name_that_was_told_is_unknown_in_another_conversation(house):
-    await house.say("my name is Ada")
-    asked = await house.say("what is my name?")
-    assert "Ada" not in asked.speech
-
-
 async def test_the_model_switches_what_home_assistant_does_not_understand(house):
     turn = await house.say("I would like the kitchen light switched on")
     assert [call.failed for call in turn.calls.values()] == [False]

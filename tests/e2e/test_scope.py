@@ -90,15 +90,15 @@ async def test_a_device_goes_on_with_its_conversation_in_a_new_session(by_device
 
 async def test_another_device_has_a_conversation_of_its_own(by_device, satellites):
     told = await by_device.say("my name is Ada", device_id=satellites[0])
-    asked = await new_session(by_device, told, satellites[1], None)
+    await new_session(by_device, told, satellites[1], None)
 
-    assert "Ada" not in asked.speech
     *earlier, _ = sent(by_device)[-1]
     assert "my name is Ada" not in str(earlier)
 
 
 async def test_without_the_option_a_new_session_is_a_new_conversation(house, satellites):
     told = await house.say("my name is Ada", device_id=satellites[0])
-    asked = await new_session(house, told, satellites[0], None)
+    await new_session(house, told, satellites[0], None)
 
-    assert "Ada" not in asked.speech
+    *earlier, _ = sent(house)[-1]
+    assert "my name is Ada" not in str(earlier)

@@ -197,6 +197,16 @@ async def test_follow_up_knows_what_was_said_and_done(
     assert all(request.violations == [] for request in model_server.requests)
 
 
+async def test_facts_are_remembered_by_a_tool_and_known_in_another_conversation(
+    asked: MockConfigEntry, say: Say, model_server: ModelServer
+) -> None:
+    kept = speech(await say("keep in memory that the bins go out on Friday"))
+
+    assert kept == "I have put it into my memory."
+    assert speech(await say("when do the bins go out?", "another")) == "The bins go out on Friday."
+    assert all(request.violations == [] for request in model_server.requests)
+
+
 @pytest.mark.parametrize(
     ("fault", "failed_after", "reason"),
     [

@@ -1,0 +1,66 @@
+"""What a request quotes from memory: in the system prompt, and in the context of the user messages."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+import re
+
+from .conversation import Conversation
+
+# A recalled line: `2026-11-23 Ada: "my name is Ada", answered: "Nice to meet you, Ada."`
+_QUOTE = re.compile(
+    r'(?:(?P<date>\d{4}-\d\d-\d\d) )?(?P<who>[^\s,:;"-][^:;"\n]*): "(?P<text>[^"]*)"(?:, answered: "[^"]*")?'
+)
+# A line of the profile, `- 23: "my name is Ada"`, under a heading such as `Ada, 2026-11`
+_ITEM = re.compile(r'- (?:(?P<day>\d\d): )?"(?P<text>[^"]*)"')
+_HEADING = re.compile(r'(?P<who>[^,:"\n]+)(?:, (?P<month>\d{4}-\d\d))?')
+_SECTION = re.compile(r"^## Memory\b.*", re.MULTILINE | re.DOTALL)
+_SPEAKER = re.compile(r"^## Speaker\n(?P<name>.+)", re.MULTILINE)
+_OF_ONESELF = re.compile(r"\b(?:i|me|my|mine)\b", re.IGNORECASE)
+# Who speaks in the quotes of a person without a name.
+_NAMELESS = "user"
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """What somebody has told, and when, as a date; empty where it does not say."""
+
+    date: str
+    who: str
+    text: str
+
+
+def quotes(conversation: Conversation) -> list[Quote]:
+    """Return what is quoted from memory, newest first; what was recalled last before the rest."""
+    recalled = (turn.memory for turn in reversed(conversation.turns) if turn.role == "user")
+    sections = (_SECTION.search(turn.text) for turn in conversation.turns if turn.role == "system")
+    found = [quote for part in recalled for quote in _recalled(part)]
+    found.extend(quote for section in sections if section for quote in _in_section(section[0]))
+    return sorted(found, key=lambda quote: quote.date, reverse=True)
+
+
+def _recalled(text: str) -> Iterator[Quote]:
+    return (Quote(each["date"] or "", each["who"], each["text"]) for each in _QUOTE.finditer(text))
+
+
+def _in_section(section: str) -> Iterator[Quote]:
+    """Yield what a section of the system prompt quotes: the profile under its headings, or recalled lines."""
+    who = month = ""
+    for line in section.splitlines():
+        if item := _ITEM.fullmatch(line):
+            yield Quote("-".join(filter(None, (month, item["day"]))), who, item["text"])
+        elif heading := _HEADING.fullmatch(line):
+            who, month = heading["who"], heading["month"] or ""
+        else:
+            yield from _recalled(line)
+
+
+def told_before(conversation: Conversation) -> Iterator[str]:
+    """Yield the texts of the quotes, without those in which somebody else speaks of themselves."""
+    speaker = speaker_name(conversation) or _NAMELESS
+    return (quote.text for quote in quotes(conversation) if quote.who == speaker or not _OF_ONESELF.search(quote.text))
+
+
+def speaker_name(conversation: Conversation) -> str | None:
+    """Return who is asking, as the context of the newest message says it, or else the system prompt."""
+    sections = (_SPEAKER.search(turn.text) for turn in conversation.turns if turn.role == "system")
+    return conversation.newest.context.get("speaker") or next((found["name"] for found in sections if found), None)

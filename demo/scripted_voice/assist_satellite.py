@@ -1,0 +1,65 @@
+"""A satellite: pressing its button has the preferred assistant hear the sentence. Nobody knows who speaks to it."""
+
+from collections.abc import AsyncIterator
+from typing import override
+
+from homeassistant.components.assist_pipeline import PipelineEvent, PipelineEventType
+from homeassistant.components.assist_pipeline.pipeline import PipelineStage
+from homeassistant.components.assist_satellite import AssistSatelliteConfiguration, AssistSatelliteEntity
+from homeassistant.config_entries import ConfigEntry
+from homeassistant.core import Event, EventStateChangedData, HomeAssistant
+from homeassistant.helpers.device_registry import DeviceInfo
+from homeassistant.helpers.entity_platform import AddConfigEntryEntitiesCallback
+from homeassistant.helpers.event import async_track_state_change_event
+
+_BUTTON = "input_button.satellite"
+# A tenth of a second: speech-to-text hears the sentence in any audio.
+_SAMPLES = bytes(3200)
+
+
+async def async_setup_entry(_hass: HomeAssistant, entry: ConfigEntry, add: AddConfigEntryEntitiesCallback) -> None:
+    """Add the entity."""
+    add([ScriptedSatellite(entry)])
+
+
+class ScriptedSatellite(AssistSatelliteEntity):
+    """It has no loudspeaker: what it is answered is an attribute."""
+
+    _attr_has_entity_name = True
+    _attr_name = None
+    _attr_unique_id = "satellite"
+
+    def __init__(self, entry: ConfigEntry) -> None:
+        """Describe the device, which belongs to nobody."""
+        self._attr_device_info = DeviceInfo(identifiers={(entry.domain, "satellite")}, name="Satellite")
+        self._attr_extra_state_attributes = {}
+
+    @override
+    async def async_added_to_hass(self) -> None:
+        await super().async_added_to_hass()
+        self.async_on_remove(async_track_state_change_event(self.hass, _BUTTON, self._listen))
+
+    @override
+    def async_get_configuration(self) -> AssistSatelliteConfiguration:
+        return AssistSatelliteConfiguration(available_wake_words=[], active_wake_words=[], max_active_wake_words=0)
+
+    @override
+    async def async_set_configuration(self, config: AssistSatelliteConfiguration) -> None:
+        """Keep nothing: there are no wake words."""
+
+    @override
+    def on_pipeline_event(self, event: PipelineEvent) -> None:
+        if event.type is PipelineEventType.INTENT_START:
+            self._attr_extra_state_attributes = {}
+        if event.type is PipelineEventType.INTENT_END and event.data:
+            speech = event.data["intent_output"]["response"]["speech"]
+            self._attr_extra_state_attributes = {"answer": speech["plain"]["speech"]}
+
+    async def _listen(self, event: Event[EventStateChangedData]) -> None:
+        old = event.data["old_state"]
+        if old is not None and event.data["new_state"] is not None:
+            await self.async_accept_pipeline_from_satellite(_audio(), end_stage=PipelineStage.INTENT)
+
+
+async def _audio() -> AsyncIterator[bytes]:
+    yield _SAMPLES

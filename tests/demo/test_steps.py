@@ -1,0 +1,57 @@
+"""The options of `scripts/demo` that stand between what is said."""
+
+import argparse
+
+import pytest
+
+from demo.steps import Between, Input, Speaker, add_steps, says_nothing
+
+
+def parsed(*options):
+    parser = argparse.ArgumentParser(exit_on_error=False)
+    add_steps(parser)
+    return parser.parse_args(options).steps
+
+
+def test_steps_are_in_the_order_of_the_command_line():
+    given = (
+        "--say",
+        "one",
+        "--new-conversation",
+        "--important",
+        "two",
+        "--restart",
+        "--as",
+        " Grace ",
+        "--say",
+        "three",
+    )
+    assert parsed(*given) == [
+        Input("one"),
+        Between.NEW_CONVERSATION,
+        Input("two", important=True),
+        Between.RESTART,
+        Speaker("Grace"),
+        Input("three"),
+    ]
+
+
+def test_the_owner_is_the_same_person_in_any_letter_case():
+    assert parsed("--as", "Demo", "--say", "hello")[0] == Speaker()
+
+
+def test_a_person_has_a_name():
+    with pytest.raises(argparse.ArgumentError, match="a person has a name"):
+        parsed("--as", " ")
+
+
+@pytest.mark.parametrize(
+    ("options", "nothing"),
+    [(("--new-conversation",), True), (("--as", "Grace", "--restart"), True), (("--restart", "--say", "hi"), False)],
+)
+def test_steps_without_anything_to_say_are_seen(options, nothing):
+    assert says_nothing(parsed(*options)) is nothing
+
+
+def test_no_steps_are_for_the_browser():
+    assert says_nothing(parsed()) is False
