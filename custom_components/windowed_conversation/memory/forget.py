@@ -5,6 +5,8 @@ its words. A turn takes with it the episodes that summarize it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from itertools import chain
 import json
 import math
 import sqlite3
@@ -14,11 +16,9 @@ from typing import NamedTuple
 from .deletion import delete
 from .labels import drop_unused_labels, find_label
 from .records import KINDS, Forgotten, Kind
+from .told import Told
 from .visibility import visible
 from .words import Question, Words, spoken
-
-# the share of a fact's words that repeats it
-_SHARE = 0.6
 
 _TEXTS: dict[Kind, str] = {"turn": "said || char(10) || answer", "episode": "text"}
 _STOOD_FOR = """
@@ -64,7 +64,7 @@ def select(connection: sqlite3.Connection, words: Words, selection: Selection) -
     for row in chosen["fact"]:
         for kind in _TEXTS:
             chosen[kind].update(_telling(connection, words, row, kind))
-    return _with_summaries(connection, chosen)
+    return _described(connection, _with_summaries(connection, chosen), selection.query)
 
 
 def select_expired(connection: sqlite3.Connection, before: Mapping[str, float], others: float) -> Forgotten:
@@ -88,6 +88,21 @@ def _with_summaries(connection: sqlite3.Connection, chosen: dict[Kind, set[int]]
         turns=tuple(sorted(chosen["turn"])),
         episodes=tuple(sorted(chosen["episode"])),
     )
+
+
+def _described(connection: sqlite3.Connection, chosen: Forgotten, query: str | None) -> Forgotten:
+    """Return what was chosen with what others need to find what they hold of it."""
+    since, people, told = chosen.since, set[str | None](), set(filter(None, [query]))
+    for kind, rows in (("fact", chosen.facts), ("turn", chosen.turns), ("episode", chosen.episodes)):
+        begun = "since" if kind == "episode" else "at"
+        among = f"FROM {kind} LEFT JOIN label ON label.id = person WHERE {kind}.id IN (SELECT value FROM json_each(?))"
+        ids = json.dumps(rows)
+        for first, person in connection.execute(f"SELECT min({begun}), name {among} GROUP BY name", (ids,)):
+            since = min(since, first)
+            people.add(person)
+        if kind == "fact":
+            told.update(chain.from_iterable(connection.execute(f"SELECT text, quote {among}", (ids,))))
+    return replace(chosen, since=since, people=frozenset(people), told=tuple(sorted(told - {""})))
 
 
 def forget(connection: sqlite3.Connection, words: Words, chosen: Forgotten) -> None:
@@ -149,17 +164,16 @@ def _telling(connection: sqlite3.Connection, words: Words, fact: int, kind: Kind
     """Yield the turns or episodes that repeat a fact: its owner's and the home's, or everyone's if it is the home's."""
     person, text, quote = connection.execute("SELECT person, text, quote FROM fact WHERE id = ?", (fact,)).fetchone()
     said, quoted = spoken(quote), words.question(quote).words
-    wanted = set(words.question(text).words)
-    enough = math.ceil(_SHARE * len(wanted))
+    told = Told(words, text)
     candidates = set(_rows(connection, kind, _terms(" AND ", quoted)))
     # a text with enough of the words has at least one of these
-    candidates.update(_rows(connection, kind, _terms(" OR ", sorted(wanted)[max(0, enough - 1) :])))
+    candidates.update(_rows(connection, kind, _terms(" OR ", sorted(told.wanted)[max(0, told.enough - 1) :])))
     for row in candidates:
         found = connection.execute(
             f"SELECT {_TEXTS[kind]} FROM {kind} WHERE id = ? AND (?2 IS NULL OR person IS NULL OR person = ?2)",
             (row, person),
         ).fetchone()
-        if found and ((quoted and said in spoken(found[0])) or len(wanted & words.held(found[0])) >= enough > 0):
+        if found and ((quoted and said in spoken(found[0])) or told.is_repeated_in(words.held(found[0]))):
             yield row
 
 
