@@ -7,10 +7,12 @@ from typing import Any
 
 from homeassistant.core import HomeAssistant
 
+from ..bridge.storage import async_rewrite_files
 from ..memory import Forgotten, Memory, MemoryUnavailable
-from ..memory.told import Repetitions
-from ..turn.forgetting import Erasure
+from ..turn.forgetting import Erasure, Search
+from ..window import WindowRegistry
 from ..window.restore import Snapshot
+from .issues import async_report_damage
 from .kept import Kept, async_all_kept
 from .lookup import async_agents
 from .memory import AgentMemory, async_memory
@@ -60,29 +62,26 @@ async def _async_take_along(hass: HomeAssistant, forgotten: Forgotten) -> None:
     kept = async_all_kept(hass)
     for each in kept.values():
         each.windows.rewrite(erasure.rest)
+    languages = (hass.config.language, "en")
+    search = await hass.async_add_executor_job(Search, erasure, languages, forgotten.told)
+    await async_rewrite_files(hass, kept.keys(), search.rest)
     # others may have been set up meanwhile, of files as they were
     kept = async_all_kept(hass)
     for each in kept.values():
-        await _async_take_out(hass, each, erasure, forgotten.told)
+        found = await hass.async_add_executor_job(search.repeated, _snapshots(each.windows))
+        each.windows.rewrite(replace(erasure, repeated=found).rest)
+    await _async_follow(hass, kept)
+
+
+async def _async_follow(hass: HomeAssistant, agents: dict[str, Kept]) -> None:
+    """Have the files and the sensors follow the windows; a damaged file is no longer there."""
+    for agent_id, kept in agents.items():
+        async_report_damage(hass, agent_id, "", None)
+        kept.store.save_soon()
+        await kept.store.async_save()
     for agent in async_agents(hass):
         agent.tell_soon()
 
 
-async def _async_take_out(hass: HomeAssistant, kept: Kept, erasure: Erasure, told: tuple[str, ...]) -> None:
-    """Take it out of the windows of an agent, and of their file."""
-    windows = kept.windows
-    found = {key: window.snapshot() for key in windows.keys_newest_first() if (window := windows.peek(key))}
-    languages = (hass.config.language, "en")
-    repeated = await hass.async_add_executor_job(_repeated, found, erasure, languages, told)
-    windows.rewrite(replace(erasure, repeated=repeated).rest)
-    kept.store.save_soon()
-    await kept.store.async_save()
-
-
-def _repeated(
-    found: dict[str, Snapshot], erasure: Erasure, languages: tuple[str, ...], told: tuple[str, ...]
-) -> dict[str, float]:
-    """Return when each of the windows first had a text that repeats what was told, if it has any."""
-    repetitions = Repetitions(languages, told)
-    times = {key: erasure.repeated_at(key, snapshot, repetitions.are_in) for key, snapshot in found.items()}
-    return {key: at for key, at in times.items() if at is not None}
+def _snapshots(windows: WindowRegistry[str]) -> dict[str, Snapshot]:
+    return {key: window.snapshot() for key in windows.keys_newest_first() if (window := windows.peek(key))}

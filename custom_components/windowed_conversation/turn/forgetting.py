@@ -6,13 +6,14 @@ over when the oldest of what was forgotten came to be: those before it cannot ho
 before it was remembered, all go from the first that has most of its words.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 import json
 import math
 from typing import Self
 
 from ..memory import Forgotten
+from ..memory.told import Repetitions
 from ..window import Exchange, Message
 from ..window.entry import rewritten
 from ..window.restore import Snapshot
@@ -74,15 +75,32 @@ class Erasure:
                 return place
         return len(exchanges)
 
-    def repeated_at(self, key: str, snapshot: Snapshot, is_repeated: Callable[[str], bool]) -> float | None:
+    def repeated_at(self, key: str, snapshot: Snapshot, repetitions: Repetitions) -> float | None:
         """Return when a window first had a text that repeats it, or that nobody can read, or None if it has none."""
         for exchange in snapshot.exchanges:
-            if (self._reaches(key) and _is_opaque(exchange)) or is_repeated(_text(exchange)):
+            if (self._reaches(key) and _is_opaque(exchange)) or repetitions.are_in(_text(exchange)):
                 return exchange.messages[-1].created or -math.inf
         return None
 
     def _names(self, message: Message | None) -> bool:
         return bool(message and message.remembered and not self.sources.isdisjoint(message.remembered.sources))
+
+
+class Search:
+    """Looks for what repeats it, too, which takes its time. For one thread at a time."""
+
+    def __init__(self, erasure: Erasure, languages: tuple[str, ...], told: Iterable[str]) -> None:
+        self._erasure = erasure
+        self._repetitions = Repetitions(languages, told)
+
+    def rest(self, key: str, snapshot: Snapshot) -> Snapshot:
+        """Return what may stay of a window, the same snapshot if that is all of it."""
+        return replace(self._erasure, repeated=self.repeated({key: snapshot})).rest(key, snapshot)
+
+    def repeated(self, windows: Mapping[str, Snapshot]) -> dict[str, float]:
+        """Return when each of the windows first had a text that repeats it, if it has any."""
+        times = {key: self._erasure.repeated_at(key, each, self._repetitions) for key, each in windows.items()}
+        return {key: at for key, at in times.items() if at is not None}
 
 
 def _end(exchange: Exchange) -> float:
