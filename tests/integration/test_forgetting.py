@@ -9,7 +9,7 @@ import re
 import sqlite3
 from typing import Any
 
-from homeassistant.core import Context, HomeAssistant
+from homeassistant.core import Context, Event, HomeAssistant, callback
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry, MockUser
 
@@ -21,6 +21,7 @@ from custom_components.windowed_conversation.diagnostics import async_get_config
 from custom_components.windowed_conversation.memory import KINDS
 from demo.model_server import ModelServer, skills
 from demo.model_server.conversation import Answer, Call, Conversation
+from demo.model_server.delivery import Hold
 from demo.model_server.rules import Rule, pattern
 
 from .actions import act
@@ -173,13 +174,13 @@ async def test_turn_in_progress_is_forgotten_when_it_ends(
     home: HomeAssistant, entry, say: Say, model_server: ModelServer, files: Callable[[], list[str]]
 ) -> None:
     await say(f"remember that {TOLD}", "other")
-    model_server.change(delay=0.2)
+    hold = model_server.hold(after_words=3)
     turn = asyncio.create_task(say(f"by the way, {TOLD}", "slow"))
     await until(lambda: len(model_server.requests) > 0)
 
     await forget(say)
 
-    assert not turn.done()
+    hold.release()
     await turn
     assert (files(), SECRET in windows_of(home)) == ([], False)
 
@@ -189,11 +190,21 @@ async def test_summary_that_is_on_its_way_is_given_up(
 ) -> None:
     await set_up(options=SMALL)
     await say(f"remember that {TOLD}", "test")
-    model_server.change(delay=0.02)
-    while not asked_for(model_server):
+    holds = list[Hold]()
+
+    @callback
+    def hold(_event: Event) -> None:
+        """Stop after the answer, and before the summary is asked for."""
+        holds.append(model_server.hold(after_words=0))
+
+    home.bus.async_listen_once(f"{DOMAIN}_trimmed", hold)
+    while not holds:
         await say(STORY)
+    await until(lambda: len(asked_for(model_server)) == 1)
+    assert SECRET in str(asked_for(model_server))
 
     await forget(say)
+    holds[0].release()
     await home.async_block_till_done(wait_background_tasks=True)
     await written(home)
 
@@ -242,6 +253,21 @@ async def test_another_persons_conversation_stays(home: HomeAssistant, entry, sa
 
     held = windows_of(home)
     assert ("Tom" in held, "Rex" in held, "dentist" in held) == (True, False, False)
+
+
+async def test_removed_person_takes_their_conversations_along(
+    home: HomeAssistant, entry, say: Say, files: Callable[[], list[str]]
+) -> None:
+    anna = MockUser(name="Anna").add_to_hass(home)
+    await say(f"consider that {TOLD}", "hers", context=Context(user_id=anna.id))
+    await say("my name is Ada", "mine")
+
+    await home.auth.async_remove_user(anna)
+    await home.async_block_till_done(wait_background_tasks=True)
+    await written(home)
+
+    assert files() == []
+    assert "Ada" in windows_of(home)
 
 
 async def test_import_brings_nothing_back(

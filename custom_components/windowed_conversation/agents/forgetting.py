@@ -3,13 +3,16 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
-from homeassistant.core import HomeAssistant
+from homeassistant.auth import EVENT_USER_REMOVED
+from homeassistant.core import Event, HomeAssistant, callback
 
 from ..bridge.storage import async_rewrite_files
 from ..memory import Forgotten, Memory, MemoryUnavailable
 from ..turn.forgetting import Erasure, Search
+from ..turn.scope import WindowKey
 from ..window import WindowRegistry
 from ..window.restore import Snapshot
 from .issues import async_report_damage
@@ -54,6 +57,38 @@ async def _async_forget[Result](
         if forgotten is not None and forgotten.has_any:
             await _async_take_along(hass, forgotten)
     return result
+
+
+@callback
+def async_follow_users(hass: HomeAssistant) -> None:
+    """Forget from now on what is of a person whose user is removed."""
+
+    @callback
+    def on_removed(event: Event) -> None:
+        hass.async_create_background_task(_async_forget_person(hass, str(event.data["user_id"])), "forget a person")
+
+    hass.bus.async_listen(EVENT_USER_REMOVED, on_removed)
+
+
+async def _async_forget_person(hass: HomeAssistant, person: str) -> None:
+    """Forget a person's conversations now, and the rest as soon as memory can be used."""
+
+    def rest(key: str, snapshot: Snapshot) -> Snapshot:
+        return Snapshot(snapshot.conversation_id) if WindowKey.parse(key).user == person else snapshot
+
+    memory = async_memory(hass)
+    future = memory.writer.call(partial(Memory.forget, person=person), patient=True) if memory is not None else None
+    kept = async_all_kept(hass)
+    for each in kept.values():
+        each.windows.rewrite(rest)
+    await async_rewrite_files(hass, kept.keys(), rest)
+    await _async_follow(hass, kept)
+    if memory is None or future is None:
+        return
+    forgotten = await asyncio.wrap_future(future)
+    if forgotten.has_any:
+        with memory.forgetting():
+            await _async_take_along(hass, forgotten)
 
 
 async def _async_take_along(hass: HomeAssistant, forgotten: Forgotten) -> None:

@@ -10,7 +10,6 @@ from pathlib import Path
 import time
 from typing import Any
 
-from homeassistant.auth import EVENT_USER_REMOVED
 from homeassistant.const import EVENT_HOMEASSISTANT_CLOSE, EVENT_HOMEASSISTANT_FINAL_WRITE
 from homeassistant.core import CALLBACK_TYPE, Event, HomeAssistant, callback
 from homeassistant.helpers.storage import STORAGE_DIR
@@ -68,7 +67,6 @@ class AgentMemory:
         self._unsubscribe = (
             bus.async_listen(EVENT_HOMEASSISTANT_FINAL_WRITE, self._async_drain),
             bus.async_listen(EVENT_HOMEASSISTANT_CLOSE, self._async_close),
-            bus.async_listen(EVENT_USER_REMOVED, self._forget_user),
         )
         self.writer.start()
 
@@ -167,11 +165,6 @@ class AgentMemory:
         if not done.done() and future.cancel():
             raise MemoryUnavailable(self.writer.state.reason or "locked")
         return await done
-
-    @callback
-    def _forget_user(self, event: Event) -> None:
-        person = str(event.data["user_id"])
-        self.writer.call(partial(Memory.forget, person=person), patient=True)
 
     def _expire(self, memory: Memory) -> None:
         """Forget the turns that are old enough; those of an unknown agent are kept as long as any."""

@@ -27,6 +27,18 @@ _STOOD_FOR = """
     AND episode.agent IS turn.agent AND episode.person IS turn.person
 """
 
+_AMONG = "id IN (SELECT value FROM json_each({}))"
+# Since when, to whom alone and where something was to be seen.
+_SEEN = f"""
+    SELECT min(at), owner.name, within.name FROM (
+        SELECT at, CASE WHEN private THEN person END AS person, NULL AS conversation
+        FROM fact WHERE {_AMONG.format(":facts")}
+        UNION ALL SELECT at, person, conversation FROM turn WHERE {_AMONG.format(":turns")}
+        UNION ALL SELECT since, person, conversation FROM episode WHERE {_AMONG.format(":episodes")}
+    ) LEFT JOIN label AS owner ON owner.id = person LEFT JOIN label AS within ON within.id = conversation
+    GROUP BY owner.name, within.name
+"""
+
 
 class Selection(NamedTuple):
     """The conditions, all of which must be met. The person is `...` if the owner does not matter.
@@ -92,17 +104,16 @@ def _with_summaries(connection: sqlite3.Connection, chosen: dict[Kind, set[int]]
 
 def _described(connection: sqlite3.Connection, chosen: Forgotten, query: str | None) -> Forgotten:
     """Return what was chosen with what others need to find what they hold of it."""
-    since, people, told = chosen.since, set[str | None](), set(filter(None, [query]))
-    for kind, rows in (("fact", chosen.facts), ("turn", chosen.turns), ("episode", chosen.episodes)):
-        begun = "since" if kind == "episode" else "at"
-        among = f"FROM {kind} LEFT JOIN label ON label.id = person WHERE {kind}.id IN (SELECT value FROM json_each(?))"
-        ids = json.dumps(rows)
-        for first, person in connection.execute(f"SELECT min({begun}), name {among} GROUP BY name", (ids,)):
-            since = min(since, first)
-            people.add(person)
-        if kind == "fact":
-            told.update(chain.from_iterable(connection.execute(f"SELECT text, quote {among}", (ids,))))
-    return replace(chosen, since=since, people=frozenset(people), told=tuple(sorted(told - {""})))
+    facts, turns, episodes = (json.dumps(rows) for rows in (chosen.facts, chosen.turns, chosen.episodes))
+    rows = connection.execute(_SEEN, {"facts": facts, "turns": turns, "episodes": episodes}).fetchall()
+    said = connection.execute(f"SELECT text, quote FROM fact WHERE {_AMONG.format('?')}", (facts,))
+    return replace(
+        chosen,
+        since=min((since for since, _, _ in rows), default=chosen.since),
+        people=frozenset(person for _, person, _ in rows),
+        conversations=frozenset(conversation for _, _, conversation in rows if conversation is not None),
+        told=tuple(sorted({*filter(None, chain(*said)), *filter(None, [query])})),
+    )
 
 
 def forget(connection: sqlite3.Connection, words: Words, chosen: Forgotten) -> None:

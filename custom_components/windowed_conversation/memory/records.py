@@ -88,8 +88,8 @@ class Recalled:
 class Forgotten:
     """The ids of what was forgotten, or would be. Erased says that the file holds nothing of it any more.
 
-    For those who may still hold it: `since` is when the oldest of it came to be, `people` whose it was, and `told` what
-    its facts and the query said.
+    For those who may still hold it: `since` is when the oldest of it came to be, `people` who alone could see it, with
+    None for everybody, `conversations` where it was said, and `told` what its facts and the query said.
     """
 
     facts: tuple[int, ...] = ()
@@ -98,6 +98,7 @@ class Forgotten:
     erased: bool = False
     since: float = field(default=math.inf, compare=False)
     people: frozenset[str | None] = field(default=frozenset(), compare=False)
+    conversations: frozenset[str] = field(default=frozenset(), compare=False)
     told: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
     @property

@@ -26,12 +26,13 @@ from .scope import WindowKey
 class Erasure:
     """What is to leave the windows: what came to be at `since` or later, and lines that name one of the sources.
 
-    `people` are those whose it was, with None for the home's. `repeated` has for windows, by their keys, when
-    something was said that repeats it.
+    It may have entered the windows of `people`, or all if None is among them, and was said in `conversations`.
+    `repeated` has for windows, by their keys, when something was said that repeats it.
     """
 
     since: float
     people: frozenset[str | None]
+    conversations: frozenset[str]
     sources: frozenset[str]
     repeated: Mapping[str, float] = field(default_factory=dict)
 
@@ -40,7 +41,7 @@ class Erasure:
         """Return what is to leave with what was forgotten."""
         rows = (("fact", forgotten.facts), ("turn", forgotten.turns), ("episode", forgotten.episodes))
         sources = frozenset(key_of(kind, row) for kind, ids in rows for row in ids)
-        return cls(forgotten.since, forgotten.people, sources)
+        return cls(forgotten.since, forgotten.people, forgotten.conversations, sources)
 
     def rest(self, key: str, snapshot: Snapshot) -> Snapshot:
         """Return what may stay of a window, the same snapshot if that is all of it."""
@@ -65,9 +66,10 @@ class Erasure:
         )
 
     def _reaches(self, key: str) -> bool:
-        """Return whether it may have entered a window: what is another person's never enters one's own."""
-        user = WindowKey.parse(key).user
-        return user is None or None in self.people or user in self.people
+        """Return whether it may have entered a window: what is private enters the windows of its owner only."""
+        window = WindowKey.parse(key)
+        is_theirs = window.user is not None and window.user in self.people
+        return is_theirs or None in self.people or window.conversation in self.conversations
 
     def _first(self, exchanges: tuple[Exchange, ...], since: float) -> int:
         for place, exchange in enumerate(exchanges):
