@@ -13,6 +13,7 @@ from homeassistant.core import Context, Event, HomeAssistant, callback
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry, MockUser
 
+from custom_components.windowed_conversation import backup
 from custom_components.windowed_conversation.agents.forgetting import async_forget_everywhere
 from custom_components.windowed_conversation.agents.kept import async_all_kept
 from custom_components.windowed_conversation.agents.memory import AgentMemory, async_memory
@@ -68,14 +69,10 @@ def elsewhere[T](call: Callable[[], T]) -> T:
         return pool.submit(call).result()
 
 
-def holding(folders: Iterable[Path], secret: str = SECRET) -> list[str]:
-    """Return the names of the files that hold a text."""
-    return [
-        path.name
-        for folder in folders
-        for path in folder.rglob("*")
-        if path.is_file() and secret.encode() in path.read_bytes().lower()
-    ]
+def holding(folders: Iterable[Path]) -> list[str]:
+    """Return the names of the files that hold the secret."""
+    files = {path for folder in folders for path in folder.rglob("*") if path.is_file()}
+    return [path.name for path in files if SECRET.encode() in path.read_bytes().lower()]
 
 
 def indexed(path: Path) -> set[str]:
@@ -284,3 +281,29 @@ async def test_import_brings_nothing_back(
     assert files() == []
     await say("what is the wifi password?", "new")
     assert SECRET not in asked(model_server)
+
+
+async def test_older_copy_of_the_file_brings_nothing_back(
+    *,
+    home: HomeAssistant,
+    entry,
+    say: Say,
+    model_server: ModelServer,
+    memory_file: Path,
+    files: Callable[[], list[str]],
+) -> None:
+    await say(f"remember that {TOLD}", "mine")
+    await backup.async_pre_backup(home)
+    copy = elsewhere(memory_file.read_bytes)
+    await backup.async_post_backup(home)
+    await forget(say)
+    assert await home.async_add_executor_job(memory_of(home).writer.close, 60.0)
+    elsewhere(lambda: memory_file.write_bytes(copy))
+    assert files() == [memory_file.name]
+
+    home.data.pop(f"{DOMAIN}_memory")
+    await home.config_entries.async_reload(entry.entry_id)
+    await say("what is the wifi password?", "new")
+
+    assert SECRET not in asked(model_server)
+    assert files() == []

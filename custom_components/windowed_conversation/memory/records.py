@@ -106,6 +106,11 @@ class Forgotten:
         """Whether anything was forgotten."""
         return bool(self.facts or self.turns or self.episodes)
 
+    @property
+    def ids(self) -> dict[Kind, tuple[int, ...]]:
+        """The ids by their kinds."""
+        return {"fact": self.facts, "turn": self.turns, "episode": self.episodes}
+
 
 @dataclass(frozen=True, slots=True)
 class Loaded:

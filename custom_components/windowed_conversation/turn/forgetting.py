@@ -39,8 +39,7 @@ class Erasure:
     @classmethod
     def of(cls, forgotten: Forgotten) -> Self:
         """Return what is to leave with what was forgotten."""
-        rows = (("fact", forgotten.facts), ("turn", forgotten.turns), ("episode", forgotten.episodes))
-        sources = frozenset(key_of(kind, row) for kind, ids in rows for row in ids)
+        sources = frozenset(key_of(kind, row) for kind, ids in forgotten.ids.items() for row in ids)
         return cls(forgotten.since, forgotten.people, forgotten.conversations, sources)
 
     def rest(self, key: str, snapshot: Snapshot) -> Snapshot:
