@@ -117,11 +117,23 @@ def _described(connection: sqlite3.Connection, chosen: Forgotten, query: str | N
 
 
 def forget(connection: sqlite3.Connection, words: Words, chosen: Forgotten) -> None:
-    """Delete what was chosen, with the names that nothing else has."""
+    """Delete what was chosen, with the names that nothing else has, and note that the file still has bytes of it."""
     delete(connection, words, "fact", chosen.facts)
     delete(connection, words, "turn", chosen.turns)
     delete(connection, words, "episode", chosen.episodes)
     drop_unused_labels(connection)
+    if chosen.has_any:
+        connection.execute("INSERT OR REPLACE INTO setting VALUES ('unerased', 1)")
+
+
+def is_unerased(connection: sqlite3.Connection) -> bool:
+    """Return whether the file may still have bytes of what was deleted."""
+    return connection.execute("SELECT 1 FROM setting WHERE name = 'unerased'").fetchone() is not None
+
+
+def set_erased(connection: sqlite3.Connection) -> None:
+    """Note that the file has no byte of what was deleted."""
+    connection.execute("DELETE FROM setting WHERE name = 'unerased'")
 
 
 def _chosen(

@@ -14,7 +14,7 @@ from .episodes import store_summary
 from .errors import MemoryUnavailable
 from .exporting import export_forgotten, export_rows
 from .facts import ToldFact, facts, tell
-from .forget import Selection, forget, select, select_expired
+from .forget import Selection, forget, is_unerased, select, select_expired, set_erased
 from .index import reindex
 from .loading import load
 from .records import KINDS, Episode, Fact, Figures, Forgotten, Kind, Loaded, PastTurn, Recalled, Summary
@@ -154,22 +154,31 @@ class Memory:
         return replace(forgotten, erased=erased)
 
     def expire(self, before: Mapping[str, float], others: float) -> Forgotten:
-        """Forget the turns that ended before the time given for their agent, or for all other agents."""
+        """Forget the turns that ended before the time given for their agent, or for all other agents.
+
+        What could not be erased when it was forgotten is erased now.
+        """
         with self._database.write() as connection:
             expired = select_expired(connection, before, others)
             forget(connection, self._words, expired)
-        return replace(expired, erased=expired == Forgotten() or self.erase())
+            unerased = is_unerased(connection)
+        return replace(expired, erased=not unerased or self.erase())
 
     def erase(self) -> bool:
         """Remove every byte of what was deleted from the file, and return whether that succeeded.
 
-        `forget` does so. This tries again where that failed: another process read the file, or the disk was full.
+        `forget` does so. `expire` tries again where that failed: another process read the file, the disk was full, or
+        this process was killed.
         """
         try:
             self._database.rewrite()
-            return self._database.checkpoint()
+            if not self._database.checkpoint():
+                return False
+            with self._database.write() as connection:
+                set_erased(connection)
         except MemoryUnavailable:
             return False
+        return True
 
     def export(self, person: str | None = None) -> Iterator[str]:
         """Yield what this person may see as lines of JSON. For None, yield everything."""
