@@ -27,6 +27,7 @@ from demo.model_server.rules import Rule, pattern
 
 from .actions import act
 from .conftest import Say, SetUp, speech, until, written
+from .dashboard import PipelineClient, ending
 from .summarizing import SMALL, STORY, asked_for
 
 SECRET = "swordfish"
@@ -226,6 +227,20 @@ async def test_conversations_of_an_account_that_is_not_set_up_are_reached(
     assert files() == []
     assert await home.config_entries.async_setup(away.entry_id)
     await until(lambda: "Ada" in windows_of(home))
+
+
+async def test_what_the_pipeline_answered_before_does_not_enter_a_window_any_more(
+    home: HomeAssistant, entry, say: Say, model_server: ModelServer, hass_ws_client
+) -> None:
+    dashboard = PipelineClient(await hass_ws_client(home))
+    pipeline = await dashboard.create(prefer_local_intents=True)
+    answered = ending(await dashboard.run(pipeline, "turn on kitchen light"))
+    await say(f"remember that {TOLD}", "mine")
+    await forget(say)
+
+    await dashboard.run(pipeline, "hello there", answered["intent_output"]["conversation_id"])
+
+    assert "turn on kitchen light" not in asked(model_server)
 
 
 async def test_damaged_file_with_conversations_is_deleted(

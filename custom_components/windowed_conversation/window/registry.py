@@ -223,8 +223,7 @@ class WindowRegistry[K: Hashable = str]:
     def rewrite(self, change: Callable[[K, Snapshot], Snapshot]) -> None:
         """Replace each window from which `change` makes another snapshot; it takes the key and the present one.
 
-        A window that a turn has is replaced when that turn ends, whatever it holds. What the turn has put off, and a
-        summary that is on its way, then change nothing any more.
+        A window in use is replaced when its turn ends, in any case; deferred work and summaries then go to the old one.
         """
         for key, slot in list(self._slots.items()):
             before = slot.caught_up().snapshot()
@@ -235,7 +234,7 @@ class WindowRegistry[K: Hashable = str]:
                 self._drop_unused(key, slot)
 
     def _release(self, key: K, slot: _Slot) -> None:
-        """Let the next one have the window, or that which it was rewritten to meanwhile."""
+        """Release the window to the next turn, rewritten if that was asked for meanwhile."""
         while slot.rewrites:
             slot.window = self._new(key, slot.rewrites.pop(0)(slot.window.snapshot()))
         slot.lock.release()
