@@ -12,35 +12,12 @@ from .errors import WindowBusy
 from .overflow import Overflow
 from .policy import WindowPolicy
 from .restore import Snapshot
+from .slot import Slot
 from .window import Window
 
 # The turns that the current task is part of: a turn that leads to itself would wait for ever. A task that outlives
 # its turn still inherits the mark, which by then belongs to no window.
 _turns_above: ContextVar[frozenset[object]] = ContextVar("turns_above", default=frozenset())
-
-
-class _Slot:
-    """A window and its users. `turn` marks the turn that uses it; `users` counts that turn and those that wait.
-
-    `put_off` must run before anybody else looks at the window, `rewrites` when the turn has ended.
-    """
-
-    __slots__ = ("last_used", "lock", "put_off", "rewrites", "turn", "users", "window")
-
-    def __init__(self, window: Window) -> None:
-        self.window = window
-        self.lock = asyncio.Lock()
-        self.turn: object = None
-        self.users = 0
-        self.last_used = 0.0
-        self.put_off: list[Callable[[], None]] = []
-        self.rewrites: list[Callable[[Snapshot], Snapshot]] = []
-
-    def caught_up(self) -> Window:
-        """Run the deferred work and return the window."""
-        while self.put_off:
-            self.put_off.pop(0)()
-        return self.window
 
 
 class WindowRegistry[K: Hashable = str]:
@@ -63,7 +40,7 @@ class WindowRegistry[K: Hashable = str]:
         self._clock = clock
         self._policy: WindowPolicy | None = None
         # Least recently used first.
-        self._slots: dict[K, _Slot] = {}
+        self._slots: dict[K, Slot] = {}
         self._overflow: Overflow[K] = Overflow()
         self._max_windows = max_windows
         self._idle_seconds = idle_seconds
@@ -233,7 +210,7 @@ class WindowRegistry[K: Hashable = str]:
                 slot.window = self._new(key, after)
                 self._drop_unused(key, slot)
 
-    def _release(self, key: K, slot: _Slot) -> None:
+    def _release(self, key: K, slot: Slot) -> None:
         """Release the window to the next turn, rewritten if that was asked for meanwhile."""
         while slot.rewrites:
             slot.window = self._new(key, slot.rewrites.pop(0)(slot.window.snapshot()))
@@ -247,13 +224,13 @@ class WindowRegistry[K: Hashable = str]:
             window.restore(snapshot)
         return window
 
-    def _drop_unused(self, key: K, slot: _Slot) -> None:
+    def _drop_unused(self, key: K, slot: Slot) -> None:
         """Drop a window without exchanges, unless a turn uses it or waits for it."""
         if not slot.users and not slot.window.stats().exchange_count and self._slots.get(key) is slot:
             del self._slots[key]
 
     @staticmethod
-    async def _wait(slot: _Slot, seconds: float | None) -> None:
+    async def _wait(slot: Slot, seconds: float | None) -> None:
         if slot.turn in _turns_above.get():
             raise WindowBusy("the turn that has the window waits for this one")
         if not slot.lock.locked() and slot.users == 1:
@@ -266,15 +243,15 @@ class WindowRegistry[K: Hashable = str]:
         except TimeoutError as err:
             raise WindowBusy(f"another turn has had the window for {seconds:g} seconds") from err
 
-    def _is_idle(self, slot: _Slot) -> bool:
+    def _is_idle(self, slot: Slot) -> bool:
         return not slot.users and self._clock() - slot.last_used >= self._idle_seconds
 
-    def _claim(self, key: K) -> _Slot:
+    def _claim(self, key: K) -> Slot:
         if key in self._slots and self._is_idle(self._slots[key]):
             self.drop(key)
         slot = self._slots.pop(key, None)
         if slot is None:
-            slot = _Slot(self._new(key))
+            slot = Slot(self._new(key))
             slot.last_used = self._clock()
             self._overflow.wanted(key, self._clock(), self._idle_seconds)
         self._slots[key] = slot
@@ -298,7 +275,7 @@ class WindowRegistry[K: Hashable = str]:
         Restore several in the order of their last use. Raises `WindowBusy` while the window is in use.
         """
         self.drop(key)
-        slot = _Slot(self._new(key, snapshot))
+        slot = Slot(self._new(key, snapshot))
         slot.last_used = self._clock() - idle_seconds
         self._slots[key] = slot
         self._evict()
