@@ -14,6 +14,7 @@ from homeassistant.helpers.typing import ConfigType
 
 from .agents.agent import AccountConfigEntry, AccountData
 from .agents.config import AgentConfig
+from .agents.forgetting import async_follow_users
 from .agents.issues import async_review_windows, async_withdraw_report
 from .agents.kept import async_forget, async_kept, async_save
 from .agents.memory import async_memory, async_remove_memory, async_start_memory
@@ -35,8 +36,9 @@ _EXPIRY_INTERVAL = timedelta(minutes=10)
 
 
 async def async_setup(hass: HomeAssistant, config: ConfigType) -> bool:
-    """Register the actions, and the API with which other agents look things up in memory."""
+    """Register the actions and the API by which other agents look things up in memory; follow removed users."""
     async_setup_services(hass)
+    async_follow_users(hass)
     llm.async_register_api(hass, MemoryAPI(hass, partial(async_memory, hass)))
     return True
 

@@ -363,3 +363,10 @@ async def test_diagnostics_have_figures_of_memory_and_no_text(home: HomeAssistan
 
     assert diagnostics["memory"]["counts"]["written"] == 1
     assert SECRET not in str(diagnostics)
+
+
+async def test_what_was_forgotten_by_words_leaves_the_window(entry, say: Say, agent_of) -> None:
+    for text in ("remember that the bins go out on Friday", "hello there", "forget that the bins go out on Friday"):
+        await say(text, "mine")
+
+    assert not any(window.stats().exchange_count for window in agent_of(entry).windows.newest_first())

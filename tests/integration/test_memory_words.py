@@ -15,13 +15,14 @@ from pytest_homeassistant_custom_component.common import MockConfigEntry
 
 from custom_components.windowed_conversation.agents.config import AgentConfig
 from custom_components.windowed_conversation.bridge.local_intents import LocalIntents
-from custom_components.windowed_conversation.bridge.memory_access import MemoryAccess
+from custom_components.windowed_conversation.bridge.memory_access import Forget, MemoryAccess
 from custom_components.windowed_conversation.bridge.memory_answers import MemoryAnswers
 from custom_components.windowed_conversation.bridge.memory_tools import MemoryAPI, RecallTool, memory_tools
 from custom_components.windowed_conversation.bridge.persons import async_speaker
 from custom_components.windowed_conversation.bridge.tools import ToolSchemas, async_get_tools
 from custom_components.windowed_conversation.const import DOMAIN, MEMORY_API
 from custom_components.windowed_conversation.memory import Forgotten, Memory
+from custom_components.windowed_conversation.turn.remembering import Remembering
 from custom_components.windowed_conversation.turn.routing import Reason, Situation
 from custom_components.windowed_conversation.turn.scope import WindowKey
 from custom_components.windowed_conversation.turn.speaker import Speaker
@@ -80,7 +81,19 @@ def forgotten() -> list[Forgotten]:
 
 
 @pytest.fixture
-def say(home: HomeAssistant, access: MemoryAccess, forgotten: list[Forgotten]):
+def forget(access: MemoryAccess, forgotten: list[Forgotten]) -> Forget:
+    """Forget, and note what was forgotten."""
+
+    async def forget(work: Callable[[Memory], Remembering]) -> Remembering:
+        done = await access.async_change(work)
+        forgotten.extend(filter(None, [done.forgotten]))
+        return done
+
+    return forget
+
+
+@pytest.fixture
+def say(home: HomeAssistant, access: MemoryAccess, forget: Forget):
     """Answer a sentence locally. Return what was said, and what is told to the window."""
 
     async def say(
@@ -89,7 +102,7 @@ def say(home: HomeAssistant, access: MemoryAccess, forgotten: list[Forgotten]):
         context = Context(user_id=user.id if user else None)
         given = ConversationInput(text, context, None, None, None, language, AGENT)
         speaker = (await async_speaker(home, given, {})).in_window(WindowKey("talk", user and user.id))
-        answers = MemoryAnswers(home, access, speaker, forgotten.append)
+        answers = MemoryAnswers(home, access, speaker, forget)
         with async_get_chat_session(home) as session, async_get_chat_log(home, session, given) as log:
             local = LocalIntents(home, given, log, model_is_next=True, model_has_tools=False, memory=answers)
             answer = await local.answer(Situation())
@@ -99,12 +112,12 @@ def say(home: HomeAssistant, access: MemoryAccess, forgotten: list[Forgotten]):
 
 
 @pytest.fixture
-def call(hass: HomeAssistant, access: MemoryAccess, anna: User, forgotten: list[Forgotten]):
+def call(hass: HomeAssistant, access: MemoryAccess, anna: User, forget: Forget):
     """Call one of our agents' tools as a turn does. Return its result."""
 
     async def call(name: str, said: str = SAID, *, unknown: bool = False, **arguments: str) -> llm.ToolResult:
         person = {} if unknown else {"person": anna.id, "name": "Anna", "is_alone": True}
-        own = memory_tools(access, Speaker(said, "en", **person), forgotten.append)
+        own = memory_tools(access, Speaker(said, "en", **person), forget)
         api = await async_get_tools(hass, (), context_of(None), own)
         return await api.async_call_tool(llm.ToolInput(name, arguments))
 
@@ -252,14 +265,14 @@ async def test_tools_say_that_memory_is_away(call, memory: Memory) -> None:
 
 
 async def test_own_tools_stand_beside_others_and_give_way_to_their_names(
-    home: HomeAssistant, access: MemoryAccess
+    home: HomeAssistant, access: MemoryAccess, forget: Forget
 ) -> None:
     class Others(llm.API):
         async def async_get_api_instance(self, llm_context: llm.LLMContext) -> llm.APIInstance:
             return llm.APIInstance(self, "", llm_context, [RecallTool(access, Speaker("", "en"))])
 
     llm.async_register_api(home, Others(hass=home, id="others", name="Others"))
-    own = memory_tools(access, Speaker("", "en"), lambda gone: None)
+    own = memory_tools(access, Speaker("", "en"), forget)
 
     api = await async_get_tools(home, ("others",), context_of(None), own)
 
@@ -267,11 +280,13 @@ async def test_own_tools_stand_beside_others_and_give_way_to_their_names(
     assert [schema.read_only for schema in ToolSchemas().of(api)] == [False, True, False, True]
 
 
-async def test_the_schemas_of_the_tools_are_the_same_in_every_turn(hass: HomeAssistant, access: MemoryAccess) -> None:
+async def test_the_schemas_of_the_tools_are_the_same_in_every_turn(
+    hass: HomeAssistant, access: MemoryAccess, forget: Forget
+) -> None:
     schemas = ToolSchemas()
 
     turns = [
-        schemas.of(await async_get_tools(hass, (), context_of(None), memory_tools(access, Speaker(said, "en"), print)))
+        schemas.of(await async_get_tools(hass, (), context_of(None), memory_tools(access, Speaker(said, "en"), forget)))
         for said in ("one", "two")
     ]
 

@@ -3,11 +3,12 @@
 from dataclasses import replace
 import json
 import random
+import shutil
 import sqlite3
 
 import pytest
 
-from custom_components.windowed_conversation.memory import Episode, Forgotten, deletion, turns
+from custom_components.windowed_conversation.memory import Episode, Forgotten, Memory, deletion, turns
 
 from .content import DAY, NOW, file_bytes, indexed, stored, turn
 
@@ -204,6 +205,23 @@ def test_many_rows_at_once_leave_as_little(memory, path, monkeypatch) -> None:
     assert b"quokka50x" in file_bytes(path)
 
 
+def test_what_is_deleted_and_not_erased_when_it_is_killed_is_erased_later(
+    memory, path, tmp_path_factory, monkeypatch
+) -> None:
+    monkeypatch.setattr(memory, "erase", lambda: False)
+    memory.forget(ids=[("fact", memory.add_fact("The safe code is quokka"))])
+    killed = tmp_path_factory.mktemp("killed") / path.name
+    for each in path.parent.iterdir():
+        shutil.copy(each, killed.with_name(each.name))
+    assert b"quokka" in file_bytes(killed)
+
+    again = Memory(killed, ("en", "de"))
+    assert again.expire({}, 0.0).erased
+
+    assert b"quokka" not in file_bytes(killed)
+    again.close()
+
+
 def test_what_another_process_still_reads_is_erased_later(memory, path) -> None:
     fact = memory.add_fact("The safe code is quokka")
     beside = sqlite3.connect(path, isolation_level=None)
@@ -215,7 +233,7 @@ def test_what_another_process_still_reads_is_erased_later(memory, path) -> None:
     assert memory.facts() == []
 
     beside.close()
-    assert memory.erase()
+    assert memory.expire({}, 0.0).erased
     assert b"quokka" not in file_bytes(path)
 
 

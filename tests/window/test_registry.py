@@ -20,6 +20,7 @@ from custom_components.windowed_conversation.window import (
     WindowPolicy,
     WindowRegistry,
 )
+from custom_components.windowed_conversation.window.restore import Snapshot
 
 pytestmark = pytest.mark.usefixtures("idle_clock")
 
@@ -767,3 +768,59 @@ async def test_what_was_put_off_is_done_before_an_idle_window_is_replaced(
 
     async with registry.turn("a"):
         assert done == ["first", "second"]
+
+
+def without_exchanges(_key: str, snapshot: Snapshot) -> Snapshot:
+    """Leave nothing of a window."""
+    return snapshot._replace(exchanges=())
+
+
+async def speak(registry: WindowRegistry, key: str, text: str = "hello") -> Window:
+    async with registry.turn(key) as window:
+        window.record([Message.user(text), Message.assistant("hi")])
+    return window
+
+
+async def test_window_that_is_rewritten_to_nothing_is_gone(registry: WindowRegistry) -> None:
+    await speak(registry, "one")
+    kept = await speak(registry, "two")
+
+    registry.rewrite(lambda key, snapshot: without_exchanges(key, snapshot) if key == "one" else snapshot)
+
+    assert registry.newest_first() == [kept]
+
+
+async def test_window_that_a_turn_has_is_rewritten_before_the_next_turn(registry: WindowRegistry) -> None:
+    before: list[int] = []
+
+    async def follow() -> None:
+        async with registry.turn("one") as window:
+            before.append(window.stats().exchange_count)
+
+    async with registry.turn("one") as window:
+        waiting = elsewhere(follow())
+        await asyncio.sleep(0)
+        window.record([Message.user("hello"), Message.assistant("hi")])
+        registry.rewrite(without_exchanges)
+        assert window.stats().exchange_count == 1
+        registry.put_off("one", lambda: window.record([Message.user("late"), Message.assistant("hi")]))
+    await waiting
+
+    assert before == [0]
+
+
+async def test_window_that_was_rewritten_meanwhile_is_no_longer_one_of_these(registry: WindowRegistry) -> None:
+    window = await speak(registry, "one")
+    found: list[bool] = []
+
+    async def look() -> None:
+        async with registry.between_turns(window) as is_kept:
+            found.append(is_kept)
+
+    async with registry.turn("one"):
+        waiting = elsewhere(look())
+        await asyncio.sleep(0)
+        registry.rewrite(without_exchanges)
+    await waiting
+
+    assert found == [False]

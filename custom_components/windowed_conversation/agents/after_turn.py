@@ -18,7 +18,7 @@ from .ended_turn import EndedTurn
 from .issues import async_report_model, async_report_window
 from .lookup import async_follow_servers
 from .memory import async_memory
-from .remembering import past_turn
+from .remembering import began_at, past_turn
 from .summaries import Summarizer, is_due
 
 _LOGGER = logging.getLogger(__name__)
@@ -100,7 +100,7 @@ def summarize(agent: Agent, turn: EndedTurn) -> None:
 def remember(agent: Agent, turn: EndedTurn) -> None:
     """Give the turn to the memory, which writes it in another thread."""
     memory, kept = async_memory(agent.hass), past_turn(agent, turn)
-    if agent.config.memory and memory is not None and kept is not None:
+    if agent.config.memory and memory is not None and kept is not None and not memory.is_from_before(began_at(turn)):
         memory.writer.put(kept)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from homeassistant.core import HomeAssistant
+from homeassistant.core import HomeAssistant, callback
 from homeassistant.util.hass_dict import HassKey
 
 from ..bridge.calibration import ModelCalibrations, async_load_calibrations
@@ -57,6 +57,13 @@ async def async_kept(hass: HomeAssistant, entry_id: str, configs: Mapping[str, A
             account.agents[agent_id] = await _async_open(hass, agent_id, config, counter)
         account.agents[agent_id].store.configure(config.persistence)
     return account
+
+
+@callback
+def async_all_kept(hass: HomeAssistant) -> dict[str, Kept]:
+    """Return what agents keep, by their ids, also those of accounts that were unloaded since the start."""
+    accounts = hass.data.get(_KEPT, {})
+    return {agent_id: kept for account in accounts.values() for agent_id, kept in account.agents.items()}
 
 
 async def _async_open(hass: HomeAssistant, agent_id: str, config: AgentConfig, counter: CalibratedCounter) -> Kept:

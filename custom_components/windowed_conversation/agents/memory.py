@@ -1,14 +1,15 @@
 """The one memory of all agents: opened in the background, written by its own thread, closed at the end."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 import logging
+import math
 from pathlib import Path
 import time
 from typing import Any
 
-from homeassistant.auth import EVENT_USER_REMOVED
 from homeassistant.const import EVENT_HOMEASSISTANT_CLOSE, EVENT_HOMEASSISTANT_FINAL_WRITE
 from homeassistant.core import CALLBACK_TYPE, Event, HomeAssistant, callback
 from homeassistant.helpers.storage import STORAGE_DIR
@@ -47,6 +48,9 @@ class AgentMemory:
         self._listeners: list[Callable[[], None]] = []
         self._unsubscribe: tuple[CALLBACK_TYPE, ...] = ()
         self._reason: Reason | None = None
+        # When something was last forgotten, in seconds since the epoch, and how often it is at it now.
+        self._forgotten_at = -math.inf
+        self._forgetting = 0
         # For how many days turns are kept, by agent; another thread reads it.
         self._days: Mapping[str, int] = {}
         self.writer = Writer(
@@ -63,7 +67,6 @@ class AgentMemory:
         self._unsubscribe = (
             bus.async_listen(EVENT_HOMEASSISTANT_FINAL_WRITE, self._async_drain),
             bus.async_listen(EVENT_HOMEASSISTANT_CLOSE, self._async_close),
-            bus.async_listen(EVENT_USER_REMOVED, self._forget_user),
         )
         self.writer.start()
 
@@ -115,6 +118,20 @@ class AgentMemory:
         """Forget what meets the conditions; see `Memory.forget`."""
         return await self.async_change(lambda memory: memory.forget(**conditions))
 
+    @contextmanager
+    def forgetting(self) -> Iterator[None]:
+        """Take in no turn meanwhile, and none that has begun by then: it may repeat what is forgotten."""
+        self._forgetting += 1
+        try:
+            yield
+        finally:
+            self._forgetting -= 1
+            self._forgotten_at = time.time()
+
+    def is_from_before(self, began: float) -> bool:
+        """Return whether what began at a time may hold what is forgotten now or was forgotten after that time."""
+        return self._forgetting > 0 or began <= self._forgotten_at
+
     async def async_hold(self) -> None:
         """Have everything in the one file, for a copy, and write nothing until `writer.release`."""
         if not await self._hass.async_add_executor_job(self.writer.hold, _HOLD):
@@ -137,16 +154,17 @@ class AgentMemory:
 
     async def async_change[Result](self, work: Callable[[Memory], Result]) -> Result:
         """Return what the work returns when its change is on disk; the thread that writes does it."""
+        future = self.writer.call(work)
+        done = asyncio.wrap_future(future)
         try:
-            async with asyncio.timeout(_CHANGE):
-                return await asyncio.wrap_future(self.writer.call(work))
-        except TimeoutError as err:
-            raise MemoryUnavailable(self.writer.state.reason or "locked") from err
-
-    @callback
-    def _forget_user(self, event: Event) -> None:
-        person = str(event.data["user_id"])
-        self.writer.call(partial(Memory.forget, person=person), patient=True)
+            await asyncio.wait([done], timeout=_CHANGE)
+        except asyncio.CancelledError:
+            done.cancel()
+            raise
+        # what has begun is waited for: nobody may take a change for one that was not made
+        if not done.done() and future.cancel():
+            raise MemoryUnavailable(self.writer.state.reason or "locked")
+        return await done
 
     def _expire(self, memory: Memory) -> None:
         """Forget the turns that are old enough; those of an unknown agent are kept as long as any."""

@@ -1,5 +1,6 @@
 """What is kept of a turn: what was said and answered, who, where and when; no tool results and no context."""
 
+import math
 import time
 
 from ..memory import PastTurn
@@ -7,6 +8,7 @@ from ..turn.context import said_in
 from ..turn.first_person import speaks_of_oneself
 from ..turn.routing import Route
 from ..turn.scope import Scope
+from ..window import Message
 from ..window.summary import QUESTION
 from .agent import Agent
 from .ended_turn import EndedTurn
@@ -28,7 +30,7 @@ def past_turn(agent: Agent, turn: EndedTurn) -> PastTurn | None:
         return None
     return PastTurn(
         conversation=turn.window.conversation_id,
-        at=time.time(),
+        at=_newest(turn)[-1].created or time.time(),
         said=speaker.said[:_LONGEST],
         answer=outcome.spoken[:_LONGEST] if speaker.person is not None or _is_for_all(agent, turn) else "",
         agent=agent.id,
@@ -36,6 +38,11 @@ def past_turn(agent: Agent, turn: EndedTurn) -> PastTurn | None:
         device=speaker.device,
         tools=_tools(turn),
     )
+
+
+def began_at(turn: EndedTurn) -> float:
+    """Return when the input of a turn came that a model has answered, in seconds since the epoch."""
+    return _newest(turn)[0].created or -math.inf
 
 
 def _is_for_all(agent: Agent, turn: EndedTurn) -> bool:
@@ -49,10 +56,13 @@ def _is_for_all(agent: Agent, turn: EndedTurn) -> bool:
     return not is_shared and not any(each == QUESTION or speaks_of_oneself(each, language) for each in said)
 
 
+def _newest(turn: EndedTurn) -> tuple[Message, ...]:
+    return turn.window.exchanges()[-1].messages
+
+
 def _tools(turn: EndedTurn) -> tuple[str, ...]:
     """Return the names of the tools that the turn has called."""
     if not turn.outcome.tool_calls:
         return ()
-    newest = turn.window.exchanges()[-1:]
-    names = (call.name for exchange in newest for message in exchange.messages for call in message.tool_calls)
+    names = (call.name for message in _newest(turn) for call in message.tool_calls)
     return tuple(dict.fromkeys(names))

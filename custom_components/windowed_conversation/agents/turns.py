@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 import logging
+import math
 
 from homeassistant.components import conversation
 from homeassistant.components.conversation import ChatLog, ConversationInput, ConversationResult
@@ -30,6 +31,7 @@ from .after_turn import after_turn
 from .agent import Agent
 from .ended_turn import EndedTurn
 from .lookup import async_find_agent, async_learn
+from .memory import async_memory
 from .memory_use import memory_use
 from .question import ModelQuestion
 
@@ -121,8 +123,8 @@ class ConversationTurn:
 
     async def _async_answer(self) -> ConversationResult:
         config, user_input, chat_log = self.agent.config, self.user_input, self.chat_log
-        _take_over(self.window, chat_log, self.entity_id)
-        memory = memory_use(self.agent, self.speaker, self._later)
+        self._take_over()
+        memory = memory_use(self.agent, self.speaker)
         local = LocalIntents(
             self.agent.hass,
             user_input,
@@ -166,6 +168,17 @@ class ConversationTurn:
     def _later(self, work: Callable[[], None]) -> None:
         self._agent_now.later(self.key, work)
 
+    def _take_over(self) -> None:
+        """Take in what the pipeline answered since our last turn, and since something was last forgotten."""
+        memory = async_memory(self.agent.hass)
+        for exchange in handled_by_pipeline(self.chat_log, self.entity_id, self.window.messages()):
+            if memory is not None and memory.is_from_before(exchange[0].created or -math.inf):
+                continue
+            try:
+                self.window.record(exchange, tags={f"route:{Route.LOCAL}"})
+            except WindowError as err:
+                _LOGGER.debug("An exchange of the pipeline is not whole: %s", type(err).__name__)
+
     @property
     def _agent_now(self) -> Agent:
         """The agent, or the one that a reload during the turn has made of what is kept."""
@@ -189,15 +202,6 @@ class ConversationTurn:
             result.response.response_type = IntentResponseType.QUERY_ANSWER
             result.response.async_set_speech(last_message)
         return result
-
-
-def _take_over(window: Window, chat_log: ChatLog, agent_id: str) -> None:
-    """Take in what the pipeline answered in this conversation since our last turn."""
-    for exchange in handled_by_pipeline(chat_log, agent_id, window.messages()):
-        try:
-            window.record(exchange, tags={f"route:{Route.LOCAL}"})
-        except WindowError as err:
-            _LOGGER.debug("An exchange of the pipeline is not whole: %s", type(err).__name__)
 
 
 async def _async_refused(agent: Agent, user_input: ConversationInput, error: Exception) -> ConversationResult:

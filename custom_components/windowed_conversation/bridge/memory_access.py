@@ -1,12 +1,13 @@
 """How memory is reached from Home Assistant's event loop."""
 
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Coroutine
+from typing import Any, Protocol
 
-from ..memory import Forgotten, Memory
+from ..memory import Memory
+from ..turn.remembering import Remembering
 
-# Takes what was forgotten, which windows and prompts may still hold. Called in the event loop.
-type OnForgotten = Callable[[Forgotten], None]
+# Does work that forgets, and has what was forgotten leave windows and prompts, too. Raises MemoryUnavailable.
+type Forget = Callable[[Callable[[Memory], Remembering]], Coroutine[Any, Any, Remembering]]
 
 
 class MemoryAccess(Protocol):

@@ -14,7 +14,7 @@ from ..turn.remembering import (
     what_is_known,
 )
 from ..turn.speaker import Speaker
-from .memory_access import MemoryAccess, OnForgotten
+from .memory_access import Forget, MemoryAccess
 from .memory_sentences import ForgetEverything, ForgetThat, RememberThat, WhatIsKnown, Wish, matched
 from .texts import async_text
 
@@ -32,11 +32,11 @@ class MemoryAnswer:
 class MemoryAnswers:
     """Answers one input from memory, if that is what it asks by words."""
 
-    def __init__(self, hass: HomeAssistant, memory: MemoryAccess, speaker: Speaker, on_forgotten: OnForgotten) -> None:
+    def __init__(self, hass: HomeAssistant, memory: MemoryAccess, speaker: Speaker, forget: Forget) -> None:
         self._hass = hass
         self._memory = memory
         self._speaker = speaker
-        self._on_forgotten = on_forgotten
+        self._forget = forget
 
     async def answer(self) -> MemoryAnswer | None:
         """Do what the input asks of memory and return what is said, None if it asks nothing of it."""
@@ -47,8 +47,6 @@ class MemoryAnswers:
             done = await self._async_done(wish)
         except MemoryUnavailable:
             done = Remembering(Phrase.UNAVAILABLE)
-        if done.forgotten is not None:
-            self._on_forgotten(done.forgotten)
         text = await async_text(self._hass, self._speaker.language, "common", done.phrase)
         return MemoryAnswer(text.format(**done.placeholders), is_kept=done.forgotten is None)
 
@@ -60,6 +58,6 @@ class MemoryAnswers:
             case RememberThat(text):
                 return await memory.async_change(lambda opened: remember(opened, speaker, text, speaker.said))
             case ForgetThat(text):
-                return await memory.async_change(lambda opened: forget_fact(opened, speaker, text))
+                return await self._forget(lambda opened: forget_fact(opened, speaker, text))
             case ForgetEverything(about):
-                return await memory.async_change(lambda opened: forget_everything(opened, speaker, about))
+                return await self._forget(lambda opened: forget_everything(opened, speaker, about))

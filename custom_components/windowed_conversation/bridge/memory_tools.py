@@ -17,7 +17,7 @@ from ..turn.quotes import is_of_quote, is_quoted
 from ..turn.recalled_lines import recalled_lines
 from ..turn.remembering import Phrase, Remembering, forget_fact, remember
 from ..turn.speaker import Speaker
-from .memory_access import MemoryAccess, OnForgotten
+from .memory_access import Forget, MemoryAccess
 from .persons import async_person
 
 _QUERY_LENGTH = 300
@@ -142,17 +142,14 @@ class ForgetTool(_MemoryTool):
     )
     annotations = llm.ToolAnnotations(destructive=True, idempotent=True, open_world=False)
 
-    def __init__(self, memory: MemoryAccess, speaker: Speaker, on_forgotten: OnForgotten) -> None:
+    def __init__(self, memory: MemoryAccess, speaker: Speaker, forget: Forget) -> None:
         super().__init__(memory, speaker)
-        self._on_forgotten = on_forgotten
+        self._forget = forget
 
     @override
     async def _async_result(self, arguments: dict[str, Any]) -> llm.ToolResult:
         speaker, query = self._speaker, arguments["query"]
-        done = await self._memory.async_change(lambda opened: forget_fact(opened, speaker, query))
-        if done.forgotten is not None:
-            self._on_forgotten(done.forgotten)
-        return _told(done)
+        return _told(await self._forget(lambda opened: forget_fact(opened, speaker, query)))
 
 
 class MemoryAPI(llm.API):
@@ -180,12 +177,12 @@ class MemoryAPI(llm.API):
         return llm.APIInstance(self, _PROMPT if tools else "", llm_context, tools)
 
 
-def memory_tools(memory: MemoryAccess, speaker: Speaker, on_forgotten: OnForgotten) -> tuple[llm.Tool, ...]:
+def memory_tools(memory: MemoryAccess, speaker: Speaker, forget: Forget) -> tuple[llm.Tool, ...]:
     """Return the tools of one of our agents for an exchange."""
     return (
         RememberTool(memory, speaker),
         RecallTool(memory, speaker),
-        ForgetTool(memory, speaker, on_forgotten),
+        ForgetTool(memory, speaker, forget),
     )
 
 

@@ -15,6 +15,7 @@ from ..const import DOMAIN, Persistence
 from ..turn.errors import IdTooLong
 from ..turn.scope import WindowKey, check_id
 from ..window import WindowRegistry
+from ..window.restore import Snapshot
 from . import window_file
 from .restored_totals import async_restored_totals
 from .timely_store import StoreUnavailable, TimelyStore
@@ -176,6 +177,16 @@ async def async_remove_files(hass: HomeAssistant, agents: Collection[str]) -> No
     await hass.async_add_executor_job(_remove_files, Path(hass.config.path(STORAGE_DIR)), agents)
 
 
+async def async_rewrite_files(
+    hass: HomeAssistant, others: Collection[str], change: Callable[[str, Snapshot], Snapshot]
+) -> None:
+    """Have the conversations in the files of all agents but these be what a change makes of them, by their keys.
+
+    What cannot be read is deleted, of all agents: nobody can tell what it holds.
+    """
+    await hass.async_add_executor_job(_rewrite_files, Path(hass.config.path(STORAGE_DIR)), others, change)
+
+
 @lru_cache(maxsize=1024)
 def _is_ulid(conversation_id: str) -> bool:
     """Return whether Home Assistant made the id, by its own rule: what is no ULID is the user's own and is kept.
@@ -197,3 +208,15 @@ def _remove_files(folder: Path, agents: Collection[str]) -> None:
                 path.unlink(missing_ok=True)
             except OSError as err:
                 _LOGGER.warning("%s cannot be removed: %s", path, err.strerror)
+
+
+def _rewrite_files(folder: Path, others: Collection[str], change: Callable[[str, Snapshot], Snapshot]) -> None:
+    for path in folder.glob(f"{_PREFIX}*"):
+        agent_id, _, aside = path.name.removeprefix(_PREFIX).partition(".")
+        try:
+            if aside:
+                path.unlink(missing_ok=True)
+            elif agent_id not in others:
+                window_file.rewrite(path, change)
+        except OSError as err:
+            _LOGGER.error("%s may hold what was forgotten: %s", path, err.strerror)  # noqa: TRY400 - no fault of ours

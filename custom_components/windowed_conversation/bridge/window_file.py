@@ -7,6 +7,7 @@ import time
 from typing import Any, NamedTuple
 
 from homeassistant.helpers.json import json_bytes, json_fragment
+from homeassistant.util.file import WriteError, write_utf8_file_atomic
 from homeassistant.util.json import json_loads
 
 from ..window.codecs import CodecError, dump_snapshot, load_snapshot
@@ -141,6 +142,40 @@ def _idle(used: object, now: float) -> float:
     if not isinstance(used, int | float) or not _CLOCK_WAS_SET <= used <= now:
         return 0.0
     return now - used
+
+
+def rewrite(path: Path, change: Callable[[str, Snapshot], Snapshot]) -> None:
+    """Have the conversations of a file be what a change makes of them, by their keys. What cannot be read is deleted.
+
+    Raises OSError if the file cannot be written.
+    """
+    try:
+        check(path)
+        content: Any = json_loads(path.read_bytes())
+    except FileNotFoundError:
+        return
+    except Damaged:
+        path.unlink(missing_ok=True)
+        return
+    written = content["data"].get(_CONVERSATIONS)
+    rest = [_rewritten(each, change) for each in written] if isinstance(written, list) else []
+    if rest != written:
+        content["data"][_CONVERSATIONS] = [each for each in rest if each is not None]
+        try:
+            write_utf8_file_atomic(str(path), json_bytes(content), private=True, mode="wb")
+        except WriteError as err:
+            raise OSError(*getattr(err.__cause__, "args", ())) from err
+
+
+def _rewritten(data: Any, change: Callable[[str, Snapshot], Snapshot]) -> Any:
+    """Return a conversation after a change, or None if nothing of it is left or can be read."""
+    found = _read(data, time.time())
+    if found is None:
+        return None
+    after = change(found.key, found.snapshot)
+    if after is found.snapshot:
+        return data
+    return {**data, _WINDOW: dump_snapshot(after)} if after.exchanges else None
 
 
 class Damage(NamedTuple):

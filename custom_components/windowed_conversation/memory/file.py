@@ -14,6 +14,7 @@ _BUSY_SECONDS = 5.0
 _SYNCHRONOUS = "NORMAL"
 _MODE = 0o600
 _BESIDE = ("", "-wal", "-shm")
+_FORGOTTEN = ".forgotten"
 
 _REASONS: dict[int, Reason] = {
     sqlite3.SQLITE_BUSY: "locked",
@@ -86,6 +87,11 @@ def set_aside(path: Path) -> Path:
     return path.with_name(f"{path.name}.damaged")
 
 
+def forgotten(path: Path) -> Path:
+    """Return where it is written what was forgotten, which no older copy of the file may bring back."""
+    return path.with_name(f"{path.name}{_FORGOTTEN}")
+
+
 def delete_set_aside(path: Path) -> bool:
     """Delete the damaged file, because nothing can be deleted inside it. Return whether that succeeded."""
     try:
@@ -97,8 +103,8 @@ def delete_set_aside(path: Path) -> bool:
 
 
 def delete_file(path: Path) -> None:
-    """Delete a file that is closed, and the damaged one that was set aside."""
-    for end in _BESIDE:
+    """Delete a file that is closed, the damaged one that was set aside, and the tombstones."""
+    for end in (*_BESIDE, _FORGOTTEN):
         with suppress(OSError):
             Path(f"{path}{end}").unlink()
     delete_set_aside(path)

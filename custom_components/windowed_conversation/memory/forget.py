@@ -5,6 +5,8 @@ its words. A turn takes with it the episodes that summarize it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from itertools import chain
 import json
 import math
 import sqlite3
@@ -14,17 +16,27 @@ from typing import NamedTuple
 from .deletion import delete
 from .labels import drop_unused_labels, find_label
 from .records import KINDS, Forgotten, Kind
+from .told import Told
 from .visibility import visible
 from .words import Question, Words, spoken
-
-# the share of a fact's words that repeats it
-_SHARE = 0.6
 
 _TEXTS: dict[Kind, str] = {"turn": "said || char(10) || answer", "episode": "text"}
 _STOOD_FOR = """
     SELECT episode.id FROM turn JOIN episode USING (conversation)
     WHERE turn.id = ? AND turn.at BETWEEN episode.since AND episode.at
     AND episode.agent IS turn.agent AND episode.person IS turn.person
+"""
+
+_AMONG = "id IN (SELECT value FROM json_each({}))"
+# Since when, to whom alone and where something was to be seen.
+_SEEN = f"""
+    SELECT min(at), owner.name, within.name FROM (
+        SELECT at, CASE WHEN private THEN person END AS person, NULL AS conversation
+        FROM fact WHERE {_AMONG.format(":facts")}
+        UNION ALL SELECT at, person, conversation FROM turn WHERE {_AMONG.format(":turns")}
+        UNION ALL SELECT since, person, conversation FROM episode WHERE {_AMONG.format(":episodes")}
+    ) LEFT JOIN label AS owner ON owner.id = person LEFT JOIN label AS within ON within.id = conversation
+    GROUP BY owner.name, within.name
 """
 
 
@@ -64,7 +76,7 @@ def select(connection: sqlite3.Connection, words: Words, selection: Selection) -
     for row in chosen["fact"]:
         for kind in _TEXTS:
             chosen[kind].update(_telling(connection, words, row, kind))
-    return _with_summaries(connection, chosen)
+    return _described(connection, _with_summaries(connection, chosen), selection.query)
 
 
 def select_expired(connection: sqlite3.Connection, before: Mapping[str, float], others: float) -> Forgotten:
@@ -90,12 +102,38 @@ def _with_summaries(connection: sqlite3.Connection, chosen: dict[Kind, set[int]]
     )
 
 
+def _described(connection: sqlite3.Connection, chosen: Forgotten, query: str | None) -> Forgotten:
+    """Return what was chosen with what others need to find what they hold of it."""
+    facts, turns, episodes = (json.dumps(rows) for rows in (chosen.facts, chosen.turns, chosen.episodes))
+    rows = connection.execute(_SEEN, {"facts": facts, "turns": turns, "episodes": episodes}).fetchall()
+    said = connection.execute(f"SELECT text, quote FROM fact WHERE {_AMONG.format('?')}", (facts,))
+    return replace(
+        chosen,
+        since=min((since for since, _, _ in rows), default=chosen.since),
+        people=frozenset(person for _, person, _ in rows),
+        conversations=frozenset(conversation for _, _, conversation in rows if conversation is not None),
+        told=tuple(sorted({*filter(None, chain(*said)), *filter(None, [query])})),
+    )
+
+
 def forget(connection: sqlite3.Connection, words: Words, chosen: Forgotten) -> None:
-    """Delete what was chosen, with the names that nothing else has."""
+    """Delete what was chosen, with the names that nothing else has, and note that the file still has bytes of it."""
     delete(connection, words, "fact", chosen.facts)
     delete(connection, words, "turn", chosen.turns)
     delete(connection, words, "episode", chosen.episodes)
     drop_unused_labels(connection)
+    if chosen.has_any:
+        connection.execute("INSERT OR REPLACE INTO setting VALUES ('unerased', 1)")
+
+
+def is_unerased(connection: sqlite3.Connection) -> bool:
+    """Return whether the file may still have bytes of what was deleted."""
+    return connection.execute("SELECT 1 FROM setting WHERE name = 'unerased'").fetchone() is not None
+
+
+def set_erased(connection: sqlite3.Connection) -> None:
+    """Note that the file has no byte of what was deleted."""
+    connection.execute("DELETE FROM setting WHERE name = 'unerased'")
 
 
 def _chosen(
@@ -149,17 +187,16 @@ def _telling(connection: sqlite3.Connection, words: Words, fact: int, kind: Kind
     """Yield the turns or episodes that repeat a fact: its owner's and the home's, or everyone's if it is the home's."""
     person, text, quote = connection.execute("SELECT person, text, quote FROM fact WHERE id = ?", (fact,)).fetchone()
     said, quoted = spoken(quote), words.question(quote).words
-    wanted = set(words.question(text).words)
-    enough = math.ceil(_SHARE * len(wanted))
+    told = Told(words, text)
     candidates = set(_rows(connection, kind, _terms(" AND ", quoted)))
     # a text with enough of the words has at least one of these
-    candidates.update(_rows(connection, kind, _terms(" OR ", sorted(wanted)[max(0, enough - 1) :])))
+    candidates.update(_rows(connection, kind, _terms(" OR ", sorted(told.wanted)[max(0, told.enough - 1) :])))
     for row in candidates:
         found = connection.execute(
             f"SELECT {_TEXTS[kind]} FROM {kind} WHERE id = ? AND (?2 IS NULL OR person IS NULL OR person = ?2)",
             (row, person),
         ).fetchone()
-        if found and ((quoted and said in spoken(found[0])) or len(wanted & words.held(found[0])) >= enough > 0):
+        if found and ((quoted and said in spoken(found[0])) or told.is_repeated_in(words.held(found[0]))):
             yield row
 
 

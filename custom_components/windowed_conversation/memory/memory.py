@@ -8,13 +8,13 @@ import sqlite3
 import time
 from types import EllipsisType
 
-from . import file
+from . import file, tombstones
 from .database import Database
 from .episodes import store_summary
 from .errors import MemoryUnavailable
 from .exporting import export_forgotten, export_rows
 from .facts import ToldFact, facts, tell
-from .forget import Selection, forget, select, select_expired
+from .forget import Selection, forget, is_unerased, select, select_expired, set_erased
 from .index import reindex
 from .loading import load
 from .records import KINDS, Episode, Fact, Figures, Forgotten, Kind, Loaded, PastTurn, Recalled, Summary
@@ -36,6 +36,7 @@ class Memory:
         # each is used only by the thread that holds its connection
         self._words, self._asked = Words(known), Words(known)
         self._database = Database(Path(path), self._words.version)
+        self._settle()
 
     def add_turn(self, turn: PastTurn) -> int:
         """Store a turn that ended and return its id."""
@@ -143,31 +144,41 @@ class Memory:
                 return select(connection, self._asked, chosen)
         with self._database.write() as connection:
             forgotten = select(connection, self._words, chosen)
+            stones = tombstones.tombstones_of(connection, forgotten) if chosen.is_asked_for else []
             forget(connection, self._words, forgotten)
         if forgotten == Forgotten():
             return replace(forgotten, erased=True)
         erased = self.erase()
         if chosen.is_asked_for:
-            erased = file.delete_set_aside(self._database.path) and erased
+            erased = self._keep(stones) and file.delete_set_aside(self._database.path) and erased
         return replace(forgotten, erased=erased)
 
     def expire(self, before: Mapping[str, float], others: float) -> Forgotten:
-        """Forget the turns that ended before the time given for their agent, or for all other agents."""
+        """Forget the turns that ended before the time given for their agent, or for all other agents.
+
+        What could not be erased when it was forgotten is erased now.
+        """
         with self._database.write() as connection:
             expired = select_expired(connection, before, others)
             forget(connection, self._words, expired)
-        return replace(expired, erased=expired == Forgotten() or self.erase())
+            unerased = is_unerased(connection)
+        return replace(expired, erased=not unerased or self.erase())
 
     def erase(self) -> bool:
         """Remove every byte of what was deleted from the file, and return whether that succeeded.
 
-        `forget` does so. This tries again where that failed: another process read the file, or the disk was full.
+        `forget` does so. `expire` tries again where that failed: another process read the file, the disk was full, or
+        this process was killed.
         """
         try:
             self._database.rewrite()
-            return self._database.checkpoint()
+            if not self._database.checkpoint():
+                return False
+            with self._database.write() as connection:
+                set_erased(connection)
         except MemoryUnavailable:
             return False
+        return True
 
     def export(self, person: str | None = None) -> Iterator[str]:
         """Yield what this person may see as lines of JSON. For None, yield everything."""
@@ -210,6 +221,29 @@ class Memory:
                     _count(connection, f"{kind} WHERE id <= {unindexed(connection, kind)}") for kind in KINDS
                 ),
             )
+
+    def _settle(self) -> None:
+        """Forget once more what this file still has because it is an older copy of the one that forgot it."""
+        path = self._database.path
+        try:
+            with self._database.write() as connection:
+                has_had = tombstones.settle(connection, self._words, file.forgotten(path))
+        except OSError as error:
+            self.close()
+            raise file.unavailable(file.reason_of(error) or "away", path) from error
+        except MemoryUnavailable:
+            self.close()
+            raise
+        if has_had:
+            self.erase()
+
+    def _keep(self, stones: Iterable[tombstones.Tombstone]) -> bool:
+        """Write down what somebody had forgotten, and return whether that succeeded."""
+        try:
+            tombstones.write(file.forgotten(self._database.path), stones)
+        except OSError:
+            return False
+        return True
 
     def checkpoint(self) -> bool:
         """Move all into the one file, for a copy of it. Return whether that could be done."""

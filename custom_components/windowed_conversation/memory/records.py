@@ -1,6 +1,7 @@
 """What memory holds and returns."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+import math
 from typing import Literal
 
 type Kind = Literal["fact", "episode", "turn"]
@@ -85,12 +86,30 @@ class Recalled:
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """The ids of what was forgotten, or would be. Erased says that the file holds nothing of it any more."""
+    """The ids of what was forgotten, or would be. Erased says that the file holds nothing of it any more.
+
+    For those who may still hold it: `since` is when the oldest of it came to be, `people` who alone could see it, with
+    None for everybody, `conversations` where it was said, and `told` what its facts and the query said.
+    """
 
     facts: tuple[int, ...] = ()
     turns: tuple[int, ...] = ()
     episodes: tuple[int, ...] = ()
     erased: bool = False
+    since: float = field(default=math.inf, compare=False)
+    people: frozenset[str | None] = field(default=frozenset(), compare=False)
+    conversations: frozenset[str] = field(default=frozenset(), compare=False)
+    told: tuple[str, ...] = field(default=(), compare=False, repr=False)
+
+    @property
+    def has_any(self) -> bool:
+        """Whether anything was forgotten."""
+        return bool(self.facts or self.turns or self.episodes)
+
+    @property
+    def ids(self) -> dict[Kind, tuple[int, ...]]:
+        """The ids by their kinds."""
+        return {"fact": self.facts, "turn": self.turns, "episode": self.episodes}
 
 
 @dataclass(frozen=True, slots=True)

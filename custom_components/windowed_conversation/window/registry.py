@@ -12,34 +12,12 @@ from .errors import WindowBusy
 from .overflow import Overflow
 from .policy import WindowPolicy
 from .restore import Snapshot
+from .slot import Slot
 from .window import Window
 
 # The turns that the current task is part of: a turn that leads to itself would wait for ever. A task that outlives
 # its turn still inherits the mark, which by then belongs to no window.
 _turns_above: ContextVar[frozenset[object]] = ContextVar("turns_above", default=frozenset())
-
-
-class _Slot:
-    """A window and its users. `turn` marks the turn that uses it; `users` counts that turn and those that wait.
-
-    `put_off` must run before anybody else looks at the window.
-    """
-
-    __slots__ = ("last_used", "lock", "put_off", "turn", "users", "window")
-
-    def __init__(self, window: Window) -> None:
-        self.window = window
-        self.lock = asyncio.Lock()
-        self.turn: object = None
-        self.users = 0
-        self.last_used = 0.0
-        self.put_off: list[Callable[[], None]] = []
-
-    def caught_up(self) -> Window:
-        """Run the deferred work and return the window."""
-        while self.put_off:
-            self.put_off.pop(0)()
-        return self.window
 
 
 class WindowRegistry[K: Hashable = str]:
@@ -62,7 +40,7 @@ class WindowRegistry[K: Hashable = str]:
         self._clock = clock
         self._policy: WindowPolicy | None = None
         # Least recently used first.
-        self._slots: dict[K, _Slot] = {}
+        self._slots: dict[K, Slot] = {}
         self._overflow: Overflow[K] = Overflow()
         self._max_windows = max_windows
         self._idle_seconds = idle_seconds
@@ -87,18 +65,18 @@ class WindowRegistry[K: Hashable = str]:
         Yields whether the window is still in the registry: it may have been dropped or replaced. Entering raises
         `WindowBusy` inside a turn that uses the window.
         """
-        slot = next((slot for slot in self._slots.values() if slot.window is window), None)
-        if slot is None:
+        key, slot = next(((key, slot) for key, slot in self._slots.items() if slot.window is window), (None, None))
+        if key is None or slot is None:
             yield False
             return
         slot.users += 1
         try:
             await self._wait(slot, None)
             try:
-                slot.caught_up()
-                yield True
+                # another one may have taken its place meanwhile
+                yield slot.caught_up() is window
             finally:
-                slot.lock.release()
+                self._release(key, slot)
         finally:
             slot.users -= 1
             self._evict()
@@ -129,10 +107,7 @@ class WindowRegistry[K: Hashable = str]:
         return self._clock()
 
     def last_used(self, key: K) -> float:
-        """Return when a key's window was created or last used, on the registry's clock. Raises `KeyError`.
-
-        A turn counts as a use when it ends.
-        """
+        """Return when a key's window was created or last used, on the registry's clock. Raises `KeyError`."""
         return self._slots[key].last_used
 
     def put_off(self, key: K, work: Callable[[], None]) -> None:
@@ -212,23 +187,50 @@ class WindowRegistry[K: Hashable = str]:
                 slot.turn = None
                 if slot.window.is_open:
                     slot.window.abort()
+                self._release(key, slot)
                 if not slot.window.stats().exchange_count:
                     # deferred work may still record one
                     slot.put_off.append(partial(self._drop_unused, key, slot))
-                slot.lock.release()
         finally:
             slot.users -= 1
             slot.last_used = self._clock()
             self._slots[key] = self._slots.pop(key)
             self._evict()
 
-    def _drop_unused(self, key: K, slot: _Slot) -> None:
+    def rewrite(self, change: Callable[[K, Snapshot], Snapshot]) -> None:
+        """Replace each window from which `change` makes another snapshot; it takes the key and the present one.
+
+        A window in use is replaced when its turn ends, in any case; deferred work and summaries then go to the old one.
+        """
+        for key, slot in list(self._slots.items()):
+            before = slot.caught_up().snapshot()
+            if slot.lock.locked():
+                slot.rewrites.append(partial(change, key))
+            elif (after := change(key, before)) is not before:
+                slot.window = self._new(key, after)
+                self._drop_unused(key, slot)
+
+    def _release(self, key: K, slot: Slot) -> None:
+        """Release the window to the next turn, rewritten if that was asked for meanwhile."""
+        while slot.rewrites:
+            slot.window = self._new(key, slot.rewrites.pop(0)(slot.window.snapshot()))
+        slot.lock.release()
+
+    def _new(self, key: K, snapshot: Snapshot | None = None) -> Window:
+        window = self._create(key)
+        if self._policy is not None:
+            window.set_policy(self._policy)
+        if snapshot is not None:
+            window.restore(snapshot)
+        return window
+
+    def _drop_unused(self, key: K, slot: Slot) -> None:
         """Drop a window without exchanges, unless a turn uses it or waits for it."""
         if not slot.users and not slot.window.stats().exchange_count and self._slots.get(key) is slot:
             del self._slots[key]
 
     @staticmethod
-    async def _wait(slot: _Slot, seconds: float | None) -> None:
+    async def _wait(slot: Slot, seconds: float | None) -> None:
         if slot.turn in _turns_above.get():
             raise WindowBusy("the turn that has the window waits for this one")
         if not slot.lock.locked() and slot.users == 1:
@@ -241,18 +243,16 @@ class WindowRegistry[K: Hashable = str]:
         except TimeoutError as err:
             raise WindowBusy(f"another turn has had the window for {seconds:g} seconds") from err
 
-    def _is_idle(self, slot: _Slot) -> bool:
+    def _is_idle(self, slot: Slot) -> bool:
         return not slot.users and self._clock() - slot.last_used >= self._idle_seconds
 
-    def _claim(self, key: K) -> _Slot:
+    def _claim(self, key: K) -> Slot:
         if key in self._slots and self._is_idle(self._slots[key]):
             self.drop(key)
         slot = self._slots.pop(key, None)
         if slot is None:
-            slot = _Slot(self._create(key))
+            slot = Slot(self._new(key))
             slot.last_used = self._clock()
-            if self._policy is not None:
-                slot.window.set_policy(self._policy)
             self._overflow.wanted(key, self._clock(), self._idle_seconds)
         self._slots[key] = slot
         slot.users += 1
@@ -275,10 +275,7 @@ class WindowRegistry[K: Hashable = str]:
         Restore several in the order of their last use. Raises `WindowBusy` while the window is in use.
         """
         self.drop(key)
-        slot = _Slot(self._create(key))
-        if self._policy is not None:
-            slot.window.set_policy(self._policy)
-        slot.window.restore(snapshot)
+        slot = Slot(self._new(key, snapshot))
         slot.last_used = self._clock() - idle_seconds
         self._slots[key] = slot
         self._evict()

@@ -1,0 +1,91 @@
+"""Tombstones beside the database, so that an older copy of it does not bring back what somebody had forgotten.
+
+A line has the kind, the id and the time of what was forgotten, and no words.
+"""
+
+from collections.abc import Iterable, Iterator
+import json
+import os
+from pathlib import Path
+import sqlite3
+from typing import NamedTuple
+
+from .forget import forget
+from .records import KINDS, Forgotten, Kind
+from .words import Words
+
+_MODE = 0o600
+
+
+class Tombstone(NamedTuple):
+    """What stays of a fact, turn or episode that was forgotten."""
+
+    kind: Kind
+    id: int
+    at: float
+
+
+def tombstones_of(connection: sqlite3.Connection, chosen: Forgotten) -> list[Tombstone]:
+    """Return what will stay of what is chosen, also under the ids of the file that it was loaded from."""
+    return [
+        Tombstone(kind, each, at)
+        for kind, ids in chosen.ids.items()
+        for row, origin, at in connection.execute(
+            f"SELECT id, origin, at FROM {kind} WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(ids),)
+        )
+        for each in (row, origin)
+        if each is not None
+    ]
+
+
+def write(path: Path, tombstones: Iterable[Tombstone]) -> None:
+    """Add tombstones to the file beside the database. Raise OSError if it cannot be written."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, _MODE)
+    with os.fdopen(descriptor, "w", encoding="ascii") as file:
+        # what was cut off by a crash ends here
+        file.write("".join(f"\n{kind} {row} {at!r}" for kind, row, at in tombstones))
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def settle(connection: sqlite3.Connection, words: Words, path: Path) -> bool:
+    """Forget what the file says and this copy of the database does not know, and return whether it had any of that.
+
+    Raise OSError if the file cannot be read.
+    """
+    missing = {each for each in _read(path) if not _is_known(connection, each)}
+    if not missing:
+        return False
+    connection.executemany("INSERT OR IGNORE INTO tombstone VALUES (?, ?, ?)", missing)
+    ids = {kind: tuple(_rows(connection, kind, missing)) for kind in KINDS}
+    forget(connection, words, Forgotten(ids["fact"], ids["turn"], ids["episode"]))
+    return any(ids.values())
+
+
+def _is_known(connection: sqlite3.Connection, tombstone: Tombstone) -> bool:
+    known = connection.execute("SELECT 1 FROM tombstone WHERE kind = ? AND id = ? AND at = ?", tombstone)
+    return known.fetchone() is not None
+
+
+def _rows(connection: sqlite3.Connection, kind: Kind, missing: set[Tombstone]) -> Iterator[int]:
+    for row, origin, at in connection.execute(f"SELECT id, origin, at FROM {kind}").fetchall():
+        if Tombstone(kind, row, at) in missing or Tombstone(kind, origin, at) in missing:
+            yield row
+
+
+def _read(path: Path) -> set[Tombstone]:
+    try:
+        lines = path.read_text(encoding="ascii", errors="replace").splitlines()
+    except FileNotFoundError:
+        return set()
+    return {tombstone for line in lines for tombstone in _parsed(line)}
+
+
+def _parsed(line: str) -> Iterator[Tombstone]:
+    """Yield what a line says, nothing if it is not whole."""
+    kind, _, rest = line.partition(" ")
+    row, _, at = rest.partition(" ")
+    try:
+        yield from (Tombstone(known, int(row), float(at)) for known in KINDS if known == kind)
+    except ValueError:
+        return

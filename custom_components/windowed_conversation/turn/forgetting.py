@@ -1,0 +1,129 @@
+"""What forgetting takes out of a window.
+
+A model may repeat what it was told in any words, in any later exchange, and others reach it besides memory: tools,
+fallback agents, imports. So the exchanges that go are not searched for one by one. All go from the first that was not
+over when the oldest of what was forgotten came to be: those before it cannot hold it. Where somebody said it
+before it was remembered, all go from the first that has most of its words.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+import json
+import math
+from typing import Self
+
+from ..memory import Forgotten
+from ..memory.told import Repetitions
+from ..window import Exchange, Message
+from ..window.entry import rewritten
+from ..window.restore import Snapshot
+from ..window.summary import QUESTION
+from .narration import key_of
+from .scope import WindowKey
+
+
+@dataclass(frozen=True, slots=True)
+class Erasure:
+    """What is to leave the windows: what came to be at `since` or later, and lines that name one of the sources.
+
+    It may have entered the windows of `people`, or all if None is among them, and was said in `conversations`.
+    `repeated` has for windows, by their keys, when something was said that repeats it.
+    """
+
+    since: float
+    people: frozenset[str | None]
+    conversations: frozenset[str]
+    sources: frozenset[str]
+    repeated: Mapping[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, forgotten: Forgotten) -> Self:
+        """Return what is to leave with what was forgotten."""
+        sources = frozenset(key_of(kind, row) for kind, ids in forgotten.ids.items() for row in ids)
+        return cls(forgotten.since, forgotten.people, forgotten.conversations, sources)
+
+    def rest(self, key: str, snapshot: Snapshot) -> Snapshot:
+        """Return what may stay of a window, the same snapshot if that is all of it."""
+        since = min(self.repeated.get(key, math.inf), self.since if self._reaches(key) else math.inf)
+        has_profile = self._names(snapshot.system)
+        first = self._first(snapshot.exchanges, since)
+        if first == len(snapshot.exchanges):
+            if not has_profile:
+                return snapshot
+            # it was sent, and the times say that it was not: the clock was set back
+            first = 0
+        gone = snapshot.exchanges[first:]
+        evicted = snapshot.evicted
+        return snapshot._replace(
+            system=_without_profile(snapshot.system) if has_profile else snapshot.system,
+            exchanges=snapshot.exchanges[:first],
+            evicted=evicted._replace(
+                exchanges=evicted.exchanges + len(gone),
+                messages=evicted.messages + sum(len(exchange.messages) for exchange in gone),
+                tokens=evicted.tokens + sum(exchange.tokens for exchange in gone),
+            ),
+        )
+
+    def _reaches(self, key: str) -> bool:
+        """Return whether it may have entered a window: what is private enters the windows of its owner only."""
+        window = WindowKey.parse(key)
+        is_theirs = window.user is not None and window.user in self.people
+        return is_theirs or None in self.people or window.conversation in self.conversations
+
+    def _first(self, exchanges: tuple[Exchange, ...], since: float) -> int:
+        for place, exchange in enumerate(exchanges):
+            if (since < math.inf and _end(exchange) >= since) or self._names(exchange.messages[0]):
+                return place
+        return len(exchanges)
+
+    def repeated_at(self, key: str, snapshot: Snapshot, repetitions: Repetitions) -> float | None:
+        """Return when a window first had a text that repeats it, or that nobody can read, or None if it has none."""
+        for exchange in snapshot.exchanges:
+            if (self._reaches(key) and _is_opaque(exchange)) or repetitions.are_in(_text(exchange)):
+                return exchange.messages[-1].created or -math.inf
+        return None
+
+    def _names(self, message: Message | None) -> bool:
+        return bool(message and message.remembered and not self.sources.isdisjoint(message.remembered.sources))
+
+
+class Search:
+    """Looks for what repeats it, too, which takes its time. For one thread at a time."""
+
+    def __init__(self, erasure: Erasure, languages: tuple[str, ...], told: Iterable[str]) -> None:
+        self._erasure = erasure
+        self._repetitions = Repetitions(languages, told)
+
+    def rest(self, key: str, snapshot: Snapshot) -> Snapshot:
+        """Return what may stay of a window, the same snapshot if that is all of it."""
+        return replace(self._erasure, repeated=self.repeated({key: snapshot})).rest(key, snapshot)
+
+    def repeated(self, windows: Mapping[str, Snapshot]) -> dict[str, float]:
+        """Return when each of the windows first had a text that repeats it, if it has any."""
+        times = {key: self._erasure.repeated_at(key, each, self._repetitions) for key, each in windows.items()}
+        return {key: at for key, at in times.items() if at is not None}
+
+
+def _end(exchange: Exchange) -> float:
+    created = exchange.messages[-1].created
+    return math.inf if created is None else created
+
+
+def _is_opaque(exchange: Exchange) -> bool:
+    """Return whether it is a summary that only its provider reads."""
+    return exchange.messages[0].content == QUESTION and exchange.messages[-1].native is not None
+
+
+def _text(exchange: Exchange) -> str:
+    said = (message.content for message in exchange.messages)
+    calls = (call.arguments for message in exchange.messages for call in message.tool_calls)
+    return "\n".join((*said, *(json.dumps(dict(arguments), ensure_ascii=False, default=str) for arguments in calls)))
+
+
+def _without_profile(system: Message | None) -> Message | None:
+    """Return a system message without the profile; its tokens are counted when a turn sets the next one."""
+    if system is None or system.remembered is None:
+        return system
+    start, end, tokens, _ = system.remembered
+    content = system.content[:start].rstrip() + system.content[end:]
+    return rewritten(system, content, max(0, (system.tokens or 0) - tokens))

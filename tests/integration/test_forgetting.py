@@ -1,0 +1,324 @@
+"""Forgetting reaches everything: memory, windows, files, states, logs, and what the next request holds."""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+import json
+from pathlib import Path
+import re
+import sqlite3
+from typing import Any
+
+from homeassistant.core import Context, Event, HomeAssistant, callback
+import pytest
+from pytest_homeassistant_custom_component.common import MockConfigEntry, MockUser
+
+from custom_components.windowed_conversation import backup
+from custom_components.windowed_conversation.agents.forgetting import async_forget_everywhere
+from custom_components.windowed_conversation.agents.kept import async_all_kept
+from custom_components.windowed_conversation.agents.memory import AgentMemory, async_memory
+from custom_components.windowed_conversation.const import DOMAIN
+from custom_components.windowed_conversation.diagnostics import async_get_config_entry_diagnostics
+from custom_components.windowed_conversation.memory import KINDS
+from demo.model_server import ModelServer, skills
+from demo.model_server.conversation import Answer, Call, Conversation
+from demo.model_server.delivery import Hold
+from demo.model_server.rules import Rule, pattern
+
+from .actions import act
+from .conftest import Say, SetUp, speech, until, written
+from .dashboard import PipelineClient, ending
+from .summarizing import SMALL, STORY, asked_for
+
+SECRET = "swordfish"
+TOLD = f"the wifi password is {SECRET}"
+
+
+@pytest.fixture
+def hass_config_dir(hass_tmp_config_dir: str) -> str:
+    """Have a folder of its own for each test."""
+    return hass_tmp_config_dir
+
+
+@pytest.fixture(autouse=True)
+def _never_blocks(hass_config_dir: str, _never_blocks: None) -> None:
+    """Have the folder before the detector is there."""
+
+
+@pytest.fixture
+def hass_storage() -> dict[str, Any]:
+    """Have the real Store write and read real files."""
+    return {}
+
+
+@pytest.fixture(autouse=True)
+def _forgetful_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the model call the tool that forgets, when it is asked in words that are no sentence of ours."""
+
+    def unlearn(found: re.Match[str], conversation: Conversation) -> Answer:
+        done = Answer(text=f"You need not worry about {found['what']} any more.")
+        call = Call("forget", {"query": found["what"]})
+        return done if conversation.rounds else Answer(calls=(call,))
+
+    rule = Rule(pattern(r"please unlearn (?P<what>.+)"), unlearn)
+    monkeypatch.setattr(skills, "_RULES", (rule, *skills._RULES))
+
+
+def elsewhere[T](call: Callable[[], T]) -> T:
+    """Return what a call returns in a thread of its own: the detector watches this one."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(call).result()
+
+
+def holding(folders: Iterable[Path]) -> list[str]:
+    """Return the names of the files that hold the secret."""
+    files = {path for folder in folders for path in folder.rglob("*") if path.is_file()}
+    return [path.name for path in files if SECRET.encode() in path.read_bytes().lower()]
+
+
+def indexed(path: Path) -> set[str]:
+    """Return the terms in the index of the memory."""
+    connection = sqlite3.connect(path)
+    try:
+        found = [connection.execute(f"SELECT term FROM {kind}_terms").fetchall() for kind in KINDS]
+    finally:
+        connection.close()
+    return {term for rows in found for (term,) in rows}
+
+
+@pytest.fixture
+def files(hass_config_dir: str, memory_file: Path) -> Callable[[], list[str]]:
+    """Return the names of the files that hold the secret."""
+    return lambda: elsewhere(lambda: holding((Path(hass_config_dir), memory_file.parent)))
+
+
+def memory_of(home: HomeAssistant) -> AgentMemory:
+    memory = async_memory(home)
+    assert memory is not None
+    return memory
+
+
+def windows_of(home: HomeAssistant) -> str:
+    """Return all that the windows hold."""
+    kept = async_all_kept(home).values()
+    return str([window.messages() for each in kept for window in each.windows.newest_first()])
+
+
+def asked(model_server: ModelServer) -> str:
+    """Return the newest request."""
+    return json.dumps(model_server.requests[-1].body)
+
+
+async def forget(say: Say, **more: Any) -> None:
+    assert speech(await say(f"forget that {TOLD}", "mine", **more)).startswith("I have forgotten")
+
+
+async def test_what_was_forgotten_by_words_is_nowhere(
+    *,
+    home: HomeAssistant,
+    entry: MockConfigEntry,
+    say: Say,
+    model_server: ModelServer,
+    memory_file: Path,
+    files: Callable[[], list[str]],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    await say(f"by the way, {TOLD}", "mine")
+    await say(f"remember that {TOLD}", "mine")
+    await say("what is the wifi password?", "other")
+    assert SECRET in asked(model_server)
+    assert SECRET in elsewhere(lambda: str(indexed(memory_file)))
+    assert len(files()) > 1
+
+    await forget(say)
+
+    assert files() == []
+    assert SECRET not in elsewhere(lambda: str(indexed(memory_file)))
+    assert SECRET not in windows_of(home)
+    assert SECRET not in str([state.as_dict() for state in home.states.async_all()])
+    assert SECRET not in str(await async_get_config_entry_diagnostics(home, entry))
+    assert SECRET not in str([r.getMessage() for r in caplog.records if r.name.startswith("custom_components")])
+    await say("hello there", "other")
+    assert SECRET not in asked(model_server)
+
+
+async def test_what_a_model_forgot_in_its_turn_is_nowhere_after_it(
+    *, home: HomeAssistant, entry, say: Say, model_server: ModelServer, files: Callable[[], list[str]]
+) -> None:
+    await say(f"remember that {TOLD}", "other")
+    await say("hello there", "mine")
+
+    answer = speech(await say(f"please unlearn {TOLD}", "mine"))
+
+    assert answer == f"You need not worry about {TOLD} any more."
+    assert (files(), SECRET in windows_of(home)) == ([], False)
+    await say("hello there", "mine")
+    assert SECRET not in asked(model_server)
+
+
+async def test_what_was_said_before_stays_in_the_window(home: HomeAssistant, entry, say: Say) -> None:
+    await say("my name is Ada", "mine")
+    await say(f"remember that {TOLD}", "other")
+    await say("hello there", "mine")
+
+    await forget(say)
+
+    messages = (await act(home, "get_window", conversation_id="mine"))["messages"]
+    (said,) = [each["content"] for each in messages if each["role"] == "user"]
+    assert said.endswith("my name is Ada")
+
+
+async def test_turn_in_progress_is_forgotten_when_it_ends(
+    home: HomeAssistant, entry, say: Say, model_server: ModelServer, files: Callable[[], list[str]]
+) -> None:
+    await say(f"remember that {TOLD}", "other")
+    hold = model_server.hold(after_words=3)
+    turn = asyncio.create_task(say(f"by the way, {TOLD}", "slow"))
+    await until(lambda: len(model_server.requests) > 0)
+
+    await forget(say)
+
+    hold.release()
+    await turn
+    assert (files(), SECRET in windows_of(home)) == ([], False)
+
+
+async def test_summary_that_is_on_its_way_is_given_up(
+    *, home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer, files: Callable[[], list[str]]
+) -> None:
+    await set_up(options=SMALL)
+    await say(f"remember that {TOLD}", "test")
+    holds = list[Hold]()
+
+    @callback
+    def hold(_event: Event) -> None:
+        """Stop after the answer, and before the summary is asked for."""
+        holds.append(model_server.hold(after_words=0))
+
+    home.bus.async_listen_once(f"{DOMAIN}_trimmed", hold)
+    while not holds:
+        await say(STORY)
+    await until(lambda: len(asked_for(model_server)) == 1)
+    assert SECRET in str(asked_for(model_server))
+
+    await forget(say)
+    holds[0].release()
+    await home.async_block_till_done(wait_background_tasks=True)
+    await written(home)
+
+    assert (files(), SECRET in windows_of(home)) == ([], False)
+
+
+@pytest.mark.parametrize("is_new", [False, True], ids=["unloaded", "not set up since the start"])
+async def test_conversations_of_an_account_that_is_not_set_up_are_reached(
+    *, home: HomeAssistant, set_up: SetUp, say: Say, files: Callable[[], list[str]], is_new: bool
+) -> None:
+    away = await set_up()
+    await say("my name is Ada", "mine")
+    await say(f"remember that {TOLD}", "mine")
+    await home.config_entries.async_unload(away.entry_id)
+    await written(home)
+    home.data[f"{DOMAIN}_kept"] = {} if is_new else home.data[f"{DOMAIN}_kept"]
+    await set_up()
+
+    forgotten = await async_forget_everywhere(home, query="wifi password")
+
+    assert len(forgotten.facts) == 1
+    assert files() == []
+    assert await home.config_entries.async_setup(away.entry_id)
+    await until(lambda: "Ada" in windows_of(home))
+
+
+async def test_what_the_pipeline_answered_before_does_not_enter_a_window_any_more(
+    home: HomeAssistant, entry, say: Say, model_server: ModelServer, hass_ws_client
+) -> None:
+    dashboard = PipelineClient(await hass_ws_client(home))
+    pipeline = await dashboard.create(prefer_local_intents=True)
+    answered = ending(await dashboard.run(pipeline, "turn on kitchen light"))
+    await say(f"remember that {TOLD}", "mine")
+    await forget(say)
+
+    await dashboard.run(pipeline, "hello there", answered["intent_output"]["conversation_id"])
+
+    assert "turn on kitchen light" not in asked(model_server)
+
+
+async def test_damaged_file_with_conversations_is_deleted(
+    home: HomeAssistant, entry, say: Say, hass_config_dir: str, files: Callable[[], list[str]]
+) -> None:
+    await say(f"remember that {TOLD}", "mine")
+    aside = Path(hass_config_dir) / ".storage" / f"{DOMAIN}.windows.{next(iter(entry.subentries))}.damaged"
+    elsewhere(lambda: aside.write_text(f"half of it: {SECRET}"))
+
+    await forget(say)
+
+    assert files() == []
+
+
+async def test_another_persons_conversation_stays(home: HomeAssistant, entry, say: Say) -> None:
+    ada, grace = (Context(user_id=MockUser(name=name).add_to_hass(home).id) for name in ("Ada", "Grace"))
+    await say("remember that my dentist is on Tuesday", "hers", context=ada)
+    await say("consider that the cat is Tom", "theirs", context=grace)
+    await say("consider that the dog is Rex", "hers", context=ada)
+
+    await say("forget that my dentist is on Tuesday", "hers", context=ada)
+
+    held = windows_of(home)
+    assert ("Tom" in held, "Rex" in held, "dentist" in held) == (True, False, False)
+
+
+async def test_removed_person_takes_their_conversations_along(
+    home: HomeAssistant, entry, say: Say, files: Callable[[], list[str]]
+) -> None:
+    anna = MockUser(name="Anna").add_to_hass(home)
+    await say(f"consider that {TOLD}", "hers", context=Context(user_id=anna.id))
+    await say("my name is Ada", "mine")
+
+    await home.auth.async_remove_user(anna)
+    await home.async_block_till_done(wait_background_tasks=True)
+    await written(home)
+
+    assert files() == []
+    assert "Ada" in windows_of(home)
+
+
+async def test_import_brings_nothing_back(
+    home: HomeAssistant, entry, say: Say, model_server: ModelServer, files: Callable[[], list[str]]
+) -> None:
+    await say(f"by the way, {TOLD}", "mine")
+    await say(f"remember that {TOLD}", "mine")
+    exported = await memory_of(home).async_read(lambda memory: list(memory.export()), [])
+    await forget(say)
+
+    loaded = await memory_of(home).async_change(lambda memory: memory.load(exported))
+
+    assert (loaded.added, loaded.refused) == (0, 2)
+    assert files() == []
+    await say("what is the wifi password?", "new")
+    assert SECRET not in asked(model_server)
+
+
+async def test_older_copy_of_the_file_brings_nothing_back(
+    *,
+    home: HomeAssistant,
+    entry,
+    say: Say,
+    model_server: ModelServer,
+    memory_file: Path,
+    files: Callable[[], list[str]],
+) -> None:
+    await say(f"remember that {TOLD}", "mine")
+    await backup.async_pre_backup(home)
+    copy = elsewhere(memory_file.read_bytes)
+    await backup.async_post_backup(home)
+    await forget(say)
+    assert await home.async_add_executor_job(memory_of(home).writer.close, 60.0)
+    elsewhere(lambda: memory_file.write_bytes(copy))
+    assert files() == [memory_file.name]
+
+    home.data.pop(f"{DOMAIN}_memory")
+    await home.config_entries.async_reload(entry.entry_id)
+    await say("what is the wifi password?", "new")
+
+    assert SECRET not in asked(model_server)
+    assert files() == []

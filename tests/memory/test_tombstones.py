@@ -1,0 +1,65 @@
+"""What was forgotten stays forgotten where an older copy of the file takes its place."""
+
+import pytest
+
+from custom_components.windowed_conversation.memory import Memory, MemoryUnavailable, file
+
+from .content import file_bytes, indexed, turn
+
+
+def reopened(path, copy):
+    """Return the memory after a copy has taken the place of its file."""
+    path.write_bytes(copy)
+    return Memory(path, ("en", "de"))
+
+
+def test_an_older_copy_of_the_file_brings_nothing_back(memory, path) -> None:
+    memory.add_fact("The safe code is quokka")
+    memory.add_turn(turn("The safe code is quokka", "I see."))
+    memory.add_turn(turn("The wombat is asleep", "Good."))
+    memory.checkpoint()
+    copy = path.read_bytes()
+    memory.forget(query="quokka")
+    memory.close()
+
+    again = reopened(path, copy)
+
+    assert [found.id for found in again.recall("quokka wombat")] == [2]
+    again.close()
+    assert b"quokka" not in file_bytes(path)
+    assert {place[0] for place in indexed(path)} == {"turn"}
+
+
+def test_what_was_told_again_afterwards_stays(memory, path) -> None:
+    memory.forget(ids=[("fact", memory.add_fact("The safe code is quokka"))])
+    memory.add_fact("The safe code is quokka")
+    memory.close()
+
+    again = Memory(path, ("en",))
+
+    assert [fact.text for fact in again.facts()] == ["The safe code is quokka"]
+    again.close()
+
+
+def test_a_list_that_was_cut_off_is_read_as_far_as_it_is_whole(memory, path) -> None:
+    memory.forget(ids=[("fact", memory.add_fact("The safe code is quokka"))])
+    memory.close()
+    with file.forgotten(path).open("a") as written:
+        written.write("\nturn 1 ")
+
+    Memory(path, ("en", "de")).close()
+
+
+def test_a_list_that_cannot_be_read_turns_memory_off(memory, path) -> None:
+    memory.close()
+    file.forgotten(path).mkdir()
+
+    with pytest.raises(MemoryUnavailable):
+        Memory(path, ("en", "de"))
+
+
+def test_the_list_is_for_its_owner_alone_and_has_no_words(memory, path) -> None:
+    memory.forget(ids=[("fact", memory.add_fact("The safe code is quokka"))])
+
+    assert file.forgotten(path).stat().st_mode & 0o777 == 0o600
+    assert file.forgotten(path).read_text().startswith("\nfact 1 1")
