@@ -309,3 +309,20 @@ def test_turns_expire_by_the_time_of_their_agent(memory, path) -> None:
     assert memory.figures().facts == 1
     assert indexed(path) == stored(path, ("en", "de"))
     assert memory.expire({"a1": NOW - 10 * DAY}, NOW - 100 * DAY) == NOTHING
+
+
+def test_by_time_goes_what_is_not_older(memory) -> None:
+    memory.add_turn(turn("bread", person="anna", at=NOW))
+    row = memory.add_turn(turn("butter", person="anna", at=NOW + 1))
+    memory.add_turn(turn("cheese", person="anna", at=NOW + 2))
+
+    assert memory.forget(person="anna", since=NOW + 1, before=NOW + 2).turns == (row,)
+
+
+def test_by_name_goes_nothing_private_where_others_ask(memory) -> None:
+    secret = memory.add_fact("Anna fears geese", person="anna", private=True)
+    known = memory.add_fact("Anna keeps geese", person="anna")
+    row = memory.add_turn(turn("wild geese", person="anna"))
+
+    assert memory.forget(query="geese", person="anna", private=False).facts == (known,)
+    assert memory.forget(ids=[("fact", secret), ("turn", row)], person="anna", private=False) == NOTHING

@@ -4,6 +4,7 @@ When something is recorded or recalled, and what a model is told of it, is the c
 """
 
 from .errors import BadLine, MemoryFull, MemoryUnavailable, Reason
+from .listing import Listing
 from .memory import Memory
 from .records import KINDS, Episode, Fact, Figures, Forgotten, Kind, Loaded, PastTurn, Recalled, Summary
 
@@ -15,6 +16,7 @@ __all__ = [
     "Figures",
     "Forgotten",
     "Kind",
+    "Listing",
     "Loaded",
     "Memory",
     "MemoryFull",

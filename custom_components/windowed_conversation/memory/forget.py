@@ -43,15 +43,18 @@ _SEEN = f"""
 class Selection(NamedTuple):
     """The conditions, all of which must be met. The person is `...` if the owner does not matter.
 
-    Turns and episodes are an agent's, facts are not.
+    Turns and episodes are an agent's, facts are not. What is named is sought among what the person may see, and without
+    `private` among what may enter a window that others share.
     """
 
     ids: tuple[tuple[Kind, int], ...] | None
     person: str | EllipsisType | None
+    since: float | None
     before: float | None
     query: str | None
     kinds: tuple[Kind, ...]
     agent: str | None = None
+    private: bool = True
 
     @property
     def is_named(self) -> bool:
@@ -61,7 +64,7 @@ class Selection(NamedTuple):
     @property
     def is_asked_for(self) -> bool:
         """Whether somebody wants it forgotten: it is not only too old."""
-        return self.is_named or self.person is not ... or self.agent is not None
+        return self.is_named or self.person is not ... or self.agent is not None or self.since is not None
 
 
 def select(connection: sqlite3.Connection, words: Words, selection: Selection) -> Forgotten:
@@ -146,13 +149,14 @@ def _chosen(
         whose += " AND agent = :agent" if kind in _TEXTS else " AND false"
     named = "true" if selection.ids is None else "id IN (SELECT value FROM json_each(:ids))"
     rows = connection.execute(
-        f"SELECT id FROM {kind} WHERE {named} AND at < :before AND {whose}",
+        f"SELECT id FROM {kind} WHERE {named} AND at >= :since AND at < :before AND {whose}",
         {
             "ids": json.dumps([row for of, row in selection.ids or () if of == kind]),
+            "since": -math.inf if selection.since is None else selection.since,
             "before": math.inf if selection.before is None else selection.before,
             "person": None if selection.person is ... else find_label(connection, selection.person),
             "agent": find_label(connection, selection.agent),
-            "private": True,
+            "private": selection.private,
         },
     )
     chosen = {row for (row,) in rows}

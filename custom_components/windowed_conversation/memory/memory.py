@@ -16,6 +16,7 @@ from .exporting import export_forgotten, export_rows
 from .facts import ToldFact, facts, tell
 from .forget import Selection, forget, is_unerased, select, select_expired, set_erased
 from .index import reindex
+from .listing import Listing, newest
 from .loading import load
 from .records import KINDS, Episode, Fact, Figures, Forgotten, Kind, Loaded, PastTurn, Recalled, Summary
 from .schema import unindexed
@@ -118,24 +119,33 @@ class Memory:
         with self._database.read() as connection:
             return facts(connection, person, private=private)
 
+    def newest(self, listing: Listing) -> list[Recalled]:
+        """Return what is remembered, newest first."""
+        with self._database.read() as connection:
+            return newest(connection, listing)
+
     def forget(
         self,
         *,
         ids: Iterable[tuple[Kind, int]] | None = None,
         person: str | EllipsisType | None = ...,
         agent: str | None = None,
+        since: float | None = None,
         before: float | None = None,
         query: str | None = None,
         kinds: Iterable[Kind] = KINDS,
+        private: bool = True,
         dry_run: bool = False,
     ) -> Forgotten:
         """Forget what meets all of the conditions, and what repeats it. No byte of it stays in the file.
 
-        With ids or a query, a person forgets among what they may see. With neither, they forget only what they own,
-        never the home's. Without a person the owner does not matter: this is for administrators and for retention.
-        With an agent, its turns and episodes are forgotten, no facts.
+        With ids or a query, a person forgets among what they may see; without `private`, among what may enter a window
+        that others share. With neither, they forget only what they own, never the home's. Without a person the owner
+        does not matter: this is for administrators. With an agent, its turns and episodes are forgotten, no facts.
         """
-        chosen = Selection(None if ids is None else tuple(ids), person, before, query, tuple(kinds), agent)
+        chosen = Selection(
+            None if ids is None else tuple(ids), person, since, before, query, tuple(kinds), agent, private
+        )
         # what is not in the index is not found by its words
         while chosen.is_asked_for and self.reindex():
             pass

@@ -1,0 +1,63 @@
+"""What is remembered, listed without a question."""
+
+import pytest
+
+from custom_components.windowed_conversation.memory import Episode, Listing
+
+from .content import NOW, texts, turn
+
+
+@pytest.fixture
+def filled(memory):
+    old = memory.add_fact("Bins: Wednesday", at=NOW)
+    memory.add_fact("Bins: Friday", replaces=old, at=NOW + 1)
+    memory.add_fact("Anna fears geese", person="anna", private=True, at=NOW + 2)
+    memory.add_fact("Anna likes tea", person="anna", at=NOW + 3)
+    memory.add_fact("Ben likes rum", person="ben", at=NOW + 4)
+    memory.add_turn(turn("Good morning", "Hello", person="anna", at=NOW + 5))
+    memory.add_turn(turn("Good night", "Bye", at=NOW + 6))
+    memory.add_episode(Episode("c1", NOW, NOW + 7, "They greeted"))
+    return memory
+
+
+def test_newest_comes_first_and_what_is_no_longer_true_does_not_come(filled) -> None:
+    assert texts(filled.newest(Listing())) == ["They greeted", "Good night\nBye", "Bins: Friday"]
+
+
+def test_a_person_has_their_own_listed_and_the_homes(filled) -> None:
+    listed = filled.newest(Listing("anna", kinds=("turn", "fact")))
+
+    assert texts(listed) == [
+        "Good night\nBye",
+        "Good morning\nHello",
+        "Anna likes tea",
+        "Anna fears geese",
+        "Bins: Friday",
+    ]
+    assert [each.private for each in listed] == [False, True, False, True, False]
+    assert {(each.person, each.conversation) for each in listed} == {
+        (None, "c1"),
+        ("anna", "c1"),
+        ("anna", None),
+        (None, None),
+    }
+
+
+def test_what_is_private_is_not_listed_for_others(filled) -> None:
+    listed = filled.newest(Listing("anna", private=False))
+
+    assert texts(listed) == ["They greeted", "Good night\nBye", "Anna likes tea", "Bins: Friday"]
+
+
+@pytest.mark.parametrize(
+    ("listing", "told"),
+    [
+        (Listing(limit=1, offset=1), ["Good night\nBye"]),
+        (Listing(since=NOW + 6, until=NOW + 6), ["Good night\nBye"]),
+        (Listing(ids=(("turn", 2), ("fact", 3))), ["Good night\nBye"]),
+        (Listing(kinds=()), []),
+    ],
+    ids=["page", "time", "ids", "no kind"],
+)
+def test_a_part_is_listed(filled, listing, told) -> None:
+    assert texts(filled.newest(listing)) == told
