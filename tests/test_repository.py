@@ -45,6 +45,7 @@ from custom_components.windowed_conversation.const import (
 from custom_components.windowed_conversation.flows import account_trial, options
 from custom_components.windowed_conversation.flows.agent_sections import agent_sections
 from custom_components.windowed_conversation.flows.numbers import NumberField
+from custom_components.windowed_conversation.memory import KINDS
 from custom_components.windowed_conversation.providers.errors import RateLimited
 from custom_components.windowed_conversation.providers.profile import EFFORTS
 from custom_components.windowed_conversation.sensor import COSTS, MEMORY, SENSORS
@@ -182,6 +183,7 @@ def test_every_exception_has_its_text_and_every_text_its_exception() -> None:
 
     refused = {call.args[0].value for call in calls("action_error") if isinstance(call.args[0], ast.Constant)}
     refused |= {call.args[0].value for call in calls("refusal")} | set(_CODEC_ERRORS.values())
+    refused |= {call.args[0].value for name in ("memory_error", "file_error", "line_error") for call in calls(name)}
 
     assert told >= {failure.key for failure in _FAILURES.values()}
     assert TEXTS["exceptions"].keys() == told | raised | refused
@@ -237,6 +239,7 @@ def test_every_choice_has_its_text() -> None:
         CONF_TOOL_RESULTS,
         ATTR_CONTENT,
         ATTR_MATCH,
+        "memory_kinds",
     }
     assert TEXTS["selector"][CONF_SCOPE]["options"].keys() == set(Scope)
     assert TEXTS["selector"][CONF_COMPACTION]["options"].keys() == set(Compaction)
@@ -248,6 +251,7 @@ def test_every_choice_has_its_text() -> None:
     assert TEXTS["selector"][CONF_ROUTING]["options"].keys() == set(Routing)
     assert TEXTS["selector"][ATTR_CONTENT]["options"].keys() == set(WindowContent)
     assert TEXTS["selector"][ATTR_MATCH]["options"].keys() == set(TagMatch)
+    assert TEXTS["selector"]["memory_kinds"]["options"].keys() == set(KINDS)
 
 
 def test_every_action_is_described_in_the_form_that_home_assistant_takes() -> None:

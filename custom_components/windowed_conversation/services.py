@@ -1,4 +1,4 @@
-"""The actions on conversations: list, look, forget, export, import, fork, tag, summarize, count. Registered once.
+"""The actions, registered once; here are those on conversations: list, look, forget, export, import, fork, tag, count.
 
 An action finds the agent by its entity. What a window is made of is decided in `window`.
 """
@@ -23,6 +23,14 @@ from .agents.access import (
     visible_windows,
 )
 from .agents.agent import Agent
+from .agents.memory_actions import (
+    async_export_memories,
+    async_forget_memories,
+    async_import_memories,
+    async_list_memories,
+    async_recall,
+    async_remember,
+)
 from .agents.question import async_question_without_input
 from .agents.summaries import ConversationGone, Summarizer, older_than
 from .bridge.action_schemas import (
@@ -60,6 +68,20 @@ from .bridge.action_schemas import (
 )
 from .bridge.conversation_import import async_read_conversation
 from .bridge.errors import failure_of
+from .bridge.memory_action_schemas import (
+    EXPORT_MEMORIES_SCHEMA,
+    FORGET_SCHEMA,
+    IMPORT_MEMORIES_SCHEMA,
+    LIST_MEMORIES_SCHEMA,
+    RECALL_SCHEMA,
+    REMEMBER_SCHEMA,
+    SERVICE_EXPORT_MEMORIES,
+    SERVICE_FORGET,
+    SERVICE_IMPORT_MEMORIES,
+    SERVICE_LIST_MEMORIES,
+    SERVICE_RECALL,
+    SERVICE_REMEMBER,
+)
 from .bridge.window_response import conversation_response, messages_response, statistics_response
 from .const import DOMAIN
 from .providers.errors import ProviderError
@@ -85,7 +107,7 @@ _COUNT_DEADLINE = 10.0
 @callback
 def async_setup_services(hass: HomeAssistant) -> None:
     """Register the actions."""
-    response, none = SupportsResponse.ONLY, SupportsResponse.NONE
+    response, optional, none = SupportsResponse.ONLY, SupportsResponse.OPTIONAL, SupportsResponse.NONE
     for name, action, schema, answers in (
         (SERVICE_LIST_CONVERSATIONS, _async_list_conversations, LIST_SCHEMA, response),
         (SERVICE_GET_WINDOW, _async_get_window, GET_WINDOW_SCHEMA, response),
@@ -94,8 +116,14 @@ def async_setup_services(hass: HomeAssistant) -> None:
         (SERVICE_IMPORT_CONVERSATION, _async_import_conversation, IMPORT_SCHEMA, none),
         (SERVICE_FORK_CONVERSATION, _async_fork_conversation, FORK_SCHEMA, none),
         (SERVICE_TAG_EXCHANGE, _async_tag_exchange, TAG_SCHEMA, none),
-        (SERVICE_SUMMARIZE_WINDOW, _async_summarize_window, SUMMARIZE_SCHEMA, SupportsResponse.OPTIONAL),
+        (SERVICE_SUMMARIZE_WINDOW, _async_summarize_window, SUMMARIZE_SCHEMA, optional),
         (SERVICE_COUNT_TOKENS, _async_count_tokens, COUNT_SCHEMA, response),
+        (SERVICE_REMEMBER, async_remember, REMEMBER_SCHEMA, optional),
+        (SERVICE_RECALL, async_recall, RECALL_SCHEMA, response),
+        (SERVICE_FORGET, async_forget_memories, FORGET_SCHEMA, optional),
+        (SERVICE_LIST_MEMORIES, async_list_memories, LIST_MEMORIES_SCHEMA, response),
+        (SERVICE_EXPORT_MEMORIES, async_export_memories, EXPORT_MEMORIES_SCHEMA, optional),
+        (SERVICE_IMPORT_MEMORIES, async_import_memories, IMPORT_MEMORIES_SCHEMA, optional),
     ):
         hass.services.async_register(DOMAIN, name, action, schema, answers)
 

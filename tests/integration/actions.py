@@ -20,6 +20,15 @@ ON_A_CONVERSATION: dict[str, dict[str, Any]] = {
 WITH_AN_ID = ON_A_CONVERSATION | {"import_conversation": {"conversation": {"format": DOMAIN, "version": 1}}}
 EVERY_ACTION = WITH_AN_ID | {"list_conversations": {}}
 
+MEMORY_ACTIONS: dict[str, dict[str, Any]] = {
+    "remember": {"text": "The bins go out on Friday"},
+    "recall": {"query": "bins"},
+    "forget": {"query": "bins"},
+    "list_memories": {},
+    "export_memories": {},
+    "import_memories": {"memories": [{}]},
+}
+
 
 async def act(home: HomeAssistant, action: str, *, context: Context | None = None, **data: Any):
     """Perform an action on the agent's conversation `test`, if nothing else is said; None leaves a field out."""

@@ -59,13 +59,23 @@ async def async_readable_agents(call: ServiceCall) -> dict[str, Agent]:
     """Return the agent that an action names, or all that its caller may read, by entity id; raises the same."""
     if ATTR_ENTITY_ID in call.data:
         return {call.data[ATTR_ENTITY_ID]: await async_readable_agent(call)}
-    user = await _async_user(call, POLICY_READ)
+    user = await async_caller(call, POLICY_READ)
     agents = {}
     for agent in _agents(call):
         entity_id = er.async_get(call.hass).async_get_entity_id(CONVERSATION_DOMAIN, DOMAIN, agent.id)
         if entity_id and (user is None or user.permissions.check_entity(entity_id, POLICY_READ)):
             agents[entity_id] = agent
     return agents
+
+
+async def async_caller(call: ServiceCall, permission: str) -> User | None:
+    """Return who calls, None for an automation; raises `UnknownUser`."""
+    if call.context.user_id is None:
+        return None
+    user = await call.hass.auth.async_get_user(call.context.user_id)
+    if user is None:
+        raise UnknownUser(context=call.context, permission=permission)
+    return user
 
 
 def visible_windows(agent: Agent, call: ServiceCall) -> Iterator[tuple[str, Window]]:
@@ -121,19 +131,9 @@ def _visible_keys(agent: Agent, call: ServiceCall) -> Iterator[str]:
 
 async def _async_check(call: ServiceCall, permission: str) -> None:
     """Raise `Unauthorized` unless the caller may do this to the agent's entity; an automation may do everything."""
-    user = await _async_user(call, permission)
+    user = await async_caller(call, permission)
     if user is not None and not user.permissions.check_entity(call.data[ATTR_ENTITY_ID], permission):
         raise Unauthorized(context=call.context, entity_id=call.data[ATTR_ENTITY_ID], permission=permission)
-
-
-async def _async_user(call: ServiceCall, permission: str) -> User | None:
-    """Return who calls, None for an automation; raises `UnknownUser`."""
-    if call.context.user_id is None:
-        return None
-    user = await call.hass.auth.async_get_user(call.context.user_id)
-    if user is None:
-        raise UnknownUser(context=call.context, permission=permission)
-    return user
 
 
 def _agent(call: ServiceCall) -> Agent:

@@ -52,7 +52,7 @@ class TagMatch(StrEnum):
     ALL = "all"
 
 
-def _figure(value: object) -> int:
+def figure(value: object) -> int:
     """Return a whole number, also of a template's text; raises `probatio.Invalid`."""
     figure = value if isinstance(value, int) else cv.positive_int(value)
     if not is_figure(figure) or (isinstance(value, float) and value != figure):
@@ -69,7 +69,7 @@ LIST_SCHEMA = probatio.Schema(
     {
         probatio.Optional(ATTR_ENTITY_ID): cv.entity_id,
         probatio.Optional(ATTR_LIMIT, default=_DEFAULT_LIMIT): probatio.All(
-            _figure, probatio.Range(min=1, max=_GREATEST_LIMIT)
+            figure, probatio.Range(min=1, max=_GREATEST_LIMIT)
         ),
     }
 )
@@ -88,12 +88,12 @@ FORK_SCHEMA = probatio.Schema({**_CONVERSATION, probatio.Required(ATTR_NEW_CONVE
 TAG_SCHEMA = probatio.Schema(
     {
         **_CONVERSATION,
-        probatio.Optional(ATTR_EXCHANGE, default=1): _figure,
+        probatio.Optional(ATTR_EXCHANGE, default=1): figure,
         probatio.Optional(ATTR_ADD, default=list): _TAGS,
         probatio.Optional(ATTR_REMOVE, default=list): _TAGS,
     }
 )
-SUMMARIZE_SCHEMA = probatio.Schema({**_CONVERSATION, probatio.Optional(ATTR_KEEP, default=_DEFAULT_KEEP): _figure})
+SUMMARIZE_SCHEMA = probatio.Schema({**_CONVERSATION, probatio.Optional(ATTR_KEEP, default=_DEFAULT_KEEP): figure})
 
 COUNT_SCHEMA = probatio.Schema(
     {

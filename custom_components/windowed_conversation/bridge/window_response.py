@@ -31,14 +31,14 @@ def conversation_response(agent: str, window: Window, idle: float) -> JsonObject
     return {
         "entity_id": agent,
         "conversation_id": window.conversation_id,
-        "last_used": _iso(time.time() - idle),
+        "last_used": iso_time(time.time() - idle),
         "exchanges": stats.exchange_count,
         "tokens": stats.current_tokens,
         "utilization": round(stats.utilization, 1),
     }
 
 
-def _iso(seconds: float) -> str | None:
+def iso_time(seconds: float) -> str | None:
     """Return a time in Home Assistant's zone, None for one that an imported message cannot have."""
     try:
         return dt_util.as_local(dt_util.utc_from_timestamp(seconds)).isoformat()
@@ -51,7 +51,7 @@ def _message(message: Message) -> dict[str, Any]:
         "role": str(message.role),
         "content": message.content,
         "tags": sorted(message.tags),
-        "created": None if message.created is None else _iso(message.created),
+        "created": None if message.created is None else iso_time(message.created),
         "tokens": message.tokens,
     }
     if message.remembered is not None and message.remembered.tokens:

@@ -32,6 +32,8 @@ from .model_fields import async_model_fields, has_deployments, models_to_choose
 from .names import agent_name
 from .numbers import limits_of
 
+_PRIVACY_PAGE = "https://github.com/windowed-conversation/windowed-conversation/blob/main/docs/privacy.md"
+
 _NEW_AGENT: dict[str, Any] = {
     CONF_PROMPT: llm.DEFAULT_INSTRUCTIONS_PROMPT,
     CONF_LLM_HASS_API: [llm.LLM_API_ASSIST],
@@ -75,7 +77,7 @@ class AgentFlow(ConfigSubentryFlow):
             step_id="deployment" if has_deployments(account) else "agent",
             data_schema=self.add_suggested_values_to_schema(form, user_input or known),
             errors=errors,
-            description_placeholders=limits_of(form),
+            description_placeholders={**limits_of(form), "privacy_page": _PRIVACY_PAGE},
         )
 
     def _known(self) -> dict[str, Any]:

@@ -4,7 +4,7 @@ Every function waits for the disk. Each returns what is to be said and what was 
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from types import EllipsisType
 
@@ -52,13 +52,15 @@ class Phrase(StrEnum):
 class Remembering:
     """What is said, with the facts that it names, and what was done to memory.
 
-    `more` counts the facts that are not named, `replaced` is the fact that an update closed.
+    `more` counts the facts that are not named, `replaced` is the fact that an update closed, `stored` the id of the one
+    that was remembered.
     """
 
     phrase: Phrase
     facts: tuple[str, ...] = ()
     more: int = 0
     replaced: str = ""
+    stored: int | None = field(default=None, compare=False)
     forgotten: Forgotten | None = None
 
     @property
@@ -66,6 +68,17 @@ class Remembering:
         """Return what the phrase may name."""
         facts = "; ".join(map(quoted, self.facts))
         return {"facts": facts, "more": str(self.more), "replaced": quoted(self.replaced)}
+
+
+@dataclass(frozen=True, slots=True)
+class NewFact:
+    """A fact to remember: in which words it was told, and whose it is; without an owner it is the home's."""
+
+    text: str
+    quote: str
+    source: str
+    owner: str | None = None
+    private: bool = False
 
 
 def quoted(text: str) -> str:
@@ -86,23 +99,28 @@ def remember(
     is_own = any(speaks_of_oneself(each, speaker.language) for each in (text, quote))
     if is_own and speaker.person is None:
         return Remembering(Phrase.UNKNOWN_SPEAKER)
-    fact = fact_text(text)
-    owner = speaker.person if is_own else None
-    old = _replaced(memory, speaker, owner, fact, replaces)
+    told = NewFact(text, quote, source, speaker.person if is_own else None, is_own)
+    return remember_as(memory, speaker, told, replaces)
+
+
+def remember_as(memory: Memory, speaker: Speaker, told: NewFact, replaces: str = "") -> Remembering:
+    """Remember a fact of an owner that the caller has decided; the rest is as in `remember`."""
+    fact = fact_text(told.text)
+    old = _replaced(memory, speaker, told.owner, fact, replaces)
     try:
-        memory.add_fact(
+        stored = memory.add_fact(
             fact,
-            person=owner,
-            private=is_own,
-            source=source,
-            quote=quote,
+            person=told.owner,
+            private=told.private,
+            source=told.source,
+            quote=told.quote,
             replaces=old.id if old else None,
         )
     except MemoryFull:
         return Remembering(Phrase.FULL)
     if old is None:
-        return Remembering(Phrase.REMEMBERED, (fact,))
-    return Remembering(Phrase.UPDATED, (fact,), replaced=old.text)
+        return Remembering(Phrase.REMEMBERED, (fact,), stored=stored)
+    return Remembering(Phrase.UPDATED, (fact,), replaced=old.text, stored=stored)
 
 
 def what_is_known(memory: Memory, speaker: Speaker) -> Remembering:

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Hashable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from contextvars import ContextVar
 from functools import partial
 from itertools import islice
 import time
@@ -13,11 +12,8 @@ from .overflow import Overflow
 from .policy import WindowPolicy
 from .restore import Snapshot
 from .slot import Slot
+from .turns_above import turns_above
 from .window import Window
-
-# The turns that the current task is part of: a turn that leads to itself would wait for ever. A task that outlives
-# its turn still inherits the mark, which by then belongs to no window.
-_turns_above: ContextVar[frozenset[object]] = ContextVar("turns_above", default=frozenset())
 
 
 class WindowRegistry[K: Hashable = str]:
@@ -178,12 +174,12 @@ class WindowRegistry[K: Hashable = str]:
         try:
             await self._wait(slot, seconds)
             slot.turn = object()
-            _turns_above.set(_turns_above.get() | {slot.turn})
+            turns_above.set(turns_above.get() | {slot.turn})
             try:
                 yield slot.caught_up()
             finally:
                 # Not reset by token: a generator may be closed in another context than it was entered in.
-                _turns_above.set(_turns_above.get() - {slot.turn})
+                turns_above.set(turns_above.get() - {slot.turn})
                 slot.turn = None
                 if slot.window.is_open:
                     slot.window.abort()
@@ -231,7 +227,7 @@ class WindowRegistry[K: Hashable = str]:
 
     @staticmethod
     async def _wait(slot: Slot, seconds: float | None) -> None:
-        if slot.turn in _turns_above.get():
+        if slot.turn in turns_above.get():
             raise WindowBusy("the turn that has the window waits for this one")
         if not slot.lock.locked() and slot.users == 1:
             # nothing to wait for: a deadline would cost more than the lock

@@ -1,0 +1,122 @@
+"""Memory in files of JSON lines, where Home Assistant may read and write. Every function waits for the disk."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from homeassistant.core import HomeAssistant
+from homeassistant.exceptions import ServiceValidationError
+
+from ..const import DOMAIN
+from ..memory import BadLine
+
+_ENDING = ".jsonl"
+_MODE = 0o600
+# Served without a password.
+_PUBLIC = "www"
+# In characters: no line that memory exports is longer.
+_LONGEST_LINE = 100_000
+
+
+def checked_path(hass: HomeAssistant, filename: str) -> Path:
+    """Return where a file is, relative to the configuration's folder; raises `ServiceValidationError`."""
+    path = Path(hass.config.path(filename)).resolve()
+    if path.suffix != _ENDING:
+        raise file_error("memory_file_ending", path)
+    if not hass.config.is_allowed_path(str(path)):
+        raise file_error("memory_file_not_allowed", path)
+    if path.is_relative_to(Path(hass.config.path(_PUBLIC)).resolve()):
+        raise file_error("memory_file_public", path)
+    return path
+
+
+def write_lines(path: Path, lines: Iterable[str]) -> int:
+    """Write lines to a file that only its owner may read, all or nothing, and return how many; raises OSError."""
+    unfinished = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
+    try:
+        descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _MODE)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            written = sum(bool(file.write(f"{line}\n")) for line in lines)
+            file.flush()
+            os.fsync(descriptor)
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return written
+
+
+@contextmanager
+def read_lines(path: Path) -> Iterator[Iterable[str]]:
+    """Read a file line by line; raises OSError, and `BadLine` for a line that is no text."""
+    with path.open(encoding="utf-8") as file:
+        yield _lines(file)
+
+
+def written_lines(memories: Iterable[dict[str, Any] | str]) -> Iterator[str]:
+    """Yield what an action was given as lines; raises `BadLine` for what is no JSON."""
+    for number, each in enumerate(memories, 1):
+        try:
+            yield each if isinstance(each, str) else json.dumps(each, ensure_ascii=False)
+        except (TypeError, ValueError, RecursionError) as err:
+            raise BadLine(number) from err
+
+
+def own_lines(lines: Iterable[str], people: set[str], person: str | None) -> Iterator[str]:
+    """Yield lines with their owner: a person that the home knows, or the one whose the lines are to be from now on.
+
+    Raises `ServiceValidationError` for an owner who is unknown, and for a second one where all are to be one person's.
+    """
+    owners: set[str] = set()
+    for number, line in enumerate(lines, 1):
+        fields = _fields(line)
+        owner = fields.get("person")
+        if not isinstance(owner, str):
+            yield line
+        elif person is None:
+            if owner not in people:
+                raise line_error("memory_import_unknown_person", number)
+            yield line
+        else:
+            owners.add(owner)
+            if len(owners) > 1:
+                raise line_error("memory_import_several_people", number)
+            yield json.dumps({**fields, "person": person}, ensure_ascii=False)
+
+
+def _fields(line: str) -> dict[str, Any]:
+    """Return the fields of a line; none if it has none, which memory finds when it reads the line."""
+    try:
+        fields = json.loads(line)
+    except ValueError, RecursionError:
+        return {}
+    return fields if isinstance(fields, dict) else {}
+
+
+def _lines(file: Any) -> Iterator[str]:
+    number = 0
+    while True:
+        number += 1
+        try:
+            line = file.readline(_LONGEST_LINE)
+        except UnicodeDecodeError as err:
+            raise BadLine(number) from err
+        if not line:
+            return
+        yield line
+
+
+def file_error(key: str, path: Path) -> ServiceValidationError:
+    """Return the error of a file by the key of its translation."""
+    return ServiceValidationError(
+        translation_domain=DOMAIN, translation_key=key, translation_placeholders={"path": str(path)}
+    )
+
+
+def line_error(key: str, line: int) -> ServiceValidationError:
+    """Return the error of a line by the key of its translation."""
+    return ServiceValidationError(
+        translation_domain=DOMAIN, translation_key=key, translation_placeholders={"line": str(line)}
+    )

@@ -1,0 +1,559 @@
+"""The actions on memory: what they do, to whom they show what, and what they refuse."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+import json
+from pathlib import Path
+import stat
+from typing import Any
+
+from homeassistant.auth.const import GROUP_ID_ADMIN, GROUP_ID_READ_ONLY, GROUP_ID_USER
+from homeassistant.core import Context, HomeAssistant
+from homeassistant.exceptions import HomeAssistantError, ServiceValidationError, Unauthorized, UnknownUser
+import probatio
+import pytest
+
+from custom_components.windowed_conversation.agents.memory import async_memory
+from custom_components.windowed_conversation.const import DOMAIN
+from custom_components.windowed_conversation.memory import PastTurn
+
+from .actions import MEMORY_ACTIONS
+from .conftest import Say, SetUp, written
+
+BINS, DENTIST, TEA, HANSEN = (
+    "The bins go out on Friday",
+    "Dentist on Tuesday",
+    "Ada likes tea",
+    "Grace's dentist is Hansen",
+)
+MORNING = datetime(2026, 1, 31, 8, tzinfo=UTC)
+# Writing a file or reading one, for someone else, or for everyone.
+TRUSTED: dict[str, tuple[str, dict[str, Any]]] = {
+    "recalls someone's": ("recall", {"query": "tea", "person": "person.ada"}),
+    "lists someone's": ("list_memories", {"person": "person.ada"}),
+    "lists nobody's": ("list_memories", {"person": "person.nobody"}),
+    "remembers of someone": ("remember", {"text": "Ada likes rum", "person": "person.ada"}),
+    "forgets someone's": ("forget", {"everything": True, "person": "person.ada"}),
+    "forgets everyone's": ("forget", {"everything": True, "everyone": True}),
+    "exports someone's": ("export_memories", {"person": "person.ada", "filename": "exports/a.jsonl"}),
+    "exports everyone's": ("export_memories", {"everyone": True}),
+    "writes a file": ("export_memories", {"filename": "exports/a.jsonl"}),
+    "imports": ("import_memories", {"memories": []}),
+}
+
+
+@dataclass(frozen=True)
+class People:
+    """Who acts: an administrator, two people and a guest who may only look; an automation has no user."""
+
+    admin: Context
+    ada: Context
+    grace: Context
+    guest: Context
+    automation: Context
+
+
+@pytest.fixture
+async def people(home: HomeAssistant) -> People:
+    """Have an owner and the others; Ada has an entity."""
+
+    async def person(name: str, group: str) -> Context:
+        return Context(user_id=(await home.auth.async_create_user(name, group_ids=[group])).id)
+
+    await person("Owner", GROUP_ID_ADMIN)
+    ada = await person("Ada", GROUP_ID_USER)
+    home.states.async_set("person.ada", "home", {"user_id": ada.user_id})
+    home.states.async_set("person.nobody", "home")
+    return People(
+        await person("Admin", GROUP_ID_ADMIN),
+        ada,
+        await person("Grace", GROUP_ID_USER),
+        await person("Guest", GROUP_ID_READ_ONLY),
+        Context(),
+    )
+
+
+@pytest.fixture
+async def told(home: HomeAssistant, entry, people: People) -> None:
+    """Have a fact of the home, two of Ada's, one of which is private, one of Grace's, and a turn of Ada's."""
+    memory = async_memory(home)
+    assert memory is not None
+    at = MORNING.timestamp()
+    for text, whose, private in (
+        (BINS, None, False),
+        (DENTIST, people.ada, True),
+        (TEA, people.ada, False),
+        (HANSEN, people.grace, True),
+    ):
+        await memory.async_add_fact(text, person=whose.user_id if whose else None, private=private, at=at)
+        at += 60
+    memory.writer.put(PastTurn("mine", at, "book the dentist", "Done", person=people.ada.user_id))
+    await written(home)
+
+
+@pytest.fixture
+def folder(home: HomeAssistant, tmp_path: Path) -> Path:
+    """Have files in a folder that Home Assistant may access; the memory's own is not in it."""
+    home.config.config_dir = str(tmp_path / "config")
+    folder = tmp_path / "config" / "exports"
+    folder.mkdir(parents=True)
+    (tmp_path / "config" / "www").mkdir()
+    home.config.allowlist_external_dirs = {str(folder), str(tmp_path / "config" / "www")}
+    return folder
+
+
+async def act(home: HomeAssistant, action: str, context: Context | None = None, **data: Any) -> Any:
+    """Perform an action on memory, as an automation if nobody is named, and return its response."""
+    return await home.services.async_call(
+        DOMAIN, action, data, blocking=True, return_response=True, context=context or Context()
+    )
+
+
+async def texts(home: HomeAssistant, context: Context | None = None, action: str = "list_memories", **data: Any):
+    """Return the texts of what is listed, or what another action returns."""
+    return [each["text"] for each in (await act(home, action, context, **data))["memories"]]
+
+
+async def everything(home: HomeAssistant) -> set[str]:
+    """Return the facts in the file."""
+    memory = async_memory(home)
+    assert memory is not None
+    lines = await memory.async_read(lambda opened: list(opened.export()), [])
+    return {fact["text"] for line in lines if (fact := json.loads(line))["kind"] == "fact"}
+
+
+async def test_fact_is_remembered_and_recalled(home: HomeAssistant, entry) -> None:
+    stored = await act(home, "remember", text="The bins go out on [Friday]")
+
+    assert stored == {"id": "fact:1", "text": BINS, "replaced": None}
+    (found,) = (await act(home, "recall", query="when do the bins go out?"))["memories"]
+    assert (found["id"], found["kind"], found["text"], found["person"], found["private"]) == (
+        "fact:1",
+        "fact",
+        BINS,
+        None,
+        False,
+    )
+
+
+async def test_fact_replaces_the_one_that_it_updates(home: HomeAssistant, entry) -> None:
+    await act(home, "remember", text=BINS)
+
+    stored = await act(home, "remember", text="The bins go out on Monday")
+
+    assert stored["replaced"] == BINS
+    assert await texts(home) == ["The bins go out on Monday"]
+
+
+async def test_times_come_in_and_go_out_in_iso_8601(home: HomeAssistant, told, people: People) -> None:
+    await home.config.async_set_time_zone("Asia/Tokyo")
+
+    listed = (await act(home, "list_memories", people.ada, until="2026-01-31T17:00:30"))["memories"]
+
+    assert [each["text"] for each in listed] == [BINS]
+    assert listed[0]["time"] == "2026-01-31T17:00:00+09:00"
+    since = (MORNING + timedelta(seconds=90)).isoformat()
+    assert await texts(home, people.ada, since=since) == [TEA]
+    assert await texts(home, people.ada, "recall", query="dentist tea bins", since=since, kinds="fact") == [TEA]
+
+
+async def test_list_comes_in_pages_and_has_facts_if_nothing_else_is_asked_for(
+    home: HomeAssistant, told, people: People
+) -> None:
+    first = await act(home, "list_memories", people.ada, limit=2)
+    second = await act(home, "list_memories", people.ada, limit=2, offset=first["next_offset"])
+
+    assert [each["text"] for each in first["memories"]] == [TEA, DENTIST]
+    assert [each["text"] for each in second["memories"]] == [BINS]
+    assert second["next_offset"] is None
+    (turn,) = (await act(home, "list_memories", people.ada, kinds="turn"))["memories"]
+    assert (turn["text"], turn["person"], turn["conversation_id"]) == ("book the dentist\nDone", "Ada", "mine")
+
+
+@pytest.mark.parametrize(
+    ("conditions", "gone"),
+    [
+        ({"ids": "fact:1"}, {BINS}),
+        ({"ids": ["fact:2", "fact:3"]}, {DENTIST, TEA}),
+        ({"query": "dentist"}, {DENTIST}),
+        ({"before": "2026-01-31T08:01:30+00:00"}, {DENTIST}),
+        ({"since": "2026-01-31T08:01:30+00:00"}, {TEA}),
+        ({"query": "dentist", "since": "2026-01-31T08:01:30+00:00"}, set()),
+        ({"everything": True}, {DENTIST, TEA}),
+        ({"ids": "fact:4"}, set()),
+        ({"query": "Hansen"}, set()),
+    ],
+    ids=str,
+)
+async def test_person_forgets_what_is_theirs_and_by_name_what_is_the_homes(
+    home: HomeAssistant, told, people: People, conditions: dict[str, Any], gone: set[str]
+) -> None:
+    forgotten = await act(home, "forget", people.ada, **conditions)
+
+    assert (forgotten["facts"], forgotten["erased"]) == (len(gone), True)
+    assert await everything(home) == {BINS, DENTIST, TEA, HANSEN} - gone
+
+
+async def test_dry_run_shows_what_would_go_and_leaves_it(home: HomeAssistant, told, people: People) -> None:
+    shown = await act(home, "forget", people.ada, query="dentist", dry_run=True)
+
+    assert (shown["facts"], shown["turns"]) == (1, 1)
+    assert [each["text"] for each in shown["memories"]] == ["book the dentist\nDone", DENTIST]
+    assert len(await everything(home)) == 4
+
+
+async def test_open_conversation_does_not_repeat_what_was_forgotten(
+    home: HomeAssistant, entry, say: Say, people: People, agent_of
+) -> None:
+    await say("the word is pelican", context=people.ada)
+
+    assert (await act(home, "forget", people.ada, everything=True))["turns"] == 1
+
+    assert "pelican" not in str([window.messages() for window in agent_of(entry).windows.newest_first()])
+
+
+@pytest.mark.parametrize(
+    ("data", "key"),
+    [
+        ({}, "memory_no_condition"),
+        ({"everything": True, "query": "tea"}, "memory_no_condition"),
+        ({"everything": True}, "memory_no_person"),
+        ({"before": "2026-01-31T08:00:00"}, "memory_no_person"),
+        ({"everyone": True, "query": "tea"}, "memory_everyone_by_time"),
+        ({"everyone": True, "person": "person.ada", "everything": True}, "memory_person_or_everyone"),
+        ({"person": "person.nobody", "everything": True}, "memory_unknown_person"),
+        ({"person": "gone", "everything": True}, "memory_unknown_person"),
+    ],
+    ids=str,
+)
+async def test_unclear_wish_to_forget_is_refused(home: HomeAssistant, told, data: dict[str, Any], key: str) -> None:
+    with pytest.raises(ServiceValidationError) as refused:
+        await act(home, "forget", **data)
+
+    assert refused.value.translation_key == key
+    assert len(await everything(home)) == 4
+
+
+@pytest.mark.parametrize(
+    ("action", "data"),
+    [
+        ("remember", {"text": "x" * 301}),
+        ("remember", {"text": "..."}),
+        ("recall", {"query": ""}),
+        ("recall", {"query": "tea", "limit": 51}),
+        ("recall", {"query": "tea", "kinds": "secret"}),
+        ("recall", {"query": "tea", "since": "yesterday"}),
+        ("list_memories", {"limit": 0}),
+        ("list_memories", {"offset": -1}),
+        ("forget", {"ids": "7"}),
+        ("forget", {"ids": "fact:seven"}),
+        ("forget", {"ids": ["fact:1"] * 1_001}),
+        ("export_memories", {"limit": 1_001}),
+        ("import_memories", {"memories": [{}] * 10_001}),
+    ],
+    ids=str,
+)
+async def test_absurd_figures_and_texts_are_refused(home: HomeAssistant, entry, action: str, data: Any) -> None:
+    with pytest.raises(probatio.Invalid):
+        await act(home, action, **data)
+
+
+# who may do what
+async def test_person_sees_their_own_and_the_homes(home: HomeAssistant, told, people: People) -> None:
+    assert await texts(home, people.ada) == [TEA, DENTIST, BINS]
+    assert await texts(home, people.ada, person="person.ada") == [TEA, DENTIST, BINS]
+    assert await texts(home, people.grace) == [HANSEN, BINS]
+    assert await texts(home, people.grace, "recall", query="dentist") == [HANSEN]
+
+
+async def test_who_may_only_read_sees_and_changes_nothing(home: HomeAssistant, told, people: People) -> None:
+    assert await texts(home, people.guest) == [BINS]
+
+    for action, data in (("remember", {"text": TEA}), ("forget", {"query": "bins"})):
+        with pytest.raises(Unauthorized) as refused:
+            await act(home, action, people.guest, **data)
+        assert refused.value.permission == "control"
+    assert len(await everything(home)) == 4
+
+
+@pytest.mark.parametrize("who", ["admin", "automation"])
+async def test_what_is_private_is_shown_to_nobody_else(home: HomeAssistant, told, people: People, who: str) -> None:
+    caller = getattr(people, who)
+
+    assert await texts(home, caller) == [BINS]
+    assert await texts(home, caller, person="person.ada", kinds=["fact", "turn"]) == [TEA, BINS]
+    assert await texts(home, caller, "recall", query="dentist", person="person.ada") == []
+    dry_run = await act(home, "forget", caller, query="dentist", person="person.ada", dry_run=True)
+    assert (dry_run["facts"], dry_run["turns"]) == (0, 0)
+
+
+async def test_what_is_private_is_not_shown_to_a_model_by_a_script(
+    home: HomeAssistant, entry, told, people: People, agent_of
+) -> None:
+    async with agent_of(entry).windows.turn("everyone's"):
+        assert await texts(home, people.ada) == [TEA, BINS]
+        with pytest.raises(ServiceValidationError):
+            await act(home, "export_memories", people.ada)
+
+
+@pytest.mark.parametrize("who", ["admin", "automation"])
+async def test_administrator_and_automation_forget_unseen_all_of_a_person(
+    home: HomeAssistant, told, people: People, who: str
+) -> None:
+    caller = getattr(people, who)
+    shown = await act(home, "forget", caller, everything=True, person=people.ada.user_id, dry_run=True)
+    forgotten = await act(home, "forget", caller, everything=True, person=people.ada.user_id)
+
+    assert [each["text"] for each in shown["memories"]] == [TEA]
+    assert (forgotten["facts"], forgotten["turns"]) == (shown["facts"], shown["turns"]) == (2, 1)
+    assert await everything(home) == {BINS, HANSEN}
+
+
+@pytest.mark.parametrize("conditions", [{"everything": True}, {"before": "2026-02-01T00:00:00"}], ids=str)
+async def test_administrator_forgets_everything_of_everyone(
+    home: HomeAssistant, told, people: People, conditions: dict[str, Any]
+) -> None:
+    await act(home, "forget", people.admin, everyone=True, **conditions)
+
+    assert await everything(home) == set()
+
+
+@pytest.mark.parametrize("case", TRUSTED)
+async def test_person_does_nothing_for_others(
+    home: HomeAssistant, told, people: People, folder: Path, case: str
+) -> None:
+    action, data = TRUSTED[case]
+
+    with pytest.raises(Unauthorized):
+        await act(home, action, people.grace, **data)
+
+    assert len(await everything(home)) == 4
+
+
+@pytest.mark.parametrize("action", MEMORY_ACTIONS)
+async def test_who_has_no_rights_does_nothing(home: HomeAssistant, told, people: People, action: str) -> None:
+    stranger = await home.auth.async_create_user("Stranger")
+
+    with pytest.raises(Unauthorized):
+        await act(home, action, Context(user_id=stranger.id), **MEMORY_ACTIONS[action])
+
+
+@pytest.mark.parametrize("action", MEMORY_ACTIONS)
+async def test_who_is_gone_does_nothing(home: HomeAssistant, told, people: People, action: str) -> None:
+    with pytest.raises(UnknownUser):
+        await act(home, action, Context(user_id="gone"), **MEMORY_ACTIONS[action])
+
+
+@pytest.mark.parametrize(
+    ("who", "data", "owner", "private"),
+    [
+        ("ada", {"text": BINS}, None, False),
+        ("ada", {"text": "I hate geese"}, "ada", True),
+        ("ada", {"text": "I hate geese", "private": False}, "ada", False),
+        ("ada", {"text": "Geese are bad", "private": True}, "ada", True),
+        ("ada", {"text": "Ada hates geese", "person": "person.ada"}, "ada", False),
+        ("admin", {"text": "Ada hates geese", "person": "person.ada"}, "ada", False),
+        ("automation", {"text": "Ada hates geese", "person": "person.ada", "private": True}, "ada", True),
+        ("automation", {"text": BINS}, None, False),
+    ],
+    ids=str,
+)
+async def test_fact_is_the_homes_or_a_persons(
+    home: HomeAssistant, entry, people: People, *, who: str, data: dict[str, Any], owner: str | None, private: bool
+) -> None:
+    await act(home, "remember", getattr(people, who), **data)
+
+    memory = async_memory(home)
+    assert memory is not None
+    (fact,) = await memory.async_facts(people.ada.user_id)
+    assert (fact.person, fact.private) == (owner and getattr(people, owner).user_id, private)
+
+
+@pytest.mark.parametrize("data", [{"text": "I hate geese"}, {"text": BINS, "private": True}], ids=str)
+async def test_automation_says_whose_a_personal_fact_is(home: HomeAssistant, entry, data: dict[str, Any]) -> None:
+    with pytest.raises(ServiceValidationError) as refused:
+        await act(home, "remember", **data)
+
+    assert refused.value.translation_key == "memory_no_person"
+
+
+async def test_update_by_others_names_nothing_private(home: HomeAssistant, entry, people: People) -> None:
+    await act(home, "remember", people.ada, text="My dentist is on Monday")
+
+    stored = await act(home, "remember", text="My dentist is on Friday", person="person.ada")
+
+    assert stored["replaced"] is None
+    assert "My dentist is on Monday" in await texts(home, people.ada)
+
+
+# out and in again
+async def test_export_in_pages_is_imported_again(home: HomeAssistant, told, people: People) -> None:
+    first = await act(home, "export_memories", people.ada, limit=3)
+    second = await act(home, "export_memories", people.ada, limit=3, offset=first["next_offset"])
+    memories = first["memories"] + second["memories"]
+    assert {each.get("person") for each in memories} == {None, people.ada.user_id}
+    assert (len(first["memories"]), second["next_offset"]) == (3, None)
+
+    assert await act(home, "import_memories", people.admin, memories=memories) == {
+        "added": 0,
+        "known": 4,
+        "refused": 0,
+    }
+    await act(home, "forget", people.ada, query="tea")
+    assert (await act(home, "import_memories", memories=memories))["refused"] == 1
+    assert TEA not in await everything(home)
+
+
+async def test_everything_is_exported_to_a_private_file_and_imported_from_it(
+    home: HomeAssistant, set_up: SetUp, entry, told, folder: Path
+) -> None:
+    file = folder / "memories.jsonl"
+    before = await everything(home)
+
+    assert await act(home, "export_memories", everyone=True, filename=str(file)) == {"written": 5}
+    assert stat.S_IMODE((await home.async_add_executor_job(file.stat)).st_mode) == 0o600
+    assert await home.async_add_executor_job(lambda: [each.name for each in folder.iterdir()]) == [file.name]
+    await home.config_entries.async_remove(entry.entry_id)
+    await set_up()
+    loaded = await act(home, "import_memories", filename="exports/memories.jsonl")
+
+    assert loaded == {"added": 5, "known": 0, "refused": 0}
+    assert await everything(home) == before
+
+
+@pytest.mark.parametrize("data", [{"everyone": True}, {"person": "person.ada"}], ids=str)
+async def test_what_is_others_is_not_returned_but_written(
+    home: HomeAssistant, told, people: People, data: dict[str, Any]
+) -> None:
+    with pytest.raises(ServiceValidationError) as refused:
+        await act(home, "export_memories", people.admin, **data)
+
+    assert refused.value.translation_key == "memory_file_needed"
+
+
+@pytest.mark.parametrize(
+    ("filename", "key"),
+    [
+        ("exports/memories.yaml", "memory_file_ending"),
+        ("elsewhere/memories.jsonl", "memory_file_not_allowed"),
+        ("exports/../memories.jsonl", "memory_file_not_allowed"),
+        ("www/memories.jsonl", "memory_file_public"),
+        ("exports/link.jsonl", "memory_file_public"),
+    ],
+)
+@pytest.mark.parametrize("action", ["export_memories", "import_memories"])
+async def test_file_elsewhere_is_refused(
+    *, home: HomeAssistant, told, people: People, folder: Path, action: str, filename: str, key: str
+) -> None:
+    (folder / "link.jsonl").symlink_to(folder.parent / "www" / "memories.jsonl")
+
+    with pytest.raises(ServiceValidationError) as refused:
+        await act(home, action, people.admin, filename=filename)
+
+    assert refused.value.translation_key == key
+
+
+async def test_file_that_cannot_be_read_is_told(home: HomeAssistant, told, folder: Path) -> None:
+    with pytest.raises(HomeAssistantError, match="No such file"):
+        await act(home, "import_memories", filename="exports/none.jsonl")
+
+
+def fact(row: int, text: str, **more: Any) -> dict[str, Any]:
+    """Return a fact as it is exported."""
+    fields = {"kind": "fact", "id": row, "at": 1.0, "private": False, "source": "", "quote": "", "confirmed": 1.0}
+    return fields | {"told": 1, "text": text} | more
+
+
+@pytest.mark.parametrize(
+    ("bad", "key"),
+    [
+        ({"kind": "fact", "id": 7}, "memory_import_malformed"),
+        ("no JSON", "memory_import_malformed"),
+        ({"text": {1, 2}}, "memory_import_malformed"),
+        (fact(9, "Geese are bad", person="someone of another home"), "memory_import_unknown_person"),
+    ],
+    ids=["unfinished", "no JSON", "no value of JSON", "unknown person"],
+)
+async def test_after_a_bad_memory_nothing_is_imported(home: HomeAssistant, entry, bad: Any, key: str) -> None:
+    with pytest.raises(ServiceValidationError) as refused:
+        await act(home, "import_memories", memories=[fact(8, BINS), bad])
+
+    assert refused.value.translation_key == key
+    assert refused.value.translation_placeholders == {"line": "2"}
+    assert await everything(home) == set()
+
+
+async def test_file_that_is_no_text_is_told(home: HomeAssistant, entry, folder: Path) -> None:
+    content = json.dumps(fact(8, BINS)).encode() + b"\n\xff\xfe" + b"x" * 20_000
+    await home.async_add_executor_job((folder / "memories.jsonl").write_bytes, content)
+
+    with pytest.raises(ServiceValidationError, match="malformed"):
+        await act(home, "import_memories", filename="exports/memories.jsonl")
+
+    assert await everything(home) == set()
+
+
+async def test_memories_of_one_person_of_another_home_become_those_of_one_of_this(
+    home: HomeAssistant, entry, people: People
+) -> None:
+    memories = [fact(8, BINS), fact(9, DENTIST, person="theirs", private=True)]
+
+    await act(home, "import_memories", people.admin, memories=memories, person="person.ada")
+
+    assert await texts(home, people.ada) == [DENTIST, BINS]
+    assert await texts(home, people.grace) == [BINS]
+
+
+async def test_memories_of_several_people_do_not_become_those_of_one(home: HomeAssistant, entry, people) -> None:
+    memories = [fact(8, DENTIST, person="hers", private=True), fact(9, HANSEN, person="his", private=True)]
+
+    with pytest.raises(ServiceValidationError, match="another person"):
+        await act(home, "import_memories", memories=memories, person="person.ada")
+
+    assert await everything(home) == set()
+
+
+@pytest.mark.parametrize("data", [{}, {"memories": [], "filename": "exports/a.jsonl"}], ids=str)
+async def test_import_is_of_one_thing(home: HomeAssistant, entry, folder: Path, data: dict[str, Any]) -> None:
+    with pytest.raises(ServiceValidationError) as refused:
+        await act(home, "import_memories", **data)
+
+    assert refused.value.translation_key == "memory_import_nothing"
+
+
+# when it cannot be used
+@pytest.mark.parametrize("action", MEMORY_ACTIONS)
+async def test_memory_that_cannot_be_used_is_told(
+    home: HomeAssistant, set_up: SetUp, people: People, memory_file: Path, action: str
+) -> None:
+    await home.async_add_executor_job(memory_file.mkdir)
+    await set_up()
+
+    with pytest.raises(HomeAssistantError) as refused:
+        await act(home, action, people.admin, **MEMORY_ACTIONS[action])
+
+    assert refused.value.translation_key == "memory_unavailable"
+
+
+@pytest.mark.parametrize("action", MEMORY_ACTIONS)
+async def test_before_the_first_account_there_is_no_memory(home: HomeAssistant, entry, action: str) -> None:
+    await home.config_entries.async_remove(entry.entry_id)
+
+    with pytest.raises(HomeAssistantError) as refused:
+        await act(home, action, **MEMORY_ACTIONS[action] | {"person": await known_person(home)})
+
+    assert refused.value.translation_key == "memory_unavailable"
+
+
+async def known_person(home: HomeAssistant) -> str:
+    """Return the id of a user."""
+    return (await home.auth.async_create_user("Ada")).id
+
+
+async def test_memory_that_is_full_is_told(home: HomeAssistant, entry, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("custom_components.windowed_conversation.memory.facts.MOST_FACTS", 1)
+    await act(home, "remember", text=BINS)
+
+    for action, data in (("remember", {"text": TEA}), ("import_memories", {"memories": [fact(8, TEA)]})):
+        with pytest.raises(ServiceValidationError, match="Memory is full"):
+            await act(home, action, **data)
