@@ -46,10 +46,12 @@ _FOLDER = Path(__file__).parent.parent / "custom_components" / "windowed_convers
 _SIZES = (1_000, 10_000, 100_000)
 
 
-def build(path: Path, turns: int) -> float:
-    """Store so many turns and return the bytes that each takes besides its text."""
-    memory = Memory(path, ("en", "de"))
-    memory.load(islice(_lines(), turns))
+def build(
+    path: Path, turns: int, languages: tuple[str, ...] = ("en", "de"), *, begin: float = START, every: float = 900.0
+) -> float:
+    """Store so many turns, one in so many seconds, and return the bytes that each takes besides its text."""
+    memory = Memory(path, languages)
+    memory.load(islice(_lines(begin, every), turns))
     memory.checkpoint()
     memory.close()
     beside = sqlite3.connect(path)
@@ -103,7 +105,7 @@ def ask_all(path: Path) -> dict[str, float]:
     return {"p50": _at(taken, 0.5), "p95": _at(taken, 0.95), "python": _at(python, 0.95)}
 
 
-def _lines() -> Iterator[str]:
+def _lines(begin: float, every: float) -> Iterator[str]:
     """Yield turns without end as an export has them: commands, talk, and in each a word that is rare."""
     chance = random.Random(14)
     talk = [said.text for said in utterances()]
@@ -121,7 +123,7 @@ def _lines() -> Iterator[str]:
         }
         if person := chance.choice((None, "anna", "ben")):
             turn["person"] = person
-        yield json.dumps({"kind": "turn", "id": row, "at": START + row * 900.0, **turn})
+        yield json.dumps({"kind": "turn", "id": row, "at": begin + row * every, **turn})
 
 
 def _questions() -> list[str]:

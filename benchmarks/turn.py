@@ -4,7 +4,9 @@
 
 1. The first streamed word: from the scripted server's write to the dashboard's websocket, through this agent and
    through core's `llama_cpp`, which talk to the same server.
-2. A local command: over the websocket to this agent and to Home Assistant's own, and what the model's server saw of it.
+2. The same with memory: from the sentence to the first word, for agents with and without memory, in a home that
+   remembers 10,000 turns and in one that remembers 100,000. Both homes run at once, and each turn is a conversation.
+3. A local command: over the websocket to this agent and to Home Assistant's own, and what the model's server saw of it.
 
 All clocks are CLOCK_MONOTONIC, the same in every process of a machine. Ratios are worth more than milliseconds: the
 two agents take turns, so that both meet the same noise.
@@ -13,8 +15,10 @@ two agents take turns, so that both meet the same noise.
 import argparse
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
+from itertools import batched
 from pathlib import Path
+import random
 from statistics import median, quantiles
 import sys
 import tempfile
@@ -23,16 +27,27 @@ from typing import Any
 
 import aiohttp
 
+from benchmarks.household import HOUSEHOLD
+from benchmarks.memory import build
 from demo.client import Client, Json, enter
 from demo.home import furnish
 from demo.home_assistant import REPOSITORY, HomeAssistant, free_port
-from demo.setup_agent import Model, create_account
+from demo.setup_agent import Model, add_account, create_account
 from demo.turns import take_turn
 
 _MODEL = "scripted"
 _STORY = "tell me a story about the sea"
 _OWN_AGENT = "conversation.home_assistant"
 _WARM_UP = 5
+_MEMORY = ".storage/windowed_conversation.memory.db"
+_REMEMBERED = (10_000, 100_000)
+# in seconds: over which time the turns are spread
+_KEPT = 80 * 86_400.0
+# seconds that an account has to be loaded again after its agent was changed
+_RELOAD = 5.0
+
+
+type _Side = tuple[Client, str]
 
 
 @asynccontextmanager
@@ -131,6 +146,50 @@ async def _compare_first_words(client: Client, control: aiohttp.ClientSession, a
     print(f"  ratio of the medians: {ours / theirs:.2f}\n")
 
 
+async def _home_that_remembers(stack: AsyncExitStack, folder: Path, turns: int) -> dict[str, _Side]:
+    """Return the two sides of a home: its agent without memory, and the one with so many turns in it."""
+    (folder / _MEMORY).parent.mkdir(parents=True)
+    # none of them is so old that it would be deleted
+    build(folder / _MEMORY, turns, ("en", "en"), begin=time.time() - _KEPT, every=_KEPT / turns)
+    home = await stack.enter_async_context(HomeAssistant(folder, free_port()))
+    client = await stack.enter_async_context(Client(home.url, await enter(home.url, "bench", "bench")))
+    await client.wait_until_running()
+    await furnish(client)
+    sides: dict[str, _Side] = {}
+    for name, has_memory in (("without memory", False), ("with memory", True)):
+        # there is one account for a server
+        url = await stack.enter_async_context(model_server("--delay", "0.005"))
+        account = await add_account(client, Model(url=url, model=_MODEL, has_memory=has_memory), name)
+        sides[f"{turns:,} turns, {name}"] = client, await _add_pipeline(client, account.agent_id)
+    await asyncio.sleep(_RELOAD)
+    return sides
+
+
+async def _compare_memory(folder: Path, n: int) -> None:
+    async with AsyncExitStack() as stack:
+        sides: dict[str, _Side] = {}
+        for turns in _REMEMBERED:
+            sides |= await _home_that_remembers(stack, folder / str(turns), turns)
+        times: dict[str, list[float]] = {name: [] for name in sides}
+        chance = random.Random(6)
+        for round_number in range(n + _WARM_UP):
+            asked = f"{_STORY} and {chance.choice(HOUSEHOLD['questions'])['q']} number {round_number}"
+            for name in sides if round_number % 2 else reversed(sides):
+                client, pipeline = sides[name]
+                turn = await take_turn(client, asked, pipeline=pipeline)
+                if turn.error or turn.first_word is None:
+                    raise SystemExit(f"a turn failed: {turn.error}")
+                times[name] += [turn.first_word * 1e3] if round_number >= _WARM_UP else []
+    print(f"First streamed word after the sentence, {n} turns each (ms)")
+    print(f"  {'':<34}{'median':>9}{'p90':>9}{'min':>9}{'max':>9}")
+    for name in sides:
+        print(_row(name, times[name]))
+    for without, remembering in batched(sides, 2, strict=True):
+        later = median(times[remembering]) - median(times[without])
+        print(f"  {remembering}: {later:+.1f} ms")
+    print(flush=True)
+
+
 async def _compare_local_commands(client: Client, control: aiohttp.ClientSession, agent_id: str, n: int) -> None:
     async with control.delete("control/requests"):
         pass
@@ -153,8 +212,9 @@ async def _compare_local_commands(client: Client, control: aiohttp.ClientSession
 
 async def _run(n: int, n_local: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
+        await _compare_memory(Path(folder), n)
         async with model_server("--delay", "0.005") as url:
-            home = HomeAssistant(Path(folder), free_port())
+            home = HomeAssistant(Path(folder) / "peers", free_port())
             async with home, Client(home.url, await enter(home.url, "bench", "bench")) as client:
                 await client.wait_until_running()
                 await furnish(client)

@@ -4,6 +4,7 @@ import asyncio
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import count
+from pathlib import Path
 import random
 import re
 import sqlite3
@@ -19,6 +20,8 @@ from tests.e2e.test_restart import running, totals
 # A change waits for at most five seconds; the rest is what the machine takes to write it.
 _MOST_LOST = 6.0
 
+_MEMORY = ".storage/windowed_conversation.memory.db"
+_SAID = "consider that number {} is blue"
 _NUMBER = re.compile(r"\n\n.*number (\d+) is")
 
 
@@ -27,7 +30,8 @@ class Killed:
     """What was talked about in a run, what was shown before its end, and what a start after it brought back.
 
     `answered` says when each turn was, by its number, in seconds before the end. `names` are the answers to the
-    question for the name, which was told before the first kill.
+    question for the name, which was told before the first kill. `remembered` are the turns in memory's file, and
+    `findings` what SQLite and its index say of that.
     """
 
     answered: list[float] = field(default_factory=list)
@@ -36,12 +40,14 @@ class Killed:
     kept: list[int] = field(default_factory=list)
     shown_after: dict[str, str] = field(default_factory=dict)
     names: list[str] = field(default_factory=list)
+    remembered: list[int] = field(default_factory=list)
+    findings: list[str] = field(default_factory=list)
 
 
 async def talk(house: House, conversation: str, killed: Killed, pause: float) -> None:
     """Say something, again and again."""
     for number in count():
-        said = {"text": f"consider that number {number} is blue", "conversation_id": conversation}
+        said = {"text": _SAID.format(number), "conversation_id": conversation}
         await house.client.post("/api/conversation/process", said | {"agent_id": house.account.agent_id})
         killed.answered.append(asyncio.get_running_loop().time())
         await asyncio.sleep(pause)
@@ -59,6 +65,22 @@ async def run(house: House, conversation: str, seconds: float, pause: float = 1.
     await asyncio.gather(talking, return_exceptions=True)
     killed.answered = [ended - at for at in killed.answered]
     return killed
+
+
+def look_into_memory(path: Path, conversation: str, killed: Killed) -> None:
+    """Take down what is in the file before anybody opens it again."""
+    opened = sqlite3.connect(path)
+    said = opened.execute(
+        "SELECT said FROM turn JOIN label ON label.id = conversation WHERE name = ? ORDER BY turn.id", (conversation,)
+    )
+    killed.remembered = [int(number) for (text,) in said for number in re.findall(r"number (\d+) is", text)]
+    killed.findings = [found for (found,) in opened.execute("PRAGMA integrity_check")]
+    opened.execute("INSERT INTO turn_words(turn_words) VALUES ('integrity-check')")
+    opened.execute("CREATE VIRTUAL TABLE temp.place USING fts5vocab(main, turn_words, instance)")
+    without = opened.execute("SELECT count(*) FROM turn WHERE id NOT IN (SELECT doc FROM temp.place)").fetchone()[0]
+    beyond = opened.execute("SELECT count(*) FROM temp.place WHERE doc NOT IN (SELECT id FROM turn)").fetchone()[0]
+    killed.findings += [f"{without} turns are not indexed, {beyond} words are of no turn"]
+    opened.close()
 
 
 async def look_at(house: House, conversation: str, killed: Killed) -> None:
@@ -96,6 +118,7 @@ async def kills(tmp_path_factory) -> list[Killed]:
             conversation = f"conversation {len(kills)}"
             async with running(home_assistant, model, []) as house:
                 kills.append(await run(house, conversation, seconds))
+            look_into_memory(home_assistant.config / _MEMORY, conversation, kills[-1])
             async with running(home_assistant, model, []) as house:
                 await look_at(house, conversation, kills[-1])
                 kills[-1].names = await house.ask_twice("what is my name?")
@@ -127,3 +150,12 @@ async def test_what_is_kept_is_counted_once(kills: list[Killed], number: int):
 @each
 async def test_what_was_remembered_before_a_kill_is_known_after_it(kills: list[Killed], number: int):
     assert "Your name is Ada." in kills[number].names
+
+
+@each
+async def test_memory_lacks_at_most_the_turn_in_progress_and_is_whole(kills: list[Killed], number: int):
+    killed = kills[number]
+    assert killed.remembered == list(range(len(killed.remembered)))
+    # a turn is remembered after its answer: the last one may have been on its way
+    assert len(killed.remembered) >= len(killed.answered) - 1
+    assert killed.findings == ["ok", "0 turns are not indexed, 0 words are of no turn"]

@@ -75,10 +75,13 @@ async def test_every_request_is_valid_and_within_the_budget(small_house):
 
 
 async def test_between_trims_a_request_begins_with_the_bytes_of_the_one_before(small_house):
-    await tell_much(small_house, "same bytes")
+    evicted = await tell_much(small_house, "same bytes")
     sent = [[json.dumps(message) for message in request.body["messages"]] for request in small_house.model.requests]
-    trimmed = [after[: len(before)] != before for before, after in pairwise(sent)]
-    assert 1 <= trimmed.count(True) <= 6
+    is_grown = [after[: len(before)] == before for before, after in pairwise(sent)]
+    # what the answer to the former led to, and what the latter's question did
+    is_trimmed = [before < after for before, after in zip([0, 0, *evicted], evicted, strict=False)]
+    assert [pair for pair in zip(is_grown, is_trimmed, strict=True) if pair == (False, False)] == []
+    assert 1 <= is_grown.count(False) <= 6
     assert all(after[0] == before[0] for before, after in pairwise(sent))
 
 

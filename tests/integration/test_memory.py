@@ -26,7 +26,7 @@ from custom_components.windowed_conversation.const import (
     DOMAIN,
 )
 from custom_components.windowed_conversation.diagnostics import async_get_config_entry_diagnostics
-from custom_components.windowed_conversation.memory import MemoryUnavailable, PastTurn, file
+from custom_components.windowed_conversation.memory import PastTurn, file
 from custom_components.windowed_conversation.turn.scope import Scope
 from demo.model_server import ModelServer
 
@@ -254,21 +254,6 @@ async def test_damaged_file_is_set_aside_and_reported(home: HomeAssistant, set_u
 
     await until(lambda: issues(home) == {"memory_damaged"})
     assert disk.said == ["hello there"]
-
-
-async def test_locked_file_costs_no_turn_and_heals(home: HomeAssistant, entry, say: Say, disk: Disk) -> None:
-    await say("hello there")
-    lock = disk.lock()
-    assert speech(await say("hello again"))
-    await until(lambda: issues(home) == {"memory_locked"})
-    with pytest.raises(MemoryUnavailable):
-        await memory_of(home).async_add_fact("Tea at five")
-
-    disk(lambda path: lock.close())
-    await written(home)
-
-    await until(lambda: issues(home) == set())
-    assert disk.said == ["hello there", "hello again"]
 
 
 async def test_what_was_changed_meanwhile_is_in_the_file_after_a_backup(

@@ -27,8 +27,10 @@ async def test_stored_instruction_is_one_quoted_line_of_the_prompt(
     await say("hello there", context=ada)
 
     profile = asked(model_server)[0].partition(HEADING)[2]
-    lines = [re.sub(r"\d{4}-\d\d-\d\d ", "", line) for line in profile.strip().splitlines()]
-    assert lines == [f"- Ada: {QUOTED}", f"- home: {QUOTED}"]
+    headings = [line for line in profile.strip().splitlines() if not line.startswith("- ")]
+    lines = [line for line in profile.splitlines() if line.startswith("- ")]
+    assert [heading.partition(",")[0] for heading in headings] == ["Ada", "", "home"]
+    assert [line.partition(": ")[2] for line in lines] == [QUOTED, QUOTED]
 
 
 async def test_recalled_instruction_is_one_quoted_line_of_the_context(

@@ -27,6 +27,7 @@ from custom_components.windowed_conversation.turn.profile import HEADING
 from custom_components.windowed_conversation.turn.scope import Scope
 from demo.model_server import ModelServer
 
+from .account_kinds import VENDORS, Kind
 from .conftest import AGENT, Say, SetUp, speech, until
 from .test_memory import Disk, disk
 from .test_turns import window_of
@@ -34,6 +35,9 @@ from .test_turns import window_of
 __all__ = ["disk"]
 
 SMALL = {CONF_HISTORY_TOKENS: 600}
+
+# how Anthropic's format says what is to be cached
+_MARK = re.compile(r', "cache_control": \{[^}]*\}')
 
 
 @pytest.fixture
@@ -195,25 +199,46 @@ async def test_recalled_lines_leave_the_window_at_the_next_trim(
     assert "Lovelace" not in question.content
 
 
-@pytest.mark.parametrize("facts", [0, 3])
+@pytest.mark.parametrize(
+    ("kind", "facts"),
+    [(None, 0), (None, 1), *((kind, 1) for kind in VENDORS)],
+    ids=lambda each: getattr(each, "name", ""),
+)
 async def test_between_trims_each_request_begins_with_the_one_before(
-    home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer, *, ada: Context, facts: int
+    home: HomeAssistant,
+    set_up: SetUp,
+    say: Say,
+    model_server: ModelServer,
+    *,
+    ada: Context,
+    kind: Kind | None,
+    facts: int,
 ) -> None:
-    entry = await set_up(**SMALL)
+    entry = await set_up(account=kind.account(model_server) if kind else None, **SMALL)
     await fill(say, 8, conversation_id="other", context=ada)
     model_server.log.clear()
-    trims = []
+    trims = [0]
     for number in range(14):
-        await tell(home, *[(f"The key to the locker {number} is red", None, False)] * bool(facts))
+        await tell(home, *[(f"The key to the locker {number} is red", None, False)] * facts)
         await fill(say, 1, context=ada)
+        trims.append(window_of(entry).stats().trims)
         await say(f"where is the locker number {number}?", context=ada)
-        trims += [window_of(entry).stats().trims] * 2
+        trims.append(window_of(entry).stats().trims)
 
-    bodies = [[json.dumps(message) for message in request.body["messages"]] for request in model_server.requests]
-    grown = [after[: len(before)] == before for before, after in pairwise(bodies)]
+    requests = [parts(request.body) for request in model_server.requests]
+    is_grown = [after[: len(before)] == before for before, after in pairwise(requests)]
+    # what the answer to the former led to, and what the latter's question did
+    trimmed = [before < after for before, after in zip(trims, trims[2:], strict=False)]
     assert "memory, quoted" in sent(model_server)
-    assert 0 < trims[-1] < len(grown) / 2
-    assert grown.count(False) <= trims[-1]
+    assert [pair for pair in zip(is_grown, trimmed, strict=True) if pair == (False, False)] == []
+    assert 0 < is_grown.count(False) <= trims[-1] <= len(is_grown) * 2 / 3
+
+
+def parts(body: dict[str, Any]) -> list[str]:
+    """Return what a request begins with and then its messages, each as bytes, without the marks for a cache."""
+    (messages,) = (body[key] for key in ("messages", "input", "contents") if key in body)
+    head = [body.get(key) for key in ("tools", "system", "instructions", "systemInstruction")]
+    return [_MARK.sub("", json.dumps(part)) for part in (*head, *messages)]
 
 
 async def test_fact_that_is_forgotten_is_in_no_prompt_after_that(

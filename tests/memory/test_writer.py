@@ -337,16 +337,27 @@ for number in range(1_000_000):
 """
 
 
-@pytest.mark.parametrize("turns", [3, 60, 250])
-def test_a_kill_loses_at_most_the_turn_in_progress_and_leaves_a_whole_file(path, turns) -> None:
+# what one leaves is what the next begins with
+_KILLS = 20
+
+
+@pytest.mark.long
+def test_kills_lose_at_most_the_turn_in_progress_and_leave_a_whole_file(path) -> None:
+    kept = 0
+    for kill in range(_KILLS):
+        finished = written_until_killed(path, 3 + kill * 2)
+        memory = Memory(path, _LANGUAGES)
+
+        assert kept + finished + 1 <= memory.figures().turns <= kept + finished + 2
+        assert memory._database._writer.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        assert indexed(path) == stored(path, _LANGUAGES)
+        kept = memory.figures().turns
+        memory.close()
+
+
+def written_until_killed(path, turns) -> int:
+    """Have a process write and kill it after so many turns at least; return the number of the last that it finished."""
     with subprocess.Popen([sys.executable, "-c", _WRITES, _FOLDER, path], stdout=subprocess.PIPE, text=True) as process:
         last = [next(process.stdout) for _ in range(turns)][-1]
         os.kill(process.pid, signal.SIGKILL)
-        finished = int([last, *process.stdout][-1])
-
-    memory = Memory(path, _LANGUAGES)
-
-    assert memory.figures().turns >= finished + 1
-    assert memory._database._writer.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-    assert indexed(path) == stored(path, _LANGUAGES)
-    memory.close()
+        return int([last, *process.stdout][-1])

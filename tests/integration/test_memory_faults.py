@@ -1,0 +1,151 @@
+"""A memory whose file fails while turns go on: each is answered, one issue says so, and it heals by itself."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+import errno
+import os
+from pathlib import Path
+from typing import Any
+
+from homeassistant.core import Event, HomeAssistant, callback
+from homeassistant.helpers import issue_registry as ir
+import pytest
+
+from custom_components.windowed_conversation.const import DOMAIN
+from custom_components.windowed_conversation.memory import Memory, file
+
+from .conftest import Say, speech, until, written
+from .test_memory import Disk, disk, issues, memory_of
+
+__all__ = ["disk"]
+
+type Fault = Callable[[Disk, Memory], AbstractContextManager[None]]
+
+_AFTER_OPEN = 4_096
+
+
+@contextmanager
+def locked(disk: Disk, memory: Memory) -> Iterator[None]:
+    """Have another program keep the file locked."""
+    lock = disk.lock()
+    yield
+    disk(lambda path: lock.close())
+
+
+@contextmanager
+def full(disk: Disk, memory: Memory) -> Iterator[None]:
+    """Leave the file no further page."""
+    writer = memory._database._writer
+
+    def set_limit(pages: int | None) -> None:
+        with memory._database._writing:
+            used: int = writer.execute("PRAGMA page_count").fetchone()[0]
+            writer.execute(f"PRAGMA max_page_count = {pages or used}")
+
+    disk(lambda path: set_limit(None))
+    yield
+    disk(lambda path: set_limit(1_000_000))
+
+
+@contextmanager
+def read_only(disk: Disk, memory: Memory) -> Iterator[None]:
+    """Refuse to write what is open, and to open it for writing."""
+    as_it_is = os.open
+
+    def refuse(path: Any, flags: int, *more: Any, **named: Any) -> int:
+        if Path(path) == disk.path and flags & os.O_RDWR:
+            raise OSError(errno.EROFS, "read-only")
+        return as_it_is(path, flags, *more, **named)
+
+    def refuse_writing(path: Path) -> None:
+        with memory._database._writing:
+            memory._database._writer.execute("PRAGMA query_only = ON")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(file.os, "open", refuse)
+        disk(refuse_writing)
+        yield
+
+
+@contextmanager
+def deleted(disk: Disk, memory: Memory) -> Iterator[None]:
+    """Delete the file and what is beside it."""
+    disk(lambda path: [each.unlink() for each in path.parent.iterdir()])
+    yield
+
+
+@contextmanager
+def damaged(disk: Disk, memory: Memory) -> Iterator[None]:
+    """Overwrite all but the first page, and delete the file that is set aside in the end, as a person would."""
+    disk(lambda path: memory.checkpoint())
+
+    def overwrite(path: Path) -> None:
+        with path.open("r+b") as opened:
+            opened.seek(_AFTER_OPEN)
+            opened.write(b"\xff" * (path.stat().st_size - _AFTER_OPEN))
+
+    disk(overwrite)
+    yield
+    disk(lambda path: [each.unlink() for each in path.parent.glob("*.damaged*")])
+
+
+@pytest.fixture
+def raised(home: HomeAssistant) -> list[str]:
+    """Return the issues that are raised from now on."""
+    raised: list[str] = []
+
+    @callback
+    def on_issue(event: Event[Any]) -> None:
+        if event.data["domain"] == DOMAIN and event.data["action"] == "create":
+            raised.append(event.data["issue_id"].removesuffix("_all"))
+
+    home.bus.async_listen(ir.EVENT_REPAIRS_ISSUE_REGISTRY_UPDATED, on_issue)
+    return raised
+
+
+_FAULTS = pytest.mark.parametrize(
+    ("fault", "issue", "said_before"),
+    [
+        (locked, "memory_locked", ["hello there"]),
+        (full, "memory_full", ["hello there"]),
+        (read_only, "memory_read_only", ["hello there"]),
+        (deleted, "memory_away", []),
+        (damaged, "memory_damaged", []),
+    ],
+)
+
+
+@_FAULTS
+async def test_fault_of_the_file_costs_no_turn_is_one_issue_and_heals(
+    home: HomeAssistant,
+    entry,
+    say: Say,
+    *,
+    disk: Disk,
+    raised: list[str],
+    fault: Fault,
+    issue: str,
+    said_before: list[str],
+) -> None:
+    await say("hello there")
+    memory = memory_of(home).writer.memory
+    assert memory is not None
+    told = [f"hello {number} " + "again and again " * 300 for number in range(3)]
+    with fault(disk, memory):
+        answers = [speech(await say(text)) for text in told]
+        await until(lambda: raised == [issue])
+    answers.append(speech(await say("hello pelican")))
+    await written(home)
+    await until(lambda: issues(home) == set())
+
+    assert all(answers)
+    assert raised == [issue]
+    assert [" ".join(said.split()[:2]) for said in disk.said or ()] == [
+        *said_before,
+        "hello 0",
+        "hello 1",
+        "hello 2",
+        "hello pelican",
+    ]
+    assert disk.rows("PRAGMA integrity_check") == [("ok",)]
+    assert (await memory_of(home).async_recall("pelican"))[0].text.startswith("hello pelican")
