@@ -96,14 +96,14 @@ def _rivals(url: str) -> tuple[Rivals, ...]:
 class Cost:
     """What turns took: three times milliseconds, and kilobytes."""
 
-    first_word: list[float] = field(default_factory=list)
+    first_token: list[float] = field(default_factory=list)
     answer: list[float] = field(default_factory=list)
     settled: list[float] = field(default_factory=list)
     peak: list[float] = field(default_factory=list)
 
     def medians(self) -> tuple[float, ...]:
         """Return the medians in the order of the fields."""
-        return tuple(map(median, (self.first_word, self.answer, self.settled, self.peak)))
+        return tuple(map(median, (self.first_token, self.answer, self.settled, self.peak)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,11 +126,11 @@ class Bench:
         """Take a turn after so many exchanges, and write down the first word and the processor time it took."""
         conversation_id = await self._filled(contender, history)
         began, processor = time.monotonic_ns(), time.process_time()
-        first_word = await self._say(contender, conversation_id)
+        first_token = await self._say(contender, conversation_id)
         cost.answer.append((time.process_time() - processor) * 1e3)
         await asyncio.sleep(_SETTLED)
         cost.settled.append((time.process_time() - processor) * 1e3)
-        cost.first_word.append((first_word - began - await self._server_took()) / 1e6)
+        cost.first_token.append((first_token - began - await self._server_took()) / 1e6)
         await self._close_streams()
 
     async def traced_turn(self, contender: Contender, history: int, cost: Cost) -> None:

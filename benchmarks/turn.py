@@ -177,9 +177,9 @@ async def _compare_memory(folder: Path, n: int) -> None:
             for name in sides if round_number % 2 else reversed(sides):
                 client, pipeline = sides[name]
                 turn = await take_turn(client, asked, pipeline=pipeline)
-                if turn.error or turn.first_word is None:
+                if turn.error or turn.first_token is None:
                     raise SystemExit(f"a turn failed: {turn.error}")
-                times[name] += [turn.first_word * 1e3] if round_number >= _WARM_UP else []
+                times[name] += [turn.first_token * 1e3] if round_number >= _WARM_UP else []
     print(f"First streamed word after the sentence, {n} turns each (ms)")
     print(f"  {'':<34}{'median':>9}{'p90':>9}{'min':>9}{'max':>9}")
     for name in sides:

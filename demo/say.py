@@ -113,7 +113,7 @@ async def _say(
     lines.end(turn)
     after = await turns.settled_states(client, known.get("turn_duration", ""), began)
     route = after.get(known.get("last_route", ""), {}).get("state", "unknown")
-    words = f", first word after {turn.first_word:.2f} s" if turn.first_word is not None else ""
+    words = f", first word after {turn.first_token:.2f} s" if turn.first_token is not None else ""
     print(f"Route    {route}{words}, complete after {turn.duration:.2f} s")
     if turn.error and turn.error != turn.speech:
         print(f"Error    {turn.error}")

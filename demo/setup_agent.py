@@ -198,8 +198,8 @@ def _values(fields: list[Json], changes: Mapping[str, Any]) -> Json:
 def _changes(model: Model) -> Json:
     changes: Json = {} if model.controls_home else {"llm_hass_api": []}
     if model.timeouts:
-        first_word, turn = model.timeouts
-        changes["limits"] = {"first_word_timeout": first_word, "turn_timeout": turn}
+        first_token, turn = model.timeouts
+        changes["limits"] = {"idle_timeout": first_token, "turn_timeout": turn}
     if not model.has_memory:
         changes["conversations"] = {"memory": False}
     return changes

@@ -45,7 +45,7 @@ class Turn:
     error: str = ""
 
     @property
-    def first_word(self) -> float | None:
+    def first_token(self) -> float | None:
         """When the first text could be seen: streamed, or with the whole answer. None where there was no text."""
         if self.pieces:
             return self.pieces[0][0]

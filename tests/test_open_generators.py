@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from custom_components.windowed_conversation.turn.deadlines import without_silence
+from custom_components.windowed_conversation.turn.deadlines import with_idle_timeout
 
 from .open_generators import OpenGenerators
 from .providers.conftest import CLIENTS
 
-OURS = ["without_silence", "_without_silence"]
+OURS = ["with_idle_timeout", "_with_idle_timeout"]
 
 
 class Stream:
@@ -39,7 +39,7 @@ class Stream:
 
     async def read_by_us(self) -> Any:
         """Return what we read it with, begun."""
-        reading: Any = without_silence(self.events(), 60)
+        reading: Any = with_idle_timeout(self.events(), 60)
         events = await anext(reading.gen)
         await anext(events)
         return [reading, events]
@@ -108,7 +108,7 @@ def test_what_the_integration_leaves_to_the_garbage_collector_is_told(
 
 def test_what_was_closed_is_not_told(runner: asyncio.Runner, generators: OpenGenerators, stream: Stream) -> None:
     async def leaves() -> None:
-        async with without_silence(stream.events(), 60) as events:
+        async with with_idle_timeout(stream.events(), 60) as events:
             await anext(events)
 
     runner.run(leaves())

@@ -22,6 +22,7 @@ from homeassistant.core import callback
 from homeassistant.helpers import llm
 import probatio
 
+from .agents import migration
 from .agents.agent import AccountConfigEntry
 from .agents.config import DEFAULT_ROUTING
 from .const import (
@@ -65,7 +66,7 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=DOMAIN):
     """The forms of an account."""
 
     VERSION = 1
-    MINOR_VERSION = 1
+    MINOR_VERSION = migration.MINOR_VERSION
 
     def __init__(self) -> None:
         self._form = ACCOUNT_FORMS[PROVIDER_OPENAI_CHAT]

@@ -18,7 +18,7 @@ from .agents.agent import AccountConfigEntry, Agent
 from .agents.kept import async_kept
 from .agents.memory import async_memory
 from .bridge.account import vendor_of
-from .const import CONF_API_VERSION, CONF_FORMAT, CONF_LEFT_OUT, CONF_PROVIDER
+from .const import CONF_API_VERSION, CONF_EXCLUDED_TAGS, CONF_FORMAT, CONF_PROVIDER
 from .providers.errors import ProviderError
 from .providers.events import ToolSchema
 from .turn.errors import TurnError
@@ -27,7 +27,7 @@ from .turn.token_count import count_request
 from .window import Message, ToolCall, Window
 
 # Fields of `AgentConfig` that people write: a name, a prompt, tags.
-_WRITTEN_BY_PEOPLE = {CONF_NAME, "instructions", CONF_LEFT_OUT}
+_WRITTEN_BY_PEOPLE = {CONF_NAME, "instructions", CONF_EXCLUDED_TAGS}
 
 _MOST_CONVERSATIONS_SHOWN = 20
 
@@ -130,7 +130,7 @@ def _model(model: Model) -> dict[str, Any]:
         "format": model.provider.name,
         "profile": asdict(model.profile),
         "context_tokens": budget.context_tokens,
-        "reply_tokens": budget.reply_tokens,
+        "max_answer_tokens": budget.max_answer_tokens,
         "pause_seconds_left": model.pause.seconds_left,
     }
 

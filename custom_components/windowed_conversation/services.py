@@ -221,7 +221,7 @@ async def _async_summarize_window(call: ServiceCall) -> ServiceResponse:
         raise conversation.refusal("window_in_use")
     if summarizer.is_at_work:
         raise conversation.refusal("summary_in_progress")
-    passage = older_than(window, max(1, call.data[ATTR_KEEP]), agent.config.left_out)
+    passage = older_than(window, max(1, call.data[ATTR_KEEP]), agent.config.excluded_tags)
     if passage is None:
         raise conversation.refusal("nothing_to_summarize")
     try:
@@ -242,7 +242,7 @@ async def _async_count_tokens(call: ServiceCall) -> ServiceResponse:
         raise action_error("no_model", call)
     if window.is_open:
         raise conversation.refusal("window_in_use")
-    messages = (*window.messages(exclude=agent.config.left_out), Message.user(call.data[ATTR_TEXT]))
+    messages = (*window.messages(exclude=agent.config.excluded_tags), Message.user(call.data[ATTR_TEXT]))
     try:
         question = await async_question_without_input(agent, _llm_context(call))
         return (await count_request(question, messages, agent.counter, _COUNT_DEADLINE)).as_dict()

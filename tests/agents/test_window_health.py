@@ -121,14 +121,14 @@ async def test_conversations_that_were_let_go_too_early_are_counted(
         async with windows.turn(name):
             pass
 
-    assert watch.health(windows).let_go_early == 1
+    assert watch.health(windows).dropped_early == 1
 
 
 def test_warnings_are_words_and_figures(window: Window) -> None:
     health = Health(3, window.stats(), CacheUse(5000, 100, (Part.TOOLS, Part.ENTITIES)))
 
     assert json.loads(json.dumps(health.warnings())) == [
-        {"warning": "too_few_conversations", "let_go_early": 3},
+        {"warning": "too_few_conversations", "dropped_early": 3},
         {"warning": "window_stays_full", "tokens": 0, "protected_tokens": 0},
         {
             "warning": "cache_collapsed",

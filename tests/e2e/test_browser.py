@@ -72,7 +72,7 @@ async def test_a_field_in_a_section_of_the_agent_s_form_is_kept(page, house):
     await form.open(house.url)
     await form.toggle("Model settings")
     await expect(form.field("Reserved for the answer")).to_have_value("1200")
-    await house.change_agent(model_settings={"reply_tokens": 1000})
+    await house.change_agent(model_settings={"max_answer_tokens": 1000})
 
 
 async def test_a_new_account_with_openai_ends_with_the_recommended_model(page, house):

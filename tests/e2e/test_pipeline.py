@@ -17,7 +17,7 @@ async def test_the_answer_comes_word_by_word_while_the_model_still_writes(house)
     turn = await house.say("tell me a story about the sea")
     assert turn.error == ""
     assert len(turn.pieces) > 50
-    assert turn.first_word < turn.duration / 4
+    assert turn.first_token < turn.duration / 4
 
 
 async def test_a_name_that_was_told_is_known_in_the_same_conversation(house):

@@ -62,7 +62,7 @@ async def houses(whole_run) -> AsyncIterator[dict[str, House]]:
         following = [*list(made.values())[1:], next(iter(made.values()))]
         for case, house, after in zip(_CASES.values(), made.values(), following, strict=True):
             family = {"model_family": case.family} if case.family else {}
-            await house.change_agent(others=[after.account.agent_id], **family)
+            await house.change_agent(fallback_agents=[after.account.agent_id], **family)
         for house in made.values():
             await set_up(house)
         yield made
@@ -154,7 +154,7 @@ async def test_second_is_heard_within_a_second_when_the_first_is_down(asked, sec
     finally:
         await asked.model.start()
     assert turn.speech == "Your name is Ada."
-    assert turn.first_word < _HAND_OVER
+    assert turn.first_token < _HAND_OVER
     assert (event["route"], event["reason"]) == ("fallback", "unavailable")
     assert await asked.sensor("last_route") == "fallback"
     assert len(second.model.requests) == 1

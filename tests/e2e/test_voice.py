@@ -30,9 +30,9 @@ class Ear:
 @pytest_asyncio.fixture(scope="module", loop_scope="session", autouse=True)
 async def _patience(whole_run):
     """Have the agent wait for a held answer on any machine."""
-    await whole_run.change_agent(limits={"first_word_timeout": 60})
+    await whole_run.change_agent(limits={"idle_timeout": 60})
     yield
-    await whole_run.change_agent(limits={"first_word_timeout": 10})
+    await whole_run.change_agent(limits={"idle_timeout": 10})
 
 
 async def test_a_long_answer_is_heard_before_the_model_has_written_it(house):

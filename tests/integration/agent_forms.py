@@ -12,11 +12,11 @@ from pytest_homeassistant_custom_component.common import MockConfigEntry
 from custom_components.windowed_conversation.const import (
     CONF_CONTEXT_PLACEMENT,
     CONF_COUNTING,
-    CONF_FIRST_WORD_TIMEOUT,
-    CONF_LEFT_OUT,
+    CONF_EXCLUDED_TAGS,
+    CONF_IDLE_TIMEOUT,
     CONF_LIMITS,
+    CONF_MAX_ANSWER_TOKENS,
     CONF_MEMORY,
-    CONF_REPLY_TOKENS,
     CONF_ROUTING,
     CONF_SCOPE,
     CONF_TOOL_ITERATIONS,
@@ -26,7 +26,7 @@ from custom_components.windowed_conversation.const import (
 
 from .conftest import Submit
 
-LIMITS = {CONF_FIRST_WORD_TIMEOUT: 5, CONF_TURN_TIMEOUT: 30, CONF_TOOL_ITERATIONS: 3}
+LIMITS = {CONF_IDLE_TIMEOUT: 5, CONF_TURN_TIMEOUT: 30, CONF_TOOL_ITERATIONS: 3}
 FRIDAY: dict[str, Any] = {
     CONF_NAME: "Friday",
     CONF_MODEL: "scripted",
@@ -34,10 +34,10 @@ FRIDAY: dict[str, Any] = {
     CONF_LLM_HASS_API: ["assist"],
     CONF_ROUTING: "llm_only",
     CONF_SCOPE: "device",
-    CONF_LEFT_OUT: ["route:local"],
+    CONF_EXCLUDED_TAGS: ["route:local"],
     CONF_CONTEXT_PLACEMENT: "system",
     CONF_MEMORY: False,
-    CONF_REPLY_TOKENS: 500,
+    CONF_MAX_ANSWER_TOKENS: 500,
     CONF_COUNTING: "estimate",
     CONF_LIMITS: LIMITS,
 }

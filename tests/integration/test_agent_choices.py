@@ -9,8 +9,8 @@ import pytest
 
 from custom_components.windowed_conversation.const import (
     CONF_EFFORT,
+    CONF_FALLBACK_AGENTS,
     CONF_FAMILY,
-    CONF_OTHERS,
     CONF_TEMPERATURE,
     CONF_TOP_P,
     DOMAIN,
@@ -127,7 +127,7 @@ async def test_choices_can_be_taken_back(
     home: HomeAssistant, set_up: SetUp, model_server: ModelServer, say: Say
 ) -> None:
     numbers = {CONF_TEMPERATURE: 0.3, CONF_TOP_P: 0.9}
-    chosen = {CONF_FAMILY: "gpt-5", CONF_EFFORT: "low", CONF_OTHERS: ["conversation.other"], **numbers}
+    chosen = {CONF_FAMILY: "gpt-5", CONF_EFFORT: "low", CONF_FALLBACK_AGENTS: ["conversation.other"], **numbers}
     entry = await set_up(account=AZURE_RESPONSES.account(model_server), **chosen)
     form = await open_change(home, entry)
     assert {name: suggested(form)[name] for name in chosen} == chosen
@@ -137,7 +137,7 @@ async def test_choices_can_be_taken_back(
 
     (agent,) = entry.runtime_data.agents.values()
     config = agent.config
-    assert (config.family, config.settings, config.others) == ("", DEFAULT_SETTINGS, ())
+    assert (config.family, config.settings, config.fallback_agents) == ("", DEFAULT_SETTINGS, ())
     assert model_server.requests[-1].body.keys().isdisjoint({"reasoning", "temperature", "top_p"})
 
 
@@ -168,7 +168,7 @@ async def test_unknown_effort_is_refused(home: HomeAssistant, set_up: SetUp, mod
 async def test_agent_is_not_asked_after_itself(home: HomeAssistant, entry) -> None:
     form = await open_change(home, entry)
 
-    assert fields_of(form)[CONF_OTHERS].config["exclude_entities"] == [AGENT]
+    assert fields_of(form)[CONF_FALLBACK_AGENTS].config["exclude_entities"] == [AGENT]
 
 
 async def test_others_are_asked_in_their_order(
@@ -180,7 +180,7 @@ async def test_others_are_asked_in_their_order(
         await set_up(account=GEMINI.account(gemini))
         await set_up(account=ANTHROPIC.account(anthropic))
         form = await open_change(home, entry)
-        await form(**ADA, model="scripted", others=["conversation.ada_3", "conversation.ada_2"])
+        await form(**ADA, model="scripted", fallback_agents=["conversation.ada_3", "conversation.ada_2"])
         model_server.fault("500")
         anthropic.fault("500")
 

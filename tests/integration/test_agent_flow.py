@@ -17,14 +17,14 @@ from custom_components.windowed_conversation.const import (
     CONF_CONTEXT_TOKENS,
     CONF_COUNTING,
     CONF_EFFORT,
+    CONF_EXCLUDED_TAGS,
+    CONF_FALLBACK_AGENTS,
     CONF_FAMILY,
-    CONF_FIRST_WORD_TIMEOUT,
     CONF_HISTORY_TOKENS,
-    CONF_LEFT_OUT,
+    CONF_IDLE_TIMEOUT,
     CONF_LIMITS,
+    CONF_MAX_ANSWER_TOKENS,
     CONF_MEMORY,
-    CONF_OTHERS,
-    CONF_REPLY_TOKENS,
     CONF_ROUTING,
     CONF_SCOPE,
     CONF_TEMPERATURE,
@@ -127,7 +127,7 @@ async def test_new_agent_is_as_it_was_entered(new_form: AgentForm, say: Say, mod
 
     assert model_server.requests[-1].body["messages"][0]["content"].startswith("You are Friday.")
     friday = next(agent for agent in entry.runtime_data.agents.values() if agent.config.name == "Friday")
-    assert friday.config.limits == Limits(silence=5, turn=30, tool_iterations=3)
+    assert friday.config.limits == Limits(idle_timeout=5, turn=30, tool_iterations=3)
     assert friday.config.routing == "llm_only"
     assert friday.config.scope == "device"
     assert friday.config.context_placement == "system"
@@ -182,9 +182,9 @@ async def test_impossible_value_is_refused(new_form: AgentForm, wrong: dict[str,
         (CONF_HISTORY_TOKENS, 99, "conversations", ("100", "2,000,000")),
         (CONF_HISTORY_TOKENS, 2_000_001, "conversations", ("100", "2,000,000")),
         (CONF_CONTEXT_TOKENS, 99, "model_settings", ("100", "2,000,000")),
-        (CONF_REPLY_TOKENS, 0, "model_settings", ("100", "2,000,000")),
-        (CONF_FIRST_WORD_TIMEOUT, 0, CONF_LIMITS, ("1", "300")),
-        (CONF_FIRST_WORD_TIMEOUT, 301, CONF_LIMITS, ("1", "300")),
+        (CONF_MAX_ANSWER_TOKENS, 0, "model_settings", ("100", "2,000,000")),
+        (CONF_IDLE_TIMEOUT, 0, CONF_LIMITS, ("1", "300")),
+        (CONF_IDLE_TIMEOUT, 301, CONF_LIMITS, ("1", "300")),
         (CONF_TURN_TIMEOUT, 601, CONF_LIMITS, ("1", "600")),
         (CONF_TOOL_ITERATIONS, 51, CONF_LIMITS, ("1", "50")),
     ],
@@ -240,7 +240,7 @@ async def test_what_few_change_is_in_sections_that_are_closed(home: HomeAssistan
         CONF_PROMPT,
         CONF_LLM_HASS_API,
         CONF_ROUTING,
-        CONF_OTHERS,
+        CONF_FALLBACK_AGENTS,
         "model_settings",
         "conversations",
         CONF_LIMITS,
@@ -251,12 +251,12 @@ async def test_what_few_change_is_in_sections_that_are_closed(home: HomeAssistan
             CONF_TEMPERATURE,
             CONF_TOP_P,
             CONF_CONTEXT_TOKENS,
-            CONF_REPLY_TOKENS,
+            CONF_MAX_ANSWER_TOKENS,
             CONF_COUNTING,
             CONF_COMPACTION,
         ],
-        "conversations": [CONF_SCOPE, CONF_HISTORY_TOKENS, CONF_LEFT_OUT, CONF_CONTEXT_PLACEMENT, CONF_MEMORY],
-        CONF_LIMITS: [CONF_FIRST_WORD_TIMEOUT, CONF_TURN_TIMEOUT, CONF_TOOL_ITERATIONS],
+        "conversations": [CONF_SCOPE, CONF_HISTORY_TOKENS, CONF_EXCLUDED_TAGS, CONF_CONTEXT_PLACEMENT, CONF_MEMORY],
+        CONF_LIMITS: [CONF_IDLE_TIMEOUT, CONF_TURN_TIMEOUT, CONF_TOOL_ITERATIONS],
     }
     assert all(shown[name].options["collapsed"] for name in sections_of(form))
 
@@ -264,7 +264,7 @@ async def test_what_few_change_is_in_sections_that_are_closed(home: HomeAssistan
 async def test_all_that_was_stored_is_suggested_and_stored_again(home: HomeAssistant, set_up, model_server) -> None:
     stored = {
         **{key: value for key, value in FRIDAY.items() if key != CONF_NAME},
-        CONF_OTHERS: ["conversation.other"],
+        CONF_FALLBACK_AGENTS: ["conversation.other"],
         CONF_EFFORT: "low",
         CONF_TEMPERATURE: 0.3,
         CONF_TOP_P: 0.9,
@@ -284,7 +284,9 @@ async def test_all_that_was_stored_is_suggested_and_stored_again(home: HomeAssis
 
 
 async def test_sections_are_as_they_were_entered_when_there_is_a_mistake(new_form: AgentForm) -> None:
-    shown = await new_form(**FRIDAY | {CONF_NAME: " ", CONF_LIMITS: {CONF_TURN_TIMEOUT: 30}, CONF_REPLY_TOKENS: 1000})
+    shown = await new_form(
+        **FRIDAY | {CONF_NAME: " ", CONF_LIMITS: {CONF_TURN_TIMEOUT: 30}, CONF_MAX_ANSWER_TOKENS: 1000}
+    )
 
     sections = shown["data_schema"].schema
     assert {name: sections[name].options["collapsed"] for name in sections_of(new_form)} == {
@@ -293,9 +295,9 @@ async def test_sections_are_as_they_were_entered_when_there_is_a_mistake(new_for
         CONF_LIMITS: False,
     }
 
-    assert {field: suggested(new_form)[field] for field in (CONF_SCOPE, CONF_REPLY_TOKENS, CONF_TURN_TIMEOUT)} == {
+    assert {field: suggested(new_form)[field] for field in (CONF_SCOPE, CONF_MAX_ANSWER_TOKENS, CONF_TURN_TIMEOUT)} == {
         CONF_SCOPE: "device",
-        CONF_REPLY_TOKENS: 1000,
+        CONF_MAX_ANSWER_TOKENS: 1000,
         CONF_TURN_TIMEOUT: 30,
     }
 

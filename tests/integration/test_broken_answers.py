@@ -18,7 +18,7 @@ import pytest
 from custom_components.windowed_conversation.bridge.errors import sentence_after
 from custom_components.windowed_conversation.bridge.reply import ChatLogReply
 from custom_components.windowed_conversation.const import (
-    CONF_FIRST_WORD_TIMEOUT,
+    CONF_IDLE_TIMEOUT,
     CONF_LIMITS,
     CONF_TOOL_ITERATIONS,
     CONF_TURN_TIMEOUT,
@@ -79,7 +79,7 @@ async def test_answer_to_a_pipeline_is_what_was_streamed(
 async def test_answer_that_takes_too_long_is_what_was_streamed(
     set_up: SetUp, dashboard: PipelineClient, model_server: ModelServer
 ) -> None:
-    await set_up(**{CONF_LIMITS: {CONF_FIRST_WORD_TIMEOUT: 30, CONF_TURN_TIMEOUT: 1, CONF_TOOL_ITERATIONS: 10}})
+    await set_up(**{CONF_LIMITS: {CONF_IDLE_TIMEOUT: 30, CONF_TURN_TIMEOUT: 1, CONF_TOOL_ITERATIONS: 10}})
     pipeline = await dashboard.create(prefer_local_intents=False)
     model_server.change(delay=0.1)
 

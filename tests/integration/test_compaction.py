@@ -14,7 +14,7 @@ from custom_components.windowed_conversation.agents.agent import Agent
 from custom_components.windowed_conversation.bridge.turn_report import EVENT_TURN
 from custom_components.windowed_conversation.const import (
     CONF_COMPACTION,
-    CONF_OTHERS,
+    CONF_FALLBACK_AGENTS,
     CONF_PROVIDER,
     CONF_ROUTING,
     CONF_TOOL_RESULTS,
@@ -122,7 +122,7 @@ async def test_provider_that_takes_over_is_sent_the_plain_history(
     data = {CONF_PROVIDER: PROVIDER_OPENAI_CHAT, CONF_URL: model_server.url, CONF_API_KEY: "key"}
     other = MockConfigEntry(domain=DOMAIN, title="Other", data=data, subentries_data=[bob])
     other.add_to_hass(home)
-    await claude(**{CONF_OTHERS: ["conversation.bob"]})
+    await claude(**{CONF_FALLBACK_AGENTS: ["conversation.bob"]})
     for _ in range(MANY):
         await say(LOOK)
     model_server.fault("503", times=1)

@@ -13,9 +13,9 @@ from custom_components.windowed_conversation.agents.agent import Agent
 from custom_components.windowed_conversation.bridge.turn_report import EVENT_SUMMARIZED
 from custom_components.windowed_conversation.const import (
     CONF_COMPACTION,
+    CONF_FALLBACK_AGENTS,
     CONF_FORMAT,
     CONF_HISTORY_TOKENS,
-    CONF_OTHERS,
     CONF_PROVIDER,
     DOMAIN,
     PROVIDER_AZURE,
@@ -143,7 +143,7 @@ async def test_provider_that_takes_over_is_sent_plain_words(
     )
     data = {CONF_PROVIDER: PROVIDER_OPENAI_CHAT, CONF_URL: model_server.url, CONF_API_KEY: "key"}
     MockConfigEntry(domain=DOMAIN, title="Other", data=data, subentries_data=[bob]).add_to_hass(home)
-    await talk(**{CONF_OTHERS: ["conversation.bob"]})
+    await talk(**{CONF_FALLBACK_AGENTS: ["conversation.bob"]})
     model_server.fault("503", times=1)
 
     await say("what is my name?")

@@ -13,8 +13,8 @@ from custom_components.windowed_conversation.agents.cache_health import UNEXPLAI
 from custom_components.windowed_conversation.const import (
     CONF_CONTEXT_PLACEMENT,
     CONF_CONTEXT_TOKENS,
-    CONF_OTHERS,
-    CONF_REPLY_TOKENS,
+    CONF_FALLBACK_AGENTS,
+    CONF_MAX_ANSWER_TOKENS,
     DOMAIN,
 )
 from custom_components.windowed_conversation.turn.context import ContextPlacement
@@ -160,7 +160,7 @@ async def test_other_agent_is_asked_as_the_first_one_was(
     set_up: SetUp, say: Say, model_server: ModelServer, freezer: FrozenDateTimeFactory
 ) -> None:
     freezer.move_to(MORNING)
-    await set_up(**{CONF_OTHERS: ["conversation.ada_2"]}, **IN_SYSTEM)
+    await set_up(**{CONF_FALLBACK_AGENTS: ["conversation.ada_2"]}, **IN_SYSTEM)
     async with ModelServer(strict=True) as other:
         await set_up(account={"url": other.url}, routing="llm_only")
         model_server.fault("500")
@@ -187,7 +187,7 @@ async def test_summary_is_asked_for_with_a_system_prompt_that_was_sent(
 async def test_changing_minutes_let_nothing_go_from_a_model_that_is_full(
     set_up: SetUp, say: Say, agent_of, model_server: ModelServer, freezer: FrozenDateTimeFactory
 ) -> None:
-    small = {CONF_CONTEXT_TOKENS: 600, CONF_REPLY_TOKENS: 100}
+    small = {CONF_CONTEXT_TOKENS: 600, CONF_MAX_ANSWER_TOKENS: 100}
     agent = agent_of(await set_up(prompt="Be brief.", llm_hass_api=[], **small, **IN_SYSTEM))
     trims = []
     for minute in range(40):

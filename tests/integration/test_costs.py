@@ -17,11 +17,11 @@ from pytest_homeassistant_custom_component.common import MockConfigEntry
 from custom_components.windowed_conversation.agents.agent import Agent
 from custom_components.windowed_conversation.bridge.models import Use, async_cost
 from custom_components.windowed_conversation.const import (
+    CONF_FALLBACK_AGENTS,
     CONF_FAMILY,
-    CONF_FIRST_WORD_TIMEOUT,
     CONF_HISTORY_TOKENS,
+    CONF_IDLE_TIMEOUT,
     CONF_LIMITS,
-    CONF_OTHERS,
     CONF_PROVIDER,
     CONF_SUMMARIZE,
     DOMAIN,
@@ -203,7 +203,7 @@ async def test_each_request_has_its_own_price(home: HomeAssistant) -> None:
 async def test_answer_of_another_agent_costs_what_its_model_costs(
     *, set_up: SetUp, say: Say, home: HomeAssistant, openai, cost, model_server: ModelServer
 ) -> None:
-    await set_up(account=openai, **{CONF_MODEL: MINI, CONF_OTHERS: ["conversation.grace"]})
+    await set_up(account=openai, **{CONF_MODEL: MINI, CONF_FALLBACK_AGENTS: ["conversation.grace"]})
     model_server.fault("500", 1)
 
     assert "Ada" in speech(await say("my name is Ada"))
@@ -218,7 +218,7 @@ async def test_answer_of_another_agent_costs_what_its_model_costs(
 async def test_answer_of_a_stranger_costs_nobody_knows_what(
     *, set_up: SetUp, say: Say, home: HomeAssistant, openai, without_price, model_server: ModelServer
 ) -> None:
-    await set_up(account=openai, **{CONF_MODEL: MINI, CONF_OTHERS: ["conversation.home_assistant"]})
+    await set_up(account=openai, **{CONF_MODEL: MINI, CONF_FALLBACK_AGENTS: ["conversation.home_assistant"]})
     model_server.fault("500")
 
     await say("quietly, what time is it now?")
@@ -246,7 +246,7 @@ async def test_answer_that_breaks_off_costs_nobody_knows_what(
 async def test_answer_that_does_not_come_in_time_costs_nobody_knows_what(
     set_up: SetUp, say: Say, home: HomeAssistant, openai, model_server: ModelServer
 ) -> None:
-    await set_up(account=openai, **{CONF_MODEL: MINI, CONF_LIMITS: {CONF_FIRST_WORD_TIMEOUT: 0.2}})
+    await set_up(account=openai, **{CONF_MODEL: MINI, CONF_LIMITS: {CONF_IDLE_TIMEOUT: 0.2}})
     model_server.fault("silence_after_headers")
 
     await say("my name is Ada")

@@ -10,7 +10,7 @@ import pytest
 
 from custom_components.windowed_conversation.agents import turns
 from custom_components.windowed_conversation.const import (
-    CONF_FIRST_WORD_TIMEOUT,
+    CONF_IDLE_TIMEOUT,
     CONF_LIMITS,
     CONF_ROUTING,
     CONF_TOOL_ITERATIONS,
@@ -20,7 +20,7 @@ from demo.model_server import FAULTS, ModelServer
 
 from .conftest import Say, SetUp, speech, until
 
-SHORT_LIMITS = {CONF_FIRST_WORD_TIMEOUT: 0.3, CONF_TURN_TIMEOUT: 5, CONF_TOOL_ITERATIONS: 10}
+SHORT_LIMITS = {CONF_IDLE_TIMEOUT: 0.3, CONF_TURN_TIMEOUT: 5, CONF_TOOL_ITERATIONS: 10}
 
 # What a person hears. Faults that a turn survives are not in here.
 HEARD = {

@@ -176,7 +176,7 @@ async def test_conversations_that_go_too_early_are_told_until_more_are_kept(
     await say("my name is Ada", "three")
 
     assert reports() == {"too_few_conversations": {"agent": "Ada", "conversations": "1", "most": "2"}}
-    assert warnings() == [{"warning": "too_few_conversations", "let_go_early": 1}]
+    assert warnings() == [{"warning": "too_few_conversations", "dropped_early": 1}]
 
     home.config_entries.async_update_entry(entry, options={CONF_MAX_WINDOWS: 3})
     await home.async_block_till_done()

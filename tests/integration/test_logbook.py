@@ -7,7 +7,7 @@ import pytest
 from pytest_homeassistant_custom_component.common import async_capture_events
 
 from custom_components.windowed_conversation.bridge.turn_report import EVENT_TURN
-from custom_components.windowed_conversation.const import CONF_OTHERS, CONF_ROUTING, DOMAIN
+from custom_components.windowed_conversation.const import CONF_FALLBACK_AGENTS, CONF_ROUTING, DOMAIN
 from custom_components.windowed_conversation.logbook import async_describe_events
 from demo.model_server import ModelServer
 
@@ -46,7 +46,7 @@ async def test_model_s_turn_has_its_seconds_and_no_text(entry, say: Say, told: T
 async def test_turn_of_a_fallback_agent_names_it(
     set_up: SetUp, say: Say, told: Told, model_server: ModelServer
 ) -> None:
-    await set_up(**{CONF_OTHERS: ["conversation.home_assistant"], CONF_ROUTING: "llm_only"})
+    await set_up(**{CONF_FALLBACK_AGENTS: ["conversation.home_assistant"], CONF_ROUTING: "llm_only"})
     model_server.fault("500")
 
     await say("turn on the kitchen light")

@@ -154,7 +154,7 @@ async def test_size_that_the_user_enters_applies_to_the_next_request(
     await home.async_block_till_done()
 
     planned = agent_of(small).model.planned
-    assert (planned.context_tokens, planned.reply_tokens) == (128_000, 1000)
+    assert (planned.context_tokens, planned.max_answer_tokens) == (128_000, 1000)
 
 
 async def test_agent_that_is_configured_anew_begins_anew(

@@ -8,7 +8,7 @@ from homeassistant.core import HomeAssistant
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry, async_capture_events
 
-from custom_components.windowed_conversation.const import CONF_OTHERS, CONF_ROUTING, DOMAIN
+from custom_components.windowed_conversation.const import CONF_FALLBACK_AGENTS, CONF_ROUTING, DOMAIN
 from demo.model_server import ModelServer
 
 from .conftest import Say, SetUp, speech
@@ -27,7 +27,7 @@ async def second_server(socket_enabled: None) -> AsyncIterator[ModelServer]:
 @pytest.fixture
 async def both(set_up: SetUp, second_server: ModelServer) -> MockConfigEntry:
     """Return the account of the first agent, which hands over to the second one, on a server of its own."""
-    first = await set_up(**{CONF_OTHERS: [SECOND], CONF_ROUTING: "llm_only"})
+    first = await set_up(**{CONF_FALLBACK_AGENTS: [SECOND], CONF_ROUTING: "llm_only"})
     await set_up(account={CONF_URL: second_server.url}, **{CONF_ROUTING: "llm_only"})
     second_server.log.clear()
     return first
@@ -68,7 +68,7 @@ async def test_other_agent_may_act_on_the_home(
 async def test_agent_of_another_integration_answers_as_a_whole(
     home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer
 ) -> None:
-    await set_up(**{CONF_OTHERS: [HOME_ASSISTANT], CONF_ROUTING: "llm_only"})
+    await set_up(**{CONF_FALLBACK_AGENTS: [HOME_ASSISTANT], CONF_ROUTING: "llm_only"})
     model_server.fault("500")
 
     result = await say("turn on the kitchen light")
@@ -79,7 +79,7 @@ async def test_agent_of_another_integration_answers_as_a_whole(
 async def test_agent_of_another_integration_that_has_no_answer_is_no_help(
     set_up: SetUp, say: Say, model_server: ModelServer
 ) -> None:
-    await set_up(**{CONF_OTHERS: [HOME_ASSISTANT], CONF_ROUTING: "llm_only"})
+    await set_up(**{CONF_FALLBACK_AGENTS: [HOME_ASSISTANT], CONF_ROUTING: "llm_only"})
     model_server.fault("500")
 
     result = await say("my name is Grace")
@@ -91,7 +91,7 @@ async def test_agent_of_another_integration_that_has_no_answer_is_no_help(
 async def test_agent_that_is_not_there_is_passed_over(
     gone: str, set_up: SetUp, second_server: ModelServer, say: Say, model_server: ModelServer
 ) -> None:
-    await set_up(**{CONF_OTHERS: [gone, SECOND], CONF_ROUTING: "llm_only"})
+    await set_up(**{CONF_FALLBACK_AGENTS: [gone, SECOND], CONF_ROUTING: "llm_only"})
     await set_up(account={CONF_URL: second_server.url})
     model_server.fault("500")
 

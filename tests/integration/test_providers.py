@@ -16,13 +16,13 @@ from custom_components.windowed_conversation.agents.agent import Agent
 from custom_components.windowed_conversation.bridge.turn_report import EVENT_TURN
 from custom_components.windowed_conversation.const import (
     CONF_EFFORT,
+    CONF_FALLBACK_AGENTS,
     CONF_FAMILY,
-    CONF_FIRST_WORD_TIMEOUT,
     CONF_FORMAT,
+    CONF_IDLE_TIMEOUT,
     CONF_LIMITS,
-    CONF_OTHERS,
+    CONF_MAX_ANSWER_TOKENS,
     CONF_PROVIDER,
-    CONF_REPLY_TOKENS,
     CONF_TOOL_ITERATIONS,
     CONF_TURN_TIMEOUT,
     PROVIDER_ANTHROPIC,
@@ -110,10 +110,10 @@ def provider(request: pytest.FixtureRequest) -> str:
 async def asked(provider: str, set_up: SetUp, model_server: ModelServer) -> MockConfigEntry:
     """Return an account with the provider, whose agent may ask a second one."""
     model_server.change(models=tuple(_MODELS.values()))
-    limits = {CONF_FIRST_WORD_TIMEOUT: _PATIENCE, CONF_TURN_TIMEOUT: 5, CONF_TOOL_ITERATIONS: 10}
+    limits = {CONF_IDLE_TIMEOUT: _PATIENCE, CONF_TURN_TIMEOUT: 5, CONF_TOOL_ITERATIONS: 10}
     return await set_up(
         account=account(provider, model_server),
-        **{CONF_MODEL: _MODELS[provider], CONF_LIMITS: limits, CONF_OTHERS: [_SECOND], CONF_FAMILY: _FAMILY},
+        **{CONF_MODEL: _MODELS[provider], CONF_LIMITS: limits, CONF_FALLBACK_AGENTS: [_SECOND], CONF_FAMILY: _FAMILY},
     )
 
 
@@ -175,7 +175,7 @@ async def test_limit_of_the_answer_is_sent(
     chosen = {CONF_EFFORT: effort} if effort else {}
     await set_up(
         account=account(provider, model_server),
-        **{CONF_MODEL: _MODELS[provider], CONF_REPLY_TOKENS: 700, CONF_FAMILY: _FAMILY, **chosen},
+        **{CONF_MODEL: _MODELS[provider], CONF_MAX_ANSWER_TOKENS: 700, CONF_FAMILY: _FAMILY, **chosen},
     )
 
     await say("what is the capital of France?")

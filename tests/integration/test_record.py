@@ -12,7 +12,7 @@ import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry, async_capture_events
 
 from custom_components.windowed_conversation.const import (
-    CONF_OTHERS,
+    CONF_FALLBACK_AGENTS,
     CONF_PROVIDER,
     CONF_ROUTING,
     DOMAIN,
@@ -54,7 +54,7 @@ async def other(home: HomeAssistant, model_server: ModelServer) -> None:
 async def ours(other: None, set_up: SetUp, model_server: ModelServer) -> MockConfigEntry:
     """Return an account with OpenAI, whose agent hands over to the other one."""
     account = {CONF_PROVIDER: PROVIDER_OPENAI, CONF_URL: model_server.url}
-    return await set_up(account=account, **{CONF_MODEL: MODEL, CONF_OTHERS: [GRACE]})
+    return await set_up(account=account, **{CONF_MODEL: MODEL, CONF_FALLBACK_AGENTS: [GRACE]})
 
 
 @pytest.mark.long
@@ -173,7 +173,7 @@ async def test_error_is_past_when_the_next_turn_is_answered(
 async def test_stranger_is_told_by_its_entity(
     home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer
 ) -> None:
-    await set_up(**{CONF_OTHERS: ["conversation.home_assistant"], CONF_ROUTING: "llm_only"})
+    await set_up(**{CONF_FALLBACK_AGENTS: ["conversation.home_assistant"], CONF_ROUTING: "llm_only"})
     model_server.fault("500")
 
     await say("turn on the kitchen light")

@@ -9,7 +9,7 @@ import pytest
 from custom_components.windowed_conversation.const import (
     CONF_CONTEXT_TOKENS,
     CONF_HISTORY_TOKENS,
-    CONF_REPLY_TOKENS,
+    CONF_MAX_ANSWER_TOKENS,
     DOMAIN,
 )
 
@@ -101,7 +101,7 @@ async def test_report_goes_when_the_agent_gets_a_larger_window(
 async def test_model_that_is_too_small_for_prompt_and_entities_is_reported_with_the_numbers(
     home: HomeAssistant, set_up: SetUp, say: Say, reports
 ) -> None:
-    await set_up(**{CONF_CONTEXT_TOKENS: 1000, CONF_REPLY_TOKENS: 500})
+    await set_up(**{CONF_CONTEXT_TOKENS: 1000, CONF_MAX_ANSWER_TOKENS: 500})
 
     assert "Ada" in speech(await say("my name is Ada"))
 

@@ -42,10 +42,10 @@ LONG = "tell me a story about the sea in 300 words"
 
 
 @pytest.fixture
-def left_behind(home: HomeAssistant) -> Callable[[], dict[str, int]]:
+def to_evict(home: HomeAssistant) -> Callable[[], dict[str, int]]:
     """Return what counts the traces of agents in Home Assistant."""
 
-    def left_behind() -> dict[str, int]:
+    def to_evict() -> dict[str, int]:
         return {
             "devices": len([d for d in dr.async_get(home).devices if next(iter(d.identifiers))[0] == DOMAIN]),
             "entities": len([e for e in er.async_get(home).entities.values() if e.platform == DOMAIN]),
@@ -53,7 +53,7 @@ def left_behind(home: HomeAssistant) -> Callable[[], dict[str, int]]:
             "kept": sum(len(account.agents) for account in home.data[f"{DOMAIN}_kept"].values()),
         }
 
-    return left_behind
+    return to_evict
 
 
 async def test_agent_has_one_device_for_all_of_its_entities(home: HomeAssistant, entry) -> None:
@@ -160,14 +160,14 @@ async def test_renamed_agent_is_renamed_everywhere(home: HomeAssistant, entry) -
 
 
 async def test_removed_agent_leaves_nothing_behind(
-    home: HomeAssistant, set_up: SetUp, say: Say, left_behind: Callable[[], dict[str, int]]
+    home: HomeAssistant, set_up: SetUp, say: Say, to_evict: Callable[[], dict[str, int]]
 ) -> None:
     entry = await set_up(options=TOO_SMALL)
-    before = left_behind()
+    before = to_evict()
     home.config_entries.async_add_subentry(entry, FRIDAY)
     await home.async_block_till_done()
     await say(LONG, agent_id="conversation.friday")
-    assert left_behind() == {
+    assert to_evict() == {
         "devices": before["devices"] * 2,
         "entities": before["entities"] * 2,
         "issues": 1,
@@ -177,7 +177,7 @@ async def test_removed_agent_leaves_nothing_behind(
     home.config_entries.async_remove_subentry(entry, FRIDAY.subentry_id)
     await home.async_block_till_done()
 
-    assert left_behind() == before
+    assert to_evict() == before
     assert home.states.get("conversation.friday") is None
     assert entry.state is ConfigEntryState.LOADED
 
@@ -195,7 +195,7 @@ async def test_conversations_of_the_other_agents_stay(home: HomeAssistant, entry
 
 @pytest.mark.parametrize("unloaded_first", ["async_unload", "async_reload"])
 async def test_removed_account_leaves_nothing_behind(
-    home: HomeAssistant, set_up: SetUp, say: Say, left_behind, unloaded_first: str
+    home: HomeAssistant, set_up: SetUp, say: Say, to_evict, unloaded_first: str
 ) -> None:
     entry = await set_up(options=TOO_SMALL)
     await say(LONG)
@@ -204,11 +204,11 @@ async def test_removed_account_leaves_nothing_behind(
     await home.config_entries.async_remove(entry.entry_id)
     await home.async_block_till_done()
 
-    assert left_behind() == {"devices": 0, "entities": 0, "issues": 0, "kept": 0}
+    assert to_evict() == {"devices": 0, "entities": 0, "issues": 0, "kept": 0}
 
 
 async def test_agent_removed_while_its_account_is_away_leaves_nothing_behind(
-    home: HomeAssistant, set_up: SetUp, say: Say, left_behind
+    home: HomeAssistant, set_up: SetUp, say: Say, to_evict
 ) -> None:
     entry = await set_up(options=TOO_SMALL)
     await say(LONG)
@@ -218,7 +218,7 @@ async def test_agent_removed_while_its_account_is_away_leaves_nothing_behind(
     await home.config_entries.async_setup(entry.entry_id)
     await home.async_block_till_done()
 
-    assert left_behind() == {"devices": 0, "entities": 0, "issues": 0, "kept": 0}
+    assert to_evict() == {"devices": 0, "entities": 0, "issues": 0, "kept": 0}
 
 
 async def test_accounts_do_not_know_of_each_other(

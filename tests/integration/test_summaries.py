@@ -187,11 +187,11 @@ async def test_it_is_given_up_after_the_second_failure(
 ) -> None:
     after("trimmed", lambda: model_server.fault("500", 1))
     await fill()
-    await until(lambda: the_window(agent).dropped.failures == 1)
+    await until(lambda: the_window(agent).unsummarized.failures == 1)
     after("turn", lambda: model_server.fault("empty_answer", 1))
     await say("order pizza")
 
-    await until(lambda: the_window(agent).dropped is None)
+    await until(lambda: the_window(agent).unsummarized is None)
     await say("order pizza")
     assert len(asked_for(model_server)) == 2
 
@@ -210,7 +210,7 @@ async def test_local_turn_sends_nothing(say: Say, agent: Agent, model_server: Mo
 async def test_what_is_left_out_is_not_sent_for_a_summary(
     set_up: SetUp, say: Say, agent_of, model_server: ModelServer
 ) -> None:
-    agent = agent_of(await set_up(options=SMALL, left_out=["route:local"]))
+    agent = agent_of(await set_up(options=SMALL, excluded_tags=["route:local"]))
     await say("turn on kitchen light")
     await say("my name is Ada")
     while not the_trims(agent):
@@ -232,7 +232,7 @@ async def test_summary_ends_with_the_account(
     await home.config_entries.async_unload(entry_of_agent.entry_id)
 
     assert agent.summarizing == set()
-    assert window.dropped is not None
+    assert window.unsummarized is not None
 
 
 async def test_window_that_is_summarized_by_hand(

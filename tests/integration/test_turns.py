@@ -11,7 +11,7 @@ from homeassistant.setup import async_setup_component
 import pytest
 
 from custom_components.windowed_conversation.bridge.touched import tags_of_call
-from custom_components.windowed_conversation.const import CONF_HISTORY_TOKENS, CONF_LEFT_OUT, CONF_ROUTING
+from custom_components.windowed_conversation.const import CONF_EXCLUDED_TAGS, CONF_HISTORY_TOKENS, CONF_ROUTING
 from custom_components.windowed_conversation.window import Window
 from demo.model_server import Answer, ModelServer, call, thought, words
 
@@ -258,7 +258,7 @@ async def test_call_that_names_nothing_known_is_not_tagged(home: HomeAssistant) 
 async def test_exchanges_with_a_tag_that_is_left_out_are_kept_and_not_sent(
     set_up: SetUp, say: Say, model_server: ModelServer
 ) -> None:
-    entry = await set_up(**{CONF_LEFT_OUT: ["route:local"]})
+    entry = await set_up(**{CONF_EXCLUDED_TAGS: ["route:local"]})
     await say("turn on kitchen light")
     await say("my name is Ada")
 

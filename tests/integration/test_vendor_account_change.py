@@ -10,7 +10,7 @@ from homeassistant.helpers import issue_registry as ir
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
-from custom_components.windowed_conversation.const import CONF_API_VERSION, CONF_FORMAT, CONF_OTHERS
+from custom_components.windowed_conversation.const import CONF_API_VERSION, CONF_FALLBACK_AGENTS, CONF_FORMAT
 from demo.model_server import ModelServer
 
 from .account_kinds import AZURE_RESPONSES, CLASSIC_CHAT, CLASSIC_RESPONSES, KINDS, VENDORS, Kind
@@ -106,7 +106,7 @@ async def test_key_is_asked_for_of_the_account_whose_it_is(
 ) -> None:
     anthropic, openai = KINDS[-1], KINDS[0]
     async with ModelServer(strict=True) as other_server:
-        mine = await set_up(account=openai.account(model_server), **{CONF_OTHERS: ["conversation.ada_2"]})
+        mine = await set_up(account=openai.account(model_server), **{CONF_FALLBACK_AGENTS: ["conversation.ada_2"]})
         other = await set_up(account=anthropic.account(other_server))
         model_server.change(key="new")
 
@@ -123,7 +123,7 @@ async def test_key_is_asked_for_of_the_account_whose_it_is_when_nobody_answers(
 ) -> None:
     anthropic, openai = KINDS[-1], KINDS[0]
     async with ModelServer(strict=True) as other_server:
-        mine = await set_up(account=openai.account(model_server), **{CONF_OTHERS: ["conversation.ada_2"]})
+        mine = await set_up(account=openai.account(model_server), **{CONF_FALLBACK_AGENTS: ["conversation.ada_2"]})
         other = await set_up(account=anthropic.account(other_server))
         model_server.fault("500")
         other_server.change(key="new")

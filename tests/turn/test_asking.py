@@ -26,13 +26,13 @@ from .world import Ear, Home
 
 @dataclass
 class Elsewhere:
-    """An `OtherAgent`: an answer, or an error."""
+    """An `FallbackAgent`: an answer, or an error."""
 
     outcome: str | Exception
     agent: str = "conversation.elsewhere"
 
     async def answer(self) -> str:
-        """See `OtherAgent.answer`."""
+        """See `FallbackAgent.answer`."""
         if isinstance(self.outcome, Exception):
             raise self.outcome
         return self.outcome
@@ -51,7 +51,7 @@ def second(http_client: Any, second_server: ModelServer) -> Model:
 
 @pytest.fixture
 def chain(question: Question, second: Model) -> Question:
-    return replace(question, others=(second,))
+    return replace(question, fallback_agents=(second,))
 
 
 HANDS_OVER = {
@@ -73,7 +73,7 @@ async def test_next_model_answers_for_one_that_fails(
 ) -> None:
     model_server.fault(fault, after_words=0)
 
-    outcome = await take("my name is Ada", asked=chain, silence=0.3)
+    outcome = await take("my name is Ada", asked=chain, idle_timeout=0.3)
 
     assert outcome.spoken == "Nice to meet you, Ada."
     assert outcome.decision == Decision(Route.FALLBACK, reason)
@@ -132,10 +132,10 @@ async def test_smaller_model_is_sent_what_it_can_read(
 ) -> None:
     for number in range(8):
         await take(f"remember that the number {number} is lucky", asked=chain)
-    small = replace(second, budget=Budget(WindowPolicy(), context_tokens=300, reply_tokens=50))
+    small = replace(second, budget=Budget(WindowPolicy(), context_tokens=300, max_answer_tokens=50))
     model_server.fault("500")
 
-    outcome = await take("hello", asked=replace(chain, others=(small,)))
+    outcome = await take("hello", asked=replace(chain, fallback_agents=(small,)))
 
     assert outcome.error is None
     assert len(second_server.requests[-1].body["messages"]) < len(model_server.requests[-1].body["messages"])
@@ -146,10 +146,10 @@ async def test_small_model_that_helps_out_costs_no_history(
 ) -> None:
     for number in range(8):
         await take(f"remember that the number {number} is lucky", asked=chain)
-    small = replace(second, budget=Budget(WindowPolicy(), context_tokens=300, reply_tokens=50))
+    small = replace(second, budget=Budget(WindowPolicy(), context_tokens=300, max_answer_tokens=50))
     model_server.fault("500", 1)
 
-    await take("hello", asked=replace(chain, others=(small,)))
+    await take("hello", asked=replace(chain, fallback_agents=(small,)))
 
     assert window.stats().exchange_count == 9
     assert window.stats().evicted_messages == 0
@@ -172,7 +172,7 @@ async def test_agent_of_another_integration_may_answer(
 ) -> None:
     model_server.fault("500")
 
-    outcome = await take("hello", asked=replace(question, others=(Elsewhere("Good day."),)))
+    outcome = await take("hello", asked=replace(question, fallback_agents=(Elsewhere("Good day."),)))
 
     assert (outcome.spoken, ear.text, outcome.answered_by) == ("Good day.", "Good day.", "conversation.elsewhere")
     assert [message.content for message in window.messages()][-1] == "Good day."
@@ -183,7 +183,9 @@ async def test_agent_of_another_integration_may_fail(
 ) -> None:
     model_server.fault("500")
 
-    outcome = await take("my name is Ada", asked=replace(question, others=(Elsewhere(Unavailable("gone")), second)))
+    outcome = await take(
+        "my name is Ada", asked=replace(question, fallback_agents=(Elsewhere(Unavailable("gone")), second))
+    )
 
     assert outcome.answered_by == "second"
     assert [failure.agent for failure in outcome.failures] == ["own", "conversation.elsewhere"]
@@ -192,7 +194,7 @@ async def test_agent_of_another_integration_may_fail(
 async def test_short_pause_is_waited_for_where_nobody_else_is(take: Take, model_server: ModelServer) -> None:
     model_server.fault("429", 1, retry_after=1)
 
-    outcome = await take("my name is Ada", silence=5.0)
+    outcome = await take("my name is Ada", idle_timeout=5.0)
 
     assert outcome.spoken == "Nice to meet you, Ada."
     assert len(model_server.requests) == 2
@@ -303,6 +305,6 @@ async def test_whole_turn_has_one_deadline(take: Take, chain: Question, model_se
     loop = asyncio.get_running_loop()
     began = loop.time()
 
-    await take("hello", asked=chain, silence=5.0, turn=0.3)
+    await take("hello", asked=chain, idle_timeout=5.0, turn=0.3)
 
     assert loop.time() - began == pytest.approx(0.3)

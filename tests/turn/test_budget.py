@@ -25,12 +25,12 @@ def test_model_of_unknown_size_has_no_limit() -> None:
 
 
 def test_room_is_what_the_fixed_part_and_the_reply_leave() -> None:
-    assert room(Budget(POLICY, context_tokens=8192, reply_tokens=1000, schema_tokens=2000), 1192) == 4000
+    assert room(Budget(POLICY, context_tokens=8192, max_answer_tokens=1000, schema_tokens=2000), 1192) == 4000
 
 
 @given(TOKENS, TOKENS, TOKENS, TOKENS)
 def test_request_that_fills_the_room_fits(context: int, reply: int, schemas: int, system: int) -> None:
-    budget = Budget(POLICY, context_tokens=context, reply_tokens=reply, schema_tokens=schemas)
+    budget = Budget(POLICY, context_tokens=context, max_answer_tokens=reply, schema_tokens=schemas)
     history = room(budget, system)
 
     assert history is not None
@@ -39,24 +39,24 @@ def test_request_that_fills_the_room_fits(context: int, reply: int, schemas: int
 
 
 def test_model_that_is_too_small_is_told_with_the_numbers() -> None:
-    budget = Budget(POLICY, context_tokens=8192, reply_tokens=1000, schema_tokens=6000)
+    budget = Budget(POLICY, context_tokens=8192, max_answer_tokens=1000, schema_tokens=6000)
 
     assert shortfall(budget, 2000, 120) == Shortfall(needed=9120, context=8192)
 
 
 def test_limit_of_an_answer_is_what_is_kept_free_and_the_room_for_thoughts() -> None:
-    assert answer_limit(Budget(POLICY, reply_tokens=1000), 5000, 8192) == 9192
-    assert answer_limit(Budget(POLICY, context_tokens=128_000, reply_tokens=1000), 5000, 8192) == 9192
+    assert answer_limit(Budget(POLICY, max_answer_tokens=1000), 5000, 8192) == 9192
+    assert answer_limit(Budget(POLICY, context_tokens=128_000, max_answer_tokens=1000), 5000, 8192) == 9192
     assert answer_limit(Budget(POLICY), 5000, 8192) is None
 
 
 def test_thoughts_have_the_room_that_the_model_has_left() -> None:
-    assert answer_limit(Budget(POLICY, context_tokens=8192, reply_tokens=500), 4000, 8192) == 3192
+    assert answer_limit(Budget(POLICY, context_tokens=8192, max_answer_tokens=500), 4000, 8192) == 3192
 
 
 @given(TOKENS, integers(min_value=16, max_value=20_000), TOKENS, TOKENS)
 def test_what_is_kept_free_is_always_for_the_answer(context: int, reply: int, sent: int, thoughts: int) -> None:
-    limit = answer_limit(Budget(POLICY, context_tokens=context, reply_tokens=reply), sent, thoughts)
+    limit = answer_limit(Budget(POLICY, context_tokens=context, max_answer_tokens=reply), sent, thoughts)
 
     assert limit is not None
     assert reply <= limit <= max(reply, context - sent)
@@ -80,16 +80,19 @@ def test_request_has_room_for_the_thoughts_of_its_model(
     profile: Profile, effort: Effort | None, limit: int, question: Question
 ) -> None:
     model = replace(
-        question.model, budget=Budget(POLICY, reply_tokens=1000), profile=profile, settings=ModelSettings(effort=effort)
+        question.model,
+        budget=Budget(POLICY, max_answer_tokens=1000),
+        profile=profile,
+        settings=ModelSettings(effort=effort),
     )
 
-    assert replace(question, model=model).request((Message.user("hello"),), ()).reply_tokens == limit
+    assert replace(question, model=model).request((Message.user("hello"),), ()).max_answer_tokens == limit
 
 
 async def test_answer_of_a_small_model_that_is_learned_fits_into_its_room(
     take: Take, question: Question, model_server: ModelServer
 ) -> None:
-    budget = Budget(POLICY, reply_tokens=1000, schema_tokens=100)
+    budget = Budget(POLICY, max_answer_tokens=1000, schema_tokens=100)
     asked = replace(question, model=replace(question.model, budget=budget))
     asked.model.size.on_named(2048)
 
@@ -109,7 +112,7 @@ async def test_turn_lets_go_of_history_for_which_the_model_has_no_room(
     take: Take, question: Question, window: Window
 ) -> None:
     small = replace(
-        question, model=replace(question.model, budget=Budget(POLICY, context_tokens=400, reply_tokens=100))
+        question, model=replace(question.model, budget=Budget(POLICY, context_tokens=400, max_answer_tokens=100))
     )
     for number in range(12):
         outcome = await take(f"remember that the locker number {number} is on the left", asked=small)
@@ -120,7 +123,7 @@ async def test_turn_lets_go_of_history_for_which_the_model_has_no_room(
 
 
 async def test_newest_question_is_sent_to_a_model_that_is_too_small(take: Take, question: Question) -> None:
-    tiny = with_budget(question, Budget(POLICY, context_tokens=50, reply_tokens=100))
+    tiny = with_budget(question, Budget(POLICY, context_tokens=50, max_answer_tokens=100))
 
     outcome = await take("my name is Ada", asked=tiny)
 

@@ -148,7 +148,7 @@ async def test_turn_that_speaks_before_it_acts_and_then_breaks(asked: Question, 
 
 
 async def test_turn_in_which_another_model_takes_over(asked: Question, model_server: ModelServer) -> None:
-    chain = replace(asked, others=(replace(asked.model, agent="second"),))
+    chain = replace(asked, fallback_agents=(replace(asked.model, agent="second"),))
 
     ended = await sweep(chain, "switch on the kitchen light", lambda broken: model_server.fault("500", 1))
 
@@ -158,7 +158,7 @@ async def test_turn_in_which_another_model_takes_over(asked: Question, model_ser
 async def test_turn_in_which_another_model_takes_over_after_a_tool_ran(
     asked: Question, model_server: ModelServer
 ) -> None:
-    chain = replace(asked, others=(replace(asked.model, agent="second"),))
+    chain = replace(asked, fallback_agents=(replace(asked.model, agent="second"),))
 
     def begin(broken: Broken) -> None:
         model_server.faults.armed = None

@@ -7,7 +7,7 @@ from contextlib import suppress
 import pytest
 
 from custom_components.windowed_conversation.providers.errors import DeadlineExceeded
-from custom_components.windowed_conversation.turn.deadlines import without_silence
+from custom_components.windowed_conversation.turn.deadlines import with_idle_timeout
 
 
 async def ticking(times: int, seconds: float) -> AsyncGenerator[int]:
@@ -17,7 +17,7 @@ async def ticking(times: int, seconds: float) -> AsyncGenerator[int]:
 
 
 async def heard[E](events: AsyncGenerator[E], seconds: float) -> list[E]:
-    async with without_silence(events, seconds) as heard:
+    async with with_idle_timeout(events, seconds) as heard:
         return [event async for event in heard]
 
 
@@ -35,7 +35,7 @@ async def test_silence_between_events_is_an_error() -> None:
         yield "word"
         await asyncio.Event().wait()
 
-    async with without_silence(falls_silent(), 0.05) as events:
+    async with with_idle_timeout(falls_silent(), 0.05) as events:
         assert await anext(events) == "word"
         with pytest.raises(DeadlineExceeded):
             await anext(events)
@@ -47,7 +47,7 @@ async def test_slow_stream_that_is_never_silent_may_take_longer() -> None:
 
 async def test_time_that_the_listener_takes_is_no_silence() -> None:
     taken = []
-    async with without_silence(ticking(3, 0), 0.05) as events:
+    async with with_idle_timeout(ticking(3, 0), 0.05) as events:
         async for tick in events:
             await asyncio.sleep(0.1)
             taken.append(tick)
@@ -56,7 +56,7 @@ async def test_time_that_the_listener_takes_is_no_silence() -> None:
 
 
 async def test_silence_begins_when_the_listener_waits_again() -> None:
-    async with without_silence(ticking(2, 0.08), 0.1) as events:
+    async with with_idle_timeout(ticking(2, 0.08), 0.1) as events:
         await anext(events)
         await asyncio.sleep(0.15)
 
@@ -68,7 +68,7 @@ async def test_silence_after_a_slow_listener_is_an_error() -> None:
         yield "word"
         await asyncio.Event().wait()
 
-    async with without_silence(falls_silent(), 0.05) as events:
+    async with with_idle_timeout(falls_silent(), 0.05) as events:
         await anext(events)
         await asyncio.sleep(0.12)
         with pytest.raises(DeadlineExceeded):
@@ -126,7 +126,7 @@ async def test_listener_that_leaves_closes_the_stream() -> None:
         finally:
             ended.set()
 
-    async with without_silence(endless(), 5) as events:
+    async with with_idle_timeout(endless(), 5) as events:
         await anext(events)
 
     assert ended.is_set()
@@ -168,7 +168,7 @@ async def outlives_a_silence() -> AsyncGenerator[str]:
 
 
 async def test_stream_that_outlives_a_silence_leaves_the_task_uncancelled() -> None:
-    async with without_silence(outlives_a_silence(), 0.05) as events:
+    async with with_idle_timeout(outlives_a_silence(), 0.05) as events:
         await anext(events)
 
         task = asyncio.current_task()
@@ -177,7 +177,7 @@ async def test_stream_that_outlives_a_silence_leaves_the_task_uncancelled() -> N
 
 
 async def test_stream_that_outlives_a_silence_is_still_listened_to() -> None:
-    async with without_silence(outlives_a_silence(), 0.05) as events:
+    async with with_idle_timeout(outlives_a_silence(), 0.05) as events:
         await anext(events)
         async with asyncio.timeout(1) as waited:
             with pytest.raises(DeadlineExceeded):
@@ -190,7 +190,7 @@ async def test_cancellation_after_a_silence_that_the_stream_outlives_is_no_deadl
     begun = asyncio.Event()
 
     async def listen() -> None:
-        async with without_silence(outlives_a_silence(), 0.2) as events:
+        async with with_idle_timeout(outlives_a_silence(), 0.2) as events:
             await anext(events)
             begun.set()
             await anext(events)
@@ -221,7 +221,7 @@ async def test_each_event_may_be_awaited_by_another_task() -> None:
         yield 2
         await asyncio.Event().wait()
 
-    async with without_silence(falls_silent(), 0.05) as events:
+    async with with_idle_timeout(falls_silent(), 0.05) as events:
 
         async def next_event() -> int:
             return await anext(events)
@@ -232,7 +232,7 @@ async def test_each_event_may_be_awaited_by_another_task() -> None:
 
 
 async def test_nothing_is_looked_at_any_more_when_the_stream_was_closed() -> None:
-    async with without_silence(ticking(3, 0), 0.02) as events:
+    async with with_idle_timeout(ticking(3, 0), 0.02) as events:
         await anext(events)
         await events.aclose()
     await asyncio.sleep(0.05)
@@ -247,7 +247,7 @@ async def test_errors_of_the_stream_stay_as_they_are() -> None:
         yield 1
         raise ValueError("broken")
 
-    async with without_silence(breaks(), 5) as events:
+    async with with_idle_timeout(breaks(), 5) as events:
         await anext(events)
         with pytest.raises(ValueError, match="broken"):
             await anext(events)

@@ -26,7 +26,7 @@ class Stranger:
     asked: int = 0
 
     async def answer(self) -> str:
-        """See `OtherAgent.answer`."""
+        """See `FallbackAgent.answer`."""
         self.asked += 1
         await self.home.tools["intent__HassTurnOn"](name="lamp")
         return "It is on."
@@ -43,7 +43,7 @@ async def test_agent_of_another_integration_is_not_asked_after_tools_ran(
     byte_server.reply(calls({"name": "lamp"}))
     byte_server.then_reply(b"")
 
-    outcome = await take("switch on the lamp", asked=replace(byte_question, others=(stranger,)))
+    outcome = await take("switch on the lamp", asked=replace(byte_question, fallback_agents=(stranger,)))
 
     assert isinstance(outcome.error, Unavailable)
     assert (home.ran, stranger.asked) == (["on lamp"], 0)
@@ -54,7 +54,7 @@ async def test_agent_of_another_integration_is_asked_before_tools_ran(
 ) -> None:
     byte_server.reply(b"")
 
-    outcome = await take("switch on the lamp", asked=replace(byte_question, others=(stranger,)))
+    outcome = await take("switch on the lamp", asked=replace(byte_question, fallback_agents=(stranger,)))
 
     assert (outcome.spoken, home.ran) == ("It is on.", ["on lamp"])
 

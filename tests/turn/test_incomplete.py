@@ -70,7 +70,7 @@ async def test_action_is_known_when_the_answer_after_it_fails(
 
     ear.tools = {TURN_ON: turn_on}
 
-    await take(SWITCH, silence=0.3)
+    await take(SWITCH, idle_timeout=0.3)
 
     assert [call.name for call in made(window)] == [TURN_ON]
     assert results(window) == [DONE_RESULT]
@@ -86,7 +86,7 @@ async def test_exchange_whose_answer_failed_says_so(
 
     ear.tools = {TURN_ON: turn_on}
 
-    outcome = await take(SWITCH, silence=0.3)
+    outcome = await take(SWITCH, idle_timeout=0.3)
 
     assert outcome.error is not None
     assert_known_as_incomplete(window)
@@ -245,7 +245,7 @@ async def test_model_that_takes_over_after_tools_ran_completes_the_exchange(
     byte_server.then_reply(b"")
     other = replace(question.model, agent="second")
 
-    outcome = await take(SWITCH, asked=replace(byte_question, others=(other,)))
+    outcome = await take(SWITCH, asked=replace(byte_question, fallback_agents=(other,)))
 
     assert (outcome.error, outcome.answered_by) == (None, "second")
     assert "incomplete" not in window.exchanges()[-1].tags
@@ -258,7 +258,7 @@ async def test_turn_that_fails_everywhere_after_tools_ran_is_incomplete(
     byte_server.then_reply(b"")
     unreachable = replace(question.model, agent="second", name="no such model")
 
-    outcome = await take(SWITCH, asked=replace(byte_question, others=(unreachable,)))
+    outcome = await take(SWITCH, asked=replace(byte_question, fallback_agents=(unreachable,)))
 
     assert isinstance(outcome.error, ProviderError)
     assert results(window) == [DONE_RESULT]

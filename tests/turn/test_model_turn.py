@@ -128,7 +128,7 @@ async def test_first_word_is_passed_on_before_the_answer_is_complete(
     outcome = await turn
 
     assert outcome.spoken == "Hello there."
-    assert 0 < outcome.first_word < outcome.duration
+    assert 0 < outcome.first_token < outcome.duration
 
 
 async def test_call_is_run_before_the_answer_is_complete(

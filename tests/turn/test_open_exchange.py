@@ -73,7 +73,7 @@ async def test_requests_of_many_rounds_keep_to_the_room_of_the_model(
     tokens: int, take: Take, question_of_50_rounds: Question, pages: Any, model_server: ModelServer
 ) -> None:
     room = 7000
-    budget = Budget(WindowPolicy(), context_tokens=room + 1000, reply_tokens=1000)
+    budget = Budget(WindowPolicy(), context_tokens=room + 1000, max_answer_tokens=1000)
     asked = replace(question_of_50_rounds, model=replace(question_of_50_rounds.model, budget=budget))
     pages(tokens)
     model_server.script(*read(ROUNDS))

@@ -37,7 +37,7 @@ async def second_server(socket_enabled: None) -> AsyncIterator[ModelServer]:
 def chain(byte_question: Question, http_client: Any, second_server: ModelServer) -> Question:
     """Return what the server of given bytes is asked, and then a second agent."""
     second = replace(byte_question.model, agent="second", provider=provider(http_client, second_server.url))
-    return replace(byte_question, others=(replace(second, size=ModelSize()),))
+    return replace(byte_question, fallback_agents=(replace(second, size=ModelSize()),))
 
 
 @pytest.fixture
@@ -238,26 +238,28 @@ async def test_tools_belong_to_what_is_learned(take: Take, question: Question, m
 async def test_figure_of_the_user_wins_over_what_was_learned(question: Question) -> None:
     size = ModelSize()
     size.on_named(2000)
-    model = replace(question.model, size=size, budget=Budget(WindowPolicy(), context_tokens=128_000, reply_tokens=900))
+    model = replace(
+        question.model, size=size, budget=Budget(WindowPolicy(), context_tokens=128_000, max_answer_tokens=900)
+    )
 
-    assert (model.planned.context_tokens, model.planned.reply_tokens) == (128_000, 900)
+    assert (model.planned.context_tokens, model.planned.max_answer_tokens) == (128_000, 900)
 
 
-@pytest.mark.parametrize(("reply_tokens", "kept_free"), [(1000, 250), (100, 100)])
+@pytest.mark.parametrize(("max_answer_tokens", "kept_free"), [(1000, 250), (100, 100)])
 async def test_answer_has_a_sixteenth_at_most_of_a_size_that_the_user_has_not_entered(
-    reply_tokens: int, kept_free: int, question: Question
+    max_answer_tokens: int, kept_free: int, question: Question
 ) -> None:
-    budget = Budget(WindowPolicy(), reply_tokens=reply_tokens)
+    budget = Budget(WindowPolicy(), max_answer_tokens=max_answer_tokens)
     model = replace(question.model, budget=budget, profile=Profile(context_tokens=4000))
 
-    assert (model.planned.context_tokens, model.planned.reply_tokens) == (4000, kept_free)
+    assert (model.planned.context_tokens, model.planned.max_answer_tokens) == (4000, kept_free)
 
 
 async def test_shortfall_has_the_figures_of_the_size_that_the_server_names(
     take: Take, ear: Ear, window: Window, question: Question
 ) -> None:
     question.model.size.on_named(160)
-    budget = Budget(WindowPolicy(), reply_tokens=1000, schema_tokens=500)
+    budget = Budget(WindowPolicy(), max_answer_tokens=1000, schema_tokens=500)
     asked = replace(question, model=replace(question.model, budget=budget))
 
     outcome = await take("my name is Ada", asked=asked)

@@ -160,5 +160,5 @@ def test_what_was_recalled_before_is_not_recalled_until_a_trim() -> None:
 def test_lines_in_a_window_leave_most_of_it_to_exchanges() -> None:
     before = exchanges("[tea]when?", Remembered(1, 4, 100, ("fact:7",)))
 
-    assert [room_for_lines(each, 800) for each in ((), before)] == [120, 60]
+    assert [room_for_lines(each, 1000) for each in ((), before)] == [150, 50]
     assert room_for_lines((), 8000) == RECALLED_TOKENS

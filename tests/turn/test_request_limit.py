@@ -101,7 +101,7 @@ async def test_waiting_for_others_is_no_silence_of_the_server(
 ) -> None:
     model_server.change(delay=0.2)
 
-    turns = [start(f"my name is Ada{number}", asked=one_at_a_time, silence=0.5) for number in range(3)]
+    turns = [start(f"my name is Ada{number}", asked=one_at_a_time, idle_timeout=0.5) for number in range(3)]
 
     assert [outcome.error for outcome in await asyncio.gather(*turns)] == [None] * 3
 
@@ -110,7 +110,7 @@ async def test_waiting_for_others_is_a_part_of_the_turn(
     start: Start, one_at_a_time: Question, model_server: ModelServer
 ) -> None:
     model_server.fault("no_answer", 1)
-    first = start("my name is Ada", asked=one_at_a_time, silence=50.0)
+    first = start("my name is Ada", asked=one_at_a_time, idle_timeout=50.0)
 
     outcome = await start("my name is Grace", asked=one_at_a_time, turn=1.0)
     first.cancel()

@@ -43,7 +43,7 @@ async def test_all_that_are_in_time_are_there() -> None:
     fetched = await fetch([Scripted("one", adding("a")), Scripted("two", adding("b"))], FOREVER)
 
     assert fetched.additions == {"one": Addition(("a",), 1), "two": Addition(("b",), 1)}
-    assert fetched.left_out == ()
+    assert fetched.failed == ()
 
 
 async def test_they_are_fetched_together() -> None:
@@ -54,13 +54,13 @@ async def test_they_are_fetched_together() -> None:
 
     fetched = await fetch([Scripted("one", meets), Scripted("two", meets)], FOREVER)
 
-    assert fetched.left_out == ()
+    assert fetched.failed == ()
 
 
 async def test_source_that_has_nothing_adds_nothing() -> None:
     fetched = await fetch([Scripted("one", nothing)], FOREVER)
 
-    assert (fetched.additions, fetched.left_out) == ({}, ())
+    assert (fetched.additions, fetched.failed) == ({}, ())
 
 
 async def test_no_sources_are_no_wait() -> None:
@@ -72,7 +72,7 @@ async def test_source_that_fails_is_left_out_and_its_text_is_not_logged(caplog: 
 
     fetched = await fetch([Scripted("broken", failing), Scripted("two", adding("b"))], FOREVER)
 
-    assert (list(fetched.additions), fetched.left_out) == (["two"], ("broken",))
+    assert (list(fetched.additions), fetched.failed) == (["two"], ("broken",))
     assert "broken is left out of a turn: ValueError" in caplog.text
     assert SECRET not in caplog.text
 
@@ -88,7 +88,7 @@ async def test_source_that_is_late_is_left_out_and_cancelled() -> None:
 
     fetched = await fetch([Scripted("late", late), Scripted("two", adding("b"))], 0.0)
 
-    assert (list(fetched.additions), fetched.left_out) == (["two"], ("late",))
+    assert (list(fetched.additions), fetched.failed) == (["two"], ("late",))
     await ended.wait()
 
 
@@ -132,4 +132,4 @@ async def test_source_that_cancels_itself_is_left_out() -> None:
     async def cancelled() -> None:
         raise asyncio.CancelledError
 
-    assert (await fetch([Scripted("one", cancelled)], FOREVER)).left_out == ("one",)
+    assert (await fetch([Scripted("one", cancelled)], FOREVER)).failed == ("one",)

@@ -44,8 +44,8 @@ async def passage(take: Take, window: Window, question: Question) -> Passage:
     await take("remember that the wifi password is swordfish", asked=asked)
     for _ in range(3):
         await take("tell me a story in 60 words", asked=asked)
-    assert window.dropped is not None
-    return window.dropped
+    assert window.unsummarized is not None
+    return window.unsummarized
 
 
 async def ask(question: Question, passage: Passage, **limits: Any) -> tuple[str, list[Usage]]:
@@ -75,7 +75,7 @@ async def test_summary_before_is_part_of_it(passage: Passage, question: Question
 
 
 async def test_summary_has_a_limit_of_its_own(passage: Passage, question: Question, model_server: ModelServer) -> None:
-    budget = Budget(POLICY, reply_tokens=50)
+    budget = Budget(POLICY, max_answer_tokens=50)
     model = replace(question.model, budget=budget, profile=Profile(reasoning=ReasoningStyle.NONE))
 
     await ask(replace(question, model=model), passage)
@@ -130,7 +130,7 @@ async def test_silence_ends_it(question: Question, model_server: ModelServer) ->
     model_server.change(delay=1)
 
     with pytest.raises(DeadlineExceeded, match="silent"):
-        await ask(question, TOLD, silence=0.1)
+        await ask(question, TOLD, idle_timeout=0.1)
 
 
 async def test_deadline_ends_it(question: Question, model_server: ModelServer) -> None:

@@ -169,7 +169,7 @@ async def test_turn_goes_on_with_another_provider_after_its_tools_ran(
     pair: tuple[str, str], take: Take, asked: Asked, receipts: Receipts, model_server: ModelServer
 ) -> None:
     first, second = pair
-    question = replace(asked(first), others=(asked(second).model,))
+    question = replace(asked(first), fallback_agents=(asked(second).model,))
     await take("my name is Anna", asked=question)
     receipts.on_call = lambda: model_server.fault("503", times=1)
 

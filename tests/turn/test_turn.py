@@ -91,7 +91,7 @@ async def test_failed_turn_leaves_the_window_as_it_was(
     before = window.messages(), window.stats()
     model_server.fault(fault)
 
-    outcome = await take("tell me a story about the sea", silence=SHORT)
+    outcome = await take("tell me a story about the sea", idle_timeout=SHORT)
 
     assert isinstance(outcome.error, ProviderError | TurnError)
     assert (window.messages(), window.stats()) == before
@@ -137,7 +137,7 @@ async def test_cancelled_turn_leaves_the_window_as_it_was(
 async def test_silent_model_is_given_up(fault: str, take: Take, model_server: ModelServer) -> None:
     model_server.fault(fault)
 
-    outcome = await take("tell me a story about the sea", silence=0.1)
+    outcome = await take("tell me a story about the sea", idle_timeout=0.1)
 
     assert isinstance(outcome.error, DeadlineExceeded)
 
@@ -252,7 +252,7 @@ async def test_model_that_is_not_there_is_told(take: Take, model_server: ModelSe
     outcome = await take("hello")
 
     assert isinstance(outcome.error, Unavailable)
-    assert (outcome.requests, outcome.first_word) == (1, None)
+    assert (outcome.requests, outcome.first_token) == (1, None)
 
 
 async def test_system_prompt_that_did_not_change_is_sent_in_the_same_bytes(

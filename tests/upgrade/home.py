@@ -39,7 +39,7 @@ class Home:
     states: dict[str, str] = field(default_factory=dict)
     told: dict[str, dict[str, Any]] = field(default_factory=dict)
     titles: dict[str, str] = field(default_factory=dict)
-    left_out: list[str] = field(default_factory=list)
+    excluded_tags: list[str] = field(default_factory=list)
     entities: dict[str, dict[str, Any]] = field(default_factory=dict)
     devices: dict[str, str | None] = field(default_factory=dict)
     issues: list[str] = field(default_factory=list)
@@ -112,7 +112,7 @@ async def look(hass: HomeAssistant, home: Home) -> None:
         # as a person gets it
         home.told[name] = json.loads(json_bytes(told))
         home.titles[name] = entry.runtime_data.agents[agent["subentry_id"]].config.name
-        home.left_out += entry.runtime_data.agents[agent["subentry_id"]].config.left_out
+        home.excluded_tags += entry.runtime_data.agents[agent["subentry_id"]].config.excluded_tags
         home.windows[name] = {
             conversation_id: await window(hass, agent["entity_id"], conversation_id, home.before["user_id"])
             for conversation_id in conversations(hass, agent["subentry_id"])

@@ -38,7 +38,12 @@ NEW = {"memory_facts", "memory_turns", "memory_size"}
 # What is learned anew: a size of a model was one figure, and is believed after two refusals now.
 LEARNED_ANEW = {"d2fb19a": {"limits"}}
 # Settings that the diagnostics call otherwise now, and those of which they show the values otherwise.
-RENAMED = {"reply_tokens": "max_answer_tokens"}
+RENAMED = {
+    "left_out": "excluded_tags",
+    "others": "fallback_agents",
+    "reply_tokens": "max_answer_tokens",
+    "silence": "idle_timeout",
+}
 REWORDED = {"compaction": {"off": False, "provider": True}}
 # The ids of the conversations that are kept: one more has an id that Home Assistant has made.
 OWN_IDS = {"agent", "long", "upgrade", "user"}
@@ -106,7 +111,7 @@ def test_instructions_are_sent(home: Home) -> None:
 
 
 def test_tags_that_are_excluded_are_those_that_were(home: Home) -> None:
-    assert home.left_out == ["secret"]
+    assert home.excluded_tags == ["secret"]
 
 
 def test_entities_are_those_that_there_were(home: Home) -> None:

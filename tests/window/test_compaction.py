@@ -34,22 +34,22 @@ def talked(number: int, words: str = "") -> Exchange:
     return exchange(number, Message.user(f"question {number}"), Message.assistant(f"answer {number} {words}".strip()))
 
 
-def text_of(passage: Passage, left_out: frozenset[str] = NOTHING, policy: WindowPolicy = POLICY) -> str:
-    return plain_text(passage, left_out, policy, COUNTER)
+def text_of(passage: Passage, excluded_tags: frozenset[str] = NOTHING, policy: WindowPolicy = POLICY) -> str:
+    return plain_text(passage, excluded_tags, policy, COUNTER)
 
 
 @pytest.fixture
 def window() -> Window:
     """Return a window that has dropped something."""
     window = Window("conversation", POLICY, COUNTER)
-    while window.dropped is None:
+    while window.unsummarized is None:
         window.record((Message.user("question"), Message.assistant("word " * 100)))
     return window
 
 
 def summarized(window: Window, tokens: int, text: str = "User: question") -> Exchange:
-    assert window.dropped is not None
-    return window.summarize(window.dropped, text, Native("provider", "model", COMPACTED, tokens))
+    assert window.unsummarized is not None
+    return window.summarize(window.unsummarized, text, Native("provider", "model", COMPACTED, tokens))
 
 
 def test_summary_keeps_what_only_its_model_reads(window: Window) -> None:

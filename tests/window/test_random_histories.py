@@ -64,7 +64,7 @@ def holds_closed_ones(machine: WindowMachine) -> bool:
 
 
 def may_summarize(machine: WindowMachine) -> bool:
-    return is_closed(machine) and machine.window.dropped is not None
+    return is_closed(machine) and machine.window.unsummarized is not None
 
 
 class WindowMachine(RuleBasedStateMachine):
@@ -192,7 +192,7 @@ class WindowMachine(RuleBasedStateMachine):
     @precondition(may_summarize)
     @rule(text=long_texts)
     def summarize_what_was_dropped(self, text: str) -> None:
-        passage = self.window.dropped
+        passage = self.window.unsummarized
         assert passage is not None
         self._summarize(passage, text)
 
@@ -212,15 +212,15 @@ class WindowMachine(RuleBasedStateMachine):
         cut = f"{'x' * kept}\n[Cut: these are the first {kept} of {len(text)} characters.]"
         assert answer.content in (text, cut)
         self.plain.summarize(passage.numbers, [question, answer])
-        assert not passage.numbers & (self.window.dropped or Passage()).numbers
+        assert not passage.numbers & (self.window.unsummarized or Passage()).numbers
 
     @precondition(may_summarize)
     @rule()
     def fail_to_summarize(self) -> None:
-        passage = self.window.dropped
+        passage = self.window.unsummarized
         assert passage is not None
         self.window.fail_to_summarize(passage)
-        left = self.window.dropped
+        left = self.window.unsummarized
         assert left == (None if passage.failures else passage._replace(failures=1))
 
     @rule(wanted=tags, match=st.sampled_from(["any", "all"]), excluded=tags)
@@ -338,7 +338,7 @@ class WindowMachine(RuleBasedStateMachine):
 
     @invariant()
     def nothing_is_held_that_is_not_to_be_summarized(self) -> None:
-        held = self.window.dropped or Passage()
+        held = self.window.unsummarized or Passage()
         assert self.plain.policy.summarize or not held.numbers
         assert not held.numbers & set(self.plain.numbers)
 

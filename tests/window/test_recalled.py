@@ -67,8 +67,8 @@ def test_summary_is_of_what_was_sent() -> None:
 
     window.open("y" * 100)
 
-    assert window.dropped is not None
-    assert sent[: len(window.dropped.messages(frozenset()))] == window.dropped.messages(frozenset())
+    assert window.unsummarized is not None
+    assert sent[: len(window.unsummarized.messages(frozenset()))] == window.unsummarized.messages(frozenset())
 
 
 @settings(deadline=None, max_examples=100)

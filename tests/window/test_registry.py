@@ -257,7 +257,7 @@ async def test_window_that_holds_nothing_after_its_turn_is_not_found(
 
 async def test_window_stays_when_its_first_exchange_is_recorded_after_the_turn(registry: WindowRegistry) -> None:
     async with registry.turn("a") as window:
-        registry.put_off("a", lambda: window.record((Message.user("hello"),)))
+        registry.after_turn("a", lambda: window.record((Message.user("hello"),)))
 
     assert ids(registry) == ["a"]
 
@@ -266,7 +266,7 @@ async def test_window_that_holds_nothing_stays_for_the_turn_that_waits_for_it(re
     async with registry.turn("a") as window:
         waiting = elsewhere(use(registry, "a"))
         await settle()
-    registry.catch_up()
+    registry.finish_turns()
     await waiting
 
     assert registry.newest_first() == [window]
@@ -462,7 +462,7 @@ async def test_smaller_number_of_windows_counts_at_once(registry: WindowRegistry
 async def test_window_that_goes_soon_after_its_turn_was_let_go_early(registry: WindowRegistry) -> None:
     registry.set_limits(idle_seconds=3600)
     await use_all(registry, "a", "b", "c", "d")
-    assert registry.let_go_early() == 1
+    assert registry.dropped_early() == 1
 
 
 async def test_window_that_goes_long_after_its_turn_was_not_let_go_early(
@@ -472,7 +472,7 @@ async def test_window_that_goes_long_after_its_turn_was_not_let_go_early(
     await use(registry, "a")
     clock.now += 300
     await use_all(registry, "b", "c", "d")
-    assert registry.let_go_early() == 0
+    assert registry.dropped_early() == 0
 
 
 async def test_window_whose_key_comes_again_was_let_go_early(registry: WindowRegistry, clock: Clock) -> None:
@@ -482,7 +482,7 @@ async def test_window_whose_key_comes_again_was_let_go_early(registry: WindowReg
     await use_all(registry, "b", "c", "d")
     clock.now += 300
     await use(registry, "a")
-    assert registry.let_go_early() == 1
+    assert registry.dropped_early() == 1
 
 
 async def test_window_that_would_have_expired_by_now_was_not_let_go_early(
@@ -494,25 +494,25 @@ async def test_window_that_would_have_expired_by_now_was_not_let_go_early(
     await use_all(registry, "b", "c", "d")
     clock.now += 600
     await use(registry, "a")
-    assert registry.let_go_early() == 0
+    assert registry.dropped_early() == 0
 
 
 async def test_window_counts_once_however_often_it_is_let_go_early(registry: WindowRegistry) -> None:
     registry.set_limits(idle_seconds=3600)
     await use_all(registry, *"abcd" * 5)
-    assert registry.let_go_early() == 4
+    assert registry.dropped_early() == 4
 
 
 async def test_what_was_let_go_early_is_past_after_the_idle_time(registry: WindowRegistry, clock: Clock) -> None:
     await use_all(registry, "a", "b", "c", "d")
     clock.now += 60
-    assert registry.let_go_early() == 0
+    assert registry.dropped_early() == 0
 
 
 async def test_other_number_of_windows_begins_anew(registry: WindowRegistry) -> None:
     await use_all(registry, "a", "b", "c", "d")
     registry.set_limits(max_windows=2)
-    assert registry.let_go_early() == 0
+    assert registry.dropped_early() == 0
 
 
 async def test_window_that_is_reset_or_expires_was_not_let_go_early(registry: WindowRegistry, clock: Clock) -> None:
@@ -522,13 +522,13 @@ async def test_window_that_is_reset_or_expires_was_not_let_go_early(registry: Wi
     clock.now += 60
     registry.expire()
     await use_all(registry, "a", "b")
-    assert registry.let_go_early() == 0
+    assert registry.dropped_early() == 0
 
 
 @pytest.mark.long
 async def test_20000_keys_are_not_remembered_for_ever(registry: WindowRegistry) -> None:
     await use_all(registry, *map(str, range(20_000)))
-    assert registry.let_go_early() == 500
+    assert registry.dropped_early() == 500
 
 
 @pytest.mark.parametrize("limits", [{"max_windows": 0}, {"idle_seconds": 0}, {"idle_seconds": nan}])
@@ -635,8 +635,8 @@ async def done(registry: WindowRegistry) -> list[str]:
     done: list[str] = []
     await use(registry, "a")
     async with registry.turn("a"):
-        registry.put_off("a", lambda: done.append("first"))
-        registry.put_off("a", lambda: done.append("second"))
+        registry.after_turn("a", lambda: done.append("first"))
+        registry.after_turn("a", lambda: done.append("second"))
     return done
 
 
@@ -649,12 +649,12 @@ def test_what_was_put_off_outlasts_its_turn(registry: WindowRegistry, done: list
     [
         lambda registry: registry.peek("a"),
         lambda registry: registry.newest_first(),
-        lambda registry: registry.catch_up(),
+        lambda registry: registry.finish_turns(),
         lambda registry: registry.set_policy(WindowPolicy(500)),
         lambda registry: registry.drop("a"),
         lambda registry: registry.restore("a", Window("a", WindowPolicy(500), EstimatedCounter()).snapshot()),
     ],
-    ids=["peek", "newest_first", "catch_up", "set_policy", "drop", "restore"],
+    ids=["peek", "newest_first", "finish_turns", "set_policy", "drop", "restore"],
 )
 def test_what_was_put_off_is_done_in_its_order_before_anybody_looks(
     look: Callable[[WindowRegistry], object], registry: WindowRegistry, done: list[str]
@@ -671,7 +671,7 @@ async def test_what_was_put_off_is_done_before_the_next_turn(registry: WindowReg
 
 async def test_what_was_put_off_is_done_before_work_between_turns(registry: WindowRegistry, done: list[str]) -> None:
     (window,) = registry.newest_first()
-    registry.put_off("a", lambda: done.append("third"))
+    registry.after_turn("a", lambda: done.append("third"))
 
     async with registry.between_turns(window):
         assert done == ["first", "second", "third"]
@@ -696,15 +696,15 @@ async def test_what_was_put_off_is_done_before_its_window_expires(
 
 
 def test_what_was_put_off_is_done_once(registry: WindowRegistry, done: list[str]) -> None:
-    registry.catch_up()
-    registry.catch_up()
+    registry.finish_turns()
+    registry.finish_turns()
 
     assert done == ["first", "second"]
 
 
 LOOK_AT_ALL: dict[str, Callable[[WindowRegistry], object]] = {
     "newest_first": lambda registry: registry.newest_first(),
-    "catch_up": lambda registry: registry.catch_up(),
+    "finish_turns": lambda registry: registry.finish_turns(),
     "set_policy": lambda registry: registry.set_policy(WindowPolicy(500)),
 }
 LET_GO: dict[str, Callable[[WindowRegistry], object]] = {
@@ -719,7 +719,7 @@ async def test_what_was_put_off_may_lead_to_other_turns(
 ) -> None:
     turn = registry.turn("new")
     await use_all(registry, "a", "b")
-    registry.put_off("a", lambda: elsewhere_at_once(turn.__aenter__()))
+    registry.after_turn("a", lambda: elsewhere_at_once(turn.__aenter__()))
     clock.now += 1_000_000
 
     look(registry)
@@ -739,8 +739,8 @@ async def test_what_was_put_off_is_done_in_its_order_before_a_turn_that_it_leads
             order.append("turn")
 
     await use_all(registry, "a", "b")
-    registry.put_off("a", lambda: elsewhere_at_once(turn()))
-    registry.put_off("a", lambda: order.append("second"))
+    registry.after_turn("a", lambda: elsewhere_at_once(turn()))
+    registry.after_turn("a", lambda: order.append("second"))
 
     look(registry)
 
@@ -752,7 +752,7 @@ async def test_window_that_expires_is_not_in_use_by_a_turn_that_the_end_of_anoth
 ) -> None:
     turn = registry.turn("b")
     await use_all(registry, "a", "b")
-    registry.put_off("a", lambda: elsewhere_at_once(turn.__aenter__()))
+    registry.after_turn("a", lambda: elsewhere_at_once(turn.__aenter__()))
     clock.now += 1_000_000
 
     registry.expire()
@@ -803,7 +803,7 @@ async def test_window_that_a_turn_has_is_rewritten_before_the_next_turn(registry
         window.record([Message.user("hello"), Message.assistant("hi")])
         registry.rewrite(without_exchanges)
         assert window.stats().exchange_count == 1
-        registry.put_off("one", lambda: window.record([Message.user("late"), Message.assistant("hi")]))
+        registry.after_turn("one", lambda: window.record([Message.user("late"), Message.assistant("hi")]))
     await waiting
 
     assert before == [0]

@@ -43,7 +43,7 @@ def filled(policy: WindowPolicy = POLICY) -> Window:
 
 def dropped(window: Window) -> Passage:
     """Return what was dropped, which must be something."""
-    passage = window.dropped
+    passage = window.unsummarized
     assert passage is not None
     return passage
 
@@ -64,7 +64,7 @@ def test_window_without_summaries_holds_on_to_nothing() -> None:
         say(window, "hello")
 
     assert window.stats().trims > 0
-    assert window.dropped is None
+    assert window.unsummarized is None
 
 
 @given(history=st.lists(exchanges(), min_size=1, max_size=12), budget=budgets, share=shares)
@@ -74,18 +74,18 @@ def test_what_was_dropped_begins_like_the_last_request(
     window = new_window(WindowPolicy(budget, share, summarize=True), "system")
     last: list[tuple[object, ...]] = []
     for _ in steps(window, history):
-        passage = window.dropped
+        passage = window.unsummarized
         head = said(passage.messages(NOTHING)) if passage else []
         assert head[: len(last)] == last[: len(head)]
         window.fail_to_summarize(passage or Passage())
         window.fail_to_summarize(passage or Passage())
-        assert window.dropped is None
+        assert window.unsummarized is None
         last = said(less_volatile_tail(window.messages(), window.policy))
 
 
 def test_summary_changes_nothing_before_the_newest_exchange() -> None:
     window = filled()
-    while window.dropped is None:
+    while window.unsummarized is None:
         say(window, "more")
     before = said(window.messages())
 
@@ -97,7 +97,7 @@ def test_summary_changes_nothing_before_the_newest_exchange() -> None:
 
 def test_last_summary_goes_at_the_next_trim() -> None:
     window = filled()
-    while window.dropped is None:
+    while window.unsummarized is None:
         say(window, "more")
     window.summarize(dropped(window), "Ada asked more")
     assert summaries(window) == ["Ada asked more"]
@@ -143,8 +143,8 @@ def test_summaries_of_summaries_stay_bounded() -> None:
     window = new_window(POLICY)
     for _ in range(300):
         say(window, "hello")
-        if window.dropped:
-            window.summarize(window.dropped, "x" * 10_000)
+        if window.unsummarized:
+            window.summarize(window.unsummarized, "x" * 10_000)
         assert window.stats().protected_tokens <= POLICY.summary_tokens
         assert len(summaries(window)) <= 1
         assert window.stats().current_tokens <= POLICY.history_tokens
@@ -154,7 +154,7 @@ def test_protected_exchange_stays_and_is_part_of_the_request() -> None:
     window = new_window(POLICY)
     say(window, "first")
     say(window, "the alarm code", tags=("important",))
-    while window.dropped is None:
+    while window.unsummarized is None:
         say(window, "more")
 
     assert "the alarm code" not in questions(dropped(window))
@@ -169,13 +169,13 @@ def test_ephemeral_exchanges_are_not_held() -> None:
         say(window, "hello", tags=("ephemeral",))
 
     assert window.stats().trims > 0
-    assert window.dropped is None
+    assert window.unsummarized is None
 
 
 def test_left_out_exchanges_are_not_shown() -> None:
     window = new_window(POLICY, "system")
     say(window, "turn on the light", tags=("route:local",))
-    while window.dropped is None:
+    while window.unsummarized is None:
         say(window, "more")
 
     contents = [message.content for message in dropped(window).messages(frozenset({"route:local"}))]
@@ -195,7 +195,7 @@ def test_held_exchanges_are_bounded_by_the_budget() -> None:
     window = new_window(POLICY)
     for _ in range(300):
         say(window, "hello")
-        held = window.dropped or Passage()
+        held = window.unsummarized or Passage()
         assert sum(exchange.tokens for exchange in held.exchanges) <= POLICY.history_tokens
     assert questions(dropped(window)).count("hello") == len(dropped(window).numbers)
 
@@ -204,13 +204,13 @@ def test_abort_gives_back_what_was_dropped() -> None:
     window = new_window(POLICY)
     for _ in range(8):
         say(window, "hello")
-    before = window.dropped
+    before = window.unsummarized
     window.open("x" * 500)
-    assert window.dropped != before
+    assert window.unsummarized != before
 
     window.abort()
 
-    assert window.dropped == before
+    assert window.unsummarized == before
 
 
 def test_what_is_dropped_meanwhile_waits_for_the_next_summary() -> None:
@@ -218,7 +218,7 @@ def test_what_is_dropped_meanwhile_waits_for_the_next_summary() -> None:
     for number in range(9):
         say(window, f"question {number}")
     passage = dropped(window)
-    while window.dropped == passage:
+    while window.unsummarized == passage:
         say(window, "meanwhile")
     both = dropped(window).numbers
 
@@ -237,7 +237,7 @@ def test_passage_is_given_up_after_the_second_failure() -> None:
     assert dropped(window).failures == 1
     window.fail_to_summarize(dropped(window))
 
-    assert window.dropped is None
+    assert window.unsummarized is None
     assert window.messages() == before
 
 
@@ -286,7 +286,7 @@ def test_tag_of_the_user_makes_no_summary() -> None:
 def test_summary_is_written_down_and_read_again(text: str, more: list[Exchange]) -> None:
     window = filled()
     play(window, more)
-    window.summarize(window.dropped or Passage(), text)
+    window.summarize(window.unsummarized or Passage(), text)
 
     read = load(dump(window), POLICY)
 

@@ -93,7 +93,7 @@ def summarize(agent: Agent, turn: EndedTurn) -> None:
         context: llm.LLMContext = turn.asked.as_llm_context(DOMAIN)
         summarizer = Summarizer(agent.hass, agent, turn.window, context, turn.entity_id)
         agent.entry.async_create_background_task(
-            agent.hass, summarizer.async_summarize_dropped(), f"summary for {turn.entity_id}", eager_start=False
+            agent.hass, summarizer.async_summarize_evicted(), f"summary for {turn.entity_id}", eager_start=False
         )
 
 

@@ -112,7 +112,7 @@ class Agent:
 
     def later(self, key: str, work: Callable[[], None]) -> None:
         """Defer work of a turn until its answer is sent: in order, and before anybody else looks at its window."""
-        self.windows.put_off(key, partial(_guarded, work))
+        self.windows.after_turn(key, partial(_guarded, work))
         self.tell_soon()
 
     def health(self) -> Health:
@@ -138,7 +138,7 @@ class Agent:
     @callback
     def tell(self) -> None:
         """Finish ended turns, and let the file and the listeners follow the changes."""
-        self.windows.catch_up()
+        self.windows.finish_turns()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -21,19 +21,19 @@ from ..const import (
     CONF_COUNTING,
     CONF_DEVICE_OWNERS,
     CONF_EFFORT,
+    CONF_EXCLUDED_TAGS,
     CONF_EXPIRY_HOURS,
+    CONF_FALLBACK_AGENTS,
     CONF_FAMILY,
-    CONF_FIRST_WORD_TIMEOUT,
     CONF_HISTORY_TOKENS,
-    CONF_LEFT_OUT,
+    CONF_IDLE_TIMEOUT,
     CONF_LIMITS,
+    CONF_MAX_ANSWER_TOKENS,
     CONF_MAX_TOOL_TURNS,
     CONF_MAX_WINDOWS,
     CONF_MEMORY,
-    CONF_OTHERS,
     CONF_PERSISTENCE,
     CONF_PROVIDER,
-    CONF_REPLY_TOKENS,
     CONF_RESULT_CAP,
     CONF_ROUTING,
     CONF_SCOPE,
@@ -79,10 +79,10 @@ _SECONDS_PER_HOUR = 3600
 class AgentConfig:
     """How an agent behaves: the agent's own settings over the account's options over the defaults.
 
-    `family` is the model's name, or on Azure the model that its deployment runs, and `others` are the entities that are
-    asked when the model does not answer. Exchanges with a tag in `left_out` are kept and not sent. `context_tokens` is
-    what the model can read, None where nobody says. `expiry_seconds` is how long an idle conversation is kept,
-    `max_windows` how many are kept at most. `device_owners` has the users of those who own a device, by device.
+    `family` is the model's name, or on Azure the model that its deployment runs. `fallback_agents` are the entities
+    that are asked if the model does not answer. Exchanges with a tag in `excluded_tags` are kept and not sent.
+    `context_tokens` is what the model reads, or None if unknown. `expiry_seconds` is how long an idle conversation is
+    kept, and `max_windows` how many are kept at most. `device_owners` maps devices to the users who own them.
     """
 
     name: str
@@ -91,11 +91,11 @@ class AgentConfig:
     model: str
     family: str
     settings: ModelSettings
-    others: tuple[str, ...]
+    fallback_agents: tuple[str, ...]
     instructions: str
     llm_apis: tuple[str, ...]
     policy: WindowPolicy
-    left_out: frozenset[str]
+    excluded_tags: frozenset[str]
     context_placement: ContextPlacement
     counting: Counting
     context_tokens: int | None
@@ -119,12 +119,12 @@ class AgentConfig:
             model=str(data.get(CONF_MODEL, "")),
             family=_family(entry.data, data),
             settings=_settings(data),
-            others=tuple(data.get(CONF_OTHERS, ())),
+            fallback_agents=tuple(data.get(CONF_FALLBACK_AGENTS, ())),
             instructions=str(data.get(CONF_PROMPT) or llm.DEFAULT_INSTRUCTIONS_PROMPT),
             # an agent of ours has tools of its own for the same memory
             llm_apis=tuple(api for api in data.get(CONF_LLM_HASS_API, ()) if api != MEMORY_API),
             policy=_policy(entry, data),
-            left_out=frozenset(data.get(CONF_LEFT_OUT, ())),
+            excluded_tags=frozenset(data.get(CONF_EXCLUDED_TAGS, ())),
             context_placement=ContextPlacement(data.get(CONF_CONTEXT_PLACEMENT, DEFAULT_CONTEXT_PLACEMENT)),
             counting=Counting(data.get(CONF_COUNTING, DEFAULT_COUNTING)),
             context_tokens=_context_tokens(data),
@@ -151,7 +151,7 @@ def _settings(agent: Mapping[str, Any]) -> ModelSettings:
         temperature=agent.get(CONF_TEMPERATURE),
         top_p=agent.get(CONF_TOP_P),
         compaction=Compaction(agent.get(CONF_COMPACTION, DEFAULT_COMPACTION)) is Compaction.PROVIDER,
-        max_answer_tokens=int(agent.get(CONF_REPLY_TOKENS, DEFAULT_SETTINGS.max_answer_tokens)),
+        max_answer_tokens=int(agent.get(CONF_MAX_ANSWER_TOKENS, DEFAULT_SETTINGS.max_answer_tokens)),
     )
 
 
@@ -190,7 +190,7 @@ def _expiry_seconds(options: Mapping[str, Any]) -> float:
 
 def _limits(data: Mapping[str, Any]) -> Limits:
     return Limits(
-        silence=float(data.get(CONF_FIRST_WORD_TIMEOUT, DEFAULT_LIMITS.silence)),
+        idle_timeout=float(data.get(CONF_IDLE_TIMEOUT, DEFAULT_LIMITS.idle_timeout)),
         turn=float(data.get(CONF_TURN_TIMEOUT, DEFAULT_LIMITS.turn)),
         tool_iterations=int(data.get(CONF_TOOL_ITERATIONS, DEFAULT_LIMITS.tool_iterations)),
     )

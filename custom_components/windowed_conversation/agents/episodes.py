@@ -29,7 +29,7 @@ async def async_keep_episode(agent: Agent, key: str, passage: Passage, text: str
         return
     window = WindowKey.parse(key)
     person = await async_person(agent.hass, window.user)
-    shown = [each for each in passage.shown(agent.config.left_out) if each.messages[0].content != QUESTION]
+    shown = [each for each in passage.shown(agent.config.excluded_tags) if each.messages[0].content != QUESTION]
     if not shown or (person is None and _tells_of_speakers(shown, {language, agent.hass.config.language})):
         return
     memory.writer.put(

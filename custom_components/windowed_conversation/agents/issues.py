@@ -94,8 +94,8 @@ def async_report_health(hass: HomeAssistant, agent_id: str, agent_name: str, hea
 
     A window whose newest exchange alone is over the budget has its own issue.
     """
-    let_go = {"agent": agent_name, "conversations": str(health.let_go_early), "most": str(max_windows)}
-    _report(hass, Report.TOO_FEW_CONVERSATIONS, agent_id, let_go if health.let_go_early else None)
+    figures = {"agent": agent_name, "conversations": str(health.dropped_early), "most": str(max_windows)}
+    _report(hass, Report.TOO_FEW_CONVERSATIONS, agent_id, figures if health.dropped_early else None)
     full = None if health.full is None or health.full.over_budget else _fullness(agent_name, health.full)
     _report(hass, Report.WINDOW_STAYS_FULL, agent_id, full)
     changed = health.collapse.changed if health.collapse else ()

@@ -7,32 +7,32 @@ from homeassistant.config_entries import ConfigEntryState
 from homeassistant.core import HomeAssistant, callback
 from homeassistant.helpers import entity_registry as er
 
-from ..bridge.other_agents import EntityAgent
+from ..bridge.fallback_agents import EntityAgent
 from ..const import DOMAIN
-from ..turn.ports import Billed, Model, OtherAgent
+from ..turn.ports import Billed, FallbackAgent, Model
 from ..turn.progress import Outcome
 from .agent import AccountConfigEntry, Agent
 from .server import AccountServer
 
 
 @callback
-def async_others(
+def async_fallback_agents(
     hass: HomeAssistant, entity_ids: tuple[str, ...], own_entity_id: str, user_input: ConversationInput
-) -> tuple[Model | OtherAgent, ...]:
+) -> tuple[Model | FallbackAgent, ...]:
     """Return the fallback agents that may answer now, in the user's order. Unavailable ones are skipped."""
-    others: list[Model | OtherAgent] = []
+    found: list[Model | FallbackAgent] = []
     for entity_id in entity_ids:
         if entity_id == own_entity_id:
             continue
         entity = er.async_get(hass).async_get(entity_id)
         if entity is None or entity.platform != DOMAIN:
             if hass.states.get(entity_id) is not None:
-                others.append(EntityAgent(hass, entity_id, user_input))
+                found.append(EntityAgent(hass, entity_id, user_input))
             continue
         agent = async_find_agent(hass, entity.config_subentry_id or "")
         if agent is not None and agent.model is not None:
-            others.append(agent.model)
-    return tuple(others)
+            found.append(agent.model)
+    return tuple(found)
 
 
 @callback

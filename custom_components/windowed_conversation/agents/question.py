@@ -23,7 +23,7 @@ from ..turn.profile import SystemPrompt
 from ..turn.speaker import Speaker
 from ..window import Remembered, Window
 from .agent import Agent
-from .lookup import async_others
+from .lookup import async_fallback_agents
 from .memory_use import counted_tools
 from .recalling import Recollection, async_recollect
 
@@ -31,9 +31,9 @@ _LOGGER = logging.getLogger(__name__)
 
 
 async def async_question_without_input(agent: Agent, llm_context: llm.LLMContext) -> Question:
-    """Return how the model is asked where nobody has said anything: the system prompt is the one that was sent before.
+    """Return a question without an input: the system prompt is the one that was sent before.
 
-    Raises `ToolsUnavailable`, and `Unavailable` where the account has no model.
+    Raises `ToolsUnavailable`, and `Unavailable` if the account has no model.
     """
     model = _model(agent)
     api = await async_get_tools(agent.hass, agent.config.llm_apis, llm_context, counted_tools(agent))
@@ -43,7 +43,7 @@ async def async_question_without_input(agent: Agent, llm_context: llm.LLMContext
         prefix="",
         tools=agent.schemas.of(api),
         done="",
-        left_out=agent.config.left_out,
+        excluded_tags=agent.config.excluded_tags,
     )
 
 
@@ -87,7 +87,7 @@ class ModelQuestion:
     async def question(self) -> Question:
         """See `ModelAccess.question`."""
         model, config = _model(self._agent), self._agent.config
-        others = async_others(self._hass, config.others, self._entity_id, self._user_input)
+        fallback = async_fallback_agents(self._hass, config.fallback_agents, self._entity_id, self._user_input)
         llm_context = self._user_input.as_llm_context(DOMAIN)
         self.memory = await async_recollect(self._agent, self._window, self._speaker)
         api = await async_get_tools(self._hass, config.llm_apis, llm_context, self._own_tools())
@@ -108,8 +108,10 @@ class ModelQuestion:
             recalled=None if in_system else self._recalled(context),
             tools=tools,
             done=await async_done_phrase(self._hass, self._user_input.language),
-            left_out=config.left_out,
-            others=tuple(self._with_tools(other, tools) if isinstance(other, Model) else other for other in others),
+            excluded_tags=config.excluded_tags,
+            fallback_agents=tuple(
+                self._with_tools(other, tools) if isinstance(other, Model) else other for other in fallback
+            ),
         )
 
     def _recalled(self, context: VolatileContext) -> Remembered | None:
@@ -117,7 +119,7 @@ class ModelQuestion:
         return Remembered(*context.recalled(), recalled.tokens, recalled.sources) if recalled else None
 
     def _with_tools(self, model: Model, tools: tuple[ToolSchema, ...]) -> Model:
-        """Return the model with the tools counted, which a size that is learned from requests includes."""
+        """Return the model with the size of the tools, which learned sizes include."""
         schema_tokens = tools_tokens(tools, self._agent.counter)
         return replace(model, budget=replace(model.budget, schema_tokens=schema_tokens))
 
@@ -130,7 +132,7 @@ class ModelQuestion:
         return "\n".join(part.strip() for part in parts if part.strip())
 
     def _instructions(self, llm_context: llm.LLMContext) -> str:
-        """Render the instructions with the variables that core's agents give them."""
+        """Render the instructions with the variables that core's agents provide."""
         variables = {
             "ha_name": plain_name(self._hass.config.location_name),
             "user_name": self._speaker.user_name,
@@ -158,5 +160,5 @@ class ModelQuestion:
 
 
 def _with_sections(prompt: SystemPrompt, sections: str) -> SystemPrompt:
-    """Return a system prompt with the volatile context after it, if that is where it goes."""
+    """Return a system prompt with the volatile context after it, if that is the placement."""
     return prompt._replace(text=f"{prompt.text}\n\n{sections}".strip()) if sections else prompt

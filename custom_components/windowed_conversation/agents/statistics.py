@@ -120,8 +120,8 @@ class AgentStatistics:
         totals = self.totals
         self.last_answer, self.last_message = answer, None
         self.turn_duration = outcome.duration
-        if outcome.first_word is not None:
-            self.time_to_first_token = outcome.first_word
+        if outcome.first_token is not None:
+            self.time_to_first_token = outcome.first_token
         self.last_route = LastRoute.ERROR if outcome.error else _LAST_ROUTES[outcome.decision.route]
         if outcome.error is None:
             totals.turns_local += outcome.decision.route is Route.LOCAL

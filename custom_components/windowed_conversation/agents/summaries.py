@@ -39,21 +39,21 @@ def is_due(agent: Agent, window: Window, outcome: Outcome) -> bool:
     Only a turn that has asked the model: what Home Assistant answers by itself sends nothing to anybody. And only
     where a summary has room beside the newest exchange, as it would be the next to go.
     """
-    passage = window.dropped
+    passage = window.unsummarized
     if passage is None or not outcome.requests or outcome.error is not None or outcome.interrupted:
         return False
     policy, exchanges = window.policy, window.exchanges()
     has_room = exchanges[-1].tokens + policy.summary_tokens <= policy.history_tokens
-    return has_room and bool(passage.earlier or passage.shown(agent.config.left_out))
+    return has_room and bool(passage.earlier or passage.shown(agent.config.excluded_tags))
 
 
-def older_than(window: Window, keep: int, left_out: frozenset[str]) -> Passage | None:
+def older_than(window: Window, keep: int, excluded_tags: frozenset[str]) -> Passage | None:
     """Return all that a summary can stand for without the newest `keep` exchanges, None where there is nothing.
 
-    What trims have dropped before is part of it.
+    What trims have evicted before is part of it.
     """
-    older = older_passage(_system(window), window.exchanges(), keep, left_out)
-    return joined(window.dropped, older, window.policy.history_tokens)
+    older = older_passage(_system(window), window.exchanges(), keep, excluded_tags)
+    return joined(window.unsummarized, older, window.policy.history_tokens)
 
 
 def _system(window: Window) -> Message | None:
@@ -75,9 +75,9 @@ class Summarizer:
         """Whether a summary of the conversation is being written."""
         return self.window in self.agent.summarizing
 
-    async def async_summarize_dropped(self) -> None:
-        """Summarize what trims have dropped; a failure costs nothing but the summary."""
-        passage = self.window.dropped
+    async def async_summarize_evicted(self) -> None:
+        """Summarize what trims have evicted; a failure costs nothing but the summary."""
+        passage = self.window.unsummarized
         if passage is None or self.is_at_work:
             return
         try:
@@ -133,10 +133,10 @@ class Summarizer:
         Where what the provider wrote has no room, as all that the user ever said is in it, the model is asked for one.
         """
         agent, policy, limits = self.agent, self.window.policy, self.agent.config.limits
-        messages = to_compact(passage, self.window.exchanges(), question.left_out)
+        messages = to_compact(passage, self.window.exchanges(), question.excluded_tags)
         native = await compact(question, messages, agent.counter, limits, billed.append)
         if native is not None and native.tokens <= policy.compaction_tokens:
-            return plain_text(passage, question.left_out, policy, agent.counter), native
+            return plain_text(passage, question.excluded_tags, policy, agent.counter), native
 
         def on_billed(each: Billed) -> None:
             billed.append(each)

@@ -21,15 +21,15 @@ _TRIMS_IN_VAIN = 3
 class Health:
     """The problems: conversations that were dropped too early, the figures of a window that stays full, a collapse."""
 
-    let_go_early: int = 0
+    dropped_early: int = 0
     full: WindowStats | None = None
     collapse: CacheUse | None = None
 
     def warnings(self) -> list[dict[str, Any]]:
         """Return the problems as plain values: words and figures, nothing that was said."""
         warnings: list[dict[str, Any]] = []
-        if self.let_go_early:
-            warnings.append({"warning": "too_few_conversations", "let_go_early": self.let_go_early})
+        if self.dropped_early:
+            warnings.append({"warning": "too_few_conversations", "dropped_early": self.dropped_early})
         if self.full:
             figures = {"tokens": self.full.current_tokens, "protected_tokens": self.full.protected_tokens}
             warnings.append({"warning": "window_stays_full", **figures})
@@ -64,7 +64,7 @@ class HealthWatch:
         """Return the current problems."""
         full = [window.stats() for window, trims in self._trims_in_vain.items() if trims >= _TRIMS_IN_VAIN]
         return Health(
-            let_go_early=windows.let_go_early(),
+            dropped_early=windows.dropped_early(),
             full=next((stats for stats in full if stats.utilization > FULL), None),
             collapse=self._cache.collapse,
         )

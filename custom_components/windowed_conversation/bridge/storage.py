@@ -148,7 +148,7 @@ class WindowStore:
 
     def _contents(self) -> Contents:
         """Return what is to be kept, the conversations by their keys: whose they are is part of these."""
-        self._windows.catch_up()
+        self._windows.finish_turns()
         conversations = () if self._persistence is Persistence.OFF else tuple(self._conversations())
         return Contents(conversations, self._totals.as_dict())
 

@@ -107,7 +107,7 @@ def _turn(outcome: Outcome) -> dict[str, Any]:
         "requests": outcome.requests,
         "tool_calls": outcome.tool_calls,
         "usage": _usage(outcome.usage),
-        "time_to_first_token": outcome.first_word,
+        "time_to_first_token": outcome.first_token,
         "duration": outcome.duration,
     }
 

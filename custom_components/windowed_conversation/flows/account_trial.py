@@ -89,7 +89,7 @@ async def async_try_model(account: TriedAccount, model: str) -> str | None:
     """
     if _is_at_home(account.data):
         return None
-    request = Request(model, _TRIAL, reply_tokens=_TRIAL_TOKENS)
+    request = Request(model, _TRIAL, max_answer_tokens=_TRIAL_TOKENS)
     try:
         await _async_hear(account.provider, request)
     except Incomplete, Refused, RateLimited:

@@ -24,7 +24,7 @@ import probatio
 
 from ..agents.agent import AccountData
 from ..agents.config import DEFAULT_ROUTING
-from ..const import CONF_FAMILY, CONF_OTHERS, CONF_PROVIDER, CONF_ROUTING, DOMAIN, MEMORY_API, PROVIDER_NONE
+from ..const import CONF_FALLBACK_AGENTS, CONF_FAMILY, CONF_PROVIDER, CONF_ROUTING, DOMAIN, MEMORY_API, PROVIDER_NONE
 from ..providers.events import ListedModel
 from ..turn.routing import Routing
 from .agent_sections import agent_sections, choice, in_sections, out_of_sections, sections_in_use
@@ -130,11 +130,11 @@ class AgentFlow(ConfigSubentryFlow):
                 probatio.Optional(CONF_PROMPT): TemplateSelector(),
                 probatio.Optional(CONF_LLM_HASS_API, default=list): self._api_selector(),
                 probatio.Required(CONF_ROUTING): choice(CONF_ROUTING, Routing),
-                probatio.Optional(CONF_OTHERS): self._others_selector(),
+                probatio.Optional(CONF_FALLBACK_AGENTS): self._fallback_selector(),
             }
         return probatio.Schema(fields | agent_sections(account, opened))
 
-    def _others_selector(self) -> EntitySelector:
+    def _fallback_selector(self) -> EntitySelector:
         """Return a field for all conversation entities except the agent's own."""
         config = EntitySelectorConfig(domain=Platform.CONVERSATION, multiple=True)
         if self.source == SOURCE_RECONFIGURE:

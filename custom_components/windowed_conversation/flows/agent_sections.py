@@ -23,13 +23,13 @@ from ..const import (
     CONF_CONTEXT_TOKENS,
     CONF_COUNTING,
     CONF_EFFORT,
-    CONF_FIRST_WORD_TIMEOUT,
+    CONF_EXCLUDED_TAGS,
     CONF_HISTORY_TOKENS,
-    CONF_LEFT_OUT,
+    CONF_IDLE_TIMEOUT,
     CONF_LIMITS,
+    CONF_MAX_ANSWER_TOKENS,
     CONF_MEMORY,
     CONF_PROVIDER,
-    CONF_REPLY_TOKENS,
     CONF_SCOPE,
     CONF_TEMPERATURE,
     CONF_TOOL_ITERATIONS,
@@ -46,7 +46,7 @@ from ..turn.scope import Scope
 from .numbers import OutOfRangeError, number_field, tokens_field
 
 # Tags that people may want to exclude; any other can be typed.
-_OFTEN_LEFT_OUT = ["route:local", "tool_call"]
+_OFTEN_EXCLUDED = ["route:local", "tool_call"]
 
 _MODEL_SETTINGS = "model_settings"
 _CONVERSATIONS = "conversations"
@@ -135,12 +135,12 @@ def _conversations_fields() -> dict[Any, Any]:
 
 
 def _history_fields() -> dict[Any, Any]:
-    left_out = SelectSelectorConfig(
-        options=_OFTEN_LEFT_OUT, multiple=True, custom_value=True, mode=SelectSelectorMode.DROPDOWN
+    excluded_tags = SelectSelectorConfig(
+        options=_OFTEN_EXCLUDED, multiple=True, custom_value=True, mode=SelectSelectorMode.DROPDOWN
     )
     placement = probatio.Required(CONF_CONTEXT_PLACEMENT, default=DEFAULT_CONTEXT_PLACEMENT)
     return {
-        probatio.Optional(CONF_LEFT_OUT, default=list): SelectSelector(left_out),
+        probatio.Optional(CONF_EXCLUDED_TAGS, default=list): SelectSelector(excluded_tags),
         placement: choice(CONF_CONTEXT_PLACEMENT, ContextPlacement),
     }
 
@@ -162,7 +162,7 @@ def _model_fields(account: Mapping[str, Any]) -> dict[Any, Any]:
         probatio.Optional(CONF_TEMPERATURE): number_field(CONF_TEMPERATURE, 0, 2, step=0.1),
         probatio.Optional(CONF_TOP_P): number_field(CONF_TOP_P, 0, 1, step=0.05),
         probatio.Optional(CONF_CONTEXT_TOKENS): tokens_field(CONF_CONTEXT_TOKENS),
-        probatio.Required(CONF_REPLY_TOKENS, default=most): tokens_field(CONF_REPLY_TOKENS),
+        probatio.Required(CONF_MAX_ANSWER_TOKENS, default=most): tokens_field(CONF_MAX_ANSWER_TOKENS),
         probatio.Required(CONF_COUNTING, default=DEFAULT_COUNTING): choice(CONF_COUNTING, Counting),
     }
     if compacts(account):
@@ -173,7 +173,7 @@ def _model_fields(account: Mapping[str, Any]) -> dict[Any, Any]:
 
 def _limits_fields() -> dict[Any, Any]:
     fields = (
-        (DEFAULT_LIMITS.silence, number_field(CONF_FIRST_WORD_TIMEOUT, 1, 300, UnitOfTime.SECONDS)),
+        (DEFAULT_LIMITS.idle_timeout, number_field(CONF_IDLE_TIMEOUT, 1, 300, UnitOfTime.SECONDS)),
         (DEFAULT_LIMITS.turn, number_field(CONF_TURN_TIMEOUT, 1, 600, UnitOfTime.SECONDS)),
         (DEFAULT_LIMITS.tool_iterations, number_field(CONF_TOOL_ITERATIONS, 1, 50)),
     )

@@ -42,7 +42,7 @@ class Request:
     """One request: the window's messages (system first), and the tools in the order in which they are sent.
 
     `settings` are the user's and `profile` is the model's; settings that the model does not accept are not sent.
-    `cache_key` is the same for requests that begin alike. `reply_tokens` limits the answer, reasoning included.
+    `cache_key` is the same for requests that begin alike. `max_answer_tokens` limits the answer, reasoning included.
     `may_call`: whether the model may call the tools. If not, they are sent all the same, so that the request begins
     like those before it, unless it is unknown whether the server can be told.
     """
@@ -52,15 +52,15 @@ class Request:
     tools: tuple[ToolSchema, ...] = ()
     profile: Profile = UNKNOWN_MODEL
     cache_key: str = ""
-    reply_tokens: int | None = None
+    max_answer_tokens: int | None = None
     settings: ModelSettings = DEFAULT_SETTINGS
     may_call: bool = True
 
     @property
-    def reply_limit(self) -> int | None:
+    def answer_limit(self) -> int | None:
         """The most tokens of the answer: at most what the model writes; None if there is no limit."""
-        limits = (self.reply_tokens, self.profile.output_tokens or self.reply_tokens)
-        return None if self.reply_tokens is None else min(limit for limit in limits if limit is not None)
+        limits = (self.max_answer_tokens, self.profile.output_tokens or self.max_answer_tokens)
+        return None if self.max_answer_tokens is None else min(limit for limit in limits if limit is not None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from ..window import Window
 from .budget import less_history, limited, room
 from .deadlines import Limits, Pause
 from .model_turn import ask_model
-from .ports import Model, OtherAgent, Question, Reply, Spoken
+from .ports import FallbackAgent, Model, Question, Reply, Spoken
 from .progress import Failure, Progress
 
 # Errors that another model may not have. A refusal or a wrong parameter would only be repeated elsewhere.
@@ -50,7 +50,7 @@ async def ask_in_order(window: Window, question: Question, limits: Limits, reply
 
     Raises `ProviderError` and `TurnError`. Those that failed before are in `progress.failures`.
     """
-    chain: tuple[Model | OtherAgent, ...] = (question.model, *question.others)
+    chain: tuple[Model | FallbackAgent, ...] = (question.model, *question.fallback_agents)
     for place, asked in enumerate(chain):
         is_last = place == len(chain) - 1
         progress.asked = asked.agent
@@ -74,7 +74,7 @@ def _reason_to_hand_over(error: ProviderError, progress: Progress) -> ProviderEr
 
     A refusal without a known reason may be due to the length, and another model may read more.
     """
-    if progress.first_word is not None:
+    if progress.first_token is not None:
         return None
     if isinstance(error, BadRequest) and error.is_unexplained:
         return ContextOverflow(str(error))
@@ -86,16 +86,16 @@ async def _ask(
 ) -> None:
     """Ask a model; once more if it asked for a short pause and there is no fallback agent."""
     model = question.model
-    await _respect(model.pause, limits.silence if wait else 0.0)
+    await _respect(model.pause, limits.idle_timeout if wait else 0.0)
     try:
         await _ask_for_less(window, question, limits, reply, progress)
     except RateLimited as err:
         if err.retry_after is None:
             raise
         model.pause.begin(err.retry_after)
-        if not wait or progress.first_word is not None or err.retry_after > limits.silence:
+        if not wait or progress.first_token is not None or err.retry_after > limits.idle_timeout:
             raise
-        await _respect(model.pause, limits.silence)
+        await _respect(model.pause, limits.idle_timeout)
         await _ask_for_less(window, question, limits, reply, progress)
 
 
@@ -111,7 +111,7 @@ async def _ask_for_less(window: Window, question: Question, limits: Limits, repl
         try:
             await ask_model(window, question, limits, reply, progress)
         except ProviderError as err:
-            if progress.first_word is not None:
+            if progress.first_token is not None:
                 raise
             if unexplained is not None and err.is_unexplained:
                 question.model.size.doubt()
@@ -183,7 +183,7 @@ def _shorter_results(window: Window, question: Question, progress: Progress) -> 
     return replace(question, model=replace(model, budget=budget))
 
 
-async def _ask_elsewhere(window: Window, other: OtherAgent, reply: Reply, progress: Progress) -> None:
+async def _ask_elsewhere(window: Window, other: FallbackAgent, reply: Reply, progress: Progress) -> None:
     """Have another agent answer. It cannot know what tools have done in this turn."""
     if progress.tool_calls:
         raise Unavailable("tools have run, and another agent would run them again")

@@ -12,7 +12,7 @@ from .model_size import ModelSize
 
 # The part of a model's size that is kept free for the answer if the user has not entered the size. What is spoken is
 # short, and the default of 1,000 tokens would be a quarter of a model that reads 4,000.
-_REPLY_SHARE = 16
+_ANSWER_SHARE = 16
 
 # By how much a request may be longer than its estimate. Some servers refuse one that has no room for the longest answer
 # that it allows.
@@ -26,13 +26,13 @@ _LEAST_LIMIT = 16
 class Budget:
     """What an agent allows itself, in tokens: its policy, and what its model reads, None if unknown.
 
-    `reply_tokens` are reserved for the answer; `schema_tokens` are the size of the tools. `sent_tokens` limits how much
-    of the window a request sends, without changing the window; None sends all of it.
+    `max_answer_tokens` are reserved for the answer; `schema_tokens` are the size of the tools. `sent_tokens` limits how
+    much of the window a request sends, without changing the window; None sends all of it.
     """
 
     policy: WindowPolicy
     context_tokens: int | None = None
-    reply_tokens: int = 0
+    max_answer_tokens: int = 0
     schema_tokens: int = 0
     sent_tokens: int | None = None
 
@@ -58,7 +58,9 @@ def planned(budget: Budget, listed: int | None, size: ModelSize) -> Budget:
 
 def limited(budget: Budget, context: int) -> Budget:
     """Return the budget with a context size that the user has not entered; it reserves less for the answer."""
-    return replace(budget, context_tokens=context, reply_tokens=min(budget.reply_tokens, context // _REPLY_SHARE))
+    return replace(
+        budget, context_tokens=context, max_answer_tokens=min(budget.max_answer_tokens, context // _ANSWER_SHARE)
+    )
 
 
 def less_history(history: int, others: int, context: int | None, share: float) -> int:
@@ -68,14 +70,14 @@ def less_history(history: int, others: int, context: int | None, share: float) -
     """
     if context is None:
         return int(history * share)
-    return min(max(context - context // _REPLY_SHARE - others, 0), history - 1)
+    return min(max(context - context // _ANSWER_SHARE - others, 0), history - 1)
 
 
 def room(budget: Budget, system_tokens: int) -> int | None:
     """Return how many tokens of exchanges fit into the model: below 1 if none fit, None if its size is unknown."""
     if budget.context_tokens is None:
         return None
-    return budget.context_tokens - system_tokens - budget.schema_tokens - budget.reply_tokens
+    return budget.context_tokens - system_tokens - budget.schema_tokens - budget.max_answer_tokens
 
 
 def answer_limit(budget: Budget, sent: int, thoughts: int) -> int | None:
@@ -83,23 +85,23 @@ def answer_limit(budget: Budget, sent: int, thoughts: int) -> int | None:
 
     It includes `thoughts` on top of what is reserved if the model has as much left.
     """
-    if not budget.reply_tokens:
+    if not budget.max_answer_tokens:
         return None
-    limit = budget.reply_tokens + thoughts
+    limit = budget.max_answer_tokens + thoughts
     if budget.context_tokens is not None:
-        limit = min(limit, max(budget.reply_tokens, budget.context_tokens - int((1 + _DOUBT) * sent)))
+        limit = min(limit, max(budget.max_answer_tokens, budget.context_tokens - int((1 + _DOUBT) * sent)))
     return max(limit, _LEAST_LIMIT)
 
 
 def shortfall(budget: Budget, system_tokens: int, history_tokens: int) -> Shortfall | None:
     """Return by how much a request is too large for its model, or None if it fits or the size is unknown."""
-    needed = system_tokens + budget.schema_tokens + history_tokens + budget.reply_tokens
+    needed = system_tokens + budget.schema_tokens + history_tokens + budget.max_answer_tokens
     if budget.context_tokens is None or needed <= budget.context_tokens:
         return None
     return Shortfall(needed, budget.context_tokens)
 
 
-def left_behind(exchanges: Sequence[Exchange], spare: int) -> frozenset[int]:
+def to_evict(exchanges: Sequence[Exchange], spare: int) -> frozenset[int]:
     """Return the numbers of the exchanges to evict when `spare` tokens are free, or missing if negative."""
     gone = list[int]()
     for exchange in sorted(exchanges, key=lambda exchange: IMPORTANT in exchange.tags):

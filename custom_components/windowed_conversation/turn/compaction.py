@@ -12,14 +12,14 @@ from .deadlines import Limits
 from .ports import Billed, OnBilled, Question
 
 
-def to_compact(passage: Passage, exchanges: Iterable[Exchange], left_out: frozenset[str]) -> tuple[Message, ...]:
+def to_compact(passage: Passage, exchanges: Iterable[Exchange], excluded_tags: frozenset[str]) -> tuple[Message, ...]:
     """Return a passage's messages followed by those of the current summary, if `exchanges` still has one.
 
     That is the order in which they were sent.
     """
     sent = {exchange.number for exchange in passage.exchanges}
     earlier = (exchange for exchange in exchanges if is_summary(exchange) and exchange.number not in sent)
-    return (*passage.messages(left_out), *(message for exchange in earlier for message in exchange.messages))
+    return (*passage.messages(excluded_tags), *(message for exchange in earlier for message in exchange.messages))
 
 
 async def compact(

@@ -14,7 +14,7 @@ from ..providers.errors import DeadlineExceeded
 class Limits:
     """How long a turn may take, in seconds, and how many rounds its tool loop may have."""
 
-    silence: float = 10.0
+    idle_timeout: float = 10.0
     turn: float = 60.0
     tool_iterations: int = 10
 
@@ -52,7 +52,7 @@ class Pause:
         self._ends_at = min(self._asked_until, self._began_at + LONGEST_PAUSE)
 
 
-class _Silence:
+class _IdleTimer:
     """One timer for all waits of a stream, checked when it runs out instead of reset for every event.
 
     Resetting would cost more than everything else that is done with a token on its way to the user.
@@ -103,24 +103,24 @@ class _Silence:
 
 
 @asynccontextmanager
-async def without_silence[E](events: AsyncGenerator[E], seconds: float) -> AsyncIterator[AsyncGenerator[E]]:
+async def with_idle_timeout[E](events: AsyncGenerator[E], seconds: float) -> AsyncIterator[AsyncGenerator[E]]:
     """Return a context with the events, which it closes. They raise `DeadlineExceeded` after this many idle seconds."""
-    async with aclosing(events), aclosing(_without_silence(events, seconds)) as heard:
+    async with aclosing(events), aclosing(_with_idle_timeout(events, seconds)) as heard:
         yield heard
 
 
-async def _without_silence[E](events: AsyncIterator[E], seconds: float) -> AsyncGenerator[E]:
-    silence = _Silence(seconds)
+async def _with_idle_timeout[E](events: AsyncIterator[E], seconds: float) -> AsyncGenerator[E]:
+    timer = _IdleTimer(seconds)
     try:
         while True:
-            silence.begin()
+            timer.begin()
             event = await anext(events)
-            silence.end()
+            timer.end()
             yield event
     except BaseException as err:
-        if silence.was_broken_off() and isinstance(err, asyncio.CancelledError):
+        if timer.was_broken_off() and isinstance(err, asyncio.CancelledError):
             raise DeadlineExceeded(f"silent for {seconds:g} seconds") from err
         if not isinstance(err, StopAsyncIteration):
             raise
     finally:
-        silence.close()
+        timer.close()

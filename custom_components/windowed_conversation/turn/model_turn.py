@@ -13,8 +13,8 @@ from ..providers.events import Request, Usage
 from ..providers.sizes import messages_tokens
 from ..window import Message, Role, Window
 from .answer import Answer
-from .budget import left_behind, room, shortfall
-from .deadlines import Limits, without_silence
+from .budget import room, shortfall, to_evict
+from .deadlines import Limits, with_idle_timeout
 from .ports import Model, Question, Reply
 from .progress import Progress
 
@@ -41,7 +41,7 @@ async def _answer(window: Window, answer: Answer, limits: Limits, reply: Reply) 
     progress.requests += 1
     try:
         async with (
-            without_silence(provider.stream(answer.request), limits.silence) as events,
+            with_idle_timeout(provider.stream(answer.request), limits.idle_timeout) as events,
             aclosing(answer.deltas(events)) as deltas,
             aclosing(reply.add(deltas)) as messages,
         ):
@@ -78,7 +78,7 @@ def _trimmed(window: Window, question: Question, progress: Progress) -> tuple[Me
         window.limit(room(budget, window.stats().prefix_tokens))
     stats = window.stats()
     progress.shortfall = shortfall(budget, stats.prefix_tokens, stats.current_tokens) or progress.shortfall
-    return window.messages(exclude=question.left_out)
+    return window.messages(exclude=question.excluded_tags)
 
 
 def follow_eviction(window: Window, question: Question, progress: Progress) -> bool:
@@ -100,10 +100,10 @@ def _fitting(window: Window, question: Question) -> tuple[Message, ...]:
     stats, closed = window.stats(), window.exchanges()
     budget = question.model.planned
     limits = (budget.policy.history_tokens, room(budget, stats.prefix_tokens), budget.sent_tokens)
-    sent = [each for each in closed if question.left_out.isdisjoint(each.tags)]
+    sent = [each for each in closed if question.excluded_tags.isdisjoint(each.tags)]
     hidden = sum(each.tokens for each in closed) - sum(each.tokens for each in sent)
     allowed = min(limit for limit in limits if limit is not None)
-    gone = left_behind(sent, allowed - (stats.current_tokens - hidden))
+    gone = to_evict(sent, allowed - (stats.current_tokens - hidden))
     shown = [each for each in sent if each.number not in gone]
     messages = window.messages()
     system = [message for message in messages[:1] if message.role is Role.SYSTEM]

@@ -1,4 +1,4 @@
-"""What a turn needs of the world, as protocols. `bridge` fills them in with Home Assistant."""
+"""What a turn needs from outside, as protocols. `bridge` implements them for Home Assistant."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from dataclasses import dataclass, field, replace
@@ -21,13 +21,13 @@ type Spoken = TextDelta | ReasoningDelta | ToolCallDone
 
 
 class Reply(Protocol):
-    """Where the answer goes: to the user's ear while it is still being written."""
+    """The destination of an answer while it is still being written."""
 
     def add(self, deltas: AsyncIterator[Spoken]) -> AsyncGenerator[Message]:
         """Pass one assistant message on, run its tool calls, and yield the message and the results.
 
-        A call starts when its delta arrives, so calls of one message run in parallel. A tool that fails yields a
-        result that says so.
+        A call starts when its delta arrives, so calls of one message run in parallel. A failed tool yields a result
+        that says so.
         """
         ...
 
@@ -37,8 +37,8 @@ class Model:
     """A model that may be asked: where, what is known about it, and what may be sent to it.
 
     `agent` is the id of the agent whose model it is. `budget` has the context size that the user has entered, `profile`
-    what the provider or a list says, and `size` what was learned, which is shared by all who ask the model.
-    `pause` and `limit` are shared by all who ask the provider.
+    what the provider or a list says, and `size` what was learned, which all who ask the model share. `pause` and
+    `limit` are shared by all who ask the provider.
     """
 
     agent: str
@@ -59,7 +59,7 @@ class Model:
 
 @dataclass(frozen=True, slots=True)
 class Billed:
-    """What one request has cost: the usage that its provider reported, and when, in seconds on the monotonic clock."""
+    """The usage that a provider has reported for one request, and when, in seconds on the monotonic clock."""
 
     model: Model
     request: Request
@@ -73,9 +73,9 @@ type OnBilled = Callable[[Billed], None]
 
 @dataclass(frozen=True, slots=True)
 class PromptFingerprints:
-    """The parts of a system prompt as hashes: what the agent was told, and what the tools tell of the home.
+    """The parts of a system prompt as hashes: the instructions, and what the tools say about the home.
 
-    `volatile`: whether there is something in it that is to change from turn to turn.
+    `volatile`: whether part of it is meant to change from turn to turn.
     """
 
     instructions: int
@@ -83,13 +83,13 @@ class PromptFingerprints:
     volatile: bool = False
 
 
-class OtherAgent(Protocol):
-    """A conversation agent that is not ours; `agent` is its id."""
+class FallbackAgent(Protocol):
+    """A conversation agent of another integration; `agent` is its id."""
 
     agent: str
 
     async def answer(self) -> str:
-        """Return what it answers to the input; raises `ProviderError` where it has no answer."""
+        """Return its answer to the input. Raises `ProviderError` if it has none."""
         ...
 
 
@@ -97,11 +97,11 @@ class OtherAgent(Protocol):
 class Question:
     """An input as the model gets it.
 
-    `system` is the system prompt, `prefix` the volatile context that is frozen before the user's words, empty where it
-    is in the system prompt, and `done` what is said when tools ran and the model found no words. `others` are asked in
-    their order when `model` fails before its first word. Exchanges with a tag in `left_out` are not sent.
-    `profile` and `recalled` mark what memory has added to system prompt and prefix; `after_eviction` is the prompt with
-    the profile of now, for when the cache is lost anyway, None if it is no other.
+    `system` is the system prompt. `prefix` is the volatile context that is frozen before the user's words, or empty if
+    it is in the system prompt. `done` is what to say when tools ran and the model said nothing. `fallback_agents` are
+    asked in their order if `model` fails before its first token. Exchanges with a tag in `excluded_tags` are not sent.
+    `profile` and `recalled` mark what memory has added to system prompt and prefix. `after_eviction` is the prompt with
+    the current profile, for when the cache is lost anyway, or None if it is the same.
     """
 
     model: Model
@@ -109,8 +109,8 @@ class Question:
     prefix: str
     tools: tuple[ToolSchema, ...]
     done: str
-    left_out: frozenset[str] = frozenset()
-    others: tuple[Model | OtherAgent, ...] = ()
+    excluded_tags: frozenset[str] = frozenset()
+    fallback_agents: tuple[Model | FallbackAgent, ...] = ()
     profile: Remembered | None = None
     recalled: Remembered | None = None
     after_eviction: SystemPrompt | None = None
@@ -121,14 +121,14 @@ class Question:
         tools: tuple[ToolSchema, ...],
         *,
         may_call: bool = True,
-        reply_tokens: int | None = None,
+        max_answer_tokens: int | None = None,
     ) -> Request:
-        """Return the request of these messages, see `Request`; all requests of a conversation begin alike.
+        """Return the request with these messages, see `Request`. All requests of a conversation begin alike.
 
-        Its answer may have `reply_tokens` besides the thoughts before it, by default what the budget keeps free.
+        Its answer may have `max_answer_tokens` besides the reasoning before it, by default what the budget reserves.
         """
         model, budget = self.model, self.model.planned
-        wanted = budget if reply_tokens is None else replace(budget, reply_tokens=reply_tokens)
+        wanted = budget if max_answer_tokens is None else replace(budget, max_answer_tokens=max_answer_tokens)
         sent = messages_tokens(messages) + budget.schema_tokens
         return Request(
             model.name,
@@ -138,25 +138,25 @@ class Question:
             profile=replace(model.profile, context_tokens=budget.context_tokens),
             settings=model.settings,
             cache_key=model.agent,
-            reply_tokens=answer_limit(wanted, sent, room_to_think(model.profile, model.settings.effort)),
+            max_answer_tokens=answer_limit(wanted, sent, room_to_think(model.profile, model.settings.effort)),
         )
 
 
 class LocalAnswers(Protocol):
-    """What can answer without a model."""
+    """Answers without a model."""
 
     async def answer(self, situation: Situation) -> Callable[[], tuple[Message, ...]] | Reason:
-        """Act on the input and return what tells later what was called and said, or the reason why nothing was done.
+        """Act on the input and return a function for the messages to record, or the reason why nothing was done.
 
-        An exchange of which no messages are told is not recorded: it repeats what the user wanted to be forgotten.
-        Raises `LocalAnswerFailed` when it was understood and could not be done.
+        An exchange without messages is not recorded: it repeats what the user wanted to be forgotten. Raises
+        `LocalAnswerFailed` if the input was understood and acting on it failed.
         """
         ...
 
 
 class ModelAccess(Protocol):
-    """What can put the input to a model."""
+    """Prepares an input for the model."""
 
     async def question(self) -> Question:
-        """Prepare the request; raises `TurnError`."""
+        """Return the question. Raises `TurnError`."""
         ...

@@ -33,7 +33,7 @@ class Outcome:
     decision: Decision
     duration: float
     spoken: str = ""
-    first_word: float | None = None
+    first_token: float | None = None
     requests: int = 0
     tool_calls: int = 0
     usage: Usage = field(default_factory=Usage)
@@ -49,7 +49,7 @@ class Outcome:
     @property
     def has_begun(self) -> bool:
         """Whether an answer has begun: the server that was asked last was reachable, whatever came after."""
-        return self.first_word is not None or self.tool_calls > 0
+        return self.first_token is not None or self.tool_calls > 0
 
     @property
     def all_failures(self) -> tuple[Failure, ...]:
@@ -79,7 +79,7 @@ class Progress:
     unbilled: int = 0
     requests: int = 0
     tool_calls: int = 0
-    first_word: float | None = None
+    first_token: float | None = None
     shortfall: Shortfall | None = None
     evicted: int = 0
     request_tokens: int = 0
@@ -115,8 +115,8 @@ class Progress:
 
     def on_text(self, text: str, *, new_message: bool) -> None:
         """Record text that the user hears."""
-        if self.first_word is None:
-            self.first_word = time.monotonic()
+        if self.first_token is None:
+            self.first_token = time.monotonic()
         if new_message and self.spoken and not self.spoken[-1].isspace():
             self._texts.append(" ")
         self._texts.append(text)
@@ -132,7 +132,7 @@ class Progress:
             decision=self.decision,
             duration=time.monotonic() - self.started,
             spoken=self.spoken,
-            first_word=self.first_word and self.first_word - self.started,
+            first_token=self.first_token and self.first_token - self.started,
             requests=self.requests,
             tool_calls=self.tool_calls,
             usage=self.usage,

@@ -12,10 +12,10 @@ from .narration import Narrator, key_of
 from .sources import Addition
 
 RECALLED_TOKENS = 150
-# The parts of a window's budget that recalled lines may take: of one turn, and of all until a trim takes them out.
-# Simulated with short turns of which each finds something, in full windows of 8,000 and 4,000 tokens: with 0.15 of all,
-# two turns in five find the room taken, with 0.2 one in thirty; 87 and 86 % of the exchanges stay, of 89 and 87 %.
-_SHARE_OF_ONE, _SHARE_OF_ALL = 0.15, 0.2
+# The part of a window's budget that recalled lines may take until a trim removes them; the rest is for exchanges.
+# Simulated in full windows with short turns of which each finds something: two in five find the room taken, with 0.2
+# one in thirty. But with 0.2 there are half as many trims again, and the prompt cache serves less.
+RECALLED_SHARE = 0.15
 # How many are looked at: most of them are long, or in the window.
 CANDIDATES = 20
 
@@ -65,8 +65,7 @@ def held(exchanges: Iterable[Exchange], sources: Iterable[str], asked: str = "",
 def room_for_lines(exchanges: Iterable[Exchange], history_tokens: int) -> int:
     """Return how many tokens may be recalled into a window that holds these exchanges."""
     taken = sum(each.messages[0].remembered.tokens for each in exchanges if each.messages[0].remembered)
-    of_one, of_all = int(_SHARE_OF_ONE * history_tokens), int(_SHARE_OF_ALL * history_tokens)
-    return min(RECALLED_TOKENS, of_one, of_all - taken)
+    return min(RECALLED_TOKENS, int(RECALLED_SHARE * history_tokens) - taken)
 
 
 def in_turn(facts: Iterable[Recalled], others: Iterable[Recalled]) -> Iterator[Recalled]:

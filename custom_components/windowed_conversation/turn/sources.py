@@ -40,7 +40,7 @@ class Fetched:
     """What sources have added, by name, the names of those that failed or were late, and the seconds it took."""
 
     additions: dict[str, Addition]
-    left_out: tuple[str, ...]
+    failed: tuple[str, ...]
     seconds: float
 
 
@@ -56,12 +56,12 @@ async def fetch(sources: Iterable[Source], deadline: float | None = None) -> Fet
         for task in tasks.values():
             task.add_done_callback(_failure)
     reasons = {name: "late" if name in late else _failure(task) for name, task in tasks.items()}
-    left_out = {name: reason for name, reason in reasons.items() if reason is not None}
-    for name, reason in left_out.items():
+    failed = {name: reason for name, reason in reasons.items() if reason is not None}
+    for name, reason in failed.items():
         _LOGGER.debug("The source %s is left out of a turn: %s", name, reason)
-    results = {name: task.result() for name, task in tasks.items() if name not in left_out}
+    results = {name: task.result() for name, task in tasks.items() if name not in failed}
     additions = {name: added for name, added in results.items() if added is not None}
-    return Fetched(additions, tuple(left_out), time.monotonic() - began)
+    return Fetched(additions, tuple(failed), time.monotonic() - began)
 
 
 def _failure(task: asyncio.Task[Addition | None]) -> str | None:

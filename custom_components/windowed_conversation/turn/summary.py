@@ -10,7 +10,7 @@ from ..providers.errors import DeadlineExceeded
 from ..providers.events import Request, TextDelta, ToolCallDone, Usage
 from ..window import Message
 from ..window.summary import Passage
-from .deadlines import Limits, without_silence
+from .deadlines import Limits, with_idle_timeout
 from .errors import NoSummary
 from .ports import Billed, OnBilled, Question
 from .speech_filter import SpeechFilter
@@ -40,10 +40,10 @@ async def ask_for_summary(
     """
     earlier = _EARLIER.format(text=passage.earlier) if passage.earlier else ""
     instruction = _INSTRUCTION.format(words=int(tokens * _AIM * _WORDS_PER_TOKEN), earlier=earlier)
-    messages = (*passage.messages(question.left_out), Message.user(instruction))
+    messages = (*passage.messages(question.excluded_tags), Message.user(instruction))
     try:
         async with asyncio.timeout(limits.turn):
-            request = question.request(messages, question.tools, reply_tokens=_MOST * tokens)
+            request = question.request(messages, question.tools, max_answer_tokens=_MOST * tokens)
             return await _answer(question, request, limits, on_billed)
     except TimeoutError as err:
         raise DeadlineExceeded(f"no whole summary in {limits.turn:g} seconds") from err
@@ -53,7 +53,7 @@ async def _answer(question: Question, request: Request, limits: Limits, on_bille
     speech, text = SpeechFilter(tool.name for tool in request.tools), ""
     async with (
         question.model.limit.permit(),
-        without_silence(question.model.provider.stream(request), limits.silence) as events,
+        with_idle_timeout(question.model.provider.stream(request), limits.idle_timeout) as events,
     ):
         async for event in events:
             match event:

@@ -48,9 +48,9 @@ class Contents:
         """Replace the system message."""
         self._become(self.state._replace(system=system))
 
-    def hold(self, dropped: Passage | None) -> None:
+    def hold(self, passage: Passage | None) -> None:
         """Replace the exchanges that wait for a summary."""
-        self.state = self.state._replace(dropped=dropped)
+        self.state = self.state._replace(unsummarized=passage)
 
     def begin(self, exchange: OpenExchange) -> None:
         """Open the newest exchange."""

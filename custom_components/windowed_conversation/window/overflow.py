@@ -21,7 +21,7 @@ class Overflow[K: Hashable]:
         self._went: dict[K, float] = {}
         self._missed: dict[K, float] = {}
 
-    def let_go(self, key: K, last_used: float, now: float) -> None:
+    def on_dropped(self, key: K, last_used: float, now: float) -> None:
         """Record a window that is dropped."""
         _put(self._went, key, now)
         if now - last_used < _STILL_GOING_ON:

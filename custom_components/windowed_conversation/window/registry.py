@@ -70,7 +70,7 @@ class WindowRegistry[K: Hashable = str]:
             await self._wait(slot, None)
             try:
                 # another one may have taken its place meanwhile
-                yield slot.caught_up() is window
+                yield slot.finish_turns() is window
             finally:
                 self._release(key, slot)
         finally:
@@ -84,18 +84,18 @@ class WindowRegistry[K: Hashable = str]:
     def peek(self, key: K) -> Window | None:
         """Return a key's window, or None. Does not touch its last-used time."""
         if slot := self._slots.get(key):
-            slot.caught_up()
+            slot.finish_turns()
         slot = self._slots.get(key)
         return slot.window if slot else None
 
     def newest_first(self) -> list[Window]:
         """Return the windows, most recently used first."""
-        self.catch_up()
+        self.finish_turns()
         return [slot.window for slot in reversed(self._slots.values())]
 
     def keys_newest_first(self) -> list[K]:
         """Return the keys of the windows, most recently used first."""
-        self.catch_up()
+        self.finish_turns()
         return list(reversed(self._slots))
 
     def now(self) -> float:
@@ -106,19 +106,19 @@ class WindowRegistry[K: Hashable = str]:
         """Return when a key's window was created or last used, on the registry's clock. Raises `KeyError`."""
         return self._slots[key].last_used
 
-    def put_off(self, key: K, work: Callable[[], None]) -> None:
-        """Defer work of a turn until `catch_up`, or until its window is dropped or looked at.
+    def after_turn(self, key: K, work: Callable[[], None]) -> None:
+        """Defer work of a turn until `finish_turns`, or until its window is dropped or looked at.
 
         For work that the answer does not wait for. The work must not raise; it may start other turns.
         """
-        self._slots[key].put_off.append(work)
+        self._slots[key].after_turn.append(work)
 
-    def catch_up(self) -> None:
+    def finish_turns(self) -> None:
         """Run all deferred work now."""
         for slot in list(self._slots.values()):
-            slot.caught_up()
+            slot.finish_turns()
 
-    def let_go_early(self) -> int:
+    def dropped_early(self) -> int:
         """Return how many windows that were still needed were dropped for the limit, within the last `idle_seconds`.
 
         A window was still needed if its last turn was less than five minutes ago, or if its key came again.
@@ -129,7 +129,7 @@ class WindowRegistry[K: Hashable = str]:
         """Drop the windows that have been idle for too long. Return their number."""
         idle = [key for key, slot in self._slots.items() if self._is_idle(slot)]
         for slot in [self._slots.pop(key) for key in idle]:
-            slot.caught_up()
+            slot.finish_turns()
         return len(idle)
 
     def drop(self, key: K) -> bool:
@@ -139,13 +139,13 @@ class WindowRegistry[K: Hashable = str]:
             return False
         if slot.users:
             raise WindowBusy("a turn has the window")
-        self._slots.pop(key).caught_up()
+        self._slots.pop(key).finish_turns()
         return True
 
     def set_policy(self, policy: WindowPolicy) -> None:
         """Change the policy of all present and future windows, and trim to it at once."""
         self._policy = policy
-        self.catch_up()
+        self.finish_turns()
         for slot in self._slots.values():
             slot.window.set_policy(policy)
 
@@ -176,7 +176,7 @@ class WindowRegistry[K: Hashable = str]:
             slot.turn = object()
             turns_above.set(turns_above.get() | {slot.turn})
             try:
-                yield slot.caught_up()
+                yield slot.finish_turns()
             finally:
                 # Not reset by token: a generator may be closed in another context than it was entered in.
                 turns_above.set(turns_above.get() - {slot.turn})
@@ -186,7 +186,7 @@ class WindowRegistry[K: Hashable = str]:
                 self._release(key, slot)
                 if not slot.window.stats().exchange_count:
                     # deferred work may still record one
-                    slot.put_off.append(partial(self._drop_unused, key, slot))
+                    slot.after_turn.append(partial(self._drop_unused, key, slot))
         finally:
             slot.users -= 1
             slot.last_used = self._clock()
@@ -199,7 +199,7 @@ class WindowRegistry[K: Hashable = str]:
         A window in use is replaced when its turn ends, in any case; deferred work and summaries then go to the old one.
         """
         for key, slot in list(self._slots.items()):
-            before = slot.caught_up().snapshot()
+            before = slot.finish_turns().snapshot()
             if slot.lock.locked():
                 slot.rewrites.append(partial(change, key))
             elif (after := change(key, before)) is not before:
@@ -261,9 +261,9 @@ class WindowRegistry[K: Hashable = str]:
             unused = (key for key, slot in self._slots.items() if not slot.users)
             gone = {key: self._slots.pop(key) for key in list(islice(unused, surplus))}
             for key, slot in gone.items():
-                self._overflow.let_go(key, slot.last_used, self._clock())
+                self._overflow.on_dropped(key, slot.last_used, self._clock())
             for slot in gone.values():
-                slot.caught_up()
+                slot.finish_turns()
 
     def restore(self, key: K, snapshot: Snapshot, *, idle_seconds: float = 0) -> None:
         """Create a key's window from a snapshot, as if it was last used `idle_seconds` ago.

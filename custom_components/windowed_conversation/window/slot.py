@@ -10,10 +10,10 @@ from .window import Window
 class Slot:
     """A window and its users. `turn` marks the turn that uses it; `users` counts that turn and those that wait.
 
-    `put_off` must run before anybody else looks at the window, `rewrites` when the turn has ended.
+    `after_turn` must run before anybody else looks at the window, `rewrites` when the turn has ended.
     """
 
-    __slots__ = ("last_used", "lock", "put_off", "rewrites", "turn", "users", "window")
+    __slots__ = ("after_turn", "last_used", "lock", "rewrites", "turn", "users", "window")
 
     def __init__(self, window: Window) -> None:
         self.window = window
@@ -21,11 +21,11 @@ class Slot:
         self.turn: object = None
         self.users = 0
         self.last_used = 0.0
-        self.put_off: list[Callable[[], None]] = []
+        self.after_turn: list[Callable[[], None]] = []
         self.rewrites: list[Callable[[Snapshot], Snapshot]] = []
 
-    def caught_up(self) -> Window:
+    def finish_turns(self) -> Window:
         """Run the deferred work and return the window."""
-        while self.put_off:
-            self.put_off.pop(0)()
+        while self.after_turn:
+            self.after_turn.pop(0)()
         return self.window

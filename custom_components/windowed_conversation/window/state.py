@@ -24,4 +24,4 @@ class State(NamedTuple):
 
     system: Message | None = None
     evicted: Evicted = Evicted()
-    dropped: Passage | None = None
+    unsummarized: Passage | None = None

@@ -13,11 +13,11 @@ def put_summary(contents: Contents, passage: Passage, summary: Exchange) -> None
         contents.evict(gone)
     contents.replace(with_summary(contents.history, newest, summary))
     contents.last_number += 1
-    waiting = contents.state.dropped
+    waiting = contents.state.unsummarized
     contents.hold(waiting and waiting.without(passage.numbers))
 
 
-def give_up_summary(contents: Contents, passage: Passage) -> None:
+def fail_summary(contents: Contents, passage: Passage) -> None:
     """Record that no summary was made of a passage. After the second time the window no longer holds it."""
-    waiting = contents.state.dropped
+    waiting = contents.state.unsummarized
     contents.hold(waiting and waiting.after_failure(passage))

@@ -40,13 +40,13 @@ class Passage(NamedTuple):
     earlier: str = ""
     failures: int = 0
 
-    def shown(self, left_out: frozenset[str]) -> tuple[Exchange, ...]:
+    def shown(self, excluded_tags: frozenset[str]) -> tuple[Exchange, ...]:
         """Return the exchanges that were sent if those with any of these tags are excluded."""
-        return tuple(exchange for exchange in self.exchanges if left_out.isdisjoint(exchange.tags))
+        return tuple(exchange for exchange in self.exchanges if excluded_tags.isdisjoint(exchange.tags))
 
-    def messages(self, left_out: frozenset[str]) -> tuple[Message, ...]:
+    def messages(self, excluded_tags: frozenset[str]) -> tuple[Message, ...]:
         """Return the messages as they were sent if exchanges with any of these tags are excluded."""
-        shown = (exchange.messages for exchange in self.shown(left_out))
+        shown = (exchange.messages for exchange in self.shown(excluded_tags))
         return (*filter(None, [self.system]), *chain.from_iterable(shown))
 
     def without(self, numbers: frozenset[int]) -> Passage | None:
@@ -90,7 +90,7 @@ def summary_text(exchanges: Iterable[Exchange]) -> str:
     return next((exchange.messages[-1].content for exchange in exchanges if is_summary(exchange)), "")
 
 
-def dropped(system: Message | None, before: Iterable[Exchange], gone: Iterable[Exchange]) -> Passage | None:
+def evicted_passage(system: Message | None, before: Iterable[Exchange], gone: Iterable[Exchange]) -> Passage | None:
     """Return what a trim evicted, or None if nothing in it needs a summary.
 
     Ephemeral exchanges need none: the user has said so, or a later summary stands for them. If exchanges in `before`
@@ -106,15 +106,17 @@ def dropped(system: Message | None, before: Iterable[Exchange], gone: Iterable[E
 
 
 def older_passage(
-    system: Message | None, exchanges: tuple[Exchange, ...], keep: int, left_out: frozenset[str]
+    system: Message | None, exchanges: tuple[Exchange, ...], keep: int, excluded_tags: frozenset[str]
 ) -> Passage | None:
     """Return the passage before the newest `keep` exchanges, or None if nothing there may be evicted.
 
-    Protected exchanges stay. So do those with a tag in `left_out`, which the model does not see.
+    Protected exchanges stay. So do those with a tag in `excluded_tags`, which the model does not see.
     """
     older = exchanges[: max(0, len(exchanges) - keep)]
-    gone = [exchange for exchange in older if IMPORTANT not in exchange.tags and left_out.isdisjoint(exchange.tags)]
-    return dropped(system, older, gone)
+    gone = [
+        exchange for exchange in older if IMPORTANT not in exchange.tags and excluded_tags.isdisjoint(exchange.tags)
+    ]
+    return evicted_passage(system, older, gone)
 
 
 def with_summary(exchanges: Iterable[Exchange], last: int, summary: Exchange) -> list[Exchange]:
@@ -132,13 +134,13 @@ def with_summary(exchanges: Iterable[Exchange], last: int, summary: Exchange) ->
     return changed
 
 
-def plain_text(passage: Passage, left_out: frozenset[str], policy: WindowPolicy, counter: TokenCounter) -> str:
+def plain_text(passage: Passage, excluded_tags: frozenset[str], policy: WindowPolicy, counter: TokenCounter) -> str:
     """Return what was said in a passage and in the previous summary, one line for each message that fits.
 
     Other models get this if only one model can read a summary. The user's words come first, newest first, because
     answers can be had again. Very long messages are cut.
     """
-    gone = [exchange for exchange in passage.shown(left_out) if exchange.number in passage.numbers]
+    gone = [exchange for exchange in passage.shown(excluded_tags) if exchange.number in passage.numbers]
     said = [message for exchange in gone for message in exchange.messages]
     longest, room = policy.summary_tokens, _FILLED * policy.summary_tokens - counter.count(QUESTION)
     lines = [*passage.earlier.splitlines(), *_lines(said, longest)]

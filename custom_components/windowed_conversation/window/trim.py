@@ -8,7 +8,7 @@ from .exchange import Exchange
 from .policy import WindowPolicy
 from .recalled import without_recalled
 from .rounds import cut_newest_round, stub_older_rounds
-from .summary import dropped, joined
+from .summary import evicted_passage, joined
 from .tokens import TokenCounter
 from .tool_results import stubbed
 
@@ -23,8 +23,8 @@ def trim(contents: Contents, policy: WindowPolicy, in_force: WindowPolicy, count
         whole = [*_stub_old_results(contents, in_force, newest, counter), *recalled]
         gone = contents.history.to_evict(contents.tokens, in_force, newest)
     if policy.summarize and gone:
-        passage = dropped(contents.state.system, (*contents.history, *whole), gone)
-        contents.hold(joined(contents.state.dropped, passage, policy.history_tokens))
+        passage = evicted_passage(contents.state.system, (*contents.history, *whole), gone)
+        contents.hold(joined(contents.state.unsummarized, passage, policy.history_tokens))
     if shortened or whole or gone:
         contents.evict(gone)
 

@@ -13,7 +13,7 @@ from .messages import Message, Native, Remembered, Role, ToolCall
 from .policy import WindowPolicy
 from .restore import Snapshot
 from .stats import WindowStats, figures
-from .summaries import give_up_summary, put_summary
+from .summaries import fail_summary, put_summary
 from .summary import Passage, summary_exchange
 from .tags import INCOMPLETE, NO_TAGS, checked_tags, joined_tags, tag_filter
 from .tokens import TokenCounter, message_tokens
@@ -79,9 +79,9 @@ class Window:
         return opened is not None and opened.has_calls
 
     @property
-    def dropped(self) -> Passage | None:
+    def unsummarized(self) -> Passage | None:
         """Evicted exchanges that wait for a summary; None if the policy does not summarize."""
-        return self._contents.state.dropped if self._policy.summarize else None
+        return self._contents.state.unsummarized if self._policy.summarize else None
 
     def messages(
         self, *, tags: Iterable[str] = (), match: Literal["any", "all"] = "any", exclude: Iterable[str] = ()
@@ -256,7 +256,7 @@ class Window:
 
     def fail_to_summarize(self, passage: Passage) -> None:
         """Record that summarizing the evicted exchanges failed. After the second time they are dropped for good."""
-        give_up_summary(self._contents, passage)
+        fail_summary(self._contents, passage)
 
     def snapshot(self) -> Snapshot:
         """Return the window between two turns; with an open exchange, the window that `abort` would restore."""

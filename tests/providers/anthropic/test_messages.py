@@ -58,7 +58,7 @@ def test_whole_conversation() -> None:
         Message.assistant("It is eight."),
         Message.user("thanks"),
     )
-    body = encode_request(Request(MODEL, messages, (LIGHT,), reply_tokens=3000))
+    body = encode_request(Request(MODEL, messages, (LIGHT,), max_answer_tokens=3000))
 
     assert body == {
         "model": "claude-haiku-4-5",

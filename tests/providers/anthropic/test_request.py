@@ -57,7 +57,7 @@ def loop(residue: Native | None) -> tuple[Message, ...]:
     [(None, None, 4096), (None, 1000, 1000), (500, None, 500), (500, 8000, 500), (90_000, 64_000, 64_000)],
 )
 def test_reply_has_a_limit(wanted: int | None, most: int | None, limit: int) -> None:
-    assert body(reply_tokens=wanted, profile=Profile(output_tokens=most))["max_tokens"] == limit
+    assert body(max_answer_tokens=wanted, profile=Profile(output_tokens=most))["max_tokens"] == limit
 
 
 @pytest.mark.parametrize("effort", [Effort.LOW, Effort.MEDIUM, Effort.HIGH])
@@ -69,7 +69,7 @@ def test_adaptive_model_is_told_an_effort(effort: Effort) -> None:
 
 
 @pytest.mark.parametrize(
-    ("effort", "reply_tokens", "budget"),
+    ("effort", "max_answer_tokens", "budget"),
     [
         (Effort.MINIMAL, 8000, 1024),
         (Effort.LOW, 3000, 1024),
@@ -79,15 +79,15 @@ def test_adaptive_model_is_told_an_effort(effort: Effort) -> None:
         (Effort.HIGH, 1366, 1024),
     ],
 )
-def test_model_with_a_budget_is_told_a_part_of_the_reply(effort: Effort, reply_tokens: int, budget: int) -> None:
-    sent = body(settings=ModelSettings(effort=effort), reply_tokens=reply_tokens, profile=BUDGET)
+def test_model_with_a_budget_is_told_a_part_of_the_reply(effort: Effort, max_answer_tokens: int, budget: int) -> None:
+    sent = body(settings=ModelSettings(effort=effort), max_answer_tokens=max_answer_tokens, profile=BUDGET)
 
     assert sent["thinking"] == {"type": "enabled", "budget_tokens": budget}
     assert "output_config" not in sent
 
 
 def test_reply_without_room_for_the_smallest_budget_is_not_thought_over() -> None:
-    assert "thinking" not in body(settings=HIGH, reply_tokens=1300, profile=BUDGET)
+    assert "thinking" not in body(settings=HIGH, max_answer_tokens=1300, profile=BUDGET)
 
 
 @pytest.mark.parametrize("profile", [ADAPTIVE, BUDGET])
@@ -189,7 +189,7 @@ def test_temperature_is_sent_rather_than_top_p() -> None:
 def test_model_that_thinks_or_takes_no_sampling_is_not_told_how(
     effort: Effort | None, profile: Profile, chosen: dict[str, float]
 ) -> None:
-    sent = body(settings=ModelSettings(effort=effort, **chosen), profile=profile, reply_tokens=8000)
+    sent = body(settings=ModelSettings(effort=effort, **chosen), profile=profile, max_answer_tokens=8000)
 
     assert not {"temperature", "top_p"} & sent.keys()
 

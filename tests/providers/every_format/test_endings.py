@@ -8,7 +8,7 @@ import pytest
 from custom_components.windowed_conversation.providers import whole_answers
 from custom_components.windowed_conversation.providers.errors import DeadlineExceeded
 from custom_components.windowed_conversation.providers.events import FinishReason, Provider, Request, Usage
-from custom_components.windowed_conversation.turn.deadlines import without_silence
+from custom_components.windowed_conversation.turn.deadlines import with_idle_timeout
 from custom_components.windowed_conversation.window import Message
 from tests.providers.byte_server import ByteServer, ForEver
 from tests.providers.conftest import over_either_client
@@ -33,7 +33,7 @@ def marked(wire: Wire, *words: str, usage: Usage | None = None) -> list[bytes]:
 
 async def heard_in_a_turn(provider: Provider) -> Heard:
     """Listen as a turn does, which gives a silent server up."""
-    async with without_silence(provider.stream(REQUEST), 5) as events:
+    async with with_idle_timeout(provider.stream(REQUEST), 5) as events:
         return await Heard().listen(events)
 
 

@@ -33,7 +33,7 @@ async def test_limit_is_sent_and_no_more_than_the_model_writes(
     profile = Profile(output_tokens=written)
 
     await Heard().listen(
-        provider.stream(Request("model", (Message.user("hello"),), profile=profile, reply_tokens=9000))
+        provider.stream(Request("model", (Message.user("hello"),), profile=profile, max_answer_tokens=9000))
     )
 
     assert limits(byte_server.requests[-1]) == [sent]

@@ -307,8 +307,8 @@ async def test_model_that_does_not_see_is_told_so_before_the_words(send: Send) -
 @pytest.mark.parametrize(
     ("fields", "config"),
     [
-        ({"reply_tokens": 500}, {"maxOutputTokens": 500}),
-        ({"reply_tokens": 500, "profile": Profile(output_tokens=400)}, {"maxOutputTokens": 400}),
+        ({"max_answer_tokens": 500}, {"maxOutputTokens": 500}),
+        ({"max_answer_tokens": 500, "profile": Profile(output_tokens=400)}, {"maxOutputTokens": 400}),
         ({"profile": Profile(output_tokens=400)}, {}),
         ({"settings": ModelSettings(temperature=0.0)}, {"temperature": 0.0}),
         ({"settings": ModelSettings(top_p=0.0)}, {"topP": 0.0}),
@@ -324,7 +324,7 @@ async def test_only_what_the_model_accepts_is_sent(fields: Any, config: Any, sen
 
 
 @pytest.mark.parametrize(
-    ("style", "effort", "reply_tokens", "thinking"),
+    ("style", "effort", "max_answer_tokens", "thinking"),
     [
         (ReasoningStyle.LEVEL, Effort.NONE, None, {"thinkingLevel": "LOW"}),
         (ReasoningStyle.LEVEL, Effort.MINIMAL, None, {"includeThoughts": True, "thinkingLevel": "MINIMAL"}),
@@ -339,13 +339,13 @@ async def test_only_what_the_model_accepts_is_sent(fields: Any, config: Any, sen
     ],
 )
 async def test_effort_is_a_level_or_a_budget(
-    style: ReasoningStyle, effort: Effort, reply_tokens: int | None, thinking: Any, send: Send
+    style: ReasoningStyle, effort: Effort, max_answer_tokens: int | None, thinking: Any, send: Send
 ) -> None:
     body = await send(
         Message.user("x"),
         profile=Profile(reasoning=style),
         settings=ModelSettings(effort=effort),
-        reply_tokens=reply_tokens,
+        max_answer_tokens=max_answer_tokens,
     )
 
     assert body["generationConfig"]["thinkingConfig"] == thinking

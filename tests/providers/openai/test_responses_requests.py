@@ -105,7 +105,7 @@ async def test_request_to_a_model_that_reasons(sent: Send) -> None:
         (LIGHT,),
         REASONS,
         cache_key="agent-1",
-        reply_tokens=3000,
+        max_answer_tokens=3000,
         settings=ModelSettings(effort=Effort.LOW, temperature=0.5, top_p=0.9),
     )
 

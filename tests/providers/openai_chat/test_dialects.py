@@ -63,7 +63,7 @@ async def test_openai_is_asked_in_its_own_words(sent: Send) -> None:
         Message.user("hello"),
         profile=REASONS,
         cache_key="agent-1",
-        reply_tokens=3000,
+        max_answer_tokens=3000,
         settings=ModelSettings(effort=Effort.LOW, temperature=0.5, top_p=0.9),
     )
 
@@ -113,7 +113,7 @@ async def test_compatible_server_is_asked_for_what_everybody_takes(sent: Send) -
         Message.user("hello"),
         profile=replace(REASONS, sampling=True),
         cache_key="agent-1",
-        reply_tokens=3000,
+        max_answer_tokens=3000,
         settings=ModelSettings(effort=Effort.LOW, temperature=0.5, top_p=0.9),
     )
 

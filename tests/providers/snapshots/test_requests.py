@@ -77,7 +77,7 @@ def send(wire_format: Format, http_client: Any, model_server: ModelServer) -> Ca
             TOOLS,
             profile=profile,
             cache_key="agent",
-            reply_tokens=4096,
+            max_answer_tokens=4096,
             settings=ModelSettings(effort=Effort.LOW, temperature=0.5, top_p=0.9),
         )
         await Heard().listen(wire_format.wire.connect(model_server.address, http_client).stream(request))

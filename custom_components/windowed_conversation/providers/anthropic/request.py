@@ -20,7 +20,7 @@ from .encoding import THINKING, Block, encode_messages, own_residue
 from .tools import encode_tools, renamed_arguments
 
 # The API wants a limit: several times the longest answer that anyone listens to.
-_REPLY_TOKENS = 4096
+_ANSWER_TOKENS = 4096
 
 # https://platform.claude.com/docs/en/build-with-claude/extended-thinking: the smallest budget there is.
 _SMALLEST_BUDGET = 1024
@@ -100,7 +100,7 @@ def _encoded(request: Request) -> tuple[dict[str, Any], dict[str, Block]]:
 
 
 def _max_tokens(request: Request) -> int:
-    return request.reply_limit or min(_REPLY_TOKENS, request.profile.output_tokens or _REPLY_TOKENS)
+    return request.answer_limit or min(_ANSWER_TOKENS, request.profile.output_tokens or _ANSWER_TOKENS)
 
 
 def _encode_system(messages: tuple[Message, ...]) -> list[Block]:

@@ -60,7 +60,7 @@ def _contents(request: Request) -> list[dict[str, Any]]:
 
 def encode_body(request: Request) -> dict[str, Any]:
     """Return the body of a request with only what the model accepts."""
-    profile, settings, most = request.profile, request.settings, request.reply_limit
+    profile, settings, most = request.profile, request.settings, request.answer_limit
     asked = {
         "maxOutputTokens": most,
         **({"temperature": settings.temperature, "topP": settings.top_p} if profile.sampling else {}),
@@ -198,7 +198,7 @@ def _are_results(parts: list[_Part]) -> bool:
     return any("functionResponse" in part for part in parts)
 
 
-def _thinking(profile: Profile, effort: Effort | None, reply_tokens: int | None) -> dict[str, Any] | None:
+def _thinking(profile: Profile, effort: Effort | None, max_answer_tokens: int | None) -> dict[str, Any] | None:
     """Return how much the model should think, or None if the model or the request does not say."""
     taken = taken_effort(profile, effort)
     if taken is None:
@@ -209,7 +209,7 @@ def _thinking(profile: Profile, effort: Effort | None, reply_tokens: int | None)
             return {**include, "thinkingLevel": _LEVELS[taken]}
         case ReasoningStyle.BUDGET:
             # thoughts count as output: half of that, or enough for what is said aloud, is to be left for the answer
-            most = max(reply_tokens // 2, reply_tokens - _WORDS) if reply_tokens else _BUDGETS[taken]
+            most = max(max_answer_tokens // 2, max_answer_tokens - _WORDS) if max_answer_tokens else _BUDGETS[taken]
             budget = min(_BUDGETS[taken], most)
             return {**include, "thinkingBudget": budget}
         case _:

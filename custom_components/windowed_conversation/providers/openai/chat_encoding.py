@@ -48,7 +48,7 @@ def encode_request(request: Request, dialect: Dialect, caching: Mapping[str, Any
     messages = _merged(_acceptable(message, request, dialect) for message in request.messages)
     asked = {
         **sampling(request),
-        **(_asked_of_openai(request) if dialect is Dialect.OPENAI else {"max_tokens": request.reply_limit}),
+        **(_asked_of_openai(request) if dialect is Dialect.OPENAI else {"max_tokens": request.answer_limit}),
     }
     return {
         "model": request.model,
@@ -89,7 +89,7 @@ def _encode_offer(request: Request, dialect: Dialect) -> dict[str, Any]:
 
 
 def _asked_of_openai(request: Request) -> dict[str, Any]:
-    return {"max_completion_tokens": request.reply_limit, "reasoning_effort": effort(request)}
+    return {"max_completion_tokens": request.answer_limit, "reasoning_effort": effort(request)}
 
 
 def _acceptable(message: Message, request: Request, dialect: Dialect) -> Message:

@@ -87,7 +87,7 @@ class Responses(OpenAIFormat):
 
     async def _readable[T](self, send: Callable[[Request], Awaitable[T]], request: Request) -> T:
         """Send a request without residue that the server could not read before; repeat if there is more of it."""
-        request = self._unreadable.left_out(request)
+        request = self._unreadable.without_unreadable(request)
         try:
             return await send(request)
         except BadRequestError as err:
@@ -95,4 +95,4 @@ class Responses(OpenAIFormat):
             # true all the same: https://github.com/openai/codex/issues/8145
             if err.code != "invalid_encrypted_content" or not self._unreadable.remember(request):
                 raise
-            return await send(self._unreadable.left_out(request))
+            return await send(self._unreadable.without_unreadable(request))

@@ -45,7 +45,7 @@ def encode_request(request: Request, provider: str, caching: Mapping[str, Any]) 
     `caching` are the prompt cache parameters.
     """
     reasons = request.profile.reasoning is ReasoningStyle.EFFORT
-    asked = {"max_output_tokens": request.reply_limit, **sampling(request)}
+    asked = {"max_output_tokens": request.answer_limit, **sampling(request)}
     return {
         **encode_prompt(request, provider),
         **({"include": ["reasoning.encrypted_content"]} if reasons else {}),

@@ -29,7 +29,7 @@ class UnreadableResidue:
         self._refused |= sent
         return bool(sent)
 
-    def left_out(self, request: Request) -> Request:
+    def without_unreadable(self, request: Request) -> Request:
         """Return the request without the residue that the server has refused."""
         if not self._refused:
             return request

@@ -10,7 +10,7 @@ from ..providers.errors import Unavailable
 
 
 class EntityAgent:
-    """The `OtherAgent` of one turn, by its entity id.
+    """The `FallbackAgent` of one turn, by its entity id.
 
     It has its own conversation, which contains only the turns that it answered.
     """
@@ -21,7 +21,7 @@ class EntityAgent:
         self._user_input = user_input
 
     async def answer(self) -> str:
-        """See `OtherAgent.answer`."""
+        """See `FallbackAgent.answer`."""
         asked = self._user_input
         try:
             result = await conversation.async_converse(
