@@ -126,7 +126,7 @@ def plain_fts(tokenizer: str, texts: list[tuple[str, str]]) -> Callable[[str], l
 
 
 def _turns() -> Iterator[tuple[str, str, str, str | None]]:
-    """Yield name, what was said, what was answered, and whose it is: fifteen commands a day between what is told."""
+    """Yield name, what was said, what was answered, and whose it is: fifteen commands a day between the facts."""
     chance = random.Random(14)
     for day in range(201):
         for number in range(15):

@@ -49,7 +49,7 @@ _SIZES = (1_000, 10_000, 100_000)
 def build(
     path: Path, turns: int, languages: tuple[str, ...] = ("en", "de"), *, begin: float = START, every: float = 900.0
 ) -> float:
-    """Store so many turns, one in so many seconds, and return the bytes that each takes besides its text."""
+    """Store this many turns, one in this many seconds, and return the bytes that each takes besides its text."""
     memory = Memory(path, languages)
     memory.load(islice(_lines(begin, every), turns))
     memory.checkpoint()

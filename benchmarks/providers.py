@@ -3,7 +3,7 @@
     .venv/demo/bin/python -m benchmarks.providers
 
 One real Home Assistant in this process, one scripted server in another, and both agents of each provider take turns.
-Core's agents are set up by their own forms. Where such a form has no field for an address, the SDK is told by the
+Core's agents are set up by their own forms. Where such a form has no field for an address, it is set by the
 environment variable that it reads itself (OPENAI_BASE_URL, ANTHROPIC_BASE_URL, GOOGLE_GEMINI_BASE_URL); nothing of
 core's is patched. Ours has a window of 8,000 tokens and enters the address in its form.
 
@@ -123,7 +123,7 @@ class Bench:
         self._streams = _streams()
 
     async def turn(self, contender: Contender, history: int, cost: Cost) -> None:
-        """Take a turn after so many exchanges, and write down the first word and the processor time it took."""
+        """Take a turn after this many exchanges, and write down the first word and the processor time it took."""
         conversation_id = await self._filled(contender, history)
         began, processor = time.monotonic_ns(), time.process_time()
         first_token = await self._say(contender, conversation_id)
@@ -146,7 +146,7 @@ class Bench:
         await self._close_streams()
 
     async def _filled(self, contender: Contender, history: int) -> str:
-        """Return the id of a conversation with so many exchanges."""
+        """Return the id of a conversation with this many exchanges."""
         conversation_id = ""
         said = [(_QUESTION.format(number), _ANSWER.format(number)) for number in range(history)]
         with (

@@ -24,7 +24,7 @@ type _Measure = Callable[[int], Coroutine[Any, Any, float]]
 
 
 async def compare_times(entities: int, turns: int) -> None:
-    """Print both ratios for a home with so many lights, all of them exposed."""
+    """Print both ratios for a home with this many lights, all of them exposed."""
     async with AsyncExitStack() as stack:
         stub = await stack.enter_async_context(Stub())
         hass = await stack.enter_async_context(home_assistant())

@@ -101,7 +101,7 @@ async def _requests(control: aiohttp.ClientSession) -> list[Json]:
     return [record for record in records if record["method"] == "POST"]
 
 
-async def _first_word(client: Client, control: aiohttp.ClientSession, pipeline: str) -> float:
+async def _first_token(client: Client, control: aiohttp.ClientSession, pipeline: str) -> float:
     """Return the milliseconds from the server's write of the first word to its arrival on the websocket."""
     arrived: list[int] = []
 
@@ -131,12 +131,12 @@ def _row(name: str, times: list[float]) -> str:
     return f"  {name:<34}{median(times):9.2f}{ninety:9.2f}{min(times):9.2f}{max(times):9.2f}"
 
 
-async def _compare_first_words(client: Client, control: aiohttp.ClientSession, agents: dict[str, str], n: int) -> None:
+async def _compare_first_tokens(client: Client, control: aiohttp.ClientSession, agents: dict[str, str], n: int) -> None:
     pipelines = {name: await _add_pipeline(client, agent_id) for name, agent_id in agents.items()}
     times: dict[str, list[float]] = {name: [] for name in agents}
     for round_number in range(n + _WARM_UP):
         for name, pipeline in pipelines.items():
-            took = await _first_word(client, control, pipeline)
+            took = await _first_token(client, control, pipeline)
             times[name] += [took] if round_number >= _WARM_UP else []
     print(f"First streamed word after the server wrote it, {n} turns each (ms)")
     print(f"  {'':<34}{'median':>9}{'p90':>9}{'min':>9}{'max':>9}")
@@ -147,7 +147,7 @@ async def _compare_first_words(client: Client, control: aiohttp.ClientSession, a
 
 
 async def _home_that_remembers(stack: AsyncExitStack, folder: Path, turns: int) -> dict[str, _Side]:
-    """Return the two sides of a home: its agent without memory, and the one with so many turns in it."""
+    """Return the two sides of a home: its agent without memory, and the one with this many turns in it."""
     (folder / _MEMORY).parent.mkdir(parents=True)
     # none of them is so old that it would be deleted
     build(folder / _MEMORY, turns, ("en", "en"), begin=time.time() - _KEPT, every=_KEPT / turns)
@@ -224,7 +224,7 @@ async def _run(n: int, n_local: int) -> None:
                     "core's llama_cpp": await _add_llama_cpp(client, url),
                 }
                 async with aiohttp.ClientSession(base_url=url.removesuffix("v1")) as control:
-                    await _compare_first_words(client, control, agents, n)
+                    await _compare_first_tokens(client, control, agents, n)
                     await _compare_local_commands(client, control, account.agent_id, n_local)
 
 

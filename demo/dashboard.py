@@ -18,7 +18,7 @@ _SEVERITY = {"green": 0, "yellow": 75, "red": 95}
 _WHOLE_WIDTH = {"columns": 12}
 _SWITCHES = ("light.kitchen_light", "light.bedroom_light", "switch.coffee_machine")
 
-# None in the place of a card whose sensors the agent does not have.
+# None instead of a card whose sensors the agent does not have.
 type _Cards = list[Json | None]
 
 

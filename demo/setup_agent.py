@@ -95,7 +95,7 @@ async def renew_key(client: Client, flow_id: str, api_key: str) -> None:
 
 
 async def find_account(client: Client, entry_id: str | None = None) -> Account | None:
-    """Return an account, any where no id is given, and its first agent; None where there is none yet."""
+    """Return an account, any if no id is given, and its first agent, or None if there is none yet."""
     for entity in await client.command("config/entity_registry/list"):
         is_agent = entity["platform"] == DOMAIN and entity["entity_id"].startswith("conversation.")
         if is_agent and entry_id in (None, entity["config_entry_id"]):

@@ -53,7 +53,7 @@ class SmallModel:
 
     async def __aenter__(self) -> Self:
         """Load the model and listen. Raises OSError where the port is taken."""
-        self._silent_log = _silence()
+        self._silent_log = _quiet()
         self._llama = await asyncio.to_thread(_load)
         app = web.Application(client_max_size=2**24)
         app.router.add_get("/v1/models", self._models)
@@ -134,7 +134,7 @@ def _load() -> Any:
     return llama
 
 
-def _silence() -> Any:
+def _quiet() -> Any:
     """Keep llama.cpp's thousand lines of log from the terminal; what is returned must live as long as the model."""
     bindings = import_module("llama_cpp_py_sync._cffi_bindings")
     ffi = bindings.get_ffi()

@@ -46,7 +46,7 @@ class Turn:
 
     @property
     def first_token(self) -> float | None:
-        """When the first text could be seen: streamed, or with the whole answer. None where there was no text."""
+        """When the first text could be seen: streamed, or with the whole answer. None if there was no text."""
         if self.pieces:
             return self.pieces[0][0]
         return self.duration if self.speech else None

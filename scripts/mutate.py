@@ -63,7 +63,7 @@ def all_mutants(seed: int) -> list[Mutant]:
 
 
 def chosen(mutants: list[Mutant], seed: int, count: int, only: list[str]) -> list[Mutant]:
-    """Return the mutants of the lines that are named, or so many of all."""
+    """Return the mutants of the lines that are named, or this many of all."""
     if only:
         return [mutant for mutant in mutants if f"{mutant.path}:{mutant.mutation.line}" in only]
     return Random(seed).sample(mutants, min(count, len(mutants)))

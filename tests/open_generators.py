@@ -14,7 +14,7 @@ SDKS = {"anthropic", "google", "httpcore", "httpcore2", "httpx", "httpx2", "open
 
 
 class OpenGenerators:
-    """Keeps a loop from closing generators when they are collected, and closes them when it is told to.
+    """Keeps a loop from closing generators when they are collected, and closes them on request.
 
     Made before the loop runs what is watched.
     """

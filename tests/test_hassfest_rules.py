@@ -19,7 +19,7 @@ OURS: dict[str, Any] = {
 }
 GONE = object()
 
-# What is put in the place of what is at the end of a path.
+# What is put instead of what is at the end of a path.
 FAULTS: dict[str, tuple[str, list[str], object]] = {
     "placeholder in a state": ("entity", ["sensor", "last_route", "state", "error"], "Error {number}"),
     "exception that is a text": ("exceptions", ["unavailable"], "The server is away."),

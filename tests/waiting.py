@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 
 async def until(condition: Callable[[], bool], *, within: float = 5.0) -> None:
-    """Wait for something that is to happen in so many seconds."""
+    """Wait for something that is to happen in this many seconds."""
     loop = asyncio.get_running_loop()
     ends_at = loop.time() + within
     while not condition():

@@ -239,7 +239,7 @@ async def async_setup_entry(
 
 
 class AgentSensor(AgentEntity, SensorEntity):
-    """A figure that is told by the agent; written only when it changed."""
+    """A figure of the agent. Its state is written only when it has changed."""
 
     _attr_entity_category = EntityCategory.DIAGNOSTIC
     _unrecorded_attributes = frozenset({"conversations"})

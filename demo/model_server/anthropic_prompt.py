@@ -69,7 +69,7 @@ def _attachments(blocks: list[dict[str, Any]]) -> Iterator[Attachment]:
 
 
 def block_attachment(block: dict[str, Any]) -> Attachment | None:
-    """Return what an image or document block holds, None where it is no base64."""
+    """Return what an image or document block holds, or None if it is not base64."""
     source = block.get("source")
     if not isinstance(source, dict) or source.get("type") != "base64":
         return None

@@ -1,6 +1,6 @@
 """What a request says and what is answered, in words that no wire format owns.
 
-The skills read a `Conversation` and return an `Answer`. How either looks on the wire is its format's business.
+The skills read a `Conversation` and return an `Answer`. Each format writes them in its own way.
 """
 
 from collections.abc import Mapping

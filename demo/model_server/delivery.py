@@ -36,7 +36,7 @@ class _Failures:
 
 
 class Hold:
-    """Keeps answers from going on after so many words until it is released."""
+    """Keeps answers from going on after this many words until it is released."""
 
     def __init__(self, after_words: int) -> None:
         self.after_words = after_words

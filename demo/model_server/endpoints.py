@@ -1,6 +1,6 @@
 """The way of a request from the wire to the skills and back: the key, the model, faults, usage, the record.
 
-What a format reads and writes is its own module's business, which path it has is `routes`.
+Each format has its own module; the paths are in `routes`.
 """
 
 import asyncio

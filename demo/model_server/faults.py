@@ -183,7 +183,7 @@ _FAIL = re.compile(r"(?:please )?fail with (?:an? )?(?P<name>.+?)[.!]*", re.IGNO
 
 
 def fault_asked_for(said: str) -> str | None:
-    """Return the fault that "fail with silence mid stream" names, None where it is no fault's name."""
+    """Return the fault that "fail with silence mid stream" names, or None if there is no such fault."""
     found = _FAIL.fullmatch(said)
     name = re.sub(r"\W+", "_", found["name"].lower()) if found else ""
     return name if name in FAULTS else None

@@ -1,4 +1,4 @@
-"""What a server reports in the place of true figures: any JSON, or nothing, under the names of a usage."""
+"""What a server reports instead of true figures: any JSON, or nothing, under the names of a usage."""
 
 from collections.abc import Mapping
 import json

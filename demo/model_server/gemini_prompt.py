@@ -94,7 +94,7 @@ def _attachments(parts: list[dict[str, Any]]) -> Iterator[Attachment]:
 
 
 def part_attachment(part: dict[str, Any]) -> Attachment | None:
-    """Return what inline data holds, None where it is no base64 in either alphabet."""
+    """Return what inline data holds, or None if it is not base64 in either alphabet."""
     blob = inner(part, "inlineData")
     data = blob.get("data")
     return attachment(blob.get("mimeType"), standard_base64(data) if isinstance(data, str) else data)

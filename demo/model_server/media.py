@@ -27,7 +27,7 @@ class Attachment:
 
 
 def attachment(media_type: object, data: object) -> Attachment | None:
-    """Return what base64 data holds, None where it is none."""
+    """Return the bytes of base64 data, or None if it is malformed."""
     try:
         size = len(base64.b64decode(data, validate=True)) if isinstance(data, str) else 0
     except binascii.Error, ValueError:
@@ -36,7 +36,7 @@ def attachment(media_type: object, data: object) -> Attachment | None:
 
 
 def from_data_url(url: object) -> Attachment | None:
-    """Return what a `data:` URL holds, None where it is none."""
+    """Return the bytes of a `data:` URL, or None if it is not one."""
     head, comma, data = url.partition(",") if isinstance(url, str) else ("", "", "")
     if not comma or not head.startswith("data:") or not head.endswith(";base64"):
         return None

@@ -1,6 +1,6 @@
 """Prompt caches as the providers document theirs: of every prompt's start, or only up to where the client set a mark.
 
-Entries do not expire with time. What a cache reports, and in which words, is the wire format's business.
+Entries do not expire with time. The wire formats report on it in their own words.
 """
 
 from collections import deque

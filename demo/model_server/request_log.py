@@ -30,7 +30,7 @@ class Outcome(StrEnum):
 
 @dataclass(slots=True)
 class Record:
-    """One request in the wire format `format`. Times are nanoseconds, None where it did not come to that.
+    """One request in the wire format `format`. Times are nanoseconds, or None if it did not come to that.
 
     `raw` is the body as it came, `size` its bytes, `body` what it says; the control API leaves `raw` out.
     `for_answer` is whether the model is asked, not the list of models, a token count or a compaction.

@@ -19,7 +19,7 @@ def seal(model: str, content: bytes) -> str:
 
 
 def unseal(model: str, sealed: object) -> bytes | None:
-    """Return what was sealed for this model, None where it was not, or is changed."""
+    """Return what was sealed for this model, or None if it was not, or has been changed."""
     try:
         whole = base64.b64decode(sealed, validate=True) if isinstance(sealed, str) else b""
     except binascii.Error, ValueError:

@@ -17,7 +17,7 @@ def words(text: str) -> Answer:
 
 
 def thought(text: str) -> Answer:
-    """Return an answer that only thinks; a model that is told not to think leaves it out."""
+    """Return an answer that only thinks; a model that must not think skips it."""
     return Answer(reasoning=text)
 
 

@@ -16,7 +16,7 @@ DEFAULT_MODEL = "scripted"
 class Settings:
     """Start options. `delay` is seconds before each piece of an answer, `context_size` tokens (None: no limit).
 
-    `figures` has JSON texts to report in the place of numbers of a usage, by their names, or None to leave them out.
+    `figures` has JSON texts to report instead of numbers of a usage, by their names, or None to leave them out.
     With `key`, a request with another key is answered 401. With `strict`, an invalid one is answered 400.
     Raises ValueError that says which value is impossible.
     """
@@ -49,7 +49,7 @@ class Settings:
         return sorted([*self.models, *(f"{self.models[0]}+{shape}" for shape in SHAPES)])
 
     def choice(self, model: object) -> ModelChoice | None:
-        """Return what the model id asks for, None where there is no such model."""
+        """Return the settings in a model id, or None if there is no such model."""
         base, *words = model.split("+") if isinstance(model, str) else ("",)
         faults = [word for word in words if word in FAULTS]
         known = base in self.models and all(word in SHAPES or word in FAULTS for word in words)

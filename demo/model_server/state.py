@@ -61,7 +61,7 @@ class State(ABC):
         self.scripted = Script(answers)
 
     def hold(self, after_words: int) -> Hold:
-        """Stop each answer after so many words until what is returned is released, or until `reset`."""
+        """Stop each answer after this many words until what is returned is released, or until `reset`."""
         self.held = Hold(after_words)
         return self.held
 

@@ -130,5 +130,5 @@ def bearer(headers: Mapping[str, str]) -> str | None:
 
 
 def objects(value: object) -> list[dict[str, Any]]:
-    """Return the objects of a JSON list; none where it is no list."""
+    """Return the objects of a JSON list; empty if it is not a list."""
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []

@@ -36,7 +36,7 @@ async def window(windows: WindowRegistry[str]) -> Window:
 
 @pytest.fixture
 def say(watch: HealthWatch, window: Window, windows: WindowRegistry[str]) -> Say:
-    """Take a turn with so many words in it, and return what is wrong after it."""
+    """Take a turn with this many words in it, and return what is wrong after it."""
 
     def say(words: int, *tags: str) -> Health:
         before = window.stats()

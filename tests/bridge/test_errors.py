@@ -1,4 +1,4 @@
-"""How errors are told: what is said of a wait that a server asks for."""
+"""The sentences for errors, such as for a wait that a server asks for."""
 
 import math
 

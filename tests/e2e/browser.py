@@ -165,7 +165,7 @@ class AccountForm:
 
     @property
     def mistakes(self) -> Locator:
-        """What is told of mistakes."""
+        """The messages about mistakes."""
         return self._form.locator("ha-alert")
 
     @property
@@ -207,7 +207,7 @@ class AgentForm:
 
     @property
     def mistakes(self) -> Locator:
-        """What is told of mistakes."""
+        """The messages about mistakes."""
         return self._form.locator("ha-alert")
 
     async def submit(self) -> None:

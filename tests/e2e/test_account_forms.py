@@ -35,7 +35,7 @@ AZURE = Kind("Azure OpenAI", "", "my-deployment")
 
 
 async def told(page: Page, form: AccountForm, text: str, name: str) -> None:
-    """Wait for what is told of a mistake, and take pictures of it on a desktop and on a phone."""
+    """Wait for the message about a mistake, and take pictures of it on a desktop and on a phone."""
     await expect(form.mistakes).to_contain_text(text)
     await save_screenshot(page, name)
     await page.set_viewport_size(PHONE)

@@ -15,7 +15,7 @@ _EXCHANGES = 14
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def small_house(house) -> AsyncIterator[House]:
-    """The home with a window of 600 tokens, in which some lamps are switched and some facts are told."""
+    """The home with a window of 600 tokens, in which a user switches some lamps and tells some facts."""
     house.model.change(delay=0)
     await house.change_options(history_tokens=600)
     yield house

@@ -1,4 +1,4 @@
-"""The forms of an account, from the menu to an agent that answers; each mistake is told, and can be put right."""
+"""The forms of an account, from the menu to an agent that answers; each mistake has a message, and can be mended."""
 
 import json
 from typing import Any

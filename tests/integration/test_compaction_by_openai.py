@@ -63,7 +63,7 @@ def texts(body: dict[str, Any]) -> list[str]:
 
 @pytest.fixture
 def talk(set_up: SetUp, say: Say, agent_of: Callable[[MockConfigEntry], Agent], model_server: ModelServer) -> Talk:
-    """Set up an agent, tell it a name, and talk until there are so many summaries in a row; returns the agent."""
+    """Set up an agent, tell it a name, and talk until there are this many summaries in a row; returns the agent."""
 
     async def talk(
         compaction: Compaction = Compaction.PROVIDER,

@@ -1,4 +1,4 @@
-"""What turns cost in US dollars: exact where the prices are known, unknown otherwise, and none where there are none."""
+"""What turns cost in US dollars: exact where the prices are known, unknown otherwise, and 0 if nothing was asked."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator

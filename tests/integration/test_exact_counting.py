@@ -69,7 +69,7 @@ DAMAGES = {
 
 @pytest.fixture(scope="module", params=DAMAGES, ids=lambda damage: damage.__name__)
 def damaged_folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """Return a folder in which o200k_base is damaged and cl100k_base is not, and what is told of it."""
+    """Return a folder in which o200k_base is damaged and cl100k_base is not, and its issue."""
     folder = tmp_path_factory.mktemp("vocabularies")
     shutil.copy(VOCABULARIES / "cl100k_base.tiktoken.gz", folder)
     request.param(vocabulary("o200k_base"), folder / "o200k_base.tiktoken.gz")
@@ -78,7 +78,7 @@ def damaged_folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.Temp
 
 @pytest.fixture
 def damaged(damaged_folder: tuple[Path, str], monkeypatch: pytest.MonkeyPatch) -> str:
-    """Have o200k_base damaged; returns what is told of it."""
+    """Have o200k_base damaged; returns its issue."""
     folder, why = damaged_folder
     monkeypatch.setattr(exact_counting, "_FOLDER", folder)
     return why

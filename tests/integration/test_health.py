@@ -1,4 +1,4 @@
-"""What is wrong with an agent's windows is told under Repairs and at the sensor, says what changed, and goes again."""
+"""Problems of an agent's windows appear under Repairs and at the sensor, say what changed, and disappear again."""
 
 from collections.abc import Callable
 from typing import Any

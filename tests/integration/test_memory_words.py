@@ -94,7 +94,7 @@ def forget(access: MemoryAccess, forgotten: list[Forgotten]) -> Forget:
 
 @pytest.fixture
 def say(home: HomeAssistant, access: MemoryAccess, forget: Forget):
-    """Answer a sentence locally. Return what was said, and what is told to the window."""
+    """Answer a sentence locally. Return what was said, and what the window records."""
 
     async def say(
         text: str, user: User | None = None, language: str = "en"

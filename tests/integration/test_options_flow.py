@@ -186,7 +186,7 @@ async def test_results_get_their_line_at_once_unless_a_number_is_given(options_f
 
 @pytest.fixture
 def many_entities(home: HomeAssistant) -> None:
-    """Expose so many entities that what a tool tells of them is long."""
+    """Expose this many entities that what a tool tells of them is long."""
     for number in range(40):
         home.states.async_set(f"light.lamp_{number}", "on", {"friendly_name": f"lamp number {number} in the garden"})
         async_expose_entity(home, "conversation", f"light.lamp_{number}", should_expose=True)

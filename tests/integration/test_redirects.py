@@ -1,4 +1,4 @@
-"""A server that has moved: nobody is led to its new address, and everybody is told where it is."""
+"""A server that has moved: no request follows it, and the user learns its new address."""
 
 from collections.abc import AsyncIterator
 

@@ -1,4 +1,4 @@
-"""What the user is told to do about a window: the report appears, and goes when there is nothing left to do."""
+"""Issues about a window: each appears, and disappears when there is nothing left to do."""
 
 from collections.abc import Callable
 

@@ -47,13 +47,13 @@ def questions() -> list[tuple[str, str]]:
 
 
 def found_in_turns(search: Search, most: int) -> float:
-    """Return the share of the questions whose answer is among so many turns."""
+    """Return the share of the questions whose answer is among this many turns."""
     asked = questions()
     return sum(answer in search(question)[:most] for question, answer in asked) / len(asked)
 
 
 def found_in_tokens(search: Search, most: int) -> float:
-    """Return the share of the questions whose answer is in so many tokens of turns, best first."""
+    """Return the share of the questions whose answer is in this many tokens of turns, best first."""
     asked = questions()
     return sum(answer in _first(search(question), most) for question, answer in asked) / len(asked)
 

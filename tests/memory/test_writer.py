@@ -356,7 +356,7 @@ def test_kills_lose_at_most_the_turn_in_progress_and_leave_a_whole_file(path) ->
 
 
 def written_until_killed(path, turns) -> int:
-    """Have a process write and kill it after so many turns at least; return the number of the last that it finished."""
+    """Have a process write, and kill it after at least this many turns; return the last that it finished."""
     with subprocess.Popen([sys.executable, "-c", _WRITES, _FOLDER, path], stdout=subprocess.PIPE, text=True) as process:
         last = [next(process.stdout) for _ in range(turns)][-1]
         os.kill(process.pid, signal.SIGKILL)

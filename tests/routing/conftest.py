@@ -29,7 +29,7 @@ def _real_world(enable_custom_integrations: None, socket_enabled: None, idle_clo
 
 
 @pytest.fixture(autouse=True)
-def _silence() -> Iterator[None]:
+def _quiet() -> Iterator[None]:
     """Log nothing: hundreds of sentences would fill it."""
     logging.disable()
     yield

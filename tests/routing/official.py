@@ -73,7 +73,7 @@ def _has_wildcard(intents: Intents, template: _Template) -> bool:
 
 
 def _sentences(name: str, templates: list[_Template], filler: _Filler, random: Random) -> Iterator[Drawn | None]:
-    """Yield sentences of one intent without end, and None where its template did not give one."""
+    """Yield sentences of one intent without end, or None if its template did not give one."""
     while True:
         block, sentence = random.choice(templates)
         filler.slots, filler.block = {}, block
@@ -86,7 +86,7 @@ def _sentences(name: str, templates: list[_Template], filler: _Filler, random: R
 
 
 def _texts(plan: Plan, file: Json, intent: str) -> Mapping[str, Sequence[str]]:
-    """Return what the home's lists hold, and what is said in the place of a wildcard."""
+    """Return what the home's lists hold, and what is said instead of a wildcard."""
     is_new = "Add" in intent
     return {
         "area": [name for name, _ in plan.areas.values()],

@@ -160,7 +160,7 @@ async def test_cancellation_in_the_moment_of_the_deadline_is_no_deadline() -> No
         await task
 
 
-async def outlives_a_silence() -> AsyncGenerator[str]:
+async def outlives_its_timeout() -> AsyncGenerator[str]:
     with suppress(asyncio.CancelledError):
         await asyncio.Event().wait()
     yield "word"
@@ -168,7 +168,7 @@ async def outlives_a_silence() -> AsyncGenerator[str]:
 
 
 async def test_stream_that_outlives_a_silence_leaves_the_task_uncancelled() -> None:
-    async with with_idle_timeout(outlives_a_silence(), 0.05) as events:
+    async with with_idle_timeout(outlives_its_timeout(), 0.05) as events:
         await anext(events)
 
         task = asyncio.current_task()
@@ -177,7 +177,7 @@ async def test_stream_that_outlives_a_silence_leaves_the_task_uncancelled() -> N
 
 
 async def test_stream_that_outlives_a_silence_is_still_listened_to() -> None:
-    async with with_idle_timeout(outlives_a_silence(), 0.05) as events:
+    async with with_idle_timeout(outlives_its_timeout(), 0.05) as events:
         await anext(events)
         async with asyncio.timeout(1) as waited:
             with pytest.raises(DeadlineExceeded):
@@ -190,7 +190,7 @@ async def test_cancellation_after_a_silence_that_the_stream_outlives_is_no_deadl
     begun = asyncio.Event()
 
     async def listen() -> None:
-        async with with_idle_timeout(outlives_a_silence(), 0.2) as events:
+        async with with_idle_timeout(outlives_its_timeout(), 0.2) as events:
             await anext(events)
             begun.set()
             await anext(events)

@@ -1,4 +1,4 @@
-"""A model that repeats itself: it is told, then asked for an answer without calls, and never ends in an error."""
+"""A model that repeats itself: it gets a note, then a request without calls, and never ends in an error."""
 
 import pytest
 

@@ -24,7 +24,7 @@ SYSTEM = "You are a voice assistant for a home. Answer in plain text. " * 45
 
 @pytest.fixture
 def pages(ear: Ear, home: Home) -> Any:
-    """Have the home's tool return pages of about so many tokens."""
+    """Have the home's tool return pages of about this many tokens."""
 
     def pages(tokens: int) -> None:
         async def look(name: str) -> dict[str, str]:

@@ -245,14 +245,14 @@ async def test_figure_of_the_user_wins_over_what_was_learned(question: Question)
     assert (model.planned.context_tokens, model.planned.max_answer_tokens) == (128_000, 900)
 
 
-@pytest.mark.parametrize(("max_answer_tokens", "kept_free"), [(1000, 250), (100, 100)])
+@pytest.mark.parametrize(("max_answer_tokens", "reserved"), [(1000, 250), (100, 100)])
 async def test_answer_has_a_sixteenth_at_most_of_a_size_that_the_user_has_not_entered(
-    max_answer_tokens: int, kept_free: int, question: Question
+    max_answer_tokens: int, reserved: int, question: Question
 ) -> None:
     budget = Budget(WindowPolicy(), max_answer_tokens=max_answer_tokens)
     model = replace(question.model, budget=budget, profile=Profile(context_tokens=4000))
 
-    assert (model.planned.context_tokens, model.planned.max_answer_tokens) == (4000, kept_free)
+    assert (model.planned.context_tokens, model.planned.max_answer_tokens) == (4000, reserved)
 
 
 async def test_shortfall_has_the_figures_of_the_size_that_the_server_names(

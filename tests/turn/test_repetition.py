@@ -11,7 +11,7 @@ READS = frozenset({"look", "look_there", "clock"})
 
 
 def told(*rounds: Iterable[tuple[str, str]]) -> tuple[list[bool], bool]:
-    """Return for each call whether the model is told, and whether the loop went on after that.
+    """Return for each call whether to tell the model, and whether the loop went on after that.
 
     A round holds names of tools with their results; those that begin with a look only read.
     """
@@ -25,7 +25,7 @@ def told(*rounds: Iterable[tuple[str, str]]) -> tuple[list[bool], bool]:
 
 
 def one_by_one(*names: str) -> tuple[list[bool], bool]:
-    """Return what is told where each call has a round of its own, and a call's results are all the same."""
+    """Return the findings if each call has its own round, and a call's results are all the same."""
     return told(*([(name, f"result of {name}")] for name in names))
 
 

@@ -1,4 +1,4 @@
-"""At most so many requests at a time, in their order; who waits is not silent, and who leaves is not missed."""
+"""A limited number of requests at a time, in order; waiting is not idle time, and a cancelled wait frees its place."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

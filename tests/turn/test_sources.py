@@ -15,7 +15,7 @@ FOREVER = 3600.0
 
 @dataclass(frozen=True)
 class Scripted:
-    """A source that does as it is told."""
+    """A source with a scripted result."""
 
     name: str
     answer: Callable[[], Awaitable[Addition | None]]

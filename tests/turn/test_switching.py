@@ -21,7 +21,7 @@ from .world import Ear, Home, Tool
 
 FORMATS = tuple(wire.name for wire in WIRES)
 
-# How each format's models are told to think; a format that is not named does not.
+# How a request tells each format's models to think; a format that is not named does not.
 UNTHINKING: Mapping[str, ReasoningStyle] = {}
 BY_AMOUNT = {"anthropic": ReasoningStyle.BUDGET, "gemini": ReasoningStyle.BUDGET, "responses": ReasoningStyle.EFFORT}
 BY_LEVEL = {"anthropic": ReasoningStyle.ADAPTIVE, "gemini": ReasoningStyle.LEVEL, "responses": ReasoningStyle.EFFORT}

@@ -707,13 +707,13 @@ LOOK_AT_ALL: dict[str, Callable[[WindowRegistry], object]] = {
     "finish_turns": lambda registry: registry.finish_turns(),
     "set_policy": lambda registry: registry.set_policy(WindowPolicy(500)),
 }
-LET_GO: dict[str, Callable[[WindowRegistry], object]] = {
+DROPS: dict[str, Callable[[WindowRegistry], object]] = {
     "expire": lambda registry: registry.expire(),
     "set_limits": lambda registry: registry.set_limits(max_windows=1),
 }
 
 
-@pytest.mark.parametrize("look", (LOOK_AT_ALL | LET_GO).values(), ids=LOOK_AT_ALL | LET_GO)
+@pytest.mark.parametrize("look", (LOOK_AT_ALL | DROPS).values(), ids=LOOK_AT_ALL | DROPS)
 async def test_what_was_put_off_may_lead_to_other_turns(
     look: Callable[[WindowRegistry], object], registry: WindowRegistry, clock: Clock
 ) -> None:

@@ -17,7 +17,7 @@ def windows() -> WindowRegistry[str]:
 
 
 def snapshot(exchanges: int = 1) -> Snapshot:
-    """Return a conversation of so many exchanges, of 28 tokens each."""
+    """Return a conversation of this many exchanges, of 28 tokens each."""
     window = new_window(WindowPolicy())
     for _ in range(exchanges):
         window.record((Message.user("x" * 10), Message.assistant("y" * 10)))

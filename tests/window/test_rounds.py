@@ -26,7 +26,7 @@ class FourCharacters:
 
 
 def tool_loop(window: Window, result_tokens: int) -> Iterator[tuple[Message, ...]]:
-    """Go through the requests of one exchange with fifty rounds of a call and a result of so many tokens."""
+    """Go through the requests of one exchange with fifty rounds of a call and a result of this many tokens."""
     result = (_STATE * 500)[: 4 * (result_tokens - 6)]
     window.open("which of the lamps are on?")
     for number in range(_ROUNDS):

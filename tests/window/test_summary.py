@@ -28,7 +28,7 @@ NOTHING: frozenset[str] = frozenset()
 
 
 def say(window: Window, text: str, length: int = 100, tags: tuple[str, ...] = ()) -> None:
-    """Have an exchange with an answer of so many characters."""
+    """Have an exchange with an answer of this many characters."""
     window.record((Message.user(text), Message.assistant("x" * length)), tags)
 
 

@@ -1,6 +1,6 @@
 """How an agent behaves: the agent's own settings over the account's options over the defaults, typed and validated.
 
-What an agent does with them is `agent`'s and the turn's business; the forms that ask for them are in the flows.
+The forms that ask for them are in `flows`.
 """
 
 from collections.abc import Mapping

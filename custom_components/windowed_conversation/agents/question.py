@@ -57,8 +57,8 @@ class ModelQuestion:
     """The `ModelAccess` of one turn: gives the chat log the tools and returns what to ask.
 
     `entity_id` is that of the agent. The tools that `own_tools` makes are offered beside those of the LLM APIs.
-    `prompt` has the fingerprints of the system prompt that was asked with, None where nothing was asked, and `memory`
-    what memory has added.
+    `prompt` has the fingerprints of the system prompt that was sent, or None if no model was
+    asked, and `memory` what memory has added.
     """
 
     prompt: PromptFingerprints | None = None

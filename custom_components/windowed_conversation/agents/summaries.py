@@ -1,7 +1,4 @@
-"""Summaries of what conversations let go: when one is asked for, and who is told of it.
-
-What a summary stands for is decided in the window, how the model is asked is the turn's business.
-"""
+"""Summaries of evicted exchanges: when the model is asked for one, and how it is reported."""
 
 from dataclasses import dataclass
 import logging
@@ -48,7 +45,7 @@ def is_due(agent: Agent, window: Window, outcome: Outcome) -> bool:
 
 
 def older_than(window: Window, keep: int, excluded_tags: frozenset[str]) -> Passage | None:
-    """Return all that a summary can stand for without the newest `keep` exchanges, None where there is nothing.
+    """Return all that a summary can replace except the newest `keep` exchanges, or None if there is nothing.
 
     What trims have evicted before is part of it.
     """
@@ -92,7 +89,7 @@ class Summarizer:
             log_fault(_LOGGER, "A summary failed in an unexpected way", err)
 
     async def async_summarize(self, passage: Passage) -> dict[str, Any]:
-        """Let a passage go for its summary; returns what of it is told.
+        """Replace a passage with its summary. Return the data of the event.
 
         No turn has to wait while the model writes. Raises `ProviderError`, `TurnError`, `ConversationGone`, and
         `WindowBusy` inside a turn of the conversation, and then the window is as it was.

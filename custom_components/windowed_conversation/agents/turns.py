@@ -212,7 +212,7 @@ async def _async_refused(agent: Agent, user_input: ConversationInput, error: Exc
 async def _async_told(
     agent: Agent, user_input: ConversationInput, error: Exception
 ) -> tuple[IntentResponseErrorCode, str]:
-    """Return how an error is told: the code of the response, and the phrase in the user's language."""
+    """Return the response code and the sentence for an error, in the user's language."""
     failure = failure_of(error)
     return failure.code, await async_error_phrase(agent.hass, user_input.language, failure)
 

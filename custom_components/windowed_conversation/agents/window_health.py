@@ -12,7 +12,7 @@ from .cache_health import CacheUse, CacheWatch
 
 # In percent of the budget.
 FULL = 95
-# So many trims in a row that leave a window full are no accident: one large exchange makes one, a question about it
+# This many trims in a row that leave a window full are no accident: one large exchange makes one, a question about it
 # another. Turns are not counted, because every window climbs over 95 % before a trim, a large one in many turns.
 _TRIMS_IN_VAIN = 3
 

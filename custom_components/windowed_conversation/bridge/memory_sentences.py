@@ -1,4 +1,4 @@
-"""What people ask of memory in so many words, in ten languages. Matched with hassil on templates of our own.
+"""Sentences that ask something of memory, in ten languages. Matched with hassil on our own templates.
 
 "Remember to buy milk" is no fact but something to do: it is left to lists, reminders and models.
 """

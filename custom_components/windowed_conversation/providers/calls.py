@@ -17,7 +17,7 @@ _LONGEST_TOGETHER = 2**20
 # Values in the arguments of a call, which are read in the event loop.
 _MOST_VALUES = 10_000
 
-# What is written of arguments is read at its end, and before that only as often as costs no more than so many times
+# What is written of arguments is read at its end, and before that only as often as costs no more than this many times
 # what there is of it.
 _READINGS = 8
 _READ_FOR_NOTHING = 16 * 2**10

@@ -22,7 +22,7 @@ EFFORTS = tuple(effort for effort in Effort if effort is not Effort.MINIMAL)
 
 
 class ReasoningStyle(StrEnum):
-    """How a model is told to think.
+    """How a request tells a model to think.
 
     UNKNOWN: it cannot be told, and may think all the same. NONE: it cannot think. EFFORT: `reasoning.effort` (OpenAI).
     ADAPTIVE: adaptive thinking and an effort (Anthropic). BUDGET: a number of tokens (Anthropic before adaptive

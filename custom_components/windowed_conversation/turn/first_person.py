@@ -16,7 +16,7 @@ _SELF_WORDS = {
     "pt": "comigo sou estou tenho quero prefiro odeio moro posso vou faço nasci bebo durmo",
 }
 # Verbs that are also nouns or other persons: they stand for "I" only where a text begins with them.
-_FIRST_WORDS = {
+_VERBS_AT_THE_START = {
     "es": "vivo trabajo como bebo tomo uso duermo desayuno llamo",
     "it": "sono vivo lavoro abito uso amo chiamo",
     "pt": "gosto vivo trabalho como uso preciso chamo",
@@ -37,7 +37,7 @@ def speaks_of_oneself(text: str, language: str) -> bool:
     if base in _UNSPACED:
         return not pronouns.isdisjoint(_WE.sub("", text))
     first = words[1:2] if words[0] in _NEGATIONS else words[:1]
-    return not pronouns.isdisjoint(words) or _has(words, _SELF_WORDS, base) or _has(first, _FIRST_WORDS, base)
+    return not pronouns.isdisjoint(words) or _has(words, _SELF_WORDS, base) or _has(first, _VERBS_AT_THE_START, base)
 
 
 def _has(words: list[str], lists: dict[str, str], language: str) -> bool:

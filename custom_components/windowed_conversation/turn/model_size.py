@@ -10,7 +10,7 @@ from ..window.figures import GREATEST_FIGURE, is_figure
 # No clock is later than this, in seconds since the epoch.
 _LAST_SECOND = 10**12
 
-# After so many requests that a learned size has limited, a larger one is tried. Each such try that is refused doubles
+# After this many requests that a learned size has limited, a larger one is tried. Each such try that is refused doubles
 # this, so that a server that does not change refuses ever fewer requests.
 _LEAST_PATIENCE, _MOST_PATIENCE = 8, 1024
 

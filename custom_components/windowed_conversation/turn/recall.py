@@ -78,7 +78,7 @@ def in_turn(facts: Iterable[Recalled], others: Iterable[Recalled]) -> Iterator[R
 def chosen_lines(
     found: Iterable[Recalled], window: Held, narrator: Narrator, count: Callable[[str], int], most: int
 ) -> Addition | None:
-    """Return whole lines of what the window does not hold, best first, up to so many tokens; None if there are none."""
+    """Return whole lines of what the window does not hold, best first, up to `most` tokens; None if there are none."""
     lines, sources, tokens = tuple[str, ...](), list[str](), 0
     seen = set[str]()
     for each in found:

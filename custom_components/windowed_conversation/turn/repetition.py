@@ -9,7 +9,7 @@ from ..window import ToolCall
 # that the stub which is left of the result still has some of that.
 REPEATED = "[Same call, same result as before: do not repeat it.]"
 
-# So many equal calls with equal results are told, one after the other or as the parts of a pattern.
+# The model gets a note after this many equal calls with equal results, in a row or as parts of a pattern.
 _TOLD_CALLS = 3
 _TOLD_PATTERNS = 2
 _PATTERN_LENGTHS = (2, 3)

@@ -27,7 +27,7 @@ class Source(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is called where something is told of it."""
+        """The name of the source in reports."""
         ...
 
     async def fetch(self) -> Addition | None:

@@ -26,7 +26,7 @@ class Speaker:
 
     @property
     def user_name(self) -> str | None:
-        """The name that a model is told."""
+        """The name that a model gets to know."""
         return None if self.by_device else self.name
 
     def in_window(self, key: WindowKey) -> Self:

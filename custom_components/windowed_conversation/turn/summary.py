@@ -60,7 +60,7 @@ async def _answer(question: Question, request: Request, limits: Limits, on_bille
                 case TextDelta():
                     text += "".join(delta.text for delta in speech.feed(event) if isinstance(delta, TextDelta))
                 case ToolCallDone():
-                    raise NoSummary("a tool call in the place of a summary")
+                    raise NoSummary("a tool call instead of a summary")
                 case Usage():
                     on_billed(Billed(question.model, request, event))
     text += "".join(delta.text for delta in speech.flush() if isinstance(delta, TextDelta))

@@ -13,7 +13,7 @@ MESSAGE_OVERHEAD = 4
 # The model reads a tool call as a message of its own, which names its recipient, its channel and its format.
 CALL_OVERHEAD = 8
 
-# Of the providers that say what an image costs, Anthropic takes the most: up to so many tokens.
+# Of the providers that say what an image costs, Anthropic takes the most: up to this many tokens.
 # https://docs.claude.com/en/docs/build-with-claude/vision
 _IMAGE_TOKENS = 1600
 # A page of a PDF is read as text and as an image: https://docs.claude.com/en/docs/build-with-claude/pdf-support

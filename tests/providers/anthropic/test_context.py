@@ -63,7 +63,7 @@ ANSWERS = {
 
 
 def history(calls: int, *, size: int = 2000) -> tuple[Message, ...]:
-    """Return turns that each had a tool's result, of so many characters, before their answers."""
+    """Return turns that each had a tool's result, of this many characters, before their answers."""
     turns = (
         (
             Message.user(f"which lights are on? ({number})"),

@@ -1,4 +1,4 @@
-"""What a model cannot see it is told of, in words that cost no more than the window counted for it."""
+"""The note for what a model cannot see, which costs no more than the window counted for it."""
 
 from dataclasses import replace
 

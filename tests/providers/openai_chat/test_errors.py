@@ -53,8 +53,8 @@ ERRORS: dict[str, type[ProviderError]] = {
     "prompt_blocked": Refused,
     "refusal": Refused,
 }
-SILENCES = {"no_answer", "silence_after_headers", "silence_mid_stream"}
-# The stream is as it should be: what the answer is worth is the turn's business.
+IDLE_STREAMS = {"no_answer", "silence_after_headers", "silence_mid_stream"}
+# The stream is well formed. The turn judges the answer.
 WELL_FORMED = {"empty_answer", "malformed_call", "same_call"}
 
 ERROR_CODES: dict[str, type[ProviderError]] = {
@@ -71,7 +71,7 @@ SECRET = "the pelican is my secret word"
 
 
 def test_every_fault_of_the_server_is_in_a_table() -> None:
-    assert ERRORS.keys() | SILENCES | WELL_FORMED == FAULTS.keys()
+    assert ERRORS.keys() | IDLE_STREAMS | WELL_FORMED == FAULTS.keys()
 
 
 def test_every_error_of_the_tree_has_a_fault() -> None:
@@ -92,7 +92,7 @@ async def test_fault_becomes_an_error_of_ours(
 
 
 @over_either_client
-@pytest.mark.parametrize("fault", sorted(SILENCES))
+@pytest.mark.parametrize("fault", sorted(IDLE_STREAMS))
 async def test_silence_that_the_client_notices_is_a_deadline(fault: str, ask: Ask, model_server: ModelServer) -> None:
     model_server.fault(fault)
 

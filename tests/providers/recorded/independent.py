@@ -190,7 +190,7 @@ def _anthropic(events: Sequence[Json]) -> Reading:
 
 
 def _given(usage: Json) -> dict[str, int]:
-    """Return the figures that are told; one that is missing stays as it was."""
+    """Return the reported figures; a missing one is unchanged."""
     usage = usage or {}
     details = usage.get("output_tokens_details") or {}
     return {name: value for name, value in {**usage, **details}.items() if isinstance(value, int)}
