@@ -81,19 +81,19 @@ AGENT_LABELS = {name: label for texts in AGENT_SECTIONS.values() for name, label
 
 FORMS = [(ACCOUNT_FORM, ACCOUNT_LABELS, ACCOUNT_CELLS), (AGENT_FORM, AGENT_LABELS, AGENT_CELLS)]
 NUMBERS = [
-    pytest.param(field, cells[known[field.name]], id=known[field.name])
+    pytest.param(field, cells.get(known[field.name], ""), id=known[field.name])
     for form, known, cells in FORMS
     for _, field in fields(form)
     if isinstance(field, NumberField)
 ]
 MARKED = [
-    pytest.param(str(marker), marker.default(), cells[known[str(marker)]], id=known[str(marker)])
+    pytest.param(str(marker), marker.default(), cells.get(known[str(marker)], ""), id=known[str(marker)])
     for form, known, cells in FORMS
     for marker, _ in fields(form)
     if marker.default is not probatio.UNDEFINED and marker.default() != []
 ]
 SUGGESTED = [
-    pytest.param(name, default, ACCOUNT_CELLS[ACCOUNT_LABELS[name]], id=f"suggested {name}")
+    pytest.param(name, default, ACCOUNT_CELLS.get(ACCOUNT_LABELS[name], ""), id=f"suggested {name}")
     for name, default in options._DEFAULTS.items()
 ]
 
