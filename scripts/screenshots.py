@@ -1,4 +1,4 @@
-"""Take the pictures of README from a real Home Assistant: .venv/demo/bin/python -m scripts.screenshots."""
+"""Take the pictures of README and docs from a real Home Assistant: .venv/demo/bin/python -m scripts.screenshots."""
 
 import asyncio
 from base64 import b64encode

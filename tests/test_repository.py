@@ -172,6 +172,16 @@ def test_every_error_and_abort_is_one_of_the_flows() -> None:
     assert {*account_trial._LIST_ERRORS.values(), *account_trial._MODEL_ERRORS.values()} <= account["error"].keys()
 
 
+def test_error_of_a_number_names_its_range() -> None:
+    errors = TEXTS["options"]["error"] | TEXTS["config_subentries"][SUBENTRY_CONVERSATION]["error"]
+    ranges = range_texts(agent_sections({CONF_PROVIDER: PROVIDER_OPENAI}) | options._schema().schema)
+    names = {key: key.removesuffix("_out_of_range") for key in ranges}
+
+    named = {key: {f"{name}_least", f"{name}_most"} for key, name in names.items()}
+
+    assert {key: placeholders(errors[key]) for key in ranges} == named
+
+
 def test_every_exception_has_its_text_and_every_text_its_exception() -> None:
     told = {call.args[0].value for call in calls("Failure") if isinstance(call.args[0], ast.Constant)}
     raised = {

@@ -4,6 +4,7 @@ import asyncio
 import os
 from pathlib import Path
 import re
+import shlex
 import signal
 import socket
 import sys
@@ -29,7 +30,10 @@ _STORY = (
     *("--as", "Grace", *_NAME, *("--say", "when do the bins go out?") * 2),
     *("--restart", "--as", "demo", *_NAME * 2),
 )
-_SCREENPLAY = ("turn on the kitchen light", "my name is Ada", "what is my name?")
+# What README shows to copy.
+_SCREENPLAY = shlex.split(
+    re.findall(r"^scripts/demo (--say .*)$", (REPOSITORY / "README.md").read_text("utf-8"), re.MULTILINE)[0]
+)
 
 
 class Demo:
@@ -66,7 +70,7 @@ def demo(tmp_path) -> Demo:
 
 
 async def test_it_shows_a_local_turn_two_model_turns_and_the_sensors(demo):
-    code, printed = await demo.run(*(option for text in _SCREENPLAY for option in ("--say", text)))
+    code, printed = await demo.run(*_SCREENPLAY)
     assert re.findall(r"^Route +(\w+)", printed, re.MULTILINE) == ["local", "model", "model"]
     assert "Kitchen light: off -> on" in printed
     assert "Agent    Your name is Ada." in printed
@@ -77,9 +81,7 @@ async def test_it_shows_a_local_turn_two_model_turns_and_the_sensors(demo):
 
 
 async def test_another_provider_answers_the_same(demo):
-    code, printed = await demo.run(
-        "--provider", "anthropic", *(option for text in _SCREENPLAY for option in ("--say", text))
-    )
+    code, printed = await demo.run("--provider", "anthropic", *_SCREENPLAY)
     assert re.findall(r"^Route +(\w+)", printed, re.MULTILINE) == ["local", "model", "model"]
     assert "Agent    Your name is Ada." in printed
     assert code == 0

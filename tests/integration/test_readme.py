@@ -1,27 +1,29 @@
-"""What README shows to copy works as it stands there, with the agent's name in it."""
+"""What README and docs show to copy works as it stands there, with the agent's name in it."""
 
-import re
 from typing import Any
 
 from homeassistant.components.persistent_notification import DOMAIN as NOTIFICATIONS
+from homeassistant.const import CONF_URL
 from homeassistant.core import HomeAssistant
 from homeassistant.setup import async_setup_component
 from homeassistant.util.yaml import parse_yaml
 import pytest
 from pytest_homeassistant_custom_component.common import async_mock_service
 
+from custom_components.windowed_conversation.const import CONF_PROVIDER, PROVIDER_OPENAI
 from demo.model_server import ModelServer
-from tests.repository_files import REPOSITORY
+from tests.documents import PAGES, blocks
 
 from .conftest import AGENT, Say, SetUp
 
-BLOCKS = re.findall(r"```yaml\n(.*?)```", (REPOSITORY / "README.md").read_text("utf-8"), re.DOTALL)
-EXAMPLES: list[Any] = [parse_yaml(block.replace("conversation.openai_conversation", AGENT)) for block in BLOCKS]
+# One example stands on two pages.
+SHOWN = dict.fromkeys(block for page in PAGES for block in blocks(page, "yaml"))
+EXAMPLES: list[Any] = [parse_yaml(block.replace("openai_conversation", AGENT.partition(".")[2])) for block in SHOWN]
 
 
 @pytest.fixture
 async def notified(home: HomeAssistant, set_up: SetUp) -> list[Any]:
-    """Return the notifications of README's automation."""
+    """Return the notifications of the automation that is shown."""
     (automation,) = [example for example in EXAMPLES if "triggers" in example]
     await set_up()
     assert await async_setup_component(home, "automation", {"automation": automation})
@@ -49,10 +51,19 @@ async def test_automation_is_silent_about_other_turns(notified: list[Any], say: 
 
 async def test_actions_do_what_they_show(home: HomeAssistant, set_up: SetUp) -> None:
     actions = [example for example in EXAMPLES if "action" in example]
-    sequence = [*actions, {"stop": "", "response_variable": "window"}]
+    results = {"variables": {"results": "{{ dict(window=window, forgotten=forgotten) }}"}}
+    sequence = [*actions, results, {"stop": "", "response_variable": "results"}]
     await set_up()
-    assert await async_setup_component(home, "script", {"script": {"readme": {"sequence": sequence}}})
+    assert await async_setup_component(home, "script", {"script": {"shown": {"sequence": sequence}}})
 
-    window: Any = await home.services.async_call("script", "readme", {}, blocking=True, return_response=True)
+    shown: Any = await home.services.async_call("script", "shown", {}, blocking=True, return_response=True)
 
-    assert window["exchange_count"] == 1
+    assert shown["window"]["exchange_count"] == 1
+    assert [memory["text"] for memory in shown["forgotten"]["memories"]] == ["The bins go out on Friday"]
+
+
+async def test_card_shows_a_sensor_that_exists(home: HomeAssistant, set_up: SetUp, model_server: ModelServer) -> None:
+    (card,) = [example for example in EXAMPLES if "type" in example]
+    await set_up(account={CONF_PROVIDER: PROVIDER_OPENAI, CONF_URL: model_server.url})
+
+    assert [entity_id for entity_id in card["entities"] if home.states.get(entity_id) is None] == []

@@ -1,0 +1,110 @@
+"""Check the English of README, docs and the interface texts, without network: spelling, grammar and long sentences.
+
+    .venv/test/bin/python scripts/check_prose.py      ends with 1 if it finds anything
+
+The checker is Harper (https://writewithharper.com), https://github.com/Maksim-Burtsev/harper-py in Python.
+"""
+
+from collections.abc import Iterator, Mapping
+import json
+from pathlib import Path
+import re
+import sys
+from typing import Any, NamedTuple
+
+import harper
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+TEXTS = REPOSITORY / "custom_components" / "windowed_conversation" / "translations" / "en.json"
+PAGES = (REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md")))
+
+# Rules that are off, and why.
+OFF = {
+    "ExpandMemoryShorthands": "units are written as symbols",
+    "ExpandTimeShorthands": "units are written as symbols",
+    "SentenceCapitalization": "cells of tables, parts of lists and labels are not sentences",
+    "Spaces": "names of files begin with a dot",
+    "UseEllipsisCharacter": 'three dots stand for the words that follow, as in "forget that ..."',
+    "UseTitleCase": "headings are in sentence case, as in Home Assistant's documentation",
+}
+# What the checker finds and is right, by rule, and why.
+RIGHT = {
+    ("ExpandDirectory", "dirs"): "part of a name, allowlist_external_dirs",
+    ("SplitWords", "allowlist"): "part of a name, allowlist_external_dirs",
+    ("OrthographicConsistency", "aarch64"): "as Python's packages write it",
+    ("OrthographicConsistency", "http"): "the beginning of an address",
+    ("OrthographicConsistency", "https"): "the beginning of an address",
+    ("OrthographicConsistency", "kB"): "the symbol of a unit",
+    ("OrthographicConsistency", "md"): "the end of a file's name",
+    ("OrthographicConsistency", "openai"): "part of an address",
+    ("OxfordComma", "speaker"): "the name of an option",
+    ("RepeatedWords", "hours* hours"): "a placeholder and the word after it",
+    ("SpellCheck", "o"): "the end of GPT-4o",
+    ("SpellCheck", "ons"): "the end of add-ons",
+    ("SpellCheck", "s"): "the ending after a name in code",
+    ("MissingPreposition", "household "): "the object of the verb",
+}
+# Names, and terms that are not in the dictionary.
+WORDS = (
+    *("aarch64", "CJK", "FTS5", "HACS", "http", "https", "jsonl", "kB", "LM", "MB", "md", "musl", "OS", "v1"),
+    *("carbonara", "checkpointer", "cl100k", "cpp", "generateContent", "Kalman", "LangGraph", "MiniLM", "o200k"),
+    *("OpenRouter", "p50", "p95", "snowballstemmer", "tiktoken", "trigram", "vLLM"),
+)
+# A placeholder stands for a word or a number; a number fits in more sentences.
+PLACEHOLDER = re.compile(r"{\w+}")
+
+
+class Finding(NamedTuple):
+    """What the checker found: where, by which rule, the words, and what it says about them."""
+
+    where: str
+    rule: str
+    words: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.words!r} {self.message} ({self.rule})"
+
+
+def new_linter() -> harper.Linter:
+    """Return the checker with our rules and words."""
+    linter = harper.Linter()
+    linter.set_lint_config({**linter.get_lint_config(), **dict.fromkeys(OFF, False)})
+    linter.import_words(list(WORDS))
+    return linter
+
+
+def findings(linter: harper.Linter, where: str, text: str) -> Iterator[Finding]:
+    """Yield what the checker finds in a text."""
+    for rule, lints in linter.organized_lints(text).items():
+        for lint in lints:
+            line = text.count("\n", 0, lint.span.start) + 1
+            yield Finding(f"{where}:{line}", rule, lint.problem_text, lint.message)
+
+
+def interface_texts(texts: Mapping[str, Any], path: str = "en.json") -> Iterator[tuple[str, str]]:
+    """Yield the path and the text of each interface text."""
+    for key, value in texts.items():
+        if isinstance(value, dict):
+            yield from interface_texts(value, f"{path}.{key}")
+        else:
+            yield f"{path}.{key}", PLACEHOLDER.sub("7", value)
+
+
+def main() -> int:
+    """Print what is wrong, and exceptions that are not needed; return 1 if there is any."""
+    linter = new_linter()
+    texts = [(str(page.relative_to(REPOSITORY)), page.read_text(encoding="utf-8")) for page in PAGES]
+    # some texts are there several times
+    once = {text: where for where, text in interface_texts(json.loads(TEXTS.read_text(encoding="utf-8")))}
+    texts += [(where, text) for text, where in once.items()]
+    found = [finding for where, text in texts for finding in findings(linter, where, text)]
+    wrong = [str(finding) for finding in found if (finding.rule, finding.words) not in RIGHT]
+    needless = RIGHT.keys() - {(finding.rule, finding.words) for finding in found}
+    wrong += [f"An exception that is not needed: {rule}, {words!r}" for rule, words in sorted(needless)]
+    print("\n".join(wrong), end="\n" if wrong else "")
+    return int(bool(wrong))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,55 @@
+"""The data of events and the attributes of sensors are those that the pages name."""
+
+from collections.abc import Callable
+from dataclasses import fields
+import re
+
+from homeassistant.const import CONF_URL
+from homeassistant.core import HomeAssistant
+import pytest
+from pytest_homeassistant_custom_component.common import MockConfigEntry, async_capture_events
+
+from custom_components.windowed_conversation.agents.agent import Agent
+from custom_components.windowed_conversation.const import CONF_PROVIDER, PROVIDER_OPENAI
+from custom_components.windowed_conversation.providers.events import Usage
+from custom_components.windowed_conversation.sensor import COSTS, SENSORS
+from demo.model_server import ModelServer
+from tests.documents import DOCS, column, table
+from tests.repository_files import TEXTS
+
+from .conftest import Say, SetUp, until
+from .summarizing import SMALL, STORY
+
+EVENTS = column(DOCS / "actions.md", "Events")
+
+
+@pytest.fixture
+async def priced(set_up: SetUp, model_server: ModelServer) -> MockConfigEntry:
+    """Return an account whose agent has sensors for cost, and summarizes a small window."""
+    return await set_up(options=SMALL, account={CONF_PROVIDER: PROVIDER_OPENAI, CONF_URL: model_server.url})
+
+
+async def test_events_hold_what_is_documented(home: HomeAssistant, priced, say: Say) -> None:
+    fired = {event: async_capture_events(home, event) for event in EVENTS}
+    for _ in range(5):
+        await say(STORY)
+    await until(lambda: all(fired.values()))
+
+    documented = {event: set(column(DOCS / "actions.md", event)) for event in EVENTS}
+    assert {event: set(captured[0].data) for event, captured in fired.items()} == documented
+
+
+def test_usage_in_events_is_what_is_documented() -> None:
+    (usage,) = [row[1] for row in table(DOCS / "actions.md", EVENTS[0]) if row[0] == "`usage`"]
+
+    assert set(re.findall(r"`(\w+)`", usage)) == {field.name for field in fields(Usage)}
+
+
+def test_attributes_are_those_that_are_documented(priced, agent_of: Callable[[MockConfigEntry], Agent]) -> None:
+    named = [(each.key, each.attributes) for each in (*SENSORS, *COSTS) if each.attributes]
+
+    attributes = {
+        (TEXTS["entity"]["sensor"][key]["name"], f"`{name}`") for key, read in named for name in read(agent_of(priced))
+    }
+
+    assert {tuple(row[:2]) for row in table(DOCS / "sensors.md", "Attributes")} == attributes

@@ -1,0 +1,45 @@
+"""The checker of the English in README, docs and the interface texts: what it finds, and what it reads."""
+
+import json
+
+import pytest
+
+from scripts import check_prose
+
+from .repository_files import flat
+
+
+@pytest.fixture(scope="module")
+def linter():
+    """Return the checker, which takes a second to make."""
+    return check_prose.new_linter()
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("The window is to smal.", "SpellCheck"),
+        ("It reads, writes and deletes.", "OxfordComma"),
+        ("This is an test.", "AnA"),
+        (f"It says{' one word and then' * 20} the end.", "LongSentences"),
+    ],
+)
+def test_a_mistake_is_found(linter, text: str, rule: str) -> None:
+    assert rule in {finding.rule for finding in check_prose.findings(linter, "text", text)}
+
+
+@pytest.mark.parametrize("text", ['Say "forget that ..." to `HassTrunOn`.', "## Who answers", "llama.cpp needs 7 MB."])
+def test_what_is_right_is_not_found(linter, text: str) -> None:
+    assert list(check_prose.findings(linter, "text", text)) == []
+
+
+def test_a_finding_names_its_line(linter) -> None:
+    (found,) = check_prose.findings(linter, "page", "It is right.\n\nIt is wrnog.")
+
+    assert (found.where, found.words) == ("page:3", "wrnog")
+
+
+def test_every_interface_text_is_read() -> None:
+    texts = json.loads(check_prose.TEXTS.read_text(encoding="utf-8"))
+
+    assert len(list(check_prose.interface_texts(texts))) == len(list(flat(texts)))

@@ -1,0 +1,249 @@
+"""README and docs: links and commands lead somewhere, and what is documented is what there is, in both directions."""
+
+import argparse
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+import re
+import shlex
+from typing import Any
+
+from homeassistant.data_entry_flow import section as form_section
+import probatio
+import pytest
+
+from custom_components.windowed_conversation.bridge import turn_report
+from custom_components.windowed_conversation.const import CONF_PROVIDER, PROVIDER_OPENAI, SUBENTRY_CONVERSATION
+from custom_components.windowed_conversation.flows import options
+from custom_components.windowed_conversation.flows.agent_sections import agent_sections
+from custom_components.windowed_conversation.flows.numbers import NumberField
+from custom_components.windowed_conversation.sensor import COSTS, MEMORY, SENSORS
+from custom_components.windowed_conversation.turn.routing import Reason
+from demo import __main__ as demo
+
+from .documents import DOCS, PAGES, anchors, column, commands, links, section, slug, table
+from .repository_files import ACTIONS, PACKAGE, REPOSITORY, TEXTS
+
+LINES_OF_THREE_SCREENS = 120
+LONGEST_LINE = 155
+
+SHOWN = sorted(set(commands()))
+TO_THE_DEMO = [command for command in SHOWN if re.match(r"scripts/demo (?!--help)", command)]
+LINKS = [pytest.param(page, link, id=f"{page.name}: {link}") for page in PAGES for link in links(page)]
+HERE = [each for each in LINKS if not re.match(r"\w+:", str(each.values[1]))]
+
+ACCOUNT_STEPS = TEXTS["config"]["step"].values()
+AGENT_STEPS = TEXTS["config_subentries"][SUBENTRY_CONVERSATION]["step"].values()
+AGENT_SECTIONS: dict[str, dict[str, Any]] = {
+    texts["name"]: texts for step in AGENT_STEPS for texts in step["sections"].values()
+}
+AGENT_HEADINGS = ["Conversation agent", *AGENT_SECTIONS]
+
+
+def labels(texts: dict[str, Any]) -> set[str]:
+    """Return the labels of a form's fields, those of its sections as well."""
+    inside = [labels(each) for each in texts.get("sections", {}).values()]
+    return set(texts.get("data", {}).values()).union(*inside)
+
+
+def fields(schema: dict[Any, Any]) -> Iterator[tuple[Any, Any]]:
+    """Yield the marker and the field of each option of a form, those of its sections as well."""
+    for marker, field in schema.items():
+        yield from fields(field.schema.schema) if isinstance(field, form_section) else [(marker, field)]
+
+
+def written(default: Any) -> str:
+    """Return how the pages write a default."""
+    match default:
+        case None:
+            return ""
+        case bool():
+            return ("off", "on")[default]
+        case int() | float():
+            return f"{default:,g}"
+        case list():
+            return ", ".join(default)
+    return str(default)
+
+
+def in_code(text: str) -> str:
+    """Return a text as a page has it, with its placeholders in italics."""
+    return re.sub(r"{(\w+)}", r"*\1*", text)
+
+
+ACCOUNT_FORM = options._schema().schema
+AGENT_FORM = agent_sections({CONF_PROVIDER: PROVIDER_OPENAI})
+# The label of each option with the cell of its default, for the account's options and for those of an agent.
+ACCOUNT_CELLS = {row[0]: row[1] for row in table(DOCS / "options.md", "Account options")}
+AGENT_CELLS = {row[0]: row[1] for heading in AGENT_HEADINGS for row in table(DOCS / "options.md", heading)}
+ACCOUNT_LABELS = TEXTS["options"]["step"]["init"]["data"]
+AGENT_LABELS = {name: label for texts in AGENT_SECTIONS.values() for name, label in texts["data"].items()}
+
+FORMS = [(ACCOUNT_FORM, ACCOUNT_LABELS, ACCOUNT_CELLS), (AGENT_FORM, AGENT_LABELS, AGENT_CELLS)]
+NUMBERS = [
+    pytest.param(field, cells.get(known[field.name], ""), id=known[field.name])
+    for form, known, cells in FORMS
+    for _, field in fields(form)
+    if isinstance(field, NumberField)
+]
+MARKED = [
+    pytest.param(str(marker), marker.default(), cells.get(known[str(marker)], ""), id=known[str(marker)])
+    for form, known, cells in FORMS
+    for marker, _ in fields(form)
+    if marker.default is not probatio.UNDEFINED and marker.default() != []
+]
+SUGGESTED = [
+    pytest.param(name, default, ACCOUNT_CELLS.get(ACCOUNT_LABELS[name], ""), id=f"suggested {name}")
+    for name, default in options._DEFAULTS.items()
+]
+
+
+def test_readme_fits_three_screens() -> None:
+    lines = (REPOSITORY / "README.md").read_text().splitlines()
+
+    assert len(lines) <= LINES_OF_THREE_SCREENS
+    assert [line for line in lines if len(line) > LONGEST_LINE and not line.startswith("[")] == []
+
+
+def test_every_page_is_in_the_table_of_contents() -> None:
+    targets = {(DOCS / link.partition("#")[0]).resolve() for link in links(DOCS / "README.md")}
+
+    assert {*DOCS.glob("*.md")} - {DOCS / "README.md"} <= targets
+
+
+@pytest.mark.parametrize(
+    ("heading", "anchor"),
+    [
+        ("Who can read it", "who-can-read-it"),
+        ("Actions, traces & `get_window`", "actions-traces--get_window"),
+        ("0.1.0 (unreleased)", "010-unreleased"),
+        ("[A link](https://example.com) of *one*", "a-link-of-one"),
+    ],
+)
+def test_anchor_is_the_one_of_github(heading: str, anchor: str) -> None:
+    assert slug(heading) == anchor
+
+
+@pytest.mark.parametrize(("page", "link"), HERE)
+def test_link_leads_to_a_file_and_an_anchor_of_it(page: Path, link: str) -> None:
+    path, _, anchor = link.partition("#")
+    target = (page.parent / path).resolve() if path else page
+
+    assert target.exists()
+    assert {anchor} - {""} <= (anchors(target) if target.suffix == ".md" else frozenset())
+
+
+@pytest.mark.parametrize(
+    "link", sorted(set(re.findall(r"blob/main/([\w./#-]+)", (PACKAGE / "flows" / "agent.py").read_text())))
+)
+def test_page_that_a_form_links_to_is_there(link: str) -> None:
+    assert (REPOSITORY / link).is_file()
+
+
+@pytest.mark.parametrize("command", SHOWN)
+def test_command_that_is_shown_exists(command: str) -> None:
+    program, *words = shlex.split(command)
+    environment = re.match(r"\.venv/(\w+)", program)
+    modules = [after for word, after in pairwise(words) if word == "-m"]
+    ours = [module.replace(".", "/") for module in modules if module != "pytest"]
+
+    assert environment or (REPOSITORY / program).is_file()
+    assert not environment or (REPOSITORY / "requirements" / f"{environment[1]}.txt").is_file()
+    assert [module for module in ours if not [*REPOSITORY.glob(f"{module}*")]] == []
+
+
+@pytest.mark.parametrize("command", [each for each in SHOWN if re.match(r"scripts/(setup|test|lint|demo)\b", each)])
+def test_words_of_a_command_are_in_its_usage(command: str) -> None:
+    program, *words = shlex.split(command)
+    usage = [*re.findall(r"[\w-]+", (REPOSITORY / program).read_text().partition("\nset -")[0]), "--help"]
+    said = [word for before, word in pairwise(words) if before.startswith("--")]
+
+    assert [word for word in words if word not in usage and word not in said] == []
+
+
+@pytest.mark.parametrize("command", TO_THE_DEMO)
+def test_demo_takes_the_options_that_are_shown(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", shlex.split(command))
+
+    assert isinstance(demo._arguments(), argparse.Namespace)
+
+
+def test_every_option_is_documented_and_every_documented_option_exists() -> None:
+    page = DOCS / "options.md"
+    of_agents = set.union(*(set(step["data"].values()) for step in AGENT_STEPS))
+
+    assert set(column(page, "Account")) == set.union(*map(labels, ACCOUNT_STEPS))
+    assert set(column(page, "Account options")) == labels(TEXTS["options"]["step"]["init"])
+    assert set(column(page, "Conversation agent")) == of_agents
+    documented = {heading: set(column(page, heading)) for heading in AGENT_SECTIONS}
+    assert documented == {heading: labels(texts) for heading, texts in AGENT_SECTIONS.items()}
+
+
+@pytest.mark.parametrize(("field", "cell"), NUMBERS)
+def test_range_of_an_option_is_documented(field: NumberField, cell: str) -> None:
+    least, most = field.limits.values()
+
+    assert f"({least} to {most}" in cell
+
+
+@pytest.mark.parametrize(("name", "default", "cell"), MARKED + SUGGESTED)
+def test_default_of_an_option_is_documented(name: str, default: Any, cell: str) -> None:
+    choices = TEXTS["selector"].get(name, {}).get("options", {})
+
+    assert cell.startswith(choices.get(default) or written(default))
+
+
+def test_every_sensor_is_documented_and_every_documented_sensor_exists() -> None:
+    names = {key: texts["name"] for key, texts in TEXTS["entity"]["sensor"].items()}
+    enabled = {each.key: each.entity_registry_enabled_default for each in (*SENSORS, *COSTS, *MEMORY)}
+
+    documented = {row[0]: row[1] for row in table(DOCS / "sensors.md", "Sensors")}
+
+    assert documented == {names[key]: ("no", "yes")[is_enabled] for key, is_enabled in enabled.items()}
+
+
+def test_every_named_attribute_is_documented() -> None:
+    documented = {(row[0], row[1].strip("`")) for row in table(DOCS / "sensors.md", "Attributes")}
+
+    sensors = TEXTS["entity"]["sensor"].values()
+    assert {(each["name"], name) for each in sensors for name in each.get("state_attributes", {})} <= documented
+
+
+def test_every_action_is_documented_and_every_documented_action_exists() -> None:
+    headings = re.findall(r"^### windowed_conversation\.(\w+)$", (DOCS / "actions.md").read_text(), re.MULTILINE)
+
+    assert sorted(headings) == sorted(ACTIONS)
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_fields_and_defaults_of_an_action_are_documented(action: str) -> None:
+    known = ACTIONS[action]["fields"]
+    defaults = {name: written(field.get("default")) for name, field in known.items()}
+    required = {name: "required" for name, field in known.items() if field.get("required")}
+
+    rows = table(DOCS / "actions.md", f"windowed_conversation.{action}")
+
+    assert {name.strip("`"): default for name, default, _ in rows} == defaults | required
+
+
+def test_every_event_is_documented_and_every_documented_event_exists() -> None:
+    fired = {value for name, value in vars(turn_report).items() if name.startswith("EVENT_")}
+
+    assert set(column(DOCS / "actions.md", "Events")) == fired
+
+
+def test_every_reason_is_documented_and_every_documented_reason_exists() -> None:
+    assert set(re.findall(r"`(\w+)`", section(DOCS / "routing.md", "Reasons"))) == set(Reason)
+
+
+def test_every_issue_is_documented_and_every_documented_issue_exists() -> None:
+    titles = [in_code(issue["title"]) for issue in TEXTS["issues"].values()]
+
+    assert sorted(column(DOCS / "troubleshooting.md", "Repair issues")) == sorted(titles)
+
+
+def test_every_message_is_documented_and_every_documented_message_exists() -> None:
+    page = DOCS / "troubleshooting.md"
+    messages = [in_code(each["message"]) for each in TEXTS["exceptions"].values()]
+
+    assert sorted(column(page, "Messages") + column(page, "Messages of actions")) == sorted(messages)
