@@ -92,6 +92,12 @@ def issues(home: HomeAssistant) -> set[str | None]:
     return {issue.translation_key for issue in ir.async_get(home).issues.values() if issue.domain == DOMAIN}
 
 
+async def test_the_file_is_there_before_the_first_turn(home: HomeAssistant, entry, disk: Disk) -> None:
+    await written(home)
+
+    assert disk.said == []
+
+
 async def test_turn_of_the_model_is_in_the_file(home: HomeAssistant, entry, say: Say, disk: Disk) -> None:
     anna = MockUser(id="anna", name="Anna").add_to_hass(home)
     answer = speech(await say("hello there", "mine", context=Context(user_id=anna.id), device_id="satellite"))
@@ -115,7 +121,7 @@ async def test_of_tools_the_names_are_kept_and_of_the_prompt_nothing(entry, say:
 async def test_what_an_unknown_speaker_says_of_themselves_is_not_kept(entry, say: Say, disk: Disk) -> None:
     await say("my name is Ada", "satellite", device_id="kitchen")
 
-    assert disk.said is None
+    assert disk.said == []
 
 
 async def test_no_answer_is_kept_that_may_repeat_what_an_unknown_speaker_said_of_themselves(
@@ -168,14 +174,14 @@ async def test_users_that_are_no_persons_speak_for_the_home(
 async def test_local_turn_is_not_kept(entry, say: Say, disk: Disk) -> None:
     await say("turn on kitchen light")
 
-    assert disk.said is None
+    assert disk.said == []
 
 
 async def test_turn_without_an_answer_is_not_kept(entry, say: Say, disk: Disk, model_server: ModelServer) -> None:
     model_server.fault("401")
     await say("hello there")
 
-    assert disk.said is None
+    assert disk.said == []
 
 
 async def test_agent_without_memory_keeps_nothing(set_up: SetUp, say: Say, disk: Disk) -> None:
@@ -325,7 +331,7 @@ async def test_turns_are_deleted_after_the_days_of_their_account(
 
 
 async def test_sensors_show_how_much_there_is(home: HomeAssistant, entry, say: Say, figure) -> None:
-    assert [figure(f"memory_{name}") for name in ("facts", "turns", "size")] == ["0", "0", "0.0"]
+    assert [figure(f"memory_{name}") for name in ("facts", "turns")] == ["0", "0"]
 
     await memory_of(home).async_add_fact("Tea at five")
     await say("hello there")

@@ -71,6 +71,11 @@ class AgentMemory:
         self.writer.start()
 
     @callback
+    def async_make(self) -> None:
+        """Make the file in the background if there is none, so that no turn has to wait for that to be kept."""
+        self.writer.call(lambda memory: None)
+
+    @callback
     def async_keep(self) -> None:
         """Take over for how long each account keeps turns, also one that is not set up now."""
         days = {
