@@ -12,6 +12,7 @@ from homeassistant.core import Context, HomeAssistant
 import pytest
 from pytest_homeassistant_custom_component.common import MockUser
 
+from custom_components.windowed_conversation.agents import recalling
 from custom_components.windowed_conversation.agents.memory import AgentMemory, async_memory
 from custom_components.windowed_conversation.const import (
     CONF_CONTEXT_PLACEMENT,
@@ -20,10 +21,10 @@ from custom_components.windowed_conversation.const import (
     CONF_SCOPE,
     DOMAIN,
 )
-from custom_components.windowed_conversation.memory import file
+from custom_components.windowed_conversation.memory import Fact, file
 from custom_components.windowed_conversation.turn import sources
 from custom_components.windowed_conversation.turn.context import ContextPlacement
-from custom_components.windowed_conversation.turn.profile import HEADING
+from custom_components.windowed_conversation.turn.profile import HEADING, Profile, new_profile
 from custom_components.windowed_conversation.turn.scope import Scope
 from demo.model_server import ModelServer
 
@@ -239,6 +240,30 @@ def parts(body: dict[str, Any]) -> list[str]:
     (messages,) = (body[key] for key in ("messages", "input", "contents") if key in body)
     head = [body.get(key) for key in ("tools", "system", "instructions", "systemInstruction")]
     return [_MARK.sub("", json.dumps(part)) for part in (*head, *messages)]
+
+
+async def test_profile_is_made_anew_only_for_facts_that_have_changed(
+    home: HomeAssistant, entry, say: Say, monkeypatch: pytest.MonkeyPatch, *, ada: Context, grace: Context
+) -> None:
+    made = []
+
+    def make(facts: list[Fact], *more: Any) -> Profile:
+        made.append([fact.text for fact in facts])
+        return new_profile(facts, *more)
+
+    monkeypatch.setattr(recalling, "new_profile", make)
+    # until it is known how the model counts
+    await fill(say, 3)
+    made.clear()
+    await tell(home, ("The bins go out on Friday", None, False), ("Likes tea", ada, True))
+    for conversation in ("one", "one", "two"):
+        await say("hello there", conversation, context=ada)
+        await say("hello there", conversation, context=grace)
+    await tell(home, ("Hates tea", grace, True))
+    await say("hello there", "two", context=grace)
+
+    bins = "The bins go out on Friday"
+    assert made == [[bins, "Likes tea"], [bins], [bins, "Hates tea"]]
 
 
 async def test_fact_that_is_forgotten_is_in_no_prompt_after_that(
