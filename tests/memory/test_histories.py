@@ -7,7 +7,7 @@ from hypothesis import given, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 import pytest
 
-from custom_components.windowed_conversation.memory import KINDS, Episode, Memory
+from custom_components.windowed_conversation.memory import KINDS, Episode, Memory, loading
 
 from .content import NOW, file_bytes, indexed, stored, turn
 
@@ -29,6 +29,8 @@ class Histories(RuleBasedStateMachine):
 
     def __init__(self):
         super().__init__()
+        self.patch = pytest.MonkeyPatch()
+        self.patch.setattr(loading, "_MANY", 3)
         self.folder = TemporaryDirectory()
         self.path = Path(self.folder.name) / "memory.db"
         self.languages = _LANGUAGES[0]
@@ -130,12 +132,17 @@ class Histories(RuleBasedStateMachine):
             pass
         assert indexed(self.path) == stored(self.path, self.languages)
         lines = list(self.memory.export())
-        copy = Memory(self.path.with_name("copy.db"), self.languages)
+        copy_path = self.path.with_name("copy.db")
+        copy = Memory(copy_path, self.languages)
         copy.load(lines)
+        while copy.reindex():
+            pass
+        assert indexed(copy_path) == stored(copy_path, self.languages)
         assert list(copy.export()) == lines
         copy.close()
         self.memory.close()
         self.folder.cleanup()
+        self.patch.undo()
 
 
 TestHistories = pytest.mark.long(Histories.TestCase)

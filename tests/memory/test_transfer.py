@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from custom_components.windowed_conversation.memory import BadLine, Episode, Loaded, Memory
+from custom_components.windowed_conversation.memory import BadLine, Episode, Loaded, Memory, loading
 
 from .content import NOW, indexed, stored, texts, turn
 
@@ -42,6 +42,35 @@ def test_loading_twice_changes_nothing(memory) -> None:
 
     assert memory.load(lines) == Loaded(known=7)
     assert list(memory.export()) == lines
+
+
+def test_many_lines_are_put_into_the_index_later(memory, other, path, monkeypatch) -> None:
+    monkeypatch.setattr(loading, "_MANY", 2)
+    fill(other)
+    memory.add_turn(turn("Good evening"))
+    memory.load(other.export())
+    assert memory.figures().unindexed > 0
+    assert memory.recall("morning", person="anna") == []
+
+    memory.reindex()
+    while memory.reindex():
+        memory.add_turn(turn("Good afternoon"))
+
+    assert memory.recall("morning", person="anna", kinds=("turn",))[0].text == "Good morning\nHello"
+    assert indexed(path) == stored(path, ("en", "de"))
+
+
+def test_many_lines_of_which_one_is_malformed_leave_everything_as_it_was(memory, other, path, monkeypatch) -> None:
+    monkeypatch.setattr(loading, "_MANY", 2)
+    fill(other)
+    memory.add_turn(turn("Good evening"))
+    before = list(memory.export())
+
+    with pytest.raises(BadLine):
+        memory.load([*other.export(), "no line"])
+
+    assert list(memory.export()) == before
+    assert indexed(path) == stored(path, ("en", "de"))
 
 
 def test_one_text_is_loaded_as_its_lines(memory, other) -> None:

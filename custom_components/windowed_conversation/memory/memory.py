@@ -215,14 +215,18 @@ class Memory:
             yield from forgotten
 
     def load(self, lines: Iterable[str]) -> Loaded:
-        """Add exported lines that are neither here nor forgotten. Raise BadLine and add nothing if one is malformed."""
+        """Add exported lines that are neither here nor forgotten. Raise BadLine and add nothing if one is malformed.
+
+        Where they are many, `reindex` makes their index.
+        """
         with self._database.write() as connection:
             return load(connection, self._words, lines.splitlines() if isinstance(lines, str) else lines)
 
     def reindex(self, most: int = _STEP) -> bool:
-        """Index up to so many rows after a change of the languages, and return whether there may be more.
+        """Index up to so many rows that the index has not got, and return whether there may be more.
 
-        Until there are none, `recall` finds the newest only. For a thread in the background.
+        There are some after a change of the languages and after a long `load`. Until there are none, `recall` finds the
+        newest only. For a thread in the background.
         """
         with self._database.write() as connection:
             return reindex(connection, self._words, most)
