@@ -18,7 +18,7 @@ import pytest
 from pytest_homeassistant_custom_component.common import MockUser
 
 from custom_components.windowed_conversation import backup
-from custom_components.windowed_conversation.agents.memory import AgentMemory, async_memory
+from custom_components.windowed_conversation.agents.memory import async_memory
 from custom_components.windowed_conversation.const import (
     CONF_MEMORY,
     CONF_MEMORY_DAYS,
@@ -31,6 +31,7 @@ from custom_components.windowed_conversation.turn.scope import Scope
 from demo.model_server import ModelServer
 
 from .conftest import Say, SayAtOnce, SetUp, speech, until, written
+from .remembered import add_fact, facts_of, memory_of
 
 DAY = 86_400.0
 SECRET = "pelican"
@@ -80,12 +81,6 @@ def disk(memory_file: Path, monkeypatch: pytest.MonkeyPatch) -> Disk:
     """Return the memory's file, for which nobody waits while it is locked."""
     monkeypatch.setattr(file, "_BUSY_SECONDS", 0.0)
     return Disk(memory_file)
-
-
-def memory_of(home: HomeAssistant) -> AgentMemory:
-    memory = async_memory(home)
-    assert memory is not None
-    return memory
 
 
 def issues(home: HomeAssistant) -> set[str | None]:
@@ -244,13 +239,13 @@ async def test_what_is_said_is_not_logged_when_it_cannot_be_written(
 
 async def test_it_is_read_in_the_executor_and_changed_by_the_thread_that_writes(home: HomeAssistant, entry) -> None:
     memory = memory_of(home)
-    assert await memory.async_recall("tea") == await memory.async_facts() == []
+    assert await memory.async_recall("tea") == await facts_of(home) == []
 
-    fact = await memory.async_add_fact("Tea at five")
+    fact = await add_fact(home, "Tea at five")
 
     assert [found.text for found in await memory.async_recall("tea")] == ["Tea at five"]
-    assert (await memory.async_forget(ids=[("fact", fact)])).facts == (fact,)
-    assert await memory.async_facts() == []
+    assert (await memory.async_change(lambda opened: opened.forget(ids=[("fact", fact)]))).facts == (fact,)
+    assert await facts_of(home) == []
 
 
 async def test_damaged_file_is_set_aside_and_reported(home: HomeAssistant, set_up: SetUp, say: Say, disk: Disk) -> None:
@@ -333,7 +328,7 @@ async def test_turns_are_deleted_after_the_days_of_their_account(
 async def test_sensors_show_how_much_there_is(home: HomeAssistant, entry, say: Say, figure) -> None:
     assert [figure(f"memory_{name}") for name in ("facts", "turns")] == ["0", "0"]
 
-    await memory_of(home).async_add_fact("Tea at five")
+    await add_fact(home, "Tea at five")
     await say("hello there")
 
     await until(lambda: (figure("memory_facts"), figure("memory_turns")) == ("1", "1"))

@@ -9,7 +9,7 @@ import pytest
 
 from custom_components.windowed_conversation.memory import KINDS, Episode, Memory, loading
 
-from .content import NOW, file_bytes, indexed, stored, turn
+from .content import NOW, add_episode, file_bytes, indexed, stored, turn
 
 _LANGUAGES = (("en", "de"), ("it",))
 
@@ -72,7 +72,7 @@ class Histories(RuleBasedStateMachine):
         word = self.own_word(person)
         at = NOW + self.number
         text = f"{word} {' '.join(words)}"
-        row = self.memory.add_episode(Episode(conversation, at - turns, at, text, person=person))
+        row = add_episode(self.memory, Episode(conversation, at - turns, at, text, person=person))
         self.words["episode", row] = word
 
     @precondition(lambda self: self.words)

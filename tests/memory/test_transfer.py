@@ -6,7 +6,7 @@ import pytest
 
 from custom_components.windowed_conversation.memory import BadLine, Episode, Loaded, Memory, loading
 
-from .content import NOW, indexed, stored, texts, turn
+from .content import NOW, add_episode, indexed, stored, texts, turn
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def fill(memory):
     memory.add_fact("Ben fears geese", person="ben", at=NOW)
     memory.add_turn(turn("Good morning", "Hello", person="anna"))
     memory.add_turn(turn("Good night", "Bye"))
-    memory.add_episode(Episode("c1", NOW - 60, NOW, "They greeted", person="anna"))
+    add_episode(memory, Episode("c1", NOW - 60, NOW, "They greeted", person="anna"))
 
 
 def test_what_was_exported_is_loaded_with_its_ids(memory, other) -> None:

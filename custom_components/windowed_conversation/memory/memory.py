@@ -18,10 +18,10 @@ from .forget import Selection, forget, is_unerased, select, select_expired, set_
 from .index import reindex
 from .listing import Listing, newest
 from .loading import load
-from .records import KINDS, Episode, Fact, Figures, Forgotten, Kind, Loaded, PastTurn, Recalled, Summary
+from .records import KINDS, Fact, Figures, Forgotten, Kind, Loaded, PastTurn, Recalled, Summary
 from .schema import fact_changes, unindexed
 from .search import Search, search
-from .turns import store_episode, store_turn
+from .turns import store_turn
 from .words import Words
 
 _QUESTION_LENGTH = 1_000
@@ -45,26 +45,17 @@ class Memory:
             return store_turn(connection, self._words, turn)
 
     def add(self, records: Iterable[PastTurn | Summary]) -> None:
-        """Store turns, and summaries of them, with one commit: all of them or none."""
+        """Store turns, and summaries of them, with one commit: all of them or none.
+
+        A summary becomes the episode of its turns. It is not stored if it stands for anything that is not kept, or not
+        as this person's.
+        """
         with self._database.write() as connection:
             for record in records:
                 if isinstance(record, PastTurn):
                     store_turn(connection, self._words, record)
                 else:
                     store_summary(connection, self._words, record)
-
-    def add_episode(self, episode: Episode) -> int:
-        """Store what a part of a conversation came to and return its id."""
-        with self._database.write() as connection:
-            return store_episode(connection, self._words, episode)
-
-    def add_summary(self, summary: Summary) -> int | None:
-        """Store a summary as the episode of its turns and return its id.
-
-        Store nothing and return None if it stands for anything that is not kept, or not as this person's.
-        """
-        with self._database.write() as connection:
-            return store_summary(connection, self._words, summary)
 
     def add_fact(
         self,
