@@ -154,7 +154,7 @@ class On(Off):
         facts = self.memory.facts(said.person)
         kept = profile.kept_profile(window.messages()[0]) if window.exchanges() else None
         self._new = profile.new_profile(facts, narrator, cheap_count)
-        in_force = profile.profile_in_force(kept, self._new, facts) or self._new
+        in_force = profile.profile_in_force(kept, self._new, narration.keys_of(facts)) or self._new
         staying = window.would_stay(cheap_count(said.text) + recall.RECALLED_TOKENS + 100)
         trims = len(staying) < len(window.exchanges())
         sources = set(in_force.sources) & set(self._new.sources)

@@ -52,11 +52,14 @@ async def async_migrate_entry(hass: HomeAssistant, entry: AccountConfigEntry) ->
 async def async_setup_entry(hass: HomeAssistant, entry: AccountConfigEntry) -> bool:
     """Set up an account and its agents. Does not wait for its server: local commands need none."""
     await _async_forget_gone(hass)
-    async_start_memory(hass).async_keep()
+    memory = async_start_memory(hass)
+    memory.async_keep()
     provider = await _async_provider(hass, entry)
     agents = await async_set_up_agents(hass, entry, provider)
     server = await async_set_up_server(hass, entry, provider, agents)
     entry.runtime_data = AccountData(server, agents, _set_up_as(entry))
+    if any(agent.config.memory for agent in agents.values()):
+        memory.async_make()
     await hass.config_entries.async_forward_entry_setups(entry, PLATFORMS)
     entry.async_on_unload(entry.add_update_listener(_async_update))
 

@@ -24,9 +24,10 @@ from custom_components.windowed_conversation.turn.scope import Scope
 from demo.model_server import ModelServer
 
 from .conftest import AGENT, Say, SetUp, Submit, speech, written
+from .remembered import facts_of
 from .test_memory import Disk, disk
 from .test_options_flow import SMALL, suggested
-from .test_recall import ada, asked, grace, memory_of, sent, tell
+from .test_recall import ada, asked, grace, sent, tell
 
 __all__ = ["ada", "disk", "grace"]
 
@@ -111,8 +112,8 @@ async def test_fact_that_is_told_at_the_satellite_is_its_owners(
     answer = await say("remember that my dentist is on Tuesday", device_id=bedside)
 
     assert speech(answer) == 'I will remember this: "my dentist is on Tuesday"'
-    assert await memory_of(home).async_facts() == []
-    (fact,) = await memory_of(home).async_facts(ada.user_id)
+    assert await facts_of(home) == []
+    (fact,) = await facts_of(home, ada.user_id)
     assert fact.private
 
 

@@ -13,9 +13,10 @@ from custom_components.windowed_conversation.turn.scope import Scope
 from demo.model_server import ModelServer
 
 from .conftest import AGENT, Say, SetUp, until, written
+from .remembered import memory_of
 from .summarizing import SMALL, asked_for
 from .test_memory import Disk, disk
-from .test_recall import ada, asked, fill, grace, memory_of, sent
+from .test_recall import ada, asked, fill, grace, sent
 
 __all__ = ["ada", "disk", "grace"]
 
@@ -160,7 +161,7 @@ async def test_summary_goes_with_a_turn_that_it_stands_for(
     ((row, text),) = disk.rows("SELECT id, text FROM episode")
     ((turn,),) = disk.rows("SELECT id FROM turn WHERE said LIKE '%quokka'")
 
-    forgotten = await memory_of(home).async_forget(ids=[("turn", turn)])
+    forgotten = await memory_of(home).async_change(lambda memory: memory.forget(ids=[("turn", turn)]))
 
     assert "quokka" in text
     assert (forgotten.turns, forgotten.episodes) == ((turn,), (row,))

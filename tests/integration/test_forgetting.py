@@ -16,7 +16,6 @@ from pytest_homeassistant_custom_component.common import MockConfigEntry, MockUs
 from custom_components.windowed_conversation import backup
 from custom_components.windowed_conversation.agents.forgetting import async_forget_everywhere
 from custom_components.windowed_conversation.agents.kept import async_all_kept
-from custom_components.windowed_conversation.agents.memory import AgentMemory, async_memory
 from custom_components.windowed_conversation.const import DOMAIN
 from custom_components.windowed_conversation.diagnostics import async_get_config_entry_diagnostics
 from custom_components.windowed_conversation.memory import KINDS
@@ -28,6 +27,7 @@ from demo.model_server.rules import Rule, pattern
 from .actions import act
 from .conftest import Say, SetUp, speech, until, written
 from .dashboard import PipelineClient, ending
+from .remembered import memory_of
 from .summarizing import SMALL, STORY, asked_for
 
 SECRET = "swordfish"
@@ -90,12 +90,6 @@ def indexed(path: Path) -> set[str]:
 def files(hass_config_dir: str, memory_file: Path) -> Callable[[], list[str]]:
     """Return the names of the files that hold the secret."""
     return lambda: elsewhere(lambda: holding((Path(hass_config_dir), memory_file.parent)))
-
-
-def memory_of(home: HomeAssistant) -> AgentMemory:
-    memory = async_memory(home)
-    assert memory is not None
-    return memory
 
 
 def windows_of(home: HomeAssistant) -> str:

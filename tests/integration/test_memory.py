@@ -18,7 +18,7 @@ import pytest
 from pytest_homeassistant_custom_component.common import MockUser
 
 from custom_components.windowed_conversation import backup
-from custom_components.windowed_conversation.agents.memory import AgentMemory, async_memory
+from custom_components.windowed_conversation.agents.memory import async_memory
 from custom_components.windowed_conversation.const import (
     CONF_MEMORY,
     CONF_MEMORY_DAYS,
@@ -31,6 +31,7 @@ from custom_components.windowed_conversation.turn.scope import Scope
 from demo.model_server import ModelServer
 
 from .conftest import Say, SayAtOnce, SetUp, speech, until, written
+from .remembered import add_fact, facts_of, memory_of
 
 DAY = 86_400.0
 SECRET = "pelican"
@@ -82,14 +83,14 @@ def disk(memory_file: Path, monkeypatch: pytest.MonkeyPatch) -> Disk:
     return Disk(memory_file)
 
 
-def memory_of(home: HomeAssistant) -> AgentMemory:
-    memory = async_memory(home)
-    assert memory is not None
-    return memory
-
-
 def issues(home: HomeAssistant) -> set[str | None]:
     return {issue.translation_key for issue in ir.async_get(home).issues.values() if issue.domain == DOMAIN}
+
+
+async def test_the_file_is_there_before_the_first_turn(home: HomeAssistant, entry, disk: Disk) -> None:
+    await written(home)
+
+    assert disk.said == []
 
 
 async def test_turn_of_the_model_is_in_the_file(home: HomeAssistant, entry, say: Say, disk: Disk) -> None:
@@ -115,7 +116,7 @@ async def test_of_tools_the_names_are_kept_and_of_the_prompt_nothing(entry, say:
 async def test_what_an_unknown_speaker_says_of_themselves_is_not_kept(entry, say: Say, disk: Disk) -> None:
     await say("my name is Ada", "satellite", device_id="kitchen")
 
-    assert disk.said is None
+    assert disk.said == []
 
 
 async def test_no_answer_is_kept_that_may_repeat_what_an_unknown_speaker_said_of_themselves(
@@ -168,14 +169,14 @@ async def test_users_that_are_no_persons_speak_for_the_home(
 async def test_local_turn_is_not_kept(entry, say: Say, disk: Disk) -> None:
     await say("turn on kitchen light")
 
-    assert disk.said is None
+    assert disk.said == []
 
 
 async def test_turn_without_an_answer_is_not_kept(entry, say: Say, disk: Disk, model_server: ModelServer) -> None:
     model_server.fault("401")
     await say("hello there")
 
-    assert disk.said is None
+    assert disk.said == []
 
 
 async def test_agent_without_memory_keeps_nothing(set_up: SetUp, say: Say, disk: Disk) -> None:
@@ -238,13 +239,13 @@ async def test_what_is_said_is_not_logged_when_it_cannot_be_written(
 
 async def test_it_is_read_in_the_executor_and_changed_by_the_thread_that_writes(home: HomeAssistant, entry) -> None:
     memory = memory_of(home)
-    assert await memory.async_recall("tea") == await memory.async_facts() == []
+    assert await memory.async_recall("tea") == await facts_of(home) == []
 
-    fact = await memory.async_add_fact("Tea at five")
+    fact = await add_fact(home, "Tea at five")
 
     assert [found.text for found in await memory.async_recall("tea")] == ["Tea at five"]
-    assert (await memory.async_forget(ids=[("fact", fact)])).facts == (fact,)
-    assert await memory.async_facts() == []
+    assert (await memory.async_change(lambda opened: opened.forget(ids=[("fact", fact)]))).facts == (fact,)
+    assert await facts_of(home) == []
 
 
 async def test_damaged_file_is_set_aside_and_reported(home: HomeAssistant, set_up: SetUp, say: Say, disk: Disk) -> None:
@@ -325,9 +326,9 @@ async def test_turns_are_deleted_after_the_days_of_their_account(
 
 
 async def test_sensors_show_how_much_there_is(home: HomeAssistant, entry, say: Say, figure) -> None:
-    assert [figure(f"memory_{name}") for name in ("facts", "turns", "size")] == ["0", "0", "0.0"]
+    assert [figure(f"memory_{name}") for name in ("facts", "turns")] == ["0", "0"]
 
-    await memory_of(home).async_add_fact("Tea at five")
+    await add_fact(home, "Tea at five")
     await say("hello there")
 
     await until(lambda: (figure("memory_facts"), figure("memory_turns")) == ("1", "1"))

@@ -19,6 +19,7 @@ from custom_components.windowed_conversation.memory import PastTurn
 
 from .actions import MEMORY_ACTIONS
 from .conftest import Say, SetUp, written
+from .remembered import add_fact, facts_of
 
 BINS, DENTIST, TEA, HANSEN = (
     "The bins go out on Friday",
@@ -85,7 +86,7 @@ async def told(home: HomeAssistant, entry, people: People) -> None:
         (TEA, people.ada, False),
         (HANSEN, people.grace, True),
     ):
-        await memory.async_add_fact(text, person=whose.user_id if whose else None, private=private, at=at)
+        await add_fact(home, text, person=whose.user_id if whose else None, private=private, at=at)
         at += 60
     memory.writer.put(PastTurn("mine", at, "book the dentist", "Done", person=people.ada.user_id))
     await written(home)
@@ -363,9 +364,7 @@ async def test_fact_is_the_homes_or_a_persons(
 ) -> None:
     await act(home, "remember", getattr(people, who), **data)
 
-    memory = async_memory(home)
-    assert memory is not None
-    (fact,) = await memory.async_facts(people.ada.user_id)
+    (fact,) = await facts_of(home, people.ada.user_id)
     assert (fact.person, fact.private) == (owner and getattr(people, owner).user_id, private)
 
 

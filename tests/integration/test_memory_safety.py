@@ -12,7 +12,8 @@ from custom_components.windowed_conversation.turn.scope import Scope
 from demo.model_server import ModelServer
 
 from .conftest import Say, SetUp, speech
-from .test_recall import ada, asked, grace, memory_of, tell
+from .remembered import facts_of
+from .test_recall import ada, asked, grace, tell
 
 __all__ = ["ada", "grace"]
 
@@ -75,4 +76,4 @@ async def test_fact_that_the_user_has_not_told_now_is_refused(
     answer = speech(await say(f"keep in memory what {source}", context=ada))
 
     assert answer.startswith("I could not remember that: The quote is not in what the user said")
-    assert [fact.text for fact in await memory_of(home).async_facts(ada.user_id)] == ["The bins go out on Friday"]
+    assert [fact.text for fact in await facts_of(home, ada.user_id)] == ["The bins go out on Friday"]

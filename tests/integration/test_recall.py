@@ -12,7 +12,7 @@ from homeassistant.core import Context, HomeAssistant
 import pytest
 from pytest_homeassistant_custom_component.common import MockUser
 
-from custom_components.windowed_conversation.agents.memory import AgentMemory, async_memory
+from custom_components.windowed_conversation.agents import recalling
 from custom_components.windowed_conversation.const import (
     CONF_CONTEXT_PLACEMENT,
     CONF_HISTORY_TOKENS,
@@ -20,15 +20,16 @@ from custom_components.windowed_conversation.const import (
     CONF_SCOPE,
     DOMAIN,
 )
-from custom_components.windowed_conversation.memory import file
+from custom_components.windowed_conversation.memory import Fact, file
 from custom_components.windowed_conversation.turn import sources
 from custom_components.windowed_conversation.turn.context import ContextPlacement
-from custom_components.windowed_conversation.turn.profile import HEADING
+from custom_components.windowed_conversation.turn.profile import HEADING, Profile, new_profile
 from custom_components.windowed_conversation.turn.scope import Scope
 from demo.model_server import ModelServer
 
 from .account_kinds import VENDORS, Kind
 from .conftest import AGENT, Say, SetUp, speech, until
+from .remembered import add_fact, facts_of, memory_of
 from .test_memory import Disk, disk
 from .test_turns import window_of
 
@@ -48,12 +49,6 @@ def ada(home: HomeAssistant) -> Context:
 @pytest.fixture
 def grace(home: HomeAssistant) -> Context:
     return Context(user_id=MockUser(name="Grace").add_to_hass(home).id)
-
-
-def memory_of(home: HomeAssistant) -> AgentMemory:
-    memory = async_memory(home)
-    assert memory is not None
-    return memory
 
 
 def asked(model_server: ModelServer) -> tuple[str, str]:
@@ -80,7 +75,7 @@ async def fill(say: Say, turns: int = 12, **more: Any) -> ConversationResult:
 async def tell(home: HomeAssistant, *facts: tuple[str, Context | None, bool]) -> None:
     """Store facts: what, whose, and whether it is private."""
     for text, whose, private in facts:
-        await memory_of(home).async_add_fact(text, person=whose.user_id if whose else None, private=private)
+        await add_fact(home, text, person=whose.user_id if whose else None, private=private)
 
 
 async def test_facts_stand_as_quotes_at_the_end_of_the_next_conversations_prompt(
@@ -241,13 +236,37 @@ def parts(body: dict[str, Any]) -> list[str]:
     return [_MARK.sub("", json.dumps(part)) for part in (*head, *messages)]
 
 
+async def test_profile_is_made_anew_only_for_facts_that_have_changed(
+    home: HomeAssistant, entry, say: Say, monkeypatch: pytest.MonkeyPatch, *, ada: Context, grace: Context
+) -> None:
+    made = []
+
+    def make(facts: list[Fact], *more: Any) -> Profile:
+        made.append([fact.text for fact in facts])
+        return new_profile(facts, *more)
+
+    monkeypatch.setattr(recalling, "new_profile", make)
+    # until it is known how the model counts
+    await fill(say, 3)
+    made.clear()
+    await tell(home, ("The bins go out on Friday", None, False), ("Likes tea", ada, True))
+    for conversation in ("one", "one", "two"):
+        await say("hello there", conversation, context=ada)
+        await say("hello there", conversation, context=grace)
+    await tell(home, ("Hates tea", grace, True))
+    await say("hello there", "two", context=grace)
+
+    bins = "The bins go out on Friday"
+    assert made == [[bins, "Likes tea"], [bins], [bins, "Hates tea"]]
+
+
 async def test_fact_that_is_forgotten_is_in_no_prompt_after_that(
     home: HomeAssistant, entry, say: Say, model_server: ModelServer
 ) -> None:
     await tell(home, ("The bins go out on Friday", None, False), ("Tea at five", None, False))
     await say("hello there")
-    (forgotten,) = [each for each in await memory_of(home).async_facts() if "bins" in each.text]
-    await memory_of(home).async_forget(ids=[("fact", forgotten.id)])
+    (forgotten,) = [each for each in await facts_of(home) if "bins" in each.text]
+    await memory_of(home).async_change(lambda memory: memory.forget(ids=[("fact", forgotten.id)]))
     await say("hello again")
 
     assert "bins" not in asked(model_server)[0]

@@ -3,6 +3,7 @@
 import sqlite3
 
 from custom_components.windowed_conversation.memory import PastTurn
+from custom_components.windowed_conversation.memory.turns import store_episode
 from custom_components.windowed_conversation.memory.words import Words
 
 DAY = 86_400.0
@@ -17,6 +18,12 @@ _TEXTS = {
 
 def turn(said, answer="", *, conversation="c1", at=NOW, person=None):
     return PastTurn(conversation=conversation, at=at, said=said, answer=answer, person=person)
+
+
+def add_episode(memory, episode):
+    """Store an episode, whatever it stands for, and return its id."""
+    with memory._database.write() as connection:
+        return store_episode(connection, memory._words, episode)
 
 
 def texts(found):

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from custom_components.windowed_conversation.memory import Episode, Memory, Summary
+from custom_components.windowed_conversation.memory import Episode, Listing, Memory, Summary
 from custom_components.windowed_conversation.memory.episodes import EXCERPT_LENGTH, excerpt
 
-from .content import NOW, turn
+from .content import NOW, add_episode, turn
 
 SAID = ("We fly to Porto", "Book a hotel in Porto")
 ANNAS = Summary("c1", NOW - 10, SAID, "They planned a trip to Portugal.", agent="a1", person="anna")
@@ -20,6 +20,17 @@ def told(memory: Memory) -> list[int]:
     return [memory.add_turn(replace(each, agent="a1")) for each in spoken]
 
 
+def add_summary(memory: Memory, summary: Summary) -> int | None:
+    """Store a summary, and return the id of its episode, None if there is no new one."""
+    newest = max(ids(memory), default=0)
+    memory.add([summary])
+    return max((row for row in ids(memory) if row > newest), default=None)
+
+
+def ids(memory: Memory) -> list[int]:
+    return [found.id for found in memory.newest(Listing("anna", kinds=("episode",)))]
+
+
 def spans(memory: Memory) -> list[tuple[float, float, str]]:
     """Return the episodes that there are, each with its times."""
     with memory._database.read() as connection:
@@ -27,7 +38,7 @@ def spans(memory: Memory) -> list[tuple[float, float, str]]:
 
 
 def test_a_summary_is_the_episode_of_its_turns(memory, told) -> None:
-    row = memory.add_summary(ANNAS)
+    row = add_summary(memory, ANNAS)
 
     assert spans(memory) == [(NOW, NOW + 1, ANNAS.text)]
     (found,) = memory.recall("Portugal", person="anna")
@@ -36,18 +47,18 @@ def test_a_summary_is_the_episode_of_its_turns(memory, told) -> None:
 
 
 def test_a_later_summary_takes_the_place_of_the_earlier_one(memory, told) -> None:
-    memory.add_summary(ANNAS)
+    add_summary(memory, ANNAS)
     memory.add_turn(replace(turn("Pack the quokka", at=NOW + 5, person="anna"), agent="a1"))
 
-    memory.add_summary(replace(ANNAS, said=("Pack the quokka",), text="They packed for Portugal.", earlier=ANNAS.text))
+    add_summary(memory, replace(ANNAS, said=("Pack the quokka",), text="They packed for Portugal.", earlier=ANNAS.text))
 
     assert spans(memory) == [(NOW, NOW + 5, "They packed for Portugal.")]
 
 
 def test_a_summary_of_nothing_but_the_earlier_one_has_its_times(memory, told) -> None:
-    memory.add_summary(ANNAS)
+    add_summary(memory, ANNAS)
 
-    memory.add_summary(replace(ANNAS, said=(), text="Portugal.", earlier=ANNAS.text))
+    add_summary(memory, replace(ANNAS, said=(), text="Portugal.", earlier=ANNAS.text))
 
     assert spans(memory) == [(NOW, NOW + 1, "Portugal.")]
 
@@ -68,28 +79,28 @@ def test_a_summary_of_nothing_but_the_earlier_one_has_its_times(memory, told) ->
     ids=["not kept", "nothing", "no earlier one", "too old", "conversation", "agent", "no agent", "person", "home"],
 )
 def test_a_summary_of_what_is_not_kept_is_not_stored(memory, told, summary: Summary) -> None:
-    assert memory.add_summary(summary) is None
+    assert add_summary(memory, summary) is None
     assert spans(memory) == []
 
 
 def test_a_summary_of_what_was_forgotten_is_not_stored(memory, told) -> None:
     memory.forget(ids=[("turn", told[0])])
 
-    assert memory.add_summary(ANNAS) is None
+    assert add_summary(memory, ANNAS) is None
 
 
 def test_an_episode_is_forgotten_with_any_of_its_turns(memory, told) -> None:
-    row = memory.add_summary(ANNAS)
+    row = add_summary(memory, ANNAS)
 
     assert memory.forget(ids=[("turn", told[1])]).episodes == (row,)
 
 
 def test_an_episode_of_another_person_or_agent_stays_when_a_turn_is_forgotten(memory, told) -> None:
     others = [
-        memory.add_episode(Episode("c1", NOW - 5, NOW + 5, "They spoke", agent=agent, person=person))
+        add_episode(memory, Episode("c1", NOW - 5, NOW + 5, "They spoke", agent=agent, person=person))
         for agent, person in (("a1", "ben"), ("a1", None), ("a2", "anna"))
     ]
-    row = memory.add_summary(ANNAS)
+    row = add_summary(memory, ANNAS)
 
     assert memory.forget(ids=[("turn", told[0])]).episodes == (row,)
     assert memory.figures().episodes == len(others)
@@ -97,7 +108,7 @@ def test_an_episode_of_another_person_or_agent_stays_when_a_turn_is_forgotten(me
 
 def test_an_episode_without_turns_is_kept_as_long_as_turns_are(memory) -> None:
     rows = [
-        memory.add_episode(Episode("c1", NOW - 9, NOW - age, "They spoke", agent=agent))
+        add_episode(memory, Episode("c1", NOW - 9, NOW - age, "They spoke", agent=agent))
         for agent, age in (("a1", 1), ("a1", 3), (None, 3), (None, 5))
     ]
 

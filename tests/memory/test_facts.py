@@ -1,10 +1,12 @@
 """Facts: told again, replaced, bounded."""
 
+import sqlite3
+
 import pytest
 
-from custom_components.windowed_conversation.memory import MemoryFull, facts
+from custom_components.windowed_conversation.memory import Memory, MemoryFull, facts
 
-from .content import NOW, texts
+from .content import NOW, texts, turn
 
 
 def test_the_homes_facts_are_first_and_the_newest_of_each(memory) -> None:
@@ -136,3 +138,63 @@ def test_no_fact_that_is_true_makes_room(memory, monkeypatch) -> None:
 
     with pytest.raises(MemoryFull):
         memory.add_fact("Tea at five")
+
+
+def told_again(memory, path) -> None:
+    memory.add_fact("Tea at five")
+
+
+def made_private(memory, path) -> None:
+    memory.add_fact("Likes tea", person="anna", private=True)
+
+
+def replaced(memory, path) -> None:
+    memory.add_fact("Tea at six", replaces=1)
+
+
+def forgotten(memory, path) -> None:
+    memory.forget(ids=[("fact", 1)])
+
+
+def loaded(memory, path) -> None:
+    memory.load(line.replace("five", "six").replace('"id": 1', '"id": 9') for line in list(memory.export()))
+
+
+def changed_by_another_program(memory, path) -> None:
+    other = sqlite3.connect(path)
+    other.execute("UPDATE fact SET text = 'Tea at six'")
+    other.commit()
+    other.close()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [told_again, made_private, replaced, forgotten, loaded, changed_by_another_program],
+    ids=lambda c: c.__name__,
+)
+def test_facts_that_have_changed_have_another_revision(memory, path, change) -> None:
+    memory.add_fact("Tea at five")
+    memory.add_fact("Likes tea", person="anna")
+    before, stood = memory.facts_revision(), memory.facts("anna")
+
+    change(memory, path)
+
+    assert memory.facts("anna") != stood
+    assert memory.facts_revision() != before
+
+
+def test_turns_leave_the_facts_at_their_revision(memory) -> None:
+    memory.add_fact("Tea at five")
+    before = memory.facts_revision()
+
+    memory.add([turn("Good morning")])
+    memory.forget(query="morning")
+
+    assert memory.facts_revision() == before
+
+
+def test_a_file_that_is_opened_again_has_another_revision(memory, path) -> None:
+    other = Memory(path, ("en", "de"))
+
+    assert other.facts_revision() != memory.facts_revision()
+    other.close()

@@ -10,7 +10,7 @@ import pytest
 
 from custom_components.windowed_conversation.memory import Episode, Forgotten, Memory, deletion, turns
 
-from .content import DAY, NOW, file_bytes, indexed, stored, turn
+from .content import DAY, NOW, add_episode, file_bytes, indexed, stored, turn
 
 NOTHING = Forgotten(erased=True)
 
@@ -58,7 +58,7 @@ def test_with_a_fact_goes_the_turn_it_was_said_in(memory) -> None:
 def test_with_a_fact_go_the_turns_and_episodes_that_tell_it(memory) -> None:
     told = memory.add_turn(turn("What is the code of the safe?", "It is quokka.", conversation="a"))
     memory.add_turn(turn("Is the house safe?", "Yes, all doors are locked.", conversation="b"))
-    episode = memory.add_episode(Episode("c", NOW, NOW, "They changed the safe's code to quokka."))
+    episode = add_episode(memory, Episode("c", NOW, NOW, "They changed the safe's code to quokka."))
     fact = memory.add_fact("The safe code is quokka")
 
     assert memory.forget(ids=[("fact", fact)]) == Forgotten((fact,), (told,), (episode,), erased=True)
@@ -83,9 +83,9 @@ def test_what_is_no_longer_true_is_forgotten_by_its_words(memory) -> None:
 
 def test_with_a_turn_go_the_episodes_that_stand_for_it(memory) -> None:
     row = memory.add_turn(turn("bread", at=NOW))
-    covering = memory.add_episode(Episode("c1", NOW - 60, NOW + 60, "They spoke"))
-    memory.add_episode(Episode("c1", NOW + 61, NOW + 90, "They spoke again"))
-    memory.add_episode(Episode("c2", NOW - 60, NOW + 60, "Others spoke"))
+    covering = add_episode(memory, Episode("c1", NOW - 60, NOW + 60, "They spoke"))
+    add_episode(memory, Episode("c1", NOW + 61, NOW + 90, "They spoke again"))
+    add_episode(memory, Episode("c2", NOW - 60, NOW + 60, "Others spoke"))
 
     assert memory.forget(ids=[("turn", row)]).episodes == (covering,)
 
@@ -277,7 +277,7 @@ def test_an_agent_takes_its_turns_and_their_episodes_along_and_leaves_facts_and_
     fact = memory.add_fact("Bread is in the cellar")
     gone = memory.add_turn(replace(turn("quokka bread"), agent="a1"))
     kept = [memory.add_turn(replace(turn("bread", conversation="c2"), agent=agent)) for agent in ("a2", None)]
-    episode = memory.add_episode(Episode("c1", NOW - 1, NOW + 1, "They spoke of a quokka", agent="a1"))
+    episode = add_episode(memory, Episode("c1", NOW - 1, NOW + 1, "They spoke of a quokka", agent="a1"))
 
     assert memory.forget(agent="a1") == Forgotten((), (gone,), (episode,), erased=True)
 

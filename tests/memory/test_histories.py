@@ -7,9 +7,9 @@ from hypothesis import given, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 import pytest
 
-from custom_components.windowed_conversation.memory import KINDS, Episode, Memory
+from custom_components.windowed_conversation.memory import KINDS, Episode, Memory, loading
 
-from .content import NOW, file_bytes, indexed, stored, turn
+from .content import NOW, add_episode, file_bytes, indexed, stored, turn
 
 _LANGUAGES = (("en", "de"), ("it",))
 
@@ -29,6 +29,8 @@ class Histories(RuleBasedStateMachine):
 
     def __init__(self):
         super().__init__()
+        self.patch = pytest.MonkeyPatch()
+        self.patch.setattr(loading, "_MANY", 3)
         self.folder = TemporaryDirectory()
         self.path = Path(self.folder.name) / "memory.db"
         self.languages = _LANGUAGES[0]
@@ -70,7 +72,7 @@ class Histories(RuleBasedStateMachine):
         word = self.own_word(person)
         at = NOW + self.number
         text = f"{word} {' '.join(words)}"
-        row = self.memory.add_episode(Episode(conversation, at - turns, at, text, person=person))
+        row = add_episode(self.memory, Episode(conversation, at - turns, at, text, person=person))
         self.words["episode", row] = word
 
     @precondition(lambda self: self.words)
@@ -130,12 +132,17 @@ class Histories(RuleBasedStateMachine):
             pass
         assert indexed(self.path) == stored(self.path, self.languages)
         lines = list(self.memory.export())
-        copy = Memory(self.path.with_name("copy.db"), self.languages)
+        copy_path = self.path.with_name("copy.db")
+        copy = Memory(copy_path, self.languages)
         copy.load(lines)
+        while copy.reindex():
+            pass
+        assert indexed(copy_path) == stored(copy_path, self.languages)
         assert list(copy.export()) == lines
         copy.close()
         self.memory.close()
         self.folder.cleanup()
+        self.patch.undo()
 
 
 TestHistories = pytest.mark.long(Histories.TestCase)

@@ -4,7 +4,7 @@ import pytest
 
 from custom_components.windowed_conversation.memory import Episode, Listing
 
-from .content import NOW, texts, turn
+from .content import NOW, add_episode, texts, turn
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ def filled(memory):
     memory.add_fact("Ben likes rum", person="ben", at=NOW + 4)
     memory.add_turn(turn("Good morning", "Hello", person="anna", at=NOW + 5))
     memory.add_turn(turn("Good night", "Bye", at=NOW + 6))
-    memory.add_episode(Episode("c1", NOW, NOW + 7, "They greeted"))
+    add_episode(memory, Episode("c1", NOW, NOW + 7, "They greeted"))
     return memory
 
 

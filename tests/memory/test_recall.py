@@ -4,7 +4,7 @@ import pytest
 
 from custom_components.windowed_conversation.memory import Episode, search
 
-from .content import DAY, NOW, texts, turn
+from .content import DAY, NOW, add_episode, texts, turn
 
 
 def test_a_fact_is_found_in_other_words(memory) -> None:
@@ -60,7 +60,7 @@ def test_a_fact_is_before_a_turn_that_says_the_same(memory) -> None:
 def test_only_the_kinds_that_are_wanted_are_found(memory) -> None:
     memory.add_turn(turn("The bins go out on Friday"))
     memory.add_fact("The bins go out on Friday")
-    memory.add_episode(Episode("c1", NOW, NOW, "They spoke of bins"))
+    add_episode(memory, Episode("c1", NOW, NOW, "They spoke of bins"))
 
     assert [found.kind for found in memory.recall("bins", kinds=("episode",))] == ["episode"]
 
@@ -104,7 +104,7 @@ def test_what_is_a_persons_is_found_by_nobody_else(memory, speaker) -> None:
     memory.add_fact("Anna likes tea", person="anna")
     memory.add_fact("Anna fears tea", person="anna", private=True)
     memory.add_turn(turn("I drink tea", person="anna"))
-    memory.add_episode(Episode("c1", NOW, NOW, "Anna drank tea", person="anna"))
+    add_episode(memory, Episode("c1", NOW, NOW, "Anna drank tea", person="anna"))
 
     assert memory.recall("tea", person=speaker) == []
     assert memory.facts(speaker) == []

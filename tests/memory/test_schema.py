@@ -26,6 +26,22 @@ def test_an_older_file_gets_what_a_newer_schema_adds(path, monkeypatch) -> None:
     beside.close()
 
 
+def test_a_file_of_the_first_schema_counts_changes_of_facts_from_then_on(path, monkeypatch) -> None:
+    monkeypatch.setattr(schema, "SCRIPTS", schema.SCRIPTS[:1])
+    memory = Memory(path, ("en",))
+    memory.add_fact("Tea at five")
+    memory.close()
+    monkeypatch.undo()
+
+    memory = Memory(path, ("en",))
+    before = memory.facts_revision()
+    memory.add_fact("Bins on Friday")
+
+    assert texts(memory.recall("tea")) == ["Tea at five"]
+    assert memory.facts_revision() != before
+    memory.close()
+
+
 def test_a_migration_that_fails_changes_nothing(path, monkeypatch) -> None:
     Memory(path, ("en",)).close()
     monkeypatch.setattr(schema, "SCRIPTS", (*schema.SCRIPTS, "CREATE TABLE t (x); CREATE TABLE t (x)"))

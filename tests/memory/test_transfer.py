@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from custom_components.windowed_conversation.memory import BadLine, Episode, Loaded, Memory
+from custom_components.windowed_conversation.memory import BadLine, Episode, Loaded, Memory, loading
 
-from .content import NOW, indexed, stored, texts, turn
+from .content import NOW, add_episode, indexed, stored, texts, turn
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def fill(memory):
     memory.add_fact("Ben fears geese", person="ben", at=NOW)
     memory.add_turn(turn("Good morning", "Hello", person="anna"))
     memory.add_turn(turn("Good night", "Bye"))
-    memory.add_episode(Episode("c1", NOW - 60, NOW, "They greeted", person="anna"))
+    add_episode(memory, Episode("c1", NOW - 60, NOW, "They greeted", person="anna"))
 
 
 def test_what_was_exported_is_loaded_with_its_ids(memory, other) -> None:
@@ -42,6 +42,35 @@ def test_loading_twice_changes_nothing(memory) -> None:
 
     assert memory.load(lines) == Loaded(known=7)
     assert list(memory.export()) == lines
+
+
+def test_many_lines_are_put_into_the_index_later(memory, other, path, monkeypatch) -> None:
+    monkeypatch.setattr(loading, "_MANY", 2)
+    fill(other)
+    memory.add_turn(turn("Good evening"))
+    memory.load(other.export())
+    assert memory.figures().unindexed > 0
+    assert memory.recall("morning", person="anna") == []
+
+    memory.reindex()
+    while memory.reindex():
+        memory.add_turn(turn("Good afternoon"))
+
+    assert memory.recall("morning", person="anna", kinds=("turn",))[0].text == "Good morning\nHello"
+    assert indexed(path) == stored(path, ("en", "de"))
+
+
+def test_many_lines_of_which_one_is_malformed_leave_everything_as_it_was(memory, other, path, monkeypatch) -> None:
+    monkeypatch.setattr(loading, "_MANY", 2)
+    fill(other)
+    memory.add_turn(turn("Good evening"))
+    before = list(memory.export())
+
+    with pytest.raises(BadLine):
+        memory.load([*other.export(), "no line"])
+
+    assert list(memory.export()) == before
+    assert indexed(path) == stored(path, ("en", "de"))
 
 
 def test_one_text_is_loaded_as_its_lines(memory, other) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from custom_components.windowed_conversation.memory import Episode, PastTurn, turns
 
-from .content import NOW, texts, turn
+from .content import NOW, add_episode, texts, turn
 
 
 def test_a_turn_is_recalled_as_what_was_said_and_answered(memory) -> None:
@@ -78,7 +78,7 @@ def test_nothing_stays_of_a_turn_that_was_refused(memory) -> None:
 
 
 def test_an_episode_is_recalled(memory) -> None:
-    row = memory.add_episode(Episode("c1", NOW - 60, NOW, "They planned a trip to Portugal", person="anna"))
+    row = add_episode(memory, Episode("c1", NOW - 60, NOW, "They planned a trip to Portugal", person="anna"))
 
     (found,) = memory.recall("Portugal", person="anna")
 

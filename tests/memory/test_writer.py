@@ -11,7 +11,7 @@ from threading import Event, current_thread, main_thread
 
 import pytest
 
-from custom_components.windowed_conversation.memory import Memory, MemoryUnavailable, file, writer as module
+from custom_components.windowed_conversation.memory import Memory, MemoryUnavailable, file, loading, writer as module
 from custom_components.windowed_conversation.memory.writer import Writer
 
 from .content import indexed, stored, turn
@@ -303,6 +303,27 @@ def test_a_state_tells_how_much_there_is(path) -> None:
 
 def _turns(state):
     return state.figures and state.figures.turns
+
+
+def test_what_was_loaded_at_once_is_found_a_little_later(make, path, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(loading, "_MANY", 2)
+    other = Memory(tmp_path / "other.db", _LANGUAGES)
+    other.add(turn(f"bread {number}") for number in range(5))
+    lines = list(other.export())
+    other.close()
+    found = Event()
+    writer = Writer(path, _LANGUAGES, on_state=lambda state: found.set() if _is_indexed(state, 5) else None)
+    writer.start()
+
+    writer.call(lambda memory: memory.load(lines)).result(_ENOUGH)
+
+    assert found.wait(_ENOUGH)
+    assert len(writer.memory.recall("bread")) == 5
+    assert writer.close(_ENOUGH)
+
+
+def _is_indexed(state, turns):
+    return _turns(state) == turns and state.figures.unindexed == 0
 
 
 def test_a_fault_of_the_daily_work_stops_nothing(make, path) -> None:

@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 import pytest
 
 from custom_components.windowed_conversation.memory import Fact
-from custom_components.windowed_conversation.turn.narration import Narrator
+from custom_components.windowed_conversation.turn.narration import Narrator, keys_of
 from custom_components.windowed_conversation.turn.profile import (
     HEADING,
     PROFILE_TOKENS,
@@ -84,20 +84,20 @@ def test_kept_one_stays_when_there_is_more_to_tell() -> None:
     kept = profile_of(fact(1))
     new = profile_of(fact(1), fact(2))
 
-    assert profile_in_force(kept, new, [fact(1), fact(2)]) is kept
+    assert profile_in_force(kept, new, keys_of([fact(1), fact(2)])) is kept
 
 
 def test_it_is_another_at_once_when_a_fact_of_it_is_gone() -> None:
     kept = profile_of(fact(1), fact(2))
     new = profile_of(fact(2))
 
-    assert profile_in_force(kept, new, [fact(2)]) is new
+    assert profile_in_force(kept, new, keys_of([fact(2)])) is new
 
 
 def test_kept_one_stays_when_no_new_one_could_be_made() -> None:
     kept = profile_of(fact(1))
 
-    assert profile_in_force(kept, None, []) is kept
+    assert profile_in_force(kept, None, frozenset()) is kept
 
 
 @pytest.mark.parametrize("system", ["Be brief.", ""])

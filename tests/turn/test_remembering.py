@@ -16,6 +16,7 @@ from custom_components.windowed_conversation.turn.remembering import (
     what_is_known,
 )
 from custom_components.windowed_conversation.turn.speaker import Speaker
+from tests.memory.content import add_episode
 
 SPEAKERS = {
     "anna": partial(Speaker, person="anna-id", name="Anna", is_alone=True),
@@ -301,7 +302,7 @@ def test_what_is_recalled_is_quoted_with_who_and_when(memory: Memory) -> None:
 
 def test_what_is_recalled_of_a_summary_says_that_it_is_one(memory: Memory) -> None:
     text = f"{'They greeted. ' * 30}The door was open."
-    memory.add_episode(Episode("talk", 1_790_000_000.0, 1_790_000_000.0, text, person="anna-id"))
+    add_episode(memory, Episode("talk", 1_790_000_000.0, 1_790_000_000.0, text, person="anna-id"))
 
     lines = recalled_lines(memory, speaker("anna", "the door"), "door", UTC)
 

@@ -19,6 +19,7 @@ from ..window import Window, WindowRegistry
 from ..window.tokens import KindCounter
 from .config import AgentConfig
 from .kept import Kept
+from .profiles import MadeProfiles
 from .server import AccountServer
 from .statistics import AgentStatistics
 from .window_health import Health, HealthWatch
@@ -58,6 +59,7 @@ class Agent:
         self.vendor = vendor
         self.learn = learn
         self.schemas = ToolSchemas()
+        self.profiles = MadeProfiles()
         self._model = model
         # The windows of which a summary is being written.
         self.summarizing: set[Window] = set()

@@ -16,7 +16,7 @@ from homeassistant.helpers.storage import STORAGE_DIR
 from homeassistant.util.hass_dict import HassKey
 
 from ..const import CONF_MEMORY_DAYS, DOMAIN
-from ..memory import Fact, Forgotten, Memory, MemoryUnavailable, Recalled
+from ..memory import Memory, MemoryUnavailable, Recalled
 from ..memory.errors import Reason
 from ..memory.file import delete_file
 from ..memory.status import State
@@ -71,6 +71,11 @@ class AgentMemory:
         self.writer.start()
 
     @callback
+    def async_make(self) -> None:
+        """Make the file in the background if there is none, so that no turn has to wait for that to be kept."""
+        self.writer.call(lambda memory: None)
+
+    @callback
     def async_keep(self) -> None:
         """Take over for how long each account keeps turns, also one that is not set up now."""
         days = {
@@ -105,18 +110,6 @@ class AgentMemory:
     async def async_recall(self, query: str, **conditions: Any) -> list[Recalled]:
         """Return what is found, best first; see `Memory.recall` for the conditions."""
         return await self.async_read(lambda memory: memory.recall(query, **conditions), [])
-
-    async def async_facts(self, person: str | None = None, *, private: bool = True) -> list[Fact]:
-        """Return the facts that a person may see: the home's first, newest first."""
-        return await self.async_read(lambda memory: memory.facts(person, private=private), [])
-
-    async def async_add_fact(self, text: str, **more: Any) -> int:
-        """Store a fact and return its id when it is on disk; see `Memory.add_fact`."""
-        return await self.async_change(lambda memory: memory.add_fact(text, **more))
-
-    async def async_forget(self, **conditions: Any) -> Forgotten:
-        """Forget what meets the conditions; see `Memory.forget`."""
-        return await self.async_change(lambda memory: memory.forget(**conditions))
 
     @contextmanager
     def forgetting(self) -> Iterator[None]:

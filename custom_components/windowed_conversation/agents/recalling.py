@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from homeassistant.util import dt as dt_util
 
 from ..memory import Fact, Memory, Recalled
-from ..turn.narration import Narrator
-from ..turn.profile import Profile, SystemPrompt, kept_profile, new_profile, profile_in_force, with_profile
+from ..turn.narration import Narrator, keys_of
+from ..turn.profile import HEADING, Profile, SystemPrompt, kept_profile, new_profile, profile_in_force, with_profile
 from ..turn.recall import CANDIDATES, RECALLED_TOKENS, chosen_lines, held, in_turn, room_for_lines
 from ..turn.sources import Addition, Source, fetch
 from ..turn.speaker import Speaker
@@ -17,6 +17,7 @@ from ..window import Window
 from ..window.tokens import TextKind
 from .agent import Agent
 from .memory import AgentMemory, async_memory
+from .profiles import MadeProfile
 
 _NAME = "memory"
 # What a question costs in a window besides its words and what is recalled, at most, in tokens.
@@ -49,9 +50,10 @@ class Recollection:
 
 
 class _Read(NamedTuple):
-    """What was read: the facts of the window's owner, and what was found for the question."""
+    """What was read: the facts of the window's owner, or None if they are as before, and what was found."""
 
-    facts: list[Fact]
+    facts: list[Fact] | None
+    revision: object
     found: list[Recalled]
     others: list[Recalled]
 
@@ -63,10 +65,13 @@ class MemorySource:
 
     def __init__(self, agent: Agent, memory: AgentMemory, window: Window, speaker: Speaker) -> None:
         self._counter = agent.counter
+        self._profiles = agent.profiles
         self._memory = memory
         self._window = window
         self._speaker = speaker
         self._narrator = Narrator(speaker.name, dt_util.get_default_time_zone())
+        # the prompt is everybody's who has the window
+        self._owner = speaker.person if speaker.is_alone else None
         # a window that holds nothing yet begins with the profile of now
         sent = window.messages()[:1] if window.stats().exchange_count else ()
         self._kept = kept_profile(next(iter(sent), None))
@@ -75,11 +80,16 @@ class MemorySource:
 
     async def fetch(self) -> Addition | None:
         """Read the facts, search for what was said, and choose; raises MemoryUnavailable."""
-        window, speaker = self._window, self._speaker
+        window, speaker, owner = self._window, self._speaker, self._owner
+        # what is learned of counting may give room for others
+        key = (owner, speaker.is_alone, self._narrator, self._count_fixed(HEADING))
+        made = self._profiles.get(key)
 
         def read(memory: Memory) -> _Read:
-            # the prompt is everybody's who has the window
-            facts = memory.facts(speaker.person if speaker.is_alone else None, private=speaker.is_alone)
+            # before the facts: a change meanwhile is seen by the next turn
+            revision = memory.facts_revision()
+            is_known = made is not None and made.revision == revision
+            facts = None if is_known else memory.facts(owner, private=speaker.is_alone)
             find = partial(
                 memory.recall,
                 speaker.said,
@@ -88,10 +98,13 @@ class MemorySource:
                 limit=CANDIDATES,
                 private=speaker.is_alone,
             )
-            return _Read(facts, find(kinds=("fact",)), find(kinds=("episode", "turn")))
+            return _Read(facts, revision, find(kinds=("fact",)), find(kinds=("episode", "turn")))
 
-        facts, found, others = await self._memory.async_read(read, _Read([], [], []))
-        told = self._choose_profile(facts)
+        facts, revision, found, others = await self._memory.async_read(read, _Read([], None, [], []))
+        if facts is not None or made is None:
+            made = self._make_profile(facts or [], revision)
+        self._profiles.put(key, made)
+        told = self._choose_profile(made)
         tokens = self._counter.count(speaker.said) + RECALLED_TOKENS + _CONTEXT_TOKENS
         staying = window.would_stay(tokens)
         is_trimmed = len(staying) < len(window.exchanges())
@@ -99,11 +112,17 @@ class MemorySource:
         most = room_for_lines(() if is_trimmed else staying, window.policy.history_tokens)
         return chosen_lines(in_turn(found, others), known, self._narrator, self._counter.count, most)
 
-    def _choose_profile(self, facts: list[Fact]) -> set[str]:
+    def _make_profile(self, facts: list[Fact], revision: object) -> MadeProfile:
+        return MadeProfile(new_profile(facts, self._narrator, self._count_fixed), keys_of(facts), revision)
+
+    def _choose_profile(self, made: MadeProfile) -> set[str]:
         """Choose the profile, and return the facts that are in it whether or not the turn evicts anything."""
-        self.new = new_profile(facts, self._narrator, lambda text: self._counter.count_as(TextKind.FIXED, text))
-        self.profile = profile_in_force(self._kept, self.new, facts) or self.new
+        self.new = made.profile
+        self.profile = profile_in_force(self._kept, self.new, made.facts) or self.new
         return set(self.profile.sources) & set(self.new.sources)
+
+    def _count_fixed(self, text: str) -> int:
+        return self._counter.count_as(TextKind.FIXED, text)
 
 
 async def async_recollect(agent: Agent, window: Window, speaker: Speaker) -> Recollection:

@@ -3,8 +3,11 @@
 import sqlite3
 
 from .records import KINDS, Kind
-from .schema import unindexed
+from .schema import empty_index, unindexed
 from .words import Words
+
+# an id that no row has
+_ALL = 2**62
 
 _TEXTS = {
     "fact": "SELECT id, text FROM fact WHERE replaced_by IS NULL AND id {} ?",
@@ -28,6 +31,20 @@ def remove(connection: sqlite3.Connection, words: Words, kind: Kind, row: int) -
             f"INSERT INTO {kind}_words({kind}_words, rowid, words, parts) VALUES ('delete', ?, ?, ?)",
             (row, *_terms(words, kind, found[1])),
         )
+
+
+def postpone(connection: sqlite3.Connection, kind: Kind) -> None:
+    """Empty the index of a kind, and put no row into it until `resume`."""
+    empty_index(connection, kind)
+    connection.execute("UPDATE setting SET value = ? WHERE name = ?", (_ALL, f"unindexed {kind}"))
+
+
+def resume(connection: sqlite3.Connection, kind: Kind) -> None:
+    """Have `reindex` put into the index what was not put there since `postpone`."""
+    connection.execute(
+        f"UPDATE setting SET value = (SELECT coalesce(max(id), 0) FROM {kind}) WHERE name = ? AND value = ?",
+        (f"unindexed {kind}", _ALL),
+    )
 
 
 def reindex(connection: sqlite3.Connection, words: Words, most: int) -> bool:

@@ -1,13 +1,16 @@
 """Lines of JSON read into memory: ids are kept, what is there stays as it is, what was forgotten stays forgotten.
 
-Where something else has an id here, the row gets a new one and keeps the other as its origin.
+Where something else has an id here, the row gets a new one and keeps the other as its origin. Many rows are not put
+into the index, which would take most of the time: `reindex` does that later.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 import dataclasses
 import sqlite3
 from typing import Any
 
+from . import index
 from .errors import BadLine, MemoryFull
 from .facts import ToldFact, close_fact, same_fact, store_fact
 from .fields import Fields
@@ -17,6 +20,8 @@ from .turns import store_episode, store_turn
 from .words import Words
 
 type _Record = ToldFact | PastTurn | Episode
+
+_MANY = 1_000
 
 _RECORDS: dict[Kind, type[ToldFact | PastTurn | Episode]] = {"fact": ToldFact, "turn": PastTurn, "episode": Episode}
 
@@ -56,7 +61,8 @@ def load(connection: sqlite3.Connection, words: Words, lines: Iterable[str]) -> 
         except (TypeError, ValueError, RecursionError) as error:
             raise BadLine(number) from error
     loader.close_replaced()
-    return Loaded(loader.added, loader.known, loader.refused)
+    loader.resume_index()
+    return Loaded(loader.added.total(), loader.known, loader.refused)
 
 
 class _Loader:
@@ -67,7 +73,9 @@ class _Loader:
         self._words = words
         self._facts: dict[int, int] = {}
         self._replaced: list[tuple[int, int]] = []
-        self.added = self.known = self.refused = 0
+        self._postponed: set[Kind] = set()
+        self.added = Counter[Kind]()
+        self.known = self.refused = 0
 
     def take(self, fields: Fields) -> None:
         """Take in what a line says."""
@@ -85,8 +93,8 @@ class _Loader:
         by = fields.optional_count("replaced_by")
         stored = self._known(kind, row, record, is_current=by is None)
         if stored is None:
-            self.added += 1
             stored = self._store(kind, row, record)
+            self._on_added(kind)
         else:
             self.known += 1
         if kind == "fact":
@@ -99,6 +107,21 @@ class _Loader:
         for row, by in self._replaced:
             if self._has("fact WHERE replaced_by IS NULL AND id = ?", row):
                 close_fact(self._connection, self._words, row, self._facts.get(by, 0))
+
+    def resume_index(self) -> None:
+        """Leave to `reindex` what was not put into the index."""
+        for kind in self._postponed:
+            index.resume(self._connection, kind)
+
+    def _on_added(self, kind: Kind) -> None:
+        """Count what was added, and postpone the index of a kind that has many new rows, and no more old ones."""
+        self.added[kind] += 1
+        if self.added[kind] % _MANY or kind in self._postponed:
+            return
+        rows: int = self._connection.execute(f"SELECT count(*) FROM {kind}").fetchone()[0]
+        if self.added[kind] * 2 >= rows:
+            index.postpone(self._connection, kind)
+            self._postponed.add(kind)
 
     def _is_forgotten(self, kind: Kind, row: int, at: float) -> bool:
         return self._has("tombstone WHERE kind = ? AND id = ? AND at = ?", kind, row, at)

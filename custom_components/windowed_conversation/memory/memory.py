@@ -18,10 +18,10 @@ from .forget import Selection, forget, is_unerased, select, select_expired, set_
 from .index import reindex
 from .listing import Listing, newest
 from .loading import load
-from .records import KINDS, Episode, Fact, Figures, Forgotten, Kind, Loaded, PastTurn, Recalled, Summary
-from .schema import unindexed
+from .records import KINDS, Fact, Figures, Forgotten, Kind, Loaded, PastTurn, Recalled, Summary
+from .schema import fact_changes, unindexed
 from .search import Search, search
-from .turns import store_episode, store_turn
+from .turns import store_turn
 from .words import Words
 
 _QUESTION_LENGTH = 1_000
@@ -45,26 +45,17 @@ class Memory:
             return store_turn(connection, self._words, turn)
 
     def add(self, records: Iterable[PastTurn | Summary]) -> None:
-        """Store turns, and summaries of them, with one commit: all of them or none."""
+        """Store turns, and summaries of them, with one commit: all of them or none.
+
+        A summary becomes the episode of its turns. It is not stored if it stands for anything that is not kept, or not
+        as this person's.
+        """
         with self._database.write() as connection:
             for record in records:
                 if isinstance(record, PastTurn):
                     store_turn(connection, self._words, record)
                 else:
                     store_summary(connection, self._words, record)
-
-    def add_episode(self, episode: Episode) -> int:
-        """Store what a part of a conversation came to and return its id."""
-        with self._database.write() as connection:
-            return store_episode(connection, self._words, episode)
-
-    def add_summary(self, summary: Summary) -> int | None:
-        """Store a summary as the episode of its turns and return its id.
-
-        Store nothing and return None if it stands for anything that is not kept, or not as this person's.
-        """
-        with self._database.write() as connection:
-            return store_summary(connection, self._words, summary)
 
     def add_fact(
         self,
@@ -118,6 +109,14 @@ class Memory:
         """Return the facts that this person may see: the home's first, newest first."""
         with self._database.read() as connection:
             return facts(connection, person, private=private)
+
+    def facts_revision(self) -> tuple[object, int]:
+        """Return what is another value after any fact has changed, whoever has changed it, and for every opened file.
+
+        It takes much less time than reading the facts.
+        """
+        with self._database.read() as connection:
+            return self._database, fact_changes(connection)
 
     def newest(self, listing: Listing) -> list[Recalled]:
         """Return what is remembered, newest first."""
@@ -207,14 +206,18 @@ class Memory:
             yield from forgotten
 
     def load(self, lines: Iterable[str]) -> Loaded:
-        """Add exported lines that are neither here nor forgotten. Raise BadLine and add nothing if one is malformed."""
+        """Add exported lines that are neither here nor forgotten. Raise BadLine and add nothing if one is malformed.
+
+        Where they are many, `reindex` makes their index.
+        """
         with self._database.write() as connection:
             return load(connection, self._words, lines.splitlines() if isinstance(lines, str) else lines)
 
     def reindex(self, most: int = _STEP) -> bool:
-        """Index up to so many rows after a change of the languages, and return whether there may be more.
+        """Index up to so many rows that the index has not got, and return whether there may be more.
 
-        Until there are none, `recall` finds the newest only. For a thread in the background.
+        There are some after a change of the languages and after a long `load`. Until there are none, `recall` finds the
+        newest only. For a thread in the background.
         """
         with self._database.write() as connection:
             return reindex(connection, self._words, most)

@@ -29,6 +29,15 @@ SCRIPTS = (
     CREATE INDEX episode_conversation ON episode (conversation);
     CREATE TABLE tombstone (kind TEXT, id INTEGER, at REAL, PRIMARY KEY (kind, id, at)) WITHOUT ROWID;
     """,
+    """
+    INSERT INTO setting VALUES ('fact changes', 0);
+    CREATE TRIGGER fact_added AFTER INSERT ON fact
+    BEGIN UPDATE setting SET value = value + 1 WHERE name = 'fact changes'; END;
+    CREATE TRIGGER fact_updated AFTER UPDATE ON fact
+    BEGIN UPDATE setting SET value = value + 1 WHERE name = 'fact changes'; END;
+    CREATE TRIGGER fact_deleted AFTER DELETE ON fact
+    BEGIN UPDATE setting SET value = value + 1 WHERE name = 'fact changes'; END;
+    """,
 )
 
 _INDEX = """
@@ -87,12 +96,22 @@ def unindexed(connection: sqlite3.Connection, kind: Kind) -> int:
     return value
 
 
+def fact_changes(connection: sqlite3.Connection) -> int:
+    """Return how often a fact has been added, changed or deleted, by any process."""
+    changes: int = connection.execute("SELECT value FROM setting WHERE name = 'fact changes'").fetchone()[0]
+    return changes
+
+
 def _version(connection: sqlite3.Connection) -> int:
     version: int = connection.execute("PRAGMA user_version").fetchone()[0]
     return version
 
 
 def _run(connection: sqlite3.Connection, script: str) -> None:
-    # executescript commits first; no statement of ours has a semicolon inside
-    for statement in script.split(";"):
-        connection.execute(statement)
+    # executescript commits first; a trigger has semicolons inside
+    statement = ""
+    for part in script.split(";"):
+        statement += f"{part};"
+        if sqlite3.complete_statement(statement):
+            connection.execute(statement)
+            statement = ""

@@ -22,7 +22,9 @@ _CUT = "…"
 def one_line(text: str, length: int) -> str:
     """Return a text as one line without control characters, cut between words where it is too long."""
     # far more than is kept need not be looked at
-    shown = "".join(" " if _is_control(character) else character for character in text[: length * 4])
+    shown = text[: length * 4]
+    if not shown.isprintable():
+        shown = "".join(" " if _is_control(character) else character for character in shown)
     line = " ".join(shown.split())
     if len(line) <= length:
         return line

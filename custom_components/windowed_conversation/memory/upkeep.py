@@ -53,6 +53,8 @@ class Upkeep:
         """Do one thing that is due, and return the figures if they were read."""
         if self._may_be_unindexed:
             self._may_be_unindexed = memory.reindex()
+            if not self._may_be_unindexed:
+                self.on_changed()
             return None
         if self._daily_at <= time.monotonic():
             self._daily_at = time.monotonic() + _DAY
@@ -67,4 +69,6 @@ class Upkeep:
         figures = memory.figures()
         ended = time.monotonic()
         self._look_at, self._not_before = math.inf, ended + (ended - began) / _SHARE
+        # many rows that were loaded at once
+        self._may_be_unindexed = figures.unindexed > 0
         return figures

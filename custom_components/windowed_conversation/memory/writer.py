@@ -35,8 +35,8 @@ _STAYS_OPEN: frozenset[Reason] = frozenset({"full", "index", "locked"})
 class Writer:
     """Owns a memory. Any thread may call its methods; only `drain`, `hold` and `close` wait.
 
-    A file that is not there is made as soon as something is to be written. `daily` is called with the open memory at
-    the start and every day, `on_state` with each new state, both in the thread that writes.
+    A file that is not there is made as soon as something is to be written or done. `daily` is called with the open
+    memory at the start and every day, `on_state` with each new state, both in the thread that writes.
     """
 
     def __init__(

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ..memory import Fact
 from ..window import Message, Remembered, Role
-from .narration import Narrator, key_of, keys_of
+from .narration import Narrator, key_of
 
 PROFILE_TOKENS = 800
 
@@ -95,14 +95,14 @@ def kept_profile(system: Message | None) -> Profile | None:
     return Profile(system.content[start:end], tokens, sources)
 
 
-def profile_in_force(kept: Profile | None, new: Profile | None, facts: Iterable[Fact]) -> Profile | None:
+def profile_in_force(kept: Profile | None, new: Profile | None, standing: frozenset[str]) -> Profile | None:
     """Return the kept profile if all of its facts still stand, else the new one; `new` is None if none could be made.
 
     So the prompt stays the same until a fact of it is forgotten or replaced.
     """
     if new is None:
         return kept
-    return kept if kept is not None and keys_of(facts).issuperset(kept.sources) else new
+    return kept if kept is not None and standing.issuperset(kept.sources) else new
 
 
 def with_profile(system: str, profile: Profile | None) -> SystemPrompt:

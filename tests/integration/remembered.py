@@ -1,0 +1,24 @@
+"""The memory of a home in a test: facts put into it, and read out of it."""
+
+from typing import Any
+
+from homeassistant.core import HomeAssistant
+
+from custom_components.windowed_conversation.agents.memory import AgentMemory, async_memory
+from custom_components.windowed_conversation.memory import Fact
+
+
+def memory_of(home: HomeAssistant) -> AgentMemory:
+    memory = async_memory(home)
+    assert memory is not None
+    return memory
+
+
+async def add_fact(home: HomeAssistant, text: str, **more: Any) -> int:
+    """Have a fact on disk and return its id; see `Memory.add_fact`."""
+    return await memory_of(home).async_change(lambda memory: memory.add_fact(text, **more))
+
+
+async def facts_of(home: HomeAssistant, person: str | None = None) -> list[Fact]:
+    """Return the facts that a person may see."""
+    return await memory_of(home).async_read(lambda memory: memory.facts(person), [])
