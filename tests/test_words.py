@@ -17,4 +17,6 @@ def test_the_sentence_that_is_a_tests_name_is_not() -> None:
 
 
 def test_a_phrase_is_found_also_over_two_lines() -> None:
-    assert list(replaced_phrases("Return it,\nNone\n    where there is none.")) == [(2, "None where")]
+    text = "\n    ".join(("It is left as", "SO", "MANY bytes."))
+
+    assert list(replaced_phrases(text)) == [(2, " ".join(("SO", "MANY")))]

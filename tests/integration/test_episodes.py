@@ -135,11 +135,13 @@ async def test_what_unknown_speakers_say_of_themselves_is_in_no_summary_that_is_
     assert "Lovelace" not in sent(model_server)
 
 
+@pytest.mark.parametrize("said", [BINS, f"forget that {BINS}"], ids=["kept", "not kept"])
 async def test_summary_of_what_a_person_says_in_a_shared_window_is_not_kept(
-    set_up: SetUp, talk: Talk, disk: Disk, ada: Context
+    set_up: SetUp, say: Say, talk: Talk, disk: Disk, *, ada: Context, said: str
 ) -> None:
     await set_up(options=SMALL, **{CONF_SCOPE: Scope.AGENT})
-    await talk(BINS, context=ada)
+    await say(said, context=ada)
+    await talk(device_id="kitchen")
 
     assert episodes(disk) == []
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from homeassistant.auth.const import GROUP_ID_ADMIN, GROUP_ID_READ_ONLY, GROUP_ID_USER
 from homeassistant.core import Context, HomeAssistant
-from homeassistant.exceptions import Unauthorized, UnknownUser
+from homeassistant.exceptions import ServiceValidationError, Unauthorized, UnknownUser
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
@@ -100,6 +100,19 @@ async def test_newest_conversation_and_list_are_what_a_person_may_see(
 
     assert [each["conversation_id"] for each in listed] == ["ada's", "test"]
     assert window["conversation_id"] == "ada's"
+
+
+async def test_script_that_an_unknown_speaker_has_started_sees_no_persons_conversation(
+    home: HomeAssistant, counting, agent_of, visitor: Visitor, say: Say
+) -> None:
+    await say("the word is quokka", "diary", context=await visitor(GROUP_ID_USER))
+
+    async with agent_of(counting).windows.turn("a satellite's"):
+        listed = await act(home, "list_conversations")
+        with pytest.raises(ServiceValidationError, match="diary"):
+            await act(home, "get_window", conversation_id="diary")
+
+    assert [each["conversation_id"] for each in listed["conversations"]] == ["test"]
 
 
 async def test_list_of_all_agents_leaves_out_those_that_one_may_not_read(home: HomeAssistant, counting) -> None:

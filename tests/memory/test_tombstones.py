@@ -1,10 +1,12 @@
 """What was forgotten stays forgotten where an older copy of the file takes its place."""
 
+from dataclasses import replace
+
 import pytest
 
-from custom_components.windowed_conversation.memory import Memory, MemoryUnavailable, file
+from custom_components.windowed_conversation.memory import Memory, MemoryUnavailable, Summary, file
 
-from .content import file_bytes, indexed, turn
+from .content import NOW, file_bytes, indexed, turn
 
 
 def reopened(path, copy):
@@ -28,6 +30,25 @@ def test_an_older_copy_of_the_file_brings_nothing_back(memory, path) -> None:
     again.close()
     assert b"quokka" not in file_bytes(path)
     assert {place[0] for place in indexed(path)} == {"turn"}
+
+
+def test_a_summary_that_another_has_replaced_does_not_come_back_with_an_older_copy(memory, path) -> None:
+    memory.add_turn(turn("The safe code is quokka", "I see."))
+    first = Summary("c1", NOW - 10, ("The safe code is quokka",), "They spoke of a quokka.")
+    memory.add_summary(first)
+    memory.checkpoint()
+    copy = path.read_bytes()
+    memory.add_turn(turn("The wombat is asleep", "Good."))
+    later = replace(first, said=("The wombat is asleep",), text="A quokka, a wombat.", earlier=first.text)
+    memory.add_summary(later)
+    memory.forget(ids=[("turn", 1)])
+    memory.close()
+
+    again = reopened(path, copy)
+
+    assert again.recall("quokka") == []
+    again.close()
+    assert b"quokka" not in file_bytes(path)
 
 
 def test_what_was_told_again_afterwards_stays(memory, path) -> None:

@@ -85,6 +85,16 @@ def test_a_window_whose_profile_has_it_is_emptied_also_if_the_clock_was_set_back
     assert rest.system.content == "Be brief."
 
 
+@pytest.mark.parametrize("sources", [(), ("fact:8",), ("fact:7",)], ids=["none", "others", "forgotten"])
+def test_what_was_recalled_after_the_profile_goes_from_the_system_prompt(sources: tuple[str, ...]) -> None:
+    told_before = Message.system("Be brief.\n\n## Memory\ntea", remembered=Remembered(9, 9, 0, sources))
+
+    rest = Erasure.of(told()).rest(SHARED, window(exchange(1.0), system=told_before))
+
+    assert rest.system is not None
+    assert rest.system.content == "Be brief."
+
+
 @pytest.mark.parametrize(
     ("key", "kept"),
     [

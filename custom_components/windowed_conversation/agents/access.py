@@ -16,6 +16,7 @@ from ..const import DOMAIN
 from ..turn.errors import IdTooLong
 from ..turn.scope import WindowKey, check_id
 from ..window import Window
+from ..window.turns_above import is_in_turn
 from .agent import AccountConfigEntry, Agent
 
 
@@ -122,10 +123,12 @@ def _visible_keys(agent: Agent, call: ServiceCall) -> Iterator[str]:
     """Yield the keys of the windows that the caller may see, the newest first.
 
     A person's action is about their own conversations and those that are nobody's, an automation's about everybody's.
+    What a model has started as a tool is no automation: an unknown speaker may be the one who asked for it.
     """
     user = call.context.user_id
+    sees_all = user is None and not is_in_turn()
     for key in agent.windows.keys_newest_first():
-        if user is None or WindowKey.parse(key).user in {None, user}:
+        if sees_all or WindowKey.parse(key).user in {None, user}:
             yield key
 
 

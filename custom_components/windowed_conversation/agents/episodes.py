@@ -7,7 +7,7 @@ from ..memory import Summary
 from ..turn.context import said_in
 from ..turn.first_person import speaks_of_oneself
 from ..turn.routing import Route
-from ..turn.scope import WindowKey
+from ..turn.scope import Scope, WindowKey
 from ..window import Exchange
 from ..window.summary import QUESTION, Passage
 from ..window.tags import INCOMPLETE
@@ -22,10 +22,11 @@ async def async_keep_episode(agent: Agent, key: str, passage: Passage, text: str
     """Give the summary of a passage to the memory, which keeps it if it has kept the turns that it stands for.
 
     So nothing that was forgotten, or said while memory was off, comes back in other words. The home's episodes tell
-    nothing that an unknown speaker has said of themselves.
+    nothing that an unknown speaker has said of themselves, and nothing of a window that all share: it is not known who
+    has said what, in turns that memory has not kept for example.
     """
     memory = async_memory(agent.hass)
-    if not agent.config.memory or memory is None:
+    if not agent.config.memory or memory is None or agent.config.scope is Scope.AGENT:
         return
     window = WindowKey.parse(key)
     person = await async_person(agent.hass, window.user)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from ..turn.profile import Profile
 
-# So many windows' owners take turns before a profile is made anew.
+# The most owners whose profiles are cached.
 _MOST = 16
 
 

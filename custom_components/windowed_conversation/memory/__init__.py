@@ -1,7 +1,4 @@
-"""The record of what was said, and what is recalled from it. SQLite and a stemmer, and no Home Assistant.
-
-When something is recorded or recalled, and what a model is told of it, is the caller's.
-"""
+"""The record of what was said, and what is recalled from it. SQLite and a stemmer, and no Home Assistant."""
 
 from .errors import BadLine, MemoryFull, MemoryUnavailable, Reason
 from .listing import Listing

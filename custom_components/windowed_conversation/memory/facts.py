@@ -1,4 +1,4 @@
-"""Facts: one row for what is told again, and a pointer from what is no longer true to what is."""
+"""Facts: one row for a repeated fact, and a pointer from an outdated fact to the one that replaced it."""
 
 from dataclasses import dataclass
 import sqlite3

@@ -48,7 +48,7 @@ def resume(connection: sqlite3.Connection, kind: Kind) -> None:
 
 
 def reindex(connection: sqlite3.Connection, words: Words, most: int) -> bool:
-    """Put up to so many rows into the index that are not in it, facts and the newest first. Return whether more are."""
+    """Index up to `most` rows that are not indexed, facts and the newest first. Return whether there are more."""
     for kind in KINDS:
         if highest := unindexed(connection, kind):
             rows = connection.execute(

@@ -214,7 +214,7 @@ class Memory:
             return load(connection, self._words, lines.splitlines() if isinstance(lines, str) else lines)
 
     def reindex(self, most: int = _STEP) -> bool:
-        """Index up to so many rows that the index has not got, and return whether there may be more.
+        """Index up to `most` rows that are not indexed, and return whether there may be more.
 
         There are some after a change of the languages and after a long `load`. Until there are none, `recall` finds the
         newest only. For a thread in the background.

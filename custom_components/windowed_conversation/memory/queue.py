@@ -13,7 +13,7 @@ from .records import PastTurn, Summary
 
 type Record = PastTurn | Summary
 
-# so many are written with one commit
+# the most records that are written with one commit
 _BATCH = 100
 
 

@@ -128,7 +128,7 @@ def _found(connection: sqlite3.Connection, kind: Kind, asked: Search) -> Iterato
 
 
 def _match(connection: sqlite3.Connection, kind: Kind, question: Question) -> str:
-    """Return the expression for FTS5: the rarest terms, so many that they are not in too many rows."""
+    """Return the expression for FTS5: the rarest terms, as long as they are not in too many rows."""
     parts = question.parts + question.ends if kind == "fact" else question.parts
     terms = dict(_rows_with(connection, kind, question.words + parts))
     rows = 0

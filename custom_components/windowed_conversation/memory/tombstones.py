@@ -10,7 +10,7 @@ from pathlib import Path
 import sqlite3
 from typing import NamedTuple
 
-from .forget import forget
+from .forget import Selection, forget, select
 from .records import KINDS, Forgotten, Kind
 from .words import Words
 
@@ -51,15 +51,17 @@ def write(path: Path, tombstones: Iterable[Tombstone]) -> None:
 def settle(connection: sqlite3.Connection, words: Words, path: Path) -> bool:
     """Forget what the file says and this copy of the database does not know, and return whether it had any of that.
 
+    What repeats it goes along, as when it was forgotten: the copy may have summaries that others have replaced since.
     Raise OSError if the file cannot be read.
     """
     missing = {each for each in _read(path) if not _is_known(connection, each)}
     if not missing:
         return False
     connection.executemany("INSERT OR IGNORE INTO tombstone VALUES (?, ?, ?)", missing)
-    ids = {kind: tuple(_rows(connection, kind, missing)) for kind in KINDS}
-    forget(connection, words, Forgotten(ids["fact"], ids["turn"], ids["episode"]))
-    return any(ids.values())
+    ids = tuple((kind, row) for kind in KINDS for row in _rows(connection, kind, missing))
+    chosen = select(connection, words, Selection(ids, person=..., since=None, before=None, query=None, kinds=KINDS))
+    forget(connection, words, chosen)
+    return chosen.has_any
 
 
 def _is_known(connection: sqlite3.Connection, tombstone: Tombstone) -> bool:

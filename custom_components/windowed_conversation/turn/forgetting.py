@@ -46,16 +46,21 @@ class Erasure:
         """Return what may stay of a window, the same snapshot if that is all of it."""
         since = min(self.repeated.get(key, math.inf), self.since if self._reaches(key) else math.inf)
         has_profile = self._names(snapshot.system)
+        system = snapshot.system
+        if has_profile:
+            system = _without_profile(system)
+        elif since < math.inf:
+            system = _without_recalled(system)
         first = self._first(snapshot.exchanges, since)
         if first == len(snapshot.exchanges):
-            if not has_profile:
+            if system is snapshot.system:
                 return snapshot
-            # it was sent, and the times say that it was not: the clock was set back
-            first = 0
+            # a profile was sent, and the times say that it was not: the clock was set back
+            first = 0 if has_profile else first
         gone = snapshot.exchanges[first:]
         evicted = snapshot.evicted
         return snapshot._replace(
-            system=_without_profile(snapshot.system) if has_profile else snapshot.system,
+            system=system,
             exchanges=snapshot.exchanges[:first],
             evicted=evicted._replace(
                 exchanges=evicted.exchanges + len(gone),
@@ -124,6 +129,13 @@ def _without_profile(system: Message | None) -> Message | None:
     """Return a system message without the profile; its tokens are counted when a turn sets the next one."""
     if system is None or system.remembered is None:
         return system
-    start, end, tokens, _ = system.remembered
-    content = system.content[:start].rstrip() + system.content[end:]
-    return rewritten(system, content, max(0, (system.tokens or 0) - tokens))
+    content = system.content[: system.remembered.start].rstrip()
+    return rewritten(system, content, max(0, (system.tokens or 0) - system.remembered.tokens))
+
+
+def _without_recalled(system: Message | None) -> Message | None:
+    """Return a system message that ends with the profile: what follows it is of one turn, with what was recalled."""
+    if system is None or system.remembered is None or system.remembered.end >= len(system.content):
+        return system
+    content = system.content[: system.remembered.end]
+    return rewritten(system, content, system.tokens or 0, system.remembered)

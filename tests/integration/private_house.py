@@ -1,0 +1,263 @@
+"""A house with two people, a guest and satellites, whose memory has a word for each thing that may leak."""
+
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, field
+import json
+from typing import Any
+
+from homeassistant.auth.const import GROUP_ID_ADMIN, GROUP_ID_READ_ONLY, GROUP_ID_USER
+from homeassistant.core import Context, HomeAssistant
+from homeassistant.exceptions import HomeAssistantError
+from homeassistant.helpers import device_registry as dr, llm
+from pytest_homeassistant_custom_component.common import MockConfigEntry, MockUser
+
+from custom_components.windowed_conversation.agents.lookup import async_agents
+from custom_components.windowed_conversation.agents.memory import AgentMemory, async_memory
+from custom_components.windowed_conversation.const import (
+    CONF_CONTEXT_PLACEMENT,
+    CONF_DEVICE_OWNERS,
+    CONF_SCOPE,
+    DOMAIN,
+    MEMORY_API,
+)
+from custom_components.windowed_conversation.memory import Episode, Memory, PastTurn
+from custom_components.windowed_conversation.turn.context import ContextPlacement
+from custom_components.windowed_conversation.turn.scope import Scope
+from demo.model_server import ModelServer, call, words
+
+from .conftest import Say, SetUp, speech, written
+
+HOMES = frozenset({"heron", "ibis", "crane"})
+ADAS_OPEN, ADAS_PRIVATE = frozenset({"finch"}), frozenset({"wren", "robin", "swift"})
+GRACES_OPEN, GRACES_PRIVATE = frozenset({"puffin"}), frozenset({"gull", "skua", "avocet"})
+# Forgotten by id, and a fact that another one has replaced.
+GONE = frozenset({"vulture", "condor", "harrier", "osprey", "kestrel", "dodo"})
+ADAS, GRACES = ADAS_OPEN | ADAS_PRIVATE, GRACES_OPEN | GRACES_PRIVATE
+# Said in the cases themselves.
+SAID = frozenset({"cobra", "viper"})
+EVERY_WORD = HOMES | ADAS | GRACES | GONE | SAID
+
+FACTS = frozenset({"heron", "finch", "wren", "puffin", "gull"})
+NOTHING = frozenset[str]()
+# What the speakers may know where nobody else has the window, and where all share it.
+ALONE = {
+    "Ada": HOMES | ADAS,
+    "Grace": HOMES | GRACES,
+    "guest": HOMES,
+    "satellite": HOMES,
+    "Ada's satellite": HOMES | ADAS,
+    "Grace at Ada's satellite": HOMES | GRACES,
+    "service": HOMES,
+    "automation": HOMES,
+    "removed user": HOMES,
+}
+SHARED = ALONE | {
+    "Ada": HOMES | ADAS_OPEN,
+    "Grace": HOMES | GRACES_OPEN,
+    "Ada's satellite": HOMES | ADAS_OPEN,
+    "Grace at Ada's satellite": HOMES | GRACES_OPEN,
+}
+KNOWN = {Scope.CONVERSATION: ALONE, Scope.DEVICE: ALONE, Scope.USER: ALONE, Scope.AGENT: SHARED}
+
+ALL = ["fact", "turn", "episode"]
+QUESTION = "what about the locker?"
+
+_AT = 1_760_000_000.0
+# Everything that the cases leave is younger.
+_LATER = _AT + 86_400.0
+
+
+def words_in(text: object) -> frozenset[str]:
+    """Return which of the words a text has, however it is written as JSON."""
+    plain = json.dumps(text, ensure_ascii=False, default=str).casefold()
+    return frozenset(word for word in EVERY_WORD if word in plain)
+
+
+@dataclass(slots=True)
+class House:
+    """The house: `speakers` has how each speaks, `agents` the agent with each scope, `exported` what was forgotten."""
+
+    home: HomeAssistant
+    model_server: ModelServer
+    say_it: Say
+    speakers: Mapping[str, dict[str, Any]]
+    agents: dict[Scope, str] = field(default_factory=dict)
+    exported: list[str] = field(default_factory=list)
+
+    @property
+    def memory(self) -> AgentMemory:
+        """The memory."""
+        memory = async_memory(self.home)
+        assert memory is not None
+        return memory
+
+    def context(self, who: str) -> Context:
+        """Return the context of somebody's action; an automation has no user."""
+        return self.speakers[who].get("context") or Context()
+
+    async def say(
+        self, who: str, text: str = QUESTION, scope: Scope = Scope.CONVERSATION, conversation_id: str | None = None
+    ) -> str:
+        """Return the answer to what somebody says, in a conversation of theirs if none is named."""
+        where = conversation_id or f"of {who}"
+        return speech(await self.say_it(text, where, agent_id=self.agents[scope], **self.speakers[who]))
+
+    async def sent(self, who: str, text: str = QUESTION, scope: Scope = Scope.CONVERSATION, **more: Any) -> list[Any]:
+        """Return the requests that follow from what somebody says."""
+        self.model_server.log.clear()
+        await self.say(who, text, scope, **more)
+        assert self.model_server.requests
+        return [request.body for request in self.model_server.requests]
+
+    async def used(self, who: str, tool: str, scope: Scope = Scope.CONVERSATION, **arguments: Any) -> list[Any]:
+        """Return what a tool returns that the model calls when somebody speaks."""
+        self.model_server.script(call(tool, **arguments), words("Done."))
+        *_, last = await self.sent(who, "please look it up", scope)
+        return [each["content"] for each in last["messages"] if each["role"] == "tool"]
+
+    async def act(self, action: str, who: str, **data: Any) -> Any:
+        """Perform an action and return its response."""
+        context = self.context(who)
+        return await self.home.services.async_call(
+            DOMAIN, action, data, blocking=True, return_response=True, context=context
+        )
+
+    async def perform(self, action: str, who: str, **data: Any) -> None:
+        """Perform an action that returns nothing."""
+        await self.home.services.async_call(DOMAIN, action, data, blocking=True, context=self.context(who))
+
+    async def found_by_others(self, who: str) -> Any:
+        """Return what another agent's model finds with the tool that it is offered."""
+        speaker = self.speakers[who]
+        context = llm.LLMContext("other", self.context(who), "en", "conversation", speaker.get("device_id"))
+        api = await llm.async_get_api(self.home, MEMORY_API, context)
+        return (await api.async_call_tool(llm.ToolInput("recall", {"query": "locker"}))).data
+
+    async def tidy(self) -> None:
+        """Have the house as it was before: no conversations, and nothing of them in memory."""
+        await self.memory.async_forget(since=_LATER)
+        for agent in async_agents(self.home):
+            for key in tuple(agent.windows.keys_newest_first()):
+                agent.windows.drop(key)
+
+
+type Look = Callable[[House], Coroutine[Any, Any, object]]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What is looked at, and which words are to be in it: those and no others, but `either` may be there or not."""
+
+    name: str
+    look: Look
+    words: frozenset[str]
+    either: frozenset[str] = frozenset()
+
+
+async def wrong(house: House, cases: tuple[Case, ...]) -> dict[str, list[str]]:
+    """Return the words that are in the wrong place or missing, by the names of the cases."""
+    found = {}
+    for case in cases:
+        different = (words_in(await case.look(house)) ^ case.words) - case.either
+        if different:
+            found[case.name] = sorted(different)
+        await house.tidy()
+    return found
+
+
+async def answered(response: Coroutine[Any, Any, object]) -> object:
+    """Return the response of an action, or how it refuses."""
+    try:
+        return await response
+    except HomeAssistantError as err:
+        return str(err)
+
+
+def inside_a_turn(look: Look) -> Look:
+    """Return what looks as a script does that a model has started as a tool."""
+
+    async def inside(house: House) -> object:
+        async with async_agents(house.home)[0].windows.turn("a satellite's"):
+            return await look(house)
+
+    return inside
+
+
+async def furnish(
+    home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer, placement: ContextPlacement
+) -> House:
+    """Set up a house with an agent of each scope, and let it forget what is to be forgotten."""
+    bedside = _device(home, "bedside")
+
+    async def person(name: str, group: str) -> Context:
+        return Context(user_id=(await home.auth.async_create_user(name, group_ids=[group])).id)
+
+    await person("Owner", GROUP_ID_ADMIN)
+    ada, grace = await person("Ada", GROUP_ID_USER), await person("Grace", GROUP_ID_USER)
+    service = MockUser(name="Voice over IP", system_generated=True).add_to_hass(home)
+    speakers: dict[str, dict[str, Any]] = {
+        "Ada": {"context": ada},
+        "Grace": {"context": grace},
+        "guest": {"context": await person("Leo", GROUP_ID_READ_ONLY)},
+        "admin": {"context": await person("Admin", GROUP_ID_ADMIN)},
+        "satellite": {"device_id": _device(home, "kitchen")},
+        "Ada's satellite": {"device_id": bedside},
+        "Grace at Ada's satellite": {"device_id": bedside, "context": grace},
+        "service": {"context": Context(user_id=service.id)},
+        "automation": {},
+        "removed user": {"context": Context(user_id="f" * 32)},
+    }
+    house = House(home, model_server, say, speakers)
+    owners = {CONF_DEVICE_OWNERS: [{"device": bedside, "person": ada.user_id}]}
+    for scope in Scope:
+        await set_up(options=owners, **{CONF_SCOPE: scope, CONF_CONTEXT_PLACEMENT: placement})
+        (entity_id,) = set(home.states.async_entity_ids("conversation")) - {
+            "conversation.home_assistant",
+            *house.agents.values(),
+        }
+        house.agents[scope] = entity_id
+    await house.memory.async_change(lambda memory: _tell(memory, str(ada.user_id), str(grace.user_id)))
+    house.exported = await house.memory.async_read(lambda memory: list(memory.export()), [])
+    await _forget(house)
+    await written(home)
+    return house
+
+
+def _device(home: HomeAssistant, name: str) -> str:
+    source = MockConfigEntry(domain="wyoming")
+    source.add_to_hass(home)
+    return (
+        dr.async_get(home)
+        .async_get_or_create(config_entry_id=source.entry_id, identifiers={("wyoming", name)}, name=name.title())
+        .id
+    )
+
+
+def _tell(memory: Memory, ada: str, grace: str) -> None:
+    """Store what the house remembers, and what it is going to forget."""
+    memory.add_fact("The heron locker has spare fuses", at=_AT)
+    memory.add_turn(PastTurn("h", _AT, "ibis stamps, locker", "Yes"))
+    memory.add_episode(Episode("k", _AT, _AT, "Crane kites, locker"))
+    for person, fact, private, said, episode in (
+        (ada, "Keeps finch seeds in a locker", "Hid the wren diary behind the locker", "robin pills, locker", "swift"),
+        (grace, "Paints puffin signs for lockers", "Owes money for a gull locker", "skua rings, locker", "avocet"),
+    ):
+        memory.add_fact(fact, person=person, at=_AT)
+        memory.add_fact(private, person=person, private=True, at=_AT)
+        memory.add_turn(PastTurn(f"t {person}", _AT, said, "Yes", person=person))
+        memory.add_episode(Episode(f"e {person}", _AT, _AT, f"{episode} debts, locker", person=person))
+    memory.add_fact("Vulture paint stands beside some locker", at=_AT)
+    memory.add_fact("Fears condor noises near lockers", person=ada, private=True, at=_AT)
+    memory.add_turn(PastTurn("h2", _AT, "is the harrier lamp at a locker", "Perhaps"))
+    memory.add_turn(PastTurn("a2", _AT, "osprey tickets, locker nine", "Noted", person=ada))
+    memory.add_episode(Episode("k2", _AT, _AT, "A kestrel film was in one locker", person=ada))
+    old = memory.add_fact("Has a dodo mug within locker two", person=ada, at=_AT)
+    memory.add_fact("Drinks from glasses only", person=ada, replaces=old, at=_AT)
+
+
+async def _forget(house: House) -> None:
+    """Have what is to be forgotten forgotten by whom it concerns."""
+    rows = [each for each in map(json.loads, house.exported) if words_in(each) & GONE - {"dodo"}]
+    for who, person in (("Ada", house.context("Ada").user_id), ("automation", None)):
+        ids = [f"{each['kind']}:{each['id']}" for each in rows if each.get("person") == person]
+        await house.act("forget", who, ids=ids)
