@@ -43,7 +43,7 @@ def told(entities: Mapping[str, EntityState], known: Held, area: str = "", limit
 def after(*tellings: Telling) -> Held:
     """Return what a window holds in which all of this was told."""
     states = {key: state for telling in tellings for key, state in telling.states.items()}
-    return Held(states, has_snapshot=True, is_complete=tellings[0].is_complete, is_any=True)
+    return Held(states, states, has_snapshot=True, is_complete=tellings[0].is_complete)
 
 
 def large(number: int) -> dict[str, EntityState]:

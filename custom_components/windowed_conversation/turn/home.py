@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from heapq import nsmallest
 
 from ..window import Exchange, Told
@@ -72,15 +72,26 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """The states that a window still holds, as they were told, empty for an entity that is gone.
+    """The states that a window holds for certain, as they were told, empty for an entity that is gone.
 
-    `is_any` is True if there is any trace of an earlier turn's, `is_complete` if the snapshot left no entity out.
+    `sent` are those of all exchanges, also of those that may be evicted in the turn. `is_complete` is True if the
+    snapshot left no entity out.
     """
 
     states: Mapping[str, str] = field(default_factory=dict)
+    sent: Mapping[str, str] = field(default_factory=dict)
     has_snapshot: bool = False
     is_complete: bool = False
-    is_any: bool = False
+
+    def missing(self, entities: Mapping[str, EntityState]) -> dict[str, str]:
+        """Return what was told of entities that are not among these."""
+        known = [each for each in (self.sent, self.states) if each.keys() - entities.keys()]
+        return {key: told for each in known for key, told in each.items() if told and key not in entities}
+
+    def stale(self, entities: Mapping[str, EntityState]) -> list[str]:
+        """Return the entities of which something else was told."""
+        both = (*self.states.items(), *self.sent.items())
+        return list({key: None for key, told in both if key in entities and entities[key].told != told})
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,37 +121,43 @@ def held(exchanges: Sequence[Exchange], staying: Iterable[Exchange], excluded_ta
 
     All are given oldest first.
     """
-    stays = tuple(exchange for exchange in staying if exchange.tags.isdisjoint(excluded_tags))
-    numbers = {exchange.number for exchange in stays}
-    gone = [exchange for exchange in exchanges if exchange.number not in numbers]
-    losing = {exchange.number for exchange in outdated(exchanges, gone)}
+    telling = [exchange for exchange in exchanges if told_by(exchange)]
+    if not telling:
+        return Held()
+    numbers = {exchange.number for exchange in staying}
+    gone = [exchange for exchange in telling if exchange.number not in numbers]
+    leaving = {exchange.number for exchange in (*gone, *outdated(telling, gone))}
+    sent = [exchange for exchange in telling if exchange.tags.isdisjoint(excluded_tags)]
+    kept = [exchange for exchange in sent if exchange.number not in leaving]
+    snapshots = [told for told in map(told_by, kept) if told is not None and told.is_snapshot]
+    is_complete = bool(snapshots) and snapshots[-1].is_complete
+    return Held(_folded(kept), _folded(sent), bool(snapshots), is_complete)
+
+
+def _folded(exchanges: Iterable[Exchange]) -> dict[str, str]:
+    """Return the states as they were told last."""
     states: dict[str, str] = {}
-    snapshots = list[Told]()
-    for exchange in stays:
-        told = told_by(exchange)
-        if told is not None and exchange.number not in losing:
-            states.update(told.states)
-            snapshots += [told] if told.is_snapshot else []
-    is_any = any(map(told_by, exchanges))
-    return Held(states, bool(snapshots), bool(snapshots) and snapshots[-1].is_complete, is_any)
+    for told in map(told_by, exchanges):
+        states.update(told.states if told is not None else {})
+    return states
 
 
 def tell(home: Home, known: Held, area: str, limits: Limits, count: Count) -> Telling:
     """Return what a turn tells; `area` is the speaker's, empty if that is unknown."""
-    missing = [key for key, told in known.states.items() if told and key not in home.entities]
-    if not known.has_snapshot or any(map(home.exists, missing)):
-        # one that exists and may not be told leaves the window
-        return _snapshot(home.entities, area, limits.snapshot, count, anew=known.is_any)
+    missing = known.missing(home.entities)
     new = home.entities.keys() - known.states.keys() if known.is_complete else set[str]()
-    if len(new) > max(len(known.states), _MANY):
-        return _snapshot(home.entities, area, limits.snapshot, count, anew=True)
-    stale = [key for key, told in known.states.items() if key in home.entities and home.entities[key].told != told]
-    return _changes(_Changes(home.entities, known.states, stale, missing, new), area, limits.changes, count)
+    is_hidden = any(map(home.exists, missing))
+    if is_hidden or not known.has_snapshot or len(new) > max(len(known.states), _MANY):
+        telling = _snapshot(home.entities, area, limits.snapshot, count)
+        # what may not be told leaves the window, and so does what the snapshot does not replace
+        return replace(telling, anew=bool(missing) or not telling.states.keys() >= set(known.stale(home.entities)))
+    stale = known.stale(home.entities)
+    return _changes(_Changes(home.entities, missing, stale, new.difference(stale)), area, limits.changes, count)
 
 
-def _snapshot(entities: Mapping[str, EntityState], area: str, limit: int, count: Count, *, anew: bool) -> Telling:
+def _snapshot(entities: Mapping[str, EntityState], area: str, limit: int, count: Count) -> Telling:
     if not entities:
-        return Telling(anew=anew)
+        return NOTHING
     most = max(1, limit // _LEAST_TOKENS)
     chosen = nsmallest(most, entities, key=lambda key: _rank(entities[key], area))
     counts = Counter(entity.area for entity in entities.values())
@@ -148,13 +165,13 @@ def _snapshot(entities: Mapping[str, EntityState], area: str, limit: int, count:
         rest = counts - Counter(entities[key].area for key in chosen)
         text = _text(_STATES, (entities[key] for key in chosen), (), rest, _MORE)
         tokens = count(text)
-        if tokens <= limit or not chosen:
+        if tokens <= limit:
             break
+        if not chosen:
+            return NOTHING
         chosen = chosen[: _fewer(len(chosen), tokens, limit)]
     states = {key: entities[key].told for key in chosen}
-    if tokens > limit:
-        return Telling(anew=anew)
-    return Telling(text, tokens, states, is_snapshot=True, is_complete=not rest, anew=anew)
+    return Telling(text, tokens, states, is_snapshot=True, is_complete=not rest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,24 +179,27 @@ class _Changes:
     """Which entities have changed since they were told, are no longer there, or are new."""
 
     entities: Mapping[str, EntityState]
-    known: Mapping[str, str]
+    missing: Mapping[str, str]
     stale: Collection[str]
-    missing: Collection[str]
     new: Collection[str]
 
     def ranked(self, area: str) -> list[str]:
         """Return them all, what matters most first."""
         entities = self.entities
         stale = sorted(self.stale, key=lambda key: _rank(entities[key], area))
-        return [*stale, *self.missing, *sorted(self.new, key=lambda key: _rank(entities[key], area))]
+        return [
+            *stale,
+            *self.missing,
+            *sorted(set(self.new).difference(stale), key=lambda key: _rank(entities[key], area)),
+        ]
 
     def area_of(self, key: str) -> str:
         """Return the area of an entity, or the one that it was in."""
-        return self.entities[key].area if key in self.entities else self.known[key].partition("|")[0]
+        return self.entities[key].area if key in self.entities else self.missing[key].partition("|")[0]
 
     def name_of(self, key: str) -> str:
         """Return the name that an entity had which is no longer there."""
-        return self.known[key].partition("|")[2].partition("=")[0]
+        return self.missing[key].partition("|")[2].partition("=")[0]
 
 
 def _changes(changes: _Changes, area: str, limit: int, count: Count) -> Telling:

@@ -157,7 +157,10 @@ class Window:
             _one_is_open()
         checked, now = checked_tags(tags) if tags else NO_TAGS, self._clock()
         entry = question(text, checked, self._counter, now, remembered=recalled, told=told)
-        self._begin(OpenExchange(entry), anew=anew)
+        self._contents.begin(OpenExchange(entry))
+        if anew:
+            take_out_told(self._contents)
+        self._enforce()
 
     def add(self, message: Message) -> None:
         """Add an assistant message or the result of a call to the open exchange.
@@ -228,7 +231,8 @@ class Window:
             _one_is_open()
         exchange = OpenExchange(self._entered(messages[0]))
         exchange.tags = joined_tags(exchange.tags, checked_tags(tags))
-        self._begin(exchange)
+        self._contents.begin(exchange)
+        self._enforce()
         try:
             for message in messages[1:]:
                 self.add(message)
@@ -274,12 +278,6 @@ class Window:
     def restore(self, snapshot: Snapshot) -> None:
         """Load a snapshot into an empty window and trim it to the policy. Nothing is counted again."""
         self._contents.restore(snapshot)
-        self._enforce()
-
-    def _begin(self, exchange: OpenExchange, *, anew: bool = False) -> None:
-        self._contents.begin(exchange)
-        if anew:
-            take_out_told(self._contents)
         self._enforce()
 
     def _entered(self, message: Message) -> Message:
