@@ -32,8 +32,6 @@ _TURNS = len(_BEFORE) + len(_AFTER) + len(_BEFORE)
 
 # What the one conversation recalls of the other.
 _RECALLED = re.compile(r"; memory, quoted: [^\]]*")
-# one conversation has switched what the other one finds
-_STATES = re.compile(r"; states(?: changed)?: [^\];]*")
 _TIME = re.compile(r"time: [^;\]]*")
 # In the line that is left of a tool result; the count learns from one conversation to the next.
 _COUNTED = re.compile(r": \d+ tokens")
@@ -114,8 +112,8 @@ def written(messages: list[Any]) -> list[str]:
 
 
 def without_time_and_ids(body: dict[str, Any]) -> str:
-    """Return the bytes of a request, without recalled lines and states, what differs in each conversation the same."""
-    text = _COUNTED.sub(": tokens", _TIME.sub("time", _STATES.sub("", _RECALLED.sub("", json.dumps(body)))))
+    """Return the bytes of a request, without recalled lines, and with what differs in each conversation the same."""
+    text = _COUNTED.sub(": tokens", _TIME.sub("time", _RECALLED.sub("", json.dumps(body))))
     numbers = count()
     for call_id in dict.fromkeys(_CALL_ID.findall(text)):
         text = text.replace(call_id, f"call {next(numbers)}")

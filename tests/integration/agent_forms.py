@@ -41,7 +41,7 @@ FRIDAY: dict[str, Any] = {
     CONF_EXCLUDED_TAGS: ["route:local"],
     CONF_CONTEXT_PLACEMENT: "system",
     CONF_MEMORY: False,
-    CONF_STATES: False,
+    CONF_STATES: True,
     CONF_STATES_TOKENS: 300,
     CONF_STATES_CHANGES: 40,
     CONF_STATES_DOMAINS: ["timer"],

@@ -17,7 +17,6 @@ from custom_components.windowed_conversation.const import (
     CONF_FALLBACK_AGENTS,
     CONF_PROVIDER,
     CONF_ROUTING,
-    CONF_STATES,
     CONF_TOOL_RESULTS,
     DOMAIN,
     PROVIDER_ANTHROPIC,
@@ -55,7 +54,7 @@ def claude(house: HomeAssistant, set_up: SetUp, model_server: ModelServer) -> Ca
             account={CONF_PROVIDER: PROVIDER_ANTHROPIC, CONF_URL: model_server.anthropic_url},
             options={CONF_TOOL_RESULTS: "keep"},
             **({CONF_COMPACTION: compaction} if compaction else {}),
-            **{CONF_MODEL: CLAUDE, CONF_ROUTING: "llm_only", CONF_STATES: False, **agent},
+            **{CONF_MODEL: CLAUDE, CONF_ROUTING: "llm_only", **agent},
         )
 
     return claude

@@ -15,7 +15,6 @@ from custom_components.windowed_conversation.const import (
     CONF_CONTEXT_TOKENS,
     CONF_FALLBACK_AGENTS,
     CONF_MAX_ANSWER_TOKENS,
-    CONF_STATES,
     DOMAIN,
 )
 from custom_components.windowed_conversation.turn.context import ContextPlacement
@@ -24,7 +23,7 @@ from demo.model_server import ModelServer
 from .conftest import LONG, Say, SetUp, speech, until
 from .summarizing import SMALL, STORY, asked_for, summaries_in
 
-IN_SYSTEM = {CONF_CONTEXT_PLACEMENT: ContextPlacement.SYSTEM, "routing": "llm_only", CONF_STATES: False}
+IN_SYSTEM = {CONF_CONTEXT_PLACEMENT: ContextPlacement.SYSTEM, "routing": "llm_only"}
 MORNING, LATER = "2026-11-23 08:05:30+00:00", "2026-11-23 08:07:30+00:00"
 
 
@@ -67,10 +66,9 @@ def sent(model_server: ModelServer, request: int = -1) -> tuple[str, list[str]]:
 
 
 async def test_context_is_told_before_the_words_where_nobody_chose(
-    set_up: SetUp, say: Say, model_server: ModelServer, freezer: FrozenDateTimeFactory
+    entry: MockConfigEntry, say: Say, model_server: ModelServer, freezer: FrozenDateTimeFactory
 ) -> None:
     freezer.move_to(MORNING)
-    await set_up(**{CONF_STATES: False})
 
     await say("who am I?")
 
@@ -125,7 +123,7 @@ async def test_conversation_goes_on_when_the_place_changes(
     set_up: SetUp, say: Say, place, model_server: ModelServer, freezer: FrozenDateTimeFactory
 ) -> None:
     freezer.move_to(MORNING)
-    entry = await set_up(routing="llm_only", **{CONF_STATES: False})
+    entry = await set_up(routing="llm_only")
     await say("my name is Ada")
     await place(entry, ContextPlacement.SYSTEM)
     await say("who am I?")

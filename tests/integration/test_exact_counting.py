@@ -19,13 +19,7 @@ from custom_components.windowed_conversation.bridge.exact_counting import (
     ExactCounter,
     async_exact_counter,
 )
-from custom_components.windowed_conversation.const import (
-    CONF_COUNTING,
-    CONF_STATES,
-    CONF_TOOL_RESULTS,
-    DOMAIN,
-    Counting,
-)
+from custom_components.windowed_conversation.const import CONF_COUNTING, CONF_TOOL_RESULTS, DOMAIN, Counting
 from custom_components.windowed_conversation.window import EstimatedCounter, Message
 from custom_components.windowed_conversation.window.tokens import message_text
 from tests.exact_tokens import ENCODINGS, VOCABULARIES, exact_count, theirs, vocabulary
@@ -271,9 +265,8 @@ async def test_change_to_exact_counts_keeps_the_conversation_and_counts_what_com
     await say("my name is Ada")
     (window,) = agent_of(entry).windows.newest_first()
     before = window.messages()[1:]
-    kept = {"scope": "conversation", "context_placement": "message", CONF_STATES: True}
 
-    await change_form(**FRIDAY | {"model": SILENT, CONF_COUNTING: "o200k_base", **kept})
+    await change_form(**FRIDAY | {"model": SILENT, "scope": "conversation", CONF_COUNTING: "o200k_base"})
 
     assert "Ada" in speech(await say("what is my name?"))
     assert agent_of(entry).windows.newest_first() == [window]

@@ -9,13 +9,7 @@ from homeassistant.helpers import issue_registry as ir
 import pytest
 
 from custom_components.windowed_conversation.agents.cache_health import UNEXPLAINED_MISSES
-from custom_components.windowed_conversation.const import (
-    CONF_HISTORY_TOKENS,
-    CONF_MAX_WINDOWS,
-    CONF_STATES,
-    CONF_TRIM_SHARE,
-    DOMAIN,
-)
+from custom_components.windowed_conversation.const import CONF_HISTORY_TOKENS, CONF_MAX_WINDOWS, CONF_TRIM_SHARE, DOMAIN
 from demo.model_server import ModelServer
 
 from .actions import act
@@ -102,7 +96,7 @@ async def test_cache_that_is_lost_to_changing_entities_is_told(
 async def test_cache_that_is_lost_to_changed_tools_is_told(
     home: HomeAssistant, set_up: SetUp, say: Say, reports, warnings
 ) -> None:
-    entry = await set_up(prompt=LONG, **{CONF_STATES: False})
+    entry = await set_up(prompt=LONG)
     await say("my name is Ada")
     await say("who am I?")
 

@@ -34,6 +34,16 @@ from .conftest import Say, SetUp, start, stop
 HELLO = "hello there"
 
 
+@pytest.fixture
+def set_up(set_up: SetUp) -> SetUp:
+    """Set up an account with one agent that sends states of the home."""
+
+    async def with_states(**given: Any) -> MockConfigEntry:
+        return await set_up(**{CONF_STATES: True, **given})
+
+    return with_states
+
+
 def asked(model_server: ModelServer) -> list[str]:
     """Return the user's messages in the newest request."""
     return [each["content"] for each in model_server.requests[-1].body["messages"] if each["role"] == "user"]
@@ -93,6 +103,7 @@ async def test_nothing_is_told_without_the_option_or_without_assist(
 
     assert (told(model_server), HINT in sent(model_server)) == ("", False)
     assert async_home_states(home) is None
+    assert not list(details())
 
 
 async def test_assist_may_be_one_of_several_apis(set_up: SetUp, say: Say, model_server: ModelServer) -> None:

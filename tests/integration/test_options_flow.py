@@ -201,9 +201,9 @@ def tool_results(body: dict) -> list[str]:
 async def test_newest_tool_turns_keep_their_results_from_now_on(
     options_form: Submit, say: Say, model_server: ModelServer
 ) -> None:
-    await say("look around")
+    await say("which devices are on at home?")
     await options_form(**SMALL | {CONF_HISTORY_TOKENS: 20_000, CONF_MAX_TOOL_TURNS: 3})
-    await say("look around")
+    await say("which devices are on at home?")
     asked = tool_results(model_server.requests[-1].body)[-1]
 
     await say("how many messages do you see?")

@@ -19,7 +19,6 @@ from custom_components.windowed_conversation.const import (
     CONF_HISTORY_TOKENS,
     CONF_MEMORY,
     CONF_PERSISTENCE,
-    CONF_STATES,
     CONF_SUMMARIZE,
     DOMAIN,
     Persistence,
@@ -152,8 +151,7 @@ async def test_turn_of_the_last_moment_is_written(home: HomeAssistant, entry, di
 async def test_summary_is_sent_after_a_restart_as_before(
     *, set_up: SetUp, say: Say, model_server: ModelServer, disk: Disk, agent_of
 ) -> None:
-    options, without = {CONF_HISTORY_TOKENS: 600, CONF_SUMMARIZE: True}, {CONF_MEMORY: False, CONF_STATES: False}
-    entry = await set_up(options=options, **without)
+    entry = await set_up(options={CONF_HISTORY_TOKENS: 600, CONF_SUMMARIZE: True}, **{CONF_MEMORY: False})
     await say("my name is Ada", "mine")
     (window,) = agent_of(entry).windows.newest_first()
     while not window.stats().trims:

@@ -137,4 +137,4 @@ async def test_speakers_name_is_told_without_what_nobody_sees(
     await say("who am I?", context=Context(user_id=speaker.id))
 
     assert model_server.requests[-1].body["messages"][0]["content"].startswith("You talk to Ada ## Admin.")
-    assert "; speaker: Ada ## Admin; states: " in told(model_server)[0]
+    assert "; speaker: Ada ## Admin]" in told(model_server)[0]

@@ -13,7 +13,6 @@ from pytest_homeassistant_custom_component.common import MockConfigEntry, async_
 from custom_components.windowed_conversation.agents.agent import Agent
 from custom_components.windowed_conversation.const import (
     CONF_MEMORY,
-    CONF_STATES,
     CONF_SUMMARIZE,
     DOMAIN,
 )
@@ -43,7 +42,7 @@ async def act(home: HomeAssistant, action: str, **data: Any) -> Any:
 @pytest.fixture
 async def entry_of_agent(set_up: SetUp) -> MockConfigEntry:
     """Return an account that summarizes, with a small window."""
-    return await set_up(options=SMALL, **{CONF_MEMORY: False, CONF_STATES: False})
+    return await set_up(options=SMALL, **{CONF_MEMORY: False})
 
 
 @pytest.fixture

@@ -129,7 +129,7 @@ async def test_device_and_area_are_in_the_context(
     await say("which room am I in?", device_id=device.id)
 
     asked = model_server.requests[-1].body["messages"][-1]["content"]
-    assert asked.split("]")[0].partition("; states")[0].endswith("device: Voice box; area: Living room")
+    assert asked.split("]")[0].endswith("device: Voice box; area: Living room")
 
 
 async def test_fault_of_ours_is_spoken_shown_and_logged_without_its_text(

@@ -46,8 +46,6 @@ _NO_ANSWER: Mapping[str, Any] = {
     "error": None,
     "recalled_tokens": None,
     "recall_ms": None,
-    "states_told": None,
-    "states_tokens": None,
 }
 
 

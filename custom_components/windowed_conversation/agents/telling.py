@@ -19,8 +19,6 @@ from .recalling import CONTEXT_TOKENS, Recollection, memory_source, recollection
 
 _NAME = "states"
 
-NO_FIGURES: Mapping[str, Any] = {"states_told": None, "states_tokens": None}
-
 
 @dataclass(frozen=True, slots=True)
 class Added:
@@ -33,8 +31,8 @@ class Added:
     @property
     def figures(self) -> Mapping[str, Any]:
         """How much was added, for the trace and the last turn's attributes."""
-        told = {"states_told": len(self.home.states), "states_tokens": self.home.tokens} if self.tells else NO_FIGURES
-        return {**self.memory.figures, **told}
+        told = {"states_told": len(self.home.states), "states_tokens": self.home.tokens}
+        return {**self.memory.figures, **told} if self.tells else self.memory.figures
 
 
 class StateSource:
