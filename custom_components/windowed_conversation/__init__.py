@@ -22,6 +22,7 @@ from .agents.migration import async_migrate
 from .agents.setup import async_set_up_agents, async_set_up_server
 from .bridge.account import async_create_provider
 from .bridge.errors import failure_of
+from .bridge.home_states import async_follow_home
 from .bridge.memory_tools import MemoryAPI
 from .const import CONF_PROVIDER, DOMAIN, PROVIDER_NONE
 from .providers.errors import ProviderError
@@ -57,6 +58,8 @@ async def async_setup_entry(hass: HomeAssistant, entry: AccountConfigEntry) -> b
     provider = await _async_provider(hass, entry)
     agents = await async_set_up_agents(hass, entry, provider)
     server = await async_set_up_server(hass, entry, provider, agents)
+    if any(agent.config.states for agent in agents.values()):
+        entry.async_on_unload(async_follow_home(hass))
     entry.runtime_data = AccountData(server, agents, _set_up_as(entry))
     if any(agent.config.memory for agent in agents.values()):
         memory.async_make()

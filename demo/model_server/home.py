@@ -1,11 +1,15 @@
 """What the scripted model does with the tools of Home Assistant: switch, look, look and then switch.
 
+It looks only for states that it was not told.
+
 Tools are looked up by the end of their name among those offered (`intent__HassTurnOn`), never assumed.
 """
 
+from collections.abc import Mapping
 import re
 
 from .conversation import Answer, Call, Conversation, Result
+from .home_states import known_home
 from .outcome import outcome
 from .rules import Rule, pattern
 
@@ -81,7 +85,8 @@ def _look_then_switch(match: re.Match[str], conversation: Conversation) -> Answe
 def _look(match: re.Match[str], conversation: Conversation) -> Answer:
     name = _named(match["name"])[0]
     if not conversation.rounds:
-        return _calls(conversation, _LOOK_TOOL, {"name": name})
+        known = known_home(conversation.turns).state_of(name)
+        return Answer(text=f"The {name} is {known}.") if known else _calls(conversation, _LOOK_TOOL, {"name": name})
     found = outcome(conversation.rounds[-1][0])
     if found.error:
         return Answer(text=f"I could not look: {found.error}.")
@@ -90,12 +95,20 @@ def _look(match: re.Match[str], conversation: Conversation) -> Answer:
 
 
 def _look_around(_match: re.Match[str], conversation: Conversation) -> Answer:
+    """Look with the tool, whatever is known."""
     if not conversation.rounds:
         return _calls(conversation, _LOOK_TOOL, {})
     found = outcome(conversation.rounds[-1][0])
-    if found.error:
-        return Answer(text=f"I could not look: {found.error}.")
-    on = [name for name, state in _states(found.text).items() if state == "on"]
+    return _are_on(_states(found.text)) if not found.error else Answer(text=f"I could not look: {found.error}.")
+
+
+def _say_what_is_on(match: re.Match[str], conversation: Conversation) -> Answer:
+    home = known_home(conversation.turns)
+    return _are_on(home.states) if home.is_whole else _look_around(match, conversation)
+
+
+def _are_on(states: Mapping[str, str]) -> Answer:
+    on = [name for name, state in states.items() if state.partition(" ")[0] == "on"]
     return Answer(text=f"These are on: {', '.join(on)}." if on else "Nothing is on.")
 
 
@@ -131,6 +144,7 @@ HOME: tuple[Rule, ...] = (
     Rule(pattern(r"(?:tell me|look|check) (?:whether|if) (?P<name>.+?) is (?:on|off|open|closed|locked).*"), _look),
     Rule(pattern(r"is (?P<name>the .+?) (?:on|off|open|closed|locked)"), _look),
     Rule(pattern(r"what is the state of (?P<name>.+?)"), _look),
-    Rule(pattern(r"(?:which devices are|what is) on(?: at home)?(?: right now)?"), _look_around),
+    Rule(pattern(r"(?:which devices are|what is) on(?: at home)?(?: right now)?"), _say_what_is_on),
+    Rule(pattern(r"look around"), _look_around),
     Rule(pattern(r"(?:ask|look at) the clock|what does the clock say"), _look_at_clock),
 )

@@ -318,3 +318,44 @@ async def test_an_answer_that_is_not_streamed_is_the_same(client):
 async def test_every_phrase_of_the_table_is_understood(ask, phrase):
     heard = await ask("order pizza", assistant("Gladly. Which size would you like?"), phrase)
     assert heard.calls or not heard.text.startswith("I am a scripted model and know only")
+
+
+STATES = "states: Kitchen: kitchen light=on 60%, Door=closed"
+OFF = "states changed: Kitchen: kitchen light=off"
+GONE = "states changed: no longer there: kitchen light"
+
+
+@pytest.mark.parametrize(
+    ("told", "question", "answer"),
+    [
+        ((STATES,), "tell me whether the kitchen light is on", "The kitchen light is on 60%."),
+        (
+            (STATES, OFF),
+            "is the kitchen light on?",
+            "The kitchen light is off.",
+        ),
+        ((STATES,), "which devices are on?", "These are on: kitchen light."),
+        ((STATES, GONE), "which devices are on?", "Nothing is on."),
+    ],
+)
+async def test_question_about_a_state_that_was_told_needs_no_tool(ask, told, question, answer):
+    *earlier, last = (f"[CONTEXT: time: now; {each}]\n\n" for each in told)
+    before = [message for each in earlier for message in (user(f"{each}hello"), assistant("Hello!"))]
+
+    heard = await ask(*before, user(f"{last}{question}"))
+
+    assert (heard.text, heard.calls) == (answer, [])
+
+
+@pytest.mark.parametrize(
+    ("told", "question"),
+    [
+        (STATES, "is the hall light on?"),
+        (f"{STATES} | more, not listed: Hall 3", "which devices are on?"),
+        (STATES, "look around"),
+    ],
+)
+async def test_question_about_a_state_that_was_not_told_needs_a_tool(ask, told, question):
+    heard = await ask(user(f"[CONTEXT: time: now; {told}]\n\n{question}"))
+
+    assert [name for name, _ in wanted(heard)] == ["homeassistant__GetLiveContext"]

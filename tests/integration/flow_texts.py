@@ -10,6 +10,7 @@ from homeassistant.data_entry_flow import FlowResultType, section
 
 import custom_components.windowed_conversation
 from custom_components.windowed_conversation.const import DOMAIN, SUBENTRY_CONVERSATION
+from custom_components.windowed_conversation.flows.numbers import NumberField
 
 _TRANSLATIONS = Path(custom_components.windowed_conversation.__path__[0]) / "translations" / "en.json"
 _TEXTS = json.loads(_TRANSLATIONS.read_text(encoding="utf-8"))
@@ -64,3 +65,5 @@ def _fields(schema: dict[Any, Any], prefix: str) -> Iterator[str]:
         else:
             yield f"{prefix}.data.{field}"
             yield f"{prefix}.data_description.{field}"
+            if isinstance(value, NumberField):
+                yield f"error.{field}_out_of_range"

@@ -27,6 +27,10 @@ from custom_components.windowed_conversation.const import (
     CONF_MEMORY,
     CONF_ROUTING,
     CONF_SCOPE,
+    CONF_STATES,
+    CONF_STATES_CHANGES,
+    CONF_STATES_DOMAINS,
+    CONF_STATES_TOKENS,
     CONF_TEMPERATURE,
     CONF_TOOL_ITERATIONS,
     CONF_TOP_P,
@@ -243,6 +247,7 @@ async def test_what_few_change_is_in_sections_that_are_closed(home: HomeAssistan
         CONF_FALLBACK_AGENTS,
         "model_settings",
         "conversations",
+        "home",
         CONF_LIMITS,
     ]
     assert {name: list(fields) for name, fields in sections_of(form).items()} == {
@@ -256,6 +261,7 @@ async def test_what_few_change_is_in_sections_that_are_closed(home: HomeAssistan
             CONF_COMPACTION,
         ],
         "conversations": [CONF_SCOPE, CONF_HISTORY_TOKENS, CONF_EXCLUDED_TAGS, CONF_CONTEXT_PLACEMENT, CONF_MEMORY],
+        "home": [CONF_STATES, CONF_STATES_TOKENS, CONF_STATES_CHANGES, CONF_STATES_DOMAINS],
         CONF_LIMITS: [CONF_IDLE_TIMEOUT, CONF_TURN_TIMEOUT, CONF_TOOL_ITERATIONS],
     }
     assert all(shown[name].options["collapsed"] for name in sections_of(form))
@@ -292,6 +298,7 @@ async def test_sections_are_as_they_were_entered_when_there_is_a_mistake(new_for
     assert {name: sections[name].options["collapsed"] for name in sections_of(new_form)} == {
         "model_settings": True,
         "conversations": False,
+        "home": False,
         CONF_LIMITS: False,
     }
 

@@ -4,7 +4,7 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
-from custom_components.windowed_conversation.window import Attachment, Message, Native, Remembered, Role, ToolCall
+from custom_components.windowed_conversation.window import Attachment, Message, Native, Remembered, Role, Told, ToolCall
 from custom_components.windowed_conversation.window.messages import new_message
 
 _EVERY_FIELD = {
@@ -19,6 +19,7 @@ _EVERY_FIELD = {
     "native": Native("provider", "model", {}),
     "attachments": (Attachment("image/png", b"png"),),
     "remembered": Remembered(0, 2, 1, ("fact:1",)),
+    "told": Told(0, 2, 1, {"light.hall": "on"}),
 }
 
 

@@ -37,6 +37,10 @@ from ..const import (
     CONF_RESULT_CAP,
     CONF_ROUTING,
     CONF_SCOPE,
+    CONF_STATES,
+    CONF_STATES_CHANGES,
+    CONF_STATES_DOMAINS,
+    CONF_STATES_TOKENS,
     CONF_SUMMARIZE,
     CONF_TEMPERATURE,
     CONF_TOOL_ITERATIONS,
@@ -55,6 +59,7 @@ from ..providers.profile import Effort
 from ..providers.settings import DEFAULT_SETTINGS, ModelSettings
 from ..turn.context import ContextPlacement
 from ..turn.deadlines import Limits
+from ..turn.home import Limits as StatesLimits
 from ..turn.routing import Routing
 from ..turn.scope import Scope
 from ..window import WindowPolicy
@@ -71,8 +76,18 @@ DEFAULT_MEMORY_DAYS = 90
 DEFAULT_PERSISTENCE = Persistence.OWN
 DEFAULT_POLICY = WindowPolicy()
 DEFAULT_LIMITS = Limits()
+DEFAULT_STATES = False
+DEFAULT_STATES_LIMITS = StatesLimits()
 
 _SECONDS_PER_HOUR = 3600
+
+
+@dataclass(frozen=True, slots=True)
+class StatesConfig:
+    """How many tokens of states a turn is told, and of which domains besides those that people ask about."""
+
+    limits: StatesLimits = DEFAULT_STATES_LIMITS
+    domains: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +98,7 @@ class AgentConfig:
     that are asked if the model does not answer. Exchanges with a tag in `excluded_tags` are kept and not sent.
     `context_tokens` is what the model reads, or None if unknown. `expiry_seconds` is how long an idle conversation is
     kept, and `max_windows` how many are kept at most. `device_owners` maps devices to the users who own them.
+    `states` is None if no states of the home are told.
     """
 
     name: str
@@ -105,6 +121,7 @@ class AgentConfig:
     persistence: Persistence
     memory: bool
     device_owners: Mapping[str, str]
+    states: StatesConfig | None
 
     @classmethod
     def from_entry(cls, entry: ConfigEntry, subentry: ConfigSubentry) -> Self:
@@ -136,6 +153,7 @@ class AgentConfig:
             device_owners={
                 owned[ATTR_DEVICE]: owned[ATTR_PERSON] for owned in entry.options.get(CONF_DEVICE_OWNERS, ())
             },
+            states=_states(data),
         )
 
 
@@ -153,6 +171,17 @@ def _settings(agent: Mapping[str, Any]) -> ModelSettings:
         compaction=Compaction(agent.get(CONF_COMPACTION, DEFAULT_COMPACTION)) is Compaction.PROVIDER,
         max_answer_tokens=int(agent.get(CONF_MAX_ANSWER_TOKENS, DEFAULT_SETTINGS.max_answer_tokens)),
     )
+
+
+def _states(agent: Mapping[str, Any]) -> StatesConfig | None:
+    """Return what is told of the home, which only the tools of Assist let an agent know."""
+    if llm.LLM_API_ASSIST not in agent.get(CONF_LLM_HASS_API, ()) or not agent.get(CONF_STATES, DEFAULT_STATES):
+        return None
+    limits = StatesLimits(
+        _positive(CONF_STATES_TOKENS, agent.get(CONF_STATES_TOKENS, DEFAULT_STATES_LIMITS.snapshot)),
+        _positive(CONF_STATES_CHANGES, agent.get(CONF_STATES_CHANGES, DEFAULT_STATES_LIMITS.changes)),
+    )
+    return StatesConfig(limits, tuple(agent.get(CONF_STATES_DOMAINS, ())))
 
 
 def _policy(entry: ConfigEntry, agent: Mapping[str, Any]) -> WindowPolicy:

@@ -18,6 +18,7 @@ from ..providers.events import ToolSchema
 from ..providers.sizes import tools_tokens
 from ..turn.context import ContextPlacement, VolatileContext, plain_name
 from ..turn.errors import PromptFailed
+from ..turn.home import HINT
 from ..turn.ports import Model, PromptFingerprints, Question
 from ..turn.profile import SystemPrompt
 from ..turn.speaker import Speaker
@@ -25,7 +26,7 @@ from ..window import Remembered, Window
 from .agent import Agent
 from .lookup import async_fallback_agents
 from .memory_use import counted_tools
-from .recalling import Recollection, async_recollect
+from .telling import Added, async_add
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -58,11 +59,11 @@ class ModelQuestion:
 
     `entity_id` is that of the agent. The tools that `own_tools` makes are offered beside those of the LLM APIs.
     `prompt` has the fingerprints of the system prompt that was sent, or None if no model was
-    asked, and `memory` what memory has added.
+    asked, and `added` what memory and the home have added.
     """
 
     prompt: PromptFingerprints | None = None
-    memory = Recollection()
+    added = Added()
 
     def __init__(
         self,
@@ -89,16 +90,19 @@ class ModelQuestion:
         model, config = _model(self._agent), self._agent.config
         fallback = async_fallback_agents(self._hass, config.fallback_agents, self._entity_id, self._user_input)
         llm_context = self._user_input.as_llm_context(DOMAIN)
-        self.memory = await async_recollect(self._agent, self._window, self._speaker)
+        device, area = self._device_and_area()
+        self.added = await async_add(self._agent, self._window, self._speaker, area)
+        memory, home = self.added.memory, self.added.home
         api = await async_get_tools(self._hass, config.llm_apis, llm_context, self._own_tools())
         self._chat_log.llm_api = api
         self._chat_log.llm_input_provided_index = len(self._chat_log.content)
-        tools, context = self._agent.schemas.of(api), self._context()
+        tools, name = self._agent.schemas.of(api), self._speaker.user_name
+        context = VolatileContext(dt_util.now(), name, device, area, memory.lines, home.text)
         in_system = config.context_placement is ContextPlacement.SYSTEM
         system = self._system_prompt(llm_context, api, volatile=in_system)
         sections = context.sections() if in_system else ""
-        prompt = _with_sections(self.memory.prompt(system), sections)
-        later = self.memory.prompt_after_eviction(system)
+        prompt = _with_sections(memory.prompt(system), sections)
+        later = memory.prompt_after_eviction(system)
         return Question(
             model=self._with_tools(model, tools),
             system=prompt.text,
@@ -106,6 +110,8 @@ class ModelQuestion:
             after_eviction=later and _with_sections(later, sections),
             prefix="" if in_system else context.prefix(),
             recalled=None if in_system else self._recalled(context),
+            told=None if in_system else home.told(context.states_start),
+            tells_anew=home.anew,
             tools=tools,
             done=await async_done_phrase(self._hass, self._user_input.language),
             excluded_tags=config.excluded_tags,
@@ -115,7 +121,7 @@ class ModelQuestion:
         )
 
     def _recalled(self, context: VolatileContext) -> Remembered | None:
-        recalled = self.memory.recalled
+        recalled = self.added.memory.recalled
         return Remembered(*context.recalled(), recalled.tokens, recalled.sources) if recalled else None
 
     def _with_tools(self, model: Model, tools: tuple[ToolSchema, ...]) -> Model:
@@ -127,7 +133,7 @@ class ModelQuestion:
         extra = self._user_input.extra_system_prompt or self._chat_log.extra_system_prompt
         self._chat_log.extra_system_prompt = extra
         instructions, entities = self._instructions(llm_context), api.api_prompt if api else ""
-        parts = (instructions, entities, extra or "")
+        parts = (instructions, entities, HINT if self.added.tells and api else "", extra or "")
         self.prompt = PromptFingerprints(hash((instructions, extra)), hash(entities), volatile)
         return "\n".join(part.strip() for part in parts if part.strip())
 
@@ -144,10 +150,6 @@ class ModelQuestion:
             _LOGGER.warning("The instructions of the agent cannot be rendered: %s", err)
             raise PromptFailed("the instructions cannot be rendered") from err
         return str(rendered)
-
-    def _context(self) -> VolatileContext:
-        device, area = self._device_and_area()
-        return VolatileContext(dt_util.now(), self._speaker.user_name, device, area, self.memory.lines)
 
     def _device_and_area(self) -> tuple[str | None, str | None]:
         device_id = self._user_input.device_id

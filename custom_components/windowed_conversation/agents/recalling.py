@@ -11,7 +11,7 @@ from ..memory import Fact, Memory, Recalled
 from ..turn.narration import Narrator, keys_of
 from ..turn.profile import HEADING, Profile, SystemPrompt, kept_profile, new_profile, profile_in_force, with_profile
 from ..turn.recall import CANDIDATES, RECALLED_TOKENS, chosen_lines, held, in_turn, room_for_lines
-from ..turn.sources import Addition, Source, fetch
+from ..turn.sources import Addition, Fetched
 from ..turn.speaker import Speaker
 from ..window import Window
 from ..window.tokens import TextKind
@@ -21,7 +21,7 @@ from .profiles import MadeProfile
 
 _NAME = "memory"
 # What a question costs in a window besides its words and what is recalled, at most, in tokens.
-_CONTEXT_TOKENS = 100
+CONTEXT_TOKENS = 100
 
 NO_FIGURES: Mapping[str, Any] = {"recalled_tokens": None, "recall_ms": None}
 
@@ -105,7 +105,7 @@ class MemorySource:
             made = self._make_profile(facts or [], revision)
         self._profiles.put(key, made)
         told = self._choose_profile(made)
-        tokens = self._counter.count(speaker.said) + RECALLED_TOKENS + _CONTEXT_TOKENS
+        tokens = self._counter.count(speaker.said) + RECALLED_TOKENS + CONTEXT_TOKENS
         staying = window.would_stay(tokens)
         is_trimmed = len(staying) < len(window.exchanges())
         known = held(staying, told, speaker.said, is_trimmed=is_trimmed)
@@ -125,14 +125,16 @@ class MemorySource:
         return self._counter.count_as(TextKind.FIXED, text)
 
 
-async def async_recollect(agent: Agent, window: Window, speaker: Speaker) -> Recollection:
-    """Return what memory adds to a turn; nothing if the agent has none, and what is kept if it is away or late."""
+def memory_source(agent: Agent, window: Window, speaker: Speaker) -> MemorySource | None:
+    """Return the memory as a source of a turn, or None if the agent has none."""
     memory = async_memory(agent.hass)
-    if not agent.config.memory or memory is None:
+    return MemorySource(agent, memory, window, speaker) if agent.config.memory and memory is not None else None
+
+
+def recollection(source: MemorySource | None, fetched: Fetched) -> Recollection:
+    """Return what memory adds to a turn; nothing if the agent has none, and what is kept if it is away or late."""
+    if source is None:
         return Recollection()
-    source = MemorySource(agent, memory, window, speaker)
-    sources: tuple[Source, ...] = (source,)
-    fetched = await fetch(sources)
     recalled = fetched.additions.get(_NAME)
     figures = {
         "recalled_tokens": recalled.tokens if recalled else 0,

@@ -154,7 +154,7 @@ class ConversationTurn:
 
     def _on_end(self, question: ModelQuestion, outcome: Outcome) -> None:
         """Trace the turn that ended, and leave what follows it for when its answer is on its way."""
-        answer = {**answer_attributes(self.agent.hass, outcome), **question.memory.figures}
+        answer = {**answer_attributes(self.agent.hass, outcome), **question.added.figures}
         async_trace_turn(outcome, answer, self.window.stats())
 
         def follow() -> None:

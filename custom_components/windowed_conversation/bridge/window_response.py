@@ -57,6 +57,8 @@ def _message(message: Message) -> dict[str, Any]:
     if message.remembered is not None and message.remembered.tokens:
         name = "profile_tokens" if message.role is Role.SYSTEM else "recalled_tokens"
         fields[name] = message.remembered.tokens
+    if message.told is not None:
+        fields["states_tokens"] = message.told.tokens
     if message.tool_calls:
         calls = [{"id": c.id, "name": c.name, "arguments": dict(c.arguments)} for c in message.tool_calls]
         fields["tool_calls"] = calls

@@ -15,6 +15,8 @@ from ..agents.config import (
     DEFAULT_LIMITS,
     DEFAULT_MEMORY,
     DEFAULT_SCOPE,
+    DEFAULT_STATES,
+    DEFAULT_STATES_LIMITS,
 )
 from ..bridge.account import compacts, vendor_of
 from ..const import (
@@ -31,6 +33,10 @@ from ..const import (
     CONF_MEMORY,
     CONF_PROVIDER,
     CONF_SCOPE,
+    CONF_STATES,
+    CONF_STATES_CHANGES,
+    CONF_STATES_DOMAINS,
+    CONF_STATES_TOKENS,
     CONF_TEMPERATURE,
     CONF_TOOL_ITERATIONS,
     CONF_TOP_P,
@@ -47,11 +53,16 @@ from .numbers import OutOfRangeError, number_field, tokens_field
 
 # Tags that people may want to exclude; any other can be typed.
 _OFTEN_EXCLUDED = ["route:local", "tool_call"]
+# Domains that some people ask about; any other can be typed.
+_OFTEN_ADDED = ["automation", "number", "select", "sun", "timer", "update"]
+_LEAST_STATES_TOKENS, _MOST_STATES_TOKENS = 20, 5000
+_DROPDOWN = SelectSelectorMode.DROPDOWN
 
 _MODEL_SETTINGS = "model_settings"
 _CONVERSATIONS = "conversations"
+_HOME = "home"
 # The sections of the form; an agent's data is flat.
-_UNKNOWN_TO_DATA = (_MODEL_SETTINGS, _CONVERSATIONS)
+_UNKNOWN_TO_DATA = (_MODEL_SETTINGS, _CONVERSATIONS, _HOME)
 
 
 class _Section(section):
@@ -123,6 +134,7 @@ def _fields_of_sections(account: Mapping[str, Any]) -> dict[str, dict[Any, Any]]
     return {
         _MODEL_SETTINGS: _model_fields(account),
         _CONVERSATIONS: _conversations_fields() | _history_fields() | _memory_fields(),
+        _HOME: _home_fields(),
         CONF_LIMITS: _limits_fields(),
     }
 
@@ -147,6 +159,21 @@ def _history_fields() -> dict[Any, Any]:
 
 def _memory_fields() -> dict[Any, Any]:
     return {probatio.Required(CONF_MEMORY, default=DEFAULT_MEMORY): BooleanSelector()}
+
+
+def _home_fields() -> dict[Any, Any]:
+    domains = SelectSelectorConfig(options=_OFTEN_ADDED, multiple=True, custom_value=True, mode=_DROPDOWN)
+    limits = DEFAULT_STATES_LIMITS
+    tokens = {
+        name: number_field(name, _LEAST_STATES_TOKENS, _MOST_STATES_TOKENS, "tokens")
+        for name in (CONF_STATES_TOKENS, CONF_STATES_CHANGES)
+    }
+    return {
+        probatio.Required(CONF_STATES, default=DEFAULT_STATES): BooleanSelector(),
+        probatio.Required(CONF_STATES_TOKENS, default=limits.snapshot): tokens[CONF_STATES_TOKENS],
+        probatio.Required(CONF_STATES_CHANGES, default=limits.changes): tokens[CONF_STATES_CHANGES],
+        probatio.Optional(CONF_STATES_DOMAINS, default=list): SelectSelector(domains),
+    }
 
 
 def _model_fields(account: Mapping[str, Any]) -> dict[Any, Any]:

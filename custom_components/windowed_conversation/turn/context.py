@@ -15,7 +15,7 @@ import unicodedata
 PREFIX_OPENS = "[CONTEXT:"
 PREFIX_CLOSES = "]"
 # What `VolatileContext.sections` writes above its lines, the time first.
-HEADINGS = ("## Time", "## Speaker", "## Device", "## Area", "## Memory")
+HEADINGS = ("## Time", "## Speaker", "## Device", "## Area", "## States", "## Memory")
 _MEMORY = "memory, quoted"
 
 # Replaces the beginning of a prefix that the user typed. The rest stays as it was typed.
@@ -40,10 +40,10 @@ class ContextPlacement(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class VolatileContext:
-    """Who speaks, when and where, and what was recalled.
+    """Who speaks, when and where, what is told of the home, and what was recalled.
 
-    Names are as the user wrote them, or None if unknown. The lines of `memory` contain nothing that breaks the prefix,
-    see `without_breaks`.
+    Names are as the user wrote them, or None if unknown. `states` is a part of the prefix, see `home`. It and the lines
+    of `memory` contain nothing that breaks the prefix, see `without_breaks`.
     """
 
     now: datetime
@@ -51,14 +51,20 @@ class VolatileContext:
     device: str | None = None
     area: str | None = None
     memory: tuple[str, ...] = ()
+    states: str = ""
 
     def prefix(self) -> str:
         """Return the line before the user's words, and the blank line after it."""
-        return f"{self._known}{recalled_text(self.memory)}{PREFIX_CLOSES}\n\n"
+        return f"{self._known}{self.states}{recalled_text(self.memory)}{PREFIX_CLOSES}\n\n"
+
+    @property
+    def states_start(self) -> int:
+        """Where the states of the home begin in the prefix."""
+        return len(self._known)
 
     def recalled(self) -> tuple[int, int]:
         """Return the part of the prefix that was recalled. The rest is a valid prefix without it."""
-        start = len(self._known)
+        start = len(self._known) + len(self.states)
         return start, start + len(recalled_text(self.memory))
 
     @property
@@ -70,7 +76,12 @@ class VolatileContext:
     def sections(self) -> str:
         """Return the Markdown sections for the end of the system prompt: a heading and a line for each."""
         lines = {name: value.lstrip(_BEGINS_BLOCK) for name, value in self._names.items()}
-        facts = {"time": self._time, **lines, "memory": "; ".join(self.memory)}
+        facts = {
+            "time": self._time,
+            **lines,
+            "states": self.states.removeprefix("; "),
+            "memory": "; ".join(self.memory),
+        }
         return "\n\n".join(f"## {name.capitalize()}\n{line}" for name, line in facts.items() if line)
 
     @property

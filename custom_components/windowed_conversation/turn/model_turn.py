@@ -12,6 +12,7 @@ from ..providers.errors import (
 from ..providers.events import Request, Usage
 from ..providers.sizes import messages_tokens
 from ..window import Message, Role, Window
+from ..window.told import outdated, without_told
 from .answer import Answer
 from .budget import room, shortfall, to_evict
 from .deadlines import Limits, with_idle_timeout
@@ -104,7 +105,10 @@ def _fitting(window: Window, question: Question) -> tuple[Message, ...]:
     hidden = sum(each.tokens for each in closed) - sum(each.tokens for each in sent)
     allowed = min(limit for limit in limits if limit is not None)
     gone = to_evict(sent, allowed - (stats.current_tokens - hidden))
-    shown = [each for each in sent if each.number not in gone]
+    # what is not sent may have told newer states than what is
+    stale = {each.number for each in outdated(sent, [each for each in sent if each.number in gone])}
+    kept = [each for each in sent if each.number not in gone]
+    shown = [without_told(each) if each.number in stale else each for each in kept]
     messages = window.messages()
     system = [message for message in messages[:1] if message.role is Role.SYSTEM]
     newest = messages[len(system) + sum(len(exchange.messages) for exchange in closed) :]

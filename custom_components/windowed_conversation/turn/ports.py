@@ -9,7 +9,7 @@ from ..providers.events import Provider, ReasoningDelta, Request, TextDelta, Too
 from ..providers.profile import UNKNOWN_MODEL, Profile, room_to_think
 from ..providers.settings import DEFAULT_SETTINGS, ModelSettings
 from ..providers.sizes import messages_tokens
-from ..window import Message, Remembered
+from ..window import Message, Remembered, Told
 from .budget import Budget, answer_limit, planned
 from .deadlines import Pause
 from .model_size import ModelSize
@@ -101,7 +101,8 @@ class Question:
     it is in the system prompt. `done` is what to say when tools ran and the model said nothing. `fallback_agents` are
     asked in their order if `model` fails before its first token. Exchanges with a tag in `excluded_tags` are not sent.
     `profile` and `recalled` mark what memory has added to system prompt and prefix. `after_eviction` is the prompt with
-    the current profile, for when the cache is lost anyway, or None if it is the same.
+    the current profile, for when the cache is lost anyway, or None if it is the same. `told` marks what the prefix says
+    of the home. With `tells_anew`, what earlier exchanges say of it leaves the window.
     """
 
     model: Model
@@ -114,6 +115,8 @@ class Question:
     profile: Remembered | None = None
     recalled: Remembered | None = None
     after_eviction: SystemPrompt | None = None
+    told: Told | None = None
+    tells_anew: bool = False
 
     def request(
         self,

@@ -91,7 +91,8 @@ async def _answer_by_model(window: Window, text: str, ways: Ways, limits: Limits
         async with asyncio.timeout(limits.turn):
             question = await ways.model.question()
             progress.evicted = window.stats().evicted_exchanges
-            window.open(question.prefix + as_typed(text), recalled=question.recalled)
+            said, anew = question.prefix + as_typed(text), question.tells_anew
+            window.open(said, recalled=question.recalled, told=question.told, anew=anew)
             window.set_system(question.system, question.profile)
             follow_eviction(window, question, progress)
             window.tag(f"route:{Route.LLM}")

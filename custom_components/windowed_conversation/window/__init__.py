@@ -17,7 +17,7 @@ from .errors import (
 )
 from .exchange import Exchange
 from .incomplete import INTERRUPTED_ANSWER, INTERRUPTED_CALL
-from .messages import Attachment, Message, Native, Remembered, Role, ToolCall
+from .messages import Attachment, Message, Native, Remembered, Role, Told, ToolCall
 from .policy import WindowPolicy
 from .registry import WindowRegistry
 from .stats import WindowStats
@@ -40,6 +40,7 @@ __all__ = [
     "Remembered",
     "Role",
     "TokenCounter",
+    "Told",
     "ToolCall",
     "UnansweredToolCalls",
     "UnknownExchange",

@@ -1,17 +1,23 @@
 """Messages as a window stores them: counted, dated and tagged."""
 
-from .messages import Message, Remembered, Role, new_message
+from .messages import Message, Remembered, Role, Told, new_message
 from .tags import BY_ROLE, INPUT, OUTPUT_AND_CALL, checked_tags
 from .tokens import MESSAGE_OVERHEAD, TokenCounter
 
 
 def question(
-    text: str, tags: frozenset[str], counter: TokenCounter, now: float, remembered: Remembered | None = None
+    text: str,
+    tags: frozenset[str],
+    counter: TokenCounter,
+    now: float,
+    *,
+    remembered: Remembered | None = None,
+    told: Told | None = None,
 ) -> Message:
     """Return the user's message as a window stores it; `now` is in seconds since the epoch."""
     tokens = MESSAGE_OVERHEAD + counter.count(text)
     tags = INPUT if tags <= INPUT else INPUT | tags
-    return new_message(Role.USER, text, tags=tags, created=now, tokens=tokens, remembered=remembered)
+    return new_message(Role.USER, text, tags=tags, created=now, tokens=tokens, remembered=remembered, told=told)
 
 
 def entered(message: Message, content: str, tokens: int, now: float) -> Message:
@@ -32,11 +38,14 @@ def entered(message: Message, content: str, tokens: int, now: float) -> Message:
         native=message.native,
         attachments=message.attachments,
         remembered=message.remembered,
+        told=message.told,
     )
 
 
-def rewritten(message: Message, content: str, tokens: int, remembered: Remembered | None = None) -> Message:
-    """Return a stored message with other content, and with what memory has added to that content."""
+def rewritten(
+    message: Message, content: str, tokens: int, remembered: Remembered | None = None, told: Told | None = None
+) -> Message:
+    """Return a stored message with other content, and with what memory and the home have added to it."""
     return new_message(
         message.role,
         content,
@@ -49,4 +58,5 @@ def rewritten(message: Message, content: str, tokens: int, remembered: Remembere
         native=message.native,
         attachments=message.attachments,
         remembered=remembered,
+        told=told,
     )

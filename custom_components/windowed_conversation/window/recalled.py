@@ -12,9 +12,9 @@ def without_recalled(exchange: Exchange, counter: TokenCounter) -> Exchange:
     if recalled is None:
         return exchange
     content = question.content[: recalled.start] + question.content[recalled.end :]
-    shorter = rewritten(question, content, 0, recalled._replace(end=recalled.start, tokens=0))
+    shorter = rewritten(question, content, 0, recalled._replace(end=recalled.start, tokens=0), question.told)
     tokens = message_tokens(shorter, counter)
-    shorter = rewritten(shorter, content, tokens, shorter.remembered)
+    shorter = rewritten(shorter, content, tokens, shorter.remembered, question.told)
     return exchange._replace(
         messages=(shorter, *exchange.messages[1:]), tokens=exchange.tokens - (question.tokens or 0) + tokens
     )

@@ -3,6 +3,7 @@
 from .contents import Contents
 from .exchange import Exchange
 from .summary import Passage, with_summary
+from .trim import take_out_outdated
 
 
 def put_summary(contents: Contents, passage: Passage, summary: Exchange) -> None:
@@ -10,6 +11,7 @@ def put_summary(contents: Contents, passage: Passage, summary: Exchange) -> None
     newest = max(1, contents.last_number)
     gone = [exchange for exchange in contents.history if exchange.number in passage.numbers - {newest}]
     if gone:
+        take_out_outdated(contents, gone)
         contents.evict(gone)
     contents.replace(with_summary(contents.history, newest, summary))
     contents.last_number += 1

@@ -1,7 +1,10 @@
 """A trim: it stubs results of the open exchange, then results of closed exchanges, and evicts closed exchanges last.
 
-The first stubs of closed exchanges also remove the lines that memory has added.
+The first stubs of closed exchanges also remove the lines that memory has added. What is evicted takes along the older
+states of the home that it replaced.
 """
+
+from collections.abc import Iterable
 
 from .contents import Contents
 from .exchange import Exchange
@@ -10,6 +13,7 @@ from .recalled import without_recalled
 from .rounds import cut_newest_round, stub_older_rounds
 from .summary import evicted_passage, joined
 from .tokens import TokenCounter
+from .told import outdated, told_by, without_told
 from .tool_results import stubbed
 
 
@@ -22,11 +26,27 @@ def trim(contents: Contents, policy: WindowPolicy, in_force: WindowPolicy, count
         # as they were sent; of an exchange in both lists the later one counts
         whole = [*_stub_old_results(contents, in_force, newest, counter), *recalled]
         gone = contents.history.to_evict(contents.tokens, in_force, newest)
+        whole = [*take_out_outdated(contents, gone), *whole]
     if policy.summarize and gone:
         passage = evicted_passage(contents.state.system, (*contents.history, *whole), gone)
         contents.hold(joined(contents.state.unsummarized, passage, policy.history_tokens))
     if shortened or whole or gone:
         contents.evict(gone)
+
+
+def take_out_outdated(contents: Contents, gone: Iterable[Exchange]) -> list[Exchange]:
+    """Take out of closed exchanges what they tell of the home and `gone` told later; returns these as they were."""
+    older = outdated(contents.history, gone)
+    if older:
+        contents.replace([without_told(exchange) for exchange in older])
+    return older
+
+
+def take_out_told(contents: Contents) -> None:
+    """Take out of closed exchanges all that they tell of the home."""
+    telling = [exchange for exchange in contents.history if told_by(exchange)]
+    if telling:
+        contents.replace([without_told(exchange) for exchange in telling])
 
 
 def cut_to_fit(contents: Contents, policy: WindowPolicy, counter: TokenCounter) -> None:

@@ -9,7 +9,7 @@ from .entry import entered, question
 from .errors import ExchangeStillOpen, InvalidMessage, NoOpenExchange, UnknownExchange
 from .exchange import Exchange, OpenExchange
 from .incomplete import ending
-from .messages import Message, Native, Remembered, Role, ToolCall
+from .messages import Message, Native, Remembered, Role, Told, ToolCall
 from .policy import WindowPolicy
 from .restore import Snapshot
 from .stats import WindowStats, figures
@@ -18,7 +18,7 @@ from .summary import Passage, summary_exchange
 from .tags import INCOMPLETE, NO_TAGS, checked_tags, joined_tags, tag_filter
 from .tokens import TokenCounter, message_tokens
 from .tool_results import capped, stubbed
-from .trim import cut_to_fit, trim
+from .trim import cut_to_fit, take_out_told, trim
 
 _INCOMPLETE = frozenset({INCOMPLETE})
 
@@ -140,15 +140,27 @@ class Window:
         self._enforce()
         cut_to_fit(self._contents, self._in_force, self._counter)
 
-    def open(self, text: str, tags: Iterable[str] = (), recalled: Remembered | None = None) -> None:
+    def open(
+        self,
+        text: str,
+        tags: Iterable[str] = (),
+        recalled: Remembered | None = None,
+        told: Told | None = None,
+        *,
+        anew: bool = False,
+    ) -> None:
         """Open the newest exchange with what the user said. Raises `ExchangeStillOpen` and `InvalidTag`.
 
-        `recalled` is the part of the text that leaves at the next trim after this exchange.
+        `recalled` leaves at the next trim after this exchange; with `anew`, what was `told` before leaves now.
         """
-        if self._contents.opened is not None:
+        if self.is_open:
             _one_is_open()
-        entry = question(text, checked_tags(tags) if tags else NO_TAGS, self._counter, self._clock(), recalled)
-        self._begin(OpenExchange(entry))
+        checked, now = checked_tags(tags) if tags else NO_TAGS, self._clock()
+        entry = question(text, checked, self._counter, now, remembered=recalled, told=told)
+        self._contents.begin(OpenExchange(entry))
+        if anew:
+            take_out_told(self._contents)
+        self._enforce()
 
     def add(self, message: Message) -> None:
         """Add an assistant message or the result of a call to the open exchange.
@@ -219,7 +231,8 @@ class Window:
             _one_is_open()
         exchange = OpenExchange(self._entered(messages[0]))
         exchange.tags = joined_tags(exchange.tags, checked_tags(tags))
-        self._begin(exchange)
+        self._contents.begin(exchange)
+        self._enforce()
         try:
             for message in messages[1:]:
                 self.add(message)
@@ -266,12 +279,6 @@ class Window:
         """Load a snapshot into an empty window and trim it to the policy. Nothing is counted again."""
         self._contents.restore(snapshot)
         self._enforce()
-
-    def _begin(self, exchange: OpenExchange) -> None:
-        contents = self._contents
-        contents.begin(exchange)
-        if contents.history.tokens + exchange.tokens > self._in_force.history_tokens:
-            self._trim()
 
     def _entered(self, message: Message) -> Message:
         if message.role is Role.TOOL:

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..errors import WindowError
 from ..exchange import Exchange, OpenExchange
-from ..messages import Attachment, Message, Native, Remembered
+from ..messages import Attachment, Message, Native, Remembered, Told
 from ..state import Evicted
 from ..tags import checked_tags, joined_tags
 from .errors import Malformed
@@ -16,8 +16,9 @@ from .fields import Fields
 _EVICTED = Evicted._fields
 # More than a window ever evicts.
 _MOST_EVICTED = 10**15
-MARKS = ("tags", "created", "tokens", "native", "attachments", "remembered")
+MARKS = ("tags", "created", "tokens", "native", "attachments", "remembered", "told")
 _REMEMBERED = Remembered._fields
+_TOLD = Told._fields
 
 
 def write_json(value: object) -> str:
@@ -34,6 +35,7 @@ def write_marks(message: Message) -> dict[str, Any]:
         "native": _written_native(message.native),
         "attachments": [_written_attachment(attachment) for attachment in message.attachments],
         "remembered": _written_remembered(message.remembered),
+        "told": _written_told(message.told),
     }
     return {name: value for name, value in marks.items() if value not in (None, [])}
 
@@ -47,6 +49,7 @@ def read_marks(fields: Fields) -> dict[str, Any]:
         "native": _read_native(fields.child("native")) if fields.has("native") else None,
         "attachments": tuple(_read_attachment(each) for each in fields.children("attachments")),
         "remembered": _read_remembered(fields.child("remembered")) if fields.has("remembered") else None,
+        "told": _read_told(fields.child("told")) if fields.has("told") else None,
     }
 
 
@@ -125,7 +128,23 @@ def _written_remembered(remembered: Remembered | None) -> dict[str, Any] | None:
 
 def _read_remembered(fields: Fields) -> Remembered:
     fields.expect_only(*_REMEMBERED)
+    return Remembered(*_read_span(fields), tuple(fields.texts("sources")))
+
+
+def _written_told(told: Told | None) -> dict[str, Any] | None:
+    return None if told is None else {**told._asdict(), "states": dict(told.states)}
+
+
+def _read_told(fields: Fields) -> Told:
+    fields.expect_only(*_TOLD)
+    states = fields.mapping("states")
+    if not all(isinstance(state, str) for state in states.values()):
+        raise fields.malformed("states", "are no texts")
+    return Told(*_read_span(fields), states, fields.flag("is_snapshot"), fields.flag("is_complete"))
+
+
+def _read_span(fields: Fields) -> tuple[int, int, int]:
     start, end, tokens = (fields.whole(name) for name in ("start", "end", "tokens"))
     if start > end:
         raise fields.malformed("end", "comes before the start")
-    return Remembered(start, end, tokens, tuple(fields.texts("sources")))
+    return start, end, tokens

@@ -1,0 +1,93 @@
+"""What is told of the home in a turn, and beside it what memory adds: sources that are fetched together."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ..bridge.home_states import async_home_states
+from ..turn.context import ContextPlacement
+from ..turn.home import NOTHING, Held, Telling, held, tell
+from ..turn.recall import RECALLED_TOKENS
+from ..turn.sources import Addition, Source, fetch
+from ..turn.speaker import Speaker
+from ..turn.state_text import area_name
+from ..window import Window
+from ..window.told import told_by
+from .agent import Agent
+from .config import StatesConfig
+from .recalling import CONTEXT_TOKENS, Recollection, memory_source, recollection
+
+_NAME = "states"
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """What is added to a turn: by memory, and of the home. `tells` is True if the agent knows the home."""
+
+    memory: Recollection = field(default_factory=Recollection)
+    home: Telling = NOTHING
+    tells: bool = False
+
+    @property
+    def figures(self) -> Mapping[str, Any]:
+        """How much was added, for the trace and the last turn's attributes."""
+        told = {"states_told": len(self.home.states), "states_tokens": self.home.tokens}
+        return {**self.memory.figures, **told} if self.tells else self.memory.figures
+
+
+class StateSource:
+    """The states of the home as a source of one turn; `telling` is what is told if it cannot be fetched."""
+
+    name = _NAME
+
+    def __init__(self, agent: Agent, config: StatesConfig, window: Window, said: str, area: str) -> None:
+        self._agent = agent
+        self._config = config
+        self._window = window
+        self._said = said
+        self._area = area_name(area)
+        # without the newer states, the older ones have to leave
+        self.telling = Telling(anew=_tells(window))
+
+    async def fetch(self) -> Addition | None:
+        """Choose what is told."""
+        states = async_home_states(self._agent.hass)
+        if states is not None:
+            window, count = self._window, self._agent.counter.count
+            limits = self._config.limits.within(window.policy.history_tokens)
+            home = states.home(self._config.domains)
+            telling = tell(home, self._held(limits.changes), self._area, limits, count)
+            # states in the system prompt are those of now, so no message may say others after them
+            self.telling = replace(telling, anew=self.telling.anew) if self._is_in_system else telling
+        return None
+
+    @property
+    def _is_in_system(self) -> bool:
+        return self._agent.config.context_placement is ContextPlacement.SYSTEM
+
+    def _held(self, changes: int) -> Held:
+        """Return what the window still holds when the turn has begun; a system prompt holds nothing."""
+        agent, window = self._agent, self._window
+        if self._is_in_system:
+            return Held()
+        tokens = agent.counter.count(self._said) + RECALLED_TOKENS + CONTEXT_TOKENS + changes
+        return held(window.exchanges(), window.would_stay(tokens), agent.config.excluded_tags)
+
+
+def _tells(window: Window) -> bool:
+    return any(map(told_by, window.exchanges()))
+
+
+async def async_add(agent: Agent, window: Window, speaker: Speaker, area: str | None) -> Added:
+    """Return what is added to a turn; `area` is where the speaker is."""
+    memory, config = memory_source(agent, window, speaker), agent.config.states
+    if config is None:
+        fetched = await fetch(_there(memory))
+        return Added(recollection(memory, fetched), Telling(anew=_tells(window)))
+    states = StateSource(agent, config, window, speaker.said, area or "")
+    fetched = await fetch(_there(states, memory))
+    return Added(recollection(memory, fetched), states.telling, tells=True)
+
+
+def _there(*sources: Source | None) -> tuple[Source, ...]:
+    return tuple(source for source in sources if source is not None)

@@ -1,0 +1,252 @@
+"""What a turn tells of the home: all of it at first, then what has changed since what the window still holds."""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from heapq import nsmallest
+
+from ..window import Exchange, Told
+from ..window.told import outdated, told_by
+
+# At most so many tokens of states at first, and of changes in a later turn.
+SNAPSHOT_TOKENS = 600
+CHANGES_TOKENS = 50
+# The part of a window's budget that a snapshot may take.
+SNAPSHOT_SHARE = 0.15
+
+# What follows the message that has them, so that a model does not look again.
+HINT = (
+    "The context before a message may list states of the home. They are live context of the moment of that message, "
+    "and what a later message lists replaces them. Answer from them without a tool; use one for what is not listed."
+)
+
+_STATES, _CHANGED, _GONE = "states", "states changed", "no longer there"
+_MORE, _MORE_CHANGED = "more, not listed", "more changed"
+_NO_AREA, _ELSEWHERE = "no area", "elsewhere"
+_BETWEEN_AREAS = " | "
+_MOST_AREAS_COUNTED = 6
+# An entity costs at least so many tokens, so that no more than fit are looked at.
+_LEAST_TOKENS = 3
+# So many appear at once only when a home starts.
+_MANY = 10
+
+type Count = Callable[[str], int]
+
+
+@dataclass(frozen=True, slots=True)
+class EntityState:
+    """An entity as it may be told: names and state hold nothing that separates. `changed` is when, in seconds."""
+
+    area: str
+    name: str
+    state: str
+    changed: float = 0.0
+    # As it is noted in a window.
+    told: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Write what is told."""
+        object.__setattr__(self, "told", f"{self.area}|{self.name}={self.state}")
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """The home of one moment: the entities that may be told, and of those that may not, whether they exist."""
+
+    entities: Mapping[str, EntityState]
+    exists: Callable[[str], bool] = lambda key: False
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How many tokens states and changes may cost."""
+
+    snapshot: int = SNAPSHOT_TOKENS
+    changes: int = CHANGES_TOKENS
+
+    def within(self, history_tokens: int) -> Limits:
+        """Return the limits in a window with this budget."""
+        most = int(history_tokens * SNAPSHOT_SHARE)
+        return Limits(min(self.snapshot, most), min(self.changes, most))
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The states that a window holds for certain, as they were told, empty for an entity that is gone.
+
+    `sent` are those of all exchanges, also of those that may be evicted in the turn. `is_complete` is True if the
+    snapshot left no entity out.
+    """
+
+    states: Mapping[str, str] = field(default_factory=dict)
+    sent: Mapping[str, str] = field(default_factory=dict)
+    has_snapshot: bool = False
+    is_complete: bool = False
+
+    def missing(self, entities: Mapping[str, EntityState]) -> dict[str, str]:
+        """Return what was told of entities that are not among these."""
+        known = [each for each in (self.sent, self.states) if each.keys() - entities.keys()]
+        return {key: told for each in known for key, told in each.items() if told and key not in entities}
+
+    def stale(self, entities: Mapping[str, EntityState]) -> list[str]:
+        """Return the entities of which something else was told."""
+        both = (*self.states.items(), *self.sent.items())
+        return list({key: None for key, told in both if key in entities and entities[key].told != told})
+
+
+@dataclass(frozen=True, slots=True)
+class Telling:
+    """What a turn tells of the home. `anew`: what was told before leaves the window with it."""
+
+    text: str = ""
+    tokens: int = 0
+    states: Mapping[str, str] = field(default_factory=dict)
+    is_snapshot: bool = False
+    is_complete: bool = False
+    anew: bool = False
+
+    def told(self, start: int) -> Told | None:
+        """Return what an exchange notes of it if it begins there in the text, or None if nothing is told."""
+        if not self.text:
+            return None
+        end = start + len(self.text)
+        return Told(start, end, self.tokens, self.states, self.is_snapshot, self.is_complete)
+
+
+NOTHING = Telling()
+
+
+def held(exchanges: Sequence[Exchange], staying: Iterable[Exchange], excluded_tags: Collection[str] = ()) -> Held:
+    """Return what is held of these exchanges when only some of them stay, and those with an excluded tag are not sent.
+
+    All are given oldest first.
+    """
+    telling = [exchange for exchange in exchanges if told_by(exchange)]
+    if not telling:
+        return Held()
+    numbers = {exchange.number for exchange in staying}
+    gone = [exchange for exchange in telling if exchange.number not in numbers]
+    leaving = {exchange.number for exchange in (*gone, *outdated(telling, gone))}
+    sent = [exchange for exchange in telling if exchange.tags.isdisjoint(excluded_tags)]
+    kept = [exchange for exchange in sent if exchange.number not in leaving]
+    snapshots = [told for told in map(told_by, kept) if told is not None and told.is_snapshot]
+    is_complete = bool(snapshots) and snapshots[-1].is_complete
+    return Held(_folded(kept), _folded(sent), bool(snapshots), is_complete)
+
+
+def _folded(exchanges: Iterable[Exchange]) -> dict[str, str]:
+    """Return the states as they were told last."""
+    states: dict[str, str] = {}
+    for told in map(told_by, exchanges):
+        states.update(told.states if told is not None else {})
+    return states
+
+
+def tell(home: Home, known: Held, area: str, limits: Limits, count: Count) -> Telling:
+    """Return what a turn tells; `area` is the speaker's, empty if that is unknown."""
+    missing = known.missing(home.entities)
+    new = home.entities.keys() - known.states.keys() if known.is_complete else set[str]()
+    is_hidden = any(map(home.exists, missing))
+    if is_hidden or not known.has_snapshot or len(new) > max(len(known.states), _MANY):
+        telling = _snapshot(home.entities, area, limits.snapshot, count)
+        # what may not be told leaves the window, and so does what the snapshot does not replace
+        return replace(telling, anew=bool(missing) or not telling.states.keys() >= set(known.stale(home.entities)))
+    stale = known.stale(home.entities)
+    return _changes(_Changes(home.entities, missing, stale, new.difference(stale)), area, limits.changes, count)
+
+
+def _snapshot(entities: Mapping[str, EntityState], area: str, limit: int, count: Count) -> Telling:
+    if not entities:
+        return NOTHING
+    most = max(1, limit // _LEAST_TOKENS)
+    chosen = nsmallest(most, entities, key=lambda key: _rank(entities[key], area))
+    counts = Counter(entity.area for entity in entities.values())
+    while True:
+        rest = counts - Counter(entities[key].area for key in chosen)
+        text = _text(_STATES, (entities[key] for key in chosen), (), rest, _MORE)
+        tokens = count(text)
+        if tokens <= limit:
+            break
+        if not chosen:
+            return NOTHING
+        chosen = chosen[: _fewer(len(chosen), tokens, limit)]
+    states = {key: entities[key].told for key in chosen}
+    return Telling(text, tokens, states, is_snapshot=True, is_complete=not rest)
+
+
+@dataclass(frozen=True, slots=True)
+class _Changes:
+    """Which entities have changed since they were told, are no longer there, or are new."""
+
+    entities: Mapping[str, EntityState]
+    missing: Mapping[str, str]
+    stale: Collection[str]
+    new: Collection[str]
+
+    def ranked(self, area: str) -> list[str]:
+        """Return them all, what matters most first."""
+        entities = self.entities
+        stale = sorted(self.stale, key=lambda key: _rank(entities[key], area))
+        return [
+            *stale,
+            *self.missing,
+            *sorted(set(self.new).difference(stale), key=lambda key: _rank(entities[key], area)),
+        ]
+
+    def area_of(self, key: str) -> str:
+        """Return the area of an entity, or the one that it was in."""
+        return self.entities[key].area if key in self.entities else self.missing[key].partition("|")[0]
+
+    def name_of(self, key: str) -> str:
+        """Return the name that an entity had which is no longer there."""
+        return self.missing[key].partition("|")[2].partition("=")[0]
+
+
+def _changes(changes: _Changes, area: str, limit: int, count: Count) -> Telling:
+    chosen = ranked = changes.ranked(area)
+    if not ranked:
+        return NOTHING
+    chosen = ranked[: max(1, limit // _LEAST_TOKENS)]
+    while True:
+        there = [changes.entities[key] for key in chosen if key in changes.entities]
+        gone = [changes.name_of(key) for key in chosen if key not in changes.entities]
+        rest = Counter(changes.area_of(key) for key in ranked[len(chosen) :])
+        text = _text(_CHANGED, there, gone, rest, _MORE_CHANGED)
+        tokens = count(text)
+        if tokens <= limit or not chosen:
+            break
+        chosen = chosen[: _fewer(len(chosen), tokens, limit)]
+    if tokens > limit:
+        text = f"; {_CHANGED}: {len(ranked)}"
+        tokens = count(text)
+    states = {key: changes.entities[key].told if key in changes.entities else "" for key in chosen}
+    return Telling(text, tokens, states)
+
+
+def _fewer(chosen: int, tokens: int, limit: int) -> int:
+    """Return how many to try next when so many have cost too much."""
+    return min(chosen - 1, int(chosen * limit / tokens) + 1)
+
+
+def _rank(entity: EntityState, area: str) -> tuple[bool, float]:
+    return not area or entity.area != area, -entity.changed
+
+
+def _text(name: str, entities: Iterable[EntityState], gone: Sequence[str], rest: Mapping[str, int], more: str) -> str:
+    """Return the part of the prefix that tells of these entities, by area, and how many there are besides them."""
+    areas: dict[str, list[str]] = {}
+    for entity in entities:
+        areas.setdefault(entity.area, []).append(f"{entity.name}={entity.state}")
+    groups = [f"{area or _NO_AREA}: {', '.join(states)}" for area, states in areas.items()]
+    if gone:
+        groups.append(f"{_GONE}: {', '.join(gone)}")
+    if any(rest.values()):
+        groups.append(f"{more}: {', '.join(_counts(rest))}")
+    return f"; {name}: {_BETWEEN_AREAS.join(groups)}"
+
+
+def _counts(rest: Mapping[str, int]) -> list[str]:
+    most = Counter(rest).most_common()
+    elsewhere = sum(number for _, number in most[_MOST_AREAS_COUNTED:])
+    counted = [f"{area or _NO_AREA} {number}" for area, number in most[:_MOST_AREAS_COUNTED]]
+    return [*counted, f"{_ELSEWHERE} {elsewhere}"] if elsewhere else counted

@@ -1,0 +1,170 @@
+"""The state of one entity in a few words: rounded, with what people ask about. Whatever it holds is data."""
+
+from collections.abc import Callable, Mapping
+import math
+import re
+from typing import Any
+
+from .context import without_breaks
+
+# What separates and closes where states are told, besides what does so in the prefix.
+_SEPARATES = re.compile(r"[=|,]+")
+_CUT = "…"
+_MOST_CHARACTERS = 60
+_LOW_BATTERY = 20
+_FULL = 100
+_BRIGHTEST = 255
+_DIGITS = 3
+
+# The greatest difference that is none, by unit; other values have so many significant digits.
+_STEPS = {"°C": 0.5, "°F": 1.0, "%": 1.0}
+
+_DETECTED = ("clear", "detected")
+_OPEN = ("closed", "open")
+# What off and on mean, by the device class of a binary sensor.
+_BINARY: Mapping[str, tuple[str, str]] = {
+    "battery": ("normal", "low"),
+    "carbon_monoxide": _DETECTED,
+    "connectivity": ("disconnected", "connected"),
+    "door": _OPEN,
+    "garage_door": _OPEN,
+    "gas": _DETECTED,
+    "lock": ("locked", "unlocked"),
+    "moisture": ("dry", "wet"),
+    "motion": _DETECTED,
+    "occupancy": _DETECTED,
+    "opening": _OPEN,
+    "plug": ("unplugged", "plugged in"),
+    "presence": ("away", "home"),
+    "problem": ("ok", "problem"),
+    "safety": ("safe", "unsafe"),
+    "smoke": _DETECTED,
+    "sound": _DETECTED,
+    "tamper": _DETECTED,
+    "window": _OPEN,
+}
+
+type Attributes = Mapping[str, Any]
+
+
+def one_name(text: str, most: int = _MOST_CHARACTERS) -> str:
+    """Return a text as one name among others: on one line, without separators, at most so long."""
+    # what is many times too long is not read to its end
+    name = " ".join(_SEPARATES.sub(" ", without_breaks(text[: 4 * most])).split())
+    return name if len(name) <= most else f"{name[: most - 1]}{_CUT}"
+
+
+def area_name(text: str) -> str:
+    """Return the name of an area, which stands before a colon."""
+    return one_name(text.replace(":", " "), _MOST_CHARACTERS - 20)
+
+
+def state_text(domain: str, state: str, attributes: Attributes, temperature_unit: str) -> str:
+    """Return what is told of the state of an entity; `temperature_unit` is that of the user's system."""
+    if state in ("unavailable", "unknown"):
+        return state
+    more = _MORE.get(domain)
+    words = [_plain(domain, state, attributes), *(more(state, attributes, temperature_unit) if more else ())]
+    battery = _number(attributes.get("battery_level"))
+    if battery is not None and battery < _LOW_BATTERY:
+        words.append(f"battery {_rounded(battery, '%')}")
+    return one_name(" ".join(filter(None, words)))
+
+
+def _plain(domain: str, state: str, attributes: Attributes) -> str:
+    if domain == "binary_sensor" and state in ("off", "on"):
+        return _BINARY.get(str(attributes.get("device_class")), ("off", "on"))[state == "on"]
+    if domain in ("person", "device_tracker") and state == "not_home":
+        return "away"
+    unit = attributes.get("unit_of_measurement")
+    number = _number(state) if unit or domain in ("input_number", "number", "sensor") else None
+    return state if number is None else _rounded(number, str(unit or ""))
+
+
+def _light(state: str, attributes: Attributes, _unit: str) -> tuple[str, ...]:
+    brightness = _number(attributes.get("brightness"))
+    if state != "on" or brightness is None:
+        return ()
+    return (f"{max(1, round(_FULL * brightness / _BRIGHTEST))}%",)
+
+
+def _position(_state: str, attributes: Attributes, _unit: str) -> tuple[str, ...]:
+    position = _number(attributes.get("current_position"))
+    return () if position is None or not 0 < position < _FULL else (_rounded(position, "%"),)
+
+
+def _fan(state: str, attributes: Attributes, _unit: str) -> tuple[str, ...]:
+    percentage = _number(attributes.get("percentage"))
+    return () if state != "on" or percentage is None else (_rounded(percentage, "%"),)
+
+
+def _climate(_state: str, attributes: Attributes, unit: str) -> tuple[str, ...]:
+    now, target = _number(attributes.get("current_temperature")), _number(attributes.get("temperature"))
+    low, high = _number(attributes.get("target_temp_low")), _number(attributes.get("target_temp_high"))
+    words = [] if now is None else [_rounded(now, unit)]
+    if target is not None:
+        words.append(f"set to {_rounded(target, unit)}")
+    elif low is not None and high is not None:
+        words.append(f"set to {_rounded(low, unit)} - {_rounded(high, unit)}")
+    return tuple(words)
+
+
+def _humidifier(_state: str, attributes: Attributes, _unit: str) -> tuple[str, ...]:
+    now, target = _number(attributes.get("current_humidity")), _number(attributes.get("humidity"))
+    words = [] if now is None else [_rounded(now, "%")]
+    return (*words, *(() if target is None else (f"set to {_rounded(target, '%')}",)))
+
+
+def _media(state: str, attributes: Attributes, _unit: str) -> tuple[str, ...]:
+    title = attributes.get("media_title")
+    return (_quoted(title),) if title and state in ("playing", "paused", "buffering") else ()
+
+
+def _weather(_state: str, attributes: Attributes, unit: str) -> tuple[str, ...]:
+    temperature = _number(attributes.get("temperature"))
+    return () if temperature is None else (_rounded(temperature, str(attributes.get("temperature_unit") or unit)),)
+
+
+def _todo(_state: str, _attributes: Attributes, _unit: str) -> tuple[str, ...]:
+    return ("to do",)
+
+
+_MORE: Mapping[str, Callable[[str, Attributes, str], tuple[str, ...]]] = {
+    "climate": _climate,
+    "cover": _position,
+    "fan": _fan,
+    "humidifier": _humidifier,
+    "light": _light,
+    "media_player": _media,
+    "todo": _todo,
+    "valve": _position,
+    "water_heater": _climate,
+    "weather": _weather,
+}
+
+
+def _quoted(title: object) -> str:
+    return f'"{one_name(str(title), _MOST_CHARACTERS - 20).replace('"', "'")}"'
+
+
+def _number(value: object) -> float | None:
+    """Return a finite number, or None for what is none."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        number = float(value)
+    except ValueError, OverflowError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _rounded(number: float, unit: str) -> str:
+    """Return a number with its unit, rounded so that what nobody notices is no change."""
+    step = _STEPS.get(unit)
+    if step is not None:
+        number = round(number / step) * step
+    elif number:
+        number = round(number, _DIGITS - 1 - math.floor(math.log10(abs(number))))
+    # no "-0"
+    text = f"{number + 0.0:.10g}"
+    return f"{text}{unit}" if unit == "%" or not unit else f"{text} {one_name(unit, 12)}"
