@@ -17,6 +17,6 @@ def test_the_sentence_that_is_a_tests_name_is_not() -> None:
 
 
 def test_a_phrase_is_found_also_over_two_lines() -> None:
-    text = "\n    ".join(("It is left as", "SO", "MANY bytes."))
+    text = "It is left as\nso_\n    many bytes.".replace("_", "")
 
-    assert list(replaced_phrases(text)) == [(2, " ".join(("SO", "MANY")))]
+    assert [line for line, _ in replaced_phrases(text)] == [2]
