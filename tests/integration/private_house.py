@@ -24,6 +24,7 @@ from custom_components.windowed_conversation.memory import Episode, Memory, Past
 from custom_components.windowed_conversation.turn.context import ContextPlacement
 from custom_components.windowed_conversation.turn.scope import Scope
 from demo.model_server import ModelServer, call, words
+from tests.memory.content import add_episode
 
 from .conftest import Say, SetUp, speech, written
 
@@ -135,7 +136,7 @@ class House:
 
     async def tidy(self) -> None:
         """Have the house as it was before: no conversations, and nothing of them in memory."""
-        await self.memory.async_forget(since=_LATER)
+        await self.memory.async_change(lambda memory: memory.forget(since=_LATER))
         for agent in async_agents(self.home):
             for key in tuple(agent.windows.keys_newest_first()):
                 agent.windows.drop(key)
@@ -237,7 +238,7 @@ def _tell(memory: Memory, ada: str, grace: str) -> None:
     """Store what the house remembers, and what it is going to forget."""
     memory.add_fact("The heron locker has spare fuses", at=_AT)
     memory.add_turn(PastTurn("h", _AT, "ibis stamps, locker", "Yes"))
-    memory.add_episode(Episode("k", _AT, _AT, "Crane kites, locker"))
+    add_episode(memory, Episode("k", _AT, _AT, "Crane kites, locker"))
     for person, fact, private, said, episode in (
         (ada, "Keeps finch seeds in a locker", "Hid the wren diary behind the locker", "robin pills, locker", "swift"),
         (grace, "Paints puffin signs for lockers", "Owes money for a gull locker", "skua rings, locker", "avocet"),
@@ -245,12 +246,12 @@ def _tell(memory: Memory, ada: str, grace: str) -> None:
         memory.add_fact(fact, person=person, at=_AT)
         memory.add_fact(private, person=person, private=True, at=_AT)
         memory.add_turn(PastTurn(f"t {person}", _AT, said, "Yes", person=person))
-        memory.add_episode(Episode(f"e {person}", _AT, _AT, f"{episode} debts, locker", person=person))
+        add_episode(memory, Episode(f"e {person}", _AT, _AT, f"{episode} debts, locker", person=person))
     memory.add_fact("Vulture paint stands beside some locker", at=_AT)
     memory.add_fact("Fears condor noises near lockers", person=ada, private=True, at=_AT)
     memory.add_turn(PastTurn("h2", _AT, "is the harrier lamp at a locker", "Perhaps"))
     memory.add_turn(PastTurn("a2", _AT, "osprey tickets, locker nine", "Noted", person=ada))
-    memory.add_episode(Episode("k2", _AT, _AT, "A kestrel film was in one locker", person=ada))
+    add_episode(memory, Episode("k2", _AT, _AT, "A kestrel film was in one locker", person=ada))
     old = memory.add_fact("Has a dodo mug within locker two", person=ada, at=_AT)
     memory.add_fact("Drinks from glasses only", person=ada, replaces=old, at=_AT)
 

@@ -35,12 +35,12 @@ def test_an_older_copy_of_the_file_brings_nothing_back(memory, path) -> None:
 def test_a_summary_that_another_has_replaced_does_not_come_back_with_an_older_copy(memory, path) -> None:
     memory.add_turn(turn("The safe code is quokka", "I see."))
     first = Summary("c1", NOW - 10, ("The safe code is quokka",), "They spoke of a quokka.")
-    memory.add_summary(first)
+    memory.add([first])
     memory.checkpoint()
     copy = path.read_bytes()
     memory.add_turn(turn("The wombat is asleep", "Good."))
     later = replace(first, said=("The wombat is asleep",), text="A quokka, a wombat.", earlier=first.text)
-    memory.add_summary(later)
+    memory.add([later])
     memory.forget(ids=[("turn", 1)])
     memory.close()
 
