@@ -106,7 +106,7 @@ class Telling:
     anew: bool = False
 
     def told(self, start: int) -> Told | None:
-        """Return what an exchange notes of it if it begins there in the text, or None if nothing is told."""
+        """Return what an exchange notes of it if it begins there in the text, or None if there are no states."""
         if not self.text:
             return None
         end = start + len(self.text)
@@ -224,7 +224,7 @@ def _changes(changes: _Changes, area: str, limit: int, count: Count) -> Telling:
 
 
 def _fewer(chosen: int, tokens: int, limit: int) -> int:
-    """Return how many to try next when so many have cost too much."""
+    """Return how many to try next after this many have cost too much."""
     return min(chosen - 1, int(chosen * limit / tokens) + 1)
 
 

@@ -71,10 +71,10 @@ class Remembered(NamedTuple):
 
 
 class Told(NamedTuple):
-    """What a user message tells of the home: `content[start:end]`, which costs so many tokens.
+    """What a user message tells of the home: `content[start:end]`, and its tokens.
 
-    `states` has the state of each entity as it is told there, empty for one that is gone. A snapshot tells of the home
-    anew and not what has changed; it is complete if it left no entity out.
+    `states` has the words for each entity's state, empty for an entity that is gone. A snapshot tells all states anew
+    instead of changes; it is complete if it left no entity out.
     """
 
     start: int
