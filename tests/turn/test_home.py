@@ -1,4 +1,4 @@
-"""States of the home in a turn: true, in few tokens, whatever names and values are, and never an older state last."""
+"""What a turn tells of the home: as it is, in few tokens, whatever the names and values, never an older state last."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -47,7 +47,7 @@ def after(*tellings: Telling) -> Held:
 
 
 def large(number: int) -> dict[str, EntityState]:
-    """Return a home with entities in ten areas; what has the greater number has changed later."""
+    """Return a home of this number of entities in ten areas; what has the greater number has changed later."""
     return {f"light.{at}": EntityState(f"Area {at % 10}", f"Lamp {at}", "on", at) for at in range(number)}
 
 

@@ -16,7 +16,7 @@ ROOMY = WindowPolicy(10_000)
 
 
 def take_turn(window: Window, text: str, *tags: str, recalled: str = "", anew: bool = False, **states: str) -> None:
-    """Let the window go through a turn, in which the question comes with states and recalled lines."""
+    """Let the window go through a turn, before whose question there are states and something recalled."""
     lines = ",".join(f"{name}={state}" for name, state in states.items())
     told = Told(1, 1 + len(lines), len(lines), states) if states else None
     place = 1 + len(lines)

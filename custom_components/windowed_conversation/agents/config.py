@@ -84,7 +84,7 @@ _SECONDS_PER_HOUR = 3600
 
 @dataclass(frozen=True, slots=True)
 class StatesConfig:
-    """How many tokens of states a turn is told, and of which domains besides those that people ask about."""
+    """How many tokens of states a turn sends, and of which domains besides those that people ask about."""
 
     limits: StatesLimits = DEFAULT_STATES_LIMITS
     domains: tuple[str, ...] = ()
@@ -98,7 +98,7 @@ class AgentConfig:
     that are asked if the model does not answer. Exchanges with a tag in `excluded_tags` are kept and not sent.
     `context_tokens` is what the model reads, or None if unknown. `expiry_seconds` is how long an idle conversation is
     kept, and `max_windows` how many are kept at most. `device_owners` maps devices to the users who own them.
-    `states` is None if no states of the home are told.
+    `states` is None if no states of the home are sent.
     """
 
     name: str
@@ -174,7 +174,7 @@ def _settings(agent: Mapping[str, Any]) -> ModelSettings:
 
 
 def _states(agent: Mapping[str, Any]) -> StatesConfig | None:
-    """Return what is told of the home, which only the tools of Assist let an agent know."""
+    """Return which states of the home are sent, or None. Only the tools of Assist let an agent know them."""
     if llm.LLM_API_ASSIST not in agent.get(CONF_LLM_HASS_API, ()) or not agent.get(CONF_STATES, DEFAULT_STATES):
         return None
     limits = StatesLimits(

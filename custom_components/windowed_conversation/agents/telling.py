@@ -1,4 +1,4 @@
-"""What is told of the home in a turn, and beside it what memory adds: sources that are fetched together."""
+"""The states of the home that a turn sends, and what memory adds: sources that are fetched together."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -36,7 +36,7 @@ class Added:
 
 
 class StateSource:
-    """The states of the home as a source of one turn; `telling` is what is told if it cannot be fetched."""
+    """The states of the home as a source of one turn; `telling` is what to send, also if they cannot be fetched."""
 
     name = _NAME
 
@@ -50,7 +50,7 @@ class StateSource:
         self.telling = Telling(anew=_tells(window))
 
     async def fetch(self) -> Addition | None:
-        """Choose what is told."""
+        """Choose what to send."""
         states = async_home_states(self._agent.hass)
         if states is not None:
             window, count = self._window, self._agent.counter.count

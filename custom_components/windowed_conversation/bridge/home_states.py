@@ -128,7 +128,7 @@ class HomeStates:
 
     @callback
     def home(self, domains: tuple[str, ...] = ()) -> Home:
-        """Return the home of this moment, to be read at once; `domains` are told besides the usual ones."""
+        """Return the home of this moment, to be read at once, with these domains besides the usual ones."""
         self._catch_up()
         more = {key: each for key, each in self._others.items() if key.partition(".")[0] in domains} if domains else {}
         return Home({**self._usual, **more} if more else self._usual, self._exists)

@@ -40,7 +40,7 @@ class ContextPlacement(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class VolatileContext:
-    """Who speaks, when and where, what is told of the home, and what was recalled.
+    """Who speaks, when and where, the states of the home, and what was recalled.
 
     Names are as the user wrote them, or None if unknown. `states` is a part of the prefix, see `home`. It and the lines
     of `memory` contain nothing that breaks the prefix, see `without_breaks`.

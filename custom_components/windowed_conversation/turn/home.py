@@ -8,7 +8,7 @@ from heapq import nsmallest
 from ..window import Exchange, Told
 from ..window.told import outdated, told_by
 
-# At most so many tokens of states at first, and of changes in a later turn.
+# The most tokens of states at first, and of changes in a later turn.
 SNAPSHOT_TOKENS = 600
 CHANGES_TOKENS = 50
 # The part of a window's budget that a snapshot may take.
@@ -25,9 +25,9 @@ _MORE, _MORE_CHANGED = "more, not listed", "more changed"
 _NO_AREA, _ELSEWHERE = "no area", "elsewhere"
 _BETWEEN_AREAS = " | "
 _MOST_AREAS_COUNTED = 6
-# An entity costs at least so many tokens, so that no more than fit are looked at.
+# The least tokens that an entity costs, so that no more than fit are looked at.
 _LEAST_TOKENS = 3
-# So many appear at once only when a home starts.
+# This number of entities appears at once only when a home starts.
 _MANY = 10
 
 type Count = Callable[[str], int]
@@ -45,7 +45,7 @@ class EntityState:
     told: str = field(init=False)
 
     def __post_init__(self) -> None:
-        """Write what is told."""
+        """Write how it is noted."""
         object.__setattr__(self, "told", f"{self.area}|{self.name}={self.state}")
 
 
@@ -106,7 +106,7 @@ class Telling:
     anew: bool = False
 
     def told(self, start: int) -> Told | None:
-        """Return what an exchange notes of it if it begins there in the text, or None if there are no states."""
+        """Return what an exchange notes of it if it begins there in the text, or None if there is nothing to say."""
         if not self.text:
             return None
         end = start + len(self.text)
@@ -224,7 +224,7 @@ def _changes(changes: _Changes, area: str, limit: int, count: Count) -> Telling:
 
 
 def _fewer(chosen: int, tokens: int, limit: int) -> int:
-    """Return how many to try next after this many have cost too much."""
+    """Return how many to try next when this number has cost too much."""
     return min(chosen - 1, int(chosen * limit / tokens) + 1)
 
 

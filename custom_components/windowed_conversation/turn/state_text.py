@@ -7,7 +7,7 @@ from typing import Any
 
 from .context import without_breaks
 
-# Characters that separate and close lists of states, besides those of the prefix.
+# What separates and closes states in a text, besides what does so in the prefix.
 _SEPARATES = re.compile(r"[=|,]+")
 _CUT = "…"
 _MOST_CHARACTERS = 60
@@ -16,7 +16,7 @@ _FULL = 100
 _BRIGHTEST = 255
 _DIGITS = 3
 
-# The greatest difference that counts as none, by unit; other values have this many significant digits.
+# The greatest difference that is none, by unit; other values have this number of significant digits.
 _STEPS = {"°C": 0.5, "°F": 1.0, "%": 1.0}
 
 _DETECTED = ("clear", "detected")
@@ -60,7 +60,7 @@ def area_name(text: str) -> str:
 
 
 def state_text(domain: str, state: str, attributes: Attributes, temperature_unit: str) -> str:
-    """Return the words for the state of an entity; `temperature_unit` is that of the user's system."""
+    """Return the text of the state of an entity; `temperature_unit` is that of the user's system."""
     if state in ("unavailable", "unknown"):
         return state
     more = _MORE.get(domain)

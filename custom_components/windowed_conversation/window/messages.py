@@ -71,10 +71,10 @@ class Remembered(NamedTuple):
 
 
 class Told(NamedTuple):
-    """What a user message tells of the home: `content[start:end]`, and its tokens.
+    """What a user message tells of the home: `content[start:end]`, which costs this number of tokens.
 
-    `states` has the words for each entity's state, empty for an entity that is gone. A snapshot tells all states anew
-    instead of changes; it is complete if it left no entity out.
+    `states` has the state of each entity as written there, empty if it is gone. A snapshot tells of the home anew and
+    not what has changed; it is complete if it left no entity out.
     """
 
     start: int
