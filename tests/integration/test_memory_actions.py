@@ -184,7 +184,6 @@ async def test_list_comes_in_pages_and_has_facts_if_nothing_else_is_asked_for(
         ({"ids": "fact:4"}, set()),
         ({"query": "Hansen"}, set()),
     ],
-    ids=str,
 )
 async def test_person_forgets_what_is_theirs_and_by_name_what_is_the_homes(
     home: HomeAssistant, told, people: People, conditions: dict[str, Any], gone: set[str]
@@ -225,7 +224,6 @@ async def test_open_conversation_does_not_repeat_what_was_forgotten(
         ({"person": "person.nobody", "everything": True}, "memory_unknown_person"),
         ({"person": "gone", "everything": True}, "memory_unknown_person"),
     ],
-    ids=str,
 )
 async def test_unclear_wish_to_forget_is_refused(home: HomeAssistant, told, data: dict[str, Any], key: str) -> None:
     with pytest.raises(ServiceValidationError) as refused:
@@ -252,7 +250,6 @@ async def test_unclear_wish_to_forget_is_refused(home: HomeAssistant, told, data
         ("export_memories", {"limit": 1_001}),
         ("import_memories", {"memories": [{}] * 10_001}),
     ],
-    ids=str,
 )
 async def test_absurd_figures_and_texts_are_refused(home: HomeAssistant, entry, action: str, data: Any) -> None:
     with pytest.raises(probatio.Invalid):
@@ -310,7 +307,7 @@ async def test_administrator_and_automation_forget_unseen_all_of_a_person(
     assert await everything(home) == {BINS, HANSEN}
 
 
-@pytest.mark.parametrize("conditions", [{"everything": True}, {"before": "2026-02-01T00:00:00"}], ids=str)
+@pytest.mark.parametrize("conditions", [{"everything": True}, {"before": "2026-02-01T00:00:00"}])
 async def test_administrator_forgets_everything_of_everyone(
     home: HomeAssistant, told, people: People, conditions: dict[str, Any]
 ) -> None:
@@ -357,7 +354,6 @@ async def test_who_is_gone_does_nothing(home: HomeAssistant, told, people: Peopl
         ("automation", {"text": "Ada hates geese", "person": "person.ada", "private": True}, "ada", True),
         ("automation", {"text": BINS}, None, False),
     ],
-    ids=str,
 )
 async def test_fact_is_the_homes_or_a_persons(
     home: HomeAssistant, entry, people: People, *, who: str, data: dict[str, Any], owner: str | None, private: bool
@@ -368,7 +364,7 @@ async def test_fact_is_the_homes_or_a_persons(
     assert (fact.person, fact.private) == (owner and getattr(people, owner).user_id, private)
 
 
-@pytest.mark.parametrize("data", [{"text": "I hate geese"}, {"text": BINS, "private": True}], ids=str)
+@pytest.mark.parametrize("data", [{"text": "I hate geese"}, {"text": BINS, "private": True}])
 async def test_automation_says_whose_a_personal_fact_is(home: HomeAssistant, entry, data: dict[str, Any]) -> None:
     with pytest.raises(ServiceValidationError) as refused:
         await act(home, "remember", **data)
@@ -420,7 +416,7 @@ async def test_everything_is_exported_to_a_private_file_and_imported_from_it(
     assert await everything(home) == before
 
 
-@pytest.mark.parametrize("data", [{"everyone": True}, {"person": "person.ada"}], ids=str)
+@pytest.mark.parametrize("data", [{"everyone": True}, {"person": "person.ada"}])
 async def test_what_is_others_is_not_returned_but_written(
     home: HomeAssistant, told, people: People, data: dict[str, Any]
 ) -> None:
@@ -512,7 +508,7 @@ async def test_memories_of_several_people_do_not_become_those_of_one(home: HomeA
     assert await everything(home) == set()
 
 
-@pytest.mark.parametrize("data", [{}, {"memories": [], "filename": "exports/a.jsonl"}], ids=str)
+@pytest.mark.parametrize("data", [{}, {"memories": [], "filename": "exports/a.jsonl"}])
 async def test_import_is_of_one_thing(home: HomeAssistant, entry, folder: Path, data: dict[str, Any]) -> None:
     with pytest.raises(ServiceValidationError) as refused:
         await act(home, "import_memories", **data)
