@@ -40,6 +40,10 @@ class WindowWatch:
 
     async def tell(self, client: Client, conversation_id: str, *, asked_model: bool) -> None:
         """Print what a turn has changed; only one that asked the model is followed by a summary."""
+        if not await self._is_open(client, conversation_id):
+            self._before.pop(conversation_id, None)
+            print("Window   empty: what may repeat the forgotten has left it, too")
+            return
         self._print_recalled((await self._window(client, conversation_id))["messages"])
         figures = await self._window(client, conversation_id, content="statistics")
         self._print_trim(conversation_id, figures)
@@ -94,6 +98,13 @@ class WindowWatch:
                     self._summarized = created
                     return str(message["content"])
             await asyncio.sleep(0.05)
+
+    async def _is_open(self, client: Client, conversation_id: str) -> bool:
+        """Return whether there is a window: forgetting may have emptied it."""
+        answer = await client.post(
+            f"/api/services/{DOMAIN}/list_conversations?return_response", {"entity_id": self._agent_id}
+        )
+        return conversation_id in {each["conversation_id"] for each in answer["service_response"]["conversations"]}
 
     async def _window(self, client: Client, conversation_id: str, **more: str) -> Json:
         data = {"entity_id": self._agent_id, "conversation_id": conversation_id, **more}

@@ -128,7 +128,8 @@ async def test_a_summary_is_shown_and_tells_what_has_left(demo):
 
 
 async def test_a_name_that_left_the_window_is_remembered_for_the_person_who_told_it(demo):
-    code, printed = await demo.run("--window", "400", *_STORY)
+    forget = ("--say", "forget that the bins go out on Friday", "--say", "hello there")
+    code, printed = await demo.run("--window", "400", *_STORY, *forget)
     told, *asked = printed.partition("\nYou      what is my name?")
     parts = re.split(r"^--- (.*)$", "".join(asked), flags=re.MULTILINE)
     names = [set(re.findall(r"^Agent    (.* name\b.*)$", part, re.MULTILINE)) for part in parts[::2]]
@@ -138,6 +139,7 @@ async def test_a_name_that_left_the_window_is_remembered_for_the_person_who_told
     assert re.search(r"^Trim +\d+ exchanges", told, re.MULTILINE)
     assert re.search(r'^Memory   .* Demo: "my name is Ada"', printed, re.MULTILINE)
     assert "Agent    The bins go out on Friday." in parts[4]
+    assert re.search(r"^Window   empty", printed, re.MULTILINE)
     assert code == 0
 
 
