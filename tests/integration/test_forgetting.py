@@ -27,28 +27,14 @@ from demo.model_server.rules import Rule, pattern
 from .actions import act
 from .conftest import Say, SetUp, speech, until, written
 from .dashboard import PipelineClient, ending
+from .real_files import _never_blocks, hass_config_dir, hass_storage
 from .remembered import memory_of
 from .summarizing import SMALL, STORY, asked_for
 
+__all__ = ["_never_blocks", "hass_config_dir", "hass_storage"]
+
 SECRET = "swordfish"
 TOLD = f"the wifi password is {SECRET}"
-
-
-@pytest.fixture
-def hass_config_dir(hass_tmp_config_dir: str) -> str:
-    """Have a folder of its own for each test."""
-    return hass_tmp_config_dir
-
-
-@pytest.fixture(autouse=True)
-def _never_blocks(hass_config_dir: str, _never_blocks: None) -> None:
-    """Have the folder before the detector is there."""
-
-
-@pytest.fixture
-def hass_storage() -> dict[str, Any]:
-    """Have the real Store write and read real files."""
-    return {}
 
 
 @pytest.fixture(autouse=True)

@@ -27,6 +27,9 @@ from demo.model_server import ModelServer, call
 
 from .actions import act
 from .conftest import AGENT, Say, SetUp, ShoppingList, Submit, speech, start, stop, until, written
+from .real_files import _never_blocks, hass_config_dir, hass_storage
+
+__all__ = ["_never_blocks", "hass_config_dir", "hass_storage"]
 
 STORED = {"version": 1, "minor_version": 1, "key": "windows", "data": {"conversations": []}}
 BROKEN = [
@@ -36,23 +39,6 @@ BROKEN = [
     {"key": "mine", "window": {"format": DOMAIN, "version": 1}},
     {"key": "mine", "window": {"format": DOMAIN, "version": 2}},
 ]
-
-
-@pytest.fixture
-def hass_config_dir(hass_tmp_config_dir: str) -> str:
-    """Have a folder of its own for each test."""
-    return hass_tmp_config_dir
-
-
-@pytest.fixture(autouse=True)
-def _never_blocks(hass_config_dir: str, _never_blocks: None) -> None:
-    """Have the folder before the detector is there."""
-
-
-@pytest.fixture
-def hass_storage() -> dict[str, Any]:
-    """Have the real Store write and read real files."""
-    return {}
 
 
 def elsewhere[T](call: Callable[[], T]) -> T:

@@ -121,7 +121,7 @@ class AgentFlow(ConfigSubentryFlow):
         return bool(self._get_entry().data[CONF_PROVIDER] != PROVIDER_NONE)
 
     async def _schema(self, listed: list[ListedModel], opened: Collection[str]) -> probatio.Schema:
-        """Return the form: what defines an agent, and in sections what few people change."""
+        """Return the form. Settings that are rarely changed are in sections."""
         account = self._get_entry().data
         fields: dict[Any, Any] = {probatio.Required(CONF_NAME): str}
         if self._has_model:
