@@ -25,8 +25,7 @@ from .bridge.errors import failure_of
 from .bridge.home_states import async_follow_home
 from .bridge.memory_tools import MemoryAPI
 from .const import CONF_PROVIDER, DOMAIN, PROVIDER_NONE
-from .providers.errors import ProviderError
-from .providers.events import Provider
+from .providers import Provider, ProviderError
 from .services import async_setup_services
 
 CONFIG_SCHEMA = cv.config_entry_only_config_schema(DOMAIN)

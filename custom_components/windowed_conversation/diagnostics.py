@@ -19,8 +19,7 @@ from .agents.kept import async_kept
 from .agents.memory import async_memory
 from .bridge.account import vendor_of
 from .const import CONF_API_VERSION, CONF_EXCLUDED_TAGS, CONF_FORMAT, CONF_PROVIDER
-from .providers.errors import ProviderError
-from .providers.events import ToolSchema
+from .providers import ProviderError, ToolSchema
 from .turn.errors import TurnError
 from .turn.ports import Model, Question
 from .turn.token_count import count_request

@@ -84,14 +84,13 @@ from .bridge.memory_action_schemas import (
 )
 from .bridge.window_response import conversation_response, messages_response, statistics_response
 from .const import DOMAIN
-from .providers.errors import ProviderError
+from .providers import ProviderError
 from .turn.errors import TurnError
 from .turn.routing import Routing
 from .turn.scope import WindowKey
 from .turn.token_count import count_request
-from .window import ExchangeStillOpen, InvalidTag, Message, WindowBusy
+from .window import ExchangeStillOpen, InvalidTag, Message, Snapshot, WindowBusy
 from .window.codecs import CodecError, Malformed, NewerVersion, NotOurs, TooLarge, dump_snapshot
-from .window.restore import Snapshot
 
 _CODEC_ERRORS: dict[type[CodecError], str] = {
     Malformed: "import_malformed",

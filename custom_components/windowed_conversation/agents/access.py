@@ -15,8 +15,7 @@ from homeassistant.helpers import entity_registry as er
 from ..const import DOMAIN
 from ..turn.errors import IdTooLong
 from ..turn.scope import WindowKey, check_id
-from ..window import Window
-from ..window.turns_above import is_in_turn
+from ..window import Window, is_in_turn
 from .agent import AccountConfigEntry, Agent
 
 

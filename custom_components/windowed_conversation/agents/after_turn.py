@@ -11,7 +11,7 @@ from homeassistant.helpers import llm
 from ..bridge.errors import faults_logged
 from ..bridge.turn_report import async_fire_turn
 from ..const import DOMAIN
-from ..providers.errors import AWAY
+from ..providers import AWAY
 from .agent import Agent
 from .costs import async_price_turn
 from .ended_turn import EndedTurn

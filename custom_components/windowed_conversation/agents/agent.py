@@ -12,11 +12,9 @@ from homeassistant.core import CALLBACK_TYPE, HomeAssistant, callback
 
 from ..bridge.errors import faults_logged
 from ..bridge.tools import ToolSchemas
-from ..providers.profile import Profile
-from ..providers.profiles import Vendor
+from ..providers import Profile, Vendor
 from ..turn.ports import Billed, Model
-from ..window import Window, WindowRegistry
-from ..window.tokens import KindCounter
+from ..window import KindCounter, Window, WindowRegistry
 from .config import AgentConfig
 from .kept import Kept
 from .profiles import MadeProfiles

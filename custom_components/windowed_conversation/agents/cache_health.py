@@ -10,11 +10,9 @@ from enum import StrEnum
 from typing import Self
 from weakref import WeakKeyDictionary
 
-from ..providers.events import Usage
-from ..providers.sizes import messages_tokens, tools_tokens
+from ..providers import Usage, messages_tokens, tools_tokens
 from ..turn.ports import Billed, PromptFingerprints
-from ..window import Message, Role, Window
-from ..window.tokens import KindCounter
+from ..window import KindCounter, Message, Role, Window
 
 # In seconds, how long a provider keeps its cache: Anthropic's five minutes after the last use are the shortest
 # time that a provider names. https://docs.claude.com/en/docs/build-with-claude/prompt-caching

@@ -55,8 +55,7 @@ from ..const import (
     Counting,
     Persistence,
 )
-from ..providers.profile import Effort
-from ..providers.settings import DEFAULT_SETTINGS, ModelSettings
+from ..providers import DEFAULT_SETTINGS, Effort, ModelSettings
 from ..turn.context import ContextPlacement
 from ..turn.deadlines import Limits
 from ..turn.home import Limits as StatesLimits

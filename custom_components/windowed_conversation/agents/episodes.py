@@ -8,9 +8,7 @@ from ..turn.context import said_in
 from ..turn.first_person import speaks_of_oneself
 from ..turn.routing import Route
 from ..turn.scope import Scope, WindowKey
-from ..window import Exchange
-from ..window.summary import QUESTION, Passage
-from ..window.tags import INCOMPLETE
+from ..window import INCOMPLETE, QUESTION, Exchange, Passage
 from .agent import Agent
 from .memory import async_memory
 

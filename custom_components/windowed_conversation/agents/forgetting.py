@@ -13,8 +13,7 @@ from ..bridge.storage import async_rewrite_files
 from ..memory import Forgotten, Memory, MemoryUnavailable
 from ..turn.forgetting import Erasure, Search
 from ..turn.scope import WindowKey
-from ..window import WindowRegistry
-from ..window.restore import Snapshot
+from ..window import Snapshot, WindowRegistry
 from .issues import async_report_damage
 from .kept import Kept, async_all_kept
 from .lookup import async_agents

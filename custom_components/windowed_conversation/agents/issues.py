@@ -10,8 +10,7 @@ from homeassistant.helpers import issue_registry as ir
 
 from ..bridge.window_file import Damage
 from ..const import DOMAIN
-from ..memory.errors import Reason
-from ..memory.status import State
+from ..memory import Reason, State
 from ..turn.budget import Shortfall
 from ..window import WindowRegistry, WindowStats
 from .cache_health import CacheUse, Part

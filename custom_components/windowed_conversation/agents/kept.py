@@ -12,8 +12,7 @@ from ..bridge.known_server import KnownServer, async_load_server
 from ..bridge.storage import WindowStore, async_open_store, async_remove_files
 from ..const import DOMAIN
 from ..turn.scope import WindowKey
-from ..window import Window, WindowRegistry
-from ..window.calibration import CalibratedCounter
+from ..window import CalibratedCounter, Window, WindowRegistry
 from .config import AgentConfig
 from .statistics import AgentStatistics
 from .window_health import HealthWatch

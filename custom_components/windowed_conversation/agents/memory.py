@@ -16,11 +16,7 @@ from homeassistant.helpers.storage import STORAGE_DIR
 from homeassistant.util.hass_dict import HassKey
 
 from ..const import CONF_MEMORY_DAYS, DOMAIN
-from ..memory import Memory, MemoryUnavailable, Recalled
-from ..memory.errors import Reason
-from ..memory.file import delete_file
-from ..memory.status import State
-from ..memory.writer import Writer
+from ..memory import Memory, MemoryUnavailable, Reason, Recalled, State, Writer, delete_file
 from .config import DEFAULT_MEMORY_DAYS
 from .issues import async_report_memory
 

@@ -11,7 +11,7 @@ from homeassistant.helpers import entity_registry as er
 from ..bridge.memory_action_schemas import ATTR_EVERYONE, ATTR_FILENAME, ATTR_PERSON
 from ..bridge.persons import async_person
 from ..const import DOMAIN
-from ..window.turns_above import is_in_turn
+from ..window import is_in_turn
 from .access import async_caller
 from .lookup import async_agent_ids
 

@@ -13,9 +13,7 @@ from homeassistant.util import dt as dt_util
 from ..bridge.errors import async_done_phrase
 from ..bridge.tools import async_get_tools
 from ..const import DOMAIN
-from ..providers.errors import Unavailable
-from ..providers.events import ToolSchema
-from ..providers.sizes import tools_tokens
+from ..providers import ToolSchema, Unavailable, tools_tokens
 from ..turn.context import ContextPlacement, VolatileContext, plain_name
 from ..turn.errors import PromptFailed
 from ..turn.home import HINT

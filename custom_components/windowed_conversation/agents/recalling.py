@@ -13,8 +13,7 @@ from ..turn.profile import HEADING, Profile, SystemPrompt, kept_profile, new_pro
 from ..turn.recall import CANDIDATES, RECALLED_TOKENS, chosen_lines, held, in_turn, room_for_lines
 from ..turn.sources import Addition, Fetched
 from ..turn.speaker import Speaker
-from ..window import Window
-from ..window.tokens import TextKind
+from ..window import TextKind, Window
 from .agent import Agent
 from .memory import AgentMemory, async_memory
 from .profiles import MadeProfile

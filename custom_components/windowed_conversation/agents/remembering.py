@@ -8,8 +8,7 @@ from ..turn.context import said_in
 from ..turn.first_person import speaks_of_oneself
 from ..turn.routing import Route
 from ..turn.scope import Scope
-from ..window import Message
-from ..window.summary import QUESTION
+from ..window import QUESTION, Message
 from .agent import Agent
 from .ended_turn import EndedTurn
 

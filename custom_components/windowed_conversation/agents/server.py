@@ -10,8 +10,7 @@ from homeassistant.core import HomeAssistant, callback
 
 from ..bridge.errors import faults_logged
 from ..bridge.known_server import KnownServer
-from ..providers.errors import AWAY, AuthError, DeadlineExceeded, ProviderError, Unavailable
-from ..providers.events import ListedModel, Provider
+from ..providers import AWAY, AuthError, DeadlineExceeded, ListedModel, Provider, ProviderError, Unavailable
 
 _LOGGER = logging.getLogger(__name__)
 

@@ -12,9 +12,7 @@ from ..bridge.calibration import ModelCalibrations
 from ..bridge.exact_counting import ExactCounter, async_counter_at_hand
 from ..bridge.models import async_profile, listed_model
 from ..const import DOMAIN, SUBENTRY_CONVERSATION
-from ..providers.events import ListedModel, Provider
-from ..providers.profile import Profile
-from ..providers.profiles import Vendor
+from ..providers import ListedModel, Profile, Provider, Vendor
 from ..turn.budget import Budget
 from ..turn.deadlines import Pause
 from ..turn.ports import Billed, Model

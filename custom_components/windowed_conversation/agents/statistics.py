@@ -8,10 +8,10 @@ import logging
 from typing import Any, NamedTuple
 
 from ..bridge.errors import faults_logged
-from ..providers.events import Usage
+from ..providers import Usage
 from ..turn.progress import Outcome
 from ..turn.routing import Route
-from ..window.figures import is_figure
+from ..window import is_figure
 
 _LOGGER = logging.getLogger(__name__)
 

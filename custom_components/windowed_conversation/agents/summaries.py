@@ -9,15 +9,13 @@ from homeassistant.helpers import llm
 
 from ..bridge.errors import log_fault
 from ..bridge.turn_report import async_fire_summarized
-from ..providers.errors import ProviderError
-from ..providers.events import Usage
+from ..providers import ProviderError, Usage
 from ..turn.compaction import compact, to_compact
 from ..turn.errors import TurnError
 from ..turn.ports import Billed, Question
 from ..turn.progress import Outcome
 from ..turn.summary import ask_for_summary
-from ..window import Message, Native, Role, Window
-from ..window.summary import Passage, joined, older_passage, plain_text, summary_text
+from ..window import Message, Native, Passage, Role, Window, joined, older_passage, plain_text, summary_text
 from .agent import Agent
 from .costs import async_price_summary
 from .episodes import async_keep_episode

@@ -11,8 +11,7 @@ from ..turn.recall import RECALLED_TOKENS
 from ..turn.sources import Addition, Source, fetch
 from ..turn.speaker import Speaker
 from ..turn.state_text import area_name
-from ..window import Window
-from ..window.told import told_by
+from ..window import Window, told_by
 from .agent import Agent
 from .config import StatesConfig
 from .recalling import CONTEXT_TOKENS, Recollection, memory_source, recollection

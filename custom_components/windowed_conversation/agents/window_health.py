@@ -6,8 +6,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from ..turn.ports import Billed, PromptFingerprints
-from ..window import Window, WindowRegistry, WindowStats
-from ..window.tokens import KindCounter
+from ..window import KindCounter, Window, WindowRegistry, WindowStats
 from .cache_health import CacheUse, CacheWatch
 
 # In percent of the budget.

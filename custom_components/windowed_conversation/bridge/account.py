@@ -28,8 +28,7 @@ from ..const import (
     PROVIDER_OPENAI_CHAT,
     OpenAIFormat,
 )
-from ..providers.events import Provider
-from ..providers.profiles import Vendor
+from ..providers import Provider, Vendor
 
 _PROVIDERS = f"{__package__.rpartition('.')[0]}.providers"
 

@@ -6,7 +6,7 @@ from homeassistant.const import ATTR_ENTITY_ID
 from homeassistant.helpers import config_validation as cv
 import probatio
 
-from ..window.figures import GREATEST_FIGURE, is_figure
+from ..window import GREATEST_FIGURE, is_figure
 
 ATTR_CONVERSATION_ID = "conversation_id"
 ATTR_CONTENT = "content"

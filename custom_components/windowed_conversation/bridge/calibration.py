@@ -10,9 +10,9 @@ from homeassistant.exceptions import HomeAssistantError
 from homeassistant.helpers.json import json_bytes
 
 from ..const import DOMAIN
-from ..providers.events import Request, Usage
+from ..providers import Request, Usage
 from ..turn.model_size import ModelSize
-from ..window.calibration import CalibratedCounter, Calibration, Calibrator, estimate_request
+from ..window import CalibratedCounter, Calibration, Calibrator, estimate_request
 from .exact_counting import ExactCounter
 from .timely_store import StoreUnavailable, TimelyStore
 

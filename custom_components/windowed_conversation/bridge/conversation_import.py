@@ -5,9 +5,8 @@ from dataclasses import replace
 
 from homeassistant.core import HomeAssistant
 
-from ..window import Exchange, TokenCounter
+from ..window import Exchange, Snapshot, TokenCounter, recounted, recounted_message
 from ..window.codecs import load_snapshot
-from ..window.restore import Snapshot, recounted, recounted_message
 
 
 async def async_read_conversation(hass: HomeAssistant, data: object, counter: TokenCounter) -> Snapshot:

@@ -12,9 +12,9 @@ from homeassistant.exceptions import Unauthorized
 from homeassistant.helpers.intent import IntentResponseErrorCode
 from homeassistant.helpers.translation import async_get_translations
 
-from ..providers import errors as provider
+from .. import providers
 from ..turn import errors as turn
-from ..window.figures import GREATEST_FIGURE
+from ..window import GREATEST_FIGURE
 from .texts import async_text
 
 _CODES = IntentResponseErrorCode
@@ -33,17 +33,17 @@ class Failure:
 
 
 _FAILURES: dict[type[Exception], Failure] = {
-    provider.AuthError: Failure("auth_error"),
-    provider.QuotaError: Failure("quota_error"),
-    provider.RateLimited: Failure("rate_limited"),
-    provider.ContextOverflow: Failure("context_overflow"),
-    provider.Refused: Failure("refused"),
-    provider.Incomplete: Failure("incomplete"),
-    provider.Unavailable: Failure("unavailable"),
-    provider.DeadlineExceeded: Failure("deadline_exceeded"),
-    provider.BadRequest: Failure("bad_request"),
-    provider.ModelNotFound: Failure("model_not_found"),
-    provider.BadStream: Failure("bad_stream"),
+    providers.AuthError: Failure("auth_error"),
+    providers.QuotaError: Failure("quota_error"),
+    providers.RateLimited: Failure("rate_limited"),
+    providers.ContextOverflow: Failure("context_overflow"),
+    providers.Refused: Failure("refused"),
+    providers.Incomplete: Failure("incomplete"),
+    providers.Unavailable: Failure("unavailable"),
+    providers.DeadlineExceeded: Failure("deadline_exceeded"),
+    providers.BadRequest: Failure("bad_request"),
+    providers.ModelNotFound: Failure("model_not_found"),
+    providers.BadStream: Failure("bad_stream"),
     turn.NothingSaid: Failure("nothing_said", _CODES.NO_INTENT_MATCH),
     turn.EmptyAnswer: Failure("empty_answer"),
     turn.NoSummary: Failure("no_summary"),
@@ -58,9 +58,9 @@ _FAILURES: dict[type[Exception], Failure] = {
 
 def failure_of(error: Exception) -> Failure:
     """Return how to present an error; one of unknown type is unexpected."""
-    if isinstance(error, provider.RateLimited) and 0 < (error.retry_after or 0) <= GREATEST_FIGURE:
+    if isinstance(error, providers.RateLimited) and 0 < (error.retry_after or 0) <= GREATEST_FIGURE:
         return _rate_limited_for(math.ceil(error.retry_after or 0))
-    if isinstance(error, provider.Redirected):
+    if isinstance(error, providers.Redirected):
         return Failure("redirected", placeholders={"address": error.address})
     return _FAILURES.get(type(error), Failure("unexpected"))
 

@@ -6,7 +6,7 @@ from homeassistant.core import HomeAssistant
 from homeassistant.exceptions import HomeAssistantError
 from homeassistant.helpers.intent import IntentResponseType
 
-from ..providers.errors import Unavailable
+from ..providers import Unavailable
 
 
 class EntityAgent:

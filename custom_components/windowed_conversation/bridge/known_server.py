@@ -9,9 +9,8 @@ from homeassistant.exceptions import HomeAssistantError
 from homeassistant.helpers.json import json_bytes
 
 from ..const import DOMAIN
-from ..providers.characters import whole
-from ..providers.events import ListedModel
-from ..window.figures import is_figure
+from ..providers import ListedModel, whole
+from ..window import is_figure
 from .timely_store import StoreUnavailable, TimelyStore
 
 _LOGGER = logging.getLogger(__name__)

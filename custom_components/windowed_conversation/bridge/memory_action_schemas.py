@@ -6,8 +6,7 @@ from homeassistant.helpers import config_validation as cv
 from homeassistant.util import dt as dt_util
 import probatio
 
-from ..memory import KINDS, Kind
-from ..memory.texts import FACT_LENGTH, NAME_LENGTH, fact_text
+from ..memory import FACT_LENGTH, KINDS, NAME_LENGTH, Kind, fact_text
 from .action_schemas import ATTR_LIMIT, ATTR_TEXT, figure
 
 ATTR_BEFORE = "before"

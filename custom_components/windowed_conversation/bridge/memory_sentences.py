@@ -14,7 +14,7 @@ from typing import Any
 from hassil.intents import Intents
 from hassil.recognize import RecognizeResult, recognize_all
 
-from ..memory.texts import FACT_LENGTH
+from ..memory import FACT_LENGTH
 from ..turn.captures import is_question
 
 _FILE = Path(__file__).with_suffix(".json")

@@ -11,8 +11,7 @@ from homeassistant.util.json import JsonObjectType
 import probatio
 
 from ..const import DOMAIN, MEMORY_API
-from ..memory import Memory, MemoryUnavailable
-from ..memory.texts import FACT_LENGTH, QUOTE_LENGTH
+from ..memory import FACT_LENGTH, QUOTE_LENGTH, Memory, MemoryUnavailable
 from ..turn.quotes import is_of_quote, is_quoted
 from ..turn.recalled_lines import recalled_lines
 from ..turn.remembering import Phrase, Remembering, forget_fact, remember

@@ -11,9 +11,7 @@ from typing import Any, NamedTuple
 from homeassistant.core import HomeAssistant
 from homeassistant.helpers.importlib import async_import_module
 
-from ..providers.events import ListedModel, Usage
-from ..providers.profile import Profile
-from ..providers.profiles import Vendor, profile_of
+from ..providers import ListedModel, Profile, Usage, Vendor, profile_of
 
 _PRICES = f"{__package__.rpartition('.')[0]}.providers.prices"
 

@@ -14,7 +14,7 @@ from homeassistant.components.conversation import (
 )
 from homeassistant.helpers import llm
 
-from ..providers.events import ReasoningDelta, TextDelta, ToolCallDone
+from ..providers import ReasoningDelta, TextDelta, ToolCallDone
 from ..turn.ports import Spoken
 from ..window import Message
 from .chat_log import messages_of

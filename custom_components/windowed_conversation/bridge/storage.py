@@ -14,8 +14,7 @@ from homeassistant.util.ulid import ulid_to_bytes
 from ..const import DOMAIN, Persistence
 from ..turn.errors import IdTooLong
 from ..turn.scope import WindowKey, check_id
-from ..window import WindowRegistry
-from ..window.restore import Snapshot
+from ..window import Snapshot, WindowRegistry
 from . import window_file
 from .restored_totals import async_restored_totals
 from .timely_store import StoreUnavailable, TimelyStore

@@ -13,7 +13,7 @@ from homeassistant.helpers import llm
 import probatio
 
 from ..const import DOMAIN
-from ..providers.events import ToolSchema
+from ..providers import ToolSchema
 from ..turn.errors import ToolsUnavailable
 from .errors import log_fault
 

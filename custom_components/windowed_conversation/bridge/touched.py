@@ -9,7 +9,7 @@ from typing import Any
 from homeassistant.core import HomeAssistant, split_entity_id, valid_domain, valid_entity_id
 from homeassistant.helpers import area_registry as ar, device_registry as dr, entity_registry as er, llm
 
-from ..window.tags import MAX_TAG_LENGTH
+from ..window import MAX_TAG_LENGTH
 
 # The most names of one slot that become tags: the model may list any number.
 _MOST_NAMES = 20

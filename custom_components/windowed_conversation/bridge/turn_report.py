@@ -9,7 +9,7 @@ from homeassistant.core import Context, HomeAssistant, callback
 from homeassistant.helpers import entity_registry as er
 
 from ..const import DOMAIN
-from ..providers.events import Usage
+from ..providers import Usage
 from ..turn.progress import Outcome
 from ..window import WindowStats
 from .errors import error_key

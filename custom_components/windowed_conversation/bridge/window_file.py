@@ -10,8 +10,8 @@ from homeassistant.helpers.json import json_bytes, json_fragment
 from homeassistant.util.file import WriteError, write_utf8_file_atomic
 from homeassistant.util.json import json_loads
 
+from ..window import Snapshot
 from ..window.codecs import CodecError, dump_snapshot, load_snapshot
-from ..window.restore import Snapshot
 
 _LOGGER = logging.getLogger(__name__)
 

@@ -12,20 +12,22 @@ from homeassistant.core import HomeAssistant
 
 from ..bridge.account import async_create_provider
 from ..const import CONF_API_VERSION, CONF_FORMAT, CONF_PROVIDER, PROVIDER_OPENAI_CHAT, OpenAIFormat
-from ..providers.errors import (
+from ..providers import (
     AuthError,
     BadRequest,
     BadStream,
     DeadlineExceeded,
     Incomplete,
+    ListedModel,
     ModelNotFound,
+    Provider,
     ProviderError,
     QuotaError,
     RateLimited,
     Redirected,
     Refused,
+    Request,
 )
-from ..providers.events import ListedModel, Provider, Request
 from ..window import Message
 
 # Errors that another key or another field of the account's form puts right.

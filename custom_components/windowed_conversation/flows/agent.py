@@ -25,7 +25,7 @@ import probatio
 from ..agents.agent import AccountData
 from ..agents.config import DEFAULT_ROUTING
 from ..const import CONF_FALLBACK_AGENTS, CONF_FAMILY, CONF_PROVIDER, CONF_ROUTING, DOMAIN, MEMORY_API, PROVIDER_NONE
-from ..providers.events import ListedModel
+from ..providers import ListedModel
 from ..turn.routing import Routing
 from .agent_sections import agent_sections, choice, in_sections, out_of_sections, sections_in_use
 from .model_fields import async_model_fields, has_deployments, models_to_choose

@@ -45,8 +45,7 @@ from ..const import (
     Compaction,
     Counting,
 )
-from ..providers.profile import EFFORTS
-from ..providers.settings import DEFAULT_SETTINGS
+from ..providers import DEFAULT_SETTINGS, EFFORTS
 from ..turn.context import ContextPlacement
 from ..turn.scope import Scope
 from .numbers import OutOfRangeError, number_field, tokens_field

@@ -11,9 +11,7 @@ import probatio
 from ..bridge.account import vendor_of
 from ..bridge.models import async_families
 from ..const import CONF_FAMILY, CONF_PROVIDER, PROVIDER_AZURE
-from ..providers.events import ListedModel
-from ..providers.profiles import Vendor
-from ..providers.recommended import conversation_models, recommended_model
+from ..providers import ListedModel, Vendor, conversation_models, recommended_model
 
 
 def has_deployments(account: Mapping[str, Any]) -> bool:

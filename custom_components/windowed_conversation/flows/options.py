@@ -43,7 +43,7 @@ from ..const import (
     CONF_TRIM_SHARE,
     Persistence,
 )
-from ..window.policy import ToolResults
+from ..window import ToolResults
 from .numbers import limits_of, number_field, tokens_field
 
 _DEFAULTS = {

@@ -1,12 +1,22 @@
 """The record of what was said, and what is recalled from it. SQLite and a stemmer, and no Home Assistant."""
 
 from .errors import BadLine, MemoryFull, MemoryUnavailable, Reason
+from .file import delete_file
 from .listing import Listing
 from .memory import Memory
 from .records import KINDS, Episode, Fact, Figures, Forgotten, Kind, Loaded, PastTurn, Recalled, Summary
+from .status import State
+from .stop_words import words_for_oneself
+from .texts import FACT_LENGTH, NAME_LENGTH, QUOTE_LENGTH, fact_text, one_line
+from .told import Repetitions
+from .words import Words, plain_word, split_words, spoken
+from .writer import Writer
 
 __all__ = [
+    "FACT_LENGTH",
     "KINDS",
+    "NAME_LENGTH",
+    "QUOTE_LENGTH",
     "BadLine",
     "Episode",
     "Fact",
@@ -21,5 +31,16 @@ __all__ = [
     "PastTurn",
     "Reason",
     "Recalled",
+    "Repetitions",
+    "State",
     "Summary",
+    "Words",
+    "Writer",
+    "delete_file",
+    "fact_text",
+    "one_line",
+    "plain_word",
+    "split_words",
+    "spoken",
+    "words_for_oneself",
 ]

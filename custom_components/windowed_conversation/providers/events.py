@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol, runtime_checkable
 
-from ..window import Message, ToolCall
-from ..window.tokens import tool_text
+from ..window import Message, ToolCall, tool_text
 from .json_values import finite
 from .profile import UNKNOWN_MODEL, Profile
 from .settings import DEFAULT_SETTINGS, ModelSettings

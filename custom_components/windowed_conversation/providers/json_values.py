@@ -7,7 +7,7 @@ import json
 import math
 from typing import Any
 
-from ..window.figures import is_figure
+from ..window import is_figure
 from .characters import whole
 from .errors import BadStream
 

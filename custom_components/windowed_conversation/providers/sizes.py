@@ -2,8 +2,7 @@
 
 from collections.abc import Iterable
 
-from ..window import EstimatedCounter, Message, TokenCounter, message_tokens
-from ..window.tokens import TextKind, text_tokens
+from ..window import EstimatedCounter, Message, TextKind, TokenCounter, message_tokens, text_tokens
 from .events import Request, ToolSchema
 from .json_values import limit_of, member
 

@@ -5,16 +5,22 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 from contextlib import aclosing
 from dataclasses import replace
 
-from ..providers.errors import (
+from ..providers import (
     AuthError,
     BadRequest,
     ContextOverflow,
+    Event,
+    Finished,
     ProviderError,
     QuotaError,
     RateLimited,
+    ReasoningDelta,
+    Request,
+    TextDelta,
+    ToolCallDone,
     Unavailable,
+    Usage,
 )
-from ..providers.events import Event, Finished, ReasoningDelta, Request, TextDelta, ToolCallDone, Usage
 from ..window import Message, Native, Role, ToolCall
 from .errors import EmptyAnswer
 from .ports import Question, Spoken

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator
 from dataclasses import replace
 from itertools import count
 
-from ..providers.errors import (
+from ..providers import (
     AuthError,
     BadRequest,
     BadStream,
@@ -15,9 +15,9 @@ from ..providers.errors import (
     ProviderError,
     QuotaError,
     RateLimited,
+    TextDelta,
     Unavailable,
 )
-from ..providers.events import TextDelta
 from ..window import Window
 from .budget import less_history, limited, room
 from .deadlines import Limits, Pause

@@ -6,8 +6,7 @@ Planned anew before every request, because a tool result may have used what was 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ..window import Exchange, WindowPolicy
-from ..window.tags import IMPORTANT
+from ..window import IMPORTANT, Exchange, WindowPolicy
 from .model_size import ModelSize
 
 # The part of a model's size that is kept free for the answer if the user has not entered the size. What is spoken is

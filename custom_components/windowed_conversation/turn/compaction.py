@@ -3,11 +3,8 @@
 import asyncio
 from collections.abc import Iterable
 
-from ..providers.errors import DeadlineExceeded
-from ..providers.events import Compacts
-from ..window import Exchange, Message, Native, TokenCounter
-from ..window.summary import Passage, is_summary
-from ..window.tokens import MESSAGE_OVERHEAD
+from ..providers import Compacts, DeadlineExceeded
+from ..window import MESSAGE_OVERHEAD, Exchange, Message, Native, Passage, TokenCounter, is_summary
 from .deadlines import Limits
 from .ports import Billed, OnBilled, Question
 

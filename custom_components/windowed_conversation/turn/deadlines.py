@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import time
 from typing import Any
 
-from ..providers.errors import DeadlineExceeded
+from ..providers import DeadlineExceeded
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,7 @@ import json
 from pathlib import Path
 import re
 
-from ..memory import Recalled
-from ..memory.words import Words, spoken
+from ..memory import Recalled, Words, spoken
 
 _FILE = Path(__file__).with_suffix(".json")
 _SHARE = 0.6

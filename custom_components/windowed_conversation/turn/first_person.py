@@ -2,8 +2,7 @@
 
 import re
 
-from ..memory.stop_words import words_for_oneself
-from ..memory.words import spoken
+from ..memory import spoken, words_for_oneself
 
 # Besides the pronouns of `memory`: forms that it does not search by, and verbs where they need no pronoun.
 _SELF_WORDS = {

@@ -12,12 +12,8 @@ import json
 import math
 from typing import Self
 
-from ..memory import Forgotten
-from ..memory.told import Repetitions
-from ..window import Exchange, Message
-from ..window.entry import rewritten
-from ..window.restore import Snapshot
-from ..window.summary import QUESTION
+from ..memory import Forgotten, Repetitions
+from ..window import QUESTION, Exchange, Message, Snapshot, rewritten
 from .narration import key_of
 from .scope import WindowKey
 

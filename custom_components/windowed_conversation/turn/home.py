@@ -5,8 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import nsmallest
 
-from ..window import Exchange, Told
-from ..window.told import outdated, told_by
+from ..window import Exchange, Told, outdated, told_by
 
 # The most tokens of states at first, and of changes in a later turn.
 SNAPSHOT_TOKENS = 600

@@ -10,10 +10,8 @@ from functools import partial
 from itertools import product
 import re
 
-from ..providers.unseen import UNSEEN
-from ..window.incomplete import INTERRUPTED_ANSWER, INTERRUPTED_CALL
-from ..window.summary import QUESTION
-from ..window.tool_results import CUT_BEGINS, STUB_BEGINS
+from ..providers import UNSEEN
+from ..window import CUT_BEGINS, INTERRUPTED_ANSWER, INTERRUPTED_CALL, QUESTION, STUB_BEGINS
 from .context import HEADINGS, PREFIX_CLOSES, PREFIX_OPENS
 from .hidden import CallText, Hidden, NoteText, Until
 from .patterns import Ahead, Part, Parts, Run, compiled

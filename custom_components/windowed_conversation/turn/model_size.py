@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 import time
 from typing import Any, Self
 
-from ..window.figures import GREATEST_FIGURE, is_figure
+from ..window import GREATEST_FIGURE, is_figure
 
 # No clock is later than this, in seconds since the epoch.
 _LAST_SECOND = 10**12

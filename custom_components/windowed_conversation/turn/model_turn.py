@@ -6,13 +6,8 @@ The window is open from start to end. The caller closes or aborts it and keeps t
 from contextlib import aclosing
 from itertools import chain, count
 
-from ..providers.errors import (
-    RateLimited,
-)
-from ..providers.events import Request, Usage
-from ..providers.sizes import messages_tokens
-from ..window import Message, Role, Window
-from ..window.told import outdated, without_told
+from ..providers import RateLimited, Request, Usage, messages_tokens
+from ..window import Message, Role, Window, outdated, without_told
 from .answer import Answer
 from .budget import room, shortfall, to_evict
 from .deadlines import Limits, with_idle_timeout

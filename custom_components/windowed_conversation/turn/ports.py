@@ -5,10 +5,21 @@ from dataclasses import dataclass, field, replace
 import time
 from typing import Protocol
 
-from ..providers.events import Provider, ReasoningDelta, Request, TextDelta, ToolCallDone, ToolSchema, Usage
-from ..providers.profile import UNKNOWN_MODEL, Profile, room_to_think
-from ..providers.settings import DEFAULT_SETTINGS, ModelSettings
-from ..providers.sizes import messages_tokens
+from ..providers import (
+    DEFAULT_SETTINGS,
+    UNKNOWN_MODEL,
+    ModelSettings,
+    Profile,
+    Provider,
+    ReasoningDelta,
+    Request,
+    TextDelta,
+    ToolCallDone,
+    ToolSchema,
+    Usage,
+    messages_tokens,
+    room_to_think,
+)
 from ..window import Message, Remembered, Told
 from .budget import Budget, answer_limit, planned
 from .deadlines import Pause

@@ -3,8 +3,7 @@
 from dataclasses import dataclass, field
 import time
 
-from ..providers.errors import ProviderError
-from ..providers.events import Request, Usage
+from ..providers import ProviderError, Request, Usage
 from ..window import ToolCall
 from .budget import Shortfall
 from .errors import TurnError

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from ..memory.words import Words, plain_word, split_words
+from ..memory import Words, plain_word, split_words
 
 # The share of a fact's words that its quote must have; the rest is how a model puts it.
 _SHARE = 0.5

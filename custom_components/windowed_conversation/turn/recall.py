@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from ..memory import Recalled
-from ..window import Exchange, Role
-from ..window.summary import is_summary
+from ..window import Exchange, Role, is_summary
 from .context import recalled_text
 from .narration import Narrator, key_of
 from .sources import Addition

@@ -2,8 +2,7 @@
 
 from datetime import datetime, tzinfo
 
-from ..memory import Memory, Recalled
-from ..memory.texts import one_line
+from ..memory import Memory, Recalled, one_line
 from .narration import SUMMARY_OF
 from .remembering import quoted
 from .speaker import Speaker

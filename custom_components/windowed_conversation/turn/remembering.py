@@ -8,9 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from types import EllipsisType
 
-from ..memory import Forgotten, Memory, MemoryFull, Recalled
-from ..memory.texts import fact_text
-from ..memory.words import Words, spoken
+from ..memory import Forgotten, Memory, MemoryFull, Recalled, Words, fact_text, spoken
 from .fact_updates import updated
 from .first_person import speaks_of_oneself
 from .quotes import is_of_quote

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from ..providers.errors import (
+from ..providers import (
     AuthError,
     BadStream,
     ContextOverflow,

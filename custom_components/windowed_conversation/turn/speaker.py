@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Self
 
-from ..memory.words import Words
+from ..memory import Words
 from .scope import WindowKey, memory_access
 
 

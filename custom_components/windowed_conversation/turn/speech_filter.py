@@ -7,7 +7,7 @@ end of the answer is.
 from collections.abc import Iterable, Sequence
 import re
 
-from ..providers.events import ReasoningDelta, TextDelta
+from ..providers import ReasoningDelta, TextDelta
 from .hidden import Hidden, end_of_space
 from .marks import AT_END, FIRST_CHARACTERS, GOING_ON, MARKS, Kind, Mark, Patterns
 

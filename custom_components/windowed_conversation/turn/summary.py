@@ -6,10 +6,8 @@ the provider's cache serves it.
 
 import asyncio
 
-from ..providers.errors import DeadlineExceeded
-from ..providers.events import Request, TextDelta, ToolCallDone, Usage
-from ..window import Message
-from ..window.summary import Passage
+from ..providers import DeadlineExceeded, Request, TextDelta, ToolCallDone, Usage
+from ..window import Message, Passage
 from .deadlines import Limits, with_idle_timeout
 from .errors import NoSummary
 from .ports import Billed, OnBilled, Question

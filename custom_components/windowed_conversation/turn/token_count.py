@@ -4,11 +4,8 @@ import asyncio
 from dataclasses import dataclass
 from typing import Any
 
-from ..providers.errors import DeadlineExceeded
-from ..providers.events import CountsTokens
-from ..providers.sizes import request_tokens
-from ..window import Message
-from ..window.tokens import KindCounter
+from ..providers import CountsTokens, DeadlineExceeded, request_tokens
+from ..window import KindCounter, Message
 from .errors import NoTokenCount
 from .ports import Question
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 import time
 
-from ..providers.errors import DeadlineExceeded, ProviderError
+from ..providers import DeadlineExceeded, ProviderError
 from ..window import Message, Window
 from .asking import ask_in_order
 from .context import as_typed

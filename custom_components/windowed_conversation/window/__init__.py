@@ -3,6 +3,8 @@
 Standard library only; knows no Home Assistant and no provider.
 """
 
+from .calibration import CalibratedCounter, Calibration, Calibrator, estimate_request
+from .entry import rewritten
 from .errors import (
     DuplicateToolCall,
     ExchangeStillOpen,
@@ -16,32 +18,64 @@ from .errors import (
     WindowError,
 )
 from .exchange import Exchange
+from .figures import GREATEST_FIGURE, is_figure
 from .incomplete import INTERRUPTED_ANSWER, INTERRUPTED_CALL
 from .messages import Attachment, Message, Native, Remembered, Role, Told, ToolCall
-from .policy import WindowPolicy
+from .policy import ToolResults, WindowPolicy
 from .registry import WindowRegistry
+from .restore import Snapshot, recounted, recounted_message
 from .stats import WindowStats
-from .tokens import EstimatedCounter, TokenCounter, message_tokens
+from .summary import QUESTION, Passage, is_summary, joined, older_passage, plain_text, summary_text
+from .tags import IMPORTANT, INCOMPLETE, MAX_TAG_LENGTH
+from .tokens import (
+    MESSAGE_OVERHEAD,
+    EstimatedCounter,
+    KindCounter,
+    TextKind,
+    TokenCounter,
+    message_tokens,
+    text_tokens,
+    tool_text,
+)
+from .told import outdated, told_by, without_told
+from .tool_results import CUT_BEGINS, STUB_BEGINS
+from .turns_above import is_in_turn
 from .window import Window
 
 __all__ = [
+    "CUT_BEGINS",
+    "GREATEST_FIGURE",
+    "IMPORTANT",
+    "INCOMPLETE",
     "INTERRUPTED_ANSWER",
     "INTERRUPTED_CALL",
+    "MAX_TAG_LENGTH",
+    "MESSAGE_OVERHEAD",
+    "QUESTION",
+    "STUB_BEGINS",
     "Attachment",
+    "CalibratedCounter",
+    "Calibration",
+    "Calibrator",
     "DuplicateToolCall",
     "EstimatedCounter",
     "Exchange",
     "ExchangeStillOpen",
     "InvalidMessage",
     "InvalidTag",
+    "KindCounter",
     "Message",
     "Native",
     "NoOpenExchange",
+    "Passage",
     "Remembered",
     "Role",
+    "Snapshot",
+    "TextKind",
     "TokenCounter",
     "Told",
     "ToolCall",
+    "ToolResults",
     "UnansweredToolCalls",
     "UnknownExchange",
     "UnknownToolCall",
@@ -51,5 +85,21 @@ __all__ = [
     "WindowPolicy",
     "WindowRegistry",
     "WindowStats",
+    "estimate_request",
+    "is_figure",
+    "is_in_turn",
+    "is_summary",
+    "joined",
     "message_tokens",
+    "older_passage",
+    "outdated",
+    "plain_text",
+    "recounted",
+    "recounted_message",
+    "rewritten",
+    "summary_text",
+    "text_tokens",
+    "told_by",
+    "tool_text",
+    "without_told",
 ]

@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from itertools import takewhile
 from typing import Any
 
-from ...window import Message, Role
-from ...window.figures import GREATEST_FIGURE
+from ...window import GREATEST_FIGURE, Message, Role
 from ..events import Request
 from ..json_values import member, objects, tokens_of
 from ..profile import Caching, Effort, ReasoningStyle, taken_effort
