@@ -23,6 +23,7 @@ from .agents.access import (
     visible_windows,
 )
 from .agents.agent import Agent
+from .agents.forgetting import async_without_forgotten
 from .agents.memory_actions import (
     async_export_memories,
     async_forget_memories,
@@ -84,6 +85,7 @@ from .bridge.memory_action_schemas import (
 )
 from .bridge.window_response import conversation_response, messages_response, statistics_response
 from .const import DOMAIN
+from .memory import MemoryUnavailable
 from .providers import ProviderError
 from .turn.errors import TurnError
 from .turn.routing import Routing
@@ -182,7 +184,14 @@ async def _async_import_conversation(call: ServiceCall) -> None:
     except CodecError as err:
         raise action_error(_CODEC_ERRORS.get(type(err), "import_malformed"), call) from err
     name = checked_id(snapshot.conversation_id) if wanted is None else wanted
-    _begin(agent, WindowKey(name, call.context.user_id), snapshot, call)
+    key = WindowKey(name, call.context.user_id)
+    try:
+        rest = await async_without_forgotten(call.hass, str(key), snapshot)
+    except MemoryUnavailable as err:
+        raise HomeAssistantError(translation_domain=DOMAIN, translation_key="memory_unavailable") from err
+    if snapshot.exchanges and not rest.exchanges:
+        raise action_error("import_forgotten", call)
+    _begin(agent, key, rest, call)
 
 
 async def _async_fork_conversation(call: ServiceCall) -> None:

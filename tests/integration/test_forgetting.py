@@ -10,6 +10,7 @@ import sqlite3
 from typing import Any
 
 from homeassistant.core import Context, Event, HomeAssistant, callback
+from homeassistant.exceptions import ServiceValidationError
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry, MockUser
 
@@ -276,6 +277,35 @@ async def test_import_brings_nothing_back(
     assert files() == []
     await say("what is the wifi password?", "new")
     assert SECRET not in asked(model_server)
+
+
+async def test_import_of_a_conversation_brings_nothing_back(
+    home: HomeAssistant, entry, say: Say, model_server: ModelServer, files: Callable[[], list[str]]
+) -> None:
+    await say("how are you?", "mine")
+    await say(f"by the way, {TOLD}", "mine")
+    exported = await act(home, "export_conversation", conversation_id="mine")
+    await forget(say)
+
+    await act(home, "import_conversation", conversation_id="again", conversation=exported["conversation"])
+    await say("what is the wifi password?", "again")
+
+    assert "how are you?" in asked(model_server)
+    assert SECRET not in asked(model_server)
+    assert files() == []
+
+
+async def test_import_of_a_conversation_of_which_nothing_may_stay_is_refused(
+    home: HomeAssistant, entry, say: Say
+) -> None:
+    await say(f"by the way, {TOLD}", "mine")
+    exported = await act(home, "export_conversation", conversation_id="mine")
+    await forget(say)
+
+    with pytest.raises(ServiceValidationError) as raised:
+        await act(home, "import_conversation", conversation_id="again", conversation=exported["conversation"])
+
+    assert raised.value.translation_key == "import_forgotten"
 
 
 async def test_older_copy_of_the_file_brings_nothing_back(

@@ -12,6 +12,7 @@ from homeassistant.core import Event, HomeAssistant, callback
 from ..bridge.storage import async_rewrite_files
 from ..memory import Forgotten, Memory, MemoryUnavailable
 from ..turn.forgetting import Erasure, Search
+from ..turn.old_copies import without_forgotten
 from ..turn.scope import WindowKey
 from ..window import Snapshot, WindowRegistry
 from .issues import async_report_damage
@@ -56,6 +57,13 @@ async def _async_forget[Result](
         if forgotten is not None and forgotten.has_any:
             await _async_take_along(hass, forgotten)
     return result
+
+
+async def async_without_forgotten(hass: HomeAssistant, key: str, snapshot: Snapshot) -> Snapshot:
+    """Return what may stay of an older copy of a window, see `without_forgotten`; raises MemoryUnavailable."""
+    memory = async_memory(hass)
+    tombstones = await memory.async_tombstones() if memory is not None else ()
+    return await hass.async_add_executor_job(without_forgotten, key, snapshot, tombstones)
 
 
 @callback

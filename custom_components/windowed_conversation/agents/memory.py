@@ -16,7 +16,18 @@ from homeassistant.helpers.storage import STORAGE_DIR
 from homeassistant.util.hass_dict import HassKey
 
 from ..const import CONF_MEMORY_DAYS, DOMAIN
-from ..memory import Memory, MemoryUnavailable, Reason, Recalled, State, Writer, delete_file
+from ..memory import (
+    Memory,
+    MemoryUnavailable,
+    Reason,
+    Recalled,
+    State,
+    Tombstone,
+    Writer,
+    delete_file,
+    forgotten,
+    read_tombstones,
+)
 from .config import DEFAULT_MEMORY_DAYS
 from .issues import async_report_memory
 
@@ -106,6 +117,13 @@ class AgentMemory:
     async def async_recall(self, query: str, **conditions: Any) -> list[Recalled]:
         """Return what is found, best first; see `Memory.recall` for the conditions."""
         return await self.async_read(lambda memory: memory.recall(query, **conditions), [])
+
+    async def async_tombstones(self) -> frozenset[Tombstone]:
+        """Return what was forgotten on request; it is known without the memory."""
+        try:
+            return await self._hass.async_add_executor_job(read_tombstones, forgotten(self.writer.path))
+        except OSError as err:
+            raise MemoryUnavailable("away") from err
 
     @contextmanager
     def forgetting(self) -> Iterator[None]:

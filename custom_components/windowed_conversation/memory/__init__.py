@@ -1,7 +1,7 @@
 """The record of what was said, and what is recalled from it. SQLite and a stemmer, and no Home Assistant."""
 
 from .errors import BadLine, MemoryFull, MemoryUnavailable, Reason
-from .file import delete_file
+from .file import delete_file, forgotten
 from .listing import Listing
 from .memory import Memory
 from .records import KINDS, Episode, Fact, Figures, Forgotten, Kind, Loaded, PastTurn, Recalled, Summary
@@ -9,6 +9,7 @@ from .status import State
 from .stop_words import words_for_oneself
 from .texts import FACT_LENGTH, NAME_LENGTH, QUOTE_LENGTH, fact_text, one_line
 from .told import Repetitions
+from .tombstones import Tombstone, read_tombstones
 from .words import Words, plain_word, split_words, spoken
 from .writer import Writer
 
@@ -34,12 +35,15 @@ __all__ = [
     "Repetitions",
     "State",
     "Summary",
+    "Tombstone",
     "Words",
     "Writer",
     "delete_file",
     "fact_text",
+    "forgotten",
     "one_line",
     "plain_word",
+    "read_tombstones",
     "split_words",
     "spoken",
     "words_for_oneself",

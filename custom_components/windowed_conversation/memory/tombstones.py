@@ -54,7 +54,7 @@ def settle(connection: sqlite3.Connection, words: Words, path: Path) -> bool:
     What repeats it goes along, as when it was forgotten: the copy may have summaries that others have replaced since.
     Raise OSError if the file cannot be read.
     """
-    missing = {each for each in _read(path) if not _is_known(connection, each)}
+    missing = {each for each in read_tombstones(path) if not _is_known(connection, each)}
     if not missing:
         return False
     connection.executemany("INSERT OR IGNORE INTO tombstone VALUES (?, ?, ?)", missing)
@@ -75,12 +75,13 @@ def _rows(connection: sqlite3.Connection, kind: Kind, missing: set[Tombstone]) -
             yield row
 
 
-def _read(path: Path) -> set[Tombstone]:
+def read_tombstones(path: Path) -> frozenset[Tombstone]:
+    """Return what was forgotten on request, by the file beside the database. Raise OSError if it cannot be read."""
     try:
         lines = path.read_text(encoding="ascii", errors="replace").splitlines()
     except FileNotFoundError:
-        return set()
-    return {tombstone for line in lines for tombstone in _parsed(line)}
+        return frozenset()
+    return frozenset(tombstone for line in lines for tombstone in _parsed(line))
 
 
 def _parsed(line: str) -> Iterator[Tombstone]:

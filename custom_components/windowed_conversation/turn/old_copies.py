@@ -1,0 +1,32 @@
+"""What may stay of an older copy of a window, such as an export, after something was forgotten."""
+
+from collections.abc import Collection
+import math
+
+from ..memory import Tombstone
+from ..window import Exchange, Snapshot, is_summary
+from .forgetting import Erasure
+from .narration import key_of
+
+
+def without_forgotten(key: str, snapshot: Snapshot, tombstones: Collection[Tombstone]) -> Snapshot:
+    """Return what may stay of an older copy of a window, the same snapshot if that is all of it.
+
+    A tombstone has no words, but the time at which what was forgotten came to be. All exchanges go from the first one
+    that was going on at that time, or that names what was forgotten as a source. A summary goes if anything was
+    forgotten that is older, because nobody knows when what it stands for was said.
+    """
+    sources = frozenset(key_of(each.kind, each.id) for each in tombstones)
+    times = sorted(each.at for each in tombstones)
+    first = next((_end(each) for each in snapshot.exchanges if _may_hold(each, times)), math.inf)
+    return Erasure(math.inf, frozenset(), frozenset(), sources, {key: first}).rest(key, snapshot)
+
+
+def _may_hold(exchange: Exchange, times: list[float]) -> bool:
+    start = -math.inf if is_summary(exchange) else exchange.messages[0].created
+    return start is not None and any(start <= at <= _end(exchange) for at in times)
+
+
+def _end(exchange: Exchange) -> float:
+    created = exchange.messages[-1].created
+    return math.inf if created is None else created
