@@ -139,6 +139,10 @@ def test_entity_that_was_never_told_is_no_change_where_not_all_were() -> None:
     assert told(home | {other: replace(home[other], state="off")}, after(first)) == NOTHING
 
 
+def test_limit_without_room_for_the_counts_tells_nothing() -> None:
+    assert told(large(2_000), Held(), limits=Limits(3, 3)) == NOTHING
+
+
 def test_home_without_entities_has_nothing_to_tell() -> None:
     assert told({}, Held()) == NOTHING
 
