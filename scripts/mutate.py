@@ -1,7 +1,7 @@
 """Change lines of `turn/` and `window/` one at a time, and say which changes the tests of both do not notice.
 
-    .venv/test/bin/python scripts/mutate.py                          (60 lines, two at a time: about half an hour)
-    .venv/test/bin/python scripts/mutate.py --only turn/scope.py:31  (these lines alone, after a test was written)
+    .venv/test/bin/python -m scripts.mutate                          (60 lines, two at a time: about half an hour)
+    .venv/test/bin/python -m scripts.mutate --only turn/scope.py:31  (these lines alone, after a test was written)
 
 Copies of the repository are changed, never the repository. Each seed chooses other lines, the same ones every time.
 Ends with 1 if less than 95 % are caught; a test that hangs has caught its change.
@@ -23,7 +23,7 @@ import sys
 from tempfile import TemporaryDirectory
 from time import monotonic
 
-from mutations import Mutation, mutations
+from scripts.mutations import Mutation, mutations
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 PACKAGE = Path("custom_components/windowed_conversation")

@@ -106,7 +106,7 @@ def _replacements(node: ast.stmt | ast.expr, name: str) -> Iterator[ast.AST]:
             yield ast.Constant(not value)
         case ast.Constant(value=int() as value):
             yield ast.Constant(value + 1)
-    if name in {"test", "ifs"}:
+    if name in {"test", "ifs"} and isinstance(node, ast.expr):
         yield ast.UnaryOp(ast.Not(), node)
 
 

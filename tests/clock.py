@@ -1,7 +1,7 @@
 """An event loop's time without the speed of the machine in it."""
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 
 
 class IdleClock:
@@ -14,7 +14,7 @@ class IdleClock:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop: Any = loop
         self._now = loop.time()
-        self._select = self._loop._selector.select
+        self._select = cast("Any", loop)._selector.select
 
     def start(self) -> None:
         """Have the loop go by this time."""

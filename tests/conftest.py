@@ -33,7 +33,11 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
     return report
 
 
-@pytest_asyncio.fixture(autouse=True)
+# the plugin gives a fixture that is no coroutine its loop as well, which its types do not say
+_in_loop: Any = pytest_asyncio.fixture
+
+
+@_in_loop(autouse=True)
 def enable_event_loop_debug() -> None:
     """Have the loop check its callers as Home Assistant's harness does, but keep no traceback of every future.
 
@@ -44,7 +48,7 @@ def enable_event_loop_debug() -> None:
     loop.get_debug = lambda: False
 
 
-@pytest_asyncio.fixture(autouse=True)
+@_in_loop(autouse=True)
 def _generators_end() -> Iterator[None]:
     """Close what the SDKs leave open, at the very end of each test, and fail it where the integration leaves any."""
     loop = asyncio.get_event_loop()
@@ -53,7 +57,7 @@ def _generators_end() -> Iterator[None]:
     assert loop.run_until_complete(generators.close()) == []
 
 
-@pytest_asyncio.fixture
+@_in_loop
 def idle_clock() -> Iterator[None]:
     """Have the event loop's time pass only where the loop waits: how long the machine takes is no time at all."""
     clock = IdleClock(asyncio.get_event_loop())

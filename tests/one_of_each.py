@@ -12,6 +12,7 @@ import pytest
 
 def pytest_configure() -> None:
     """Have Hypothesis try fewer examples than in the profile that the tests have loaded."""
+    assert settings.default is not None
     usual = settings.get_current_profile_name()
     settings.register_profile("quick", settings.get_profile(usual), max_examples=settings.default.max_examples // 5)
     settings.load_profile("quick")

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Iterator
 from types import AsyncGeneratorType
-from typing import Any
+from typing import Any, cast
 
 type Generator = AsyncGeneratorType[Any, Any]
 
@@ -23,7 +23,7 @@ class OpenGenerators:
         self._loop: Any = loop
         self._collected: list[Generator] = []
         # as a loop does it, a task of its own closes each of them, whenever garbage happens to be collected
-        self._loop._asyncgen_finalizer_hook = self._collected.append
+        cast("Any", loop)._asyncgen_finalizer_hook = self._collected.append
 
     async def close(self) -> list[str]:
         """Close what is open and return the names of the integration's own."""

@@ -45,8 +45,10 @@ def test_what_is_due_first_happens_first_however_late_it_is(runner: asyncio.Runn
 
     async def both() -> None:
         loop, done = asyncio.get_running_loop(), asyncio.Event()
-        loop.call_later(0.01, lambda: (happened.append("first"), loop.call_later(0.01, happened.append, "second")))
-        loop.call_later(0.03, lambda: (happened.append("third"), done.set()))
+        loop.call_later(0.01, happened.append, "first")
+        loop.call_later(0.01, loop.call_later, 0.01, happened.append, "second")
+        loop.call_later(0.03, happened.append, "third")
+        loop.call_later(0.03, done.set)
         time.sleep(0.1)  # noqa: ASYNC251 -- a machine that is slow
         await done.wait()
 

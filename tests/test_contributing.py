@@ -52,7 +52,10 @@ PAIRS = [pair for walk in WALKS for pair in pairwise(walk)]
 def functions(module: str) -> dict[str, ast.AST]:
     """Return the functions of a module, and the methods of its classes, by their qualified names."""
     tree = ast.parse((PACKAGE / module).read_text())
-    scopes = [("", tree), *((f"{node.name}.", node) for node in tree.body if isinstance(node, ast.ClassDef))]
+    scopes: list[tuple[str, ast.Module | ast.ClassDef]] = [
+        ("", tree),
+        *((f"{node.name}.", node) for node in tree.body if isinstance(node, ast.ClassDef)),
+    ]
     return {
         f"{prefix}{node.name}": node
         for prefix, scope in scopes

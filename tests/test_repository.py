@@ -115,7 +115,20 @@ def constant(call: ast.Call, keyword: str) -> Iterator[str]:
     """Yield the keyword's value where it is written out."""
     for each in call.keywords:
         if each.arg == keyword and isinstance(each.value, ast.Constant):
-            yield each.value.value
+            yield text(each.value)
+
+
+def text(node: ast.expr) -> str:
+    """Return a text that is written out."""
+    assert isinstance(node, ast.Constant)
+    assert isinstance(node.value, str)
+    return node.value
+
+
+def first_arguments(*functions: str) -> set[str]:
+    """Return the first arguments of the calls of these functions, where they are written out."""
+    arguments = [call.args[0] for name in functions for call in calls(name)]
+    return {text(each) for each in arguments if isinstance(each, ast.Constant)}
 
 
 def test_texts_have_the_parts_that_home_assistant_knows() -> None:
@@ -183,7 +196,7 @@ def test_error_of_a_number_names_its_range() -> None:
 
 
 def test_every_exception_has_its_text_and_every_text_its_exception() -> None:
-    told = {call.args[0].value for call in calls("Failure") if isinstance(call.args[0], ast.Constant)}
+    told = first_arguments("Failure")
     raised = {
         key
         for node in syntax()
@@ -191,16 +204,15 @@ def test_every_exception_has_its_text_and_every_text_its_exception() -> None:
         for key in constant(node, "translation_key")
     }
 
-    refused = {call.args[0].value for call in calls("action_error") if isinstance(call.args[0], ast.Constant)}
-    refused |= {call.args[0].value for call in calls("refusal")} | set(_CODEC_ERRORS.values())
-    refused |= {call.args[0].value for name in ("memory_error", "file_error", "line_error") for call in calls(name)}
+    refused = first_arguments("action_error", "refusal", "memory_error", "file_error", "line_error")
+    refused |= set(_CODEC_ERRORS.values())
 
     assert told >= {failure.key for failure in _FAILURES.values()}
     assert TEXTS["exceptions"].keys() == told | raised | refused
 
 
 def test_every_sentence_of_the_activity_and_of_memory_has_its_text() -> None:
-    activities = {call.args[1].value for call in calls("_common")}
+    activities = {text(call.args[1]) for call in calls("_common")}
 
     assert TEXTS["common"].keys() == activities | set(Phrase)
 

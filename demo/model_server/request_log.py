@@ -34,6 +34,7 @@ class Record:
 
     `raw` is the body as it came, `size` its bytes, `body` what it says; the control API leaves `raw` out.
     `for_answer` is whether the model is asked, not the list of models, a token count or a compaction.
+    `usage` is empty until the answer has been billed.
     `first_event_ns` is when the first bytes of the answer were about to be written, `first_content_ns` the same for
     the first text; `text_events` counts the events with text that were written.
     """
@@ -52,7 +53,7 @@ class Record:
     violations: list[Violation] = field(default_factory=list)
     fault: str | None = None
     status: int | None = None
-    usage: dict[str, int] | None = None
+    usage: dict[str, int] = field(default_factory=dict)
     first_event_ns: int | None = None
     first_content_ns: int | None = None
     text_events: int = 0

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 import gc
+from typing import cast
 import weakref
 
 import pytest
@@ -14,7 +15,7 @@ from custom_components.windowed_conversation.agents.cache_health import (
     CacheWatch,
     Part,
 )
-from custom_components.windowed_conversation.providers.events import Request, ToolSchema, Usage
+from custom_components.windowed_conversation.providers.events import Provider, Request, ToolSchema, Usage
 from custom_components.windowed_conversation.turn.budget import Budget
 from custom_components.windowed_conversation.turn.ports import Billed, Model, PromptFingerprints
 from custom_components.windowed_conversation.window import EstimatedCounter, Message, ToolCall, Window, WindowPolicy
@@ -33,7 +34,8 @@ type Turn = Callable[..., CacheUse | None]
 
 def billed(request: Request, usage: Usage, at: float) -> Billed:
     """Return a request with its usage, `at` seconds on the monotonic clock; no server is asked."""
-    model = Model("agent", provider=None, name=request.model, budget=Budget(WindowPolicy()))
+    nobody = cast("Provider", None)
+    model = Model("agent", nobody, name=request.model, budget=Budget(WindowPolicy()))
     return Billed(model, request, usage, at)
 
 

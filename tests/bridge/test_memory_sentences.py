@@ -1,6 +1,6 @@
 """What is asked of memory by words: six sentences and more of each language, and as many that ask nothing of it."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 import json
 from pathlib import Path
 
@@ -17,7 +17,11 @@ from custom_components.windowed_conversation.bridge.memory_sentences import (
 )
 
 SENTENCES = json.loads(Path(__file__).with_name("memory_sentences.json").read_text("utf-8"))
-WISHES = {"remember": RememberThat, "forget": ForgetThat, "forget_everything": ForgetEverything}
+WISHES: dict[str, Callable[[str], Wish]] = {
+    "remember": RememberThat,
+    "forget": ForgetThat,
+    "forget_everything": ForgetEverything,
+}
 
 
 def asked() -> Iterator[tuple[str, str, Wish | None]]:

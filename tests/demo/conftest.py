@@ -3,11 +3,12 @@
 from collections.abc import AsyncIterator
 from typing import Any
 
-from model_talk import SYSTEM, TOOLS, Ask, Heard, user
 from openai import AsyncOpenAI
 import pytest
 
 from demo.model_server import ModelServer
+
+from .model_talk import SYSTEM, TOOLS, Ask, Heard, user
 
 
 @pytest.fixture(autouse=True)

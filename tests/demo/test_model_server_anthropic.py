@@ -1,6 +1,7 @@
 """Anthropic's Messages, as the real SDK hears them."""
 
 import json
+from typing import Any
 
 import aiohttp
 import anthropic
@@ -298,7 +299,7 @@ async def test_a_refused_request_is_the_sdks_error(ask, server, fault, status, k
 )
 async def test_an_error_in_the_stream_has_a_type_and_status_200(ask, server, code, kind):
     server.fault("error_in_stream", code=code)
-    heard = []
+    heard: list[Any] = []
     with pytest.raises(anthropic.APIStatusError) as caught:
         await ask(STORY, heard=heard)
     assert text(heard) == "Once upon a "
@@ -324,7 +325,7 @@ async def test_a_prompt_that_is_too_long_is_told_its_length_and_the_limit(client
         await ask(LONG)
     messages = [{"role": "user", "content": LONG}]
     size = (await client.messages.count_tokens(model="scripted", messages=messages, tools=TOOLS)).input_tokens
-    assert caught.value.body["error"]["message"] == f"prompt is too long: {size} tokens > 1000 maximum"
+    assert caught.value.response.json()["error"]["message"] == f"prompt is too long: {size} tokens > 1000 maximum"
 
 
 async def test_a_wrong_key_is_refused(ask, server):

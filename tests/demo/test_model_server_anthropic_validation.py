@@ -1,6 +1,7 @@
 """Every rule of Anthropic's Messages, each with a request that breaks it and nothing else."""
 
 from copy import deepcopy
+from typing import Any
 
 from hypothesis import strategies as st
 import pytest
@@ -19,7 +20,7 @@ LONG_MARK = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
 THOUGHT = {"type": "thinking", "thinking": "hm", "signature": sign("scripted", "hm")}
 REDACTED = {"type": "redacted_thinking", "data": seal("scripted", b"hm")}
 THINKING = {"type": "enabled", "budget_tokens": 1024}
-IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}
+IMAGE: dict[str, Any] = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}
 PDF = {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "aGk="}}
 BETA = "context-management-2025-06-27"
 EDIT = {"edits": [{"type": "clear_tool_uses_20250919"}]}

@@ -1,9 +1,10 @@
 """Azure OpenAI: both endpoints, their versions and errors, as the real SDK and a bare client meet them."""
 
 import aiohttp
-from model_talk import SYSTEM, TOOLS, user
 import openai
 import pytest
+
+from .model_talk import SYSTEM, TOOLS, user
 
 VERSION = "2024-10-21"
 MESSAGES = [SYSTEM, user("my name is Ada")]
@@ -160,7 +161,7 @@ async def test_a_filtered_prompt_says_which_filter(azure, server):
     server.fault("azure_filter")
     with pytest.raises(openai.BadRequestError) as caught:
         await said(azure)
-    assert caught.value.body["innererror"]["content_filter_result"]["violence"]["filtered"]
+    assert caught.value.response.json()["error"]["innererror"]["content_filter_result"]["violence"]["filtered"]
 
 
 async def test_models_are_listed_on_both_endpoints(azure, classic, server):

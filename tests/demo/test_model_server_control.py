@@ -7,13 +7,14 @@ import time
 from urllib.request import urlopen
 
 import aiohttp
-from model_talk import SYSTEM, until, user
 import openai
 import pytest
 
 from demo.model_server import ModelServer, serve_in_thread
 from demo.model_server.__main__ import main
 from demo.model_server.request_log import Outcome
+
+from .model_talk import SYSTEM, until, user
 
 COMMAND = (sys.executable, "-m", "demo.model_server")
 
@@ -253,6 +254,7 @@ def test_it_runs_in_a_thread(socket_enabled):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 async def test_the_command_prints_its_url_and_stops_on_a_signal(socket_enabled, number):
     process = await asyncio.create_subprocess_exec(*COMMAND, "--key", "k", stdout=asyncio.subprocess.PIPE)
+    assert process.stdout is not None
     url = (await process.stdout.readline()).decode().strip()
     async with aiohttp.ClientSession() as session:
         headers = {"Authorization": "Bearer k"}
@@ -264,6 +266,7 @@ async def test_the_command_prints_its_url_and_stops_on_a_signal(socket_enabled, 
 
 async def test_the_command_prints_the_url_of_every_provider(socket_enabled):
     process = await asyncio.create_subprocess_exec(*COMMAND, stdout=asyncio.subprocess.PIPE)
+    assert process.stdout is not None
     printed = [(await process.stdout.readline()).decode().strip() for _ in range(4)]
     process.terminate()
     await process.wait()

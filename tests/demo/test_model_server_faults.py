@@ -6,12 +6,13 @@ import json
 import aiohttp
 import httpx
 import httpx2
-from model_talk import Heard, assistant, called, result, until, user
 import openai
 import pytest
 
 from demo.model_server import FAULTS
 from demo.model_server.request_log import Outcome
+
+from .model_talk import Heard, assistant, called, result, until, user
 
 STORY = "tell me a story"
 BROKEN_CONNECTION = (httpx.TransportError, httpx2.TransportError, openai.APIConnectionError)
@@ -64,7 +65,7 @@ async def test_llama_says_an_overflow_its_own_way(ask, server):
     with pytest.raises(openai.BadRequestError) as caught:
         await ask("hello")
     assert caught.value.type == "exceed_context_size_error"
-    assert caught.value.body["n_ctx"] == 8192
+    assert caught.value.response.json()["error"]["n_ctx"] == 8192
 
 
 async def test_an_html_page_is_html(server):

@@ -1,5 +1,7 @@
 """Gemini's generateContent, as the real SDK hears it."""
 
+from typing import Any
+
 import aiohttp
 from google import genai
 from google.genai import errors, types
@@ -280,7 +282,7 @@ async def test_the_key_may_be_in_the_query_and_is_not_kept(server):
 @pytest.mark.parametrize(("code", "status"), [(None, 503), ("RESOURCE_EXHAUSTED", 429), ("INTERNAL", 500)])
 async def test_an_error_in_the_stream_is_the_sdks_error(ask, server, code, status):
     server.fault("error_in_stream", code=code)
-    heard = []
+    heard: list[Any] = []
     with pytest.raises(errors.APIError) as caught:
         await ask(STORY, heard=heard)
     assert text(heard) == "Once upon a "
@@ -351,4 +353,5 @@ async def test_both_versions_have_models_and_answers(server, version):
         client = genai.Client(api_key="made-up", http_options=options)
         assert (await client.aio.models.get(model="scripted")).name == "models/scripted"
         assert "models/scripted" in [model.name async for model in await client.aio.models.list()]
-        assert (await client.aio.models.generate_content(model="scripted", contents="hello")).text.startswith("Hello!")
+        answer = await client.aio.models.generate_content(model="scripted", contents="hello")
+    assert str(answer.text).startswith("Hello!")

@@ -2,8 +2,9 @@
 
 import json
 
-from model_talk import TOOLS, assistant, called, result
 import pytest
+
+from .model_talk import TOOLS, assistant, called, result
 
 PROFILE = """You are a voice assistant.
 

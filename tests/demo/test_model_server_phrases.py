@@ -3,15 +3,17 @@
 import json
 
 from homeassistant.components import conversation
+from homeassistant.components.conversation.agent_manager import get_agent_manager
 from homeassistant.components.homeassistant.exposed_entities import async_expose_entity
 from homeassistant.core import Context
 from homeassistant.helpers import area_registry as ar, entity_registry as er, llm
 from homeassistant.setup import async_setup_component
-from model_talk import called, result
 import pytest
 
 from custom_components.windowed_conversation.bridge.memory_sentences import matched
 from demo.model_server import WHAT_TO_TRY
+
+from .model_talk import called, result
 
 HOME = {
     "light.kitchen": ("Kitchen light", "Kitchen"),
@@ -36,7 +38,8 @@ async def home(hass):
 
 
 async def recognized(hass, sentence):
-    agent = conversation.async_get_agent(hass, conversation.HOME_ASSISTANT_AGENT)
+    agent = get_agent_manager(hass).default_agent
+    assert agent is not None
     asked = conversation.ConversationInput(
         text=sentence,
         context=Context(),

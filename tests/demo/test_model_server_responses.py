@@ -2,10 +2,11 @@
 
 import json
 
-from model_talk import until
 import openai
 from openai.types.responses import Response
 import pytest
+
+from .model_talk import until
 
 STORY = "tell me a story"
 TOOLS = [

@@ -1,9 +1,10 @@
 """Every shape that servers write answers in, as the real SDK receives it."""
 
-from model_talk import TOOLS, user
 import pytest
 
 from demo.model_server import SHAPES
+
+from .model_talk import TOOLS, user
 
 BOTH = "switch on the lamp and the fan"
 ON = "intent__HassTurnOn"

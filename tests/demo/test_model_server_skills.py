@@ -2,10 +2,11 @@
 
 import json
 
-from model_talk import TOOLS, assistant, called, result, user
 import pytest
 
 from demo.model_server import WHAT_TO_TRY
+
+from .model_talk import TOOLS, assistant, called, result, user
 
 LIVE_CONTEXT = (
     "Live Context: An overview of the areas and the devices in this smart home:\n"

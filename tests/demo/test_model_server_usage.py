@@ -3,10 +3,11 @@
 from itertools import takewhile
 
 from hypothesis import given, strategies as st
-from model_talk import TOOLS, assistant
 import pytest
 
 from demo.model_server.prompt_cache import common_prefix
+
+from .model_talk import TOOLS, assistant
 
 LONG = "the quick brown fox jumps over the lazy dog. " * 200
 

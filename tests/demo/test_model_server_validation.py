@@ -3,10 +3,11 @@
 from copy import deepcopy
 
 from hypothesis import strategies as st
-from model_talk import SYSTEM, TOOLS, assistant, called, result, user
 import pytest
 
 from demo.model_server import chat_violations, message_bytes, shared_prefix
+
+from .model_talk import SYSTEM, TOOLS, assistant, called, result, user
 
 CALL = called("a", "intent__HassTurnOn", name="lamp")
 TWO_CALLS = {**CALL, "tool_calls": [CALL["tool_calls"][0], {**CALL["tool_calls"][0], "id": "b"}]}

@@ -50,7 +50,7 @@ class Demo:
         """Return the exit code and what was printed."""
         process = await self.start(*options, **environment)
         printed, _ = await process.communicate()
-        return process.returncode, printed.decode()
+        return await process.wait(), printed.decode()
 
     async def start(self, *options: str, **environment: str) -> asyncio.subprocess.Process:
         """Return the process; what it prints is on one pipe."""

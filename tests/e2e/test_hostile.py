@@ -108,7 +108,8 @@ class Agent:
 
 def _megabytes(pid: int, name: str) -> float:
     status = Path(f"/proc/{pid}/status").read_text()
-    return int(re.search(rf"{name}:\s+(\d+) kB", status)[1]) / 1024
+    (kilobytes,) = re.findall(rf"{name}:\s+(\d+) kB", status)
+    return int(kilobytes) / 1024
 
 
 def _forget_peak(pid: int) -> None:

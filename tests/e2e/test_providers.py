@@ -154,6 +154,7 @@ async def test_second_is_heard_within_a_second_when_the_first_is_down(asked, sec
     finally:
         await asked.model.start()
     assert turn.speech == "Your name is Ada."
+    assert turn.first_token is not None
     assert turn.first_token < _HAND_OVER
     assert (event["route"], event["reason"]) == ("fallback", "unavailable")
     assert await asked.sensor("last_route") == "fallback"

@@ -38,6 +38,7 @@ async def _patience(whole_run):
 async def test_a_long_answer_is_heard_before_the_model_has_written_it(house):
     ear = Ear(house, after_words=20)
     turn = await house.say_aloud("tell me a story in 80 words", ear.watch)
+    assert ear.words_before_sound is not None
     assert ear.words_before_sound <= 20
     assert (turn.error, len(turn.speech.split())) == ("", 80)
 
@@ -45,6 +46,7 @@ async def test_a_long_answer_is_heard_before_the_model_has_written_it(house):
 async def test_what_is_said_before_a_tool_call_is_heard_before_the_model_has_written_the_rest(house):
     ear = Ear(house, after_words=3)
     turn = await house.say_aloud("say one moment, then switch on the bedroom light", ear.watch)
+    assert ear.words_before_sound is not None
     assert ear.words_before_sound <= 5
     assert ("".join(text for _, text in turn.pieces), turn.error) == ("One moment. Done, the bedroom light is on.", "")
     assert await house.state("light.bedroom_light") == "on"

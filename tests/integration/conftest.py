@@ -14,12 +14,8 @@ from homeassistant import block_async_io
 from homeassistant.components import conversation
 from homeassistant.components.conversation import ConversationResult
 from homeassistant.components.homeassistant.exposed_entities import async_expose_entity
-from homeassistant.components.todo import (
-    DATA_COMPONENT as DATA_TODO,
-    TodoItem,
-    TodoListEntity,
-    TodoListEntityFeature,
-)
+from homeassistant.components.todo.const import DATA_COMPONENT as DATA_TODO, TodoListEntityFeature
+from homeassistant.components.todo.entity import TodoItem, TodoListEntity
 from homeassistant.config_entries import SOURCE_USER, ConfigSubentryData
 from homeassistant.const import (
     CONF_API_KEY,
@@ -242,7 +238,7 @@ async def entry_without_model(set_up: SetUp) -> MockConfigEntry:
 class Submit:
     """Submits the forms of one flow, one after the other; `shown` is the form that is open."""
 
-    def __init__(self, home: HomeAssistant, flows: FlowManager, shown: Any) -> None:
+    def __init__(self, home: HomeAssistant, flows: FlowManager[Any, Any, Any], shown: Any) -> None:
         self._home = home
         self._flows = flows
         self.shown = shown

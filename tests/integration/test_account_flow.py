@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from homeassistant.config_entries import SOURCE_USER, ConfigEntryState
+from homeassistant.config_entries import SOURCE_USER, ConfigEntryState, ConfigFlowResult
 from homeassistant.const import CONF_API_KEY, CONF_LLM_HASS_API, CONF_MODEL, CONF_NAME, CONF_URL
 from homeassistant.core import HomeAssistant
 from homeassistant.data_entry_flow import FlowResultType
@@ -300,7 +300,7 @@ async def test_second_account_without_a_model_is_none(entry_without_model: MockC
 def local_account(home: HomeAssistant):
     """Return what goes through the flow of an account without a model."""
 
-    async def made() -> dict[str, Any]:
+    async def made() -> ConfigFlowResult:
         menu = await home.config_entries.flow.async_init(DOMAIN, context={"source": SOURCE_USER})
         result = await home.config_entries.flow.async_configure(menu["flow_id"], {"next_step_id": "local"})
         await home.async_block_till_done()

@@ -73,7 +73,7 @@ async def test_window_is_returned_by_the_tags_that_are_asked_for(
 
 
 @pytest.mark.parametrize("asked", [{"match": "some"}, {"content": "all"}])
-async def test_unknown_choice_is_refused(home: HomeAssistant, entry: MockConfigEntry, asked: dict[str, str]) -> None:
+async def test_unknown_choice_is_refused(home: HomeAssistant, entry: MockConfigEntry, asked: dict[str, Any]) -> None:
     with pytest.raises(probatio.Invalid):
         await act(home, "get_window", **asked)
 
@@ -225,7 +225,7 @@ async def test_turn_goes_on_through_any_number_of_resets(
     resets = await asyncio.gather(*(act(home, "reset_window") for _ in range(20)), return_exceptions=True)
 
     assert {type(reset) for reset in resets} == {ServiceValidationError}
-    assert {reset.translation_key for reset in resets} == {"window_in_use"}
+    assert {getattr(reset, "translation_key", None) for reset in resets} == {"window_in_use"}
     await turn
     (window,) = agent_of(entry).windows.newest_first()
     assert [message.role for message in window.messages()] == ["system", *["user", "assistant"] * 2]
@@ -401,7 +401,7 @@ async def test_import_holds_no_numbers_that_json_has_not(home: HomeAssistant, en
 @pytest.mark.parametrize("figure", [True, -1, 1.5, 10**9 + 1, 10**400, "-1", "9" * 5000, float("nan")])
 @pytest.mark.parametrize(("action", "field"), [("tag_exchange", "exchange"), ("summarize_window", "keep")])
 @pytest.mark.usefixtures("entry")
-async def test_figure_that_is_none_is_refused(home: HomeAssistant, action: str, field: str, figure: object) -> None:
+async def test_figure_that_is_none_is_refused(home: HomeAssistant, action: str, field: str, figure: Any) -> None:
     with pytest.raises(probatio.Invalid):
         await act(home, action, **{field: figure})
 

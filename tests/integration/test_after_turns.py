@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 import logging
+from typing import Any
 
 from homeassistant.components import conversation
 from homeassistant.core import Context, Event, HomeAssistant, callback
@@ -11,6 +12,8 @@ import pytest
 
 from custom_components.windowed_conversation.agents import after_turn
 from custom_components.windowed_conversation.agents.after_turn import STEPS
+from custom_components.windowed_conversation.agents.agent import Agent
+from custom_components.windowed_conversation.agents.ended_turn import EndedTurn
 from custom_components.windowed_conversation.bridge import local_intents
 from demo.model_server import ModelServer
 
@@ -34,7 +37,7 @@ async def test_action_that_comes_at_once_sees_the_turn(home: HomeAssistant, entr
     await say_at_once(COMMAND)
 
     call = {"entity_id": AGENT, "conversation_id": "mine"}
-    seen = await home.services.async_call("windowed_conversation", "get_window", call, True, return_response=True)
+    seen: Any = await home.services.async_call("windowed_conversation", "get_window", call, True, return_response=True)
     assert seen["messages"][0]["content"] == COMMAND
 
 
@@ -72,7 +75,7 @@ async def test_report_on_a_turn_may_begin_another_turn_and_everybody_is_told_of_
     await set_up(options={"history_tokens": 200}, routing="llm_only")
 
     @callback
-    def on_report(_event: Event) -> None:
+    def on_report(_event: Event[ir.EventIssueRegistryUpdatedData]) -> None:
         answer = conversation.async_converse(home, "hello", "another", Context(), "en", AGENT)
         home.async_create_task(answer, "answer")
 
@@ -90,7 +93,7 @@ async def test_step_that_fails_stops_no_other_and_is_logged_without_its_text(
     done: list[int] = []
 
     def noted(number: int) -> Callable[..., None]:
-        def step(agent: object, turn: object) -> None:
+        def step(agent: Agent, turn: EndedTurn) -> None:
             if number == broken:
                 raise RuntimeError(SECRET)
             STEPS[number](agent, turn)

@@ -43,6 +43,7 @@ from tests.model_lists import OPENAI as OPENAI_MODELS
 from .account_kinds import AZURE_RESPONSES, KINDS
 from .agent_forms import FRIDAY, LIMITS, AgentForm, default_of, fields_of, open_change, open_new, sections_of, suggested
 from .conftest import AGENT, Page, Say, speech
+from .states import state_of
 
 OPENAI = KINDS[0]
 
@@ -348,16 +349,16 @@ async def test_changed_agent_is_the_same_one(home: HomeAssistant, change_form: A
 
     assert (done["type"], done["reason"]) == (FlowResultType.ABORT, "reconfigure_successful")
     assert list(entry.subentries) == before
-    assert home.states.get(AGENT).name == "Grace"
+    assert state_of(home, AGENT).name == "Grace"
     assert "Ada" in speech(await say("what is my name?"))
 
 
 async def test_agent_that_may_use_tools_says_so(home: HomeAssistant, change_form: AgentForm) -> None:
-    assert home.states.get(AGENT).attributes["supported_features"] == ConversationEntityFeature.CONTROL
+    assert state_of(home, AGENT).attributes["supported_features"] == ConversationEntityFeature.CONTROL
 
     await change_form(**FRIDAY | {CONF_LLM_HASS_API: []})
 
-    assert home.states.get(AGENT).attributes["supported_features"] == 0
+    assert state_of(home, AGENT).attributes["supported_features"] == 0
 
 
 async def test_own_window_size_goes_before_the_account_s(change_form: AgentForm, entry, figure) -> None:
@@ -388,4 +389,4 @@ async def test_agent_without_a_model_is_added(home: HomeAssistant, entry_without
     await form(name="Friday")
 
     await say("turn on kitchen light", agent_id="conversation.friday")
-    assert home.states.get("input_boolean.kitchen").state == "on"
+    assert state_of(home, "input_boolean.kitchen").state == "on"

@@ -123,7 +123,7 @@ async def test_chat_log_holds_a_broken_answer_and_the_failure_once(
     await say(STORY, "log")
 
     with chat_log_of(home) as chat_log:
-        contents = [content.content for content in chat_log.content if isinstance(content, AssistantContent)]
+        contents = [content.content or "" for content in chat_log.content if isinstance(content, AssistantContent)]
 
     assert "".join(contents) == f"Once upon a …\n\n{UNREACHABLE}"
 

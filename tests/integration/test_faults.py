@@ -19,6 +19,7 @@ from custom_components.windowed_conversation.const import (
 from demo.model_server import FAULTS, ModelServer
 
 from .conftest import Say, SetUp, speech, until
+from .states import state_of
 
 SHORT_LIMITS = {CONF_IDLE_TIMEOUT: 0.3, CONF_TURN_TIMEOUT: 5, CONF_TOOL_ITERATIONS: 10}
 
@@ -196,7 +197,7 @@ async def test_nothing_is_asked_where_home_assistant_answers_alone(
     result = await say("switch the flux capacitor into reverse")
 
     # its sentence may repeat what was said
-    shown = home.states.get("sensor.ada_last_route").attributes
+    shown = state_of(home, "sensor.ada_last_route").attributes
     assert (shown["error"], shown["message"]) == ("local_answer_failed", None)
 
     assert result.response.response_type is IntentResponseType.ERROR
@@ -207,7 +208,7 @@ async def test_nothing_is_asked_where_home_assistant_answers_alone(
 async def test_account_without_a_model_switches_lights(home: HomeAssistant, entry_without_model, say: Say) -> None:
     await say("turn on kitchen light")
 
-    assert home.states.get("input_boolean.kitchen").state == "on"
+    assert state_of(home, "input_boolean.kitchen").state == "on"
 
 
 async def test_cancelled_turn_leaves_the_window_as_before(

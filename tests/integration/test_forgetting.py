@@ -268,7 +268,7 @@ async def test_import_brings_nothing_back(
 ) -> None:
     await say(f"by the way, {TOLD}", "mine")
     await say(f"remember that {TOLD}", "mine")
-    exported = await memory_of(home).async_read(lambda memory: list(memory.export()), [])
+    exported: list[str] = await memory_of(home).async_read(lambda memory: list(memory.export()), [])
     await forget(say)
 
     loaded = await memory_of(home).async_change(lambda memory: memory.load(exported))

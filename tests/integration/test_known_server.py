@@ -50,7 +50,7 @@ async def test_list_without_end_and_names_that_no_file_holds_are_cut(
 
 
 async def test_models_that_cannot_be_are_ignored(hass: HomeAssistant, hass_storage: Storage) -> None:
-    figures = ("4000", -1, 0, True, 10**12, 0.5, [])
+    figures: tuple[Any, ...] = ("4000", -1, 0, True, 10**12, 0.5, [])
     damaged = [7, "scripted", [], ["a", 1], [7, 1, 1], *(["a", 1, each] for each in figures)]
     hass_storage[KEY] = stored([*damaged, ["scripted", 4000, None], *(["a", each, 1] for each in figures)])
 

@@ -12,6 +12,7 @@ import pytest
 import custom_components.windowed_conversation
 
 from .conftest import Say, speech
+from .states import state_of
 
 PACKAGE = Path(custom_components.windowed_conversation.__path__[0])
 REPOSITORY = PACKAGE.parent.parent
@@ -89,5 +90,5 @@ async def test_account_without_a_model_loads_no_sdk(
 ) -> None:
     await say("turn on kitchen light")
 
-    assert home.states.get("input_boolean.kitchen").state == "on"
+    assert state_of(home, "input_boolean.kitchen").state == "on"
     assert "openai" not in sys.modules

@@ -1,6 +1,7 @@
 """What Home Assistant's activity says of turns: who answered and how fast, or why nobody did."""
 
 from collections.abc import Callable
+from typing import Any
 
 from homeassistant.core import Context, Event, HomeAssistant
 import pytest
@@ -20,7 +21,7 @@ type Told = Callable[[], str]
 def told(home: HomeAssistant) -> Told:
     """Return what reads the sentence of the last turn, as Home Assistant asks for it."""
     turns = async_capture_events(home, EVENT_TURN)
-    described: dict[tuple[str, str], Callable[[Event], dict[str, str]]] = {}
+    described: dict[tuple[str, str], Callable[[Event[Any]], dict[str, str]]] = {}
     async_describe_events(home, lambda domain, kind, describe: described.update({(domain, kind): describe}))
 
     def told() -> str:

@@ -239,7 +239,8 @@ async def test_what_is_said_is_not_logged_when_it_cannot_be_written(
 
 async def test_it_is_read_in_the_executor_and_changed_by_the_thread_that_writes(home: HomeAssistant, entry) -> None:
     memory = memory_of(home)
-    assert await memory.async_recall("tea") == await facts_of(home) == []
+    assert await memory.async_recall("tea") == []
+    assert await facts_of(home) == []
 
     fact = await add_fact(home, "Tea at five")
 

@@ -119,7 +119,7 @@ async def everything(home: HomeAssistant) -> set[str]:
     """Return the facts in the file."""
     memory = async_memory(home)
     assert memory is not None
-    lines = await memory.async_read(lambda opened: list(opened.export()), [])
+    lines: list[str] = await memory.async_read(lambda opened: list(opened.export()), [])
     return {fact["text"] for line in lines if (fact := json.loads(line))["kind"] == "fact"}
 
 

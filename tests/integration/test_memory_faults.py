@@ -1,6 +1,6 @@
 """A memory whose file fails while turns go on: each is answered, one issue says so, and it heals by itself."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 import errno
 import os
@@ -12,10 +12,11 @@ from homeassistant.helpers import issue_registry as ir
 import pytest
 
 from custom_components.windowed_conversation.const import DOMAIN
-from custom_components.windowed_conversation.memory import Memory, file
+from custom_components.windowed_conversation.memory import Memory
 
 from .conftest import Say, speech, until, written
-from .test_memory import Disk, disk, issues, memory_of
+from .remembered import memory_of
+from .test_memory import Disk, disk, issues
 
 __all__ = ["disk"]
 
@@ -62,15 +63,20 @@ def read_only(disk: Disk, memory: Memory) -> Iterator[None]:
             memory._database._writer.execute("PRAGMA query_only = ON")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(file.os, "open", refuse)
+        patch.setattr(os, "open", refuse)
         disk(refuse_writing)
         yield
+
+
+def _delete(files: Iterable[Path]) -> None:
+    for each in files:
+        each.unlink()
 
 
 @contextmanager
 def deleted(disk: Disk, memory: Memory) -> Iterator[None]:
     """Delete the file and what is beside it."""
-    disk(lambda path: [each.unlink() for each in path.parent.iterdir()])
+    disk(lambda path: _delete(path.parent.iterdir()))
     yield
 
 
@@ -86,7 +92,7 @@ def damaged(disk: Disk, memory: Memory) -> Iterator[None]:
 
     disk(overwrite)
     yield
-    disk(lambda path: [each.unlink() for each in path.parent.glob("*.damaged*")])
+    disk(lambda path: _delete(path.parent.glob("*.damaged*")))
 
 
 @pytest.fixture

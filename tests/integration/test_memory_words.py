@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from homeassistant.auth.models import User
 from homeassistant.components.conversation import ConversationInput, async_get_chat_log
@@ -101,7 +102,7 @@ def say(home: HomeAssistant, access: MemoryAccess, forget: Forget):
     ) -> tuple[str, tuple[Message, ...]] | Reason:
         context = Context(user_id=user.id if user else None)
         given = ConversationInput(text, context, None, None, None, language, AGENT)
-        speaker = (await async_speaker(home, given, {})).in_window(WindowKey("talk", user and user.id))
+        speaker = (await async_speaker(home, given, {})).in_window(WindowKey("talk", context.user_id))
         answers = MemoryAnswers(home, access, speaker, forget)
         with async_get_chat_session(home) as session, async_get_chat_log(home, session, given) as log:
             local = LocalIntents(home, given, log, model_is_next=True, model_has_tools=False, memory=answers)
@@ -116,9 +117,10 @@ def call(hass: HomeAssistant, access: MemoryAccess, anna: User, forget: Forget):
     """Call one of our agents' tools as a turn does. Return its result."""
 
     async def call(name: str, said: str = SAID, *, unknown: bool = False, **arguments: str) -> llm.ToolResult:
-        person = {} if unknown else {"person": anna.id, "name": "Anna", "is_alone": True}
+        person: dict[str, Any] = {} if unknown else {"person": anna.id, "name": "Anna", "is_alone": True}
         own = memory_tools(access, Speaker(said, "en", **person), forget)
         api = await async_get_tools(hass, (), context_of(None), own)
+        assert api is not None
         return await api.async_call_tool(llm.ToolInput(name, arguments))
 
     return call
@@ -276,6 +278,7 @@ async def test_own_tools_stand_beside_others_and_give_way_to_their_names(
 
     api = await async_get_tools(home, ("others",), context_of(None), own)
 
+    assert api is not None
     assert [tool.name for tool in api.tools] == ["recall", "remember", f"{DOMAIN}__recall", "forget"]
     assert [schema.read_only for schema in ToolSchemas().of(api)] == [False, True, False, True]
 
@@ -305,7 +308,8 @@ async def test_other_agents_may_look_up_what_is_not_private(
     result = await api.async_call_tool(llm.ToolInput("recall", {"query": "dentist"}))
 
     assert [tool.name for tool in api.tools] == ["recall"]
-    assert [line.partition(", ")[2] for line in result.data["recalled"]] == ['the home: "The dentist is Doctor Keller"']
+    data: Any = result.data
+    assert [line.partition(", ")[2] for line in data["recalled"]] == ['the home: "The dentist is Doctor Keller"']
 
 
 async def test_other_agents_have_no_tools_where_there_is_no_memory(hass: HomeAssistant) -> None:

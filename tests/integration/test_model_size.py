@@ -24,6 +24,7 @@ from custom_components.windowed_conversation.const import (
     PROVIDER_OPENAI,
     PROVIDER_OPENAI_CHAT,
 )
+from custom_components.windowed_conversation.turn.ports import Model
 from demo.model_server import ModelServer
 from demo.model_server.request_log import Record
 
@@ -67,6 +68,12 @@ def agent_of(entry: MockConfigEntry) -> Agent:
     return agent
 
 
+def model_of(entry: MockConfigEntry) -> Model:
+    model = agent_of(entry).model
+    assert model is not None
+    return model
+
+
 async def talk(say: Say, server: ModelServer, conversation_id: str) -> tuple[str, list[Record]]:
     """Talk for 40 turns and tell a name six turns before the end; returns the last answer, and the requests."""
     server.log.clear()
@@ -94,10 +101,10 @@ async def test_small_server_is_filled_and_refuses_little_in_one_conversation_aft
     home: HomeAssistant, entry: MockConfigEntry, say: Say, model_server: ModelServer
 ) -> None:
     found = [await talk(say, model_server, "first"), await talk(say, model_server, "second")]
-    before = agent_of(entry).model.size.tokens()
+    before = model_of(entry).size.tokens()
     await stop(home, entry)
     await start(home, entry)
-    kept = agent_of(entry).model.size.tokens()
+    kept = model_of(entry).size.tokens()
     found.append(await talk(say, model_server, "third"))
 
     assert [answer for answer, _ in found] == ["Your name is Ada."] * 3
@@ -112,7 +119,7 @@ async def test_one_413_changes_nothing(entry: MockConfigEntry, say: Say, model_s
         await say(FACT.format(number), "before")
     model_server.fault("413", 1)
     await say("hello", "before")
-    planned = agent_of(entry).model.size.tokens()
+    planned = model_of(entry).size.tokens()
 
     answer, records = await talk(say, model_server, "after")
 
@@ -153,7 +160,7 @@ async def test_size_that_the_user_enters_applies_to_the_next_request(
     change(home, small, **{CONF_CONTEXT_TOKENS: 128_000})
     await home.async_block_till_done()
 
-    planned = agent_of(small).model.planned
+    planned = model_of(small).planned
     assert (planned.context_tokens, planned.max_answer_tokens) == (128_000, 1000)
 
 
@@ -161,12 +168,12 @@ async def test_agent_that_is_configured_anew_begins_anew(
     home: HomeAssistant, small: MockConfigEntry, say: Say, model_server: ModelServer
 ) -> None:
     await learn(say, model_server)
-    learned = agent_of(small).model.planned.context_tokens
+    learned = model_of(small).planned.context_tokens
 
     change(home, small, **{CONF_HISTORY_TOKENS: 6000})
     await home.async_block_till_done()
 
-    assert (learned, agent_of(small).model.planned.context_tokens) == (8192, None)
+    assert (learned, model_of(small).planned.context_tokens) == (8192, None)
 
 
 async def test_account_that_is_configured_anew_begins_anew(
@@ -177,7 +184,7 @@ async def test_account_that_is_configured_anew_begins_anew(
     home.config_entries.async_update_entry(small, data={**small.data, CONF_API_KEY: "another"})
     await home.async_block_till_done()
 
-    assert agent_of(small).model.planned.context_tokens is None
+    assert model_of(small).planned.context_tokens is None
 
 
 async def test_reload_forgets_nothing(
@@ -187,7 +194,7 @@ async def test_reload_forgets_nothing(
 
     await home.config_entries.async_reload(small.entry_id)
 
-    assert agent_of(small).model.planned.context_tokens == 8192
+    assert model_of(small).planned.context_tokens == 8192
 
 
 async def test_limit_of_an_earlier_version_is_forgotten(home: HomeAssistant, hass_storage: dict[str, Any]) -> None:

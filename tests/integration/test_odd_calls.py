@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 import json
+from typing import Any
 
 from homeassistant.const import CONF_URL
 from homeassistant.core import HomeAssistant
@@ -13,6 +14,7 @@ from custom_components.windowed_conversation.window import Role, Window
 from tests.providers.byte_server import CALLS, DONE, STOP, ByteServer, fragment, text
 
 from .conftest import Say, SetUp, speech
+from .states import state_of
 
 TURN_ON = "intent__HassTurnOn"
 
@@ -71,7 +73,7 @@ async def test_turn_goes_on_after_an_odd_call(odd: str, act: Act, home: HomeAssi
     answer, window = await act(*ODD[odd])
 
     assert answer == "Good."
-    assert home.states.get("input_boolean.hall").state == "on"
+    assert state_of(home, "input_boolean.hall").state == "on"
     assert "action_done" in known_results(window)["{'name': 'hall light'}"]
     assert "incomplete" not in window.stats().tag_distribution
 
@@ -108,6 +110,6 @@ def test_area_whose_id_makes_too_long_a_tag_has_none(hass: HomeAssistant) -> Non
 
 @pytest.mark.parametrize("target", [("area", "a" * 200), ("domain", "no domain"), ("area", " "), ("domain", "a" * 200)])
 def test_target_of_a_result_that_makes_no_tag_has_none(hass: HomeAssistant, target: tuple[str, str]) -> None:
-    targets = [{"type": kind, "id": id_} for kind, id_ in (target, ("area", "hall"))]
+    targets: Any = [{"type": kind, "id": id_} for kind, id_ in (target, ("area", "hall"))]
 
     assert tags_of_result(hass, llm.ToolResult(data={"data": {"success": targets}})) == {"context:hall"}

@@ -9,6 +9,7 @@ from demo.model_server import ModelServer
 
 from .conftest import Say, speech
 from .dashboard import PipelineClient, ending, streamed
+from .states import state_of
 
 
 @pytest.fixture
@@ -32,7 +33,7 @@ async def test_agent_routes_by_itself_in_a_pipeline(
 
     await dashboard.run(pipeline, "turn on kitchen light")
 
-    assert home.states.get("input_boolean.kitchen").state == "on"
+    assert state_of(home, "input_boolean.kitchen").state == "on"
     assert model_server.requests == []
 
 

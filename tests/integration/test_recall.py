@@ -174,7 +174,7 @@ async def test_recalled_lines_leave_the_window_at_the_next_trim(
     await say("my name is Ada Lovelace", "other", context=ada)
     await fill(say, 5, conversation_id="mine", context=ada)
     await say("what is my name?", "mine", context=ada)
-    response = await home.services.async_call(
+    response: Any = await home.services.async_call(
         DOMAIN,
         "get_window",
         {"entity_id": AGENT, "conversation_id": "mine"},
@@ -182,7 +182,6 @@ async def test_recalled_lines_leave_the_window_at_the_next_trim(
         return_response=True,
         context=ada,
     )
-    assert response is not None
     question = [each for each in response["messages"] if each["role"] == "user"][-1]
     assert 0 < question["recalled_tokens"] <= 90
     assert "Ada Lovelace" in asked(model_server)[1]
@@ -305,7 +304,9 @@ async def test_late_memory_leaves_the_turn_as_it_is(
     monkeypatch.setattr(sources, "DEADLINE", 0.0)
 
     # else what is read may be there by the time that the loop looks
-    with memory_of(home).writer.memory._database._reading:
+    memory = memory_of(home).writer.memory
+    assert memory is not None
+    with memory._database._reading:
         assert speech(await say("when do the bins go out?"))
     assert "Friday" not in sent(model_server)
 
@@ -341,4 +342,4 @@ async def test_trace_has_figures_of_what_was_recalled(entry, say: Say, ada: Cont
 
 def details() -> Iterator[dict[str, Any]]:
     """Yield what the trace of the last turn has of it."""
-    return (event.data for event in async_get_traces()[-1]._events if "route" in (event.data or {}))
+    return (event.data for event in async_get_traces()[-1]._events if event.data and "route" in event.data)

@@ -57,8 +57,9 @@ async def test_prompt_has_the_fact_that_answers_among_hundreds_of_others(
     home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer
 ) -> None:
     await set_up(**{CONF_ROUTING: Routing.LLM_ONLY})
-    users = {name: MockUser(name=name.title()).add_to_hass(home).id for name in ("anna", "ben")}
-    people: dict[str | None, str | None] = {None: None, **users}
+    people: dict[str | None, str | None] = {None: None}
+    for name in ("anna", "ben"):
+        people[name] = MockUser(name=name.title()).add_to_hass(home).id
     memory = async_memory(home)
     assert memory is not None
     await memory.async_change(lambda memory: tell(memory, people))

@@ -25,6 +25,7 @@ from custom_components.windowed_conversation.providers.events import Usage
 from demo.model_server import ModelServer
 
 from .conftest import AGENT, Say, SetUp, speech
+from .states import state_of
 
 MODEL, HAIKU, FLASH = "gpt-4o-mini", "claude-haiku-4-5", "gemini-2.5-flash"
 GRACE = "conversation.grace"
@@ -34,7 +35,7 @@ LONG = f"consider that the word is pelican {'Ada ' * 3000}"
 def traced() -> dict[str, Any]:
     """Return what the traces tell of our last turn."""
     events = [event.data for trace in async_get_traces() for event in trace._events]
-    return [details for details in events if "route" in (details or {})][-1]
+    return [details for details in events if details and "route" in details][-1]
 
 
 @pytest.fixture(autouse=True)
@@ -88,7 +89,7 @@ async def test_hand_over_is_told_by_event_trace_and_sensor(
         "answered_by": GRACE,
         "failures": [{"agent": AGENT, "error": "rate_limited"}],
     }
-    shown = home.states.get("sensor.ada_last_route")
+    shown = state_of(home, "sensor.ada_last_route")
     assert shown.state == "fallback"
     for told in (events[-1].data, traced(), shown.attributes):
         assert {key: told[key] for key in expected} == expected
@@ -101,7 +102,7 @@ async def test_model_that_is_gone_is_told_although_the_next_one_answered(
 
     assert "Ada" in speech(await say("my name is Ada"))
 
-    shown = home.states.get("sensor.ada_last_route").attributes
+    shown = state_of(home, "sensor.ada_last_route").attributes
     assert (shown["reason"], shown["failures"]) == ("model_not_found", [{"agent": AGENT, "error": "model_not_found"}])
 
 
@@ -112,7 +113,7 @@ async def test_all_who_failed_are_told_when_nobody_answered(
 
     await say("my name is Ada")
 
-    shown = home.states.get("sensor.ada_last_route")
+    shown = state_of(home, "sensor.ada_last_route")
     assert shown.state == "error"
     assert shown.attributes["answered_by"] is None
     assert shown.attributes["failures"] == [{"agent": AGENT, "error": "unavailable"}]
@@ -127,7 +128,7 @@ async def test_error_and_the_sentence_that_was_spoken_are_told(
 
     spoken = speech(await say("my name is Ada"))
 
-    shown = home.states.get("sensor.ada_last_route").attributes
+    shown = state_of(home, "sensor.ada_last_route").attributes
     assert (shown["error"], shown["message"]) == ("quota_error", spoken)
     assert (events[-1].data["error"], traced()["error"]) == ("quota_error", "quota_error")
 
@@ -141,7 +142,7 @@ async def test_kind_of_an_error_does_not_depend_on_its_figures(
 
     await say("my name is Ada")
 
-    shown = home.states.get("sensor.ada_last_route").attributes
+    shown = state_of(home, "sensor.ada_last_route").attributes
     assert shown["error"] == "rate_limited"
     assert "in 7 seconds" in shown["message"]
 
@@ -154,7 +155,7 @@ async def test_message_of_an_answer_that_broke_off_has_nothing_of_the_answer(
 
     spoken = speech(await say("tell me a story about the sea"))
 
-    message = home.states.get("sensor.ada_last_route").attributes["message"]
+    message = state_of(home, "sensor.ada_last_route").attributes["message"]
     assert spoken.endswith(f"\n\n{message}")
 
 
@@ -166,7 +167,7 @@ async def test_error_is_past_when_the_next_turn_is_answered(
 
     await say("my name is Ada")
 
-    shown = home.states.get("sensor.ada_last_route").attributes
+    shown = state_of(home, "sensor.ada_last_route").attributes
     assert (shown["error"], shown["message"]) == (None, None)
 
 
@@ -196,7 +197,7 @@ async def test_local_turn_was_answered_by_no_agent(home: HomeAssistant, ours: Mo
     await say("turn on kitchen light")
 
     assert (traced()["answered_by"], traced()["failures"], traced()["cache"]) == (None, [], None)
-    shown = home.states.get("sensor.ada_last_route").attributes
+    shown = state_of(home, "sensor.ada_last_route").attributes
     assert (shown["reason"], shown["answered_by"], shown["failures"]) == ("local_match", None, [])
 
 
@@ -255,6 +256,6 @@ async def test_record_holds_no_text(
 
     await say(LONG)
 
-    told = f"{events[-1].data} {traced()} {home.states.get('sensor.ada_last_route').attributes}"
+    told = f"{events[-1].data} {traced()} {state_of(home, 'sensor.ada_last_route').attributes}"
     assert "pelican" not in told
     assert "key'" not in told.replace("prompt_cache_key'", "")

@@ -1,6 +1,7 @@
 """Hundreds of conversations at once: a server gets a few requests at a time, and everybody an answer or a reason."""
 
 import asyncio
+from typing import Any
 
 from homeassistant.config_entries import ConfigSubentryData
 from homeassistant.const import CONF_MODEL
@@ -27,8 +28,7 @@ _MANY = 300
 async def talk(home: HomeAssistant, number: int, agent: str = AGENT) -> str:
     """Say something in a conversation of its own, as an automation does, and return what is answered."""
     data = {"text": f"my name is Ada{number}", "conversation_id": f"c{number}", "agent_id": agent, "language": "en"}
-    answer = await home.services.async_call("conversation", "process", data, blocking=True, return_response=True)
-    assert answer is not None
+    answer: Any = await home.services.async_call("conversation", "process", data, blocking=True, return_response=True)
     return str(answer["response"]["speech"]["plain"]["speech"])
 
 

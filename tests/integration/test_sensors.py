@@ -18,6 +18,7 @@ from custom_components.windowed_conversation.turn.routing import Decision, Reaso
 from demo.model_server import ModelServer
 
 from .conftest import Say, SayAtOnce, SetUp, Submit, start, stop, until, written
+from .states import state_of
 
 LONG = "tell me a story about the sea in 300 words"
 TOTALS = (
@@ -91,7 +92,7 @@ def conversations(home: HomeAssistant):
     """Return what reads the figures per conversation."""
 
     def conversations() -> list[dict[str, Any]]:
-        return home.states.get("sensor.ada_window_utilization").attributes["conversations"]
+        return state_of(home, "sensor.ada_window_utilization").attributes["conversations"]
 
     return conversations
 
@@ -141,7 +142,7 @@ async def test_sensor_is_what_it_should_be(home: HomeAssistant, entry, sensors, 
     assert sensor.entity_category is EntityCategory.DIAGNOSTIC
     assert sensor.has_entity_name
     assert sensor.disabled_by is None
-    attributes = home.states.get(sensor.entity_id).attributes
+    attributes = state_of(home, sensor.entity_id).attributes
     assert attributes["friendly_name"] == f"Ada {name}"
     assert attributes.get("unit_of_measurement") == unit
     assert attributes.get("device_class") == device_class
@@ -156,7 +157,7 @@ def test_home_assistant_finds_no_fault_with_them(entry, caplog: pytest.LogCaptur
 
 
 async def test_last_route_has_its_options(home: HomeAssistant, entry) -> None:
-    options = home.states.get("sensor.ada_last_route").attributes["options"]
+    options = state_of(home, "sensor.ada_last_route").attributes["options"]
 
     assert options == ["local", "model", "fallback", "error"]
 
@@ -222,7 +223,7 @@ async def test_sensors_follow_by_themselves_and_once_for_turns_that_end_together
 
     @callback
     def on_change(event: Event[EventStateChangedData]) -> None:
-        shown.append(event.data["new_state"].state)
+        shown.append(state_of(home, event.data["entity_id"]).state)
         changed.set()
 
     async_track_state_change_event(home, "sensor.ada_total_local_turns", on_change)
@@ -312,8 +313,9 @@ async def test_conversations_are_ids_and_numbers(entry, say: Say, conversations)
 
 
 async def test_conversations_are_not_recorded(home: HomeAssistant, entry) -> None:
-    state = home.states.get("sensor.ada_window_utilization")
+    state = state_of(home, "sensor.ada_window_utilization")
 
+    assert state.state_info is not None
     assert "conversations" in state.state_info["unrecorded_attributes"]
 
 

@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 from homeassistant.components import conversation
+from homeassistant.components.conversation.default_agent import DefaultAgent
 from homeassistant.core import HomeAssistant
 from homeassistant.helpers import area_registry as ar
 from homeassistant.util import dt as dt_util
@@ -16,16 +17,24 @@ from .conftest import AGENT, SetUp
 
 async def test_sentences_are_loaded_before_they_are_needed(home: HomeAssistant, entry: MockConfigEntry) -> None:
     agent = conversation.agent_manager.async_get_agent(home, AGENT)
+    assert agent is not None
 
     await agent.async_prepare("de")
 
-    own_agent = conversation.agent_manager.async_get_agent(home)
+    own_agent = default_agent(home)
     assert "de" in own_agent._lang_intents
+
+
+def default_agent(home: HomeAssistant) -> DefaultAgent:
+    """Return Home Assistant's own agent."""
+    agent = conversation.agent_manager.async_get_agent(home)
+    assert isinstance(agent, DefaultAgent)
+    return agent
 
 
 async def names_after_a_change(home: HomeAssistant) -> dict | None:
     """Rename an area, let some seconds pass, and return the names that Home Assistant has at hand."""
-    own_agent = conversation.agent_manager.async_get_agent(home)
+    own_agent = default_agent(home)
     await own_agent.async_prepare("en")
     ar.async_get(home).async_create("Attic")
     await home.async_block_till_done()

@@ -29,6 +29,7 @@ from custom_components.windowed_conversation.const import (
 from demo.model_server import ModelServer
 
 from .conftest import AGENT, Say, SetUp, listed, speech
+from .states import state_of
 
 FRIDAY = ConfigSubentry(
     data=MappingProxyType({CONF_MODEL: "scripted"}),
@@ -116,7 +117,7 @@ async def test_unloaded_agent_is_unavailable(home: HomeAssistant, entry) -> None
     assert await home.config_entries.async_unload(entry.entry_id)
 
     assert entry.state is ConfigEntryState.NOT_LOADED
-    assert home.states.get(AGENT).state == STATE_UNAVAILABLE
+    assert state_of(home, AGENT).state == STATE_UNAVAILABLE
 
 
 async def test_conversation_goes_on_after_a_reload(home: HomeAssistant, entry, say: Say, figure) -> None:
@@ -155,8 +156,8 @@ async def test_renamed_agent_is_renamed_everywhere(home: HomeAssistant, entry) -
     home.config_entries.async_update_subentry(entry, subentry, title="Grace")
     await home.async_block_till_done()
 
-    assert home.states.get(AGENT).name == "Grace"
-    assert home.states.get("sensor.ada_window_size").name == "Grace Window size"
+    assert state_of(home, AGENT).name == "Grace"
+    assert state_of(home, "sensor.ada_window_size").name == "Grace Window size"
 
 
 async def test_removed_agent_leaves_nothing_behind(

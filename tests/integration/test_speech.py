@@ -20,6 +20,7 @@ from demo.model_server import ModelServer
 from tests.providers.byte_server import DONE, STOP, ByteServer, text
 
 from .conftest import AGENT, Say, SetUp, speech
+from .states import state_of
 
 NO_ANSWER = "The model gave no answer. Please try again."
 CONTEXT = "[CONTEXT: time: Monday 2026-11-23 08:05; speaker: Ada]"
@@ -69,7 +70,7 @@ async def test_answer_of_which_nothing_is_left_is_an_error_that_is_spoken(
 
     assert response.response_type is IntentResponseType.ERROR
     assert response.speech["plain"]["speech"] == NO_ANSWER
-    assert home.states.get("input_boolean.hall").state == "off"
+    assert state_of(home, "input_boolean.hall").state == "off"
 
 
 @pytest.mark.parametrize(

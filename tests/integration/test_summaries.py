@@ -182,12 +182,19 @@ async def test_failure_costs_the_summary_and_it_is_tried_once_more(
     assert speech(await say("what is my name?")) == "Your name is Ada."
 
 
+def failures(agent: Agent) -> int:
+    """Return how often the summary that is due has failed."""
+    unsummarized = the_window(agent).unsummarized
+    assert unsummarized is not None
+    return unsummarized.failures
+
+
 async def test_it_is_given_up_after_the_second_failure(
     say: Say, agent: Agent, fill, after, model_server: ModelServer
 ) -> None:
     after("trimmed", lambda: model_server.fault("500", 1))
     await fill()
-    await until(lambda: the_window(agent).unsummarized.failures == 1)
+    await until(lambda: failures(agent) == 1)
     after("turn", lambda: model_server.fault("empty_answer", 1))
     await say("order pizza")
 

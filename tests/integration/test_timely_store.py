@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 import json
 import threading
-from typing import Any
+from typing import Any, cast
 
 from homeassistant.const import EVENT_HOMEASSISTANT_STOP
 from homeassistant.core import CoreState, HomeAssistant
@@ -223,7 +223,7 @@ async def test_changes_during_a_write_are_written_after_it(hass: HomeAssistant, 
 
 async def test_state_that_cannot_be_encoded_holds_no_other_up(hass: HomeAssistant, clock, caplog: Any) -> None:
     kept = Kept(hass)
-    kept.value = object()
+    kept.value = cast("int", object())
     kept.store.save_soon()
     await clock.move(hass, 1)
     assert "cannot be written: TypeError" in caplog.text

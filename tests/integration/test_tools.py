@@ -25,6 +25,7 @@ from custom_components.windowed_conversation.window import EstimatedCounter
 from demo.model_server import ModelServer, call, words
 
 from .conftest import AGENT, Say, SetUp, speech
+from .states import state_of
 
 SECRET = "the pelican is my secret word"
 NAMED = {probatio.Required("name"): str}
@@ -147,7 +148,7 @@ async def test_fault_of_ours_is_spoken_shown_and_logged_without_its_text(
     caplog.set_level(logging.INFO)
 
     assert speech(await say("turn on kitchen light")) == "Something went wrong. Please try again."
-    assert home.states.get("sensor.ada_last_route").attributes["error"] == "unexpected"
+    assert state_of(home, "sensor.ada_last_route").attributes["error"] == "unexpected"
     assert "A turn failed in an unexpected way: RuntimeError" in caplog.text
     assert "pelican" not in caplog.text
 
@@ -165,7 +166,7 @@ async def no_act() -> dict[str, Any]:
 @pytest.fixture
 def offered(hass: HomeAssistant) -> Callable[[ToolSchemas, llm.Tool], ToolSchema]:
     """Return what makes a schema of the one tool that an API offers."""
-    context = llm.LLMContext(platform="test", context=None, language=None, assistant=None, device_id=None)
+    context = llm.LLMContext(platform="test", context=None, language=None, assistant="", device_id=None)
 
     def offered(schemas: ToolSchemas, tool: llm.Tool) -> ToolSchema:
         (schema,) = schemas.of(llm.APIInstance(API(hass=hass, id="test", name="Test"), "", context, [tool]))

@@ -16,6 +16,7 @@ from custom_components.windowed_conversation.window import Window
 from demo.model_server import Answer, ModelServer, call, thought, words
 
 from .conftest import AGENT, Say, SetUp, speech
+from .states import state_of
 
 
 def window_of(entry) -> Window:
@@ -34,7 +35,7 @@ async def test_local_command_is_answered_without_a_request(
 ) -> None:
     result = await say("turn on kitchen light")
 
-    assert home.states.get("input_boolean.kitchen").state == "on"
+    assert state_of(home, "input_boolean.kitchen").state == "on"
     assert result.response.response_type is IntentResponseType.ACTION_DONE
     assert figure("last_route") == "local"
     assert list(model_server.log.records) == []
@@ -109,7 +110,7 @@ async def test_only_the_model_is_asked_where_the_user_wants_it(
 async def test_tool_call_changes_the_home(home: HomeAssistant, entry, say: Say) -> None:
     await say("I would like the kitchen light switched on")
 
-    assert home.states.get("input_boolean.kitchen").state == "on"
+    assert state_of(home, "input_boolean.kitchen").state == "on"
 
 
 async def test_two_calls_at_once_change_the_home_twice(
@@ -117,8 +118,8 @@ async def test_two_calls_at_once_change_the_home_twice(
 ) -> None:
     await say("switch on the kitchen light and the hall light", agent_id=AGENT)
 
-    assert home.states.get("input_boolean.kitchen").state == "on"
-    assert home.states.get("input_boolean.hall").state == "on"
+    assert state_of(home, "input_boolean.kitchen").state == "on"
+    assert state_of(home, "input_boolean.hall").state == "on"
 
 
 async def test_model_that_acts_and_says_nothing_has_succeeded(
@@ -128,7 +129,7 @@ async def test_model_that_acts_and_says_nothing_has_succeeded(
 
     result = await say("I would like the hall light switched on")
 
-    assert home.states.get("input_boolean.hall").state == "on"
+    assert state_of(home, "input_boolean.hall").state == "on"
     assert speech(result) == "Done"
     assert result.response.response_type is IntentResponseType.ACTION_DONE
 
@@ -222,7 +223,7 @@ async def test_two_agents_do_not_share_a_conversation(set_up: SetUp, say: Say, h
 async def test_trace_tells_route_budget_and_usage(entry, say: Say) -> None:
     await say("my name is Ada")
 
-    details = [e.data for e in async_get_traces()[-1]._events if "route" in (e.data or {})]
+    details = [e.data for e in async_get_traces()[-1]._events if e.data and "route" in e.data]
     (detail,) = details
     assert (detail["route"], detail["reason"]) == ("llm", "no_local_match")
     assert detail["budget"]["history_tokens"] == 8000
@@ -230,7 +231,7 @@ async def test_trace_tells_route_budget_and_usage(entry, say: Say) -> None:
 
 
 async def test_agent_speaks_every_language_and_streams(home: HomeAssistant, entry) -> None:
-    state = home.states.get(AGENT)
+    state = state_of(home, AGENT)
 
     assert state.attributes["supported_features"] == 1
 

@@ -1,6 +1,7 @@
 """What stands in a memory's file, read beside the memory."""
 
 import sqlite3
+from typing import Any
 
 from custom_components.windowed_conversation.memory import PastTurn
 from custom_components.windowed_conversation.memory.turns import store_episode
@@ -60,7 +61,7 @@ def stored(path, languages):
         rows = [(kind, row, text) for kind, query in _TEXTS.items() for row, text in connection.execute(query)]
     finally:
         connection.close()
-    places = set()
+    places = set[tuple[Any, ...]]()
     for kind, row, text in rows:
         terms = words.terms(text)
         places.update((kind, row, "words", at, term) for at, term in enumerate(terms.words.split()))

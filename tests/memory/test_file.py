@@ -74,6 +74,7 @@ def test_a_damaged_file_is_set_aside_and_the_next_memory_starts_anew(path, conte
         Memory(path, _LANGUAGES)
 
     assert refused.value.reason == "damaged"
+    assert refused.value.set_aside is not None
     assert refused.value.set_aside.read_bytes() == content
     Memory(path, _LANGUAGES).close()
 
@@ -90,6 +91,7 @@ def test_a_file_that_is_damaged_while_it_is_used_is_set_aside(memory, path) -> N
         list(memory.export())
 
     assert refused.value.reason == "damaged"
+    assert refused.value.set_aside is not None
     assert refused.value.set_aside.exists()
     Memory(path, _LANGUAGES).close()
 
@@ -225,6 +227,7 @@ for number in range(1_000_000):
 @pytest.mark.parametrize("turns", [3, 60, 250])
 def test_a_kill_leaves_all_that_was_stored_and_a_whole_file(path, turns) -> None:
     with subprocess.Popen([sys.executable, "-c", _WRITER, _FOLDER, path], stdout=subprocess.PIPE, text=True) as writer:
+        assert writer.stdout is not None
         last = [next(writer.stdout) for _ in range(turns)][-1]
         os.kill(writer.pid, signal.SIGKILL)
         stored_last = int(([last, *writer.stdout])[-1])

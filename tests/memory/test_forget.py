@@ -180,7 +180,7 @@ def test_what_was_moved_between_pages_leaves_no_copy(memory, path) -> None:
     chance = random.Random(23)
     ids = chance.sample(range(1_000_000), 300)
     kept = set()
-    left = []
+    left = list[int]()
     for start in range(0, len(ids), 30):
         added = ids[start : start + 30]
         memory.load(turn_line(row, "bread " * chance.randrange(300)) for row in added)

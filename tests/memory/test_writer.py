@@ -1,5 +1,6 @@
 """The writer: nothing is lost that was put while there was room, whatever becomes of the file meanwhile."""
 
+from collections.abc import Sequence
 from concurrent.futures import Future
 import os
 from pathlib import Path
@@ -8,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 from threading import Event, current_thread, main_thread
+from typing import Any
 
 import pytest
 
@@ -75,8 +77,13 @@ def test_what_was_put_is_in_the_file_in_order(writer, path) -> None:
 
 
 def test_what_has_queued_up_is_one_commit(make, monkeypatch) -> None:
-    commits, add = [], Memory.add
-    monkeypatch.setattr(Memory, "add", lambda memory, records: (commits.append(len(records)), add(memory, records)))
+    commits, add = list[int](), Memory.add
+
+    def counted(memory: Memory, records: Sequence[Any]) -> None:
+        commits.append(len(records))
+        add(memory, records)
+
+    monkeypatch.setattr(Memory, "add", counted)
     writer = make()
     for number in range(50):
         writer.put(turn(f"bread {number}"))
@@ -318,6 +325,7 @@ def test_what_was_loaded_at_once_is_found_a_little_later(make, path, tmp_path, m
     writer.call(lambda memory: memory.load(lines)).result(_ENOUGH)
 
     assert found.wait(_ENOUGH)
+    assert writer.memory is not None
     assert len(writer.memory.recall("bread")) == 5
     assert writer.close(_ENOUGH)
 
@@ -379,6 +387,7 @@ def test_kills_lose_at_most_the_turn_in_progress_and_leave_a_whole_file(path) ->
 def written_until_killed(path, turns) -> int:
     """Have a process write, and kill it after at least this many turns; return the last that it finished."""
     with subprocess.Popen([sys.executable, "-c", _WRITES, _FOLDER, path], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
         last = [next(process.stdout) for _ in range(turns)][-1]
         os.kill(process.pid, signal.SIGKILL)
         return int([last, *process.stdout][-1])

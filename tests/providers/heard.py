@@ -1,6 +1,7 @@
 """What a provider's stream yielded, gathered."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +14,12 @@ from custom_components.windowed_conversation.providers.events import (
     Usage,
 )
 from custom_components.windowed_conversation.window import ToolCall
+
+
+def closing(stream: AsyncIterator[Event]) -> aclosing[AsyncGenerator[Event]]:
+    """Return what closes a provider's stream in the end."""
+    assert isinstance(stream, AsyncGenerator)
+    return aclosing(stream)
 
 
 @dataclass

@@ -1,6 +1,6 @@
 """A whole turn but for Home Assistant: a window, a provider, a scripted model behind HTTP, a home and an ear."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import replace
 from typing import Any
 
@@ -23,7 +23,7 @@ from .world import TOOLS, Access, Ear, Home, Local
 
 PREFIX = "[CONTEXT: time: Monday 2026-11-23 08:00; area: Attic]\n\n"
 
-type Take = Callable[..., Awaitable[Outcome]]
+type Take = Callable[..., Coroutine[Any, Any, Outcome]]
 
 
 @pytest.fixture(autouse=True)

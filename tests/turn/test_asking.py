@@ -236,7 +236,8 @@ async def test_provider_is_asked_again_after_a_minute_whatever_it_asked_for(
 
     third = await take("my name is Ada", asked=asked)
 
-    assert [outcome.error.retry_after for outcome in (first, second)] == [31_536_000, 31_536_000 - 30]
+    errors = [outcome.error for outcome in (first, second) if isinstance(outcome.error, RateLimited)]
+    assert [error.retry_after for error in errors] == [31_536_000, 31_536_000 - 30]
     assert third.spoken == "Nice to meet you, Ada."
     assert len(model_server.requests) == 2
 

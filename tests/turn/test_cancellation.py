@@ -79,7 +79,7 @@ def assert_valid(window: Window) -> None:
     for exchange in window.exchanges():
         assert exchange.messages[0].role is Role.USER
         made = [call.id for message in exchange.messages for call in message.tool_calls]
-        answered = [message.tool_call_id for message in exchange.messages if message.role is Role.TOOL]
+        answered = [str(message.tool_call_id) for message in exchange.messages if message.role is Role.TOOL]
         assert sorted(made) == sorted(answered)
         assert exchange.messages[-1].role is Role.ASSISTANT
 

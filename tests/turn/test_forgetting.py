@@ -1,6 +1,7 @@
 """What forgetting takes out of a window, and what it leaves."""
 
 from collections.abc import Iterable
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ HOMES = frozenset({None})
 SHARED = str(WindowKey("mine"))
 
 
-def exchange(at: float | None, said: str = "hello", answer: str = "hi", **fields: object) -> Exchange:
+def exchange(at: float | None, said: str = "hello", answer: str = "hi", **fields: Any) -> Exchange:
     question = Message.user(said, created=at, remembered=fields.pop("recalled", None))
     end = None if at is None else at + 1
     return Exchange((question, Message.assistant(answer, created=end, **fields)), frozenset(), tokens=10)
@@ -31,7 +32,7 @@ def left(snapshot: Snapshot, forgotten: Forgotten, key: str = SHARED) -> list[st
     return [each.messages[0].content for each in rest.exchanges]
 
 
-def told(*texts: str, since: float = 100.0, people: Iterable[str | None] = HOMES, **more: frozenset[str]) -> Forgotten:
+def told(*texts: str, since: float = 100.0, people: Iterable[str | None] = HOMES, **more: Any) -> Forgotten:
     return Forgotten(facts=(7,), since=since, people=frozenset(people), told=texts, **more)
 
 

@@ -83,7 +83,7 @@ def test_entity_that_comes_back_is_told() -> None:
 
 
 @pytest.mark.parametrize("changed", [{"name": "Big lamp"}, {"area": "Hall"}])
-def test_renamed_entity_is_told_again(changed: dict[str, str]) -> None:
+def test_renamed_entity_is_told_again(changed: dict[str, Any]) -> None:
     now = SMALL_HOME | {"light.lamp": replace(LAMP, **changed)}
 
     assert list(told(now, after(told(SMALL_HOME, Held()))).states) == ["light.lamp"]

@@ -5,8 +5,9 @@ import pytest
 from custom_components.windowed_conversation.providers.events import TextDelta
 from custom_components.windowed_conversation.turn.speech_filter import SpeechFilter
 from custom_components.windowed_conversation.window import INTERRUPTED_ANSWER
+from custom_components.windowed_conversation.window.tool_results import STUB_BEGINS
 
-from .spoken import CONTEXT, JSON_CALL, NOTES, RECALL, RECALL_SECTIONS, SECTIONS, STUB_BEGINS, TIME, TOOLS, sorted_out
+from .spoken import CONTEXT, JSON_CALL, NOTES, RECALL, RECALL_SECTIONS, SECTIONS, TIME, TOOLS, sorted_out
 
 
 def cuts(text: str) -> list[list[str]]:

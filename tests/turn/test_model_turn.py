@@ -128,6 +128,8 @@ async def test_first_word_is_passed_on_before_the_answer_is_complete(
     outcome = await turn
 
     assert outcome.spoken == "Hello there."
+    assert outcome.first_token is not None
+    assert outcome.duration is not None
     assert 0 < outcome.first_token < outcome.duration
 
 

@@ -4,7 +4,7 @@ from custom_components.windowed_conversation.memory import Tombstone
 from custom_components.windowed_conversation.turn.old_copies import without_forgotten
 from custom_components.windowed_conversation.turn.scope import WindowKey
 from custom_components.windowed_conversation.window import Exchange, Message, Remembered, Snapshot
-from custom_components.windowed_conversation.window.summary import SUMMARY
+from custom_components.windowed_conversation.window.tags import SUMMARY
 
 KEY = str(WindowKey("mine"))
 
@@ -36,7 +36,7 @@ def test_what_was_forgotten_of_another_time_takes_nothing_along() -> None:
 
 
 def test_all_goes_from_the_exchange_in_which_it_was_recalled() -> None:
-    recalled = Remembered(0, 5, 2, frozenset({"fact:7"}))
+    recalled = Remembered(0, 5, 2, ("fact:7",))
     exchanges = [exchange(10.0), exchange(20.0, recalled=recalled), exchange(30.0)]
 
     assert left(exchanges, Tombstone("fact", 7, 1.0)) == ["at 10.0"]

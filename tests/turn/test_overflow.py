@@ -265,7 +265,9 @@ async def test_shortfall_has_the_figures_of_the_size_that_the_server_names(
     outcome = await take("my name is Ada", asked=asked)
 
     stats = window.stats()
-    newest = stats.current_tokens - window.messages()[-1].tokens
+    answer_tokens = window.messages()[-1].tokens
+    assert answer_tokens is not None
+    newest = stats.current_tokens - answer_tokens
     assert outcome.shortfall == Shortfall(needed=stats.prefix_tokens + 500 + newest + 10, context=160)
 
 

@@ -1,5 +1,6 @@
 """What is remembered and forgotten when people ask for it: whose it is, what it replaces, and what is not touched."""
 
+from collections.abc import Callable
 from datetime import UTC
 from functools import partial
 
@@ -18,7 +19,7 @@ from custom_components.windowed_conversation.turn.remembering import (
 from custom_components.windowed_conversation.turn.speaker import Speaker
 from tests.memory.content import add_episode
 
-SPEAKERS = {
+SPEAKERS: dict[str, Callable[[str, str], Speaker]] = {
     "anna": partial(Speaker, person="anna-id", name="Anna", is_alone=True),
     "ben": partial(Speaker, person="ben-id", name="Ben", is_alone=True),
     "someone": Speaker,

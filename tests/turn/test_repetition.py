@@ -15,7 +15,7 @@ def told(*rounds: Iterable[tuple[str, str]]) -> tuple[list[bool], bool]:
 
     A round holds names of tools with their results; those that begin with a look only read.
     """
-    repetition, found = Repetition(), []
+    repetition, found = Repetition(), list[bool]()
     for calls in rounds:
         repetition.begin_round()
         for name, result in calls:

@@ -128,7 +128,8 @@ async def test_server_is_free_for_others_while_tools_run(
 
         async def _turn_on(self, name: str) -> dict[str, str]:
             self.ran.append(name)
-            return await asyncio.Event().wait() or {}
+            await asyncio.Event().wait()
+            return {}
 
     home = Slow()
     acting = start("turn on the kitchen light", asked=one_at_a_time, home=home, turn=3600.0)

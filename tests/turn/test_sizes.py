@@ -1,9 +1,10 @@
 """The size of a request, which is the same for everyone who asks."""
 
 from dataclasses import replace
+from typing import cast
 
 from custom_components.windowed_conversation.agents.cache_health import SentRequest
-from custom_components.windowed_conversation.providers.events import Request, ToolSchema, Usage
+from custom_components.windowed_conversation.providers.events import Provider, Request, ToolSchema, Usage
 from custom_components.windowed_conversation.providers.sizes import messages_tokens, request_tokens, tools_tokens
 from custom_components.windowed_conversation.turn.budget import Budget
 from custom_components.windowed_conversation.turn.ports import Billed, Model, PromptFingerprints
@@ -39,7 +40,8 @@ def test_message_that_was_counted_is_not_counted_again() -> None:
 
 
 def test_cache_is_judged_by_the_same_size() -> None:
-    model = Model("agent", None, REQUEST.model, Budget(WindowPolicy()))
+    nobody = cast("Provider", None)
+    model = Model("agent", nobody, REQUEST.model, Budget(WindowPolicy()))
 
     sent = SentRequest.of(Billed(model, REQUEST, Usage()), PromptFingerprints(1, 2), Kinds())
 

@@ -130,12 +130,12 @@ class Copied(str):
     """A text that counts the characters that are copied out of it."""
 
     __slots__ = ()
-    count = 0
+    copied = 0
 
     @override
     def __getitem__(self, key: SupportsIndex | slice) -> Self:
         part = type(self)(super().__getitem__(key))
-        type(self).count += len(part)
+        type(self).copied += len(part)
         return part
 
     def __radd__(self, before: str) -> Self:
@@ -150,7 +150,7 @@ def work(text: str) -> int:
         nonlocal calls
         calls += event in ("call", "c_call")
 
-    Copied.count = 0
+    Copied.copied = 0
     speech = SpeechFilter(TOOLS)
     sys.setprofile(count)
     try:
@@ -158,7 +158,7 @@ def work(text: str) -> int:
         list(speech.flush())
     finally:
         sys.setprofile(None)
-    return Copied.count + calls
+    return Copied.copied + calls
 
 
 @pytest.mark.parametrize(

@@ -63,6 +63,7 @@ def test_nothing_is_counted_again(codec: Codec) -> None:
 
     again = codec(window)
 
+    assert isinstance(again._counter, LengthCounter)
     assert again._counter.asked == 0
     assert again.stats().current_tokens == window.stats().current_tokens
 

@@ -1,13 +1,14 @@
 """Messages are what their fields say, whichever way they were made."""
 
 from dataclasses import FrozenInstanceError
+from typing import Any
 
 import pytest
 
 from custom_components.windowed_conversation.window import Attachment, Message, Native, Remembered, Role, Told, ToolCall
 from custom_components.windowed_conversation.window.messages import new_message
 
-_EVERY_FIELD = {
+_EVERY_FIELD: dict[str, Any] = {
     "role": Role.ASSISTANT,
     "content": "on it",
     "tool_calls": (ToolCall("call-1", "turn_on", {}),),
@@ -37,7 +38,7 @@ def test_every_field_of_a_message_is_tried_here() -> None:
 
 def test_message_that_is_made_past_its_constructor_cannot_be_changed() -> None:
     with pytest.raises(FrozenInstanceError):
-        Message.user("hello").content = "goodbye"
+        Message.user("hello").content = "goodbye"  # type: ignore[misc]  # which is what fails
 
 
 def test_arguments_of_a_call_are_apart_from_the_dictionary_that_they_came_in() -> None:

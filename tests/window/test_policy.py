@@ -70,7 +70,8 @@ def test_policy_is_made_as_the_contract_says() -> None:
 
 
 def test_whole_number_from_a_form_becomes_an_integer() -> None:
-    policy = WindowPolicy(history_tokens=8000.0, max_tool_turns=3.0, result_cap_tokens=500.0)
+    form: dict[str, Any] = {"history_tokens": 8000.0, "max_tool_turns": 3.0, "result_cap_tokens": 500.0}
+    policy = WindowPolicy(**form)
     assert str((policy.history_tokens, policy.max_tool_turns, policy.result_cap_tokens)) == "(8000, 3, 500)"
 
 

@@ -21,7 +21,6 @@ from custom_components.windowed_conversation.window import (
     UnknownExchange,
     UnknownToolCall,
     WindowPolicy,
-    WindowStats,
 )
 from custom_components.windowed_conversation.window.summary import Passage, older_passage
 
@@ -318,7 +317,7 @@ class WindowMachine(RuleBasedStateMachine):
         assert said(self.window.messages()) == said(self.plain.messages())
         history = [message for exchange in self.plain.exchanges for message in exchange]
         tokens, budget = cost(tuple(history)), self.plain.policy.history_tokens
-        assert self.window.stats() == WindowStats(
+        assert self.window.stats() == (
             len(history),
             len(self.plain.exchanges),
             tokens,
@@ -328,7 +327,7 @@ class WindowMachine(RuleBasedStateMachine):
             tokens > self.plain.in_force.history_tokens,
             self.plain.tag_distribution(),
             *self.plain.evicted,
-            protected_tokens=self.plain.protected_tokens(),
+            self.plain.protected_tokens(),
         )
 
     @invariant()
@@ -359,7 +358,7 @@ class WindowMachine(RuleBasedStateMachine):
 
 
 @pytest.mark.long
-class TestRandomHistories(WindowMachine.TestCase):
+class TestRandomHistories(WindowMachine.TestCase):  # type: ignore[misc, valid-type]  # Hypothesis makes the class
     settings = settings(deadline=None, max_examples=600, stateful_step_count=60)
 
     @override

@@ -583,6 +583,7 @@ async def test_window_that_cannot_be_made_leaves_nothing_behind() -> None:
 async def test_between_turns_nobody_else_has_the_window_and_it_is_no_use(registry: WindowRegistry) -> None:
     await use_all(registry, "a", "b")
     window = registry.peek("a")
+    assert window is not None
     async with registry.between_turns(window) as is_there:
         turn = elsewhere(use(registry, "a"))
         await settle()
@@ -615,6 +616,7 @@ async def test_between_turns_waits_for_the_turn_before_it(registry: WindowRegist
 async def test_window_that_was_dropped_has_no_turns(registry: WindowRegistry) -> None:
     await use(registry, "a")
     dropped = registry.peek("a")
+    assert dropped is not None
     registry.drop("a")
     await use(registry, "a")
 

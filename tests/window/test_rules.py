@@ -323,7 +323,8 @@ def test_rule_6_a_result_costs_no_more_than_its_cap_and_says_when_it_was_cut(len
     (result,) = results((call,), "x" * length)
     window.add(result)
     entered = window.messages()[-1]
-    assert cost((entered,)) == entered.tokens <= limit
+    assert cost((entered,)) == entered.tokens
+    assert cost((entered,)) <= limit
     assert (entered.content == result.content) == (cost((result,)) <= limit)
     assert entered.content.endswith("x" * length) or f"of {length} characters.]" in entered.content
 

@@ -159,7 +159,7 @@ def test_stub_keeps_the_tags_and_the_date_of_the_result() -> None:
     window = new_window(WindowPolicy())
     take_turn(window, STATES)
     (result,) = (message for message in window.messages() if message.role == "tool")
-    assert (result.tags, result.created) == ({"tool_call"}, 1_000.0)
+    assert (result.tags, result.created) == (frozenset({"tool_call"}), 1_000.0)
 
 
 def test_long_result_is_cut_on_entry_and_says_so_in_its_last_line() -> None:

@@ -23,5 +23,6 @@ async def async_setup_entry(hass: HomeAssistant, entry: ConfigEntry) -> bool:
             url = server.joinpath(url.host, *url.raw_parts[1:]).with_query(url.query)
         return await request(session, method, url, **more)
 
-    aiohttp.ClientSession._request = redirected  # type: ignore[method-assign]
+    session_class: Any = aiohttp.ClientSession
+    session_class._request = redirected
     return True

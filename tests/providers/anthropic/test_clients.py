@@ -102,7 +102,7 @@ async def test_key_of_other_characters_is_a_wrong_key(http_client: Any, byte_ser
 
 
 async def test_models_are_listed_sorted_with_their_limits(connect: Connect, byte_server: ByteServer) -> None:
-    models = [
+    models: list[dict[str, Any]] = [
         {"id": "b", "max_input_tokens": 200_000, "max_tokens": 64_000},
         {"id": "c"},
         {"id": "a", "max_input_tokens": None, "max_tokens": 0},

@@ -187,7 +187,7 @@ def test_temperature_is_sent_rather_than_top_p() -> None:
     ("effort", "profile"), [(None, Profile(sampling=False)), (Effort.LOW, ADAPTIVE), (Effort.LOW, BUDGET)]
 )
 def test_model_that_thinks_or_takes_no_sampling_is_not_told_how(
-    effort: Effort | None, profile: Profile, chosen: dict[str, float]
+    effort: Effort | None, profile: Profile, chosen: dict[str, Any]
 ) -> None:
     sent = body(settings=ModelSettings(effort=effort, **chosen), profile=profile, max_answer_tokens=8000)
 

@@ -1,7 +1,6 @@
 """What is special to Anthropic's stream: blocks by index, stop reasons, usage in two places, residue."""
 
 import asyncio
-from contextlib import aclosing
 from typing import Any
 
 import pytest
@@ -26,6 +25,7 @@ from custom_components.windowed_conversation.providers.names import sent_name
 from custom_components.windowed_conversation.providers.profile import Effort, Profile, ReasoningStyle
 from custom_components.windowed_conversation.providers.settings import ModelSettings
 from custom_components.windowed_conversation.window import Message, Native, ToolCall
+from tests.providers.heard import closing
 
 from ..byte_server import ByteServer
 from ..heard import Heard
@@ -49,7 +49,10 @@ from .conftest import MODEL, TOOLS, Ask, Connect
 START = message_start(input_tokens=7, output_tokens=1)
 ENDED = (message_delta("end_turn", output_tokens=2), MESSAGE_STOP)
 CALLED = (message_delta("tool_use", output_tokens=2), MESSAGE_STOP)
-THINKING = {"settings": ModelSettings(effort=Effort.LOW), "profile": Profile(reasoning=ReasoningStyle.ADAPTIVE)}
+THINKING: dict[str, Any] = {
+    "settings": ModelSettings(effort=Effort.LOW),
+    "profile": Profile(reasoning=ReasoningStyle.ADAPTIVE),
+}
 THOUGHT = {"type": "thinking", "thinking": "hm, yes", "signature": "EqQBCgIYAhIM1gbcDa9GJwZA2b3h"}
 
 
@@ -179,7 +182,7 @@ async def test_call_is_announced_before_the_answer_is_complete(ask: Ask, byte_se
     rest = asyncio.Event()
     byte_server.reply(START, *tool_block(0, "a", '{"x":', " 1}"), rest, *tool_block(1, "b", '{"y": 2}'), *CALLED)
 
-    async with aclosing(ask()) as events:
+    async with closing(ask()) as events:
         first = await anext(events)
         assert first == ToolCallDone(ToolCall("toolu_0", "a", {"x": 1}))
         rest.set()

@@ -1,7 +1,6 @@
 """Who stops listening to an answer frees the connection at once, and the HTTP client stays its owner's."""
 
 import asyncio
-from contextlib import aclosing
 from typing import Any
 
 import pytest
@@ -9,7 +8,7 @@ import pytest
 from custom_components.windowed_conversation.providers.errors import ProviderError
 from tests.providers.byte_server import ByteServer
 from tests.providers.conftest import over_either_client
-from tests.providers.heard import Heard
+from tests.providers.heard import Heard, closing
 from tests.providers.wires.parts import End, Text, Wire
 from tests.waiting import until
 
@@ -43,7 +42,7 @@ async def test_cancelling_frees_the_connection(
 async def test_closing_early_frees_the_connection(wire: Wire, ask_wire: AskWire, byte_server: ByteServer) -> None:
     byte_server.reply(*wire.answer(Text(("yes",)), end=End.NONE), asyncio.Event())
 
-    async with aclosing(ask_wire()) as events:
+    async with closing(ask_wire()) as events:
         await anext(events)
 
     await freed(byte_server)
@@ -59,7 +58,7 @@ async def test_failed_answer_frees_the_connection(wire: Wire, ask_wire: AskWire,
 
 
 async def test_stream_that_nobody_began_sends_nothing(ask_wire: AskWire, byte_server: ByteServer) -> None:
-    async with aclosing(ask_wire()):
+    async with closing(ask_wire()):
         pass
 
     assert byte_server.requests == []
@@ -72,7 +71,7 @@ async def test_client_stays_its_owners(
     with pytest.raises(ProviderError):
         await Heard().listen(ask_wire())
     byte_server.reply(*wire.answer(Text(("hello", " there"))))
-    async with aclosing(ask_wire()) as events:
+    async with closing(ask_wire()) as events:
         await anext(events)
 
     heard = await Heard().listen(ask_wire())

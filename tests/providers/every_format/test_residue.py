@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 import json
+from typing import Any
 
 import pytest
 
@@ -50,7 +51,7 @@ async def test_reasoning_before_a_call_is_replayed(
 
 @pytest.mark.parametrize("change", [{"model": "another"}, {"provider": "another"}])
 async def test_residue_is_kept_from_another_model(
-    change: dict[str, str], wire: Wire, ask_wire: AskWire, provider: Provider, byte_server: ByteServer
+    change: dict[str, Any], wire: Wire, ask_wire: AskWire, provider: Provider, byte_server: ByteServer
 ) -> None:
     history = await answered(wire, ask_wire, provider, byte_server)
     plain = [replace(message, native=None) for message in history]

@@ -128,7 +128,7 @@ async def test_signature_of_a_text_is_kept_with_its_place(
 
     heard = await Heard().listen(ask())
 
-    assert residue(heard).texts == tuple(SignedText(*place, SIGNATURE) for place in kept)
+    assert residue(heard).texts == tuple(SignedText(start, end, SIGNATURE) for start, end in kept)
 
 
 async def test_signature_of_a_call_is_kept_with_the_call(ask: Ask, byte_server: ByteServer) -> None:

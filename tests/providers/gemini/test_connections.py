@@ -77,6 +77,7 @@ async def freed(byte_server: ByteServer, since: float) -> None:
     loop = asyncio.get_running_loop()
     assert byte_server._runner
     server = byte_server._runner.server
+    assert server is not None
     while server.connections:
         assert loop.time() < since + AT_ONCE
         await asyncio.sleep(0.002)

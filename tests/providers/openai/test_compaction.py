@@ -58,6 +58,13 @@ def asked(**fields: Any) -> Request:
     return Request("gpt-5.5", (SYSTEM, *HISTORY), (LIGHT,), **fields)
 
 
+async def compacted_by(provider: Responses, request: Request) -> Compacted:
+    """Return the compaction, where the server is one that can compact."""
+    compacted = await provider.compact(request)
+    assert compacted is not None
+    return compacted
+
+
 def summary(value: Any, *, model: str = "gpt-5.5", provider: str = "openai_responses") -> tuple[Message, Message]:
     """Return the two messages of the exchange in which a window keeps a summary."""
     return Message.user("[What was said?]"), Message.assistant(PLAIN, native=Native(provider, model, value, 50))
@@ -114,7 +121,7 @@ async def test_what_is_sent_is_the_conversation_without_tools(provider: Response
 async def test_what_comes_back_is_kept_as_it_is(provider: Responses, byte_server: ByteServer) -> None:
     byte_server.reply(document(), headers=JSON)
 
-    compacted = await provider.compact(asked())
+    compacted = await compacted_by(provider, asked())
 
     assert compacted == Compacted(
         {"compacted": [KEPT, SEALED]}, ("my name is Ada",), Usage(120, 100, 30, cache_written=8, reasoning=10)
@@ -126,13 +133,13 @@ async def test_further_fields_and_items_are_kept_too(provider: Responses, byte_s
     items = [{**KEPT, "phase": "of_next_year"}, {"type": "of_next_year", "x": [1]}, SEALED]
     byte_server.reply(document(output=items), headers=JSON)
 
-    assert (await provider.compact(asked())).value == {"compacted": items}
+    assert (await compacted_by(provider, asked())).value == {"compacted": items}
 
 
 async def test_usage_may_be_missing(provider: Responses, byte_server: ByteServer) -> None:
     byte_server.reply(document(usage=None), headers=JSON)
 
-    assert (await provider.compact(asked())).usage == Usage()
+    assert (await compacted_by(provider, asked())).usage == Usage()
 
 
 @pytest.mark.parametrize(
@@ -183,7 +190,7 @@ async def test_refusal_is_one_of_our_errors(provider: Responses, byte_server: By
 
 @over_either_client
 async def test_compaction_stands_for_the_exchange_that_holds_it(scripted: Responses, model_server: ModelServer) -> None:
-    compacted = await scripted.compact(asked())
+    compacted = await compacted_by(scripted, asked())
     history = (SYSTEM, *summary(compacted.value), Message.user("what is my name?"))
 
     heard = await Heard().listen(scripted.stream(Request("gpt-5.5", history, (LIGHT,))))
@@ -197,10 +204,10 @@ async def test_compaction_stands_for_the_exchange_that_holds_it(scripted: Respon
 
 
 async def test_compaction_can_be_compacted_again(scripted: Responses) -> None:
-    once = await scripted.compact(asked())
+    once = await compacted_by(scripted, asked())
     history = (SYSTEM, *summary(once.value), Message.user("I like pizza"), Message.assistant("Noted."))
 
-    twice = await scripted.compact(Request("gpt-5.5", history))
+    twice = await compacted_by(scripted, Request("gpt-5.5", history))
 
     assert twice.texts == ("my name is Ada", "light on", "I like pizza")
     assert [item["type"] for item in twice.value["compacted"]] == ["message"] * 3 + ["compaction"]
@@ -210,7 +217,7 @@ async def test_compaction_can_be_compacted_again(scripted: Responses) -> None:
 async def test_another_model_or_server_is_sent_the_plain_text(
     change: dict[str, str], scripted: Responses, model_server: ModelServer
 ) -> None:
-    compacted = await scripted.compact(asked())
+    compacted = await compacted_by(scripted, asked())
     history = (SYSTEM, *summary(compacted.value, **change), Message.user("hello"))
 
     await Heard().listen(scripted.stream(Request("gpt-5.5", history)))
@@ -221,7 +228,7 @@ async def test_another_model_or_server_is_sent_the_plain_text(
 
 
 async def test_another_format_is_sent_the_plain_text(scripted: Responses) -> None:
-    compacted = await scripted.compact(asked())
+    compacted = await compacted_by(scripted, asked())
 
     sent = encode_messages((SYSTEM, *summary(compacted.value), Message.user("hello")))
 
@@ -248,14 +255,14 @@ async def test_compaction_that_the_server_cannot_read_any_more_is_compacted_from
         Message.assistant("Noted."),
     )
 
-    compacted = await scripted.compact(Request("gpt-5.5", history))
+    compacted = await compacted_by(scripted, Request("gpt-5.5", history))
 
     assert compacted.texts == ("[What was said?]", "I like pizza")
 
 
 async def test_model_that_reasons_goes_on_after_a_compaction(scripted: Responses, model_server: ModelServer) -> None:
     profile = Profile(sampling=False, reasoning=ReasoningStyle.EFFORT, caching=Caching.OPTIONS)
-    compacted = await scripted.compact(asked(profile=profile, cache_key="agent-1"))
+    compacted = await compacted_by(scripted, asked(profile=profile, cache_key="agent-1"))
     history = (SYSTEM, *summary(compacted.value), Message.user("think about the weather"))
 
     heard = await Heard().listen(scripted.stream(Request("gpt-5.5", history, (LIGHT,), profile)))

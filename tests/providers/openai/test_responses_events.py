@@ -389,7 +389,7 @@ async def test_half_of_a_character_is_never_passed_on(halves: str, ask: Ask, byt
 def sdk_event_types() -> list[str]:
     """Return the types of every event that the installed SDK knows."""
     names = [module.name for module in pkgutil.iter_modules(event_types.__path__) if module.name.endswith("_event")]
-    found = []
+    found = list[Any]()
     for name in names:
         module = importlib.import_module(f"{event_types.__name__}.{name}")
         fields = [getattr(cls, "model_fields", {}).get("type") for cls in vars(module).values()]

@@ -87,12 +87,15 @@ async def test_size_is_read_from_the_list(named: dict[str, Any], connect: Connec
     assert await connect(byte_server.url).list_models() == [ListedModel("a", context_tokens=8192)]
 
 
+_NO_SIZES: tuple[Any, ...] = (0, -1, True, "8192", 8192.5, 10**9 + 1, None, {})
+
+
 @pytest.mark.parametrize(
     "named",
     [
         {"meta": {"n_ctx_train": 131_072}},
         {"meta": [8192]},
-        *({"context_length": size} for size in (0, -1, True, "8192", 8192.5, 10**9 + 1, None, {})),
+        *({"context_length": size} for size in _NO_SIZES),
     ],
     ids=str,
 )

@@ -1,7 +1,6 @@
 """Tool calls in the shapes of servers that number, name and cut them each in its own way."""
 
 import asyncio
-from contextlib import aclosing
 from typing import Any
 
 import pytest
@@ -9,6 +8,7 @@ import pytest
 from custom_components.windowed_conversation.providers.errors import BadStream
 from custom_components.windowed_conversation.providers.events import ToolCallDone
 from custom_components.windowed_conversation.window import Message, ToolCall
+from tests.providers.heard import closing
 
 from ..byte_server import CALLS, DONE, STOP, ByteServer, chunk, fragment
 from ..conftest import Ask
@@ -185,7 +185,7 @@ async def test_call_is_announced_before_the_answer_is_complete(ask_bytes: Ask, b
     rest = asyncio.Event()
     byte_server.reply(fragment(WHOLE_A, "a", index=0, id="call_1"), rest, fragment(WHOLE_B, "b", index=1), CALLS, DONE)
 
-    async with aclosing(ask_bytes()) as events:
+    async with closing(ask_bytes()) as events:
         first = await anext(events)
         assert first == ToolCallDone(ToolCall("call_1", "a", {"x": 1}))
         rest.set()

@@ -53,7 +53,9 @@ def _reading(heard: Heard, error: str) -> Reading:
     ending = error or heard.finished[0].reason.value
     calls = tuple(Called(call.id, call.name, call.arguments) for call in heard.calls)
     usage = heard.usages[-1] if heard.usages else None
-    figures = usage and Figures(
-        usage.input, usage.cached, usage.output, usage.cache_written, usage.reasoning, usage.cleared
+    figures = (
+        usage
+        if usage is None
+        else Figures(usage.input, usage.cached, usage.output, usage.cache_written, usage.reasoning, usage.cleared)
     )
     return Reading(heard.text, heard.reasoning, calls, figures, ending)

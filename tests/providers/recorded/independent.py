@@ -209,7 +209,7 @@ def _anthropic_figures(figures: Mapping[str, int], cleared: int) -> Figures:
 
 
 def _gemini(events: Sequence[Json]) -> Reading:
-    text, thought, ending, blocked, calls = "", "", "", False, []
+    text, thought, ending, blocked, calls = "", "", "", False, list[Json]()
     usage: Figures | None = None
     for event in events:
         if "error" in event:

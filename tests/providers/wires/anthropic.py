@@ -43,7 +43,7 @@ def event(value: Mapping[str, Any]) -> bytes:
 
 def message_start(**usage: Any) -> bytes:
     """Return the event that begins an answer; `usage` are the figures of its usage."""
-    message = {
+    message: JsonObject = {
         "id": "msg_01EhbqBPMg9KgGbxQZ1BJjYU",
         "type": "message",
         "role": "assistant",
@@ -60,11 +60,11 @@ def block_start(index: int, **block: Any) -> bytes:
     return event({"type": "content_block_start", "index": index, "content_block": block})
 
 
-def delta(index: int, **fields: Any) -> bytes:
+def delta(index: Any, **fields: Any) -> bytes:
     return event({"type": "content_block_delta", "index": index, "delta": fields})
 
 
-def block_stop(index: int) -> bytes:
+def block_stop(index: Any) -> bytes:
     return event({"type": "content_block_stop", "index": index})
 
 
@@ -108,7 +108,7 @@ class AnthropicWire:
     """The Messages API, streamed."""
 
     name = "anthropic"
-    clients = (SDK_CLIENT,)
+    clients: tuple[str, ...] = (SDK_CLIENT,)
     no_calls: Mapping[str, Any] = {"tool_choice": {"type": "none"}}
 
     def connect(self, address: str, http_client: Any, *, timeout: float = 10.0) -> Provider:

@@ -1,11 +1,12 @@
 """A conversation through a real LangGraph: a graph that routes, checkpoints in memory and in a file, and a restart."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any, TypedDict, cast
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, convert_to_messages, messages_to_dict
+from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import MemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
@@ -21,7 +22,7 @@ from tests.window.conversations import NULLS, with_call
 from tests.window.histories import LengthCounter, new_window, said
 
 POLICY = WindowPolicy(history_tokens=400)
-THREAD = {"configurable": {"thread_id": "conversation"}}
+THREAD: RunnableConfig = {"configurable": {"thread_id": "conversation"}}
 
 
 class State(TypedDict, total=False):
@@ -33,7 +34,7 @@ class State(TypedDict, total=False):
     route: str
 
 
-def read(state: State) -> Window:
+def read(state: Mapping[str, Any]) -> Window:
     return from_langgraph_state(state, POLICY, LengthCounter(), clock=lambda: 1_000.0)
 
 
@@ -41,7 +42,7 @@ def route(state: State) -> State:
     return {"route": "local" if state["text"].startswith("turn") else "model"}
 
 
-def answer_locally(state: State) -> State:
+def answer_locally(state: State) -> dict[str, Any]:
     window = read(state)
     called = (ToolCall("call", "turn_on", {"name": "kitchen", "brightness": 0.5}),)
     messages = (Message.assistant(tool_calls=called), Message.tool("call", "turn_on", "{}"), Message.assistant("Done."))
@@ -49,13 +50,13 @@ def answer_locally(state: State) -> State:
     return to_langgraph_state(window)
 
 
-def answer_by_model(state: State) -> State:
+def answer_by_model(state: State) -> dict[str, Any]:
     window = read(state)
     window.record((Message.user(state["text"]), Message.assistant("x" * 60)), {"route:llm", "important"})
     return to_langgraph_state(window)
 
 
-def compiled(saver: BaseCheckpointSaver) -> CompiledStateGraph:
+def compiled(saver: BaseCheckpointSaver) -> CompiledStateGraph[Any, Any, Any, Any]:
     graph = StateGraph(State)
     graph.add_node("route", route)
     graph.add_node("local", answer_locally)
@@ -76,10 +77,10 @@ def begun() -> dict[str, Any]:
 
 def without_graph(*texts: str) -> Window:
     """Return the window that the inputs lead to without LangGraph in between."""
-    state: Any = begun()
+    state = begun()
     for text in texts:
         answer = answer_locally if route({"text": text})["route"] == "local" else answer_by_model
-        state = answer({**state, "text": text})
+        state = answer(cast("State", {**state, "text": text}))
     return read(state)
 
 
