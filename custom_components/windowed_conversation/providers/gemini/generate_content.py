@@ -18,7 +18,6 @@ from ..errors import BadStream
 from ..events import Event, ListedModel, Request
 from ..json_values import counted, limit_of, member
 from ..model_lists import ModelPage, read_page
-from ..sizes import fills_context
 from ..streaming import decoded, read_any_json
 from .decoding import ChunkDecoder
 from .encoding import encode_body, encode_prompt
@@ -55,7 +54,7 @@ class Gemini:
     async def stream(self, request: Request) -> AsyncGenerator[Event]:
         """See `Provider.stream`."""
         decoder = ChunkDecoder(request)
-        with provider_errors(lambda: fills_context(request)):
+        with provider_errors(request):
             async with self._answer(request) as answer, aclosing(decoded(answer, decoder)) as events:
                 async for event in events:
                     yield event
@@ -119,7 +118,7 @@ class Gemini:
         # request, and then no contents beside it: https://ai.google.dev/api/tokens#request-body
         inner = {"model": _path(request.model), **encode_prompt(request)}
         body = {"contents": [], "generateContentRequest": inner}
-        with provider_errors(lambda: fills_context(request)):
+        with provider_errors(request):
             options = HttpOptions(timeout=_SHORT_ANSWER.timeout, extra_body=body)
             response = await self._models.count_tokens(
                 model=request.model, contents=_PLACE, config=CountTokensConfig(http_options=options)
