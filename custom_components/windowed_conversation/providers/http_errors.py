@@ -7,7 +7,6 @@ from importlib import import_module
 from importlib.util import find_spec
 import json
 import math
-from typing import Any
 
 from .errors import (
     AuthError,
@@ -55,28 +54,6 @@ def transport_errors() -> Iterator[None]:
         raise BadStream(f"the answer could not be read ({type(err).__name__})") from err
     except _INVALID_ADDRESSES as err:
         raise BadRequest("the address is not valid") from err
-
-
-@contextmanager
-def sdk_errors(sdk: Any, read: Callable[[Any], ProviderError]) -> Iterator[None]:
-    """Raise a `ProviderError` for every error of OpenAI's or Anthropic's SDK, and of its HTTP client.
-
-    One tool generates both SDKs, so `sdk` is either module. `read` returns the error for one with a status.
-    """
-    try:
-        with transport_errors():
-            yield
-    except sdk.APIStatusError as err:
-        raise read(err) from err
-    except sdk.APITimeoutError as err:
-        raise DeadlineExceeded("no connection or no answer in time") from err
-    except sdk.APIConnectionError as err:
-        # it may wrap one of our transport's
-        cause = err.__cause__
-        kind = type(cause).__name__
-        raise (cause if isinstance(cause, ProviderError) else Unavailable(f"no connection ({kind})")) from err
-    except sdk.APIError as err:
-        raise BadStream(f"the answer is not of the expected form ({type(err).__name__})") from err
 
 
 def server_error(

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Sequence
-from contextlib import aclosing
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, aclosing
 from functools import partial
 from itertools import chain, count
 from typing import Any, Protocol
@@ -51,11 +51,23 @@ class Decoder(Protocol):
         ...
 
 
-async def decoded(response: Any, decoder: Decoder) -> AsyncGenerator[Event]:
-    """Yield the events of an httpx or httpx2 response, up to the end of the answer; call `Decoder.on_end` after it.
+async def answered(
+    answer: AbstractAsyncContextManager[Any], decoder: Decoder, errors: AbstractContextManager[None]
+) -> AsyncGenerator[Event]:
+    """Yield the events of an answer, see `Provider.stream`.
 
-    Raises `BadStream`, the decoder's errors, and those of the HTTP client.
+    `answer` sends the request, holds the httpx or httpx2 response, and closes it. `errors` turns all that is raised
+    meanwhile into our errors.
     """
+    with errors:
+        async with answer as response, aclosing(_decoded(response, decoder)) as events:
+            async for event in events:
+                yield event
+    for event in decoder.on_end():
+        yield event
+
+
+async def _decoded(response: Any, decoder: Decoder) -> AsyncGenerator[Event]:
     decode, pieces, passed = partial(_taken_apart, decoder.on_event), Pieces(), count(1)
     async with aclosing(_sent(response, decoder)) as sent:
         async for value in sent:

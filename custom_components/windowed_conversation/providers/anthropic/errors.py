@@ -24,8 +24,9 @@ from ..errors import (
     Unavailable,
 )
 from ..events import Request
-from ..http_errors import retry_after, sdk_errors, server_error
+from ..http_errors import retry_after, server_error
 from ..json_values import member
+from ..sdk import sdk_errors
 from ..sizes import named_context_tokens
 from .request import may_be_too_long
 

@@ -24,8 +24,9 @@ from ..errors import (
     Unavailable,
 )
 from ..events import Request
-from ..http_errors import retry_after, sdk_errors, seconds_of, server_error
+from ..http_errors import retry_after, seconds_of, server_error
 from ..json_values import member
+from ..sdk import sdk_errors
 from ..sizes import fills_context, named_context_tokens
 
 # Codes of error bodies, of errors in the stream, and of failed responses (openai/types/responses/response_error.py).

@@ -1,9 +1,8 @@
 """What requests in both OpenAI formats share: tools, attachments, effort and prompt caching."""
 
 from base64 import b64encode
-from collections.abc import Callable, Collection, Mapping
-from functools import cache, lru_cache
-import inspect
+from collections.abc import Collection, Mapping
+from functools import lru_cache
 import json
 from typing import Any
 
@@ -16,7 +15,6 @@ from ..schemas import with_items, without_choice
 CACHE_PARAMETERS = ("prompt_cache_key", "prompt_cache_retention", "prompt_cache_options")
 
 _CACHE_KEY_LENGTH = 64
-_LONG = ("input", "tools")
 _MIME_TYPES = {"image/jpg": "image/jpeg"}
 
 # https://platform.openai.com/docs/guides/prompt-caching: models before 5.6 keep a prefix for a day where asked to,
@@ -65,23 +63,6 @@ def caching_parameters(request: Request, known: Collection[str]) -> dict[str, An
         return {}
     key = {"prompt_cache_key": within(_CACHE_KEY_LENGTH, request.cache_key)} if request.cache_key else {}
     return {name: value for name, value in {**key, **asked}.items() if name in known}
-
-
-def known_to(method: Callable[..., Any], parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments for a method of the SDK. Those that the installed SDK does not know go into the body.
-
-    So does what grows with the conversation, with an empty value in its parameter: the SDK looks every value of an
-    argument up in its types, in the event loop, which takes longer with every turn.
-    """
-    known = _names(method)
-    in_body = {name: value for name, value in parameters.items() if name in _LONG or name not in known}
-    arguments = {name: () if name in in_body else value for name, value in parameters.items() if name in known}
-    return {**arguments, "extra_body": in_body} if in_body else arguments
-
-
-@cache
-def _names(method: Callable[..., Any]) -> frozenset[str]:
-    return frozenset(inspect.signature(method).parameters)
 
 
 # Requests of one agent offer the same tools again and again.
