@@ -5,8 +5,9 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, I
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, aclosing
 from functools import partial
 from itertools import chain, count
-from typing import Any, Protocol
+from typing import Any
 
+from .decoder import Decoder
 from .errors import BadStream
 from .events import Event
 from .json_values import most_values, read_json
@@ -28,27 +29,6 @@ _ERROR = b"event: error"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # An answer that begins like this is not a stream.
 _JSON = (b"{", b"[")
-
-
-class Decoder(Protocol):
-    """Decodes one answer, event by event."""
-
-    @property
-    def is_whole(self) -> bool:
-        """Return whether the terminal marker has been read."""
-        ...
-
-    def on_event(self, event: Any) -> Iterable[Event]:
-        """Return our events for an event of the server: JSON in which any value may have any type, or be missing."""
-        ...
-
-    def as_stream(self, answer: Any) -> Iterable[Any]:
-        """Return the events of an answer that the server sent in one piece although a stream was requested."""
-        ...
-
-    def on_end(self) -> Iterator[Event]:
-        """Yield the usage and the terminal event. Raises an error if the stream ended too early."""
-        ...
 
 
 async def answered(

@@ -13,7 +13,7 @@ from ..json_values import counted, limit_of, member
 from ..model_lists import read_page
 from ..sdk import post, post_for_stream
 from ..streaming import answered
-from .decoding import Decoder
+from .decoding import MessageDecoder
 from .encoding import NAME
 from .errors import provider_errors
 from .request import asked_caching, encode_count, encode_request
@@ -39,7 +39,9 @@ class Messages:
     def stream(self, request: Request) -> AsyncGenerator[Event]:
         """See `Provider.stream`."""
         body = encode_request(request)
-        return answered(self._answer(body), Decoder(request, thinks="thinking" in body), provider_errors(request))
+        return answered(
+            self._answer(body), MessageDecoder(request, thinks="thinking" in body), provider_errors(request)
+        )
 
     @asynccontextmanager
     async def _answer(self, body: dict[str, Any]) -> AsyncIterator[Any]:

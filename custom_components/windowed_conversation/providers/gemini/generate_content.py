@@ -5,7 +5,7 @@ objects for every value in the event loop, which costs several times what everyt
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote
@@ -55,9 +55,11 @@ class Gemini:
         """See `Provider.stream`."""
         return answered(self._answer(request), ChunkDecoder(request), provider_errors(request))
 
-    def _answer(self, request: Request) -> AbstractAsyncContextManager[Any]:
+    @asynccontextmanager
+    async def _answer(self, request: Request) -> AsyncIterator[Any]:
         url = f"{self._url}/{quote(_path(request.model))}:streamGenerateContent?alt=sse"
-        return self._sent("POST", url, json=encode_body(request), timeout=self._timeout)
+        async with self._sent("POST", url, json=encode_body(request), timeout=self._timeout) as answer:
+            yield answer
 
     @asynccontextmanager
     async def _sent(self, method: str, url: str, **options: Any) -> AsyncIterator[Any]:

@@ -12,7 +12,7 @@ from ..errors import BadStream
 from ..events import Compacted
 from ..json_values import finite, member, objects, text_of
 from ..residue import residue_of
-from .responses_decoding import usage_of
+from .fields import usage_of
 
 _COMPACTED = "compacted"
 
@@ -34,7 +34,7 @@ def read_compaction(answer: Any) -> Compacted:
         raise BadStream(f"the server does not compact ({type(err).__name__})") from err
     if not compacted:
         raise BadStream("the server does not compact")
-    return Compacted({_COMPACTED: items}, texts, usage_of(member(answer, "usage")))
+    return Compacted({_COMPACTED: items}, texts, usage_of(member(answer, "usage"), "input", "output"))
 
 
 def compacted_items(message: Message | None, provider: str, model: str) -> list[Any]:

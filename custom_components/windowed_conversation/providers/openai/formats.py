@@ -15,6 +15,7 @@ from openai import AsyncOpenAI, AsyncStream, BadRequestError
 from openai.resources.models import AsyncModels
 
 from ...window import Native
+from ..decoder import Decoder
 from ..errors import BadRequest
 from ..events import Compacted, Event, ListedModel, Request
 from ..json_values import counted, member
@@ -22,12 +23,12 @@ from ..model_lists import read_page
 from ..residue import residue_of
 from ..sdk import post, post_for_stream
 from ..sizes import named_context_tokens
-from ..streaming import Decoder, answered
+from ..streaming import answered
 from .chat_decoding import ChunkDecoder
 from .chat_encoding import Dialect, encode_request as encode_chat
 from .compaction import encode_compaction, read_compaction
 from .errors import provider_errors
-from .requests import CACHE_PARAMETERS, caching_parameters
+from .fields import CACHE_PARAMETERS, caching_parameters
 from .responses_decoding import ResponseDecoder
 from .responses_encoding import encode_prompt, encode_request
 

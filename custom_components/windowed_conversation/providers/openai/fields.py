@@ -1,4 +1,4 @@
-"""What requests in both OpenAI formats share: tools, attachments, effort and prompt caching."""
+"""Fields that both OpenAI formats have: tools, attachments, effort, prompt caching and usage."""
 
 from base64 import b64encode
 from collections.abc import Collection, Mapping
@@ -7,7 +7,8 @@ import json
 from typing import Any
 
 from ...window import Attachment
-from ..events import Request, ToolSchema
+from ..events import Request, ToolSchema, Usage
+from ..json_values import member, tokens_of
 from ..names import within
 from ..profile import Caching, ReasoningStyle, taken_effort
 from ..schemas import with_items, without_choice
@@ -81,3 +82,15 @@ def tool_choice(request: Request) -> dict[str, Any]:
 def written_arguments(arguments: Mapping[str, Any]) -> str:
     """Return a call's arguments as both formats write them: JSON as text."""
     return json.dumps(dict(arguments), ensure_ascii=False)
+
+
+def usage_of(usage: object, read: str, written: str) -> Usage:
+    """Return a usage. The formats have other words for the tokens that were read and written."""
+    of_read, of_written = member(usage, f"{read}_tokens_details"), member(usage, f"{written}_tokens_details")
+    return Usage(
+        input=tokens_of(usage, f"{read}_tokens"),
+        cached=tokens_of(of_read, "cached_tokens"),
+        output=tokens_of(usage, f"{written}_tokens"),
+        cache_written=tokens_of(of_read, "cache_write_tokens"),
+        reasoning=tokens_of(of_written, "reasoning_tokens"),
+    )
