@@ -8,7 +8,7 @@ import httpx2
 from openai import AsyncOpenAI
 import pytest
 
-from custom_components.windowed_conversation.providers.openai.chat import ChatCompletions
+from custom_components.windowed_conversation.providers.openai.formats import ChatCompletions
 from custom_components.windowed_conversation.turn.budget import Budget
 from custom_components.windowed_conversation.turn.deadlines import Limits
 from custom_components.windowed_conversation.turn.ports import Model, Question

@@ -10,7 +10,7 @@ import pytest
 
 from custom_components.windowed_conversation.providers.errors import DeadlineExceeded
 from custom_components.windowed_conversation.providers.events import Usage
-from custom_components.windowed_conversation.providers.openai.responses import Responses
+from custom_components.windowed_conversation.providers.openai.formats import Responses
 from custom_components.windowed_conversation.providers.settings import DEFAULT_SETTINGS, ModelSettings
 from custom_components.windowed_conversation.turn.compaction import compact, to_compact
 from custom_components.windowed_conversation.turn.deadlines import Limits

@@ -1,21 +1,4 @@
-"""All errors of a request to a model, in one tree.
-
-    ProviderError
-    +-- AuthError            the key is wrong or lacks a permission
-    +-- QuotaError           no credit left
-    +-- RateLimited          too many requests: `retry_after` in seconds, if the server says
-    +-- ContextOverflow      the request is longer than the model can read: `context_tokens`, if the server says
-    +-- Refused              the model or a filter declined
-    +-- Incomplete           the answer was cut off at a length limit
-    +-- Unavailable          no connection, or the server has a problem
-    +-- DeadlineExceeded     nothing came in time
-    +-- BadRequest           the server does not accept the request (a wrong URL, a wrong parameter)
-    |   +-- ModelNotFound    the server has no such model or deployment
-    |   +-- Redirected       the server has moved: `address`
-    +-- BadStream            the answer could not be read, or ended without its terminal marker
-
-`is_unexplained` is True for a `BadRequest` or an `Unavailable` without a known reason, so that the length of the
-request may be the reason.
+"""All errors of a request to a model.
 
 Messages are for the log: they never contain what people said, nor a key. Users get a translated text.
 """
@@ -25,10 +8,13 @@ _LONGEST_ADDRESS = 200
 
 
 class ProviderError(Exception):
-    """A request to a model failed; `is_unexplained` if the server gave no known reason."""
+    """A request to a model failed.
+
+    `is_unexplained`: a `BadRequest` or an `Unavailable` without a known reason, so that the length of the request may
+    be the reason.
+    """
 
     def __init__(self, *message: str, is_unexplained: bool = False) -> None:
-        """Store whether the server gave a reason."""
         super().__init__(*message)
         self.is_unexplained = is_unexplained
 
@@ -45,7 +31,6 @@ class RateLimited(ProviderError):
     """Too many requests. `retry_after` is in seconds, or None if the server does not say."""
 
     def __init__(self, message: str, retry_after: float | None = None) -> None:
-        """Store the delay that the server asked for."""
         super().__init__(message)
         self.retry_after = retry_after
 
@@ -54,7 +39,6 @@ class ContextOverflow(ProviderError):
     """The request is longer than the model can read: `context_tokens`, or None if the server does not say."""
 
     def __init__(self, message: str, context_tokens: int | None = None) -> None:
-        """Store the size that the server named."""
         super().__init__(message)
         self.context_tokens = context_tokens
 
@@ -63,7 +47,6 @@ class Refused(ProviderError):
     """The model or a filter declined. `reason` is the provider's own code, or empty."""
 
     def __init__(self, message: str, reason: str = "") -> None:
-        """Store the provider's reason."""
         super().__init__(message)
         self.reason = reason
 
@@ -85,7 +68,7 @@ AWAY = (Unavailable, DeadlineExceeded)
 
 
 class BadRequest(ProviderError):
-    """The server does not accept the request."""
+    """The server does not accept the request: a wrong URL, a wrong parameter."""
 
 
 class ModelNotFound(BadRequest):

@@ -17,6 +17,7 @@ from .errors import (
     ProviderError,
     QuotaError,
     RateLimited,
+    Refused,
     Unavailable,
 )
 
@@ -24,64 +25,86 @@ from .errors import (
 _HTTP = tuple(import_module(name) for name in ("httpx", "httpx2") if find_spec(name))
 _TIMEOUTS: tuple[type[Exception], ...] = tuple(module.TimeoutException for module in _HTTP)
 _TRANSPORT: tuple[type[Exception], ...] = tuple(module.HTTPError for module in _HTTP)
-_INVALID_ADDRESSES: tuple[type[Exception], ...] = tuple(module.InvalidURL for module in _HTTP)
+_INVALID_ADDRESSES: tuple[type[Exception], ...] = (*(module.InvalidURL for module in _HTTP), UnicodeError)
 _UNREADABLE = (json.JSONDecodeError, UnicodeDecodeError, RecursionError)
 
 _BY_STATUS: dict[int, type[ProviderError]] = {
-    401: AuthError,
     402: QuotaError,
     403: AuthError,
     408: DeadlineExceeded,
-    413: ContextOverflow,
     429: RateLimited,
 }
-
-
 _UNEXPLAINED = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY})
 
 
 @contextmanager
 def transport_errors() -> Iterator[None]:
-    """Raise a `ProviderError` for errors of an HTTP client while an answer is read."""
+    """Raise a `ProviderError` for errors of an HTTP client while a request is sent or an answer is read."""
     try:
         yield
     except _TIMEOUTS as err:
         raise DeadlineExceeded("the stream fell silent") from err
     except _TRANSPORT as err:
         raise Unavailable(f"the connection broke ({type(err).__name__})") from err
-    except _INVALID_ADDRESSES as err:
-        raise BadRequest("the address is not valid") from err
+    except UnicodeEncodeError as err:
+        # the key goes into a header, in ASCII, the rest is in UTF-8; the cause would hold the whole request
+        kind = AuthError if err.encoding == "ascii" else BadRequest
+        raise kind(f"what is to be sent cannot be written in {err.encoding}") from None
     except _UNREADABLE as err:
         raise BadStream(f"the answer could not be read ({type(err).__name__})") from err
+    except _INVALID_ADDRESSES as err:
+        raise BadRequest("the address is not valid") from err
 
 
-def connection_error(error: Exception) -> ProviderError:
-    """Return the error for an SDK's connection error, which may wrap one of our transport's."""
-    cause = error.__cause__
-    return cause if isinstance(cause, ProviderError) else Unavailable(f"no connection ({type(cause).__name__})")
+def server_error(
+    status: int,
+    code: str,
+    known: type[ProviderError] | None,
+    *,
+    delay: float | None = None,
+    context_tokens: int | None = None,
+    may_be_too_long: Callable[[], bool] | None = None,
+) -> ProviderError:
+    """Return the error for an HTTP status and the server's code. `known` is what the code means, if that is known.
 
-
-def error_of_status(status: int) -> type[ProviderError]:
-    """Return the error for an HTTP status without a more specific code."""
-    otherwise = Unavailable if status >= HTTPStatus.INTERNAL_SERVER_ERROR else BadRequest
-    return _BY_STATUS.get(status, otherwise)
-
-
-def refused_request(status: int, message: str, is_too_long: Callable[[], bool]) -> ProviderError:
-    """Return the error for a request that was refused without a known reason.
-
-    Most servers have no code for a request that is longer than the model can read. `is_too_long` tells whether it is by
-    the estimate. If not, the length may be the reason all the same, as the model's size may be unknown.
+    An error in the stream has the status of the answer, 200. `delay` is in seconds. Most servers have no code for a
+    request that is longer than the model can read: if no code explains the error, `may_be_too_long` tells whether it is
+    by the estimate. If not, the length may be the reason all the same, as the model's size may be unknown.
     """
-    if status not in _UNEXPLAINED:
-        return BadRequest(message)
-    return ContextOverflow(message) if is_too_long() else BadRequest(message, is_unexplained=True)
+    in_stream = status == HTTPStatus.OK
+    message = f"{'error in the stream' if in_stream else f'status {status}'}, code {code or 'none'}"
+    kind = _kind(status, known)
+    if kind is RateLimited:
+        return RateLimited(message, delay)
+    if kind is ContextOverflow:
+        return ContextOverflow(message, context_tokens)
+    if kind is Refused:
+        return Refused(message, code)
+    if kind is BadRequest and may_be_too_long and status in _UNEXPLAINED:
+        return ContextOverflow(message) if may_be_too_long() else BadRequest(message, is_unexplained=True)
+    return kind(message, is_unexplained=in_stream and known is None)
+
+
+def _kind(status: int, known: type[ProviderError] | None) -> type[ProviderError]:
+    match status:
+        case HTTPStatus.UNAUTHORIZED:
+            return AuthError
+        case HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
+            # Groq's has the code of a rate limit
+            return ContextOverflow
+    is_refused = status < HTTPStatus.INTERNAL_SERVER_ERROR and status != HTTPStatus.OK
+    return known or _BY_STATUS.get(status) or (BadRequest if is_refused else Unavailable)
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
     """Return the seconds to wait, if the server says so in seconds."""
+    return seconds_of(headers.get("retry-after"))
+
+
+def seconds_of(written: str | None) -> float | None:
+    """Return a number of seconds, or None if a text is none."""
     try:
-        seconds = float(headers["retry-after"])
-    except KeyError, ValueError:
+        seconds = float(written or "")
+    except ValueError:
         return None
     return max(0.0, seconds) if math.isfinite(seconds) else None

@@ -2,11 +2,12 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Sequence
-from contextlib import aclosing
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, aclosing
 from functools import partial
 from itertools import chain, count
-from typing import Any, Protocol
+from typing import Any
 
+from .decoder import Decoder
 from .errors import BadStream
 from .events import Event
 from .json_values import most_values, read_json
@@ -30,32 +31,23 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _JSON = (b"{", b"[")
 
 
-class Decoder(Protocol):
-    """Decodes one answer, event by event."""
+async def answered(
+    answer: AbstractAsyncContextManager[Any], decoder: Decoder, errors: AbstractContextManager[None]
+) -> AsyncGenerator[Event]:
+    """Yield the events of an answer, see `Provider.stream`.
 
-    @property
-    def is_whole(self) -> bool:
-        """Return whether the terminal marker has been read."""
-        ...
-
-    def on_event(self, event: Any) -> Iterable[Event]:
-        """Return our events for an event of the server: JSON in which any value may have any type, or be missing."""
-        ...
-
-    def as_stream(self, answer: Any) -> Iterable[Any]:
-        """Return the events of an answer that the server sent in one piece although a stream was requested."""
-        ...
-
-    def on_end(self) -> Iterator[Event]:
-        """Yield the usage and the terminal event. Raises an error if the stream ended too early."""
-        ...
-
-
-async def decoded(response: Any, decoder: Decoder) -> AsyncGenerator[Event]:
-    """Yield the events of an httpx or httpx2 response, up to the end of the answer; call `Decoder.on_end` after it.
-
-    Raises `BadStream`, the decoder's errors, and those of the HTTP client.
+    `answer` sends the request, holds the httpx or httpx2 response, and closes it. `errors` turns all that is raised
+    meanwhile into our errors.
     """
+    with errors:
+        async with answer as response, aclosing(_decoded(response, decoder)) as events:
+            async for event in events:
+                yield event
+    for event in decoder.on_end():
+        yield event
+
+
+async def _decoded(response: Any, decoder: Decoder) -> AsyncGenerator[Event]:
     decode, pieces, passed = partial(_taken_apart, decoder.on_event), Pieces(), count(1)
     async with aclosing(_sent(response, decoder)) as sent:
         async for value in sent:

@@ -76,7 +76,7 @@ async def test_address_is_the_accounts_and_not_the_environments(
 ) -> None:
     monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://elsewhere")
 
-    base_url = anthropic_messages(url, KEY, http_client)._messages._client.base_url
+    base_url = anthropic_messages(url, KEY, http_client)._client.base_url
 
     assert str(base_url).rstrip("/") == asked
 

@@ -13,8 +13,8 @@ from custom_components.windowed_conversation.providers.anthropic.clients import 
 from custom_components.windowed_conversation.providers.errors import BadRequest, Redirected
 from custom_components.windowed_conversation.providers.events import CountsTokens, Provider, Request
 from custom_components.windowed_conversation.providers.gemini.clients import gemini
-from custom_components.windowed_conversation.providers.openai.azure import AzureServer
 from custom_components.windowed_conversation.providers.openai.clients import (
+    AzureServer,
     azure_chat,
     azure_responses,
     chat_completions,

@@ -9,8 +9,8 @@ import pytest
 
 from custom_components.windowed_conversation.providers.errors import AuthError, BadRequest, Unavailable
 from custom_components.windowed_conversation.providers.events import Provider, Request
-from custom_components.windowed_conversation.providers.openai.azure import AzureServer
 from custom_components.windowed_conversation.providers.openai.clients import (
+    AzureServer,
     azure_chat,
     azure_responses,
     chat_completions,

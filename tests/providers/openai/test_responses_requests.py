@@ -13,7 +13,6 @@ import pytest
 
 from custom_components.windowed_conversation.providers.errors import BadRequest, BadStream, ProviderError
 from custom_components.windowed_conversation.providers.events import CountsTokens, Request, ToolSchema
-from custom_components.windowed_conversation.providers.openai.requests import known_to
 from custom_components.windowed_conversation.providers.profile import (
     UNKNOWN_MODEL,
     Caching,
@@ -197,15 +196,6 @@ async def test_cache_key_is_as_long_as_the_format_takes(sent: Send) -> None:
     keys = [body["prompt_cache_key"] for body in bodies]
     assert [len(key) for key in keys] == [64, 64, 64]
     assert len(set(keys)) == 3
-
-
-def test_parameter_that_the_installed_sdk_does_not_know_is_sent_all_the_same() -> None:
-    def create(*, model: str) -> None: ...
-
-    assert known_to(create, {"model": "m", "prompt_cache_options": {"mode": "implicit"}}) == {
-        "model": "m",
-        "extra_body": {"prompt_cache_options": {"mode": "implicit"}},
-    }
 
 
 async def test_parallel_calls_and_their_results(sent: Send) -> None:

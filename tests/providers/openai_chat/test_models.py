@@ -10,7 +10,7 @@ from custom_components.windowed_conversation.providers.errors import (
     BadStream,
 )
 from custom_components.windowed_conversation.providers.events import ListedModel
-from custom_components.windowed_conversation.providers.openai.chat import ChatCompletions
+from custom_components.windowed_conversation.providers.openai.formats import ChatCompletions
 
 from ..byte_server import ByteServer
 from ..conftest import KEY

@@ -113,7 +113,7 @@ class AnthropicWire:
 
     def connect(self, address: str, http_client: Any, *, timeout: float = 10.0) -> Provider:
         provider = anthropic_messages(address, KEY, http_client)
-        provider._messages._client.timeout = timeout
+        provider._client.timeout = timeout
         return provider
 
     def answer(self, *parts: Part, end: End = End.WHOLE, usage: Usage | None = None) -> list[bytes]:

@@ -8,8 +8,8 @@ from typing import Any
 from openai import AsyncOpenAI
 
 from custom_components.windowed_conversation.providers.events import Usage
-from custom_components.windowed_conversation.providers.openai.chat import ChatCompletions
 from custom_components.windowed_conversation.providers.openai.chat_encoding import Dialect
+from custom_components.windowed_conversation.providers.openai.formats import ChatCompletions
 from custom_components.windowed_conversation.providers.transport import lent
 
 from .parts import CLIENTS, Calls, End, Part, Reasoning, Text

@@ -11,7 +11,7 @@ from typing import Any
 from openai import AsyncOpenAI
 
 from custom_components.windowed_conversation.providers.events import Usage
-from custom_components.windowed_conversation.providers.openai.responses import Responses
+from custom_components.windowed_conversation.providers.openai.formats import Responses
 from custom_components.windowed_conversation.providers.transport import lent
 
 from .chat import CODES, KEY, error

@@ -1,23 +1,24 @@
 """The provider for Anthropic's Messages API: Anthropic itself, and compatible servers."""
 
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from typing import Any
 
 from anthropic import AsyncAnthropic, AsyncStream
-from anthropic.resources.messages import AsyncMessages
 from anthropic.resources.models import AsyncModels
 
 from ..errors import BadStream
 from ..events import Event, ListedModel, Request
-from ..json_values import counted, limit_of
+from ..json_values import counted, limit_of, member
 from ..model_lists import read_page
-from ..streaming import decoded
-from .decoding import Decoder
+from ..sdk import post, post_for_stream
+from ..streaming import answered
+from .decoding import MessageDecoder
 from .encoding import NAME
 from .errors import provider_errors
 from .request import asked_caching, encode_count, encode_request
 
+_PATH = "/v1/messages"
 _TIMEOUT = 10.0
 # The most that a page of the list may hold: https://platform.claude.com/docs/en/api/models/list
 _PAGE = 1000
@@ -32,38 +33,23 @@ class Messages:
 
     def __init__(self, client: AsyncAnthropic) -> None:
         self._client = client
-        # The client imports these on first use, which would be in the event loop.
-        self._messages = AsyncMessages(client)
+        # The client imports this on first use, which would be in the event loop.
         self._models = AsyncModels(client).with_raw_response
 
-    async def stream(self, request: Request) -> AsyncGenerator[Event]:
+    def stream(self, request: Request) -> AsyncGenerator[Event]:
         """See `Provider.stream`."""
         body = encode_request(request)
-        decoder = Decoder(request, thinks="thinking" in body)
-        with provider_errors(request):
-            async with await self._send(body) as answer, aclosing(decoded(answer.response, decoder)) as events:
-                async for event in events:
-                    yield event
-        for event in decoder.on_end():
-            yield event
-
-    async def _send(self, body: Mapping[str, Any]) -> AsyncStream[object]:
-        """Return the stream that answers a request body, as JSON events; the same with and without betas.
-
-        The SDK's own method builds objects for each event, which cost more than everything else in a turn. This is the
-        SDK's documented way to call other paths:
-        https://github.com/anthropics/anthropic-sdk-python#undocumented-endpoints
-        """
-        sent = {name: value for name, value in body.items() if name != "betas"}
-        betas = ",".join(body.get("betas", ()))
-        return await self._client.post(
-            "/v1/messages",
-            cast_to=object,
-            body={**sent, "stream": True},
-            options={"headers": {"anthropic-beta": betas} if betas else {}},
-            stream=True,
-            stream_cls=AsyncStream[object],
+        return answered(
+            self._answer(body), MessageDecoder(request, thinks="thinking" in body), provider_errors(request)
         )
+
+    @asynccontextmanager
+    async def _answer(self, body: dict[str, Any]) -> AsyncIterator[Any]:
+        betas = ",".join(body.pop("betas", ()))
+        headers = {"anthropic-beta": betas} if betas else {}
+        sent = {**body, "stream": True}
+        async with await post_for_stream(self._client, AsyncStream, _PATH, sent, headers=headers) as answer:
+            yield answer.response
 
     def caching(self, request: Request) -> Mapping[str, Any]:
         """See `Provider.caching`: the mark, and the names of the marked blocks."""
@@ -72,8 +58,8 @@ class Messages:
     async def count_tokens(self, request: Request) -> int:
         """See `CountsTokens`."""
         with provider_errors(request):
-            answer = await self._messages.count_tokens(**encode_count(request), timeout=_TIMEOUT)
-        return counted(getattr(answer, "input_tokens", None))
+            answer = await post(self._client, f"{_PATH}/count_tokens", encode_count(request), timeout=_TIMEOUT)
+        return counted(member(answer, "input_tokens"))
 
     async def list_models(self) -> list[ListedModel]:
         """See `Provider.list_models`."""

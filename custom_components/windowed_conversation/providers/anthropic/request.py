@@ -45,7 +45,7 @@ def encode_request(request: Request) -> dict[str, Any]:
 
 
 def encode_count(request: Request) -> dict[str, Any]:
-    """Return the part of the request that the model reads, as arguments of the SDK's `messages.count_tokens`."""
+    """Return the part of the body that the model reads, which is the body of `/v1/messages/count_tokens`."""
     body, _ = _encoded(request)
     counted = ("model", "messages", "system", "tools", "tool_choice", "thinking", "output_config")
     return {name: body[name] for name in counted if name in body}

@@ -4,10 +4,9 @@ from base64 import b64decode
 from collections.abc import Iterator
 from typing import Any
 
-from ..calls import Calls
-from ..characters import WholeCharacters
+from ..decoder import Decoder
 from ..errors import BadStream, Incomplete, ProviderError, Refused
-from ..events import Event, Finished, FinishReason, ReasoningDelta, Request, TextDelta, Usage
+from ..events import Event, Request, Usage
 from ..json_values import member, text_of, tokens_of
 from .encoding import names_of
 from .errors import error_in_event
@@ -33,25 +32,15 @@ _DECLINED = {
 _OTHER_ALPHABET = str.maketrans("-_", "+/")
 
 
-class ChunkDecoder:
+class ChunkDecoder(Decoder):
     """Decodes one answer. The terminal marker is a finish reason; every chunk has the usage so far."""
 
     def __init__(self, request: Request) -> None:
-        self._tool_calls = Calls(request, names_of(request))
-        self._text = WholeCharacters()
-        self._reasoning = WholeCharacters()
-        self._length = 0
+        super().__init__(request, names_of(request))
         self._signed: list[tuple[int, int, bytes]] = []
         self._ids: dict[str, str] = {}
         self._signatures: dict[str, bytes] = {}
         self._blocked: str | None = None
-        self._usage: Usage | None = None
-        self._finish_reason = ""
-
-    @property
-    def is_whole(self) -> bool:
-        """See `Decoder.is_whole`."""
-        return bool(self._finish_reason)
 
     def as_stream(self, answer: Any) -> list[Any]:
         """See `Decoder.as_stream`: without `alt=sse` a stream is a list of its chunks."""
@@ -72,8 +61,8 @@ class ChunkDecoder:
         for part in (candidate.get("content") or {}).get("parts") or ():
             yield from self._on_part(part)
         reason = candidate.get("finishReason")
-        if reason and reason != _UNSPECIFIED and not self._finish_reason:
-            self._finish_reason = _code(reason)
+        if reason and reason != _UNSPECIFIED and not self.is_whole:
+            self.is_whole, self._ended = True, _code(reason)
 
     def _on_part(self, part: Any) -> Iterator[Event]:
         signature = _bytes(text_of(part.get("thoughtSignature")))
@@ -82,58 +71,43 @@ class ChunkDecoder:
         elif part.get("text") is None:
             return
         elif part.get("thought"):
-            if thought := self._reasoning.feed(text_of(part["text"])):
-                yield ReasoningDelta(thought)
+            yield from self._thought(text_of(part["text"]))
         else:
             yield from self._on_text(text_of(part["text"]), signature)
 
     def _on_text(self, text: str, signature: bytes) -> Iterator[Event]:
         start = self._length
-        if whole := self._text.feed(text):
-            self._length += len(whole)
-            yield TextDelta(whole)
+        yield from self._said(text)
         if signature:
             self._signed.append((start, self._length, signature))
 
     def _on_call(self, call: Any, signature: bytes) -> Event:
-        arguments = self._tool_calls.begin()
+        arguments = self._calls.begin()
         arguments.add(call.get("args"))
         given_id = text_of(call.get("id"))
-        done = self._tool_calls.announce(given_id, text_of(call.get("name")), arguments.whole())
+        done = self._calls.announce(given_id, text_of(call.get("name")), arguments.whole())
         if given_id:
             self._ids[done.call.id] = given_id
         if signature:
             self._signatures[done.call.id] = signature
         return done
 
-    def on_end(self) -> Iterator[Event]:
-        """See `Decoder.on_end`."""
-        if self._usage:
-            yield self._usage
-        if error := self._error():
-            raise error
-        reason = FinishReason.TOOL_CALLS if self._tool_calls else FinishReason.STOP
-        yield Finished(reason, self._finish_reason, self._residue().as_json())
-
     def _error(self) -> ProviderError | None:
-        """Return what is wrong with the answer, or None. Whole calls count, whatever came after them."""
-        reason = self._finish_reason
+        """See `Decoder._error`. Whole calls count, whatever came after them."""
+        reason = self._ended
         if self._blocked is not None:
             return Refused(f"the prompt was blocked, reason {self._blocked or 'none'}", self._blocked)
-        if not reason:
-            return BadStream("the stream ended without a finish reason")
-        if reason == _STOP or self._tool_calls:
-            return None
+        if not self.is_whole or reason == _STOP or self._calls:
+            return super()._error()
+        message = f"finish reason {reason}"
         if reason in _CUT_OFF:
-            return Incomplete(f"finish reason {reason}")
-        return (
-            Refused(f"finish reason {reason}", reason) if reason in _DECLINED else BadStream(f"finish reason {reason}")
-        )
+            return Incomplete(message)
+        return Refused(message, reason) if reason in _DECLINED else BadStream(message)
 
-    def _residue(self) -> Residue:
+    def _residue(self) -> Any:
         length = self._length
         texts = (SignedText(length - start, length - end, signature) for start, end, signature in self._signed)
-        return Residue(self._ids, self._signatures, tuple(texts))
+        return Residue(self._ids, self._signatures, tuple(texts)).as_json()
 
 
 def _code(value: object) -> str:

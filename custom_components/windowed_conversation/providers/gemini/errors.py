@@ -7,16 +7,13 @@ by message text. Our messages contain only the codes: a server's own text may re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
-import math
 from typing import Any
 
 from google.genai.errors import APIError
 
 from ..errors import (
     AuthError,
-    BadRequest,
     BadStream,
-    ContextOverflow,
     DeadlineExceeded,
     ModelNotFound,
     ProviderError,
@@ -24,8 +21,10 @@ from ..errors import (
     RateLimited,
     Unavailable,
 )
-from ..http_errors import error_of_status, refused_request, retry_after, transport_errors
+from ..events import Request
+from ..http_errors import retry_after, seconds_of, server_error, transport_errors
 from ..json_values import figure, member, objects
+from ..sizes import fills_context
 
 # Canonical codes that say more than the status. FAILED_PRECONDITION: the free tier is not available in the country, and
 # billing is not enabled (https://ai.google.dev/gemini-api/docs/troubleshooting).
@@ -54,22 +53,16 @@ _UNREADABLE = (AttributeError, LookupError, TypeError, ValueError)
 
 
 @contextmanager
-def provider_errors(is_too_long: Callable[[], bool] = lambda: False) -> Iterator[None]:
-    """Raise a `ProviderError` for every error of the SDK and its HTTP client.
+def provider_errors(request: Request | None = None) -> Iterator[None]:
+    """Raise a `ProviderError` for every error of the SDK and its HTTP client. `request` is what was sent.
 
-    For a request that is longer than the model can read, Gemini only says that an argument is invalid. If there is no
-    other reason, `is_too_long` decides whether that was the reason.
+    For a request that is longer than the model can read, Gemini only says that an argument is invalid.
     """
     try:
         with transport_errors():
             yield
     except APIError as err:
-        error = _from_api(err)
-        raise (refused_request(err.code, str(error), is_too_long) if type(error) is BadRequest else error) from err
-    except UnicodeEncodeError as err:
-        # the key goes into a header, in ASCII, and the model into the address, in UTF-8
-        kind = AuthError if err.encoding == "ascii" else BadRequest
-        raise kind(f"what is to be sent cannot be written in {err.encoding}") from None
+        raise _from_api(err, lambda: request is not None and fills_context(request)) from err
     except _UNREADABLE as err:
         # the SDK's own models and converters raise these, and its check of an error without a code (errors.py)
         raise BadStream(f"the answer is not of the expected form ({type(err).__name__})") from err
@@ -81,23 +74,11 @@ def error_in_event(event: object) -> ProviderError:
     return _from_api(APIError(code or HTTPStatus.INTERNAL_SERVER_ERROR, event))
 
 
-def _from_api(err: APIError) -> ProviderError:
+def _from_api(err: APIError, may_be_too_long: Callable[[], bool] | None = None) -> ProviderError:
     code, details = _code(err), _details(err)
-    message = f"status {err.code}, code {code or 'none'}"
-    kind = _meaning(err.code, code, details)
-    if err.code == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
-        return ContextOverflow(message)
-    if kind is RateLimited:
-        if _is_daily(details):
-            return QuotaError(message)
-        return RateLimited(message, _retry_after(err, details))
-    return kind(message)
-
-
-def _meaning(status: int, code: str, details: list[dict[str, Any]]) -> type[ProviderError]:
-    if status == HTTPStatus.UNAUTHORIZED:
-        return AuthError
-    return _by_reason(details) or _BY_CODE.get(code) or error_of_status(status)
+    known, delay = _by_reason(details) or _BY_CODE.get(code), _retry_after(err, details)
+    error = server_error(err.code, code, known, delay=delay, may_be_too_long=may_be_too_long)
+    return QuotaError(str(error)) if isinstance(error, RateLimited) and _is_daily(details) else error
 
 
 def _code(err: APIError) -> str:
@@ -117,14 +98,10 @@ def _is_daily(details: list[dict[str, Any]]) -> bool:
 
 def _retry_after(err: APIError, details: list[dict[str, Any]]) -> float | None:
     """Return the seconds to wait: `RetryInfo.retryDelay`, a duration such as `34.5s`, or else the header."""
-    for delay in [each["retryDelay"] for each in details if isinstance(each.get("retryDelay"), str)]:
-        try:
-            seconds = float(delay.removesuffix("s"))
-        except ValueError:
-            continue
-        if math.isfinite(seconds):
-            return max(0.0, seconds)
-    return retry_after(getattr(err.response, "headers", None) or {})
+    delays = [each["retryDelay"] for each in details if isinstance(each.get("retryDelay"), str)]
+    seconds = (seconds_of(delay.removesuffix("s")) for delay in delays)
+    named = next((each for each in seconds if each is not None), None)
+    return retry_after(getattr(err.response, "headers", None) or {}) if named is None else named
 
 
 def _details(err: APIError) -> list[dict[str, Any]]:

@@ -5,7 +5,7 @@ objects for every value in the event loop, which costs several times what everyt
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import aclosing, asynccontextmanager
+from contextlib import asynccontextmanager
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote
@@ -18,8 +18,7 @@ from ..errors import BadStream
 from ..events import Event, ListedModel, Request
 from ..json_values import counted, limit_of, member
 from ..model_lists import ModelPage, read_page
-from ..sizes import fills_context
-from ..streaming import decoded, read_any_json
+from ..streaming import answered, read_any_json
 from .decoding import ChunkDecoder
 from .encoding import encode_body, encode_prompt
 from .errors import provider_errors
@@ -52,29 +51,20 @@ class Gemini:
         self._headers = {"x-goog-api-key": api_key}
         self._timeout = timeout
 
-    async def stream(self, request: Request) -> AsyncGenerator[Event]:
+    def stream(self, request: Request) -> AsyncGenerator[Event]:
         """See `Provider.stream`."""
-        decoder = ChunkDecoder(request)
-        with provider_errors(lambda: fills_context(request)):
-            async with self._answer(request) as answer, aclosing(decoded(answer, decoder)) as events:
-                async for event in events:
-                    yield event
-        for event in decoder.on_end():
-            yield event
+        return answered(self._answer(request), ChunkDecoder(request), provider_errors(request))
 
     @asynccontextmanager
     async def _answer(self, request: Request) -> AsyncIterator[Any]:
-        """Return a context with the response to a request. Raises `APIError`."""
         url = f"{self._url}/{quote(_path(request.model))}:streamGenerateContent?alt=sse"
-        client = self._http_client
-        asked = client.build_request(
-            "POST", url, json=encode_body(request), headers=self._headers, timeout=self._timeout
-        )
-        async with self._sent(asked) as answer:
+        async with self._sent("POST", url, json=encode_body(request), timeout=self._timeout) as answer:
             yield answer
 
     @asynccontextmanager
-    async def _sent(self, asked: Any) -> AsyncIterator[Any]:
+    async def _sent(self, method: str, url: str, **options: Any) -> AsyncIterator[Any]:
+        """Hold the response to a request. Raises `APIError`."""
+        asked = self._http_client.build_request(method, url, headers=self._headers, **options)
         answer = await self._http_client.send(asked, stream=True)
         try:
             if answer.status_code >= HTTPStatus.MULTIPLE_CHOICES:
@@ -106,11 +96,8 @@ class Gemini:
 
     async def _page(self, token: str) -> ModelPage:
         """Return a page of the model list. Raises `APIError`."""
-        client, query = self._http_client, {"pageSize": _PAGE, **({"pageToken": token} if token else {})}
-        asked = client.build_request(
-            "GET", f"{self._url}/models", params=query, headers=self._headers, timeout=_TIMEOUT
-        )
-        async with self._sent(asked) as answer:
+        query = {"pageSize": _PAGE, **({"pageToken": token} if token else {})}
+        async with self._sent("GET", f"{self._url}/models", params=query, timeout=_TIMEOUT) as answer:
             return await read_page(await answer.aread(), "models", "name")
 
     async def count_tokens(self, request: Request) -> int:
@@ -119,7 +106,7 @@ class Gemini:
         # request, and then no contents beside it: https://ai.google.dev/api/tokens#request-body
         inner = {"model": _path(request.model), **encode_prompt(request)}
         body = {"contents": [], "generateContentRequest": inner}
-        with provider_errors(lambda: fills_context(request)):
+        with provider_errors(request):
             options = HttpOptions(timeout=_SHORT_ANSWER.timeout, extra_body=body)
             response = await self._models.count_tokens(
                 model=request.model, contents=_PLACE, config=CountTokensConfig(http_options=options)

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..calls import Arguments, Calls
-from ..characters import WholeCharacters
-from ..errors import BadStream, Incomplete
-from ..events import Event, Finished, FinishReason, ReasoningDelta, Request, TextDelta, Usage
-from ..json_values import member, objects, text_of, tokens_of
+from ..decoder import Decoder
+from ..errors import Incomplete, ProviderError
+from ..events import Event, Request
+from ..json_values import member, objects, text_of
 from ..names import own_names
 from .errors import error_in_event, is_error, refused
+from .fields import usage_of
 
 # Where servers put a model's reasoning: DeepSeek, llama.cpp, LM Studio and vLLM; Ollama and OpenRouter.
 _REASONING_FIELDS = ("reasoning_content", "reasoning")
@@ -37,8 +38,8 @@ class _ToolCalls:
     omit the number or the id, or send the arguments as an object: https://github.com/ollama/ollama/issues/15457
     """
 
-    def __init__(self, request: Request) -> None:
-        self._calls = Calls(request, own_names(request.tools))
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
         self._open: list[_OpenCall] = []
 
     def add(self, fragment: Any) -> Iterator[Event]:
@@ -53,9 +54,6 @@ class _ToolCalls:
         """Announce the rest, including calls without arguments. Raises `BadStream` for an incomplete call."""
         for call in self._open:
             yield from self._announce(call)
-
-    def __bool__(self) -> bool:
-        return bool(self._calls)
 
     def _call_of(self, fragment: Any, function: Any) -> _OpenCall:
         """Return the call that a fragment belongs to: the newest with its number, or a new one."""
@@ -80,21 +78,13 @@ def _starts_another(newest: _OpenCall, fragment: Any, function: Any) -> bool:
     return bool(function.get("name")) and (fragment.get("index") is None or newest.announced)
 
 
-class ChunkDecoder:
+class ChunkDecoder(Decoder):
     """Decodes one answer. The terminal marker is a finish reason; the usage follows in a later chunk."""
 
     def __init__(self, request: Request) -> None:
-        self._tool_calls = _ToolCalls(request)
-        self._text = WholeCharacters()
-        self._reasoning = WholeCharacters()
-        self._usage: Usage | None = None
+        super().__init__(request, own_names(request.tools))
+        self._tool_calls = _ToolCalls(self._calls)
         self._refused = False
-        self._finish_reason = ""
-
-    @property
-    def is_whole(self) -> bool:
-        """See `Decoder.is_whole`."""
-        return bool(self._finish_reason)
 
     def as_stream(self, answer: Any) -> Sequence[Any]:
         """See `Decoder.as_stream`: the message of a choice is one large delta."""
@@ -105,9 +95,8 @@ class ChunkDecoder:
         """See `Decoder.on_event`."""
         if is_error(event) and not self.is_whole:
             raise error_in_event(event)
-        usage = event.get("usage")
-        if usage is not None:
-            self._usage = _usage(usage)
+        if (usage := event.get("usage")) is not None:
+            self._usage = usage_of(usage, "prompt", "completion")
         events: list[Event] = []
         for choice in event.get("choices") or ():
             if delta := choice.get("delta"):
@@ -119,36 +108,27 @@ class ChunkDecoder:
     def _on_delta(self, delta: Any, events: list[Event]) -> None:
         content = delta.get("content")
         said, thought = _chunks(content) if isinstance(content, list) else (text_of(content), "")
-        if thought := self._reasoning.feed(_thought(delta) or thought):
-            events.append(ReasoningDelta(thought))
-        if text := self._text.feed(said):
-            events.append(TextDelta(text))
+        events += self._thought(_thought(delta) or thought)
+        events += self._said(said)
         if delta.get("refusal"):
             self._refused = True
         for fragment in delta.get("tool_calls") or ():
             events += self._tool_calls.add(fragment)
 
     def _on_finish(self, reason: object, events: list[Event]) -> None:
-        if self._finish_reason:
+        if self.is_whole:
             return
-        self._finish_reason = text_of(reason)
-        if self._finish_reason not in ("length", "content_filter"):
+        self.is_whole, self._ended = True, text_of(reason)
+        if self._ended not in ("length", "content_filter"):
             events += self._tool_calls.finish()
 
-    def on_end(self) -> Iterator[Event]:
-        """See `Decoder.on_end`."""
-        if self._usage:
-            yield self._usage
-        if not self._finish_reason:
-            raise BadStream("the stream ended without a finish reason")
-        if self._finish_reason == "length":
-            raise Incomplete("finish reason length")
-        if self._finish_reason == "content_filter":
-            raise refused(self._finish_reason)
-        if self._refused:
-            raise refused("refusal")
-        reason = FinishReason.TOOL_CALLS if self._tool_calls else FinishReason.STOP
-        yield Finished(reason, self._finish_reason)
+    def _error(self) -> ProviderError | None:
+        match self._ended:
+            case "length":
+                return Incomplete("finish reason length")
+            case "content_filter":
+                return refused(self._ended)
+        return super()._error() or (refused("refusal") if self._refused else None)
 
 
 def _thought(delta: Any) -> str:
@@ -167,14 +147,3 @@ def _chunks(content: list[Any]) -> tuple[str, str]:
     said = [text_of(chunk.get("text")) for chunk in content if chunk["type"] == "text"]
     thoughts = [part for chunk in content if chunk["type"] == "thinking" for part in objects(chunk.get("thinking"))]
     return "".join(said), "".join(text_of(part.get("text")) for part in thoughts)
-
-
-def _usage(usage: object) -> Usage:
-    read, written = member(usage, "prompt_tokens_details"), member(usage, "completion_tokens_details")
-    return Usage(
-        input=tokens_of(usage, "prompt_tokens"),
-        cached=tokens_of(read, "cached_tokens"),
-        output=tokens_of(usage, "completion_tokens"),
-        cache_written=tokens_of(read, "cache_write_tokens"),
-        reasoning=tokens_of(written, "reasoning_tokens"),
-    )

@@ -18,7 +18,7 @@ from ...window import Attachment, Message, Role, ToolCall
 from ..events import Request, ToolSchema
 from ..names import sent_name, within
 from ..unseen import with_notes
-from .requests import (
+from .fields import (
     data_url,
     effort,
     file_name,

@@ -1,4 +1,4 @@
-"""OpenAI's `responses.compact`: the request, the answer, and the part of it that is sent back. Pure.
+"""OpenAI's `/responses/compact`: the request, the answer, and the part of it that is sent back. Pure.
 
 The answer holds everything that the user said and one item that only the same model can read. It is sent back
 unchanged. https://platform.openai.com/docs/guides/compaction
@@ -10,9 +10,9 @@ from typing import Any
 from ...window import Message
 from ..errors import BadStream
 from ..events import Compacted
-from ..json_values import member, objects, text_of
+from ..json_values import finite, member, objects, text_of
 from ..residue import residue_of
-from .responses_decoding import usage_of
+from .fields import usage_of
 
 _COMPACTED = "compacted"
 
@@ -24,18 +24,17 @@ def encode_compaction(prompt: Mapping[str, Any], caching: Mapping[str, Any]) -> 
     return sent | ({key: caching[key]} if key in caching else {})
 
 
-def read_compaction(response: Any) -> Compacted:
-    """Return the result from the SDK's answer. Raises `BadStream` if nothing was compacted."""
+def read_compaction(answer: Any) -> Compacted:
+    """Return the result from an answer. Raises `BadStream` if nothing was compacted."""
     try:
-        value = response.to_dict(mode="json", warnings=False)
-        items = value["output"]
+        items = finite(answer["output"])
         compacted = [item for item in items if item["type"] == "compaction" and text_of(item["encrypted_content"])]
         texts = tuple(text for item in items for text in _texts(item))
     except (AttributeError, LookupError, TypeError, ValueError) as err:
         raise BadStream(f"the server does not compact ({type(err).__name__})") from err
     if not compacted:
         raise BadStream("the server does not compact")
-    return Compacted({_COMPACTED: items}, texts, usage_of(value.get("usage")))
+    return Compacted({_COMPACTED: items}, texts, usage_of(member(answer, "usage"), "input", "output"))
 
 
 def compacted_items(message: Message | None, provider: str, model: str) -> list[Any]:

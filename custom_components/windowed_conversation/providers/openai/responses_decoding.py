@@ -4,19 +4,21 @@ The order is `response.created`, each output item from `output_item.added` to `o
 event. A function call is read from its `output_item.done`, which has all of it. Other events say nothing new.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ..calls import Calls
 from ..characters import WholeCharacters
+from ..decoder import Decoder
 from ..errors import BadStream, Incomplete, ProviderError
-from ..events import Event, Finished, FinishReason, ReasoningDelta, Request, TextDelta, Usage
-from ..json_values import member, objects, text_of, tokens_of
+from ..events import Event, Request, TextDelta
+from ..json_values import member, objects, text_of
 from ..names import own_names
 from .errors import error_in_event, error_in_stream, is_error, refused
+from .fields import usage_of
 
-type _Handler = Callable[[Any], Sequence[Event]]
 type _Item = dict[str, Any]
+
+_PARAGRAPH = "\n\n"
 
 # Items that only the server that wrote them can read.
 _ENCRYPTED = ("reasoning", "compaction")
@@ -24,43 +26,38 @@ _ENCRYPTED = ("reasoning", "compaction")
 _DELTAS = {"output_text": "response.output_text.delta", "refusal": "response.refusal.delta"}
 
 
-class ResponseDecoder:
+class ResponseDecoder(Decoder):
     """Decodes one answer. Its residue is the list of output items in order, without text and arguments.
 
     A message is kept as the start and end of its text in the whole text (characters), a call as its id.
     """
 
     def __init__(self, request: Request) -> None:
-        self.is_whole = False
-        self._calls = Calls(request, own_names(request.tools))
-        self._text = WholeCharacters()
-        self._reasoning = WholeCharacters()
-        self._length = 0
+        super().__init__(request, own_names(request.tools))
         self._spans: dict[int, tuple[int, int]] = {}
         self._items: dict[int, _Item] = {}
-        self._usage: Usage | None = None
         self._half_a_call = False
         self._refused = False
-        self._error: ProviderError | None = None
-        self._handlers: dict[str, _Handler] = {
-            "response.output_item.added": self._on_item_added,
-            "response.output_text.delta": self._on_text,
-            "response.reasoning_summary_text.delta": self._on_reasoning,
-            "response.reasoning_text.delta": self._on_reasoning,
-            "response.refusal.delta": self._on_refusal,
-            "response.refusal.done": self._on_refusal,
-            "response.output_item.done": self._on_item_done,
-            "response.completed": self._on_completed,
-            "response.incomplete": self._on_incomplete,
-            "response.failed": self._on_failed,
-        }
+        self._failure: ProviderError | None = None
 
     def on_event(self, event: Any) -> Sequence[Event]:
         """See `Decoder.on_event`."""
         if is_error(event) and not self.is_whole:
             raise error_in_event(event)
-        handler = self._handlers.get(event.get("type"))
-        return handler(event) if handler else ()
+        match event.get("type"):
+            case "response.output_item.added":
+                return self._on_item_added(event["item"])
+            case "response.output_text.delta":
+                return self._on_text(event)
+            case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
+                return self._thought(text_of(event.get("delta")))
+            case "response.refusal.delta" | "response.refusal.done":
+                self._refused = True
+            case "response.output_item.done":
+                return self._on_item_done(event["item"], self._place(event))
+            case "response.completed" | "response.incomplete" | "response.failed":
+                self._on_terminal(event)
+        return ()
 
     def as_stream(self, answer: Any) -> Iterator[Any]:
         """See `Decoder.as_stream`: a response names its events by how it ended."""
@@ -73,48 +70,28 @@ class ResponseDecoder:
         ended = {"response": answer} if member(answer, "status") else answer
         yield {"type": f"response.{member(answer, 'status')}", **ended}
 
-    def on_end(self) -> Iterator[Event]:
-        """See `Decoder.on_end`."""
-        if self._usage:
-            yield self._usage
-        if not self.is_whole:
-            raise BadStream("the stream ended without a terminal event")
-        if self._error:
-            raise self._error
+    def _error(self) -> ProviderError | None:
+        if error := super()._error() or self._failure:
+            return error
         if self._refused:
-            raise refused("refusal")
-        if self._half_a_call:
-            raise BadStream("a tool call is not whole")
-        reason = FinishReason.TOOL_CALLS if self._calls else FinishReason.STOP
-        yield Finished(reason, "completed", self._residue())
+            return refused("refusal")
+        return BadStream("a tool call is not whole") if self._half_a_call else None
 
-    def _on_item_added(self, event: Any) -> Sequence[Event]:
-        item = event.get("item")
+    def _on_item_added(self, item: Any) -> Sequence[Event]:
         # a commentary before the final answer is a paragraph of its own
         if item.get("type") == "message" and item.get("phase") and self._length:
-            return (self._said("\n\n"),)
+            self._length += len(_PARAGRAPH)
+            return (TextDelta(_PARAGRAPH),)
         return ()
 
     def _on_text(self, event: Any) -> Sequence[Event]:
-        text = self._text.feed(text_of(event.get("delta")))
-        if not text:
-            return ()
         at, begins = self._place(event), self._length
-        said = self._said(text)
-        span = self._spans.get(at)
-        self._spans[at] = (span[0] if span else begins), self._length
-        return (said,)
+        said = self._said(text_of(event.get("delta")))
+        if said:
+            self._spans[at] = self._spans.get(at, (begins, begins))[0], self._length
+        return said
 
-    def _on_reasoning(self, event: Any) -> Sequence[Event]:
-        text = self._reasoning.feed(text_of(event.get("delta")))
-        return (ReasoningDelta(text),) if text else ()
-
-    def _on_refusal(self, _: Any) -> tuple[()]:
-        self._refused = True
-        return ()
-
-    def _on_item_done(self, event: Any) -> Sequence[Event]:
-        item, at = event.get("item"), self._place(event)
+    def _on_item_done(self, item: Any, at: int) -> Sequence[Event]:
         # what cannot be sent back leaves its type: the reasoning before it is of no use without it
         kind = text_of(item.get("type"))
         self._items[at] = {"type": kind}
@@ -141,54 +118,28 @@ class ResponseDecoder:
         self._items[at]["call_id"] = done.call.id
         return (done,)
 
-    def _on_completed(self, event: Any) -> tuple[()]:
-        self._end(event)
-        return ()
-
-    def _on_incomplete(self, event: Any) -> tuple[()]:
-        reason = text_of(member(event["response"].get("incomplete_details"), "reason"))
-        filtered = reason == "content_filter"
-        self._error = refused(reason) if filtered else Incomplete("the answer was cut off at a limit")
-        self._end(event)
-        return ()
-
-    def _on_failed(self, event: Any) -> tuple[()]:
-        error = event["response"].get("error")
-        self._error = error_in_stream(member(error, "code"), member(error, "type"))
-        self._end(event)
-        return ()
-
-    def _end(self, event: Any) -> None:
-        self.is_whole = True
-        usage = member(event.get("response"), "usage")
-        if usage is not None:
-            self._usage = usage_of(usage)
+    def _on_terminal(self, event: Any) -> None:
+        self.is_whole, self._ended = True, "completed"
+        match event["type"]:
+            case "response.incomplete":
+                reason = text_of(member(event["response"].get("incomplete_details"), "reason"))
+                filtered = reason == "content_filter"
+                self._failure = refused(reason) if filtered else Incomplete("the answer was cut off at a limit")
+            case "response.failed":
+                error = event["response"].get("error")
+                self._failure = error_in_stream(member(error, "code"), member(error, "type"))
+        if (usage := member(event.get("response"), "usage")) is not None:
+            self._usage = usage_of(usage, "input", "output")
 
     def _place(self, event: Any) -> int:
         """Return the index of the event's item in the output; the next one if the server does not say."""
         place = event.get("output_index")
         return place if isinstance(place, int) else len(self._items)
 
-    def _said(self, text: str) -> TextDelta:
-        self._length += len(text)
-        return TextDelta(text)
-
     def _residue(self) -> list[_Item] | None:
         """Return the items, or None if any other provider could send back as much."""
         items = [self._items[at] for at in sorted(self._items)]
         return items if any("encrypted_content" in item or "phase" in item for item in items) else None
-
-
-def usage_of(usage: object) -> Usage:
-    """Return the usage of a response or a compaction."""
-    read, written = member(usage, "input_tokens_details"), member(usage, "output_tokens_details")
-    return Usage(
-        input=tokens_of(usage, "input_tokens"),
-        cached=tokens_of(read, "cached_tokens"),
-        output=tokens_of(usage, "output_tokens"),
-        cache_written=tokens_of(read, "cache_write_tokens"),
-        reasoning=tokens_of(written, "reasoning_tokens"),
-    )
 
 
 def _given(item: Any, *names: str) -> _Item:

@@ -24,7 +24,7 @@ from ..profile import Effort, ReasoningStyle
 from ..residue import residue_of
 from ..unseen import with_notes
 from .compaction import compacted_items
-from .requests import (
+from .fields import (
     data_url,
     effort,
     file_name,

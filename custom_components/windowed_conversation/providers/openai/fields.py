@@ -1,14 +1,14 @@
-"""What requests in both OpenAI formats share: tools, attachments, effort and prompt caching."""
+"""Fields that both OpenAI formats have: tools, attachments, effort, prompt caching and usage."""
 
 from base64 import b64encode
-from collections.abc import Callable, Collection, Mapping
-from functools import cache, lru_cache
-import inspect
+from collections.abc import Collection, Mapping
+from functools import lru_cache
 import json
 from typing import Any
 
 from ...window import Attachment
-from ..events import Request, ToolSchema
+from ..events import Request, ToolSchema, Usage
+from ..json_values import member, tokens_of
 from ..names import within
 from ..profile import Caching, ReasoningStyle, taken_effort
 from ..schemas import with_items, without_choice
@@ -16,7 +16,6 @@ from ..schemas import with_items, without_choice
 CACHE_PARAMETERS = ("prompt_cache_key", "prompt_cache_retention", "prompt_cache_options")
 
 _CACHE_KEY_LENGTH = 64
-_LONG = ("input", "tools")
 _MIME_TYPES = {"image/jpg": "image/jpeg"}
 
 # https://platform.openai.com/docs/guides/prompt-caching: models before 5.6 keep a prefix for a day where asked to,
@@ -67,23 +66,6 @@ def caching_parameters(request: Request, known: Collection[str]) -> dict[str, An
     return {name: value for name, value in {**key, **asked}.items() if name in known}
 
 
-def known_to(method: Callable[..., Any], parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments for a method of the SDK. Those that the installed SDK does not know go into the body.
-
-    So does what grows with the conversation, with an empty value in its parameter: the SDK looks every value of an
-    argument up in its types, in the event loop, which takes longer with every turn.
-    """
-    known = _names(method)
-    in_body = {name: value for name, value in parameters.items() if name in _LONG or name not in known}
-    arguments = {name: () if name in in_body else value for name, value in parameters.items() if name in known}
-    return {**arguments, "extra_body": in_body} if in_body else arguments
-
-
-@cache
-def _names(method: Callable[..., Any]) -> frozenset[str]:
-    return frozenset(inspect.signature(method).parameters)
-
-
 # Requests of one agent offer the same tools again and again.
 @lru_cache(maxsize=256)
 def sent_parameters(tool: ToolSchema) -> dict[str, Any]:
@@ -100,3 +82,15 @@ def tool_choice(request: Request) -> dict[str, Any]:
 def written_arguments(arguments: Mapping[str, Any]) -> str:
     """Return a call's arguments as both formats write them: JSON as text."""
     return json.dumps(dict(arguments), ensure_ascii=False)
+
+
+def usage_of(usage: object, read: str, written: str) -> Usage:
+    """Return a usage. The formats have other words for the tokens that were read and written."""
+    of_read, of_written = member(usage, f"{read}_tokens_details"), member(usage, f"{written}_tokens_details")
+    return Usage(
+        input=tokens_of(usage, f"{read}_tokens"),
+        cached=tokens_of(of_read, "cached_tokens"),
+        output=tokens_of(usage, f"{written}_tokens"),
+        cache_written=tokens_of(of_read, "cache_write_tokens"),
+        reasoning=tokens_of(of_written, "reasoning_tokens"),
+    )

@@ -1,0 +1,62 @@
+"""What the decoders of all formats share: text, reasoning, tool calls, usage, and the end of an answer."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from .calls import Calls
+from .characters import WholeCharacters
+from .errors import BadStream, ProviderError
+from .events import Event, Finished, FinishReason, ReasoningDelta, Request, TextDelta, Usage
+
+
+class Decoder(ABC):
+    """Decodes one answer, event by event. `names` maps the names that were sent to the tools' own names.
+
+    `is_whole`: whether the terminal marker has been read.
+    """
+
+    def __init__(self, request: Request, names: Mapping[str, str]) -> None:
+        self.is_whole = False
+        self._calls = Calls(request, names)
+        self._usage: Usage | None = None
+        # The server's own word for how the answer ended.
+        self._ended = ""
+        self._text = WholeCharacters()
+        self._reasoning = WholeCharacters()
+        # Of the text so far, in characters.
+        self._length = 0
+
+    @abstractmethod
+    def on_event(self, event: Any) -> Iterable[Event]:
+        """Return our events for an event of the server: JSON in which any value may have any type, or be missing."""
+
+    @abstractmethod
+    def as_stream(self, answer: Any) -> Iterable[Any]:
+        """Return the events of an answer that the server sent in one piece although a stream was requested."""
+
+    def on_end(self) -> Iterator[Event]:
+        """Yield the usage and the terminal event. Raises what is wrong with the answer."""
+        if self._usage:
+            yield self._usage
+        if error := self._error():
+            raise error
+        reason = FinishReason.TOOL_CALLS if self._calls else FinishReason.STOP
+        yield Finished(reason, self._ended, self._residue())
+
+    def _error(self) -> ProviderError | None:
+        """Return what is wrong with the answer after its end, or None."""
+        return None if self.is_whole else BadStream("the stream ended without its terminal marker")
+
+    def _residue(self) -> Any:
+        """Return what to send back to the model with the answer, see `Finished`."""
+        return None
+
+    def _said(self, text: str) -> Sequence[TextDelta]:
+        whole = self._text.feed(text)
+        self._length += len(whole)
+        return (TextDelta(whole),) if whole else ()
+
+    def _thought(self, text: str) -> Sequence[ReasoningDelta]:
+        whole = self._reasoning.feed(text)
+        return (ReasoningDelta(whole),) if whole else ()

@@ -1,0 +1,197 @@
+"""The providers for OpenAI's formats.
+
+Chat Completions: OpenAI itself, Azure, llama.cpp, Ollama, LM Studio, vLLM and the like. Responses: OpenAI and Azure.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
+import json
+from typing import Any, override
+from urllib.parse import quote
+
+from openai import AsyncOpenAI, AsyncStream, BadRequestError
+from openai.resources.models import AsyncModels
+
+from ...window import Native
+from ..decoder import Decoder
+from ..errors import BadRequest
+from ..events import Compacted, Event, ListedModel, Request
+from ..json_values import counted, member
+from ..model_lists import read_page
+from ..residue import residue_of
+from ..sdk import post, post_for_stream
+from ..sizes import named_context_tokens
+from ..streaming import answered
+from .chat_decoding import ChunkDecoder
+from .chat_encoding import Dialect, encode_request as encode_chat
+from .compaction import encode_compaction, read_compaction
+from .errors import provider_errors
+from .fields import CACHE_PARAMETERS, caching_parameters
+from .responses_decoding import ResponseDecoder
+from .responses_encoding import encode_prompt, encode_request
+
+_MODEL_LIST_TIMEOUT = 10.0
+
+
+class _Format(ABC):
+    """A provider on top of an `AsyncOpenAI` client. The caller keeps ownership of the client.
+
+    `headers` are sent with every request. `cache_parameters` are the prompt cache parameters that the server knows.
+    """
+
+    name: str
+    _decoder: Callable[[Request], Decoder]
+
+    def __init__(
+        self,
+        client: AsyncOpenAI,
+        *,
+        headers: Mapping[str, Any] | None = None,
+        cache_parameters: Collection[str] = CACHE_PARAMETERS,
+    ) -> None:
+        self._headers = dict(headers or {})
+        self._cache_parameters = cache_parameters
+        self._client = client
+        # The client imports this on first use, which would be in the event loop.
+        self._models = AsyncModels(client).with_raw_response
+
+    def stream(self, request: Request) -> AsyncGenerator[Event]:
+        """See `Provider.stream`."""
+        return answered(self._answer(request), self._decoder(request), provider_errors(request))
+
+    @asynccontextmanager
+    async def _answer(self, request: Request) -> AsyncIterator[Any]:
+        async with await self._send(request) as answer:
+            yield answer.response
+
+    @abstractmethod
+    async def _send(self, request: Request) -> Any:
+        """Send the request and return the SDK's stream."""
+
+    async def _post_for_stream(self, path: str, body: Mapping[str, Any]) -> Any:
+        return await post_for_stream(self._client, AsyncStream, path, body, headers=self._headers)
+
+    def caching(self, request: Request) -> Mapping[str, Any]:
+        """See `Provider.caching`."""
+        return caching_parameters(request, self._cache_parameters)
+
+    async def list_models(self) -> list[ListedModel]:
+        """See `Provider.list_models`."""
+        with provider_errors():
+            answer = await self._models.list(timeout=_MODEL_LIST_TIMEOUT, extra_headers=self._headers)
+            models = (await read_page(answer.http_response.content)).models
+        return [ListedModel(model_id, named_context_tokens(model)) for model_id, model in models.items()]
+
+
+class ChatCompletions(_Format):
+    """Chat Completions. `has_deployments`: whether each model has a URL of its own, as at Azure's classic endpoint."""
+
+    name = "openai_chat"
+    _decoder = ChunkDecoder
+
+    def __init__(
+        self,
+        client: AsyncOpenAI,
+        dialect: Dialect = Dialect.COMPATIBLE,
+        *,
+        has_deployments: bool = False,
+        headers: Mapping[str, Any] | None = None,
+        cache_parameters: Collection[str] = CACHE_PARAMETERS,
+    ) -> None:
+        known = cache_parameters if dialect is Dialect.OPENAI else ()
+        super().__init__(client, headers=headers, cache_parameters=known)
+        self._dialect = dialect
+        self._has_deployments = has_deployments
+
+    @override
+    async def _send(self, request: Request) -> Any:
+        deployment = f"/deployments/{quote(request.model, safe='')}" if self._has_deployments else ""
+        body = encode_chat(request, self._dialect, self.caching(request))
+        return await self._post_for_stream(f"{deployment}/chat/completions", body)
+
+
+class Responses(_Format):
+    """Responses. One server cannot read what another has encrypted, so each but OpenAI's has its own `name`."""
+
+    name = "openai_responses"
+    _decoder = ResponseDecoder
+
+    def __init__(
+        self,
+        client: AsyncOpenAI,
+        *,
+        name: str | None = None,
+        headers: Mapping[str, Any] | None = None,
+        cache_parameters: Collection[str] = CACHE_PARAMETERS,
+    ) -> None:
+        super().__init__(client, headers=headers, cache_parameters=cache_parameters)
+        self.name = name or self.name
+        # Hashes of residue that the server could not read. The residue itself goes with its window.
+        self._unreadable: set[int] = set()
+        self._compacts = True
+
+    async def count_tokens(self, request: Request) -> int:
+        """See `CountsTokens.count_tokens`."""
+        with provider_errors(request):
+            answer = await self._readable(self._count, request)
+        return counted(member(answer, "input_tokens"))
+
+    async def compact(self, request: Request) -> Compacted | None:
+        """See `Compacts.compact`. A server that refuses is not asked again."""
+        if not self._compacts:
+            return None
+        try:
+            with provider_errors(request):
+                return read_compaction(await self._readable(self._compact, request))
+        except BadRequest:
+            # gateways do not have it, nor has Azure's classic endpoint: https://github.com/openai/codex/issues/25939
+            self._compacts = False
+            return None
+
+    @override
+    async def _send(self, request: Request) -> Any:
+        return await self._readable(self._create, request)
+
+    async def _create(self, request: Request) -> Any:
+        return await self._post_for_stream("/responses", encode_request(request, self.name, self.caching(request)))
+
+    async def _count(self, request: Request) -> Any:
+        body = encode_prompt(request, self.name)
+        return await post(self._client, "/responses/input_tokens", body, headers=self._headers)
+
+    async def _compact(self, request: Request) -> Any:
+        body = encode_compaction(encode_prompt(request, self.name), self.caching(request))
+        return await post(self._client, "/responses/compact", body, headers=self._headers)
+
+    async def _readable[T](self, send: Callable[[Request], Awaitable[T]], request: Request) -> T:
+        """Send a request without residue that the server could not read before; repeat if there is more of it."""
+        request = self._without_unreadable(request)
+        try:
+            return await send(request)
+        except BadRequestError as err:
+            # The key is of another organization by now, for which nothing was encrypted. Nothing was said yet, and
+            # without the residue the history is true all the same: https://github.com/openai/codex/issues/8145
+            sent = {
+                _hash(message.native)
+                for message in request.messages
+                if message.native and residue_of(message, self.name, request.model) is not None
+            }
+            if err.code != "invalid_encrypted_content" or not sent:
+                raise
+            self._unreadable |= sent
+            return await send(self._without_unreadable(request))
+
+    def _without_unreadable(self, request: Request) -> Request:
+        if not self._unreadable:
+            return request
+        messages = (
+            replace(message, native=None) if message.native and _hash(message.native) in self._unreadable else message
+            for message in request.messages
+        )
+        return replace(request, messages=tuple(messages))
+
+
+def _hash(native: Native) -> int:
+    return hash((native.provider, native.model, json.dumps(native.value, sort_keys=True)))
