@@ -9,7 +9,7 @@ import pytest
 
 from custom_components.windowed_conversation.providers.events import Provider, Request, ToolSchema
 from custom_components.windowed_conversation.providers.openai.chat_encoding import Dialect
-from custom_components.windowed_conversation.providers.openai.requests import sent_parameters
+from custom_components.windowed_conversation.providers.openai.fields import sent_parameters
 from custom_components.windowed_conversation.window import Message
 from tests.providers.byte_server import ByteServer
 from tests.providers.heard import Heard
