@@ -1,4 +1,4 @@
-"""The record of what was said, and what is recalled from it. SQLite and a stemmer, and no Home Assistant."""
+"""Past turns, facts and episodes in an SQLite file, and recall from it. Needs a stemmer, but no Home Assistant."""
 
 from .errors import BadLine, MemoryFull, MemoryUnavailable, Reason
 from .file import delete_file, forgotten

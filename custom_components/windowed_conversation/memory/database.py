@@ -1,4 +1,4 @@
-"""One file for many threads: one writes at a time, and one reads beside it."""
+"""One file for many threads: one thread writes at a time, and one reads beside it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ from .schema import empty_index
 
 
 class Database:
-    """The open file. Every error that says something of the file is a MemoryUnavailable."""
+    """The open file. Errors about the file are raised as `MemoryUnavailable`."""
 
     def __init__(self, path: Path, words: str) -> None:
         self.path = path
@@ -24,7 +24,7 @@ class Database:
 
     @contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
-        """Hold a transaction that is committed as a whole or not at all."""
+        """Hold a transaction, which is committed at the end, or rolled back after an error."""
         with self._translated(), self._writing:
             self._refuse_closed()
             self._refuse_moved()
@@ -37,7 +37,7 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
-        """Hold one state of the file, whatever is written meanwhile."""
+        """Hold a snapshot of the file, which concurrent writes do not change."""
         with self._translated(), self._reading:
             self._refuse_closed()
             self._reader.execute("BEGIN")
@@ -54,13 +54,13 @@ class Database:
             return not busy
 
     def rewrite(self) -> None:
-        """Write the file anew: deleted text may still stand in pages from which rows were moved."""
+        """Rewrite the whole file, as pages from which rows were moved may still hold deleted text."""
         with self._translated(), self._writing:
             self._refuse_closed()
             self._writer.execute("VACUUM")
 
     def close(self) -> None:
-        """Close the file, for good."""
+        """Close the file for good."""
         with self._writing, self._reading:
             self._closed = True
             self._reader.close()
@@ -97,7 +97,7 @@ class Database:
             raise MemoryUnavailable("closed")
 
     def _refuse_moved(self) -> None:
-        # SQLite would go on in a file that was deleted
+        # SQLite would keep using a deleted file
         try:
             moved = self.path.stat().st_ino != self._inode
         except OSError:
@@ -107,6 +107,6 @@ class Database:
 
 
 def _roll_back(connection: sqlite3.Connection) -> None:
-    # after some errors SQLite has done so by itself
+    # after some errors, SQLite has rolled back by itself
     if connection.in_transaction:
         connection.execute("ROLLBACK")

@@ -1,4 +1,4 @@
-"""Rows deleted, with what the index holds of them. A tombstone without words stays."""
+"""Deletes rows together with their index entries. What remains is a tombstone without words."""
 
 from collections.abc import Sequence
 import sqlite3
@@ -13,8 +13,8 @@ _STEP = 1_000
 
 
 def delete(connection: sqlite3.Connection, words: Words, kind: Kind, rows: Sequence[int]) -> None:
-    """Delete rows so that no loading brings them back, under this id or that of the file they came from."""
-    # where much goes, an index of what is left takes less time than taking each row out
+    """Delete rows so that no import restores them, under this id or the id in the file they came from."""
+    # after a large deletion, rebuilding the index is faster than removing each row from it
     anew = len(rows) > _MANY and len(rows) * 4 > connection.execute(f"SELECT count(*) FROM {kind}").fetchone()[0]
     if anew:
         empty_index(connection, kind)
@@ -25,7 +25,7 @@ def delete(connection: sqlite3.Connection, words: Words, kind: Kind, rows: Seque
 
 
 def delete_oldest(connection: sqlite3.Connection, words: Words, kind: Kind, most: int) -> None:
-    """Delete the oldest rows of a kind that has more than it may."""
+    """Delete the oldest rows of a kind that exceeds its limit."""
     rows = connection.execute(
         f"SELECT id FROM {kind} ORDER BY at, id LIMIT max(0, (SELECT count(*) FROM {kind}) - ?)", (most,)
     ).fetchall()

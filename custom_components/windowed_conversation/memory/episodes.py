@@ -1,4 +1,4 @@
-"""How a summary becomes the episode of its turns, and which part of an episode a question is about."""
+"""Stores a summary as the episode of its turns, and finds the part of an episode that answers a question."""
 
 import re
 import sqlite3
@@ -31,8 +31,8 @@ class _Known(NamedTuple):
 def store_summary(connection: sqlite3.Connection, words: Words, summary: Summary) -> int | None:
     """Store a summary as an episode, in place of the one that it replaces, and return its id.
 
-    Return None if it stands for anything that is not kept as this person's: what was forgotten, what is too old, and
-    what was not to be kept in the first place must not come back in other words.
+    Returns None if any of its turns is not stored for this person. What was forgotten, has expired, or was never to be
+    kept must not come back in other words.
     """
     whose = _whose(connection, summary)
     if whose is None:
@@ -50,7 +50,7 @@ def store_summary(connection: sqlite3.Connection, words: Words, summary: Summary
 
 
 def excerpt(text: str, wanted: tuple[str, ...]) -> str:
-    """Return the sentence of a text that has most of the terms, and what follows it, up to a length."""
+    """Return the sentence with the most of these terms, and what follows it, up to a maximum length."""
     if len(text) <= EXCERPT_LENGTH:
         return text
     sentences = [sentence for sentence in _SENTENCES.split(text) if sentence]
@@ -69,7 +69,7 @@ def _plain(sentence: str) -> str:
 
 
 def _whose(connection: sqlite3.Connection, summary: Summary) -> dict[str, int | None] | None:
-    """Return the labels of whose summary it is, or None if nothing is kept under one of them."""
+    """Return the label ids of a summary's conversation, agent and person, or None if one of them has no label."""
     names = {"conversation": summary.conversation, "agent": summary.agent, "person": summary.person}
     labels = {kind: find_label(connection, name) for kind, name in names.items()}
     return labels if all(labels[kind] is not None or name is None for kind, name in names.items()) else None
@@ -84,7 +84,7 @@ def _earlier(connection: sqlite3.Connection, whose: dict[str, int | None], summa
 
 
 def _turns(connection: sqlite3.Connection, whose: dict[str, int | None], summary: Summary) -> _Span | None:
-    """Return from when to when the turns are, or None if one of them is not kept."""
+    """Return the time span of the turns, or None if one of them is not stored."""
     wanted = {one_line(said, SAID_LENGTH) for said in summary.said}
     rows = connection.execute(
         f"SELECT said, at FROM turn WHERE {_WHOSE} AND at >= :since", {**whose, "since": summary.since}

@@ -1,4 +1,4 @@
-"""Why memory cannot be used."""
+"""Errors of memory."""
 
 from pathlib import Path
 from typing import Literal
@@ -7,15 +7,15 @@ type Reason = Literal["away", "closed", "damaged", "fault", "full", "index", "lo
 
 
 class MemoryUnavailable(Exception):
-    """Memory cannot be used now. What was asked for has not happened.
+    """Memory cannot be used now. The call that raised this has changed nothing.
 
-    - `away`: the file cannot be reached, or is no longer where it was
+    - `away`: the file cannot be reached, or was moved or deleted
     - `closed`: the memory was closed
     - `damaged`: the file is no database, or a broken one; it was moved to `set_aside`, and the next memory starts empty
     - `fault`: something else went wrong
     - `full`: the disk is full
-    - `index`: the index was broken; it is empty now, and `reindex` makes it anew from what is stored
-    - `locked`: another process keeps the file locked
+    - `index`: the index was broken; it is empty now, and `reindex` rebuilds it from what is stored
+    - `locked`: another process has locked the file
     - `newer`: a newer version wrote the file; nothing was changed
     - `no_fts5`: this Python's SQLite has no FTS5, or one that cannot delete securely (before 3.42)
     - `read_only`: the file cannot be written
@@ -28,11 +28,11 @@ class MemoryUnavailable(Exception):
 
 
 class MemoryFull(ValueError):
-    """There are as many facts as are kept; none was added, and none is dropped for another."""
+    """The limit of facts is reached. Nothing was added, and no current fact is dropped for a new one."""
 
 
 class BadLine(ValueError):
-    """A line cannot be loaded, and nothing was. It is counted from 1."""
+    """A line that cannot be loaded; nothing was loaded. `line` is counted from 1."""
 
     def __init__(self, line: int) -> None:
         super().__init__(f"line {line} is not one that memory exports")

@@ -1,4 +1,4 @@
-"""Memory written as lines of JSON; what was forgotten leaves lines without words."""
+"""Exports memory as JSON lines. What was forgotten is exported as lines without words."""
 
 import json
 import sqlite3
@@ -33,7 +33,7 @@ _COLUMNS: dict[Kind, str] = {
 def export_rows(
     connection: sqlite3.Connection, kind: Kind, person: str | None, after: int, most: int
 ) -> list[tuple[int, str]]:
-    """Return the next rows after an id with their lines: those this person may see, or all of them for None."""
+    """Return the next rows after an id with their lines, limited to what this person may see unless None."""
     rows = connection.execute(
         f"""
         SELECT :kind AS kind, {kind}.id, at, {_COLUMNS[kind]}
@@ -53,7 +53,7 @@ def export_rows(
 
 
 def export_forgotten(connection: sqlite3.Connection) -> list[str]:
-    """Return a line for everything that is to stay forgotten."""
+    """Return a line for each item that has to stay forgotten."""
     return [
         _line({"kind": "forgotten", "of": kind, "id": row, "at": at})
         for kind, row, at in connection.execute("SELECT kind, id, at FROM tombstone ORDER BY kind, id, at")

@@ -1,4 +1,4 @@
-"""Facts: one row for a repeated fact, and a pointer from an outdated fact to the one that replaced it."""
+"""Facts: a repeated fact is one row, and an outdated fact points to the one that replaced it."""
 
 from dataclasses import dataclass
 import sqlite3
@@ -17,7 +17,7 @@ MOST_FACTS = 5_000
 
 @dataclass(frozen=True, slots=True)
 class ToldFact:
-    """A fact to store, as it was told or exported."""
+    """A fact to store, as a user stated it or as it was exported."""
 
     text: str
     person: str | None
@@ -29,13 +29,13 @@ class ToldFact:
     told: int = 1
 
     def __post_init__(self) -> None:
-        """Refuse what would be kept from everybody."""
+        """Refuse a private fact without an owner, which nobody could see."""
         if self.private and self.person is None:
             raise ValueError("A private fact is a person's")
 
 
 def tell(connection: sqlite3.Connection, words: Words, told: ToldFact, replaces: int | None) -> int:
-    """Store a fact, or confirm the one that says the same, and close the one that it replaces. Return its id."""
+    """Store a fact, or confirm the equal one, and close the fact that it replaces. Return its id."""
     if replaces is not None:
         replaces = _current(connection, told.person, replaces)
     row = same_fact(connection, told)
@@ -54,7 +54,7 @@ def tell(connection: sqlite3.Connection, words: Words, told: ToldFact, replaces:
 def store_fact(
     connection: sqlite3.Connection, words: Words, told: ToldFact, row: int | None = None, origin: int | None = None
 ) -> int:
-    """Store a fact as a row of its own and return its id."""
+    """Store a fact as a new row and return its id."""
     _make_room(connection, words)
     text = fact_text(told.text)
     stored = connection.execute(
@@ -82,13 +82,13 @@ def store_fact(
 
 
 def close_fact(connection: sqlite3.Connection, words: Words, row: int, by: int) -> None:
-    """Take a fact out of what is true now."""
+    """Mark a fact as outdated."""
     index.remove(connection, words, "fact", row)
     connection.execute("UPDATE fact SET replaced_by = ? WHERE id = ?", (by, row))
 
 
 def same_fact(connection: sqlite3.Connection, told: ToldFact) -> int | None:
-    """Return the current fact of the same owner that says the same in the same words."""
+    """Return the id of the same owner's current fact in the same words, or None."""
     found = connection.execute(
         """
         SELECT fact.id FROM fact LEFT JOIN label ON label.id = fact.person
@@ -100,7 +100,7 @@ def same_fact(connection: sqlite3.Connection, told: ToldFact) -> int | None:
 
 
 def facts(connection: sqlite3.Connection, person: str | None, *, private: bool) -> list[Fact]:
-    """Return the facts that this person may see: the home's first, newest first."""
+    """Return the facts that this person may see: those of the home first, each group newest first."""
     rows = connection.execute(
         f"""
         SELECT fact.id, text, at, owner.name, private, source, quote, confirmed, told
@@ -117,7 +117,7 @@ def facts(connection: sqlite3.Connection, person: str | None, *, private: bool) 
 
 
 def _current(connection: sqlite3.Connection, person: str | None, row: int) -> int:
-    """Return the fact that stands now for one of the same owner."""
+    """Return the current fact that has replaced this one, or itself. Raises `ValueError` if it has another owner."""
     found = connection.execute(
         """
         WITH RECURSIVE later (id, by, person) AS (
@@ -135,7 +135,7 @@ def _current(connection: sqlite3.Connection, person: str | None, row: int) -> in
 
 
 def _make_room(connection: sqlite3.Connection, words: Words) -> None:
-    """Drop the oldest fact that is no longer true where there are as many as are kept."""
+    """Delete the oldest outdated fact if the limit of facts is reached."""
     if connection.execute("SELECT count(*) FROM fact").fetchone()[0] < MOST_FACTS:
         return
     oldest = connection.execute("SELECT id FROM fact WHERE replaced_by IS NOT NULL ORDER BY id LIMIT 1").fetchone()

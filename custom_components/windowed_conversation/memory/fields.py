@@ -1,16 +1,16 @@
-"""What a line that was exported says, checked."""
+"""Reads the fields of an exported line, and checks them."""
 
 import json
 from typing import Any
 
 from .texts import moment
 
-# what any reader of JSON reads as it is written
+# the integers that every JSON reader reads exactly
 _HIGHEST = 2**53
 
 
 class Fields:
-    """The fields of one line. Whatever is not as memory writes it is a TypeError or a ValueError."""
+    """The fields of one line. A field that memory would not have written raises `TypeError` or `ValueError`."""
 
     def __init__(self, line: str) -> None:
         fields = json.loads(line)
@@ -24,11 +24,11 @@ class Fields:
         return text
 
     def optional(self, name: str) -> str | None:
-        """Return a text, or None if there is none."""
+        """Return a text, or None if it is missing."""
         return self.text(name) if self._fields.get(name) is not None else None
 
     def words(self, name: str) -> tuple[str, ...]:
-        """Return the words of a text, none if there is none."""
+        """Return the words of a text, or an empty tuple if it is missing."""
         return tuple((self.optional(name) or "").split())
 
     def moment(self, name: str) -> float:
@@ -36,7 +36,7 @@ class Fields:
         return moment(self._of(name, int | float))
 
     def count(self, name: str) -> int:
-        """Return a whole number from 1."""
+        """Return a positive integer."""
         count: int = self._of(name, int)
         if not 1 <= count <= _HIGHEST:
             raise ValueError(f"{name} is out of range")
@@ -50,12 +50,12 @@ class Fields:
         return value
 
     def optional_count(self, name: str) -> int | None:
-        """Return a whole number from 1, or None if there is none."""
+        """Return a positive integer, or None if it is missing."""
         return self.count(name) if self._fields.get(name) is not None else None
 
     def _of(self, name: str, kind: Any) -> Any:
         value = self._fields.get(name)
-        # Python's booleans are numbers
+        # in Python, a boolean is a number
         if not isinstance(value, kind) or isinstance(value, bool):
             raise TypeError(f"{name} is missing or of another type")
         return value

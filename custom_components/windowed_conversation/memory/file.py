@@ -1,4 +1,4 @@
-"""The file on disk: opened, found broken and set aside, and what SQLite's errors say of it."""
+"""The file on disk: opening it, setting a damaged one aside, and what SQLite's errors say about it."""
 
 from contextlib import suppress
 import errno
@@ -10,7 +10,7 @@ from .errors import MemoryUnavailable, Reason
 from .schema import migrate, probe, refuse_newer
 
 _BUSY_SECONDS = 5.0
-# a crash of the machine may cost the last commits, a crash of the process none
+# if the machine crashes, the last commits may be lost; if the process crashes, none is
 _SYNCHRONOUS = "NORMAL"
 _MODE = 0o600
 _BESIDE = ("", "-wal", "-shm")
@@ -35,7 +35,7 @@ _REASONS_TO_OPEN: dict[int | None, Reason] = {
 
 
 def open_file(path: Path, words: str) -> tuple[sqlite3.Connection, sqlite3.Connection]:
-    """Return a connection that writes and one that reads. A file that is not there is made, for its owner alone."""
+    """Return a writing and a reading connection. Creates a missing file, readable by its owner only."""
     opened: list[sqlite3.Connection] = []
     try:
         _make_private(path)
@@ -61,18 +61,18 @@ def open_file(path: Path, words: str) -> tuple[sqlite3.Connection, sqlite3.Conne
 
 
 def reason_of(error: BaseException) -> Reason | None:
-    """Return what an error says of the file, or None if it says something else."""
+    """Return what an error says about the file, or None if it is about something else."""
     if isinstance(error, OSError):
         return _REASONS_TO_OPEN.get(error.errno, "away")
     code = getattr(error, "sqlite_errorcode", None)
     if not isinstance(error, sqlite3.Error) or code is None:
         return None
-    # FTS5's own finding: the tables are whole
+    # FTS5 has found this: the tables are intact
     return "index" if code == sqlite3.SQLITE_CORRUPT_VTAB else _REASONS.get(code & 0xFF)
 
 
 def unavailable(reason: Reason, path: Path) -> MemoryUnavailable:
-    """Return the error for a reason. A damaged file, closed before, is moved out of the way of the next."""
+    """Return the error for a reason. A damaged file, which must be closed, is moved aside first."""
     if reason != "damaged":
         return MemoryUnavailable(reason)
     aside = set_aside(path)
@@ -83,17 +83,17 @@ def unavailable(reason: Reason, path: Path) -> MemoryUnavailable:
 
 
 def set_aside(path: Path) -> Path:
-    """Return where the last damaged file is kept."""
+    """Return the path of the damaged file that was set aside last."""
     return path.with_name(f"{path.name}.damaged")
 
 
 def forgotten(path: Path) -> Path:
-    """Return where it is written what was forgotten, which no older copy of the file may bring back."""
+    """Return the path of the tombstones, which keep an older copy of the file from bringing back what was forgotten."""
     return path.with_name(f"{path.name}{_FORGOTTEN}")
 
 
 def delete_set_aside(path: Path) -> bool:
-    """Delete the damaged file, because nothing can be deleted inside it. Return whether that succeeded."""
+    """Delete the damaged file, as nothing inside it can be deleted. Return whether that succeeded."""
     try:
         for end in _BESIDE:
             Path(f"{set_aside(path)}{end}").unlink(missing_ok=True)
@@ -103,7 +103,7 @@ def delete_set_aside(path: Path) -> bool:
 
 
 def delete_file(path: Path) -> None:
-    """Delete a file that is closed, the damaged one that was set aside, and the tombstones."""
+    """Delete a closed file, the damaged one that was set aside, and the tombstones."""
     for end in (*_BESIDE, _FORGOTTEN):
         with suppress(OSError):
             Path(f"{path}{end}").unlink()
@@ -111,7 +111,7 @@ def delete_file(path: Path) -> None:
 
 
 def size(path: Path) -> int:
-    """Return the bytes on disk."""
+    """Return the size on disk in bytes."""
     return sum(file.stat().st_size for end in _BESIDE if (file := Path(f"{path}{end}")).exists())
 
 

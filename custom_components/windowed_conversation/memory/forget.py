@@ -1,7 +1,7 @@
-"""What is forgotten: what was selected, and what repeats it.
+"""Forgetting: what a request selects, and what else repeats it.
 
-A fact takes with it the facts that it replaced, the turns it was said in, and the turns and episodes that hold most of
-its words. A turn takes with it the episodes that summarize it.
+A fact takes with it the facts that it replaced, the turns it was said in, and all turns and episodes that contain most
+of its words. A turn takes with it the episodes that summarize it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -41,10 +41,10 @@ _SEEN = f"""
 
 
 class Selection(NamedTuple):
-    """The conditions, all of which must be met. The person is `...` if the owner does not matter.
+    """Conditions, all of which must be met. If `person` is `...`, the owner does not matter.
 
-    Turns and episodes are an agent's, facts are not. What is named is sought among what the person may see, and without
-    `private` among what may enter a window that others share.
+    An `agent` has turns and episodes, but no facts. With `ids` or a `query`, the selection covers what the person may
+    see, and without `private` what may enter a shared window.
     """
 
     ids: tuple[tuple[Kind, int], ...] | None
@@ -63,12 +63,12 @@ class Selection(NamedTuple):
 
     @property
     def is_asked_for(self) -> bool:
-        """Whether somebody wants it forgotten: it is not only too old."""
+        """Whether a person asked for this, as opposed to expiry."""
         return self.is_named or self.person is not ... or self.agent is not None or self.since is not None
 
 
 def select(connection: sqlite3.Connection, words: Words, selection: Selection) -> Forgotten:
-    """Return what will be forgotten. Raise ValueError if there is no condition."""
+    """Return what will be forgotten. Raises `ValueError` if there is no condition."""
     if not selection.is_asked_for and selection.before is None:
         raise ValueError("Forgetting needs a condition")
     question = None if selection.query is None else words.question(selection.query)
@@ -83,7 +83,7 @@ def select(connection: sqlite3.Connection, words: Words, selection: Selection) -
 
 
 def select_expired(connection: sqlite3.Connection, before: Mapping[str, float], others: float) -> Forgotten:
-    """Return what ended before the time of its agent, or of all other agents, and the episodes of such turns."""
+    """Return the turns that ended before the time given for their agent, or `others`, and their episodes."""
     expired: dict[Kind, set[int]] = {kind: set() for kind in KINDS}
     for kind in _TEXTS:
         rows = connection.execute(
@@ -95,7 +95,7 @@ def select_expired(connection: sqlite3.Connection, before: Mapping[str, float], 
 
 
 def _with_summaries(connection: sqlite3.Connection, chosen: dict[Kind, set[int]]) -> Forgotten:
-    """Return what was chosen with the episodes that stand for its turns."""
+    """Return what was selected, with the episodes that summarize its turns."""
     for row in chosen["turn"]:
         chosen["episode"].update(episode for (episode,) in connection.execute(_STOOD_FOR, (row,)))
     return Forgotten(
@@ -106,7 +106,7 @@ def _with_summaries(connection: sqlite3.Connection, chosen: dict[Kind, set[int]]
 
 
 def _described(connection: sqlite3.Connection, chosen: Forgotten, query: str | None) -> Forgotten:
-    """Return what was chosen with what others need to find what they hold of it."""
+    """Return what was selected, with the details by which others find their own copies of it."""
     facts, turns, episodes = (json.dumps(rows) for rows in (chosen.facts, chosen.turns, chosen.episodes))
     rows = connection.execute(_SEEN, {"facts": facts, "turns": turns, "episodes": episodes}).fetchall()
     said = connection.execute(f"SELECT text, quote FROM fact WHERE {_AMONG.format('?')}", (facts,))
@@ -120,7 +120,7 @@ def _described(connection: sqlite3.Connection, chosen: Forgotten, query: str | N
 
 
 def forget(connection: sqlite3.Connection, words: Words, chosen: Forgotten) -> None:
-    """Delete what was chosen, with the names that nothing else has, and note that the file still has bytes of it."""
+    """Delete what was selected, and all names that are unused then. Record that its bytes are not erased yet."""
     delete(connection, words, "fact", chosen.facts)
     delete(connection, words, "turn", chosen.turns)
     delete(connection, words, "episode", chosen.episodes)
@@ -130,12 +130,12 @@ def forget(connection: sqlite3.Connection, words: Words, chosen: Forgotten) -> N
 
 
 def is_unerased(connection: sqlite3.Connection) -> bool:
-    """Return whether the file may still have bytes of what was deleted."""
+    """Return whether bytes of deleted rows may still be in the file."""
     return connection.execute("SELECT 1 FROM setting WHERE name = 'unerased'").fetchone() is not None
 
 
 def set_erased(connection: sqlite3.Connection) -> None:
-    """Note that the file has no byte of what was deleted."""
+    """Record that no byte of deleted rows is left in the file."""
     connection.execute("DELETE FROM setting WHERE name = 'unerased'")
 
 
@@ -164,7 +164,7 @@ def _chosen(
 
 
 def _matching(connection: sqlite3.Connection, words: Words, kind: Kind, question: Question) -> Iterator[int]:
-    """Yield the rows with all the words of a question, facts that are no longer true among them."""
+    """Yield the rows that contain all words of a question, outdated facts included."""
     terms = [_terms(" AND ", question.words), *(f'"{beginning}" *' for beginning in question.beginnings)]
     yield from _rows(connection, kind, " AND ".join(filter(None, terms)))
     if kind == "fact":
@@ -188,7 +188,7 @@ def _with_replaced(connection: sqlite3.Connection, rows: Iterable[int]) -> Itera
 
 
 def _telling(connection: sqlite3.Connection, words: Words, fact: int, kind: Kind) -> Iterator[int]:
-    """Yield the turns or episodes that repeat a fact: its owner's and the home's, or everyone's if it is the home's."""
+    """Yield the turns or episodes that repeat a fact: its owner's and the home's, or anyone's if it is the home's."""
     person, text, quote = connection.execute("SELECT person, text, quote FROM fact WHERE id = ?", (fact,)).fetchone()
     said, quoted = spoken(quote), words.question(quote).words
     told = Told(words, text)

@@ -1,4 +1,4 @@
-"""The index in step with the tables: a row is in it if its id is above what is not indexed yet."""
+"""Keeps the index in step with the tables. A row is indexed if its id is above the `unindexed` setting of its kind."""
 
 import sqlite3
 
@@ -17,14 +17,14 @@ _TEXTS = {
 
 
 def add(connection: sqlite3.Connection, words: Words, kind: Kind, row: int) -> None:
-    """Put a row of its table into the index."""
+    """Add a row to the index, after it was inserted."""
     found = _text(connection, kind, row)
     if found and row > unindexed(connection, kind):
         _insert(connection, words, kind, *found)
 
 
 def remove(connection: sqlite3.Connection, words: Words, kind: Kind, row: int) -> None:
-    """Take a row out of the index, before its table changes."""
+    """Remove a row from the index, before it is changed or deleted."""
     found = _text(connection, kind, row)
     if found and row > unindexed(connection, kind):
         connection.execute(
@@ -34,13 +34,13 @@ def remove(connection: sqlite3.Connection, words: Words, kind: Kind, row: int) -
 
 
 def postpone(connection: sqlite3.Connection, kind: Kind) -> None:
-    """Empty the index of a kind, and put no row into it until `resume`."""
+    """Empty the index of a kind, and add no row to it until `resume`."""
     empty_index(connection, kind)
     connection.execute("UPDATE setting SET value = ? WHERE name = ?", (_ALL, f"unindexed {kind}"))
 
 
 def resume(connection: sqlite3.Connection, kind: Kind) -> None:
-    """Have `reindex` put into the index what was not put there since `postpone`."""
+    """Let `reindex` catch up on the rows since `postpone`."""
     connection.execute(
         f"UPDATE setting SET value = (SELECT coalesce(max(id), 0) FROM {kind}) WHERE name = ? AND value = ?",
         (f"unindexed {kind}", _ALL),
@@ -48,7 +48,7 @@ def resume(connection: sqlite3.Connection, kind: Kind) -> None:
 
 
 def reindex(connection: sqlite3.Connection, words: Words, most: int) -> bool:
-    """Index up to `most` rows that are not indexed, facts and the newest first. Return whether there are more."""
+    """Index up to `most` unindexed rows: facts first, newest first. Return whether there are more."""
     for kind in KINDS:
         if highest := unindexed(connection, kind):
             rows = connection.execute(
@@ -74,6 +74,6 @@ def _insert(connection: sqlite3.Connection, words: Words, kind: Kind, row: int, 
 
 
 def _terms(words: Words, kind: Kind, text: str) -> tuple[str, str]:
-    """Return the words and the parts of a text; how words begin and end is for facts, which are few and short."""
+    """Return the words and the parts of a text. Facts, few and short, also have beginnings and ends of words."""
     terms = words.terms(text)
     return terms.words, f"{terms.parts} {terms.ends}" if kind == "fact" else terms.parts

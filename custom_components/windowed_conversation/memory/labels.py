@@ -1,4 +1,4 @@
-"""Names that many rows share: people, conversations, agents, devices, tools."""
+"""Names that many rows share, each stored once: people, conversations, agents, devices, tools."""
 
 import sqlite3
 
@@ -6,7 +6,7 @@ from .texts import name
 
 
 def label(connection: sqlite3.Connection, text: str | None) -> int | None:
-    """Return the number of a name, a new one if it has none, and None for None."""
+    """Return the id of a name, which is stored if it is new, or None for None."""
     if text is None:
         return None
     found = find_label(connection, text)
@@ -16,7 +16,7 @@ def label(connection: sqlite3.Connection, text: str | None) -> int | None:
 
 
 def find_label(connection: sqlite3.Connection, text: str | None) -> int | None:
-    """Return the number of a name, or None if no row has it."""
+    """Return the id of a name, or None if no row has it."""
     found = connection.execute("SELECT id FROM label WHERE name = ?", (text,)).fetchone()
     return found[0] if found else None
 

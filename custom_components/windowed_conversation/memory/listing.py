@@ -1,4 +1,4 @@
-"""What is remembered, newest first, without a question."""
+"""Lists what is remembered, newest first, without a question."""
 
 from collections.abc import Iterable
 import json
@@ -23,9 +23,9 @@ _LISTED = """
 
 
 class Listing(NamedTuple):
-    """What is listed: whose, of which kinds and times, among which ids, and how much of it.
+    """What to list: whose, of which kinds and times, among which ids, and how many.
 
-    Without `private`, only what may enter a window that others share is listed.
+    Without `private`, the list has only what may enter a shared window.
     """
 
     person: str | None = None
@@ -39,7 +39,7 @@ class Listing(NamedTuple):
 
 
 def newest(connection: sqlite3.Connection, listing: Listing) -> list[Recalled]:
-    """Return what this person may see, newest first; of facts those that are true now."""
+    """Return what this person may see, newest first. Outdated facts are not listed."""
     if not listing.kinds:
         return []
     found = connection.execute(

@@ -1,7 +1,7 @@
-"""Lines of JSON read into memory: ids are kept, what is there stays as it is, what was forgotten stays forgotten.
+"""Imports JSON lines. Ids are kept, existing rows stay unchanged, and what was forgotten stays forgotten.
 
-Where something else has an id here, the row gets a new one and keeps the other as its origin. Many rows are not put
-into the index, which would take most of the time: `reindex` does that later.
+If another row already has the id, the imported one gets a new id and keeps the old one as its origin. Many rows at once
+are not indexed, which would take most of the time; `reindex` indexes them afterwards.
 """
 
 from collections import Counter
@@ -50,7 +50,7 @@ _SAME: dict[Kind, str] = {
 
 
 def load(connection: sqlite3.Connection, words: Words, lines: Iterable[str]) -> Loaded:
-    """Load lines. Raise BadLine for one that memory does not write."""
+    """Import lines. Raises `BadLine` for one that memory would not have written."""
     loader = _Loader(connection, words)
     for number, line in enumerate(lines, 1):
         try:
@@ -66,7 +66,7 @@ def load(connection: sqlite3.Connection, words: Words, lines: Iterable[str]) -> 
 
 
 class _Loader:
-    """What has been loaded so far."""
+    """The state of an import."""
 
     def __init__(self, connection: sqlite3.Connection, words: Words) -> None:
         self._connection = connection
@@ -78,7 +78,7 @@ class _Loader:
         self.known = self.refused = 0
 
     def take(self, fields: Fields) -> None:
-        """Take in what a line says."""
+        """Import one line."""
         if fields.text("kind") == "forgotten":
             self._connection.execute(
                 "INSERT OR IGNORE INTO tombstone VALUES (?, ?, ?)",
@@ -103,18 +103,18 @@ class _Loader:
             self._replaced.append((stored, by))
 
     def close_replaced(self) -> None:
-        """Close the facts that are no longer true: what replaces them may stand in a later line."""
+        """Close outdated facts at the end, because their replacements may follow on later lines."""
         for row, by in self._replaced:
             if self._has("fact WHERE replaced_by IS NULL AND id = ?", row):
                 close_fact(self._connection, self._words, row, self._facts.get(by, 0))
 
     def resume_index(self) -> None:
-        """Leave to `reindex` what was not put into the index."""
+        """Leave the rows that were not indexed to `reindex`."""
         for kind in self._postponed:
             index.resume(self._connection, kind)
 
     def _on_added(self, kind: Kind) -> None:
-        """Count what was added, and postpone the index of a kind that has many new rows, and no more old ones."""
+        """Count an added row, and postpone the index of a kind that has many new rows and few old ones."""
         self.added[kind] += 1
         if self.added[kind] % _MANY or kind in self._postponed:
             return
@@ -130,7 +130,7 @@ class _Loader:
         return self._has(f"{kind} WHERE id = ?", row) or self._has("tombstone WHERE kind = ? AND id = ?", kind, row)
 
     def _known(self, kind: Kind, row: int, record: _Record, *, is_current: bool) -> int | None:
-        """Return the row that says the same. Without another under its id there is none, but for a fact told again."""
+        """Return the row that says the same, or None. A row whose id is free is new, unless it repeats a fact."""
         found = None
         if self._is_taken(kind, row):
             query, said = _SAME[kind], _said(record)
@@ -171,7 +171,7 @@ def _record(fields: Fields, kind: Kind) -> _Record:
 
 
 def _said(record: _Record) -> dict[str, object]:
-    """Return what two rows that say the same have in common."""
+    """Return the fields by which two rows are compared."""
     match record:
         case ToldFact():
             return {"at": record.at, "person": record.person, "text": fact_text(record.text)}

@@ -1,4 +1,4 @@
-"""Memory: what a caller asks of it."""
+"""`Memory`, the public interface of this package."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -29,26 +29,26 @@ _STEP = 200
 
 
 class Memory:
-    """One file of turns, facts and episodes. Any thread may use it; every call waits for the disk."""
+    """One file of turns, facts and episodes. Thread-safe; every call blocks on the disk."""
 
     def __init__(self, path: Path | str, languages: Iterable[str]) -> None:
-        """Open the file, or make it. Raise MemoryUnavailable if that cannot be."""
+        """Open the file, or create it. Raises `MemoryUnavailable` if neither is possible."""
         known = tuple(languages)
-        # each is used only by the thread that holds its connection
+        # stemmers are not thread-safe: each is used only while its connection is held
         self._words, self._asked = Words(known), Words(known)
         self._database = Database(Path(path), self._words.version)
         self._settle()
 
     def add_turn(self, turn: PastTurn) -> int:
-        """Store a turn that ended and return its id."""
+        """Store an ended turn and return its id."""
         with self._database.write() as connection:
             return store_turn(connection, self._words, turn)
 
     def add(self, records: Iterable[PastTurn | Summary]) -> None:
-        """Store turns, and summaries of them, with one commit: all of them or none.
+        """Store turns, and summaries of turns, in one transaction: all of them or none.
 
-        A summary becomes the episode of its turns. It is not stored if it stands for anything that is not kept, or not
-        as this person's.
+        A summary becomes the episode of its turns. It is skipped if any of these turns is not stored, or belongs to
+        another person.
         """
         with self._database.write() as connection:
             for record in records:
@@ -68,9 +68,10 @@ class Memory:
         replaces: int | None = None,
         at: float | None = None,
     ) -> int:
-        """Store a fact of a person, or of the home, and return its id: the one it has, if it is known.
+        """Store a fact of a person or of the home, and return its id. A known fact keeps its id.
 
-        The fact that it replaces is no longer found. Raise ValueError if that fact has another owner.
+        `replaces` is the id of an outdated fact, which is not found any more. Raises `ValueError` if that fact has
+        another owner.
         """
         now = time.time() if at is None else at
         told = ToldFact(text, person, private, source, quote, at=now, confirmed=now)
@@ -89,10 +90,11 @@ class Memory:
         until: float | None = None,
         private: bool = True,
     ) -> list[Recalled]:
-        """Return what this person may see and the question finds, best first.
+        """Return what matches a question, best first, limited to what this person may see.
 
-        The person is an id, the speaker a name: what "my" stands for. An unknown speaker, None, sees only the home's.
-        Without `private`, only what may enter a window that others share is found.
+        `person` is an id; `speaker` is the name that "I" and "my" stand for. If `person` is None, the speaker is
+        unknown and sees only what belongs to the home. With `private=False`, results exclude what must not enter a
+        shared window.
         """
         with self._database.read() as connection:
             asked = Search(
@@ -106,14 +108,14 @@ class Memory:
             return search(connection, tuple(kinds), asked)
 
     def facts(self, person: str | None = None, *, private: bool = True) -> list[Fact]:
-        """Return the facts that this person may see: the home's first, newest first."""
+        """Return the facts that this person may see: those of the home first, each group newest first."""
         with self._database.read() as connection:
             return facts(connection, person, private=private)
 
     def facts_revision(self) -> tuple[object, int]:
-        """Return what is another value after any fact has changed, whoever has changed it, and for every opened file.
+        """Return a value that changes with every change of a fact, by any process, and differs for each opened file.
 
-        It takes much less time than reading the facts.
+        Much faster than reading the facts.
         """
         with self._database.read() as connection:
             return self._database, fact_changes(connection)
@@ -136,16 +138,17 @@ class Memory:
         private: bool = True,
         dry_run: bool = False,
     ) -> Forgotten:
-        """Forget what meets all of the conditions, and what repeats it. No byte of it stays in the file.
+        """Forget everything that meets all conditions, and what repeats it. No byte of it stays in the file.
 
-        With ids or a query, a person forgets among what they may see; without `private`, among what may enter a window
-        that others share. With neither, they forget only what they own, never the home's. Without a person the owner
-        does not matter: this is for administrators. With an agent, its turns and episodes are forgotten, no facts.
+        With `ids` or a `query`, a person can forget anything they may see; with `private=False`, anything that may
+        enter a shared window. Otherwise, they forget only what they own, never what belongs to the home. If `person` is
+        `...`, the owner is ignored, as administrators need it. With an `agent`, its turns and episodes are forgotten,
+        but no facts. `dry_run` deletes nothing.
         """
         chosen = Selection(
             None if ids is None else tuple(ids), person, since, before, query, tuple(kinds), agent, private
         )
-        # what is not in the index is not found by its words
+        # rows that are not indexed are not found by their words
         while chosen.is_asked_for and self.reindex():
             pass
         if dry_run:
@@ -163,9 +166,9 @@ class Memory:
         return replace(forgotten, erased=erased)
 
     def expire(self, before: Mapping[str, float], others: float) -> Forgotten:
-        """Forget the turns that ended before the time given for their agent, or for all other agents.
+        """Forget the turns that ended before their agent's time in `before`, or before `others` for all other agents.
 
-        What could not be erased when it was forgotten is erased now.
+        Also erases what could not be erased when it was forgotten.
         """
         with self._database.write() as connection:
             expired = select_expired(connection, before, others)
@@ -174,9 +177,9 @@ class Memory:
         return replace(expired, erased=not unerased or self.erase())
 
     def erase(self) -> bool:
-        """Remove every byte of what was deleted from the file, and return whether that succeeded.
+        """Remove every byte of deleted rows from the file, and return whether that succeeded.
 
-        `forget` does so. `expire` tries again where that failed: another process read the file, the disk was full, or
+        `forget` calls this. `expire` calls it again if it failed: another process was reading, the disk was full, or
         this process was killed.
         """
         try:
@@ -190,7 +193,7 @@ class Memory:
         return True
 
     def export(self, person: str | None = None) -> Iterator[str]:
-        """Yield what this person may see as lines of JSON. For None, yield everything."""
+        """Yield what this person may see as JSON lines, or everything if `person` is None."""
         for kind in KINDS:
             after = 0
             while True:
@@ -206,24 +209,25 @@ class Memory:
             yield from forgotten
 
     def load(self, lines: Iterable[str]) -> Loaded:
-        """Add exported lines that are neither here nor forgotten. Raise BadLine and add nothing if one is malformed.
+        """Add exported lines that are neither stored nor forgotten.
 
-        Where they are many, `reindex` makes their index.
+        Raises `BadLine` and adds nothing if one is malformed. Many lines at once are not indexed; call `reindex`
+        afterwards.
         """
         with self._database.write() as connection:
             return load(connection, self._words, lines.splitlines() if isinstance(lines, str) else lines)
 
     def reindex(self, most: int = _STEP) -> bool:
-        """Index up to `most` rows that are not indexed, and return whether there may be more.
+        """Index up to `most` rows that are not indexed yet, and return whether there may be more.
 
-        There are some after a change of the languages and after a long `load`. Until there are none, `recall` finds the
-        newest only. For a thread in the background.
+        Rows are not indexed after a change of languages or a long `load`. Meanwhile, `recall` finds the newest ones
+        only. For a background thread.
         """
         with self._database.write() as connection:
             return reindex(connection, self._words, most)
 
     def figures(self) -> Figures:
-        """Return how much there is."""
+        """Return how much is stored."""
         with self._database.read() as connection:
             return Figures(
                 facts=_count(connection, "fact WHERE replaced_by IS NULL"),
@@ -236,7 +240,7 @@ class Memory:
             )
 
     def _settle(self) -> None:
-        """Forget once more what this file still has because it is an older copy of the one that forgot it."""
+        """Forget again what this file still holds because it is an older copy of the one in which it was forgotten."""
         path = self._database.path
         try:
             with self._database.write() as connection:
@@ -251,7 +255,7 @@ class Memory:
             self.erase()
 
     def _keep(self, stones: Iterable[tombstones.Tombstone]) -> bool:
-        """Write down what somebody had forgotten, and return whether that succeeded."""
+        """Write tombstones for what a person has forgotten, and return whether that succeeded."""
         try:
             tombstones.write(file.forgotten(self._database.path), stones)
         except OSError:
@@ -259,7 +263,7 @@ class Memory:
         return True
 
     def checkpoint(self) -> bool:
-        """Move all into the one file, for a copy of it. Return whether that could be done."""
+        """Move everything into the one file, so that it can be copied. Return whether that succeeded."""
         return self._database.checkpoint()
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""What waits to be written: bounded, counted, in the order in which it came."""
+"""The queue of what waits to be written: bounded, counted, first in, first out."""
 
 from collections import deque
 from collections.abc import Callable
@@ -19,16 +19,16 @@ _BATCH = 100
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Job[Result = Any]:
-    """Work on the open memory. One that is `patient` stays until the memory can be used; any other fails at once."""
+    """Work on the open memory. A `patient` job waits until memory can be used; any other fails at once."""
 
     work: Callable[[Memory], Result]
     patient: bool
     done: Future[Result] = field(default_factory=Future)
 
     def run(self, memory: Memory, on_success: Callable[[], None]) -> None:
-        """Do the work and hand over its result or its error. Raise MemoryUnavailable if the memory cannot be used.
+        """Run the work and set its result or its error. Raises `MemoryUnavailable` if memory cannot be used.
 
-        `on_success` is called before anybody has the result.
+        `on_success` is called before the result is set.
         """
         if not self._begins():
             return
@@ -43,17 +43,17 @@ class Job[Result = Any]:
             self.done.set_result(result)
 
     def fail(self, error: MemoryUnavailable) -> None:
-        """Hand over an error without doing the work."""
+        """Set an error without running the work."""
         if self._begins():
             self.done.set_exception(error)
 
     def _begins(self) -> bool:
-        # one that is tried again has begun before
+        # a job that is retried is already running
         return self.done.running() or self.done.set_running_or_notify_cancel()
 
 
 class Queue:
-    """Records and jobs. Not for two threads at once."""
+    """Records and jobs. Not thread-safe."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -66,16 +66,16 @@ class Queue:
 
     @property
     def finished(self) -> int:
-        """How many have left the queue."""
+        """How many items have left the queue."""
         return self.accepted - len(self._waiting)
 
     @property
     def is_half_full(self) -> bool:
-        """Whether there should be room soon."""
+        """Whether the queue should be emptied soon."""
         return len(self._waiting) * 2 >= self._most
 
     def put(self, item: Record | Job, *, has_ended: bool = False) -> bool:
-        """Add at the end, or count what comes too late or finds no room."""
+        """Append an item and return whether it was taken. Records that come too late or find no room are counted."""
         if has_ended or len(self._waiting) >= self._most:
             self.dropped += 1
             return False
@@ -84,7 +84,7 @@ class Queue:
         return True
 
     def first(self) -> Job | list[Record]:
-        """Return the job that is first, or the records up to the next one, as many as are written together."""
+        """Return the first job, or the records before the next job, as many as one transaction writes."""
         records: list[Record] = []
         for each in islice(self._waiting, _BATCH):
             if isinstance(each, Job):
@@ -93,12 +93,12 @@ class Queue:
         return records
 
     def remove_first(self, number: int) -> None:
-        """Remove what is done."""
+        """Remove finished items."""
         for _ in range(number):
             self._waiting.popleft()
 
     def remove_jobs(self, *, patient: bool) -> list[Job]:
-        """Remove and return the jobs that are not patient, or all of them."""
+        """Remove and return the jobs that are not patient, or with `patient` all jobs."""
         jobs: list[Job] = []
         rest: deque[Record | Job] = deque()
         for each in self._waiting:

@@ -1,4 +1,4 @@
-"""What memory holds and returns."""
+"""The values that memory stores and returns. Times are seconds since the epoch."""
 
 from dataclasses import dataclass, field
 import math
@@ -11,7 +11,7 @@ KINDS: tuple[Kind, ...] = ("fact", "episode", "turn")
 
 @dataclass(frozen=True, slots=True)
 class PastTurn:
-    """A turn that ended: what was said and answered, who, where and when. Without a person it is the home's."""
+    """An ended turn: what was said and answered, by whom, where and when. With `person=None` it is the home's."""
 
     conversation: str
     at: float
@@ -25,7 +25,7 @@ class PastTurn:
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """A summary of the turns of a conversation from `since` to `at`. It is forgotten with any of them."""
+    """A summary of a conversation's turns from `since` to `at`. Forgetting one of the turns forgets it, too."""
 
     conversation: str
     since: float
@@ -37,9 +37,10 @@ class Episode:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A summary of turns, to become their episode: what was said in each, and the summary that this one replaces.
+    """A new summary of turns, to be stored as their episode.
 
-    `since` is a time before the first of the turns. All of them are of one person, or of the home.
+    `said` has the user's words in each turn, and `earlier` is the text of the summary that this one replaces. `since`
+    is a time before the first turn. All turns belong to one person, or to the home.
     """
 
     conversation: str
@@ -53,7 +54,7 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A fact as it stands now. `confirmed` is when it was last told, `told` how often."""
+    """A current fact. `confirmed` is when it was last stated, `told` how often."""
 
     id: int
     text: str
@@ -68,9 +69,9 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """What was found. Private is a private fact, and every turn and episode of a person.
+    """A search result. `private` is True for a private fact, and for every turn and episode of a person.
 
-    `excerpt` is the part of an episode that the question is about.
+    `excerpt` is the part of an episode that matches the question.
     """
 
     kind: Kind
@@ -86,10 +87,11 @@ class Recalled:
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """The ids of what was forgotten, or would be. Erased says that the file holds nothing of it any more.
+    """The ids of what was forgotten, or would be. `erased` is True if no byte of it is left in the file.
 
-    For those who may still hold it: `since` is when the oldest of it came to be, `people` who alone could see it, with
-    None for everybody, `conversations` where it was said, and `told` what its facts and the query said.
+    The rest helps others to find their own copies: `since` is the time of the oldest item, `people` are those who alone
+    could see them (None is everybody), `conversations` are where they were said, and `told` are the texts of the facts
+    and the query.
     """
 
     facts: tuple[int, ...] = ()
@@ -108,13 +110,13 @@ class Forgotten:
 
     @property
     def ids(self) -> dict[Kind, tuple[int, ...]]:
-        """The ids by their kinds."""
+        """The ids by kind."""
         return {"fact": self.facts, "turn": self.turns, "episode": self.episodes}
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """What became of the lines that were loaded: new, there already, or refused as forgotten."""
+    """The number of loaded lines that were added, already known, or refused because they were forgotten."""
 
     added: int = 0
     known: int = 0
@@ -123,7 +125,7 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """How much memory holds: current facts, turns, episodes, bytes on disk, rows that the index has not got yet."""
+    """How much is stored: current facts, turns, episodes, bytes on disk, and rows that are not indexed yet."""
 
     facts: int
     turns: int

@@ -1,11 +1,11 @@
-"""The tables, by version of the schema, and the index over them, by version of our words."""
+"""The tables, by schema version, and their index, by the version of the words in it."""
 
 import sqlite3
 
 from .errors import MemoryUnavailable
 from .records import KINDS, Kind
 
-# A later version appends a script that makes its tables of the former's.
+# A later version appends a script that upgrades the tables of the one before.
 SCRIPTS = (
     """
     CREATE TABLE setting (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -57,7 +57,7 @@ _PROBE = (
 
 
 def probe(connection: sqlite3.Connection) -> None:
-    """Raise MemoryUnavailable if this SQLite has not the index that we need."""
+    """Raise `MemoryUnavailable` if this SQLite lacks the index that memory needs."""
     try:
         for statement in _PROBE:
             connection.execute(statement)
@@ -68,13 +68,13 @@ def probe(connection: sqlite3.Connection) -> None:
 
 
 def refuse_newer(connection: sqlite3.Connection) -> None:
-    """Raise MemoryUnavailable if a newer version wrote the file. Nothing has been written to it then."""
+    """Raise `MemoryUnavailable` if a newer version wrote the file. Call it before anything is written."""
     if _version(connection) > len(SCRIPTS):
         raise MemoryUnavailable("newer")
 
 
 def migrate(connection: sqlite3.Connection, words: str) -> None:
-    """Bring tables and index to the newest versions, inside the transaction of the caller."""
+    """Upgrade tables and index to the newest versions, inside the caller's transaction."""
     for script in SCRIPTS[_version(connection) :]:
         _run(connection, script)
     connection.execute(f"PRAGMA user_version = {len(SCRIPTS)}")
@@ -86,18 +86,18 @@ def migrate(connection: sqlite3.Connection, words: str) -> None:
 
 
 def empty_index(connection: sqlite3.Connection, kind: Kind) -> None:
-    """Make the index of a kind anew, with nothing in it; `reindex` fills it."""
+    """Recreate the index of a kind, empty; `reindex` fills it."""
     _run(connection, _INDEX.format(kind=kind))
 
 
 def unindexed(connection: sqlite3.Connection, kind: Kind) -> int:
-    """Return the highest id that the index has not got yet, as those below, or 0."""
+    """Return the id up to which rows are not indexed yet, or 0 if all are."""
     value: int = connection.execute("SELECT value FROM setting WHERE name = ?", (f"unindexed {kind}",)).fetchone()[0]
     return value
 
 
 def fact_changes(connection: sqlite3.Connection) -> int:
-    """Return how often a fact has been added, changed or deleted, by any process."""
+    """Return how often facts were added, changed or deleted, by any process."""
     changes: int = connection.execute("SELECT value FROM setting WHERE name = 'fact changes'").fetchone()[0]
     return changes
 
@@ -108,7 +108,7 @@ def _version(connection: sqlite3.Connection) -> int:
 
 
 def _run(connection: sqlite3.Connection, script: str) -> None:
-    # executescript commits first; a trigger has semicolons inside
+    # executescript would commit first; a trigger contains semicolons
     statement = ""
     for part in script.split(";"):
         statement += f"{part};"

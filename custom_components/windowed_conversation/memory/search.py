@@ -1,6 +1,6 @@
-"""What is found for a question: BM25 over our own words, and for turns what stands beside a hit.
+"""Search: BM25 over our own words. A turn also scores for the hits beside it.
 
-Who asks decides inside the query, before a hit lends its score to its neighbours.
+What a person may not see is left out inside the query, before a hit lends its score to its neighbours.
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from .records import KINDS, Kind, Recalled
 from .visibility import visible
 from .words import Question
 
-# a part of a word says less than a word, and a fact has more of them
+# a part of a word says less than a whole word, and a fact has more of them
 _PARTS: dict[Kind, float] = {"fact": 0.1, "episode": 0.2, "turn": 0.2}
 _HITS = 300
 # BM25 takes its time for every row with one of the words; most rows have common ones, which decide nothing
@@ -88,7 +88,7 @@ _SEARCHES: dict[Kind, str] = {
 
 
 class Search(NamedTuple):
-    """A question, who asks it, whether private things may be found, how much, and from when to when."""
+    """A question, its asker, whether private items may be found, how many, and the time span."""
 
     question: Question
     person: str | None
@@ -99,7 +99,7 @@ class Search(NamedTuple):
 
 
 def search(connection: sqlite3.Connection, kinds: tuple[Kind, ...], asked: Search) -> list[Recalled]:
-    """Return what was found, best first; of two alike a fact before an episode before a turn."""
+    """Return what was found, best first. With equal scores, facts precede episodes, and episodes precede turns."""
     found = [recalled for kind in KINDS if kind in kinds for recalled in _found(connection, kind, asked)]
     best = sorted(found, key=lambda recalled: -recalled.score)[: asked.limit]
     return [_with_excerpt(recalled, asked.question) for recalled in best]
@@ -128,7 +128,7 @@ def _found(connection: sqlite3.Connection, kind: Kind, asked: Search) -> Iterato
 
 
 def _match(connection: sqlite3.Connection, kind: Kind, question: Question) -> str:
-    """Return the expression for FTS5: the rarest terms, as long as they are not in too many rows."""
+    """Return the FTS5 expression: the rarest terms, as long as they are not in too many rows."""
     parts = question.parts + question.ends if kind == "fact" else question.parts
     terms = dict(_rows_with(connection, kind, question.words + parts))
     rows = 0

@@ -1,4 +1,4 @@
-"""What is known of a memory and of what it was given."""
+"""The state of a memory, and the counts of its writer."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +9,7 @@ from .records import Figures
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Why memory is off, None if it is not; where a damaged file is kept; how much there is, None if not yet known."""
+    """Why memory is off (None if it is on), where a damaged file is kept, and the figures, or None if not read yet."""
 
     reason: Reason | None = None
     set_aside: Path | None = None
@@ -18,9 +18,9 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What became of the records: waiting, written, dropped as the queue was full, refused as they cannot be stored.
+    """Records that are queued, written, dropped because the queue was full, or refused because they cannot be stored.
 
-    `failures` counts tries that failed, `error` is the kind of the last one, `written_at` when the last commit was.
+    `failures` counts failed tries, `error` is the type of the last error, and `written_at` the time of the last commit.
     """
 
     queued: int = 0

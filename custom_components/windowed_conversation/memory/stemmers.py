@@ -1,4 +1,4 @@
-"""The Snowball stemmers of a home's languages."""
+"""The Snowball stemmers for a home's languages."""
 
 from collections.abc import Callable
 import importlib
@@ -51,12 +51,12 @@ _ALGORITHMS = {
 
 
 def stemmer_version() -> str:
-    """Return what the stems depend on besides the languages."""
+    """Return a version that changes whenever the stems may change, for the same languages."""
     return f"{_PACKAGE} {version(_PACKAGE)}"
 
 
 def stemmers(languages: tuple[str, ...]) -> tuple[Stem, ...]:
-    """Return the stemmers of those languages that have one."""
+    """Return the stemmers of the languages that have one."""
     names = dict.fromkeys(_ALGORITHMS[language] for language in languages if language in _ALGORITHMS)
     return tuple(_stemmer(name) for name in names)
 
@@ -68,7 +68,7 @@ def _stemmer(name: str) -> Stem:
 
 
 def _package() -> str:
-    """Return a package with the stemmers' modules in it that imports none by itself: all of them take 10 MB."""
+    """Return a package through which single stemmers can be imported; importing all of them takes 10 MB."""
     if _ALONE not in sys.modules:
         spec = find_spec(_PACKAGE)
         if spec is None or spec.submodule_search_locations is None:

@@ -1,22 +1,22 @@
-"""The words of a question that say nothing of its subject, and those by which people mean themselves, by language."""
+"""Stop words, and the words by which people refer to themselves, by language."""
 
 from functools import cache
 import json
 from pathlib import Path
 
-# Read while the module is imported, which Home Assistant does outside of its event loop.
+# Read at import, which Home Assistant does outside the event loop.
 _WORDS = json.loads(Path(__file__).with_name("stop_words.json").read_text(encoding="utf-8"))
 
 LANGUAGES = tuple(_WORDS)
 
 
 def stop_words(languages: tuple[str, ...]) -> frozenset[str]:
-    """Return the words of these languages that a search leaves out, as people write them."""
+    """Return the words of these languages that a search ignores, as people write them."""
     return _words(languages, "stop")
 
 
 def words_for_oneself(languages: tuple[str, ...]) -> frozenset[str]:
-    """Return the words of these languages by which people mean themselves."""
+    """Return the words of these languages by which people refer to themselves, such as "my"."""
     return _words(languages, "self")
 
 

@@ -1,4 +1,4 @@
-"""Texts as they are stored: one line, of a bounded length."""
+"""Texts as they are stored: on one line, and of bounded length."""
 
 import math
 import re
@@ -20,7 +20,7 @@ _CUT = "…"
 
 
 def one_line(text: str, length: int) -> str:
-    """Return a text as one line without control characters, cut between words where it is too long."""
+    """Return a text on one line without control characters, cut between words if it is too long."""
     # far more than is kept need not be looked at
     shown = text[: length * 4]
     if not shown.isprintable():
@@ -34,7 +34,7 @@ def one_line(text: str, length: int) -> str:
 
 
 def fact_text(text: str) -> str:
-    """Return a fact's text, which can neither end its line nor close a bracket around it."""
+    """Return a fact's text, in which nothing can end its line or close a bracket around it."""
     shown = "".join(" " if _is_bracket(character) else character for character in text[: FACT_LENGTH * 4])
     fact = one_line(shown, FACT_LENGTH)
     if not re.search(r"\w", fact):
@@ -43,14 +43,14 @@ def fact_text(text: str) -> str:
 
 
 def name(text: str) -> str:
-    """Return the name of a person, a conversation and so on if it can be stored as it is."""
+    """Return the name of a person, a conversation and so on. Raises `ValueError` if it cannot be stored unchanged."""
     if not 0 < len(text.encode()) <= NAME_LENGTH:
         raise ValueError(f"A name has 1 to {NAME_LENGTH} bytes")
     return text
 
 
 def moment(at: float) -> float:
-    """Return a time if it is one."""
+    """Return a time. Raises `ValueError` if it is not a finite number of seconds."""
     if isinstance(at, bool) or not math.isfinite(at):
         raise ValueError("A time is a finite number of seconds")
     return float(at)

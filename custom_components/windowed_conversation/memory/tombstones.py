@@ -1,6 +1,6 @@
-"""Tombstones beside the database, so that an older copy of it does not bring back what somebody had forgotten.
+"""Tombstones beside the database: an older copy of it does not bring back what a person has forgotten.
 
-A line has the kind, the id and the time of what was forgotten, and no words.
+Each line has the kind, the id and the time of a forgotten item, and no words.
 """
 
 from collections.abc import Iterable, Iterator
@@ -18,7 +18,7 @@ _MODE = 0o600
 
 
 class Tombstone(NamedTuple):
-    """What stays of a fact, turn or episode that was forgotten."""
+    """What remains of a forgotten fact, turn or episode."""
 
     kind: Kind
     id: int
@@ -26,7 +26,7 @@ class Tombstone(NamedTuple):
 
 
 def tombstones_of(connection: sqlite3.Connection, chosen: Forgotten) -> list[Tombstone]:
-    """Return what will stay of what is chosen, also under the ids of the file that it was loaded from."""
+    """Return the tombstones of what is selected, also under the ids in the file it was imported from."""
     return [
         Tombstone(kind, each, at)
         for kind, ids in chosen.ids.items()
@@ -39,20 +39,20 @@ def tombstones_of(connection: sqlite3.Connection, chosen: Forgotten) -> list[Tom
 
 
 def write(path: Path, tombstones: Iterable[Tombstone]) -> None:
-    """Add tombstones to the file beside the database. Raise OSError if it cannot be written."""
+    """Append tombstones to the file beside the database. Raises `OSError` if it cannot be written."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, _MODE)
     with os.fdopen(descriptor, "w", encoding="ascii") as file:
-        # what was cut off by a crash ends here
+        # ends a line that a crash has cut off
         file.write("".join(f"\n{kind} {row} {at!r}" for kind, row, at in tombstones))
         file.flush()
         os.fsync(file.fileno())
 
 
 def settle(connection: sqlite3.Connection, words: Words, path: Path) -> bool:
-    """Forget what the file says and this copy of the database does not know, and return whether it had any of that.
+    """Forget what the tombstones list and this copy of the database still has, and return whether there was any.
 
-    What repeats it goes along, as when it was forgotten: the copy may have summaries that others have replaced since.
-    Raise OSError if the file cannot be read.
+    What repeats it is forgotten again, too, as the copy may have summaries that were replaced since. Raises `OSError`
+    if the file of tombstones cannot be read.
     """
     missing = {each for each in read_tombstones(path) if not _is_known(connection, each)}
     if not missing:
@@ -76,7 +76,7 @@ def _rows(connection: sqlite3.Connection, kind: Kind, missing: set[Tombstone]) -
 
 
 def read_tombstones(path: Path) -> frozenset[Tombstone]:
-    """Return what was forgotten on request, by the file beside the database. Raise OSError if it cannot be read."""
+    """Return the tombstones in a file. Raises `OSError` if it cannot be read."""
     try:
         lines = path.read_text(encoding="ascii", errors="replace").splitlines()
     except FileNotFoundError:
@@ -85,7 +85,7 @@ def read_tombstones(path: Path) -> frozenset[Tombstone]:
 
 
 def _parsed(line: str) -> Iterator[Tombstone]:
-    """Yield what a line says, nothing if it is not whole."""
+    """Yield the tombstone of a line, or nothing if the line is incomplete."""
     kind, _, rest = line.partition(" ")
     row, _, at = rest.partition(" ")
     try:

@@ -1,4 +1,4 @@
-"""Turns and episodes, as they are stored."""
+"""Stores turns and episodes."""
 
 import sqlite3
 
@@ -18,7 +18,7 @@ _EVERY = 500
 def store_turn(
     connection: sqlite3.Connection, words: Words, turn: PastTurn, row: int | None = None, origin: int | None = None
 ) -> int:
-    """Store a turn as the last of its conversation and return its id."""
+    """Store a turn as the last one of its conversation and return its id."""
     said, answer = one_line(turn.said, SAID_LENGTH), one_line(turn.answer, ANSWER_LENGTH)
     if not said and not answer:
         raise ValueError("A turn needs words")
@@ -79,6 +79,6 @@ def _indexed(connection: sqlite3.Connection, words: Words, kind: Kind, row: int 
 
 
 def _joined(tools: tuple[str, ...]) -> str | None:
-    """Return the names of tools as one, as many as there is room for."""
+    """Return the names of tools as one text, as many as fit."""
     joined = " ".join(dict.fromkeys(tools))
     return joined.encode()[:NAME_LENGTH].decode(errors="ignore") or None

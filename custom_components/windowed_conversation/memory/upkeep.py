@@ -1,4 +1,4 @@
-"""What a memory needs while nothing waits to be written: its index, its figures, and what is done every day."""
+"""What the writer does while its queue is empty: indexing, reading the figures, and the daily work."""
 
 from collections.abc import Callable
 import math
@@ -14,7 +14,7 @@ _SHARE = 0.01
 
 
 class Upkeep:
-    """Knows when something is due, in seconds on the monotonic clock."""
+    """Decides when something is due. Times are seconds on the monotonic clock."""
 
     def __init__(self, daily: Callable[[Memory], None]) -> None:
         self._daily = daily
@@ -25,32 +25,32 @@ class Upkeep:
 
     @property
     def due_at(self) -> float:
-        """When there is something to do."""
+        """When the next work is due."""
         return -math.inf if self._may_be_unindexed else min(self._daily_at, self._look_at)
 
     def on_opened(self) -> None:
-        """Take note that the file may be another one."""
+        """Handle that the file was opened, and may be another one."""
         self._may_be_unindexed = True
         self._look_at = -math.inf
 
     def on_changed(self) -> None:
-        """Take note that the figures are others now."""
+        """Handle that the figures have changed."""
         self._look_at = min(self._look_at, self._not_before)
 
     def look_now(self) -> None:
-        """Have the file read at the next opportunity."""
+        """Make reading the file due now."""
         self._look_at = -math.inf
 
     def repeat(self) -> None:
-        """Have the daily work done at the next opportunity."""
+        """Make the daily work due now."""
         self._daily_at = -math.inf
 
     def postpone(self) -> None:
-        """Take note that there is no file."""
+        """Handle that there is no file."""
         self._daily_at, self._look_at, self._may_be_unindexed = time.monotonic() + _DAY, math.inf, False
 
     def run(self, memory: Memory) -> Figures | None:
-        """Do one thing that is due, and return the figures if they were read."""
+        """Do one thing that is due, and return the figures if it read them."""
         if self._may_be_unindexed:
             self._may_be_unindexed = memory.reindex()
             if not self._may_be_unindexed:
@@ -69,6 +69,6 @@ class Upkeep:
         figures = memory.figures()
         ended = time.monotonic()
         self._look_at, self._not_before = math.inf, ended + (ended - began) / _SHARE
-        # many rows that were loaded at once
+        # many rows were loaded at once
         self._may_be_unindexed = figures.unindexed > 0
         return figures

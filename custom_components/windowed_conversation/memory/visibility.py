@@ -1,6 +1,6 @@
-"""Who may see a row: its owner, or everyone if it is the home's.
+"""Who may see a row: its owner, or everybody if it belongs to the home.
 
-An unknown speaker owns nothing and sees only the home's rows. A window that people share gets no private facts, and
+An unknown speaker owns nothing and sees only what belongs to the home. A shared window gets no private facts, and
 nothing from a person's turns and episodes.
 """
 
@@ -10,5 +10,5 @@ _OWN = {"fact": "(:private OR NOT {row}.private)", "episode": ":private", "turn"
 
 
 def visible(kind: Kind, row: str) -> str:
-    """Return the condition on a row of a table, under the parameters `person`, a label, and `private`."""
+    """Return the SQL condition on a row of a table. Its parameters are `person`, a label, and `private`."""
     return f"({row}.person IS NULL OR ({row}.person = :person AND {_OWN[kind].format(row=row)}))"

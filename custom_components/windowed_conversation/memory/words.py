@@ -1,7 +1,7 @@
-"""Our own words: what a text is found by.
+"""Words as the index has them.
 
-Every language's stemmer takes its turn with a word, English first. So one term stands for a word, whichever of the
-languages it is from.
+Each word passes through the stemmers of all languages, English first, so that one term stands for it whatever its
+language is.
 """
 
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ _MARKS = re.compile(r"[\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0670]")
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What an index holds of a text: its words, the parts of the long ones, and how words begin and end."""
+    """What the index has of a text: its words, the parts of long words, and the beginnings and ends of words."""
 
     words: str
     parts: str
@@ -41,7 +41,7 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What to look for: terms, first letters of terms, parts of long words, and how words begin and end."""
+    """What to look for: terms, beginnings of terms, parts of long words, and beginnings and ends of words."""
 
     words: tuple[str, ...]
     beginnings: tuple[str, ...]
@@ -50,13 +50,13 @@ class Question:
 
 
 class _SmallWords(NamedTuple):
-    """The words that a search leaves out, and those by which people mean themselves."""
+    """The words that a search ignores, and those by which people refer to themselves."""
 
     stop: frozenset[str]
     oneself: frozenset[str]
 
     def is_self(self, word: str, spaced: bool) -> bool:
-        """Return whether somebody means themselves by a word."""
+        """Return whether a speaker refers to themselves by a word."""
         return plain_word(word) in self.oneself if spaced else not self.oneself.isdisjoint(word)
 
 
@@ -69,7 +69,7 @@ def _small_words(languages: tuple[str, ...]) -> _SmallWords:
 
 
 class Words:
-    """Splits texts into words for the languages of a home. Not for two threads at once: stemmers keep state."""
+    """Splits texts into words for the languages of a home. Not thread-safe, because stemmers keep state."""
 
     def __init__(self, languages: tuple[str, ...]) -> None:
         bases = tuple(
@@ -82,7 +82,7 @@ class Words:
         self._stem = lru_cache(maxsize=4096)(self._stem_anew)
 
     def terms(self, text: str) -> Terms:
-        """Return what stands in the index for a text."""
+        """Return what the index has of a text."""
         words: list[str] = []
         parts: list[str] = []
         ends: list[str] = []
@@ -99,7 +99,7 @@ class Words:
         return Terms(" ".join(words), " ".join(parts), " ".join(ends))
 
     def question(self, text: str, speaker: str | None = None) -> Question:
-        """Return what to look for. A speaker's name is what "I" and "my" stand for."""
+        """Return what to look for. "I" and "my" stand for the speaker's name."""
         said = list(split_words(text))
         small = self._small_words_of({plain_word(word) for word, spaced in said if spaced})
         if speaker and any(small.is_self(word, spaced) for word, spaced in said):
@@ -120,19 +120,20 @@ class Words:
         return Question(tuple(words), tuple(beginnings), tuple(parts), tuple(ends))
 
     def held(self, text: str) -> set[str]:
-        """Return the terms for the words of a text."""
+        """Return the terms of a text's words."""
         return set(self.terms(text).words.split(" "))
 
     def holds(self, text: str, question: Question) -> bool:
-        """Return whether a text has all the words of a question, and whether there are any."""
+        """Return whether a text has all words of a question, and the question has any."""
         held = self.held(text)
         begun = (any(term.startswith(one) for term in held) for one in question.beginnings)
         return bool(question.words or question.beginnings) and held.issuperset(question.words) and all(begun)
 
     def _small_words_of(self, said: set[str]) -> _SmallWords:
-        """Return those of the home's languages, or of another one that is spoken, too.
+        """Return the small words of the home's languages, or of another language that the question is in.
 
-        That one has more of what is said, at least two, but not all: some words mean more in another language.
+        It is in the other language if more of its words are small there, at least two, but not all: some words mean
+        more in another language.
         """
         most = max(self._small_elsewhere, key=lambda small: len(said & small.stop), default=self._small)
         found = len(said & most.stop)
@@ -151,18 +152,18 @@ def _turn(language: str) -> tuple[bool, str]:
 
 
 def spoken(text: str) -> str:
-    """Return a text as its words alone, for a comparison of what was said."""
+    """Return only the words of a text, to compare what was said."""
     return " ".join(word for word, _ in split_words(text))
 
 
 def split_words(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield the words of a text, casefolded, and whether its script puts spaces between them."""
+    """Yield each word of a text, casefolded, and whether its script separates words by spaces."""
     for run, word in _RUNS.findall(unicodedata.normalize("NFKC", text).casefold()):
         yield (run, False) if run else (word[:_LONGEST], True)
 
 
 def plain_word(word: str) -> str:
-    """Return a word without the marks on its letters."""
+    """Return a word without diacritics."""
     return unicodedata.normalize("NFC", _MARKS.sub("", unicodedata.normalize("NFD", word))) or word
 
 
@@ -177,6 +178,6 @@ def _parts(word: str) -> Iterator[str]:
 
 
 def _ends(word: str) -> Iterator[str]:
-    """Yield how a word begins and ends: "nonna" begins as "nonne", "hazelnuts" ends as "nuts"."""
+    """Yield the beginning and the end of a word: "nonna" begins like "nonne", "hazelnuts" ends like "nuts"."""
     if len(word) >= _END:
         yield from (f"0{word[:_END]}", f"{word[-_END:]}0")

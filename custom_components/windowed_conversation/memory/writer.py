@@ -1,4 +1,4 @@
-"""The one thread that writes: it opens the file, commits what has queued up, and tries again what failed."""
+"""The thread that writes: it opens the file, commits what is queued, and retries what failed."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -33,10 +33,10 @@ _STAYS_OPEN: frozenset[Reason] = frozenset({"full", "index", "locked"})
 
 
 class Writer:
-    """Owns a memory. Any thread may call its methods; only `drain`, `hold` and `close` wait.
+    """Owns a memory. Thread-safe; only `drain`, `hold` and `close` block.
 
-    A file that is not there is made as soon as something is to be written or done. `daily` is called with the open
-    memory at the start and every day, `on_state` with each new state, both in the thread that writes.
+    A missing file is created as soon as there is something to write. In the writing thread, `daily` is called with the
+    open memory at the start and every day, and `on_state` with each new state.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Writer:
         self._on_state = on_state
         self._memory: Memory | None = None
         self._state = State()
-        # the condition guards all below
+        # the condition guards everything below
         self._changed = Condition()
         self._queue = Queue(most_waiting)
         self._upkeep = Upkeep(daily)
@@ -65,35 +65,35 @@ class Writer:
 
     @property
     def memory(self) -> Memory | None:
-        """The open memory, for reading only, or None if there is none now."""
+        """The open memory, for reading only, or None if it cannot be used now."""
         return self._memory
 
     @property
     def state(self) -> State:
-        """What is known of the memory."""
+        """The current state of the memory."""
         return self._state
 
     @property
     def counts(self) -> Counts:
-        """What became of the records until now."""
+        """The counts of the records so far."""
         with self._changed:
             return replace(self._counts, queued=len(self._queue), dropped=self._queue.dropped)
 
     def start(self) -> None:
-        """Open the file if there is one, and begin to write."""
+        """Open the file if it exists, and start to write."""
         self._thread.start()
 
     def put(self, record: Record) -> None:
-        """Have a record written. Raise nothing; what there is no room for is counted."""
+        """Queue a record. Never raises; a record for which there is no room is counted."""
         with self._changed:
             self._queue.put(record, has_ended=self._has_ended)
             self._changed.notify_all()
 
     def call[Result](self, work: Callable[[Memory], Result], *, patient: bool = False) -> Future[Result]:
-        """Have work on the memory done after all that was put before, and return its result to be.
+        """Queue work on the memory, after everything queued before. Return a future of its result.
 
-        A memory that cannot be used is tried at once, and MemoryUnavailable is the result. Patient work stays instead;
-        it changes what is there, and is cancelled if there is no file.
+        If memory is off, it is tried again at once, and the future fails with `MemoryUnavailable` if that is in vain.
+        `patient` work, which changes what is stored, waits instead; it is cancelled if there is no file.
         """
         job = Job(work, patient)
         with self._changed:
@@ -107,7 +107,7 @@ class Writer:
         return job.done
 
     def check(self, *, repeat_daily: bool = False) -> None:
-        """Have the figures read anew, after a reader met an error for instance, and the daily work repeated."""
+        """Have the figures read again, for instance after a read failed, and optionally the daily work repeated."""
         with self._changed:
             self._upkeep.look_now()
             if repeat_daily:
@@ -115,7 +115,7 @@ class Writer:
             self._changed.notify_all()
 
     def drain(self, timeout: float) -> bool:
-        """Wait until all that was put is written, or a try fails. Return whether all is written."""
+        """Wait until everything queued is written, or a try fails. Return whether everything is written."""
         with self._changed:
             self._paused_until = self._held_until = -math.inf
             self._changed.notify_all()
@@ -126,9 +126,10 @@ class Writer:
             return self._queue.finished >= accepted
 
     def hold(self, timeout: float) -> bool:
-        """Have all in the one file and write nothing until `release`, for a copy. Return whether nothing is beside it.
+        """Move everything into the one file and pause writing until `release`, so that it can be copied.
 
-        It ends by itself after half an hour, or when the queue is half full.
+        Returns whether nothing is left beside the file. The pause ends by itself after half an hour, or when the queue
+        is half full.
         """
         if not self.counts.queued and not self.path.exists():
             return self._hold_now()
@@ -140,13 +141,13 @@ class Writer:
             return False
 
     def release(self) -> None:
-        """Go on writing after `hold`."""
+        """Resume writing after `hold`."""
         with self._changed:
             self._held_until = -math.inf
             self._changed.notify_all()
 
     def close(self, timeout: float) -> bool:
-        """Write what waits, try nothing twice, and close the file. Return whether that was done in time."""
+        """Write what is queued, without retries, and close the file. Return whether it was done in time."""
         with self._changed:
             self._has_ended = True
             self._failures_in_a_row = 0
@@ -173,7 +174,7 @@ class Writer:
             job.fail(MemoryUnavailable("closed"))
 
     def _wait(self) -> bool:
-        """Return when there is something to do, or False at the end."""
+        """Block until there is something to do. Return False if the thread should end."""
         with self._changed:
             while True:
                 now, due_at = time.monotonic(), self._due_at()
@@ -233,7 +234,7 @@ class Writer:
             self._on_done(len(records), written=len(records))
 
     def _recover(self, figures: Figures | None = None) -> None:
-        """Take note that the memory can be used, before anybody sees what was done."""
+        """Set the state to usable, before callers get their results."""
         self._failures_in_a_row, self._paused_until = 0, -math.inf
         self._tell(None, figures or self._state.figures)
 
@@ -253,7 +254,7 @@ class Writer:
 
     def _fail(self, error: Exception) -> None:
         if not isinstance(error, MemoryUnavailable):
-            # not its text, which may be what was said
+            # not its message, which may quote what was said
             _LOGGER.error("%s\n%s", type(error).__name__, "".join(traceback.format_tb(error.__traceback__)))
             error = MemoryUnavailable("fault")
         if error.reason not in _STAYS_OPEN:
