@@ -11,24 +11,42 @@ from collections.abc import Iterator
 from pathlib import Path
 import re
 import sys
+from typing import NamedTuple
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 FOLDERS = ("custom_components", "tests", "demo", "benchmarks", "scripts", "docs")
 TEXTS = {".py", ".md", ".json", ".yaml", ".toml"}
 
-# Parts of names, and the word that stands for each.
-NAMES = {
-    "let_go": "evict, or drop for a window",
-    "give_up": "evict",
-    "left_out": "excluded",
-    "leave_out": "exclude",
-    "first_word": "first_token",
-    "silence": "idle_timeout",
-    "kept_free": "max_answer_tokens",
-    "reply_tokens": "max_answer_tokens",
-    "other_agent": "fallback_agent",
-    "put_off": "after_turn",
-}
+
+class Row(NamedTuple):
+    """A row of the table: the word, and the parts of names that it replaces, in files whose path contains `within`.
+
+    A part is one or more whole words of a name, in any case: `left_out` is part of `LeftOut` and `_is_left_out`.
+    """
+
+    word: str
+    replaced: tuple[str, ...]
+    within: str = ""
+
+
+PRODUCT = "custom_components/"
+TABLE = (
+    Row("evict", ("let_go", "lets_go", "give_up", "gives_up", "given_up", "leave_behind", "left_behind", "let_out")),
+    Row("evict", ("gone", "go", "goes", "went"), f"{PRODUCT}windowed_conversation/window/"),
+    Row("evict", ("drop_exchange", "drop_exchanges", "dropped_exchange", "dropped_exchanges", "dropped_messages")),
+    Row("exclude", ("leave_out", "leaves_out", "left_out")),
+    Row("first token", ("first_word", "first_words")),
+    Row("idle timeout", ("silence", "longest_silence")),
+    Row("max answer tokens", ("kept_free", "keep_free", "keeps_free", "reply_tokens", "reply_limit", "reply_reserve")),
+    Row("context editing", ("compact", "compacts", "compacted", "compaction"), "providers/anthropic/"),
+    Row("compaction", ("context_editing", "edit_context"), "providers/openai/"),
+    Row("usage, billed", ("reported", "reported_usage", "usage_told", "told_usage"), PRODUCT),
+    Row("fallback agent", ("other_agent", "other_agents", "next_agent", "next_agents", "asked_next", "ask_elsewhere")),
+    Row("issue", ("report", "reports", "warning", "warnings"), PRODUCT),
+    Row("after the turn", ("put_off", "puts_off", "news")),
+    Row("after the turn", ("later",), f"{PRODUCT}windowed_conversation/agents/"),
+    Row("after the turn", ("later",), f"{PRODUCT}windowed_conversation/turn/"),
+)
 _PHRASES = (
     "'s business",
     "decided elsewhere",
@@ -41,13 +59,22 @@ _PHRASES = (
 PHRASES = re.compile("|".join(_PHRASES).replace(" ", r"\s+"), re.IGNORECASE)
 
 
-def replaced_names(source: str) -> Iterator[tuple[int, str]]:
-    """Yield the line and the name of each definition with a replaced word. Names of tests are sentences."""
+def replaced_names(source: str, path: str = "") -> Iterator[tuple[int, str]]:
+    """Yield the line of each definition whose name has a replaced word, and the name with the word of the table.
+
+    `path` is where the source is, from the repository. Names of tests are sentences and may have any words.
+    """
+    rows = [row for row in TABLE if row.within in path]
     for node in ast.walk(ast.parse(source)):
         for name in _defined(node):
-            snake = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
-            if not name.startswith("test_") and any(part in snake for part in NAMES):
-                yield getattr(node, "lineno", 0), name
+            if not name.startswith("test_"):
+                yield from ((getattr(node, "lineno", 0), f"{name} ({word})") for word in _words_for(name, rows))
+
+
+def _words_for(name: str, rows: list[Row]) -> list[str]:
+    """Return the words of the table for what a name has of the others."""
+    snake = f"_{re.sub(r'(?<=[a-z])(?=[A-Z])', '_', name).lower()}_"
+    return [row.word for row in rows if any(f"_{part}_" in snake for part in row.replaced)]
 
 
 def _defined(node: ast.AST) -> Iterator[str]:
@@ -79,9 +106,10 @@ def main() -> int:
         if path == Path(__file__).resolve():
             continue
         text = path.read_text(encoding="utf-8")
-        hits = [*replaced_phrases(text), *(replaced_names(text) if path.suffix == ".py" else ())]
+        where = path.relative_to(REPOSITORY).as_posix()
+        hits = [*replaced_phrases(text), *(replaced_names(text, where) if path.suffix == ".py" else ())]
         for line, words in sorted(hits):
-            print(f"{path.relative_to(REPOSITORY)}:{line}: {words}")
+            print(f"{where}:{line}: {words}")
         found += len(hits)
     return int(found > 0)
 

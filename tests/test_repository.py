@@ -13,7 +13,7 @@ from homeassistant.util.yaml import load_yaml_dict
 import pytest
 
 from custom_components.windowed_conversation import PLATFORMS
-from custom_components.windowed_conversation.agents.issues import Report
+from custom_components.windowed_conversation.agents.issues import Issue
 from custom_components.windowed_conversation.agents.statistics import LastRoute
 from custom_components.windowed_conversation.bridge.action_schemas import (
     ATTR_CONTENT,
@@ -233,9 +233,9 @@ def test_exception_has_the_placeholders_of_its_text(failure: Failure) -> None:
 
 def test_every_issue_has_its_text_and_every_text_its_issue() -> None:
     attributes = (node for node in syntax("agents/issues") if isinstance(node, ast.Attribute))
-    created = {getattr(Report, node.attr) for node in attributes if ast.unparse(node.value) == "Report"}
+    created = {getattr(Issue, node.attr) for node in attributes if ast.unparse(node.value) == "Issue"}
 
-    assert TEXTS["issues"].keys() == created == set(Report)
+    assert TEXTS["issues"].keys() == created == set(Issue)
 
 
 def test_every_sensor_has_a_name_and_an_icon() -> None:

@@ -9,7 +9,24 @@ def test_a_replaced_word_in_a_name_is_found() -> None:
     )
 
     names = [name for _, name in sorted(replaced_names(source))]
-    assert names == ["FIRST_WORD", "OtherAgent", "give_up_now", "left_out", "put_off"]
+    assert names == [
+        "FIRST_WORD (first token)",
+        "OtherAgent (fallback agent)",
+        "give_up_now (evict)",
+        "left_out (exclude)",
+        "put_off (after the turn)",
+    ]
+
+
+def test_a_word_of_another_idea_is_no_replaced_one() -> None:
+    assert list(replaced_names("reported_at = the_report = gone = 1")) == []
+
+
+def test_a_word_that_is_replaced_in_one_folder_is_found_there_only() -> None:
+    window = "custom_components/windowed_conversation/window/trim.py"
+
+    assert [name for _, name in replaced_names("gone = 1", window)] == ["gone (evict)"]
+    assert list(replaced_names("gone = 1", "custom_components/windowed_conversation/turn/home.py")) == []
 
 
 def test_the_sentence_that_is_a_tests_name_is_not() -> None:

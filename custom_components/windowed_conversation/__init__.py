@@ -15,7 +15,7 @@ from homeassistant.helpers.typing import ConfigType
 from .agents.agent import AccountConfigEntry, AccountData
 from .agents.config import AgentConfig
 from .agents.forgetting import async_follow_users
-from .agents.issues import async_review_windows, async_withdraw_report
+from .agents.issues import async_clear_issues, async_review_windows
 from .agents.kept import async_forget, async_kept, async_save
 from .agents.memory import async_memory, async_remove_memory, async_start_memory
 from .agents.migration import async_migrate
@@ -51,7 +51,7 @@ async def async_migrate_entry(hass: HomeAssistant, entry: AccountConfigEntry) ->
 
 async def async_setup_entry(hass: HomeAssistant, entry: AccountConfigEntry) -> bool:
     """Set up an account and its agents. Does not wait for its server: local commands need none."""
-    await _async_forget_gone(hass)
+    await _async_forget_removed(hass)
     memory = async_start_memory(hass)
     memory.async_keep()
     provider = await _async_provider(hass, entry)
@@ -96,18 +96,18 @@ async def async_remove_entry(hass: HomeAssistant, entry: AccountConfigEntry) -> 
     """Remove the conversations of a removed account, and what was learned of its models."""
     # its file is there also if the account was not set up since the start
     await async_kept(hass, entry.entry_id, {})
-    async_withdraw_report(hass, entry.entry_id)
-    await _async_forget_gone(hass, entry.subentries)
+    async_clear_issues(hass, entry.entry_id)
+    await _async_forget_removed(hass, entry.subentries)
     if not hass.config_entries.async_entries(DOMAIN):
         await async_remove_memory(hass)
 
 
-async def _async_forget_gone(hass: HomeAssistant, removed: Iterable[str] = ()) -> None:
-    gone = {*await async_forget(hass), *removed}
-    for agent_id in gone:
-        async_withdraw_report(hass, agent_id)
+async def _async_forget_removed(hass: HomeAssistant, removed: Iterable[str] = ()) -> None:
+    forgotten = {*await async_forget(hass), *removed}
+    for agent_id in forgotten:
+        async_clear_issues(hass, agent_id)
     if (memory := async_memory(hass)) is not None:
-        memory.async_forget_agents(gone)
+        memory.async_forget_agents(forgotten)
 
 
 async def _async_provider(hass: HomeAssistant, entry: AccountConfigEntry) -> Provider | None:

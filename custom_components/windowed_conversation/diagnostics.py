@@ -103,7 +103,7 @@ async def _agent(agent: Agent) -> dict[str, Any]:
             "conversations": len(agent.windows),
             "newest": [_window(window) for window in islice(agent.windows.newest_first(), _MOST_CONVERSATIONS_SHOWN)],
         },
-        "warnings": agent.health().warnings(),
+        "issues": agent.health().issues(),
         "totals": asdict(statistics.totals),
         "costs": {
             "turn": _dollars(statistics.costs.turn),

@@ -89,7 +89,7 @@ def _utilization(agent: Agent) -> dict[str, Any]:
     `over_budget` belongs to the number: the newest exchange alone is larger than the window.
     """
     over_budget = _window(lambda stats: stats.over_budget)(agent)
-    return {"over_budget": bool(over_budget), **_conversations(agent), "warnings": agent.health().warnings()}
+    return {"over_budget": bool(over_budget), **_conversations(agent), "issues": agent.health().issues()}
 
 
 def _measured(key: str, unit: str | None, value: Callable[[Agent], StateType], **more: Any) -> AgentSensorDescription:

@@ -33,7 +33,7 @@ from .agents.memory_actions import (
     async_remember,
 )
 from .agents.question import async_question_without_input
-from .agents.summaries import ConversationGone, Summarizer, older_than
+from .agents.summaries import ConversationDropped, Summarizer, older_than
 from .bridge.action_schemas import (
     ATTR_ADD,
     ATTR_CONTENT,
@@ -234,7 +234,7 @@ async def _async_summarize_window(call: ServiceCall) -> ServiceResponse:
         raise conversation.refusal("nothing_to_summarize")
     try:
         return await summarizer.async_summarize(passage)
-    except ConversationGone as err:
+    except ConversationDropped as err:
         raise conversation.refusal("unknown_conversation") from err
     except WindowBusy as err:
         raise conversation.refusal("window_in_use") from err

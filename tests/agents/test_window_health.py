@@ -124,14 +124,14 @@ async def test_conversations_that_were_let_go_too_early_are_counted(
     assert watch.health(windows).dropped_early == 1
 
 
-def test_warnings_are_words_and_figures(window: Window) -> None:
+def test_issues_are_words_and_figures(window: Window) -> None:
     health = Health(3, window.stats(), CacheUse(5000, 100, (Part.TOOLS, Part.ENTITIES)))
 
-    assert json.loads(json.dumps(health.warnings())) == [
-        {"warning": "too_few_conversations", "dropped_early": 3},
-        {"warning": "window_stays_full", "tokens": 0, "protected_tokens": 0},
+    assert json.loads(json.dumps(health.issues())) == [
+        {"issue": "too_few_conversations", "dropped_early": 3},
+        {"issue": "window_stays_full", "tokens": 0, "protected_tokens": 0},
         {
-            "warning": "cache_collapsed",
+            "issue": "cache_lost",
             "changed": ["tools", "entities"],
             "expected_tokens": 5000,
             "cached_tokens": 100,
@@ -140,4 +140,4 @@ def test_warnings_are_words_and_figures(window: Window) -> None:
 
 
 def test_nothing_wrong_is_no_warning() -> None:
-    assert Health().warnings() == []
+    assert Health().issues() == []

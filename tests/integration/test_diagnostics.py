@@ -72,7 +72,7 @@ async def test_account_is_told_by_its_figures(
         "model",
         "token_count",
         "windows",
-        "warnings",
+        "issues",
         "totals",
         "costs",
         "last_turn",
@@ -84,7 +84,7 @@ async def test_account_is_told_by_its_figures(
     assert agent["model"]["context_tokens"] == 128_000
     assert agent["windows"]["conversations"] == 1
     assert agent["windows"]["newest"][0]["message_count"] == 2
-    assert agent["warnings"] == []
+    assert agent["issues"] == []
     assert agent["totals"]["input_tokens"] == model_server.requests[-1].usage["prompt"]
     assert float(agent["costs"]["turn"]) > 0
     assert agent["last_turn"]["answered_by"] == AGENT

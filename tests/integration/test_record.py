@@ -213,7 +213,7 @@ async def test_trace_tells_what_openai_was_asked_to_cache_and_did(
     assert traced()["cache"]["asked"] == {"prompt_cache_key": agent_id} | {
         name: request.body[name] for name in request.body if name.startswith("prompt_cache")
     }
-    assert traced()["cache"]["reported"]["cached"] == request.usage["cached"] > 0
+    assert traced()["cache"]["billed"]["cached"] == request.usage["cached"] > 0
 
 
 async def test_trace_tells_where_anthropic_was_asked_to_cache_and_did(
@@ -227,7 +227,7 @@ async def test_trace_tells_where_anthropic_was_asked_to_cache_and_did(
     assert traced()["cache"]["asked"]["cache_control"] == {"type": "ephemeral"}
     assert "tools" in traced()["cache"]["asked"]["breakpoints"]
     used = model_server.requests[-1].usage
-    assert traced()["cache"]["reported"] == {
+    assert traced()["cache"]["billed"] == {
         "input": used["prompt"],
         "cached": used["cached"],
         "cache_written": used["written"],
@@ -245,7 +245,7 @@ async def test_trace_tells_that_gemini_caches_without_being_asked(
     await say("what is the word?")
 
     assert traced()["cache"]["asked"] == {}
-    assert traced()["cache"]["reported"]["cached"] == model_server.requests[-1].usage["cached"] > 0
+    assert traced()["cache"]["billed"]["cached"] == model_server.requests[-1].usage["cached"] > 0
 
 
 async def test_record_holds_no_text(

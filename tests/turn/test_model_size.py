@@ -60,7 +60,7 @@ def test_request_that_was_served_proves_its_size_against_a_list(size: ModelSize)
 
 def test_answer_belongs_to_what_was_served() -> None:
     size = ModelSize()
-    size.on_served(3000, answer=500, reported=3600)
+    size.on_served(3000, answer=500, billed=3600)
 
     assert size.tokens(2048) == 3600
 

@@ -15,7 +15,7 @@ from ..providers import AWAY
 from .agent import Agent
 from .costs import async_price_turn
 from .ended_turn import EndedTurn
-from .issues import async_report_model, async_report_window
+from .issues import async_raise_or_clear_model, async_raise_or_clear_window
 from .lookup import async_follow_servers
 from .memory import async_memory
 from .remembering import began_at, past_turn
@@ -61,9 +61,9 @@ def raise_issues(agent: Agent, turn: EndedTurn) -> None:
     if outcome.interrupted:
         return
     if outcome.requests:
-        async_report_model(agent.hass, agent.id, name, outcome.shortfall)
+        async_raise_or_clear_model(agent.hass, agent.id, name, outcome.shortfall)
     if outcome.shortfall is None:
-        async_report_window(agent.hass, agent.id, name, turn.after)
+        async_raise_or_clear_window(agent.hass, agent.id, name, turn.after)
 
 
 def follow_servers(agent: Agent, turn: EndedTurn) -> None:

@@ -110,7 +110,7 @@ class Agent:
     def _evicted_messages(self) -> int:
         return sum(window.stats().evicted_messages for window in self.windows.newest_first())
 
-    def later(self, key: str, work: Callable[[], None]) -> None:
+    def after_turn(self, key: str, work: Callable[[], None]) -> None:
         """Defer work of a turn until its answer is sent: in order, and before anybody else looks at its window."""
         self.windows.after_turn(key, partial(_guarded, work))
         self.tell_soon()

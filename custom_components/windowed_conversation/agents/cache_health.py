@@ -112,8 +112,8 @@ def compare(before: SentRequest, now: SentRequest, usage: Usage) -> CacheUse | N
         if one != other:
             break
         shared, common = shared + 1, common + tokens
-    gone = usage.cleared or shared < before.settled
-    if before.model != now.model or now.at - before.at > CACHE_LIFE or gone or not total:
+    shortened = usage.cleared or shared < before.settled
+    if before.model != now.model or now.at - before.at > CACHE_LIFE or shortened or not total:
         return None
     # in the provider's own tokens, so that an error of our count does not look like one of the cache
     expected = round(usage.input * common / total)

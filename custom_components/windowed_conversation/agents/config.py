@@ -11,7 +11,7 @@ from homeassistant.config_entries import ConfigEntry, ConfigSubentry
 from homeassistant.const import CONF_LLM_HASS_API, CONF_MODEL, CONF_PROMPT
 from homeassistant.helpers import llm
 
-from ..bridge.account import writes_summaries
+from ..bridge.account import can_compact
 from ..const import (
     ATTR_DEVICE,
     ATTR_PERSON,
@@ -185,7 +185,7 @@ def _states(agent: Mapping[str, Any]) -> StatesConfig | None:
 
 def _policy(entry: ConfigEntry, agent: Mapping[str, Any]) -> WindowPolicy:
     options = entry.options
-    compacts = writes_summaries(entry.data) and agent.get(CONF_COMPACTION) == Compaction.PROVIDER
+    compacts = can_compact(entry.data) and agent.get(CONF_COMPACTION) == Compaction.PROVIDER
     tokens = agent.get(CONF_HISTORY_TOKENS) or options.get(CONF_HISTORY_TOKENS)
     percent = options.get(CONF_TRIM_SHARE)
     return WindowPolicy(

@@ -7,7 +7,7 @@ from homeassistant.core import HomeAssistant, callback
 from ..bridge.exact_counting import PackageMissing, async_exact_counter, async_install
 from ..const import Counting
 from .agent import AccountConfigEntry
-from .issues import async_report_counting
+from .issues import async_raise_or_clear_counting
 
 
 @callback
@@ -23,9 +23,9 @@ def async_install_wanted(hass: HomeAssistant, entry: AccountConfigEntry, wanted:
             for counting in set(wanted):
                 was_missing |= await _async_installed(hass, counting)
         except PackageMissing:
-            async_report_counting(hass, entry.entry_id, entry.title)
+            async_raise_or_clear_counting(hass, entry.entry_id, entry.title)
             return
-        async_report_counting(hass, entry.entry_id, None)
+        async_raise_or_clear_counting(hass, entry.entry_id, None)
         if was_missing:
             hass.config_entries.async_schedule_reload(entry.entry_id)
 

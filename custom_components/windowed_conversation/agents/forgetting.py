@@ -15,7 +15,7 @@ from ..turn.forgetting import Erasure, Search
 from ..turn.old_copies import without_forgotten
 from ..turn.scope import WindowKey
 from ..window import Snapshot, WindowRegistry
-from .issues import async_report_damage
+from .issues import async_raise_or_clear_damage
 from .kept import Kept, async_all_kept
 from .lookup import async_agents
 from .memory import AgentMemory, async_memory
@@ -118,7 +118,7 @@ async def _async_take_along(hass: HomeAssistant, forgotten: Forgotten) -> None:
 async def _async_follow(hass: HomeAssistant, agents: dict[str, Kept]) -> None:
     """Have the files and the sensors follow the windows; a damaged file is no longer there."""
     for agent_id, kept in agents.items():
-        async_report_damage(hass, agent_id, "", None)
+        async_raise_or_clear_damage(hass, agent_id, "", None)
         kept.store.save_soon()
         await kept.store.async_save()
     for agent in async_agents(hass):

@@ -17,7 +17,7 @@ from .cache_health import CacheUse, Part
 from .window_health import FULL, Health
 
 
-class Report(StrEnum):
+class Issue(StrEnum):
     """The issues, by translation key."""
 
     WINDOW_TOO_SMALL = "window_too_small"
@@ -43,24 +43,24 @@ class Report(StrEnum):
     CACHE_LOST = "cache_lost"
 
 
-_MEMORY_REPORTS: dict[Reason, Report] = {
-    "away": Report.MEMORY_AWAY,
-    "damaged": Report.MEMORY_DAMAGED,
-    "full": Report.MEMORY_FULL,
-    "locked": Report.MEMORY_LOCKED,
-    "newer": Report.MEMORY_NEWER,
-    "no_fts5": Report.MEMORY_NO_FTS5,
-    "read_only": Report.MEMORY_READ_ONLY,
+_MEMORY_ISSUES: dict[Reason, Issue] = {
+    "away": Issue.MEMORY_AWAY,
+    "damaged": Issue.MEMORY_DAMAGED,
+    "full": Issue.MEMORY_FULL,
+    "locked": Issue.MEMORY_LOCKED,
+    "newer": Issue.MEMORY_NEWER,
+    "no_fts5": Issue.MEMORY_NO_FTS5,
+    "read_only": Issue.MEMORY_READ_ONLY,
 }
 # All agents have one memory.
 _ALL_AGENTS = "all"
 
 
 @callback
-def async_report_window(hass: HomeAssistant, agent_id: str, agent_name: str, stats: WindowStats) -> None:
+def async_raise_or_clear_window(hass: HomeAssistant, agent_id: str, agent_name: str, stats: WindowStats) -> None:
     """Raise an issue while the newest exchange alone is over the budget."""
-    told = {"agent": agent_name, "needed": str(stats.current_tokens), "window": str(stats.max_tokens)}
-    _report(hass, Report.WINDOW_TOO_SMALL, agent_id, told if stats.over_budget else None)
+    placeholders = {"agent": agent_name, "needed": str(stats.current_tokens), "window": str(stats.max_tokens)}
+    _raise_or_clear(hass, Issue.WINDOW_TOO_SMALL, agent_id, placeholders if stats.over_budget else None)
 
 
 @callback
@@ -68,42 +68,46 @@ def async_review_windows(hass: HomeAssistant, agent_id: str, agent_name: str, wi
     """Check the newest conversation again after the budget may have changed."""
     newest = next(iter(windows.newest_first()), None)
     if newest is not None:
-        async_report_window(hass, agent_id, agent_name, newest.stats())
+        async_raise_or_clear_window(hass, agent_id, agent_name, newest.stats())
 
 
 @callback
-def async_report_model(hass: HomeAssistant, agent_id: str, agent_name: str, shortfall: Shortfall | None) -> None:
+def async_raise_or_clear_model(
+    hass: HomeAssistant, agent_id: str, agent_name: str, shortfall: Shortfall | None
+) -> None:
     """Raise an issue while requests are too large for the model."""
     if shortfall is None:
-        _withdraw(hass, Report.MODEL_TOO_SMALL, agent_id)
+        _clear(hass, Issue.MODEL_TOO_SMALL, agent_id)
         return
     exposed = sum(async_should_expose(hass, CONVERSATION_DOMAIN, entity) for entity in hass.states.async_entity_ids())
-    told = {
+    placeholders = {
         "agent": agent_name,
         "entities": str(exposed),
         "needed": f"{shortfall.needed:,}",
         "context": f"{shortfall.context:,}",
     }
-    _report(hass, Report.MODEL_TOO_SMALL, agent_id, told)
+    _raise_or_clear(hass, Issue.MODEL_TOO_SMALL, agent_id, placeholders)
 
 
 @callback
-def async_report_health(hass: HomeAssistant, agent_id: str, agent_name: str, health: Health, max_windows: int) -> None:
+def async_raise_or_clear_health(
+    hass: HomeAssistant, agent_id: str, agent_name: str, health: Health, max_windows: int
+) -> None:
     """Raise issues for the current problems of the windows, and clear all others.
 
     A window whose newest exchange alone is over the budget has its own issue.
     """
     figures = {"agent": agent_name, "conversations": str(health.dropped_early), "most": str(max_windows)}
-    _report(hass, Report.TOO_FEW_CONVERSATIONS, agent_id, figures if health.dropped_early else None)
+    _raise_or_clear(hass, Issue.TOO_FEW_CONVERSATIONS, agent_id, figures if health.dropped_early else None)
     full = None if health.full is None or health.full.over_budget else _fullness(agent_name, health.full)
-    _report(hass, Report.WINDOW_STAYS_FULL, agent_id, full)
+    _raise_or_clear(hass, Issue.WINDOW_STAYS_FULL, agent_id, full)
     changed = health.collapse.changed if health.collapse else ()
     lost = _loss(agent_name, health.collapse) if health.collapse else None
     # one issue for each part that changed, so that each has its own text in every language
-    _report(hass, Report.CACHE_LOST_TO_INSTRUCTIONS, agent_id, lost if Part.INSTRUCTIONS in changed else None)
-    _report(hass, Report.CACHE_LOST_TO_TOOLS, agent_id, lost if Part.TOOLS in changed else None)
-    _report(hass, Report.CACHE_LOST_TO_ENTITIES, agent_id, lost if Part.ENTITIES in changed else None)
-    _report(hass, Report.CACHE_LOST, agent_id, None if changed else lost)
+    _raise_or_clear(hass, Issue.CACHE_LOST_TO_INSTRUCTIONS, agent_id, lost if Part.INSTRUCTIONS in changed else None)
+    _raise_or_clear(hass, Issue.CACHE_LOST_TO_TOOLS, agent_id, lost if Part.TOOLS in changed else None)
+    _raise_or_clear(hass, Issue.CACHE_LOST_TO_ENTITIES, agent_id, lost if Part.ENTITIES in changed else None)
+    _raise_or_clear(hass, Issue.CACHE_LOST, agent_id, None if changed else lost)
 
 
 def _fullness(agent_name: str, stats: WindowStats) -> dict[str, str]:
@@ -121,76 +125,78 @@ def _loss(agent_name: str, collapse: CacheUse) -> dict[str, str]:
 
 
 @callback
-def async_withdraw_report(hass: HomeAssistant, agent_id: str) -> None:
+def async_clear_issues(hass: HomeAssistant, agent_id: str) -> None:
     """Clear the issues of an agent."""
-    for report in Report:
-        _withdraw(hass, report, agent_id)
+    for issue in Issue:
+        _clear(hass, issue, agent_id)
 
 
 @callback
-def async_report_damage(hass: HomeAssistant, agent_id: str, agent_name: str, damage: Damage | None) -> None:
+def async_raise_or_clear_damage(hass: HomeAssistant, agent_id: str, agent_name: str, damage: Damage | None) -> None:
     """Raise an issue while there is a file of which some conversations could not be read."""
-    told = {"agent": agent_name, "path": str(damage.path)} if damage else None
+    placeholders = {"agent": agent_name, "path": str(damage.path)} if damage else None
     counts = {"readable": str(damage.readable), "unreadable": str(damage.unreadable)} if damage else {}
     is_whole = damage is not None and damage.unreadable is None
-    some = None if told is None or is_whole else {**told, **counts}
-    _report(hass, Report.CONVERSATIONS_DAMAGED, agent_id, told if is_whole else None, ir.IssueSeverity.ERROR)
-    _report(hass, Report.SOME_CONVERSATIONS_DAMAGED, agent_id, some, ir.IssueSeverity.ERROR)
+    some = None if placeholders is None or is_whole else {**placeholders, **counts}
+    _raise_or_clear(
+        hass, Issue.CONVERSATIONS_DAMAGED, agent_id, placeholders if is_whole else None, ir.IssueSeverity.ERROR
+    )
+    _raise_or_clear(hass, Issue.SOME_CONVERSATIONS_DAMAGED, agent_id, some, ir.IssueSeverity.ERROR)
 
 
 @callback
-def async_report_storage(hass: HomeAssistant, agent_id: str, agent_name: str, path: Path | None) -> None:
+def async_raise_or_clear_storage(hass: HomeAssistant, agent_id: str, agent_name: str, path: Path | None) -> None:
     """Raise an issue for a conversations file that cannot be opened, or clear it for None."""
-    told = None if path is None else {"agent": agent_name, "path": str(path)}
-    _report(hass, Report.STORAGE_UNAVAILABLE, agent_id, told)
+    placeholders = None if path is None else {"agent": agent_name, "path": str(path)}
+    _raise_or_clear(hass, Issue.STORAGE_UNAVAILABLE, agent_id, placeholders)
 
 
 @callback
-def async_report_calibration(hass: HomeAssistant, entry_id: str, account: str, path: Path | None) -> None:
+def async_raise_or_clear_calibration(hass: HomeAssistant, entry_id: str, account: str, path: Path | None) -> None:
     """Raise an issue for an account's calibration file that cannot be opened, or clear it for None."""
-    told = None if path is None else {"account": account, "path": str(path)}
-    _report(hass, Report.CALIBRATION_UNAVAILABLE, entry_id, told)
+    placeholders = None if path is None else {"account": account, "path": str(path)}
+    _raise_or_clear(hass, Issue.CALIBRATION_UNAVAILABLE, entry_id, placeholders)
 
 
 @callback
-def async_report_counting(hass: HomeAssistant, entry_id: str, account: str | None) -> None:
+def async_raise_or_clear_counting(hass: HomeAssistant, entry_id: str, account: str | None) -> None:
     """Raise an issue for an account whose agents cannot count exactly, or clear it for None."""
-    _report(hass, Report.EXACT_COUNTING_UNAVAILABLE, entry_id, None if account is None else {"account": account})
+    _raise_or_clear(hass, Issue.EXACT_COUNTING_UNAVAILABLE, entry_id, None if account is None else {"account": account})
 
 
 @callback
-def async_report_memory(hass: HomeAssistant, path: Path, state: State) -> None:
+def async_raise_or_clear_memory(hass: HomeAssistant, path: Path, state: State) -> None:
     """Raise issues for why memory is off and for a damaged file that was set aside, and clear all others."""
-    report, told = None, {"path": str(path)}
+    issue, placeholders = None, {"path": str(path)}
     if state.reason is not None:
-        report = _MEMORY_REPORTS.get(state.reason, Report.MEMORY_FAULT)
+        issue = _MEMORY_ISSUES.get(state.reason, Issue.MEMORY_FAULT)
     elif state.set_aside is not None:
-        report, told = Report.MEMORY_DAMAGED, {"path": str(state.set_aside)}
-    for each in (*_MEMORY_REPORTS.values(), Report.MEMORY_FAULT):
-        _report(hass, each, _ALL_AGENTS, told if each is report else None)
+        issue, placeholders = Issue.MEMORY_DAMAGED, {"path": str(state.set_aside)}
+    for each in (*_MEMORY_ISSUES.values(), Issue.MEMORY_FAULT):
+        _raise_or_clear(hass, each, _ALL_AGENTS, placeholders if each is issue else None)
 
 
-def _report(
+def _raise_or_clear(
     hass: HomeAssistant,
-    report: Report,
+    issue: Issue,
     agent_id: str,
-    told: dict[str, str] | None,
+    placeholders: dict[str, str] | None,
     severity: ir.IssueSeverity = ir.IssueSeverity.WARNING,
 ) -> None:
     """Raise an issue with these placeholders, or clear it if there are none."""
-    if told is None:
-        _withdraw(hass, report, agent_id)
+    if placeholders is None:
+        _clear(hass, issue, agent_id)
         return
     ir.async_create_issue(
         hass,
         DOMAIN,
-        f"{report}_{agent_id}",
+        f"{issue}_{agent_id}",
         is_fixable=False,
         severity=severity,
-        translation_key=report,
-        translation_placeholders=told,
+        translation_key=issue,
+        translation_placeholders=placeholders,
     )
 
 
-def _withdraw(hass: HomeAssistant, report: Report, agent_id: str) -> None:
-    ir.async_delete_issue(hass, DOMAIN, f"{report}_{agent_id}")
+def _clear(hass: HomeAssistant, issue: Issue, agent_id: str) -> None:
+    ir.async_delete_issue(hass, DOMAIN, f"{issue}_{agent_id}")

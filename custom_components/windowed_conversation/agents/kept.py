@@ -89,14 +89,14 @@ async def async_forget(hass: HomeAssistant) -> set[str]:
     accounts = hass.data.setdefault(_KEPT, {})
     entries = {entry.entry_id: entry for entry in hass.config_entries.async_entries(DOMAIN)}
     there = {agent_id for entry in entries.values() for agent_id in entry.subentries}
-    gone = set[str]()
+    removed = set[str]()
     for account in accounts.values():
         for agent_id in account.agents.keys() - there:
-            gone.add(agent_id)
+            removed.add(agent_id)
             await account.agents.pop(agent_id).store.async_remove()
     for entry_id in accounts.keys() - entries.keys():
         account = accounts.pop(entry_id)
         await account.calibrations.async_remove()
         await account.server.async_remove()
     await async_remove_files(hass, there)
-    return gone
+    return removed

@@ -29,7 +29,7 @@ from ..memory import (
     read_tombstones,
 )
 from .config import DEFAULT_MEMORY_DAYS
-from .issues import async_report_memory
+from .issues import async_raise_or_clear_memory
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -106,7 +106,7 @@ class AgentMemory:
             unsubscribe()
         await self._hass.async_add_executor_job(self.writer.close, _DRAIN)
         await self._hass.async_add_executor_job(delete_file, self.writer.path)
-        async_report_memory(self._hass, self.writer.path, State())
+        async_raise_or_clear_memory(self._hass, self.writer.path, State())
 
     @callback
     def async_listen(self, listener: Callable[[], None]) -> CALLBACK_TYPE:
@@ -201,7 +201,7 @@ class AgentMemory:
                 _LOGGER.info("Memory works again")
             else:
                 _LOGGER.warning("Memory is off: %s", state.reason)
-        async_report_memory(self._hass, self.writer.path, state)
+        async_raise_or_clear_memory(self._hass, self.writer.path, state)
         for listener in tuple(self._listeners):
             listener()
 

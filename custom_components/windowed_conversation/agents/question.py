@@ -100,12 +100,12 @@ class ModelQuestion:
         system = self._system_prompt(llm_context, api, volatile=in_system)
         sections = context.sections() if in_system else ""
         prompt = _with_sections(memory.prompt(system), sections)
-        later = memory.prompt_after_eviction(system)
+        after_eviction = memory.prompt_after_eviction(system)
         return Question(
             model=self._with_tools(model, tools),
             system=prompt.text,
             profile=prompt.profile,
-            after_eviction=later and _with_sections(later, sections),
+            after_eviction=after_eviction and _with_sections(after_eviction, sections),
             prefix="" if in_system else context.prefix(),
             recalled=None if in_system else self._recalled(context),
             told=None if in_system else home.told(context.states_start),
@@ -114,7 +114,7 @@ class ModelQuestion:
             done=await async_done_phrase(self._hass, self._user_input.language),
             excluded_tags=config.excluded_tags,
             fallback_agents=tuple(
-                self._with_tools(other, tools) if isinstance(other, Model) else other for other in fallback
+                self._with_tools(asked, tools) if isinstance(asked, Model) else asked for asked in fallback
             ),
         )
 

@@ -21,10 +21,10 @@ from .agent import AccountConfigEntry, Agent
 from .config import AgentConfig
 from .counting import async_install_wanted
 from .issues import (
-    async_report_calibration,
-    async_report_damage,
-    async_report_health,
-    async_report_storage,
+    async_raise_or_clear_calibration,
+    async_raise_or_clear_damage,
+    async_raise_or_clear_health,
+    async_raise_or_clear_storage,
     async_review_windows,
 )
 from .kept import KeptAccount, async_kept
@@ -40,7 +40,7 @@ async def async_set_up_agents(
     """
     configs = _configs(entry)
     kept, pause, limit = await async_kept(hass, entry.entry_id, configs), Pause(), RequestLimit()
-    async_report_calibration(hass, entry.entry_id, entry.title, kept.calibrations.unavailable)
+    async_raise_or_clear_calibration(hass, entry.entry_id, entry.title, kept.calibrations.unavailable)
     agents = {}
     for agent_id, config in configs.items():
         model = None
@@ -91,9 +91,9 @@ async def _async_profile(
 async def _async_follow(agent: Agent) -> None:
     """Let the agent's issues follow its figures while its account is set up."""
     hass, agent_id, name, store = agent.hass, agent.id, agent.config.name, agent.kept.store
-    agent.entry.async_on_unload(agent.listen(partial(_report_health, agent)))
-    async_report_damage(hass, agent_id, name, await store.async_damage())
-    async_report_storage(hass, agent_id, name, store.unavailable)
+    agent.entry.async_on_unload(agent.listen(partial(_raise_or_clear_health, agent)))
+    async_raise_or_clear_damage(hass, agent_id, name, await store.async_damage())
+    async_raise_or_clear_storage(hass, agent_id, name, store.unavailable)
     async_review_windows(hass, agent_id, name, agent.windows)
 
 
@@ -142,6 +142,6 @@ def _learn(kept: KeptAccount, exact: ExactCounter | None, billed: Billed) -> Non
 
 
 @callback
-def _report_health(agent: Agent) -> None:
+def _raise_or_clear_health(agent: Agent) -> None:
     config = agent.config
-    async_report_health(agent.hass, agent.id, config.name, agent.health(), config.max_windows)
+    async_raise_or_clear_health(agent.hass, agent.id, config.name, agent.health(), config.max_windows)

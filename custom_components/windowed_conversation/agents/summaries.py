@@ -24,7 +24,7 @@ from .question import async_question_without_input
 _LOGGER = logging.getLogger(__name__)
 
 
-class ConversationGone(Exception):
+class ConversationDropped(Exception):
     """The conversation was forgotten or replaced while its summary was being written."""
 
 
@@ -77,8 +77,8 @@ class Summarizer:
             return
         try:
             await self.async_summarize(passage)
-        except ConversationGone:
-            _LOGGER.debug("A conversation with %s was gone before its summary came", self.entity_id)
+        except ConversationDropped:
+            _LOGGER.debug("A conversation with %s was dropped before its summary came", self.entity_id)
         except (ProviderError, TurnError) as err:
             self.window.fail_to_summarize(passage)
             _LOGGER.info("No summary from %s: %s (%s)", self.entity_id, type(err).__name__, err)
@@ -89,7 +89,7 @@ class Summarizer:
     async def async_summarize(self, passage: Passage) -> dict[str, Any]:
         """Replace a passage with its summary. Return the data of the event.
 
-        No turn has to wait while the model writes. Raises `ProviderError`, `TurnError`, `ConversationGone`, and
+        No turn has to wait while the model writes. Raises `ProviderError`, `TurnError`, `ConversationDropped`, and
         `WindowBusy` inside a turn of the conversation, and then the window is as it was.
         """
         agent, window, evicted = self.agent, self.window, 0
@@ -104,7 +104,7 @@ class Summarizer:
             text, native = await self._summary(question, passage, billed)
             async with agent.windows.between_turns(window) as is_there:
                 if not is_there:
-                    raise ConversationGone("the conversation was forgotten or replaced")
+                    raise ConversationDropped("the conversation was forgotten or replaced")
                 before, key = window.stats(), agent.windows.key_of(window)
                 summary = window.summarize(passage, text, native)
                 stats = window.stats()

@@ -144,7 +144,7 @@ class ConversationTurn:
         )
         on_end = partial(self._on_end, question)
         on_billed = partial(async_learn, self.agent.hass)
-        ways = Ways(local, question, self.reply, later=self._later, on_billed=on_billed, on_end=on_end)
+        ways = Ways(local, question, self.reply, after_turn=self._after_turn, on_billed=on_billed, on_end=on_end)
         outcome = await run_turn(self.window, self.speaker.said, config.routing, ways, config.limits)
         if outcome.decision.route is Route.LOCAL and local.response is not None:
             return ConversationResult(local.response, chat_log.conversation_id)
@@ -163,10 +163,10 @@ class ConversationTurn:
             ended = EndedTurn(self.entity_id, *asked, self.window, *stats, outcome, answer, question.prompt)
             after_turn(self._agent_now, ended)
 
-        self._later(follow)
+        self._after_turn(follow)
 
-    def _later(self, work: Callable[[], None]) -> None:
-        self._agent_now.later(self.key, work)
+    def _after_turn(self, work: Callable[[], None]) -> None:
+        self._agent_now.after_turn(self.key, work)
 
     def _take_over(self) -> None:
         """Take in what the pipeline answered since our last turn, and since something was last forgotten."""
@@ -190,8 +190,8 @@ class ConversationTurn:
         An error response in a pipeline is shown beside the words that were streamed, and said by no text-to-speech that
         streams. So there the failure is a part of the answer, and the response one.
         """
-        code, phrase = await _async_told(self.agent, self.user_input, error)
-        self._later(partial(self._agent_now.statistics.on_failure, error_key(error), phrase))
+        code, phrase = await _async_error_answer(self.agent, self.user_input, error)
+        self._after_turn(partial(self._agent_now.statistics.on_failure, error_key(error), phrase))
         if not spoken.strip():
             self.reply.leave(phrase)
             return _error_result(self.user_input, code, phrase)
@@ -206,10 +206,10 @@ class ConversationTurn:
 
 async def _async_refused(agent: Agent, user_input: ConversationInput, error: Exception) -> ConversationResult:
     """Return the result of an input whose turn could not begin."""
-    return _error_result(user_input, *await _async_told(agent, user_input, error))
+    return _error_result(user_input, *await _async_error_answer(agent, user_input, error))
 
 
-async def _async_told(
+async def _async_error_answer(
     agent: Agent, user_input: ConversationInput, error: Exception
 ) -> tuple[IntentResponseErrorCode, str]:
     """Return the response code and the sentence for an error, in the user's language."""

@@ -24,18 +24,18 @@ class Health:
     full: WindowStats | None = None
     collapse: CacheUse | None = None
 
-    def warnings(self) -> list[dict[str, Any]]:
-        """Return the problems as plain values: words and figures, nothing that was said."""
-        warnings: list[dict[str, Any]] = []
+    def issues(self) -> list[dict[str, Any]]:
+        """Return the issues that the problems raise, as plain values: words and figures, nothing that was said."""
+        issues: list[dict[str, Any]] = []
         if self.dropped_early:
-            warnings.append({"warning": "too_few_conversations", "dropped_early": self.dropped_early})
+            issues.append({"issue": "too_few_conversations", "dropped_early": self.dropped_early})
         if self.full:
             figures = {"tokens": self.full.current_tokens, "protected_tokens": self.full.protected_tokens}
-            warnings.append({"warning": "window_stays_full", **figures})
+            issues.append({"issue": "window_stays_full", **figures})
         if self.collapse:
             figures = {"expected_tokens": self.collapse.expected, "cached_tokens": self.collapse.cached}
-            warnings.append({"warning": "cache_collapsed", "changed": [*self.collapse.changed], **figures})
-        return warnings
+            issues.append({"issue": "cache_lost", "changed": [*self.collapse.changed], **figures})
+        return issues
 
 
 class HealthWatch:

@@ -57,12 +57,12 @@ def vendor_of(account: Mapping[str, Any]) -> Vendor | None:
     return _VENDORS.get(account[CONF_PROVIDER])
 
 
-def compacts(account: Mapping[str, Any]) -> bool:
+def can_shorten(account: Mapping[str, Any]) -> bool:
     """Return whether an account's provider can shorten old turns in its own way."""
-    return bool(account[CONF_PROVIDER] == PROVIDER_ANTHROPIC) or writes_summaries(account)
+    return bool(account[CONF_PROVIDER] == PROVIDER_ANTHROPIC) or can_compact(account)
 
 
-def writes_summaries(account: Mapping[str, Any]) -> bool:
+def can_compact(account: Mapping[str, Any]) -> bool:
     """Return whether an account's provider can compact conversations, as OpenAI's Responses format can.
 
     So can Azure's servers: https://learn.microsoft.com/azure/foundry/reference/rest/compactconversation

@@ -137,9 +137,9 @@ class Doubts:
         recognize = getattr(async_get_agent(self.hass), "async_recognize_intent", None)
         if recognize is None:
             return None
-        later = replace(self.user_input, text=text)
-        command: RecognizeResult | None = await recognize(later, strict_intents_only=True)
+        command_input = replace(self.user_input, text=text)
+        command: RecognizeResult | None = await recognize(command_input, strict_intents_only=True)
         if command is None or any(word in command.intent.name for word in _QUESTION_INTENTS):
             return Reason.DELAYED_QUESTION
-        doubt = await replace(self, user_input=later).about(command)
+        doubt = await replace(self, user_input=command_input).about(command)
         return doubt and Reason.DELAYED_QUESTION

@@ -117,9 +117,9 @@ def _usage(usage: Usage) -> dict[str, int]:
 
 
 def _cache(outcome: Outcome) -> dict[str, Any] | None:
-    """Return what the last request asked of the prompt cache, in the provider's words, and the reported result."""
+    """Return what the last request asked of the prompt cache, in the provider's words, and what was billed."""
     if not outcome.billed:
         return None
     last = outcome.billed[-1]
-    reported = {"input": last.usage.input, "cached": last.usage.cached, "cache_written": last.usage.cache_written}
-    return {"asked": dict(last.model.provider.caching(last.request)), "reported": reported}
+    billed = {"input": last.usage.input, "cached": last.usage.cached, "cache_written": last.usage.cache_written}
+    return {"asked": dict(last.model.provider.caching(last.request)), "billed": billed}

@@ -18,7 +18,7 @@ from ..agents.config import (
     DEFAULT_STATES,
     DEFAULT_STATES_LIMITS,
 )
-from ..bridge.account import compacts, vendor_of
+from ..bridge.account import can_shorten, vendor_of
 from ..const import (
     CONF_COMPACTION,
     CONF_CONTEXT_PLACEMENT,
@@ -191,7 +191,7 @@ def _model_fields(account: Mapping[str, Any]) -> dict[Any, Any]:
         probatio.Required(CONF_MAX_ANSWER_TOKENS, default=most): tokens_field(CONF_MAX_ANSWER_TOKENS),
         probatio.Required(CONF_COUNTING, default=DEFAULT_COUNTING): choice(CONF_COUNTING, Counting),
     }
-    if compacts(account):
+    if can_shorten(account):
         compaction = probatio.Required(CONF_COMPACTION, default=DEFAULT_COMPACTION)
         fields[compaction] = choice(CONF_COMPACTION, Compaction)
     return fields

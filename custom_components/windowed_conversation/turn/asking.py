@@ -58,7 +58,7 @@ async def ask_in_order(window: Window, question: Question, limits: Limits, reply
             if isinstance(asked, Model):
                 await _ask(window, replace(question, model=asked), limits, reply, progress, wait=is_last)
             else:
-                await _ask_elsewhere(window, asked, reply, progress)
+                await _ask_fallback_agent(window, asked, reply, progress)
         except ProviderError as err:
             reason = _reason_to_hand_over(err, progress)
             if is_last or reason is None:
@@ -183,11 +183,11 @@ def _shorter_results(window: Window, question: Question, progress: Progress) -> 
     return replace(question, model=replace(model, budget=budget))
 
 
-async def _ask_elsewhere(window: Window, other: FallbackAgent, reply: Reply, progress: Progress) -> None:
+async def _ask_fallback_agent(window: Window, agent: FallbackAgent, reply: Reply, progress: Progress) -> None:
     """Have another agent answer. It cannot know what tools have done in this turn."""
     if progress.tool_calls:
         raise Unavailable("tools have run, and another agent would run them again")
-    answer = await other.answer()
+    answer = await agent.answer()
 
     async def delta() -> AsyncGenerator[Spoken]:
         progress.on_text(answer, new_message=True)

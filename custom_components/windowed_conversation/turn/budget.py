@@ -102,10 +102,10 @@ def shortfall(budget: Budget, system_tokens: int, history_tokens: int) -> Shortf
 
 def to_evict(exchanges: Sequence[Exchange], spare: int) -> frozenset[int]:
     """Return the numbers of the exchanges to evict when `spare` tokens are free, or missing if negative."""
-    gone = list[int]()
+    evicted = list[int]()
     for exchange in sorted(exchanges, key=lambda exchange: IMPORTANT in exchange.tags):
         if spare >= 0:
             break
         spare += exchange.tokens
-        gone.append(exchange.number)
-    return frozenset(gone)
+        evicted.append(exchange.number)
+    return frozenset(evicted)

@@ -53,15 +53,15 @@ class Erasure:
                 return snapshot
             # a profile was sent, and the times say that it was not: the clock was set back
             first = 0 if has_profile else first
-        gone = snapshot.exchanges[first:]
+        removed = snapshot.exchanges[first:]
         evicted = snapshot.evicted
         return snapshot._replace(
             system=system,
             exchanges=snapshot.exchanges[:first],
             evicted=evicted._replace(
-                exchanges=evicted.exchanges + len(gone),
-                messages=evicted.messages + sum(len(exchange.messages) for exchange in gone),
-                tokens=evicted.tokens + sum(exchange.tokens for exchange in gone),
+                exchanges=evicted.exchanges + len(removed),
+                messages=evicted.messages + sum(len(exchange.messages) for exchange in removed),
+                tokens=evicted.tokens + sum(exchange.tokens for exchange in removed),
             ),
         )
 

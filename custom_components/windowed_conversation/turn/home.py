@@ -71,7 +71,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """The states that a window holds for certain, as they were told, empty for an entity that is gone.
+    """The states that a window holds for certain, as they were told, empty for an entity that was removed.
 
     `sent` are those of all exchanges, also of those that may be evicted in the turn. `is_complete` is True if the
     snapshot left no entity out.
@@ -124,8 +124,8 @@ def held(exchanges: Sequence[Exchange], staying: Iterable[Exchange], excluded_ta
     if not telling:
         return Held()
     numbers = {exchange.number for exchange in staying}
-    gone = [exchange for exchange in telling if exchange.number not in numbers]
-    leaving = {exchange.number for exchange in (*gone, *outdated(telling, gone))}
+    evicted = [exchange for exchange in telling if exchange.number not in numbers]
+    leaving = {exchange.number for exchange in (*evicted, *outdated(telling, evicted))}
     sent = [exchange for exchange in telling if exchange.tags.isdisjoint(excluded_tags)]
     kept = [exchange for exchange in sent if exchange.number not in leaving]
     snapshots = [told for told in map(told_by, kept) if told is not None and told.is_snapshot]
@@ -208,9 +208,9 @@ def _changes(changes: _Changes, area: str, limit: int, count: Count) -> Telling:
     chosen = ranked[: max(1, limit // _LEAST_TOKENS)]
     while True:
         there = [changes.entities[key] for key in chosen if key in changes.entities]
-        gone = [changes.name_of(key) for key in chosen if key not in changes.entities]
+        removed = [changes.name_of(key) for key in chosen if key not in changes.entities]
         rest = Counter(changes.area_of(key) for key in ranked[len(chosen) :])
-        text = _text(_CHANGED, there, gone, rest, _MORE_CHANGED)
+        text = _text(_CHANGED, there, removed, rest, _MORE_CHANGED)
         tokens = count(text)
         if tokens <= limit or not chosen:
             break
@@ -231,14 +231,16 @@ def _rank(entity: EntityState, area: str) -> tuple[bool, float]:
     return not area or entity.area != area, -entity.changed
 
 
-def _text(name: str, entities: Iterable[EntityState], gone: Sequence[str], rest: Mapping[str, int], more: str) -> str:
+def _text(
+    name: str, entities: Iterable[EntityState], removed: Sequence[str], rest: Mapping[str, int], more: str
+) -> str:
     """Return the part of the prefix that tells of these entities, by area, and how many there are besides them."""
     areas: dict[str, list[str]] = {}
     for entity in entities:
         areas.setdefault(entity.area, []).append(f"{entity.name}={entity.state}")
     groups = [f"{area or _NO_AREA}: {', '.join(states)}" for area, states in areas.items()]
-    if gone:
-        groups.append(f"{_GONE}: {', '.join(gone)}")
+    if removed:
+        groups.append(f"{_GONE}: {', '.join(removed)}")
     if any(rest.values()):
         groups.append(f"{more}: {', '.join(_counts(rest))}")
     return f"; {name}: {_BETWEEN_AREAS.join(groups)}"

@@ -102,15 +102,15 @@ class ModelSize:
         """Return whether a request is larger than the last one that was served, or none was served yet."""
         return self._last is None or tokens > self._last
 
-    def on_served(self, tokens: int, answer: int = 0, reported: int = 0) -> None:
+    def on_served(self, tokens: int, answer: int = 0, billed: int = 0) -> None:
         """Learn from a request that was served: its planned tokens, and those of its answer.
 
-        `reported` is what the provider reports for both, or 0 if it reports nothing.
+        `billed` is what the provider reports for both, or 0 if it reports nothing.
         """
         self._age()
         known = self._known
         refusals = known.refused, known.tried
-        whole = min(max(tokens + answer, reported), GREATEST_FIGURE)
+        whole = min(max(tokens + answer, billed), GREATEST_FIGURE)
         self._last = tokens
         known.served = max(known.served, whole)
         if known.tried is not None and tokens >= known.tried:

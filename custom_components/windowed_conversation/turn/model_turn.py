@@ -99,10 +99,10 @@ def _fitting(window: Window, question: Question) -> tuple[Message, ...]:
     sent = [each for each in closed if question.excluded_tags.isdisjoint(each.tags)]
     hidden = sum(each.tokens for each in closed) - sum(each.tokens for each in sent)
     allowed = min(limit for limit in limits if limit is not None)
-    gone = to_evict(sent, allowed - (stats.current_tokens - hidden))
+    evicted = to_evict(sent, allowed - (stats.current_tokens - hidden))
     # what is not sent may have told newer states than what is
-    stale = {each.number for each in outdated(sent, [each for each in sent if each.number in gone])}
-    kept = [each for each in sent if each.number not in gone]
+    stale = {each.number for each in outdated(sent, [each for each in sent if each.number in evicted])}
+    kept = [each for each in sent if each.number not in evicted]
     shown = [without_told(each) if each.number in stale else each for each in kept]
     messages = window.messages()
     system = [message for message in messages[:1] if message.role is Role.SYSTEM]

@@ -26,14 +26,14 @@ from .routing import Reason, Route, Routing, after_failure, after_local_miss, fi
 class Ways:
     """What may answer an input, and where the answer goes.
 
-    `later` takes work that the answer does not wait for. `on_billed` gets each request's cost at once. `on_end` gets
-    the outcome, also of an interrupted turn.
+    `after_turn` takes work that the answer need not wait for. `on_billed` gets each request's cost at once. `on_end`
+    gets the outcome, also of an interrupted turn.
     """
 
     local: LocalAnswers
     model: ModelAccess
     reply: Reply
-    later: Callable[[Callable[[], None]], None] = lambda work: work()
+    after_turn: Callable[[Callable[[], None]], None] = lambda work: work()
     on_billed: OnBilled = lambda billed: None
     on_end: Callable[[Outcome], None] = lambda outcome: None
 
@@ -77,7 +77,7 @@ async def _answer_locally(window: Window, text: str, ways: Ways) -> Reason | Non
     answer = await ways.local.answer(situation(window, now))
     if isinstance(answer, Reason):
         return answer
-    ways.later(partial(_record, window, Message.user(as_typed(text), created=now), answer))
+    ways.after_turn(partial(_record, window, Message.user(as_typed(text), created=now), answer))
     return None
 
 

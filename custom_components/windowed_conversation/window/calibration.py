@@ -129,14 +129,14 @@ class Calibration:
         """Return the input that the provider is expected to report for a request, in tokens."""
         return round(estimate.frames + _dot(self.factors, _texts(estimate)))
 
-    def learned(self, estimate: RequestEstimate, reported: int, cached: int = 0) -> Calibration:
+    def learned(self, estimate: RequestEstimate, billed: int, cached: int = 0) -> Calibration:
         """Return the calibration after a request for which the provider reported this input, in tokens.
 
         Ignores a report that cannot belong to the request: none, less than the cached part, or outside the bounds of
         the factors.
         """
-        counted = reported - estimate.frames
-        if cached > reported or not LEAST_FACTOR * estimate.texts <= counted <= GREATEST_FACTOR * estimate.texts > 0:
+        counted = billed - estimate.frames
+        if cached > billed or not LEAST_FACTOR * estimate.texts <= counted <= GREATEST_FACTOR * estimate.texts > 0:
             return self
         texts = _texts(estimate)
         covariance = self._before(estimate)
@@ -195,9 +195,9 @@ class Calibrator:
     def __init__(self, calibration: Calibration | None = None) -> None:
         self.calibration = calibration or Calibration()
 
-    def learn(self, estimate: RequestEstimate, reported: int, cached: int = 0) -> bool:
+    def learn(self, estimate: RequestEstimate, billed: int, cached: int = 0) -> bool:
         """Learn from a request and its usage, see `Calibration.learned`. Return whether that changed anything."""
-        learned = self.calibration.learned(estimate, reported, cached)
+        learned = self.calibration.learned(estimate, billed, cached)
         if learned is self.calibration:
             return False
         self.calibration = learned

@@ -87,18 +87,18 @@ class Contents:
         self.history.put(exchanges)
         self._render()
 
-    def evict(self, gone: Sequence[Exchange]) -> None:
+    def evict(self, exchanges: Sequence[Exchange]) -> None:
         """Remove closed exchanges and count a trim, also if there are none.
 
         Takes constant time for each, unless it leaves gaps.
         """
-        messages = sum(len(exchange.messages) for exchange in gone)
-        tokens = sum(exchange.tokens for exchange in gone)
-        self.state = self.state._replace(evicted=self.state.evicted.and_a_trim(len(gone), messages, tokens))
+        messages = sum(len(exchange.messages) for exchange in exchanges)
+        tokens = sum(exchange.tokens for exchange in exchanges)
+        self.state = self.state._replace(evicted=self.state.evicted.and_a_trim(len(exchanges), messages, tokens))
         if self.opened:
-            self._put_aside(gone)
-        self.history.remove(gone)
-        if not gone or self.history.is_older(gone):
+            self._put_aside(exchanges)
+        self.history.remove(exchanges)
+        if not exchanges or self.history.is_older(exchanges):
             del self.sent[self.first : self.first + messages]
         else:
             self._render()

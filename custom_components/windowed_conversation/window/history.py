@@ -123,16 +123,16 @@ class History:
         budget itself, not to reach the low-water mark. The exchange with the number `spared` stays.
         """
         low_water = policy.low_water
-        gone: list[Exchange] = []
+        evicted: list[Exchange] = []
         for group, exchanges in enumerate(self._classes):
             limit = policy.history_tokens if group == _PROTECTED else low_water
             for exchange in exchanges.values():
                 if tokens <= limit:
                     break
                 if exchange.number != spared:
-                    gone.append(exchange)
+                    evicted.append(exchange)
                     tokens -= exchange.tokens
-        return gone
+        return evicted
 
     def is_older(self, exchanges: Iterable[Exchange]) -> bool:
         """Return whether removed exchanges are older than all that are left."""

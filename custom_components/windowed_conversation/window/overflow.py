@@ -14,22 +14,22 @@ _MOST_KEYS = 500
 class Overflow[K: Hashable]:
     """The keys of windows that were dropped because there were too many. Times are seconds on the registry's clock."""
 
-    __slots__ = ("_missed", "_went")
+    __slots__ = ("_dropped_at", "_missed")
 
     def __init__(self) -> None:
         # When each window was dropped, in that order; and when that turned out to be too early.
-        self._went: dict[K, float] = {}
+        self._dropped_at: dict[K, float] = {}
         self._missed: dict[K, float] = {}
 
     def on_dropped(self, key: K, last_used: float, now: float) -> None:
         """Record a window that is dropped."""
-        _put(self._went, key, now)
+        _put(self._dropped_at, key, now)
         if now - last_used < _STILL_GOING_ON:
             _put(self._missed, key, now)
 
     def wanted(self, key: K, now: float, within: float) -> None:
         """Record the start of a window. If its key was dropped less than `within` seconds ago, that was too early."""
-        if now - self._went.pop(key, -inf) < within:
+        if now - self._dropped_at.pop(key, -inf) < within:
             _put(self._missed, key, now)
 
     def too_early(self, now: float, within: float) -> int:
@@ -40,7 +40,7 @@ class Overflow[K: Hashable]:
 
     def clear(self) -> None:
         """Forget all keys."""
-        self._went.clear()
+        self._dropped_at.clear()
         self._missed.clear()
 
 

@@ -75,7 +75,7 @@ class WindowRegistry[K: Hashable = str]:
                 self._release(key, slot)
         finally:
             slot.users -= 1
-            self._evict()
+            self._drop_surplus()
 
     def key_of(self, window: Window) -> K | None:
         """Return the key of a window, or None if it is none of these."""
@@ -164,7 +164,7 @@ class WindowRegistry[K: Hashable = str]:
                 raise ValueError(f"idle_seconds must be above 0, not {idle_seconds!r}")
             self._idle_seconds = idle_seconds
         self.expire()
-        self._evict()
+        self._drop_surplus()
         if self._max_windows != before:
             self._overflow.clear()
 
@@ -191,7 +191,7 @@ class WindowRegistry[K: Hashable = str]:
             slot.users -= 1
             slot.last_used = self._clock()
             self._slots[key] = self._slots.pop(key)
-            self._evict()
+            self._drop_surplus()
 
     def rewrite(self, change: Callable[[K, Snapshot], Snapshot]) -> None:
         """Replace each window from which `change` makes another snapshot; it takes the key and the present one.
@@ -252,17 +252,17 @@ class WindowRegistry[K: Hashable = str]:
             self._overflow.wanted(key, self._clock(), self._idle_seconds)
         self._slots[key] = slot
         slot.users += 1
-        self._evict()
+        self._drop_surplus()
         return slot
 
-    def _evict(self) -> None:
+    def _drop_surplus(self) -> None:
         surplus = len(self._slots) - self._max_windows
         if surplus > 0:
             unused = (key for key, slot in self._slots.items() if not slot.users)
-            gone = {key: self._slots.pop(key) for key in list(islice(unused, surplus))}
-            for key, slot in gone.items():
+            dropped = {key: self._slots.pop(key) for key in list(islice(unused, surplus))}
+            for key, slot in dropped.items():
                 self._overflow.on_dropped(key, slot.last_used, self._clock())
-            for slot in gone.values():
+            for slot in dropped.values():
                 slot.finish_turns()
 
     def restore(self, key: K, snapshot: Snapshot, *, idle_seconds: float = 0) -> None:
@@ -274,4 +274,4 @@ class WindowRegistry[K: Hashable = str]:
         slot = Slot(self._new(key, snapshot))
         slot.last_used = self._clock() - idle_seconds
         self._slots[key] = slot
-        self._evict()
+        self._drop_surplus()

@@ -9,10 +9,10 @@ from .trim import take_out_outdated
 def put_summary(contents: Contents, passage: Passage, summary: Exchange) -> None:
     """Evict a passage and insert its summary before the newest exchange, which stays. No exchange may be open."""
     newest = max(1, contents.last_number)
-    gone = [exchange for exchange in contents.history if exchange.number in passage.numbers - {newest}]
-    if gone:
-        take_out_outdated(contents, gone)
-        contents.evict(gone)
+    replaced = [exchange for exchange in contents.history if exchange.number in passage.numbers - {newest}]
+    if replaced:
+        take_out_outdated(contents, replaced)
+        contents.evict(replaced)
     contents.replace(with_summary(contents.history, newest, summary))
     contents.last_number += 1
     waiting = contents.state.unsummarized

@@ -60,22 +60,22 @@ class Passage(NamedTuple):
         return self.without(failed.numbers) if self.failures else self._replace(failures=1)
 
 
-def joined(passage: Passage | None, later: Passage | None, limit: int) -> Passage | None:
+def joined(passage: Passage | None, newer: Passage | None, limit: int) -> Passage | None:
     """Return two passages as one. Beyond this many tokens the oldest exchanges are dropped."""
-    if passage is None or later is None:
-        return later or passage
-    by_number = {exchange.number: exchange for exchange in (*passage.exchanges, *later.exchanges)}
+    if passage is None or newer is None:
+        return newer or passage
+    by_number = {exchange.number: exchange for exchange in (*passage.exchanges, *newer.exchanges)}
     exchanges = [by_number[number] for number in sorted(by_number)]
     tokens = sum(exchange.tokens for exchange in exchanges)
-    given_up = set[int]()
+    too_old = set[int]()
     for exchange in exchanges:
         if tokens > limit:
             tokens -= exchange.tokens
-            given_up.add(exchange.number)
-    return later._replace(
-        exchanges=tuple(exchange for exchange in exchanges if exchange.number not in given_up),
-        numbers=(passage.numbers | later.numbers) - given_up,
-        earlier=later.earlier or passage.earlier,
+            too_old.add(exchange.number)
+    return newer._replace(
+        exchanges=tuple(exchange for exchange in exchanges if exchange.number not in too_old),
+        numbers=(passage.numbers | newer.numbers) - too_old,
+        earlier=newer.earlier or passage.earlier,
         failures=passage.failures,
     )
 
@@ -90,19 +90,19 @@ def summary_text(exchanges: Iterable[Exchange]) -> str:
     return next((exchange.messages[-1].content for exchange in exchanges if is_summary(exchange)), "")
 
 
-def evicted_passage(system: Message | None, before: Iterable[Exchange], gone: Iterable[Exchange]) -> Passage | None:
+def evicted_passage(system: Message | None, before: Iterable[Exchange], evicted: Iterable[Exchange]) -> Passage | None:
     """Return what a trim evicted, or None if nothing in it needs a summary.
 
     Ephemeral exchanges need none: the user has said so, or a later summary stands for them. If exchanges in `before`
     have the same number, the last one counts.
     """
-    gone = [exchange for exchange in gone if EPHEMERAL not in exchange.tags]
-    if not gone:
+    lasting = [exchange for exchange in evicted if EPHEMERAL not in exchange.tags]
+    if not lasting:
         return None
-    numbers = frozenset(exchange.number for exchange in gone)
+    numbers = frozenset(exchange.number for exchange in lasting)
     by_number = {exchange.number: exchange for exchange in before if exchange.number <= max(numbers)}
     head = tuple(by_number[number] for number in sorted(by_number))
-    return Passage(system, head, numbers, summary_text(gone))
+    return Passage(system, head, numbers, summary_text(lasting))
 
 
 def older_passage(
@@ -113,10 +113,10 @@ def older_passage(
     Protected exchanges stay. So do those with a tag in `excluded_tags`, which the model does not see.
     """
     older = exchanges[: max(0, len(exchanges) - keep)]
-    gone = [
+    evicted = [
         exchange for exchange in older if IMPORTANT not in exchange.tags and excluded_tags.isdisjoint(exchange.tags)
     ]
-    return evicted_passage(system, older, gone)
+    return evicted_passage(system, older, evicted)
 
 
 def with_summary(exchanges: Iterable[Exchange], last: int, summary: Exchange) -> list[Exchange]:
@@ -140,8 +140,8 @@ def plain_text(passage: Passage, excluded_tags: frozenset[str], policy: WindowPo
     Other models get this if only one model can read a summary. The user's words come first, newest first, because
     answers can be had again. Very long messages are cut.
     """
-    gone = [exchange for exchange in passage.shown(excluded_tags) if exchange.number in passage.numbers]
-    said = [message for exchange in gone for message in exchange.messages]
+    evicted = [exchange for exchange in passage.shown(excluded_tags) if exchange.number in passage.numbers]
+    said = [message for exchange in evicted for message in exchange.messages]
     longest, room = policy.summary_tokens, _FILLED * policy.summary_tokens - counter.count(QUESTION)
     lines = [*passage.earlier.splitlines(), *_lines(said, longest)]
     kept = set[int]()

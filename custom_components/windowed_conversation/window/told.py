@@ -14,12 +14,12 @@ def told_by(exchange: Exchange) -> Told | None:
     return exchange.messages[0].told
 
 
-def outdated(exchanges: Iterable[Exchange], gone: Iterable[Exchange]) -> list[Exchange]:
-    """Return those of the exchanges, oldest first, that tell of the home and are older than one of `gone` that does.
+def outdated(exchanges: Iterable[Exchange], evicted: Iterable[Exchange]) -> list[Exchange]:
+    """Return those of the exchanges, oldest first, that tell of the home and are older than one of `evicted` that does.
 
     Without the newer one they would say what was so once.
     """
-    numbers = {exchange.number for exchange in gone if told_by(exchange)}
+    numbers = {exchange.number for exchange in evicted if told_by(exchange)}
     if not numbers:
         return []
     newest = max(numbers)

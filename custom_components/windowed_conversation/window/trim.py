@@ -20,23 +20,23 @@ from .tool_results import stubbed
 def trim(contents: Contents, policy: WindowPolicy, in_force: WindowPolicy, counter: TokenCounter) -> None:
     """Trim to the policy in force and keep the newest exchange. `policy` is the user's."""
     newest = 0 if contents.opened else contents.last_number
-    shortened, whole, gone = _stub_older_rounds(contents, in_force, counter), list[Exchange](), list[Exchange]()
+    shortened, whole, evicted = _stub_older_rounds(contents, in_force, counter), list[Exchange](), list[Exchange]()
     if contents.tokens > in_force.history_tokens:
         recalled = _take_out_recalled(contents, newest, counter)
         # as they were sent; of an exchange in both lists the later one counts
         whole = [*_stub_old_results(contents, in_force, newest, counter), *recalled]
-        gone = contents.history.to_evict(contents.tokens, in_force, newest)
-        whole = [*take_out_outdated(contents, gone), *whole]
-    if policy.summarize and gone:
-        passage = evicted_passage(contents.state.system, (*contents.history, *whole), gone)
+        evicted = contents.history.to_evict(contents.tokens, in_force, newest)
+        whole = [*take_out_outdated(contents, evicted), *whole]
+    if policy.summarize and evicted:
+        passage = evicted_passage(contents.state.system, (*contents.history, *whole), evicted)
         contents.hold(joined(contents.state.unsummarized, passage, policy.history_tokens))
-    if shortened or whole or gone:
-        contents.evict(gone)
+    if shortened or whole or evicted:
+        contents.evict(evicted)
 
 
-def take_out_outdated(contents: Contents, gone: Iterable[Exchange]) -> list[Exchange]:
-    """Take out of closed exchanges what they tell of the home and `gone` told later; returns these as they were."""
-    older = outdated(contents.history, gone)
+def take_out_outdated(contents: Contents, evicted: Iterable[Exchange]) -> list[Exchange]:
+    """Take out of closed exchanges what they tell of the home and `evicted` told later; returns these as they were."""
+    older = outdated(contents.history, evicted)
     if older:
         contents.replace([without_told(exchange) for exchange in older])
     return older

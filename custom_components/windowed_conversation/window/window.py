@@ -107,8 +107,8 @@ class Window:
     def would_stay(self, tokens: int) -> tuple[Exchange, ...]:
         """Return the closed exchanges that certainly stay if this many tokens are added, oldest first."""
         history, total = self._contents.history, self._contents.tokens + tokens
-        gone = history.to_evict(total, self._in_force, 0) if total > self._in_force.history_tokens else []
-        numbers = {exchange.number for exchange in gone}
+        evicted = history.to_evict(total, self._in_force, 0) if total > self._in_force.history_tokens else []
+        numbers = {exchange.number for exchange in evicted}
         return tuple(exchange for exchange in history if exchange.number not in numbers)
 
     def set_system(self, prompt: str, profile: Remembered | None = None) -> None:

@@ -41,7 +41,7 @@ from ..wires.anthropic import (
 from .conftest import MODEL, Ask
 
 EDITS = Profile(context_editing=True)
-COMPACTS = ModelSettings(compaction=True)
+EDITS_CONTEXT = ModelSettings(compaction=True)
 STATES = ToolSchema("homeassistant__GetLiveContext", "", {"type": "object", "properties": {}})
 START = message_start(input_tokens=7, output_tokens=1)
 ANSWERS = {
@@ -78,7 +78,7 @@ def history(calls: int, *, size: int = 2000) -> tuple[Message, ...]:
 
 def asked(*earlier: Message, **fields: Any) -> Request:
     messages = (Message.system("You are a voice assistant."), *earlier, Message.user("hello"))
-    return Request(MODEL, messages, (STATES,), **{"profile": EDITS, "settings": COMPACTS, **fields})
+    return Request(MODEL, messages, (STATES,), **{"profile": EDITS, "settings": EDITS_CONTEXT, **fields})
 
 
 def ended(context_management: Any) -> bytes:
@@ -133,7 +133,7 @@ def test_context_editing_began_with_claude_4(model: str, *, edits: bool) -> None
 async def test_answer_reads_the_same_with_and_without(answer: list[bytes], ask: Ask, byte_server: ByteServer) -> None:
     byte_server.reply(START, PING, *answer, MESSAGE_STOP)
     plain = await Heard().listen(ask(profile=EDITS))
-    edited = await Heard().listen(ask(profile=EDITS, settings=COMPACTS))
+    edited = await Heard().listen(ask(profile=EDITS, settings=EDITS_CONTEXT))
 
     assert edited.events == plain.events
     assert ["context_management" in request for request in byte_server.requests] == [False, True]
@@ -146,7 +146,7 @@ async def test_what_was_cleared_is_part_of_the_usage(ask: Ask, byte_server: Byte
     ]
     byte_server.reply(START, *text_block(0, "hello"), ended({"applied_edits": edits}), MESSAGE_STOP)
 
-    heard = await Heard().listen(ask(profile=EDITS, settings=COMPACTS))
+    heard = await Heard().listen(ask(profile=EDITS, settings=EDITS_CONTEXT))
 
     assert heard.usages == [Usage(7, 0, 2, cleared=2130)]
 
@@ -155,7 +155,7 @@ async def test_what_was_cleared_is_part_of_the_usage(ask: Ask, byte_server: Byte
 async def test_answer_is_whole_whatever_is_said_of_edits(said: Any, ask: Ask, byte_server: ByteServer) -> None:
     byte_server.reply(START, *text_block(0, "hello"), ended(said), MESSAGE_STOP)
 
-    heard = await Heard().listen(ask(profile=EDITS, settings=COMPACTS))
+    heard = await Heard().listen(ask(profile=EDITS, settings=EDITS_CONTEXT))
 
     assert heard.text == "hello"
     assert heard.usages == [Usage(7, 0, 2)]

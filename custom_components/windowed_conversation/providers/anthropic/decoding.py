@@ -199,9 +199,9 @@ class MessageDecoder(Decoder):
     def _on_usage(self, usage: object) -> None:
         """Update the usage. Each figure is a running total, and a missing one is unchanged."""
         details = member(usage, "output_tokens_details")
-        for reported, names in ((usage, _FIGURES), (details, _DETAILS)):
+        for source, names in ((usage, _FIGURES), (details, _DETAILS)):
             for name in names:
-                if (tokens := figure(member(reported, name))) is not None:
+                if (tokens := figure(member(source, name))) is not None:
                     self._figures[name] = tokens
         if not self._figures:
             return

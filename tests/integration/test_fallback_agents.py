@@ -1,4 +1,4 @@
-"""Who answers in a real Home Assistant when an agent's model does not: its other choices, in their order."""
+"""Which agent answers in a real Home Assistant when an agent's model fails: its fallback agents, in their order."""
 
 from collections.abc import AsyncIterator
 
