@@ -63,7 +63,7 @@ _STEPS = {
 
 
 class WindowedConversationConfigFlow(ConfigFlow, domain=DOMAIN):
-    """The forms of an account."""
+    """The config flow of an account, with its first agent."""
 
     VERSION = 1
     MINOR_VERSION = migration.MINOR_VERSION
@@ -75,7 +75,7 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=DOMAIN):
 
     @override
     async def async_step_user(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
-        """Ask who answers what Home Assistant does not understand by itself."""
+        """Ask which model answers what Home Assistant does not understand, if any."""
         return self.async_show_menu(step_id="user", menu_options=[*_STEPS, "local"])
 
     async def async_step_local(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
@@ -119,7 +119,7 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=DOMAIN):
         return await self._async_account_form("reconfigure", user_input, entry.data)
 
     async def async_step_reauth(self, entry_data: Mapping[str, Any]) -> ConfigFlowResult:
-        """Begin to ask for another key after the server refused the one it was sent."""
+        """Start to ask for another key after the server refused the current one."""
         if CONF_API_KEY in entry_data:
             return await self.async_step_reauth_confirm()
         return await self.async_step_reauth_first_key()
@@ -239,7 +239,7 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=DOMAIN):
         return self._created(title, account, user_input[CONF_NAME].strip() or agent_name(self.hass, account), data)
 
     def _created(self, title: str, account: dict[str, Any], name: str, agent: dict[str, Any]) -> ConfigFlowResult:
-        """Return an account with its first agent."""
+        """Create the entry of an account with its first agent."""
         first = ConfigSubentryData(data=agent, subentry_type=SUBENTRY_CONVERSATION, title=name, unique_id=None)
         return self.async_create_entry(title=title, data=account, subentries=[first])
 

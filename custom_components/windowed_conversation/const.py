@@ -43,7 +43,7 @@ CONF_TURN_TIMEOUT = "turn_timeout"
 
 
 class Persistence(StrEnum):
-    """Which conversations are kept over a restart: none, those with the user's own ids, or all."""
+    """Which conversations survive a restart: none, those whose ids the user chose, or all."""
 
     OFF = "off"
     OWN = "own"
@@ -59,7 +59,7 @@ class Counting(StrEnum):
 
 
 class Compaction(StrEnum):
-    """Whether the provider shortens old turns in its own way."""
+    """Whether the provider may shorten old turns by itself, by compaction (OpenAI) or context editing (Anthropic)."""
 
     OFF = "off"
     PROVIDER = "provider"
@@ -75,7 +75,7 @@ PROVIDER_GEMINI = "gemini"
 
 
 class OpenAIFormat(StrEnum):
-    """Which of the two formats of OpenAI an account speaks."""
+    """Which of OpenAI's two formats an account uses."""
 
     RESPONSES = "responses"
     CHAT = "chat"

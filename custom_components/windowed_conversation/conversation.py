@@ -36,7 +36,7 @@ async def async_setup_entry(
 
 
 class WindowedConversationEntity(AgentEntity, ConversationEntity):
-    """An agent that people and automations talk to."""
+    """The conversation entity of an agent, which people and automations talk to."""
 
     _attr_name = None
     _attr_supports_streaming = True

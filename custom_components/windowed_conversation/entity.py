@@ -9,7 +9,7 @@ from .const import DOMAIN
 
 
 class AgentEntity(Entity):
-    """An entity on the device of an agent."""
+    """Base class of the entities on an agent's device."""
 
     _attr_has_entity_name = True
     _attr_should_poll = False

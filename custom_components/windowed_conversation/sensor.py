@@ -40,9 +40,9 @@ _MOST_CONVERSATIONS_SHOWN = 20
 class AgentSensorDescription(SensorEntityDescription):
     """A figure of an agent.
 
-    `is_memory` is for one of the memory that all agents share, shown by those that have memory.
-    `is_sum` is for one that goes on after a restart: what it shows is on disk, so that it never falls, not even when
-    Home Assistant is killed. `needs_model` is for one that never moves in an account without a model.
+    `is_memory`: a figure of the memory that all agents share, shown by agents that use memory. `is_sum`: a total that
+    survives restarts. It shows what is on disk, so that it never falls, even if Home Assistant is killed.
+    `needs_model`: a figure that never changes in an account without a model.
     """
 
     value: Callable[[Agent], StateType | Decimal]
@@ -54,7 +54,7 @@ class AgentSensorDescription(SensorEntityDescription):
 
 
 def _window(figure: Callable[[WindowStats], StateType]) -> Callable[[Agent], StateType]:
-    """Return a figure of the conversation that spoke last; 0 where there is none."""
+    """Return what reads a figure of the most recent conversation, or 0 if there is none."""
 
     def value(agent: Agent) -> StateType:
         newest = next(iter(agent.windows.newest_first()), None)
@@ -84,9 +84,9 @@ def _conversations(agent: Agent) -> dict[str, Any]:
 
 
 def _utilization(agent: Agent) -> dict[str, Any]:
-    """Return what there is to know of the windows besides a number: the newest ones, and what is wrong.
+    """Return the attributes of the utilization: the figures of the newest windows, and their issues.
 
-    `over_budget` belongs to the number: the newest exchange alone is larger than the window.
+    `over_budget` explains the sensor's value: the newest exchange alone is larger than the window.
     """
     over_budget = _window(lambda stats: stats.over_budget)(agent)
     return {"over_budget": bool(over_budget), **_conversations(agent), "issues": agent.health().issues()}
@@ -271,7 +271,7 @@ class AgentSensor(AgentEntity, SensorEntity):
             self.async_write_ha_state()
 
     def _update(self) -> bool:
-        """Read the figure; returns whether it changed."""
+        """Read the figure. Return whether it has changed."""
         description = self.entity_description
         before = self._attr_native_value, getattr(self, "_attr_extra_state_attributes", None)
         self._attr_native_value = description.value(self.agent)

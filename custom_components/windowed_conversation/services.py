@@ -107,7 +107,7 @@ _COUNT_DEADLINE = 10.0
 
 @callback
 def async_setup_services(hass: HomeAssistant) -> None:
-    """Register the actions."""
+    """Register the integration's actions."""
     response, optional, none = SupportsResponse.ONLY, SupportsResponse.OPTIONAL, SupportsResponse.NONE
     for name, action, schema, answers in (
         (SERVICE_LIST_CONVERSATIONS, _async_list_conversations, LIST_SCHEMA, response),
@@ -145,7 +145,7 @@ async def _async_list_conversations(call: ServiceCall) -> ServiceResponse:
 
 
 async def _async_get_window(call: ServiceCall) -> ServiceResponse:
-    """Return the messages of a conversation, all or those of certain exchanges, or its figures."""
+    """Return the messages of a conversation, optionally filtered by tags, or its figures."""
     window = (await async_readable_conversation(call)).window
     asked = call.data
     try:
@@ -158,7 +158,7 @@ async def _async_get_window(call: ServiceCall) -> ServiceResponse:
 
 
 async def _async_reset_window(call: ServiceCall) -> None:
-    """Forget a conversation."""
+    """Delete a conversation."""
     conversation = await async_controlled_conversation(call)
     try:
         conversation.agent.windows.drop(conversation.key)
@@ -168,7 +168,7 @@ async def _async_reset_window(call: ServiceCall) -> None:
 
 
 async def _async_export_conversation(call: ServiceCall) -> ServiceResponse:
-    """Return a conversation in the form that `import_conversation` takes."""
+    """Return a conversation in the format that `import_conversation` reads."""
     snapshot = (await async_readable_conversation(call)).window.snapshot()
     return {ATTR_CONVERSATION: await call.hass.async_add_executor_job(dump_snapshot, snapshot)}
 
@@ -195,7 +195,7 @@ async def _async_import_conversation(call: ServiceCall) -> None:
 
 
 async def _async_fork_conversation(call: ServiceCall) -> None:
-    """Begin a conversation with what another one holds; both go on by themselves."""
+    """Copy a conversation under a new id. Both continue independently."""
     source = await async_controlled_conversation(call)
     name = checked_id(call.data[ATTR_NEW_CONVERSATION_ID])
     fork = WindowKey(name, WindowKey.parse(source.key).user)
@@ -203,7 +203,7 @@ async def _async_fork_conversation(call: ServiceCall) -> None:
 
 
 async def _async_tag_exchange(call: ServiceCall) -> None:
-    """Change the tags of an exchange, counted from the newest one."""
+    """Change the tags of an exchange, which is counted from the newest one."""
     conversation = await async_controlled_conversation(call)
     window = conversation.window
     exchanges, back = window.exchanges(), call.data[ATTR_EXCHANGE]
@@ -219,7 +219,7 @@ async def _async_tag_exchange(call: ServiceCall) -> None:
 
 
 async def _async_summarize_window(call: ServiceCall) -> ServiceResponse:
-    """Let the older exchanges of a conversation go for a summary, the newest one stays in any case."""
+    """Replace the older exchanges of a conversation with a summary. The newest exchange always stays."""
     conversation = await async_controlled_conversation(call)
     agent, window = conversation.agent, conversation.window
     if agent.model is None or agent.config.routing is Routing.LOCAL_ONLY:
@@ -243,7 +243,7 @@ async def _async_summarize_window(call: ServiceCall) -> ServiceResponse:
 
 
 async def _async_count_tokens(call: ServiceCall) -> ServiceResponse:
-    """Return what the next request of a conversation takes by its provider's count, and by ours."""
+    """Return the size of a conversation's next request, by its provider's count and by ours."""
     conversation = await async_readable_conversation(call)
     agent, window = conversation.agent, conversation.window
     if agent.model is None or agent.config.routing is Routing.LOCAL_ONLY:
@@ -270,7 +270,7 @@ def _failed(error: ProviderError | TurnError) -> HomeAssistantError:
 
 
 def _begin(agent: Agent, key: WindowKey, snapshot: Snapshot, call: ServiceCall) -> None:
-    """Make a conversation of a snapshot; raises `ServiceValidationError` where there is one of that name."""
+    """Create a conversation from a snapshot. Raises `ServiceValidationError` if its id is in use."""
     if agent.windows.peek(str(key)) is not None:
         raise action_error("conversation_exists", call, conversation=key.conversation)
     agent.windows.restore(str(key), snapshot._replace(conversation_id=key.conversation))

@@ -119,10 +119,10 @@ def _conversation(agent: Agent, call: ServiceCall) -> Conversation:
 
 
 def _visible_keys(agent: Agent, call: ServiceCall) -> Iterator[str]:
-    """Yield the keys of the windows that the caller may see, the newest first.
+    """Yield the keys of the windows that the caller may see, newest first.
 
-    A person's action is about their own conversations and those that are nobody's, an automation's about everybody's.
-    What a model has started as a tool is no automation: an unknown speaker may be the one who asked for it.
+    A person sees their own conversations and those without an owner; an automation sees all. An action that a model
+    calls as a tool is no automation, because the speaker may be unknown.
     """
     user = call.context.user_id
     sees_all = user is None and not is_in_turn()

@@ -111,7 +111,7 @@ class Agent:
         return sum(window.stats().evicted_messages for window in self.windows.newest_first())
 
     def after_turn(self, key: str, work: Callable[[], None]) -> None:
-        """Defer work of a turn until its answer is sent: in order, and before anybody else looks at its window."""
+        """Defer a turn's work until its answer is sent. It runs in order, before anyone else looks at the window."""
         self.windows.after_turn(key, partial(_guarded, work))
         self.tell_soon()
 

@@ -61,7 +61,7 @@ class SentRequest:
 
     @classmethod
     def of(cls, billed: Billed, prompt: PromptFingerprints, counter: KindCounter) -> Self:
-        """Take the fingerprints of a request."""
+        """Return the fingerprints of a billed request."""
         request = billed.request
         system = [message for message in request.messages if message.role is Role.SYSTEM]
         messages = request.messages[len(system) :]
@@ -87,7 +87,7 @@ def _fingerprint(message: Message) -> int:
 
 @dataclass(frozen=True, slots=True)
 class CacheUse:
-    """What of a request the cache should have served and what it did, in tokens, and what had changed before."""
+    """The tokens that the cache should have served and did serve, and the parts of the prompt that had changed."""
 
     expected: int
     cached: int
@@ -95,16 +95,16 @@ class CacheUse:
 
     @property
     def collapsed(self) -> bool:
-        """Whether the cache was short by more than 5 % and 2,000 tokens."""
+        """Whether the cache served less than expected by more than both 5 % and 2,000 tokens."""
         return self.expected - self.cached > max(_TOLERATED_TOKENS, _TOLERATED_SHARE * self.expected)
 
 
 def compare(before: SentRequest, now: SentRequest, usage: Usage) -> CacheUse | None:
     """Return how the cache served a request after another one in its window, or None if that is unknown.
 
-    Expected is what both have in common, and what they would have if no fixed part had changed. It is unknown if the
-    cache may have expired, if history was evicted (a trim, whose price is known) or cleared by the provider, or if too
-    little is in common to tell.
+    Expected is what both requests have in common, plus what they would have in common if no fixed part had changed. The
+    result is unknown if the cache may have expired, if history was evicted (a trim, whose price is known) or cleared by
+    the provider, or if the requests have too little in common.
     """
     total = now.fixed + sum(now.tokens)
     shared, common = 0, min(before.fixed, now.fixed)

@@ -124,7 +124,7 @@ class AgentConfig:
 
     @classmethod
     def from_entry(cls, entry: ConfigEntry, subentry: ConfigSubentry) -> Self:
-        """Read the configuration; raises `ValueError` where it is impossible."""
+        """Return the configuration in an account's entry and an agent's subentry. Raises `ValueError` if invalid."""
         data = subentry.data
         asks_model = entry.data[CONF_PROVIDER] != PROVIDER_NONE
         routing = Routing(data.get(CONF_ROUTING, DEFAULT_ROUTING)) if asks_model else Routing.LOCAL_ONLY
@@ -157,7 +157,7 @@ class AgentConfig:
 
 
 def _family(account: Mapping[str, Any], agent: Mapping[str, Any]) -> str:
-    """Return by which name to look a model up: that of a deployment says nothing."""
+    """Return the name by which a model's profile is found. On Azure, the deployment's own name does not tell it."""
     is_deployment = account[CONF_PROVIDER] == PROVIDER_AZURE
     return str(agent.get(CONF_FAMILY if is_deployment else CONF_MODEL, ""))
 

@@ -41,7 +41,7 @@ def _uses(hass: HomeAssistant, requests: Sequence[Billed]) -> tuple[Use, ...] | 
 
 
 def _async_price(agent: Agent, uses: tuple[Use, ...] | None, *, of_turn: bool) -> None:
-    """Count at once if no price is needed, or else after it was looked up."""
+    """Add a cost to the statistics: at once if it is zero or unknown, or else after the prices were looked up."""
     if agent.vendor is None:
         return
     if uses:

@@ -17,11 +17,11 @@ _NOT_KEPT = frozenset({f"route:{Route.LOCAL}", INCOMPLETE})
 
 
 async def async_keep_episode(agent: Agent, key: str, passage: Passage, text: str, language: str) -> None:
-    """Give the summary of a passage to the memory, which keeps it if it has kept the turns that it stands for.
+    """Give the summary of a passage to memory, which stores it if it has stored the turns that it stands for.
 
-    So nothing that was forgotten, or said while memory was off, comes back in other words. The home's episodes tell
-    nothing that an unknown speaker has said of themselves, and nothing of a window that all share: it is not known who
-    has said what, in turns that memory has not kept for example.
+    So nothing that was forgotten, or said while memory was off, comes back in other words. The home's episodes contain
+    nothing that an unknown speaker said about themselves, and nothing of a window that everybody shares: it is not
+    known who said what there.
     """
     memory = async_memory(agent.hass)
     if not agent.config.memory or memory is None or agent.config.scope is Scope.AGENT:

@@ -22,7 +22,7 @@ from .memory import AgentMemory, async_memory
 
 
 async def async_forget_everywhere(hass: HomeAssistant, **conditions: Any) -> Forgotten:
-    """Forget what meets the conditions, see `Memory.forget`, wherever it is; raises MemoryUnavailable.
+    """Forget what meets the conditions, see `Memory.forget`, in memory, windows and files. Raises `MemoryUnavailable`.
 
     With `dry_run` it only returns what would be forgotten.
     """
@@ -32,9 +32,9 @@ async def async_forget_everywhere(hass: HomeAssistant, **conditions: Any) -> For
 async def async_forget_by[Result](
     hass: HomeAssistant, work: Callable[[Memory], Result], forgotten_of: Callable[[Result], Forgotten | None]
 ) -> Result:
-    """Return what the work on memory returns, after what it has forgotten is out of windows and files, too.
+    """Run work on memory, remove what it forgot from windows and files, and return its result.
 
-    A window that a turn has follows when the turn ends. Raises MemoryUnavailable.
+    A window in use follows when its turn ends. Raises `MemoryUnavailable`.
     """
     memory = async_memory(hass)
     if memory is None:

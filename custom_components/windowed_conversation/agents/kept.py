@@ -20,7 +20,7 @@ from .window_health import HealthWatch
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """An agent's conversations and their file, what its turns have shown and added up to, and what it counts with."""
+    """What outlives an agent's reload: its conversations and their file, health, statistics, and token counter."""
 
     windows: WindowRegistry[str]
     counter: CalibratedCounter
@@ -31,7 +31,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class KeptAccount:
-    """What is known of an account's models and its server, and what its agents keep, by the ids of their subentries."""
+    """What outlives a reload of an account: calibrations, facts about its server, and its agents by subentry id."""
 
     calibrations: ModelCalibrations
     server: KnownServer

@@ -44,10 +44,10 @@ _SECONDS_PER_DAY = 86_400
 
 
 class AgentMemory:
-    """The memory of all agents. Its methods raise MemoryUnavailable while the file cannot be used.
+    """The memory of all agents. Its methods raise `MemoryUnavailable` while the file cannot be used.
 
-    What a turn leaves goes to `writer`, which takes it at once. Reading is done in the executor, changes by the thread
-    that writes, after all that it was given before.
+    Turns are given to `writer`, which never blocks. Reads run in the executor; changes run in the writing thread, after
+    everything queued before.
     """
 
     def __init__(self, hass: HomeAssistant) -> None:
@@ -79,7 +79,7 @@ class AgentMemory:
 
     @callback
     def async_make(self) -> None:
-        """Make the file in the background if there is none, so that no turn has to wait for that to be kept."""
+        """Create the file in the background if it is missing, so that no turn has to wait for it."""
         self.writer.call(lambda memory: None)
 
     @callback
@@ -136,7 +136,7 @@ class AgentMemory:
             self._forgotten_at = time.time()
 
     def is_from_before(self, began: float) -> bool:
-        """Return whether what began at a time may hold what is forgotten now or was forgotten after that time."""
+        """Return whether what began at a time may contain what is being forgotten, or was forgotten after that time."""
         return self._forgetting > 0 or began <= self._forgotten_at
 
     async def async_hold(self) -> None:

@@ -131,7 +131,7 @@ async def async_export_memories(call: ServiceCall) -> ServiceResponse:
 
 
 async def async_import_memories(call: ServiceCall) -> ServiceResponse:
-    """Add what was exported, all of it or nothing, and return what became of it."""
+    """Import exported memories, all of them or none, and return how many were added, known and refused."""
     whose = await async_whose(call, POLICY_CONTROL, is_for_trusted=True)
     if (ATTR_FILENAME in call.data) == (ATTR_MEMORIES in call.data):
         raise memory_error("memory_import_nothing")
@@ -150,7 +150,7 @@ async def async_import_memories(call: ServiceCall) -> ServiceResponse:
 
 @asynccontextmanager
 async def _memory(hass: HomeAssistant) -> AsyncIterator[AgentMemory]:
-    """Hold the memory, and raise what can go wrong with it as errors of an action."""
+    """Hold the memory, and raise its errors as translated errors of an action."""
     if (memory := async_memory(hass)) is None:
         raise HomeAssistantError(translation_domain=DOMAIN, translation_key="memory_unavailable")
     try:

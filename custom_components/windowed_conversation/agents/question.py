@@ -53,11 +53,11 @@ def _model(agent: Agent) -> Model:
 
 
 class ModelQuestion:
-    """The `ModelAccess` of one turn: gives the chat log the tools and returns what to ask.
+    """Implements `ModelAccess` for one turn: gives the chat log the tools, and builds the question for the model.
 
-    `entity_id` is that of the agent. The tools that `own_tools` makes are offered beside those of the LLM APIs.
-    `prompt` has the fingerprints of the system prompt that was sent, or None if no model was
-    asked, and `added` what memory and the home have added.
+    `entity_id` is the agent's entity. The tools that `own_tools` makes are offered in addition to those of the LLM
+    APIs. `prompt` has the fingerprints of the system prompt that was sent, or None if no model was asked, and `added`
+    what was added from memory and about the home.
     """
 
     prompt: PromptFingerprints | None = None
@@ -84,7 +84,7 @@ class ModelQuestion:
         self._own_tools = own_tools
 
     async def question(self) -> Question:
-        """See `ModelAccess.question`."""
+        """Return the question for the model: prompt, context, tools and fallback agents. Raises `TurnError`."""
         model, config = _model(self._agent), self._agent.config
         fallback = async_fallback_agents(self._hass, config.fallback_agents, self._entity_id, self._user_input)
         llm_context = self._user_input.as_llm_context(DOMAIN)

@@ -49,7 +49,7 @@ class Recollection:
 
 
 class _Read(NamedTuple):
-    """What was read: the facts of the window's owner, or None if they are as before, and what was found."""
+    """What was read: the facts of the window's owner, or None if unchanged, and the search results."""
 
     facts: list[Fact] | None
     revision: object
@@ -131,7 +131,7 @@ def memory_source(agent: Agent, window: Window, speaker: Speaker) -> MemorySourc
 
 
 def recollection(source: MemorySource | None, fetched: Fetched) -> Recollection:
-    """Return what memory adds to a turn; nothing if the agent has none, and what is kept if it is away or late."""
+    """Return what memory adds to a turn: nothing if the agent has no memory, the last profile if it is off or late."""
     if source is None:
         return Recollection()
     recalled = fetched.additions.get(_NAME)

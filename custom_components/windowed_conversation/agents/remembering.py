@@ -17,10 +17,10 @@ _LONGEST = 16_000
 
 
 def past_turn(agent: Agent, turn: EndedTurn) -> PastTurn | None:
-    """Return what is kept of a turn, or None unless a model has answered it.
+    """Return what memory stores of a turn, or None unless a model has answered it.
 
-    Nothing is kept of what an unknown speaker says about themselves, nor of an answer that may repeat it: the next one
-    who asks may be somebody else.
+    What an unknown speaker says about themselves is not stored, nor an answer that may repeat it: the next unknown
+    speaker may be somebody else.
     """
     outcome, speaker = turn.outcome, turn.speaker
     if outcome.decision.route is Route.LOCAL or outcome.error is not None or outcome.interrupted:
@@ -45,9 +45,9 @@ def began_at(turn: EndedTurn) -> float:
 
 
 def _is_for_all(agent: Agent, turn: EndedTurn) -> bool:
-    """Return whether an answer can repeat nothing that is a person's: none has spoken of themselves in the window.
+    """Return whether an answer cannot repeat anything personal, because nobody spoke of themselves in the window.
 
-    What a summary stands for is not known, nor who has said what in a window that all share.
+    This is unknown, and so False, with a summary in the window, and in a window that everybody shares.
     """
     said = [said_in(each.messages[0].content) for each in turn.window.exchanges()]
     language = turn.speaker.language

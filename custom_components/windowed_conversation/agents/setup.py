@@ -113,7 +113,7 @@ def _configs(entry: AccountConfigEntry) -> dict[str, AgentConfig]:
 
 @dataclass(frozen=True, slots=True)
 class _Server:
-    """The server of a model, what is known of it, and what all who ask it share: a pause, a limit of requests."""
+    """A model's server: what is known of it, and what all agents that ask it share: its pause and request limit."""
 
     provider: Provider
     profile: Profile

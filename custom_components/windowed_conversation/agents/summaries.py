@@ -29,10 +29,10 @@ class ConversationDropped(Exception):
 
 
 def is_due(agent: Agent, window: Window, outcome: Outcome) -> bool:
-    """Return whether a turn leaves a window with something to summarize.
+    """Return whether the window has something to summarize after a turn.
 
-    Only a turn that has asked the model: what Home Assistant answers by itself sends nothing to anybody. And only
-    where a summary has room beside the newest exchange, as it would be the next to go.
+    The turn must have asked the model, as text of local turns is not sent anywhere. And the summary must fit in the
+    window beside the newest exchange, or else it would be evicted next.
     """
     passage = window.unsummarized
     if passage is None or not outcome.requests or outcome.error is not None or outcome.interrupted:
@@ -57,7 +57,7 @@ def _system(window: Window) -> Message | None:
 
 @dataclass(frozen=True, slots=True)
 class Summarizer:
-    """What summarizes one conversation of an agent; `context` says for whom the tools in the request are."""
+    """Summarizes one conversation of an agent. `context` is the LLM context for the tools in the request."""
 
     hass: HomeAssistant
     agent: Agent
@@ -123,9 +123,10 @@ class Summarizer:
         return async_fire_summarized(self.hass, who, counts, usage, (before, stats))
 
     async def _summary(self, question: Question, passage: Passage, billed: list[Billed]) -> tuple[str, Native | None]:
-        """Return the text of a summary, and what the model reads in its place where its provider wrote it.
+        """Return the text of a summary, and the compaction that replaces it for the same model, if there is one.
 
-        Where what the provider wrote has no room, as all that the user ever said is in it, the model is asked for one.
+        If a compaction would not fit, because it holds all of the user's words, the model is asked for a summary
+        instead.
         """
         agent, policy, limits = self.agent, self.window.policy, self.agent.config.limits
         messages = to_compact(passage, self.window.exchanges(), question.excluded_tags)

@@ -21,7 +21,7 @@ _NAME = "states"
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """What is added to a turn: by memory, and of the home. `tells` is True if the agent knows the home."""
+    """What is added to a turn: from memory, and about the home. `tells` is True if the agent may know the home."""
 
     memory: Recollection = field(default_factory=Recollection)
     home: Telling = NOTHING

@@ -185,10 +185,10 @@ class ConversationTurn:
         return async_find_agent(self.agent.hass, self.agent.id) or self.agent
 
     async def _async_failed(self, error: Exception, spoken: str) -> ConversationResult:
-        """Tell the user what went wrong, after what was said already.
+        """Tell the user what went wrong, after what was already said.
 
-        An error response in a pipeline is shown beside the words that were streamed, and said by no text-to-speech that
-        streams. So there the failure is a part of the answer, and the response one.
+        A pipeline shows an error response beside the streamed words, but a text-to-speech engine that streams does not
+        say it. So in that case the failure is part of the answer, and the response is a normal one.
         """
         code, phrase = await _async_error_answer(self.agent, self.user_input, error)
         self._after_turn(partial(self._agent_now.statistics.on_failure, error_key(error), phrase))

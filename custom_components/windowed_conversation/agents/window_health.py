@@ -39,7 +39,7 @@ class Health:
 
 
 class HealthWatch:
-    """What the turns of an agent have shown so far."""
+    """Collects what an agent's turns show about its windows."""
 
     def __init__(self) -> None:
         self._cache = CacheWatch()

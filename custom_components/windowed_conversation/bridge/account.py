@@ -58,7 +58,7 @@ def vendor_of(account: Mapping[str, Any]) -> Vendor | None:
 
 
 def can_shorten(account: Mapping[str, Any]) -> bool:
-    """Return whether an account's provider can shorten old turns in its own way."""
+    """Return whether an account's provider can shorten old turns by itself, by context editing or compaction."""
     return bool(account[CONF_PROVIDER] == PROVIDER_ANTHROPIC) or can_compact(account)
 
 

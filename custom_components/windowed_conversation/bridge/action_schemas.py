@@ -46,7 +46,7 @@ class WindowContent(StrEnum):
 
 
 class TagMatch(StrEnum):
-    """Whether an exchange needs one of the tags that are asked for, or each."""
+    """Whether an exchange must have any of the given tags, or all of them."""
 
     ANY = "any"
     ALL = "all"

@@ -46,7 +46,7 @@ class ModelCalibrations:
         self._counters: dict[str, CalibratedCounter] = {}
 
     async def async_load(self) -> None:
-        """Load what an earlier run has learned. A damaged file is ignored and written anew."""
+        """Load what was learned before the restart. A damaged file is ignored and overwritten."""
         try:
             stored = await self._file.async_load()
             if stored is not None:

@@ -133,7 +133,7 @@ class Doubts:
         return device_id is not None and async_device_supports_timers(self.hass, device_id)
 
     async def _of_delayed_command(self, text: str) -> Reason | None:
-        """Recognize a delayed command by itself: "what will the weather be" is no command."""
+        """Recognize the command in a delayed command: in "what will the weather be" there is none."""
         recognize = getattr(async_get_agent(self.hass), "async_recognize_intent", None)
         if recognize is None:
             return None

@@ -21,7 +21,7 @@ class EntityAgent:
         self._user_input = user_input
 
     async def answer(self) -> str:
-        """See `FallbackAgent.answer`."""
+        """Return the agent's answer to the input. Raises `ProviderError` if it has none."""
         asked = self._user_input
         try:
             result = await conversation.async_converse(

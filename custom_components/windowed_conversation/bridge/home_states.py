@@ -134,7 +134,7 @@ class HomeStates:
         return Home({**self._usual, **more} if more else self._usual, self._exists)
 
     def _exists(self, entity_id: str) -> bool:
-        """Return whether an entity that is not told is there; one that is hidden is, also without a state."""
+        """Return whether an entity that is not told exists. A hidden one does, even without a state."""
         if self._hass.states.get(entity_id) is not None:
             return True
         entry = er.async_get(self._hass).async_get(entity_id)

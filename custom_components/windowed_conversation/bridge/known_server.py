@@ -37,7 +37,7 @@ class KnownServer:
         self._file = TimelyStore(hass, _VERSION, key, state=lambda: self.models, encode=_encoded)
 
     async def async_load(self) -> None:
-        """Load what an earlier run has stored. A damaged file is ignored and written anew."""
+        """Load what was stored before the restart. A damaged file is ignored and overwritten."""
         try:
             self.models = tuple(islice(_remembered(await self._file.async_load()), _MOST_MODELS))
             self._file.is_on_disk()

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class LocalIntents:
-    """The `LocalAnswers` of one turn. `response` is Home Assistant's own, for the result of the turn."""
+    """Implements `LocalAnswers` for one turn. `response` is Home Assistant's intent response once it has answered."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class LocalIntents:
         self.response: IntentResponse | None = None
 
     async def answer(self, situation: Situation) -> Callable[[], tuple[Message, ...]] | Reason:
-        """See `LocalAnswers.answer`."""
+        """Answer locally, and return what builds the messages to record, or return the reason to ask the model."""
         before = len(self._chat_log.content)
         if not self._model_is_next:
             situation = Situation()
@@ -63,7 +63,7 @@ class LocalIntents:
 
     @property
     def speech(self) -> str:
-        """Return what Home Assistant says."""
+        """Return what Home Assistant says, or an empty text before it has answered."""
         return _speech(self.response) if self.response else ""
 
     async def _triggered(self) -> IntentResponse | None:

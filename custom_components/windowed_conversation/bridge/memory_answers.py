@@ -23,7 +23,7 @@ _NOTHING = Remembering(Phrase.NOTHING_KNOWN)
 
 @dataclass(frozen=True, slots=True)
 class MemoryAnswer:
-    """What is said. `is_kept` is False where the exchange repeats what was just forgotten."""
+    """The answer. `is_kept` is False if the exchange repeats what was just forgotten, and so must not be recorded."""
 
     speech: str
     is_kept: bool = True
@@ -39,7 +39,7 @@ class MemoryAnswers:
         self._forget = forget
 
     async def answer(self) -> MemoryAnswer | None:
-        """Do what the input asks of memory and return what is said, None if it asks nothing of it."""
+        """Carry out what the input asks of memory and return the answer, or None if it asks nothing of memory."""
         wish = await self._hass.async_add_executor_job(matched, self._speaker.said, self._speaker.language)
         if wish is None:
             return None

@@ -56,7 +56,7 @@ def read_lines(path: Path) -> Iterator[Iterable[str]]:
 
 
 def written_lines(memories: Iterable[dict[str, Any] | str]) -> Iterator[str]:
-    """Yield what an action was given as lines; raises `BadLine` for what is no JSON."""
+    """Yield the memories that an action was given as lines. Raises `BadLine` for one that is not JSON."""
     for number, each in enumerate(memories, 1):
         try:
             yield each if isinstance(each, str) else json.dumps(each, ensure_ascii=False)
@@ -65,9 +65,10 @@ def written_lines(memories: Iterable[dict[str, Any] | str]) -> Iterator[str]:
 
 
 def own_lines(lines: Iterable[str], people: set[str], person: str | None) -> Iterator[str]:
-    """Yield lines with their owner: a person that the home knows, or the one whose the lines are to be from now on.
+    """Yield lines with their owner: the person in the line, or `person` as the new owner of all lines.
 
-    Raises `ServiceValidationError` for an owner who is unknown, and for a second one where all are to be one person's.
+    Raises `ServiceValidationError` if the home does not know an owner, or if lines of several people would get one
+    owner.
     """
     owners: set[str] = set()
     for number, line in enumerate(lines, 1):

@@ -107,7 +107,7 @@ class RememberTool(_MemoryTool):
 
 
 class RecallTool(_MemoryTool):
-    """Finds what was told or said before."""
+    """The tool that searches facts and past conversations."""
 
     name = "recall"
     title = "Recall"
@@ -152,9 +152,10 @@ class ForgetTool(_MemoryTool):
 
 
 class MemoryAPI(llm.API):
-    """What other agents are offered: to look up what is the home's, and what the user does not keep private.
+    """The LLM API for other agents: it finds what belongs to the home, and what the user does not keep private.
 
-    They can neither prove what the user said nor that nobody else reads along. Our own agents have their tools instead.
+    Those agents can prove neither what the user said nor that nobody else reads along, so they can only read. Our own
+    agents have their tools instead.
     """
 
     def __init__(self, hass: HomeAssistant, memory: Callable[[], MemoryAccess | None]) -> None:

@@ -22,7 +22,7 @@ from .errors import sentence_after
 
 
 class ChatLogReply:
-    """The `Reply` of one turn."""
+    """Implements `Reply` for one turn: it streams the answer into the chat log."""
 
     def __init__(self, chat_log: ChatLog, agent_id: str) -> None:
         self._chat_log = chat_log
@@ -40,7 +40,7 @@ class ChatLogReply:
         return "".join(self._said)
 
     async def add(self, deltas: AsyncIterator[Spoken]) -> AsyncGenerator[Message]:
-        """See `Reply.add`."""
+        """Stream deltas into the chat log, and yield each message when it is complete."""
         contents = self._chat_log.async_add_delta_content_stream(self._agent_id, self._chat_log_deltas(deltas))
         async with aclosing(contents):
             async for content in contents:

@@ -33,7 +33,7 @@ class Totals(Protocol):
         ...
 
     def restore(self, kept: object) -> None:
-        """Go on from what `as_dict` returned in an earlier run, as far as it is that."""
+        """Restore the totals from what `as_dict` returned before the restart, as far as it is valid."""
         ...
 
     def on_written(self, kept: dict[str, Any]) -> None:
@@ -73,7 +73,7 @@ class WindowStore:
         )
 
     async def async_start(self) -> None:
-        """Take over what was kept. A file of which something cannot be read is set aside, and written anew."""
+        """Restore the stored conversations. A file with unreadable parts is set aside and written anew."""
         try:
             data = await self._file.async_load(window_file.check)
             found = await self._hass.async_add_executor_job(window_file.read, data) if data is not None else None
@@ -92,7 +92,7 @@ class WindowStore:
 
     @callback
     def configure(self, persistence: Persistence) -> None:
-        """Change what is kept, at once for what is no longer to be kept at all."""
+        """Change which conversations are stored. If none are any more, delete the file at once."""
         if persistence is self._persistence:
             return
         self._persistence = persistence
@@ -111,7 +111,7 @@ class WindowStore:
         await self._file.async_save()
 
     async def async_remove(self) -> None:
-        """Remove the file, and write no other."""
+        """Delete the file, and write no other."""
         await self._file.async_remove()
 
     async def _async_take_over(self, found: Found) -> None:
@@ -140,7 +140,7 @@ class WindowStore:
             self._file.save_soon()
 
     async def _async_set_aside(self) -> None:
-        """Keep the file unless no conversation is to be kept, and write what was read of it."""
+        """Set the damaged file aside, unless conversations are no longer stored, and write what could be read of it."""
         if self._persistence is not Persistence.OFF:
             await self._hass.async_add_executor_job(window_file.set_aside, self._file.path)
         self._file.save_now()
@@ -165,23 +165,23 @@ class WindowStore:
 async def async_open_store(
     hass: HomeAssistant, agent_id: str, windows: WindowRegistry[str], totals: Totals, persistence: Persistence
 ) -> WindowStore:
-    """Return an agent's store, after what it kept was taken over."""
+    """Return an agent's store, with the stored conversations restored."""
     store = WindowStore(hass, agent_id, windows, totals, persistence)
     await store.async_start()
     return store
 
 
 async def async_remove_files(hass: HomeAssistant, agents: Collection[str]) -> None:
-    """Remove the files of all agents but these, also of those that were not set up since the start."""
+    """Delete the files of all agents except these, also of agents that were not set up since the start."""
     await hass.async_add_executor_job(_remove_files, Path(hass.config.path(STORAGE_DIR)), agents)
 
 
 async def async_rewrite_files(
     hass: HomeAssistant, others: Collection[str], change: Callable[[str, Snapshot], Snapshot]
 ) -> None:
-    """Have the conversations in the files of all agents but these be what a change makes of them, by their keys.
+    """Apply a change to each conversation, by its key, in the files of all agents except these.
 
-    What cannot be read is deleted, of all agents: nobody can tell what it holds.
+    Unreadable parts are deleted, for all agents, because nobody can tell what they contain.
     """
     await hass.async_add_executor_job(_rewrite_files, Path(hass.config.path(STORAGE_DIR)), others, change)
 

@@ -16,7 +16,7 @@ _MOST_NAMES = 20
 
 
 def tags_of_call(hass: HomeAssistant, arguments: Mapping[str, Any]) -> frozenset[str]:
-    """Return the tags for the areas and domains that a call names."""
+    """Return the tags for the areas and domains that a tool call names."""
     areas = (ar.async_get(hass).async_get_area_by_name(name) for name in _names(arguments.get("area")))
     domains = filter(valid_domain, _names(arguments.get("domain")))
     return _tags({area.id for area in areas if area}.union(domains))

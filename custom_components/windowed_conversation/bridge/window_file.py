@@ -29,7 +29,7 @@ _CLOCK_WAS_SET = 1_767_225_600
 
 
 class Damaged(Exception):
-    """The file is not what we wrote."""
+    """The file has content that we do not write."""
 
 
 class Conversation(NamedTuple):
@@ -41,7 +41,7 @@ class Conversation(NamedTuple):
 
 
 class Contents(NamedTuple):
-    """What the file holds at one moment; all of it is immutable, so that another thread can read it."""
+    """The contents of the file at one moment. Immutable, so that another thread can read it."""
 
     conversations: tuple[Conversation, ...]
     totals: dict[str, Any]
@@ -71,7 +71,7 @@ class Encoder:
 
 
 def _encode(key: str, snapshot: Snapshot) -> bytes | None:
-    """Return a conversation as JSON, or None if that could not be read again."""
+    """Return a conversation as JSON, or None if it could not be read back."""
     try:
         json_bytes(key)
         encoded = json_bytes(dump_snapshot(snapshot))
@@ -145,9 +145,9 @@ def _idle(used: object, now: float) -> float:
 
 
 def rewrite(path: Path, change: Callable[[str, Snapshot], Snapshot]) -> None:
-    """Have the conversations of a file be what a change makes of them, by their keys. What cannot be read is deleted.
+    """Apply a change to each conversation in a file, by its key. Unreadable parts are deleted.
 
-    Raises OSError if the file cannot be written.
+    Raises `OSError` if the file cannot be written.
     """
     try:
         check(path)

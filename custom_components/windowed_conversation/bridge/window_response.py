@@ -11,12 +11,12 @@ from ..window import Message, Role, Window
 
 
 def messages_response(conversation_id: str, messages: Iterable[Message]) -> dict[str, Any]:
-    """Return messages of a conversation, oldest first, the system prompt with them."""
+    """Return the response of `get_window` with messages: oldest first, including the system prompt."""
     return {"conversation_id": conversation_id, "messages": [_message(message) for message in messages]}
 
 
 def statistics_response(window: Window) -> dict[str, Any]:
-    """Return the figures: tokens, messages, exchanges; the utilization in percent."""
+    """Return the response of `get_window` with figures: tokens, messages, exchanges, and the utilization in percent."""
     stats = window.stats()
     return {
         "conversation_id": window.conversation_id,
@@ -26,7 +26,7 @@ def statistics_response(window: Window) -> dict[str, Any]:
 
 
 def conversation_response(agent: str, window: Window, idle: float) -> JsonObjectType:
-    """Return what a list tells of an agent's conversation, which was used `idle` seconds ago: no text."""
+    """Return a conversation's entry in a list: figures but no text. It was used `idle` seconds ago."""
     stats = window.stats()
     return {
         "entity_id": agent,

@@ -42,7 +42,7 @@ _NEW_AGENT: dict[str, Any] = {
 
 
 class AgentFlow(ConfigSubentryFlow):
-    """Add an agent, or change one."""
+    """The subentry flow that adds an agent, or changes one."""
 
     async def async_step_user(self, user_input: dict[str, Any] | None = None) -> SubentryFlowResult:
         """Add an agent."""

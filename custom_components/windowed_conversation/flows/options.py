@@ -103,7 +103,7 @@ async def _async_owners_field(hass: HomeAssistant) -> ObjectSelector:
 
 
 class WindowOptionsFlow(OptionsFlow):
-    """The window's settings."""
+    """The options flow of an account: the window's settings."""
 
     async def async_step_init(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
         """Ask for the settings. The account's listener applies them."""

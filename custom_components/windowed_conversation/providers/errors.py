@@ -24,7 +24,7 @@ class AuthError(ProviderError):
 
 
 class QuotaError(ProviderError):
-    """No credit left."""
+    """The account's credit is used up."""
 
 
 class RateLimited(ProviderError):
@@ -60,7 +60,7 @@ class Unavailable(ProviderError):
 
 
 class DeadlineExceeded(ProviderError):
-    """Nothing came in time."""
+    """No part of the answer arrived in time."""
 
 
 # The message of a server that cannot be reached.

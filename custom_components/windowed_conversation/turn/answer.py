@@ -38,7 +38,7 @@ _LONGEST_TEXT = 32 * 1024
 class Answer:
     """The model's answer to one request.
 
-    An error does not interrupt the reply: what was said stands, and the error is raised after it.
+    An error does not interrupt the reply: what was said remains, and the error is raised afterwards.
     """
 
     def __init__(self, request: Request, question: Question, progress: Progress, permit: Permit) -> None:

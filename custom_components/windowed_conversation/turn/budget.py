@@ -23,7 +23,7 @@ _LEAST_LIMIT = 16
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What an agent allows itself, in tokens: its policy, and what its model reads, None if unknown.
+    """An agent's limits in tokens: its policy, and its model's context size, or None if unknown.
 
     `max_answer_tokens` are reserved for the answer; `schema_tokens` are the size of the tools. `sent_tokens` limits how
     much of the window a request sends, without changing the window; None sends all of it.
@@ -38,7 +38,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Shortfall:
-    """A model that is too small: what the fixed part, the newest exchange and the answer need, and what it has."""
+    """A model is too small: `needed` tokens for fixed part, newest exchange and answer, and its `context` size."""
 
     needed: int
     context: int

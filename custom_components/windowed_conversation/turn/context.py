@@ -118,7 +118,7 @@ def _is_seen(char: str) -> bool:
 
 
 def said_in(content: str) -> str:
-    """Return what was said in a user's message: what comes after our prefix."""
+    """Return the user's words in a message: what follows our prefix."""
     return content.partition(f"{PREFIX_CLOSES}\n\n")[2] if content.startswith(PREFIX_OPENS) else content
 
 

@@ -20,7 +20,7 @@ class TurnError(Exception):
 
 
 class NothingSaid(TurnError):
-    """The input holds nothing to answer."""
+    """The input has no words."""
 
 
 class EmptyAnswer(TurnError):
@@ -28,7 +28,7 @@ class EmptyAnswer(TurnError):
 
 
 class NoSummary(TurnError):
-    """The model was asked for a summary and gave none."""
+    """The model was asked for a summary and wrote none."""
 
 
 class NoTokenCount(TurnError):

@@ -20,10 +20,10 @@ from .scope import WindowKey
 
 @dataclass(frozen=True, slots=True)
 class Erasure:
-    """What is to leave the windows: what came to be at `since` or later, and lines that name one of the sources.
+    """What to remove from windows after forgetting: everything since `since`, and all that names one of the `sources`.
 
-    It may have entered the windows of `people`, or all if None is among them, and was said in `conversations`.
-    `repeated` has for windows, by their keys, when something was said that repeats it.
+    It may have entered the windows of `people`, or all windows if None is among them, and was said in `conversations`.
+    `repeated` has for each window, by its key, the time when something was said that repeats it.
     """
 
     since: float
@@ -34,12 +34,12 @@ class Erasure:
 
     @classmethod
     def of(cls, forgotten: Forgotten) -> Self:
-        """Return what is to leave with what was forgotten."""
+        """Return what to remove from windows along with what was forgotten."""
         sources = frozenset(key_of(kind, row) for kind, ids in forgotten.ids.items() for row in ids)
         return cls(forgotten.since, forgotten.people, forgotten.conversations, sources)
 
     def rest(self, key: str, snapshot: Snapshot) -> Snapshot:
-        """Return what may stay of a window, the same snapshot if that is all of it."""
+        """Return what may stay of a window, or the same snapshot if all of it may."""
         since = min(self.repeated.get(key, math.inf), self.since if self._reaches(key) else math.inf)
         has_profile = self._names(snapshot.system)
         system = snapshot.system
@@ -89,14 +89,14 @@ class Erasure:
 
 
 class Search:
-    """Looks for what repeats it, too, which takes its time. For one thread at a time."""
+    """Also finds repetitions of what was forgotten, which takes time. Not thread-safe."""
 
     def __init__(self, erasure: Erasure, languages: tuple[str, ...], told: Iterable[str]) -> None:
         self._erasure = erasure
         self._repetitions = Repetitions(languages, told)
 
     def rest(self, key: str, snapshot: Snapshot) -> Snapshot:
-        """Return what may stay of a window, the same snapshot if that is all of it."""
+        """Return what may stay of a window, or the same snapshot if all of it may."""
         return replace(self._erasure, repeated=self.repeated({key: snapshot})).rest(key, snapshot)
 
     def repeated(self, windows: Mapping[str, Snapshot]) -> dict[str, float]:
@@ -130,7 +130,7 @@ def _without_profile(system: Message | None) -> Message | None:
 
 
 def _without_recalled(system: Message | None) -> Message | None:
-    """Return a system message that ends with the profile: what follows it is of one turn, with what was recalled."""
+    """Return a system message up to its profile; what follows belongs to one turn and may contain recalled lines."""
     if system is None or system.remembered is None or system.remembered.end >= len(system.content):
         return system
     content = system.content[: system.remembered.end]

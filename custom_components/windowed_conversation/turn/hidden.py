@@ -14,7 +14,7 @@ _square_or_line = re.compile(r"[\[\]\n]")
 
 
 class Read(NamedTuple):
-    """How far a stretch was read: its end so far, where to continue, and whether it is complete."""
+    """The result of reading a stretch: where it ends so far, where to continue reading, and whether it is complete."""
 
     end: int
     at: int
@@ -37,7 +37,7 @@ class Until:
         self._kept = kept
 
     def read(self, text: str, at: int) -> Read:
-        """See `Hidden.read`."""
+        """Read up to the first end. Without one, the stretch continues in the next piece."""
         found = self._ends.search(text, at)
         if found is None:
             return Read(len(text), len(text), is_over=False)
@@ -53,7 +53,7 @@ class NoteText:
         self._depth = 1
 
     def read(self, text: str, at: int) -> Read:
-        """See `Hidden.read`."""
+        """Read up to the closing bracket or the end of the line."""
         for found in _square_or_line.finditer(text, at):
             if found[0] == "\n":
                 return Read(found.start(), found.start(), is_over=True)
@@ -80,7 +80,7 @@ class CallText:
         self._last = ""
 
     def read(self, text: str, at: int) -> Read:
-        """See `Hidden.read`."""
+        """Read up to where the brackets close, or to the end of the line if there are none."""
         at += self._skips
         self._skips = 0
         while at < len(text):

@@ -83,19 +83,19 @@ class Held:
     is_complete: bool = False
 
     def missing(self, entities: Mapping[str, EntityState]) -> dict[str, str]:
-        """Return what was told of entities that are not among these."""
+        """Return the entities that the model was told about and that are not among these, with what it was told."""
         known = [each for each in (self.sent, self.states) if each.keys() - entities.keys()]
         return {key: told for each in known for key, told in each.items() if told and key not in entities}
 
     def stale(self, entities: Mapping[str, EntityState]) -> list[str]:
-        """Return the entities of which something else was told."""
+        """Return the entities whose states differ from what the model was told."""
         both = (*self.states.items(), *self.sent.items())
         return list({key: None for key, told in both if key in entities and entities[key].told != told})
 
 
 @dataclass(frozen=True, slots=True)
 class Telling:
-    """What a turn tells of the home. `anew`: what was told before leaves the window with it."""
+    """What a turn tells the model about the home. With `anew`, everything told before leaves the window."""
 
     text: str = ""
     tokens: int = 0
@@ -142,7 +142,7 @@ def _folded(exchanges: Iterable[Exchange]) -> dict[str, str]:
 
 
 def tell(home: Home, known: Held, area: str, limits: Limits, count: Count) -> Telling:
-    """Return what a turn tells; `area` is the speaker's, empty if that is unknown."""
+    """Return what a turn tells about the home. `area` is the speaker's area, or empty if unknown."""
     missing = known.missing(home.entities)
     new = home.entities.keys() - known.states.keys() if known.is_complete else set[str]()
     is_hidden = any(map(home.exists, missing))
@@ -234,7 +234,7 @@ def _rank(entity: EntityState, area: str) -> tuple[bool, float]:
 def _text(
     name: str, entities: Iterable[EntityState], removed: Sequence[str], rest: Mapping[str, int], more: str
 ) -> str:
-    """Return the part of the prefix that tells of these entities, by area, and how many there are besides them."""
+    """Return the part of the prefix that lists these entities by area, and counts the rest."""
     areas: dict[str, list[str]] = {}
     for entity in entities:
         areas.setdefault(entity.area, []).append(f"{entity.name}={entity.state}")

@@ -55,9 +55,10 @@ class _Known:
         return max(min(self.middle(self.refused), self.refused - 1), 1)
 
     def middle(self, refused: int) -> int:
-        """Return the size between the served and the refused request.
+        """Return the size between the largest served and the smallest refused request.
 
-        What is reserved for the answer keeps requests below it, so that close to the true size none is refused.
+        Requests stay below it by what is reserved for the answer, so that none is refused once this is close to the
+        true size.
         """
         return (self.served + refused) // 2
 
@@ -92,7 +93,7 @@ class ModelSize:
         return size if learned is None else min(size or learned, learned)
 
     def target(self, refused: int) -> int | None:
-        """Return the size for a smaller request after one was refused, or None if it is unknown."""
+        """Return how many tokens the next, smaller request may have after a refusal, or None if that is unknown."""
         self._age()
         known = self._known
         size = min(known.named or refused, known.middle(refused) if known.served < refused else refused)

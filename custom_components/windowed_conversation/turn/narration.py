@@ -27,7 +27,7 @@ class Narrator:
         return ": ".join(filter(None, (_date(fact.at, self.zone, "%d"), _quoted(fact.text))))
 
     def recalled(self, found: Recalled) -> Sequence[str]:
-        """Return the lines that may stand for what was found, the fullest first."""
+        """Return possible lines for a search result, the most complete first."""
         if found.kind == "fact":
             return (f"{self._head(found.at, found.person, _HOME)}: {_quoted(found.text)}",)
         if found.kind == "episode":

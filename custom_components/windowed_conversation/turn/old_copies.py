@@ -10,11 +10,11 @@ from .narration import key_of
 
 
 def without_forgotten(key: str, snapshot: Snapshot, tombstones: Collection[Tombstone]) -> Snapshot:
-    """Return what may stay of an older copy of a window, the same snapshot if that is all of it.
+    """Return what may stay of an older copy of a window, or the same snapshot if all of it may.
 
-    A tombstone has no words, but the time at which what was forgotten came to be. All exchanges go from the first one
-    that was going on at that time, or that names what was forgotten as a source. A summary goes if anything was
-    forgotten that is older, because nobody knows when what it stands for was said.
+    A tombstone has no words, only the time at which the forgotten item came into being. All exchanges are removed from
+    the first one that was in progress at that time or names the item as a source. A summary is removed if anything
+    older was forgotten, because nobody knows when the exchanges that it stands for were said.
     """
     sources = frozenset(key_of(each.kind, each.id) for each in tombstones)
     times = sorted(each.at for each in tombstones)

@@ -45,11 +45,11 @@ class Reply(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A model that may be asked: where, what is known about it, and what may be sent to it.
+    """A model that may be asked: where it is, what is known about it, and what may be sent to it.
 
     `agent` is the id of the agent whose model it is. `budget` has the context size that the user has entered, `profile`
-    what the provider or a list says, and `size` what was learned, which all who ask the model share. `pause` and
-    `limit` are shared by all who ask the provider.
+    the one of the provider or a list, and `size` what was learned. `size` is shared by all agents that ask this model;
+    `pause` and `limit` by all that ask this provider.
     """
 
     agent: str

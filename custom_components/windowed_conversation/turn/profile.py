@@ -40,9 +40,9 @@ class SystemPrompt(NamedTuple):
 
 
 def new_profile(facts: Iterable[Fact], narrator: Narrator, count: Callable[[str], int]) -> Profile:
-    """Return the profile of these facts: a person's first, then the home's, newest and most often told first.
+    """Return a profile of these facts: first a person's, then the home's, newest and most often stated first.
 
-    A date on every line would take a third of the room, so what was told in a month shares a heading.
+    A date on every line would take a third of the room, so facts of one month share a heading.
     """
     chosen = _chosen(sorted(facts, key=_rank), narrator, count)
     while chosen:
@@ -96,9 +96,9 @@ def kept_profile(system: Message | None) -> Profile | None:
 
 
 def profile_in_force(kept: Profile | None, new: Profile | None, standing: frozenset[str]) -> Profile | None:
-    """Return the kept profile if all of its facts still stand, else the new one; `new` is None if none could be made.
+    """Return the kept profile if all of its facts are still current, or else the new one, which may be None.
 
-    So the prompt stays the same until a fact of it is forgotten or replaced.
+    So the prompt stays the same until one of its facts is forgotten or replaced.
     """
     if new is None:
         return kept

@@ -93,7 +93,7 @@ class Progress:
 
     @property
     def spoken(self) -> str:
-        """What the user got to hear."""
+        """What the user has heard so far."""
         return "".join(self._texts)
 
     @property

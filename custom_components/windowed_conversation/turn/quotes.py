@@ -9,7 +9,7 @@ _SHARE = 0.5
 
 
 def is_quoted(quote: str, said: str) -> bool:
-    """Return whether a quote stands in what was said, whatever the letter case, accents, punctuation and spaces.
+    """Return whether a quote is part of what was said. Case, accents, punctuation and spaces are ignored.
 
     A quote of one word must be all that was said: "the" proves nothing.
     """
@@ -20,7 +20,7 @@ def is_quoted(quote: str, said: str) -> bool:
 
 
 def is_of_quote(fact: str, quote: str, speaker: str | None, words: Words) -> bool:
-    """Return whether a fact says what its quote says: at least half of its words are in it.
+    """Return whether a fact says what its quote says: at least half of its words are in the quote.
 
     The speaker's name in the fact may stand for "I" in the quote.
     """

@@ -24,7 +24,7 @@ _CUT = "…"
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What a model is sent anyway: what users and summaries say, each on one line, and what was recalled from."""
+    """What the model is sent anyway: the lines of users and summaries, and the sources of recalled lines."""
 
     texts: tuple[str, ...] = ()
     sources: frozenset[str] = frozenset()
@@ -40,14 +40,14 @@ class Held:
 
 
 def _told(found: Recalled) -> str:
-    """Return what a person has said, or what a fact or a summary says."""
+    """Return the words of a past turn, or the text of a fact or a summary."""
     return found.text.partition("\n")[0] if found.kind == "turn" else found.text
 
 
 def held(exchanges: Iterable[Exchange], sources: Iterable[str], asked: str = "", *, is_trimmed: bool) -> Held:
-    """Return what exchanges hold besides these sources; a trim takes out what was recalled in them.
+    """Return what exchanges hold, apart from these sources. A trim removes their recalled lines.
 
-    What is asked now is held, too: what the same question was answered before may be wrong or out of date.
+    The current question is held, too: earlier answers to the same question may be wrong or out of date.
     """
     exchanges = tuple(exchanges)
     recalled = () if is_trimmed else (each.messages[0].remembered for each in exchanges if each.has_recalled)
@@ -77,7 +77,7 @@ def in_turn(facts: Iterable[Recalled], others: Iterable[Recalled]) -> Iterator[R
 def chosen_lines(
     found: Iterable[Recalled], window: Held, narrator: Narrator, count: Callable[[str], int], most: int
 ) -> Addition | None:
-    """Return whole lines of what the window does not hold, best first, up to `most` tokens; None if there are none."""
+    """Return whole lines that the window does not hold, best first, up to `most` tokens, or None if there are none."""
     lines, sources, tokens = tuple[str, ...](), list[str](), 0
     seen = set[str]()
     for each in found:

@@ -48,10 +48,10 @@ class Phrase(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Remembering:
-    """What is said, with the facts that it names, and what was done to memory.
+    """What to say, the facts that it names, and what was done to memory.
 
-    `more` counts the facts that are not named, `replaced` is the fact that an update closed, `stored` the id of the one
-    that was remembered.
+    `more` counts the facts that are not named, `replaced` is the outdated fact after an update, and `stored` the id of
+    the fact that was remembered.
     """
 
     phrase: Phrase
@@ -132,7 +132,7 @@ def what_is_known(memory: Memory, speaker: Speaker) -> Remembering:
 
 
 def forget_fact(memory: Memory, speaker: Speaker, query: str) -> Remembering:
-    """Forget the one fact that is meant, else what was said in these words. Where several may be meant, name them."""
+    """Forget the one fact that is meant, or else what was said in these words. If several match, only list them."""
     words = speaker.words()
     meant = _meant(query, _found(memory, speaker, query), words)
     if len({spoken(fact.text) for fact in meant}) > 1:

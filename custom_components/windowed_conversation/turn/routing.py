@@ -33,7 +33,7 @@ class Routing(StrEnum):
 
 
 class Route(StrEnum):
-    """Who answered."""
+    """Who answers an input."""
 
     LOCAL = "local"
     LLM = "llm"
@@ -41,7 +41,7 @@ class Route(StrEnum):
 
 
 class Reason(StrEnum):
-    """Why a route was taken."""
+    """Why a route was chosen."""
 
     LOCAL_MATCH = "local_match"
     NO_LOCAL_MATCH = "no_local_match"
@@ -78,7 +78,7 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A route and the reason for it."""
+    """The chosen route and the reason."""
 
     route: Route
     reason: Reason

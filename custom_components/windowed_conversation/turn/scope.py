@@ -54,10 +54,10 @@ class Access:
 
 
 def memory_access(key: WindowKey, speaker: str | None) -> Access:
-    """Return what may enter a window when this user speaks; None is an unknown speaker.
+    """Return what may enter a window when this user speaks. None is an unknown speaker.
 
-    What is private enters only the window that the speaker alone owns. Windows that people share, an agent's one window
-    for example, have no owner. In another person's window a speaker has nothing.
+    Private things enter only a window that the speaker alone owns. Shared windows, for example an agent's only window,
+    have no owner. In another person's window, a speaker has access to nothing.
     """
     if key.user is None:
         return Access(speaker, private=False)

@@ -15,7 +15,7 @@ DEADLINE = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Addition:
-    """What a source adds: whole lines, best first, how many tokens they cost together, and what they were made of."""
+    """What a source adds: whole lines, best first, their tokens in total, and the ids of their sources."""
 
     lines: tuple[str, ...]
     tokens: int
@@ -31,7 +31,7 @@ class Source(Protocol):
         ...
 
     async def fetch(self) -> Addition | None:
-        """Return what it adds, or None. What it raises leaves it out."""
+        """Return what to add, or None. After an error, the turn continues without this source."""
         ...
 
 

@@ -11,9 +11,9 @@ from .scope import WindowKey, memory_access
 class Speaker:
     """Who speaks, in which language, and what was said in this exchange.
 
-    `person` is the user's id, None for an unknown speaker, who reads and writes the home's facts only. `by_device`:
-    whether only the device says who it is, which counts for memory and for nothing else. `is_alone`: whether nobody
-    else has the window; only then private facts may enter it.
+    `person` is the user's id, or None for an unknown speaker, who reads and writes only the home's facts. `by_device`:
+    whether the speaker is known only by the device, which counts for memory and for nothing else. `is_alone`: whether
+    nobody else uses the window; only then may private facts enter it.
     """
 
     said: str

@@ -159,7 +159,7 @@ def _number(value: object) -> float | None:
 
 
 def _rounded(number: float, unit: str) -> str:
-    """Return a number with its unit, rounded so that what nobody notices is no change."""
+    """Return a number with its unit, rounded so that changes that nobody notices do not count."""
     step = _STEPS.get(unit)
     if step is not None:
         number = round(number / step) * step

@@ -109,7 +109,7 @@ async def _answer_by_model(window: Window, text: str, ways: Ways, limits: Limits
 
 
 def _break_off(window: Window, progress: Progress) -> None:
-    """End an exchange without a whole answer. What tools may have done stays recorded, else nothing does."""
+    """End an exchange whose answer is incomplete. It stays recorded only if tools may have acted."""
     if progress.tool_calls:
         window.close_incomplete(progress.said, progress.called)
     else:

@@ -74,7 +74,7 @@ def estimate_request(
 
 
 def _spread(deviations: Iterable[float]) -> tuple[_Vector, ...]:
-    """Return the covariance of factors that are known independently of one another."""
+    """Return the covariance matrix of independent factors with these standard deviations."""
     return tuple(
         tuple(deviation**2 if row == column else 0.0 for column in range(len(_KINDS)))
         for row, deviation in enumerate(deviations)

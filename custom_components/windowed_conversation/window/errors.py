@@ -40,7 +40,7 @@ class UnknownToolCall(InvalidMessage):
 
 
 class DuplicateToolCall(InvalidMessage):
-    """The same call id twice in one exchange."""
+    """Two tool calls of an exchange have the same id."""
 
 
 class UnansweredToolCalls(InvalidMessage):

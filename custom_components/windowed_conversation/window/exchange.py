@@ -92,7 +92,7 @@ class OpenExchange:
 
     @property
     def has_results(self) -> bool:
-        """Whether a call has its result."""
+        """Whether any tool call has its result."""
         return len(self._call_ids) > len(self._unanswered)
 
     def check(self, message: Message) -> None:
@@ -129,7 +129,7 @@ class OpenExchange:
             self.messages[place] = message
 
     def closed(self, number: int = 0) -> Exchange:
-        """Return the whole exchange; raises `UnansweredToolCalls`."""
+        """Return the closed exchange. Raises `UnansweredToolCalls` if a call has no result."""
         if self._unanswered:
             raise self._without_results()
         return Exchange(tuple(self.messages), self.tags, self.tokens, number, bool(self._call_ids))

@@ -100,7 +100,7 @@ class History:
             self._forget(exchange)
 
     def _forget(self, exchange: Exchange) -> None:
-        """Remove an exchange from everything but its eviction class."""
+        """Remove an exchange from the totals and all indexes, except from its eviction class."""
         self._whole.pop(exchange.number, None)
         self._recalled.pop(exchange.number, None)
         self.version += 1

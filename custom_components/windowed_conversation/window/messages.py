@@ -71,10 +71,10 @@ class Remembered(NamedTuple):
 
 
 class Told(NamedTuple):
-    """What a user message tells of the home: `content[start:end]`, which costs this number of tokens.
+    """What a user message tells about the home: `content[start:end]`, which costs this number of tokens.
 
-    `states` has the state of each entity as written there, empty if it is gone. A snapshot tells of the home anew and
-    not what has changed; it is complete if it left no entity out.
+    `states` has the text for each entity, or an empty text if the entity was removed. A snapshot tells all states, not
+    only the changes; it is complete if no entity was omitted.
     """
 
     start: int

@@ -61,7 +61,7 @@ def cut_newest_round(exchange: OpenExchange, limit: int, counter: TokenCounter) 
 
 
 def _most_each(tokens: Iterable[int], room: int) -> int:
-    """Return the largest size of each that fits all into the room; what small ones do not use goes to the others."""
+    """Return the largest size for each that lets all fit. Room that small ones leave is shared by the others."""
     larger = sorted(tokens)
     while larger and larger[0] * len(larger) <= room:
         room -= larger.pop(0)

@@ -82,7 +82,7 @@ class TagCounts:
         self._exchanges: dict[frozenset[str], int] = {}
 
     def add(self, tags: frozenset[str]) -> None:
-        """Count the tags of one more exchange."""
+        """Count the tags of an exchange that is added."""
         self._exchanges[tags] = self._exchanges.get(tags, 0) + 1
 
     def remove(self, tags: frozenset[str]) -> None:

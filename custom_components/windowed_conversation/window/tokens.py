@@ -90,7 +90,7 @@ def tool_text(name: str, description: str, parameters: Mapping[str, Any]) -> str
 
 
 def frame_tokens(message: Message) -> int:
-    """Return what a message costs besides its text, in tokens."""
+    """Return the tokens that a message costs in addition to its text."""
     tokens = MESSAGE_OVERHEAD + CALL_OVERHEAD * len(message.tool_calls)
     if message.native is not None:
         tokens += message.native.tokens

@@ -1,4 +1,4 @@
-"""What exchanges tell of the home: what of it an eviction makes outdated, and an exchange without it."""
+"""States of the home in exchanges: which ones an eviction makes outdated, and how to remove them."""
 
 from collections.abc import Iterable
 from itertools import takewhile
@@ -10,14 +10,14 @@ from .tokens import MESSAGE_OVERHEAD
 
 
 def told_by(exchange: Exchange) -> Told | None:
-    """Return what an exchange tells of the home, or None."""
+    """Return what an exchange tells about the home, or None."""
     return exchange.messages[0].told
 
 
 def outdated(exchanges: Iterable[Exchange], evicted: Iterable[Exchange]) -> list[Exchange]:
-    """Return those of the exchanges, oldest first, that tell of the home and are older than one of `evicted` that does.
+    """Return those of the exchanges, oldest first, that tell older states of the home than one of `evicted`.
 
-    Without the newer one they would say what was so once.
+    With the newer states evicted, they would contradict the present.
     """
     numbers = {exchange.number for exchange in evicted if told_by(exchange)}
     if not numbers:
@@ -28,7 +28,7 @@ def outdated(exchanges: Iterable[Exchange], evicted: Iterable[Exchange]) -> list
 
 
 def without_told(exchange: Exchange) -> Exchange:
-    """Return an exchange without what it tells of the home."""
+    """Return an exchange without what it tells about the home."""
     question = exchange.messages[0]
     told = question.told
     if told is None:
@@ -41,7 +41,7 @@ def without_told(exchange: Exchange) -> Exchange:
 
 
 def _moved(question: Message, told: Told) -> Remembered | None:
-    """Return where that is then which memory has added."""
+    """Return the position of the recalled lines once the states are removed."""
     recalled, length = question.remembered, told.end - told.start
     if recalled is None or recalled.start < told.end:
         return recalled

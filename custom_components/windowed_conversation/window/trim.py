@@ -1,7 +1,7 @@
 """A trim: it stubs results of the open exchange, then results of closed exchanges, and evicts closed exchanges last.
 
-The first stubs of closed exchanges also remove the lines that memory has added. What is evicted takes along the older
-states of the home that it replaced.
+The first stubs of closed exchanges also remove recalled lines. Evicting newer states of the home also removes the older
+ones from the exchanges that stay.
 """
 
 from collections.abc import Iterable
@@ -35,7 +35,7 @@ def trim(contents: Contents, policy: WindowPolicy, in_force: WindowPolicy, count
 
 
 def take_out_outdated(contents: Contents, evicted: Iterable[Exchange]) -> list[Exchange]:
-    """Take out of closed exchanges what they tell of the home and `evicted` told later; returns these as they were."""
+    """Remove states of the home that `evicted` had replaced from closed exchanges. Return these as they were."""
     older = outdated(contents.history, evicted)
     if older:
         contents.replace([without_told(exchange) for exchange in older])
@@ -43,7 +43,7 @@ def take_out_outdated(contents: Contents, evicted: Iterable[Exchange]) -> list[E
 
 
 def take_out_told(contents: Contents) -> None:
-    """Take out of closed exchanges all that they tell of the home."""
+    """Remove everything about the home from closed exchanges."""
     telling = [exchange for exchange in contents.history if told_by(exchange)]
     if telling:
         contents.replace([without_told(exchange) for exchange in telling])

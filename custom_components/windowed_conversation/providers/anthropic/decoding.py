@@ -78,7 +78,7 @@ class MessageDecoder(Decoder):
         self._category = ""
 
     def as_stream(self, answer: Any) -> Iterator[Any]:
-        """See `Decoder.as_stream`: a message begins, brings its blocks, and stops."""
+        """Return the events of a whole answer: a message begins, brings its blocks, and stops."""
         if member(answer, "type") != "message":
             yield answer
             return
@@ -90,7 +90,7 @@ class MessageDecoder(Decoder):
         yield {"type": "message_stop"}
 
     def on_event(self, event: Any) -> Sequence[Event]:
-        """See `Decoder.on_event`."""
+        """Return our events for one event of the message, see `Decoder.on_event`."""
         match text_of(event.get("type")):
             case "content_block_delta":
                 return self._on_delta(self._blocks[event["index"]], event["delta"])

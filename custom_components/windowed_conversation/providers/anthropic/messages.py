@@ -37,7 +37,7 @@ class Messages:
         self._models = AsyncModels(client).with_raw_response
 
     def stream(self, request: Request) -> AsyncGenerator[Event]:
-        """See `Provider.stream`."""
+        """Ask the model and yield the events of its answer, see `Provider.stream`."""
         body = encode_request(request)
         return answered(
             self._answer(body), MessageDecoder(request, thinks="thinking" in body), provider_errors(request)
@@ -52,17 +52,17 @@ class Messages:
             yield answer.response
 
     def caching(self, request: Request) -> Mapping[str, Any]:
-        """See `Provider.caching`: the mark, and the names of the marked blocks."""
+        """Return the cache mark and the names of the marked blocks."""
         return asked_caching(request)
 
     async def count_tokens(self, request: Request) -> int:
-        """See `CountsTokens`."""
+        """Return the input tokens of a request by the server's own count. Raises `ProviderError`."""
         with provider_errors(request):
             answer = await post(self._client, f"{_PATH}/count_tokens", encode_count(request), timeout=_TIMEOUT)
         return counted(member(answer, "input_tokens"))
 
     async def list_models(self) -> list[ListedModel]:
-        """See `Provider.list_models`."""
+        """Return the models with their limits, sorted by id. Raises `ProviderError`."""
         models: dict[str, ListedModel] = {}
         after: dict[str, Any] = {}
         with provider_errors():

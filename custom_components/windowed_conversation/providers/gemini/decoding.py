@@ -43,11 +43,11 @@ class ChunkDecoder(Decoder):
         self._blocked: str | None = None
 
     def as_stream(self, answer: Any) -> list[Any]:
-        """See `Decoder.as_stream`: without `alt=sse` a stream is a list of its chunks."""
+        """Return the events of a whole answer: without `alt=sse`, a stream is a list of its chunks."""
         return answer if isinstance(answer, list) else [answer]
 
     def on_event(self, event: Any) -> Iterator[Event]:
-        """See `Decoder.on_event`."""
+        """Return the events of one chunk, see `Decoder.on_event`."""
         if event.get("error") is not None and not self.is_whole:
             raise error_in_event(event)
         if event.get("usageMetadata") is not None:
@@ -93,7 +93,7 @@ class ChunkDecoder(Decoder):
         return done
 
     def _error(self) -> ProviderError | None:
-        """See `Decoder._error`. Whole calls count, whatever came after them."""
+        """Return what is wrong with the answer, see `Decoder._error`. Whole calls count, whatever came after them."""
         reason = self._ended
         if self._blocked is not None:
             return Refused(f"the prompt was blocked, reason {self._blocked or 'none'}", self._blocked)

@@ -52,7 +52,7 @@ class Gemini:
         self._timeout = timeout
 
     def stream(self, request: Request) -> AsyncGenerator[Event]:
-        """See `Provider.stream`."""
+        """Ask the model and yield the events of its answer, see `Provider.stream`."""
         return answered(self._answer(request), ChunkDecoder(request), provider_errors(request))
 
     @asynccontextmanager
@@ -74,11 +74,11 @@ class Gemini:
             await answer.aclose()
 
     def caching(self, request: Request) -> Mapping[str, Any]:
-        """See `Provider.caching`: the implicit cache needs no parameters."""
+        """Return nothing: the implicit cache needs no parameters."""
         return {}
 
     async def list_models(self) -> list[ListedModel]:
-        """See `Provider.list_models`. Models that do not generate text are skipped."""
+        """Return the models that generate text, sorted by id. Raises `ProviderError`."""
         models: dict[str, ListedModel] = {}
         seen: set[str] = set()
         token: Any = ""
@@ -101,7 +101,7 @@ class Gemini:
             return await read_page(await answer.aread(), "models", "name")
 
     async def count_tokens(self, request: Request) -> int:
-        """See `CountsTokens.count_tokens`."""
+        """Return the input tokens of a request by the server's own count. Raises `ProviderError`."""
         # the SDK refuses a system instruction and tools with this API, which takes them in a request inside of the
         # request, and then no contents beside it: https://ai.google.dev/api/tokens#request-body
         inner = {"model": _path(request.model), **encode_prompt(request)}

@@ -29,7 +29,7 @@ class SignedText:
 
 @dataclass(frozen=True, slots=True)
 class Residue:
-    """The signatures of an answer. `ids` are Gemini's own ids, if any. Both mappings use our ids of calls as keys."""
+    """The signatures that Gemini gets back with an answer, and its own ids of calls; the keys are our ids of calls."""
 
     ids: Mapping[str, str] = field(default_factory=dict)
     signatures: Mapping[str, bytes] = field(default_factory=dict)

@@ -87,12 +87,12 @@ class ChunkDecoder(Decoder):
         self._refused = False
 
     def as_stream(self, answer: Any) -> Sequence[Any]:
-        """See `Decoder.as_stream`: the message of a choice is one large delta."""
+        """Return the events of a whole answer: its message is read as one large delta."""
         choices = [{**choice, "delta": choice.get("message")} for choice in objects(member(answer, "choices"))]
         return [{**answer, "choices": choices}] if choices else [answer]
 
     def on_event(self, event: Any) -> Sequence[Event]:
-        """See `Decoder.on_event`."""
+        """Return the events of one chunk, see `Decoder.on_event`."""
         if is_error(event) and not self.is_whole:
             raise error_in_event(event)
         if (usage := event.get("usage")) is not None:

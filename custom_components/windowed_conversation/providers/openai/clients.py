@@ -75,12 +75,12 @@ def chat_completions(url: str, api_key: str | None, http_client: Any) -> ChatCom
 
 
 def openai_chat(api_key: str, http_client: Any, url: str = OPENAI_URL) -> ChatCompletions:
-    """Return a provider for OpenAI's own Chat Completions."""
+    """Return a provider for OpenAI's own servers that uses Chat Completions."""
     return ChatCompletions(_client(url, api_key, http_client), Dialect.OPENAI)
 
 
 def openai_responses(api_key: str, http_client: Any, url: str = OPENAI_URL) -> Responses:
-    """Return a provider for OpenAI's own Responses."""
+    """Return a provider for OpenAI's own servers that uses Responses."""
     return Responses(_client(url, api_key, http_client))
 
 

@@ -35,7 +35,7 @@ def is_image(attachment: Attachment) -> bool:
 
 
 def data_url(attachment: Attachment) -> str:
-    """Return an attachment's bytes as a URL."""
+    """Return an attachment as a `data:` URL."""
     mime_type = _MIME_TYPES.get(attachment.mime_type, attachment.mime_type)
     return f"data:{mime_type};base64,{b64encode(attachment.data).decode()}"
 

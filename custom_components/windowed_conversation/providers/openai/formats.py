@@ -58,7 +58,7 @@ class _Format(ABC):
         self._models = AsyncModels(client).with_raw_response
 
     def stream(self, request: Request) -> AsyncGenerator[Event]:
-        """See `Provider.stream`."""
+        """Ask the model and yield the events of its answer, see `Provider.stream`."""
         return answered(self._answer(request), self._decoder(request), provider_errors(request))
 
     @asynccontextmanager
@@ -74,11 +74,11 @@ class _Format(ABC):
         return await post_for_stream(self._client, AsyncStream, path, body, headers=self._headers)
 
     def caching(self, request: Request) -> Mapping[str, Any]:
-        """See `Provider.caching`."""
+        """Return the parameters of a request that control the prompt cache."""
         return caching_parameters(request, self._cache_parameters)
 
     async def list_models(self) -> list[ListedModel]:
-        """See `Provider.list_models`."""
+        """Return the server's models, sorted by id. Raises `ProviderError`."""
         with provider_errors():
             answer = await self._models.list(timeout=_MODEL_LIST_TIMEOUT, extra_headers=self._headers)
             models = (await read_page(answer.http_response.content)).models
@@ -133,13 +133,13 @@ class Responses(_Format):
         self._compacts = True
 
     async def count_tokens(self, request: Request) -> int:
-        """See `CountsTokens.count_tokens`."""
+        """Return the input tokens of a request by the server's own count. Raises `ProviderError`."""
         with provider_errors(request):
             answer = await self._readable(self._count, request)
         return counted(member(answer, "input_tokens"))
 
     async def compact(self, request: Request) -> Compacted | None:
-        """See `Compacts.compact`. A server that refuses is not asked again."""
+        """Return the compaction of a request's messages, or None if the server has ever refused to compact."""
         if not self._compacts:
             return None
         try:

@@ -41,7 +41,7 @@ class ResponseDecoder(Decoder):
         self._failure: ProviderError | None = None
 
     def on_event(self, event: Any) -> Sequence[Event]:
-        """See `Decoder.on_event`."""
+        """Return our events for one event of the response, see `Decoder.on_event`."""
         if is_error(event) and not self.is_whole:
             raise error_in_event(event)
         match event.get("type"):
@@ -60,7 +60,7 @@ class ResponseDecoder(Decoder):
         return ()
 
     def as_stream(self, answer: Any) -> Iterator[Any]:
-        """See `Decoder.as_stream`: a response names its events by how it ended."""
+        """Return the events of a whole answer: its status says which event ends it."""
         for at, item in enumerate(objects(member(answer, "output"))):
             yield {"type": "response.output_item.added", "output_index": at, "item": item}
             for part in objects(item.get("content")):

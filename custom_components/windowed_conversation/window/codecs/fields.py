@@ -95,7 +95,7 @@ class Fields:
         return values
 
     def child(self, name: str) -> Fields:
-        """Return the fields of an object in this one."""
+        """Return the fields of a nested object."""
         return Fields(self._values.get(name), f"{self.where}.{name}", self._allowance)
 
     def children(self, name: str, read: Callable[[object], object] = lambda value: value) -> Iterator[Fields]:
@@ -140,7 +140,7 @@ class Fields:
             raise Malformed(f"{self.where} has {unknown} unknown fields")
 
     def malformed(self, name: str, what: str) -> Malformed:
-        """Return the error for a field."""
+        """Return the error that a field is malformed, and `what` is wrong with it."""
         return Malformed(f"{self.where}.{name} {what}")
 
     def _list(self, name: str) -> list[Any]:

@@ -27,7 +27,7 @@ def write_json(value: object) -> str:
 
 
 def write_marks(message: Message) -> dict[str, Any]:
-    """Return a message's metadata in a window, without empty fields."""
+    """Return what a window records with a message, as JSON: tags, time, tokens and so on, without empty fields."""
     marks = {
         "tags": sorted(message.tags),
         "created": message.created,
@@ -67,7 +67,7 @@ def write_evicted(evicted: Evicted) -> dict[str, int]:
 
 
 def read_evicted(fields: Fields) -> Evicted:
-    """Return what `write_evicted` wrote."""
+    """Return the counts that `write_evicted` wrote."""
     fields.expect_only(*_EVICTED)
     return Evicted(*(fields.whole(name, _MOST_EVICTED) for name in _EVICTED))
 
