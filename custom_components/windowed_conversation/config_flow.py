@@ -185,7 +185,7 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=DOMAIN):
         return self.async_update_reload_and_abort(entry, data=tried.data)
 
     def _is_another_account(self, account: Mapping[str, Any]) -> bool:
-        """Return whether an account other than the one to change has exactly this data."""
+        """Return whether another account already has exactly this data."""
         own_id = self.context.get("entry_id")
         entries = self._async_current_entries(include_ignore=False)
         return any(dict(entry.data) == account for entry in entries if entry.entry_id != own_id)

@@ -124,7 +124,7 @@ class AgentConfig:
 
     @classmethod
     def from_entry(cls, entry: ConfigEntry, subentry: ConfigSubentry) -> Self:
-        """Return the configuration in an account's entry and an agent's subentry. Raises `ValueError` if invalid."""
+        """Read an agent's configuration from its account and its subentry. Raises `ValueError` if it is invalid."""
         data = subentry.data
         asks_model = entry.data[CONF_PROVIDER] != PROVIDER_NONE
         routing = Routing(data.get(CONF_ROUTING, DEFAULT_ROUTING)) if asks_model else Routing.LOCAL_ONLY

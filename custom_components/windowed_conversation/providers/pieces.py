@@ -34,7 +34,7 @@ class Pieces:
         return (event,) if self._count <= _SINGLE_PIECES else self._hold(event)
 
     def rest(self) -> Iterable[Event]:
-        """Return the events that were held back."""
+        """Return the events for the text that is held back, at the end of the stream."""
         if not self._held:
             return ()
         joined = self._kind("".join(self._held))

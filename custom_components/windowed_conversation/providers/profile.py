@@ -7,7 +7,7 @@ from enum import StrEnum
 class Effort(StrEnum):
     """How much a model should think before it answers, in ascending order. Each provider's module maps it to its scale.
 
-    MINIMAL is the least effort of those model families that cannot turn reasoning off.
+    MINIMAL is the least effort of the model families that cannot turn thinking off.
     """
 
     NONE = "none"

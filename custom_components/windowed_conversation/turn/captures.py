@@ -33,7 +33,7 @@ def is_long_name(text: str) -> bool:
 
 
 def is_instruction(text: str, language: str) -> bool:
-    """Return whether an announcement begins like a question or a condition in a language, such as "de" or "pt-BR"."""
+    """Return whether a text to announce begins like a question or a condition. `language` is for example "pt-BR"."""
     words = _WORDS.findall(text.casefold())
     if words and words[0] in _PREPOSITIONS:
         words = words[1:]

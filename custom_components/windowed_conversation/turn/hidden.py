@@ -14,7 +14,7 @@ _square_or_line = re.compile(r"[\[\]\n]")
 
 
 class Read(NamedTuple):
-    """The result of reading a stretch: where it ends so far, where to continue reading, and whether it is complete."""
+    """How far an unspoken stretch of text was read: where it ends, where to continue, and whether it is complete."""
 
     end: int
     at: int
@@ -37,7 +37,7 @@ class Until:
         self._kept = kept
 
     def read(self, text: str, at: int) -> Read:
-        """Read up to the first end. Without one, the stretch continues in the next piece."""
+        """Read up to the first end mark. Without one, all of the text so far belongs to the stretch."""
         found = self._ends.search(text, at)
         if found is None:
             return Read(len(text), len(text), is_over=False)

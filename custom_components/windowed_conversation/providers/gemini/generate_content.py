@@ -115,7 +115,7 @@ class Gemini:
 
 
 async def _error_body(answer: Any) -> Any:
-    """Return the body of an error; a proxy's may not be JSON."""
+    """Return the JSON body of an error answer, or an empty object if it is not JSON, as from a proxy."""
     body = await answer.aread()
     try:
         return await read_any_json(body)

@@ -140,7 +140,7 @@ class Fields:
             raise Malformed(f"{self.where} has {unknown} unknown fields")
 
     def malformed(self, name: str, what: str) -> Malformed:
-        """Return the error that a field is malformed, and `what` is wrong with it."""
+        """Return the error to raise for a malformed field; `what` is wrong with it, for example "is missing"."""
         return Malformed(f"{self.where}.{name} {what}")
 
     def _list(self, name: str) -> list[Any]:
