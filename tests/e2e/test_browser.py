@@ -51,12 +51,12 @@ async def test_the_sensors_change_on_the_device_page_while_one_talks(page, house
 async def test_what_few_change_of_an_agent_is_in_closed_sections_and_a_mistake_is_told_beside_them(page, house):
     form = AgentForm(page)
     await form.open(house.url)
-    await expect(form.field("Reserved for the answer")).to_be_hidden()
+    await expect(form.field("Maximum answer tokens")).to_be_hidden()
     await form.toggle("Model settings")
-    await form.field("Reserved for the answer").fill("5")
+    await form.field("Maximum answer tokens").fill("5")
     await form.toggle("Model settings")
     await form.submit()
-    await expect(form.mistakes).to_contain_text("Reserved for the answer: enter a number from 100 to 2,000,000.")
+    await expect(form.mistakes).to_contain_text("Maximum answer tokens: enter a number from 100 to 2,000,000.")
     await expect(form.mistakes).to_be_in_viewport()
     await save_screenshot(page, "form-mistake")
 
@@ -65,13 +65,13 @@ async def test_a_field_in_a_section_of_the_agent_s_form_is_kept(page, house):
     form = AgentForm(page)
     await form.open(house.url)
     await form.toggle("Model settings")
-    await form.field("Reserved for the answer").fill("1200")
+    await form.field("Maximum answer tokens").fill("1200")
     await save_screenshot(page, "form")
     await form.submit()
     await form.done()
     await form.open(house.url)
     await form.toggle("Model settings")
-    await expect(form.field("Reserved for the answer")).to_have_value("1200")
+    await expect(form.field("Maximum answer tokens")).to_have_value("1200")
     await house.change_agent(model_settings={"max_answer_tokens": 1000})
 
 
