@@ -140,7 +140,9 @@ def test_entity_that_was_never_told_is_no_change_where_not_all_were() -> None:
 
 
 def test_limit_without_room_for_the_counts_tells_nothing() -> None:
-    assert told(large(2_000), Held(), limits=Limits(3, 3)) == NOTHING
+    nothing = told(large(2_000), Held(), limits=Limits(3, 3))
+
+    assert (nothing.text, nothing.tokens, nothing.states) == ("", 0, {})
 
 
 def test_home_without_entities_has_nothing_to_tell() -> None:
