@@ -1,4 +1,4 @@
-"""The checker of the English in README, docs and the interface texts: what it finds, and what it reads."""
+"""The checker of the English in README, docs and the interface texts: what it reads, and what it finds."""
 
 import json
 

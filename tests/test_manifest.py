@@ -1,4 +1,4 @@
-"""What hassfest and HACS ask of the manifests and the icon, as far as it can be told offline."""
+"""What hassfest and HACS require of the manifests and the icon, as far as it can be checked offline."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""What a test leaves open: closed at its end where an SDK has left it, told where the integration has."""
+"""Generators that a test leaves open: an SDK's are closed, the integration's fail the test."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterator

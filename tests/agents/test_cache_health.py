@@ -1,4 +1,4 @@
-"""Whether a prompt cache served what it should have, and what had changed where it did not."""
+"""Whether the prompt cache served what it should have, and which part of the prompt had changed if not."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -305,7 +305,7 @@ def test_question_that_was_taken_back_is_not_expected(watch: CacheWatch, turn: T
     assert turn(9900, at=60, prompt=OTHER_INSTRUCTIONS) is None
 
 
-def test_last_request_in_which_no_call_may_be_made_is_left_out(turn: Turn) -> None:
+def test_last_request_in_which_no_call_may_be_made_is_omitted(turn: Turn) -> None:
     assert turn(9900, 9900, 0, at=0, without_calls=1) is None
     assert turn(9900, at=60) is None
 

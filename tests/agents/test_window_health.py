@@ -113,7 +113,7 @@ def test_forgotten_window_is_no_longer_full(watch: HealthWatch, windows: WindowR
     assert watch.health(windows).full is None
 
 
-async def test_conversations_that_were_let_go_too_early_are_counted(
+async def test_conversations_that_were_dropped_too_early_are_counted(
     watch: HealthWatch, windows: WindowRegistry[str]
 ) -> None:
     windows.set_limits(max_windows=2)
@@ -139,5 +139,5 @@ def test_issues_are_words_and_figures(window: Window) -> None:
     ]
 
 
-def test_nothing_wrong_is_no_warning() -> None:
+def test_nothing_wrong_is_no_issue() -> None:
     assert Health().issues() == []

@@ -1,4 +1,4 @@
-"""Usage: an estimate from the request's bytes, and a prompt cache that hits where the start is the same."""
+"""Usage: an estimate from the request's bytes, and a prompt cache that serves identical beginnings."""
 
 from itertools import takewhile
 

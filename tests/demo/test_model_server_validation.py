@@ -151,6 +151,6 @@ def test_a_changed_message_ends_the_shared_prefix():
     assert shared_prefix(one, other) == len(message_bytes(request())) + len('{"role":"user","content":"hi ')
 
 
-def test_the_newest_messages_can_be_left_out():
+def test_the_newest_messages_can_be_omitted():
     body = request(user("hi"), assistant("Hi."), user("thanks"))
     assert message_bytes(body, without_newest=1) == message_bytes(request(user("hi"), assistant("Hi.")))

@@ -1,4 +1,4 @@
-"""The options of `scripts/demo` that stand between what is said."""
+"""The options of `scripts/demo` that may appear between sentences."""
 
 import argparse
 

@@ -58,7 +58,7 @@ async def reachable(servers: Iterable[ModelServer]) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def silent(servers: Iterable[ModelServer]) -> AsyncIterator[None]:
-    """Have connections come about at the servers' addresses, and nobody who answers."""
+    """Let connections to the servers' addresses succeed, but never answer."""
     with ExitStack() as stack:
         for server in servers:
             stack.enter_context(socket.create_server((server.settings.host, server.settings.port)))

@@ -1,4 +1,4 @@
-"""What is said to a satellite: nobody knows who speaks, so nothing of it is anybody's name."""
+"""A satellite whose speaker is unknown: nothing that is said to it belongs to a person."""
 
 from collections.abc import AsyncIterator
 import json

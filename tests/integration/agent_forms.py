@@ -1,4 +1,4 @@
-"""The form of an agent as Home Assistant's frontend submits it, and what it shows, by field."""
+"""The form of an agent, as Home Assistant's frontend shows and submits it, field by field."""
 
 from collections.abc import Mapping
 from typing import Any, override

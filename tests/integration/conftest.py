@@ -72,7 +72,7 @@ def _done_once() -> Iterator[None]:
 
 @pytest.fixture
 def memory_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return where each test has a memory of its own, for which no disk is waited for, but a turn for what it finds."""
+    """Return the path of the test's own memory. Writes do not wait for the disk, and turns wait for recall."""
     monkeypatch.setattr(sources, "DEADLINE", 60.0)
     monkeypatch.setattr(file, "_SYNCHRONOUS", "OFF")
     monkeypatch.setattr(memory, "STORAGE_DIR", str(tmp_path))

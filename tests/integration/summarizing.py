@@ -1,4 +1,4 @@
-"""Windows so small that they are summarized, and what comes of it."""
+"""Windows so small that they are summarized."""
 
 from typing import Any
 

@@ -134,7 +134,7 @@ async def test_change_suggests_the_address_and_hides_the_key(reconfigure_form: S
     assert key.description is None
 
 
-async def test_key_that_is_left_out_stays(reconfigure_form: Submit, entry) -> None:
+async def test_key_that_is_omitted_stays(reconfigure_form: Submit, entry) -> None:
     await reconfigure_form(url=entry.data[CONF_URL])
 
     assert entry.data[CONF_API_KEY] == "key"

@@ -1,4 +1,4 @@
-"""The actions that look at a window and forget it, and the events that tell of turns."""
+"""The actions that read and reset a window, and the events of turns."""
 
 import asyncio
 from collections.abc import Iterable
@@ -210,7 +210,7 @@ async def test_agent_of_an_account_that_is_not_set_up_is_told(
         await act(home, action, **EVERY_ACTION[action])
 
 
-async def test_no_action_is_left_out_of_these_tests(home: HomeAssistant, entry: MockConfigEntry) -> None:
+async def test_no_action_is_omitted_of_these_tests(home: HomeAssistant, entry: MockConfigEntry) -> None:
     assert home.services.async_services_for_domain(DOMAIN).keys() == EVERY_ACTION.keys() | MEMORY_ACTIONS.keys()
 
 

@@ -1,4 +1,4 @@
-"""What a turn leaves to be done after its answer: nobody sees that it came later, and nothing of it is lost."""
+"""The work that is deferred until after an answer: nobody notices the delay, and nothing is lost."""
 
 import asyncio
 from collections.abc import Callable
@@ -69,7 +69,7 @@ async def test_exchange_that_cannot_be_kept_is_answered_and_logged_without_its_t
     assert "pelican" not in caplog.text
 
 
-async def test_report_on_a_turn_may_begin_another_turn_and_everybody_is_told_of_both(
+async def test_issue_of_a_turn_may_begin_another_turn_and_both_are_counted(
     home: HomeAssistant, set_up: SetUp, say_at_once: SayAtOnce, figure
 ) -> None:
     await set_up(options={"history_tokens": 200}, routing="llm_only")

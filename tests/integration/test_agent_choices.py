@@ -171,7 +171,7 @@ async def test_agent_is_not_asked_after_itself(home: HomeAssistant, entry) -> No
     assert fields_of(form)[CONF_FALLBACK_AGENTS].config["exclude_entities"] == [AGENT]
 
 
-async def test_others_are_asked_in_their_order(
+async def test_fallback_agents_are_asked_in_their_order(
     home: HomeAssistant, set_up: SetUp, model_server: ModelServer, say: Say
 ) -> None:
     gemini, anthropic = ModelServer(strict=True), ModelServer(strict=True)

@@ -1,4 +1,4 @@
-"""The forms of an agent: added, changed, and every mistake told; what they hold reaches the agent."""
+"""The forms of an agent: adding, changing, errors, and that their values reach the agent."""
 
 from typing import Any
 

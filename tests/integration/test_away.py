@@ -1,4 +1,4 @@
-"""Accounts of every kind whose server is away, at the start and later: the model is missing, and nothing else."""
+"""Accounts of every kind whose server is unavailable, at startup or later: only their models are missing."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable

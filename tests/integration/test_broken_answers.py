@@ -91,7 +91,7 @@ async def test_answer_that_takes_too_long_is_what_was_streamed(
     assert text.startswith("Once ")
 
 
-async def test_failure_before_the_first_word_is_an_error_in_a_pipeline(
+async def test_failure_before_the_first_token_is_an_error_in_a_pipeline(
     entry, dashboard: PipelineClient, model_server: ModelServer
 ) -> None:
     pipeline = await dashboard.create(prefer_local_intents=False)

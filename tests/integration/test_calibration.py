@@ -57,7 +57,7 @@ def known(
     return calibrations.counter("new agent", model, exact).calibrator.calibration.as_dict()
 
 
-async def test_estimate_is_within_three_percent_of_what_is_reported_after_five_turns(
+async def test_estimate_is_within_three_percent_of_what_is_billed_after_five_turns(
     home: HomeAssistant, entry: MockConfigEntry, say: Say, model_server: ModelServer
 ) -> None:
     calibrations = await async_calibrations(home, entry.entry_id)

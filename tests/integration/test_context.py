@@ -156,7 +156,7 @@ async def test_turn_that_fails_takes_its_context_with_it(
     assert window.messages() == before
 
 
-async def test_other_agent_is_asked_as_the_first_one_was(
+async def test_fallback_agent_is_asked_as_the_first_one_was(
     set_up: SetUp, say: Say, model_server: ModelServer, freezer: FrozenDateTimeFactory
 ) -> None:
     freezer.move_to(MORNING)
@@ -200,7 +200,7 @@ async def test_changing_minutes_let_nothing_go_from_a_model_that_is_full(
     assert 0 < trims[-1] < 20
 
 
-async def test_nobody_is_warned_of_a_cache_that_cannot_serve(
+async def test_cache_that_cannot_serve_raises_no_issue(
     home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer
 ) -> None:
     await set_up(prompt=LONG, **IN_SYSTEM)

@@ -1,4 +1,4 @@
-"""What turns cost in US dollars: exact where the prices are known, unknown otherwise, and 0 if nothing was asked."""
+"""What turns cost in US dollars: exact if the prices are known, unknown otherwise, and 0 if no model was asked."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator
@@ -205,7 +205,7 @@ async def test_each_request_has_its_own_price(home: HomeAssistant) -> None:
 
 
 @pytest.mark.usefixtures("other")
-async def test_answer_of_another_agent_costs_what_its_model_costs(
+async def test_answer_of_a_fallback_agent_costs_what_its_model_costs(
     *, set_up: SetUp, say: Say, home: HomeAssistant, openai, cost, model_server: ModelServer
 ) -> None:
     await set_up(account=openai, **{CONF_MODEL: MINI, CONF_FALLBACK_AGENTS: ["conversation.grace"]})
@@ -372,7 +372,7 @@ async def test_turn_that_was_cancelled_has_cost_what_nobody_knows(
     assert state_of(home, TURN_COST).state == "unknown"
 
 
-async def test_requests_of_a_cancelled_turn_that_were_reported_are_counted(
+async def test_requests_of_a_cancelled_turn_that_were_billed_are_counted(
     *, home: HomeAssistant, openai, set_up: SetUp, say: Say, agent_of, figure, model_server: ModelServer
 ) -> None:
     entry = await set_up(account=openai, **{CONF_MODEL: MINI})

@@ -1,4 +1,4 @@
-"""A satellite that one person uses: for memory, who speaks there is that person, and for nothing else."""
+"""A satellite that one person uses: memory treats its speaker as that person, and nothing else does."""
 
 from dataclasses import replace
 import re

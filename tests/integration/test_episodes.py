@@ -1,4 +1,4 @@
-"""What summaries leave in memory: for whom, where they are recalled, and what is never in one."""
+"""What memory keeps of summaries: for whom, where they are recalled, and what they never contain."""
 
 from collections.abc import Callable, Coroutine
 import re

@@ -1,4 +1,4 @@
-"""Exact counting, where an agent wants it: the vocabulary's, and the estimate's where the vocabulary is not usable."""
+"""Exact counting, if an agent wants it: by the vocabulary, or by the estimate if the vocabulary is not available."""
 
 import asyncio
 import gzip

@@ -33,7 +33,7 @@ async def both(set_up: SetUp, second_server: ModelServer) -> MockConfigEntry:
     return first
 
 
-async def test_another_agent_of_ours_answers_with_its_model(
+async def test_fallback_agent_of_ours_answers_with_its_model(
     both: MockConfigEntry, say: Say, model_server: ModelServer, second_server: ModelServer
 ) -> None:
     model_server.fault("500")
@@ -44,7 +44,7 @@ async def test_another_agent_of_ours_answers_with_its_model(
     assert len(second_server.requests) == 1
 
 
-async def test_conversation_goes_on_with_what_another_agent_answered(
+async def test_conversation_goes_on_with_what_a_fallback_agent_answered(
     both: MockConfigEntry, say: Say, model_server: ModelServer
 ) -> None:
     model_server.fault("500", 1)
@@ -53,7 +53,7 @@ async def test_conversation_goes_on_with_what_another_agent_answered(
     assert speech(await say("what is my name?")) == "Your name is Grace."
 
 
-async def test_other_agent_may_act_on_the_home(
+async def test_fallback_agent_may_act_on_the_home(
     home: HomeAssistant, both: MockConfigEntry, say: Say, model_server: ModelServer
 ) -> None:
     model_server.fault("500")

@@ -1,4 +1,4 @@
-"""Whatever goes wrong: a spoken answer in time, the window as before the turn, nothing said in the log."""
+"""Whatever fails: the user hears why, in time; the window is as before the turn; the log has nothing that was said."""
 
 import asyncio
 import logging
@@ -151,7 +151,7 @@ async def test_a_hundred_thousand_characters_are_sent(agent, say: Say, model_ser
     assert model_server.requests[-1].violations == []
 
 
-async def test_control_characters_are_left_out_and_emoji_stay(agent, say: Say, model_server: ModelServer) -> None:
+async def test_control_characters_are_omitted_and_emoji_stay(agent, say: Say, model_server: ModelServer) -> None:
     await say("my\x00 name\ud800 is Ada \N{GRINNING FACE}\x1b")
 
     assert model_server.requests[-1].body["messages"][-1]["content"].endswith("my name is Ada \N{GRINNING FACE}")

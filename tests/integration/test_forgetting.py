@@ -164,7 +164,7 @@ async def test_turn_in_progress_is_forgotten_when_it_ends(
     assert (files(), SECRET in windows_of(home)) == ([], False)
 
 
-async def test_summary_that_is_on_its_way_is_given_up(
+async def test_summary_that_is_on_its_way_is_cancelled(
     *, home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer, files: Callable[[], list[str]]
 ) -> None:
     await set_up(options=SMALL)

@@ -1,4 +1,4 @@
-"""Ids of conversations come from anybody who talks to the agent: none is another's, and none is endless."""
+"""Conversation ids come from anybody who talks to the agent: they are bounded, and none reaches another's window."""
 
 from homeassistant.core import Context, HomeAssistant
 from homeassistant.exceptions import ServiceValidationError

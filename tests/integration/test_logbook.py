@@ -1,4 +1,4 @@
-"""What Home Assistant's activity says of turns: who answered and how fast, or why nobody did."""
+"""What the activity says of turns: who answered and how fast, or why the turn failed."""
 
 from collections.abc import Callable
 from typing import Any
@@ -65,7 +65,7 @@ async def test_turn_that_failed_has_the_reason_that_was_spoken(
     assert told() == f"failed: {spoken}"
 
 
-async def test_reason_that_wants_figures_is_left_out(home: HomeAssistant, entry, say: Say, told: Told) -> None:
+async def test_reason_that_wants_figures_is_omitted(home: HomeAssistant, entry, say: Say, told: Told) -> None:
     await say("turn on kitchen light")
     home.bus.async_fire(EVENT_TURN, {"entity_id": AGENT, "error": "redirected", "route": "llm", "duration": 1.0})
     await home.async_block_till_done()

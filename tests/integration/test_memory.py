@@ -249,7 +249,9 @@ async def test_it_is_read_in_the_executor_and_changed_by_the_thread_that_writes(
     assert await facts_of(home) == []
 
 
-async def test_damaged_file_is_set_aside_and_reported(home: HomeAssistant, set_up: SetUp, say: Say, disk: Disk) -> None:
+async def test_damaged_file_is_set_aside_and_raises_an_issue(
+    home: HomeAssistant, set_up: SetUp, say: Say, disk: Disk
+) -> None:
     disk(lambda path: path.write_bytes(b"no database at all" * 1_000))
     await set_up()
     await say("hello there")

@@ -1,4 +1,4 @@
-"""What is another person's, unknown to the speaker or forgotten reaches no model, and nobody who may not see it."""
+"""What belongs to another person, or was forgotten, reaches no model, and nobody who may not see it."""
 
 from functools import partial
 from typing import Any

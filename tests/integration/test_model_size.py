@@ -1,4 +1,4 @@
-"""A server that reads 4,000 tokens, which nobody has entered: it is learned in each format, kept, and forgotten."""
+"""A server that reads 4,000 tokens: its size is learned in each format, stored, and forgotten."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Calls with arguments that nobody expects: the turn goes on, and a good call of the same answer stays known."""
+"""Tool calls with unexpected arguments: the turn continues, and a good call in the same answer stays recorded."""
 
 from collections.abc import Awaitable, Callable
 import json

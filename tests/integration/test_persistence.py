@@ -1,4 +1,4 @@
-"""Conversations on disk: kept over a restart as they were, never lost without a word, and gone with their agent."""
+"""Stored conversations: restored unchanged, never lost silently, and deleted with their agent."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor

@@ -51,7 +51,7 @@ def on_adas_talk(name: str, who: str) -> Look:
 
 
 def after_ada(who: str, scope: Scope) -> Look:
-    """Return what is sent when somebody goes on under the id of a conversation of Ada's."""
+    """Return what is sent when somebody continues under the id of Ada's conversation."""
 
     async def look(house: House) -> object:
         await talked_with_ada(house, scope)
@@ -61,7 +61,7 @@ def after_ada(who: str, scope: Scope) -> Look:
 
 
 def forked(by: str, who: str) -> Look:
-    """Return what is sent when somebody goes on under the id of a fork of Ada's conversation."""
+    """Return what is sent when somebody continues under the id of a fork of Ada's conversation."""
 
     async def look(house: House) -> object:
         await talked_with_ada(house)
@@ -73,7 +73,7 @@ def forked(by: str, who: str) -> Look:
 
 
 def told(teller: str, text: str, asker: str, scope: Scope = Scope.CONVERSATION) -> Look:
-    """Return what is sent when somebody asks another agent for what somebody has told one."""
+    """Return what is sent when somebody asks one agent about what somebody told another."""
 
     async def look(house: House) -> object:
         await house.say(teller, text, scope, "told")

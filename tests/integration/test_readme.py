@@ -1,4 +1,4 @@
-"""What README and docs show to copy works as it stands there, with the agent's name in it."""
+"""The examples in README and docs work as they are, with the agent's name in them."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What memory adds to a turn of the model: to whom, where, and until when."""
+"""What memory adds to a turn of the model: for whom, where, and for how long."""
 
 from collections.abc import Iterator
 from itertools import pairwise

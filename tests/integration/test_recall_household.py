@@ -28,7 +28,7 @@ _DAY = 86_400.0
 
 
 def more_facts() -> Iterator[dict[str, Any]]:
-    """Yield what nobody asks for, told on the same days."""
+    """Yield facts of the same days that no question is about."""
     chance = random.Random(14)
     for section in _MORE.split("# ")[1:]:
         owner, *facts = section.splitlines()

@@ -1,4 +1,4 @@
-"""What Home Assistant matches sentences with is there before a sentence comes."""
+"""Home Assistant's sentences and names are loaded before the first input needs them."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""An account that comes and goes: set up, unloaded, removed; what its agents leave behind, and what stays."""
+"""The life of an account: set up, unloaded, removed; what is deleted with its agents, and what stays."""
 
 from collections.abc import Callable
 from datetime import timedelta

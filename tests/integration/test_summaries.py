@@ -1,4 +1,4 @@
-"""Summaries of what leaves a window: after the answer, on the same prefix, and nobody waits for them."""
+"""Summaries of evicted exchanges: written after the answer, on the same prefix, without a wait for anybody."""
 
 import asyncio
 from collections.abc import Callable
@@ -189,7 +189,7 @@ def failures(agent: Agent) -> int:
     return unsummarized.failures
 
 
-async def test_it_is_given_up_after_the_second_failure(
+async def test_it_is_not_tried_again_after_the_second_failure(
     say: Say, agent: Agent, fill, after, model_server: ModelServer
 ) -> None:
     after("trimmed", lambda: model_server.fault("500", 1))
@@ -214,7 +214,7 @@ async def test_local_turn_sends_nothing(say: Say, agent: Agent, model_server: Mo
     await until(lambda: summaries_in(agent) == 1)
 
 
-async def test_what_is_left_out_is_not_sent_for_a_summary(
+async def test_what_is_excluded_is_not_sent_for_a_summary(
     set_up: SetUp, say: Say, agent_of, model_server: ModelServer
 ) -> None:
     agent = agent_of(await set_up(options=SMALL, excluded_tags=["route:local"]))

@@ -256,7 +256,7 @@ async def test_call_that_names_nothing_known_is_not_tagged(home: HomeAssistant) 
     assert tags_of_call(home, {"area": "Atlantis", "domain": 7}) == set()
 
 
-async def test_exchanges_with_a_tag_that_is_left_out_are_kept_and_not_sent(
+async def test_exchanges_with_a_tag_that_is_excluded_are_kept_and_not_sent(
     set_up: SetUp, say: Say, model_server: ModelServer
 ) -> None:
     entry = await set_up(**{CONF_EXCLUDED_TAGS: ["route:local"]})

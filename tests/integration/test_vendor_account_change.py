@@ -1,4 +1,4 @@
-"""Vendors' accounts that change: a refused key asks for another, and everything else can be changed; agents stay."""
+"""Changing vendors' accounts: a refused key is asked for again, all else can be reconfigured, and the agents stay."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What stands in a memory's file, read beside the memory."""
+"""The content of a memory file, read independently of `Memory`."""
 
 import sqlite3
 from typing import Any

@@ -1,4 +1,4 @@
-"""Facts: told again, replaced, bounded."""
+"""Facts: repeated, replaced, bounded."""
 
 import sqlite3
 

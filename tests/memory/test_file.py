@@ -1,4 +1,4 @@
-"""The file: private, whole after a kill, and what is said when it cannot be used."""
+"""The file: private, intact after a kill, and the reasons why it cannot be used."""
 
 from concurrent.futures import ThreadPoolExecutor
 import errno

@@ -1,4 +1,4 @@
-"""Forgetting: what goes, what stays, and that no byte of it is left."""
+"""Forgetting: what is deleted, what stays, and that no byte is left."""
 
 from dataclasses import replace
 import json

@@ -1,4 +1,4 @@
-"""A year of dialogues: how much of what one could ask is found, beside FTS5 as it comes."""
+"""A year of dialogues: how many of the questions find their answer, compared with plain FTS5."""
 
 import re
 import sqlite3

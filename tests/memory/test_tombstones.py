@@ -1,4 +1,4 @@
-"""What was forgotten stays forgotten where an older copy of the file takes its place."""
+"""What was forgotten stays forgotten when an older copy of the file replaces the current one."""
 
 from dataclasses import replace
 

@@ -42,7 +42,7 @@ def test_words_that_begin_or_end_alike_have_that_in_common(asked: str, told: str
     assert not set(_WORDS.question(asked).ends).isdisjoint(_WORDS.terms(told).ends.split())
 
 
-def test_stop_words_are_left_out_of_questions_only() -> None:
+def test_stop_words_are_omitted_from_questions_only() -> None:
     assert _WORDS.question("What is the name of my cat?").words == ("nam", "cat")
     assert "of" in _WORDS.terms("the name of the cat").words.split()
 

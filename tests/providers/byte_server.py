@@ -1,4 +1,4 @@
-"""A server that replies with the very bytes that a test gives it: where the scripted model behaves too well."""
+"""A server that replies with exactly the bytes of a test, for what the scripted model never does."""
 
 import asyncio
 from collections.abc import Mapping

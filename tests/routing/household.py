@@ -1,4 +1,4 @@
-"""Who lives in a home and what they talk to: persons, zones, satellites, timers and Home Assistant's shopping list."""
+"""The people in a home and what they talk to: persons, zones, satellites, timers, and a shopping list."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, override

@@ -1,4 +1,4 @@
-"""The sets of sentences: each with a home, the route it should take, and what should come of it."""
+"""The sets of sentences: each with a home, the expected route, and the expected result."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Sentences of Home Assistant's own templates: what it captures, and does right, stays local."""
+"""Sentences of Home Assistant's own templates: what it matches correctly stays local."""
 
 from homeassistant.core import HomeAssistant
 import pytest

@@ -1,4 +1,4 @@
-"""The sets: what Home Assistant does right stays local, and nothing else does."""
+"""The sets: what Home Assistant does correctly stays local, and nothing else does."""
 
 from homeassistant.core import HomeAssistant
 import pytest

@@ -21,7 +21,7 @@ async def home(build_home: Build) -> Home:
 
 
 def is_wrong(heard: Heard, says: str | None, does_not_say: str | None) -> bool:
-    """Tell whether somebody was answered, and wrongly."""
+    """Return whether the question was answered, and wrongly."""
     words = heard.speech.casefold().replace(",", " ").replace(".", " ").split()
     return not heard.to_model and ((says is not None and says not in words) or does_not_say in words)
 

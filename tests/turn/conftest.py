@@ -1,4 +1,4 @@
-"""A whole turn but for Home Assistant: a window, a provider, a scripted model behind HTTP, a home and an ear."""
+"""A whole turn without Home Assistant: a window, a provider, a scripted model behind HTTP, a home, and an ear."""
 
 from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import replace

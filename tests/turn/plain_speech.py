@@ -1,4 +1,4 @@
-"""What of a whole text is spoken and thought, read character by character: slow, and with nothing of a stream in it."""
+"""What of a text is spoken and what is reasoning, read character by character: slow, and without a stream."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -126,7 +126,7 @@ _JSON_CALL = re.compile(
 
 
 class PlainSpeech:
-    """Reads a whole text; `spoken` and `thought` are what it has found. `tools` are those that were offered."""
+    """Reads a whole text into `spoken` and `thought`. `tools` are the names of the tools that were offered."""
 
     def __init__(self, text: str, tools: frozenset[str] = frozenset()) -> None:
         self.spoken = ""

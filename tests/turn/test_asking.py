@@ -100,7 +100,7 @@ async def test_what_another_would_only_repeat_is_told(take: Take, chain: Questio
     assert outcome.failures == ()
 
 
-async def test_nobody_else_is_asked_after_the_first_word(
+async def test_nobody_else_is_asked_after_the_first_token(
     take: Take, chain: Question, model_server: ModelServer, second_server: ModelServer
 ) -> None:
     model_server.fault("cut_mid_stream")

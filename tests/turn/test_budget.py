@@ -24,7 +24,7 @@ def test_model_of_unknown_size_has_no_limit() -> None:
     assert room(Budget(POLICY, schema_tokens=5000), 9000) is None
 
 
-def test_room_is_what_the_fixed_part_and_the_reply_leave() -> None:
+def test_room_is_what_the_fixed_part_and_the_answer_leave() -> None:
     assert room(Budget(POLICY, context_tokens=8192, max_answer_tokens=1000, schema_tokens=2000), 1192) == 4000
 
 
@@ -44,7 +44,7 @@ def test_model_that_is_too_small_is_told_with_the_numbers() -> None:
     assert shortfall(budget, 2000, 120) == Shortfall(needed=9120, context=8192)
 
 
-def test_limit_of_an_answer_is_what_is_kept_free_and_the_room_for_thoughts() -> None:
+def test_limit_of_an_answer_is_what_is_reserved_and_the_room_for_thoughts() -> None:
     assert answer_limit(Budget(POLICY, max_answer_tokens=1000), 5000, 8192) == 9192
     assert answer_limit(Budget(POLICY, context_tokens=128_000, max_answer_tokens=1000), 5000, 8192) == 9192
     assert answer_limit(Budget(POLICY), 5000, 8192) is None
@@ -55,7 +55,7 @@ def test_thoughts_have_the_room_that_the_model_has_left() -> None:
 
 
 @given(TOKENS, integers(min_value=16, max_value=20_000), TOKENS, TOKENS)
-def test_what_is_kept_free_is_always_for_the_answer(context: int, reply: int, sent: int, thoughts: int) -> None:
+def test_what_is_reserved_is_always_for_the_answer(context: int, reply: int, sent: int, thoughts: int) -> None:
     limit = answer_limit(Budget(POLICY, context_tokens=context, max_answer_tokens=reply), sent, thoughts)
 
     assert limit is not None
@@ -108,7 +108,7 @@ def with_budget(question: Question, budget: Budget) -> Question:
     return replace(question, model=replace(question.model, budget=budget))
 
 
-async def test_turn_lets_go_of_history_for_which_the_model_has_no_room(
+async def test_turn_evicts_history_for_which_the_model_has_no_room(
     take: Take, question: Question, window: Window
 ) -> None:
     small = replace(

@@ -1,4 +1,4 @@
-"""A turn that is cancelled at any of its suspension points, in any format: what is left is whole and stays known."""
+"""A turn that is cancelled at each of its suspension points, in each format: the window stays valid and complete."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable

@@ -1,4 +1,4 @@
-"""Having a provider shorten a passage: what is sent of it, what it costs, and when nothing of the kind is asked for."""
+"""Compaction of a passage by the provider: what is sent, what it costs, and when it is not requested."""
 
 import asyncio
 from dataclasses import replace
@@ -91,7 +91,7 @@ async def test_nothing_is_asked_of_a_provider_without_the_means(question: Questi
     assert await compacted(replace(question, model=replace(question.model, settings=COMPACTS))) == (None, [])
 
 
-async def test_provider_that_takes_too_long_is_given_up(asked: Question, byte_server: ByteServer) -> None:
+async def test_provider_that_takes_too_long_times_out(asked: Question, byte_server: ByteServer) -> None:
     never = asyncio.Event()
     byte_server.reply(never, headers={"Content-Type": "application/json"})
 

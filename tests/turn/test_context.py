@@ -1,4 +1,4 @@
-"""The line before the user's words, the sections in its place, and the user's words made readable and told apart."""
+"""The line before the user's words, the sections that can replace it, and the user's words that look like it."""
 
 from datetime import UTC, datetime
 import re

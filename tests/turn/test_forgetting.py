@@ -1,4 +1,4 @@
-"""What forgetting takes out of a window, and what it leaves."""
+"""What forgetting removes from a window, and what it leaves."""
 
 from collections.abc import Iterable
 from typing import Any

@@ -115,7 +115,7 @@ async def test_echo_of_the_context_is_not_spoken(shape: str, take: Take, model_s
     assert ear.text == outcome.spoken
 
 
-async def test_first_word_is_passed_on_before_the_answer_is_complete(
+async def test_first_token_is_passed_on_before_the_answer_is_complete(
     take: Take, byte_question: Question, byte_server: ByteServer, ear: Ear
 ) -> None:
     rest = asyncio.Event()

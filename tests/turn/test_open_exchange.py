@@ -1,4 +1,4 @@
-"""The budget of a turn that goes many rounds: what its requests hold, and how much of them a prompt cache can serve."""
+"""The budget of a turn with many rounds: what its requests hold, and how much of them a prompt cache can serve."""
 
 from collections.abc import Iterator
 from dataclasses import replace

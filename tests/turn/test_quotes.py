@@ -1,4 +1,4 @@
-"""What proves that a fact comes from the user: the quote stands in what was said, and the fact says what it says."""
+"""What proves that a fact comes from the user: the quote is in what was said, and the fact says the same."""
 
 import pytest
 

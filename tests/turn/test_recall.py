@@ -85,7 +85,7 @@ def test_two_facts_come_before_each_turn() -> None:
     assert [each.id for each in in_turn((), turns)] == [9, 9]
 
 
-def test_answer_that_is_too_long_is_left_out_and_what_was_said_stays() -> None:
+def test_answer_that_is_too_long_is_omitted_and_what_was_said_stays() -> None:
     assert chosen(turn("my name is Ada\n" + "Hello. " * 200)) == ('2026-11-18 Ada: "my name is Ada"',)
 
 

@@ -1,4 +1,4 @@
-"""What is remembered and forgotten when people ask for it: whose it is, what it replaces, and what is not touched."""
+"""Remembering and forgetting on request: who owns a fact, what it replaces, and what is not touched."""
 
 from collections.abc import Callable
 from datetime import UTC

@@ -1,4 +1,4 @@
-"""Which way an input goes. The tables are the documentation."""
+"""Which route an input takes. The tables are the documentation."""
 
 import pytest
 

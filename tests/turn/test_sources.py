@@ -67,7 +67,7 @@ async def test_no_sources_are_no_wait() -> None:
     assert (await fetch([], FOREVER)).additions == {}
 
 
-async def test_source_that_fails_is_left_out_and_its_text_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
+async def test_source_that_fails_is_omitted_and_its_text_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
 
     fetched = await fetch([Scripted("broken", failing), Scripted("two", adding("b"))], FOREVER)
@@ -77,7 +77,7 @@ async def test_source_that_fails_is_left_out_and_its_text_is_not_logged(caplog: 
     assert SECRET not in caplog.text
 
 
-async def test_source_that_is_late_is_left_out_and_cancelled() -> None:
+async def test_source_that_is_late_is_omitted_and_cancelled() -> None:
     ended = asyncio.Event()
 
     async def late() -> None:
@@ -128,7 +128,7 @@ async def test_turn_that_is_cancelled_cancels_its_sources() -> None:
     await ended.wait()
 
 
-async def test_source_that_cancels_itself_is_left_out() -> None:
+async def test_source_that_cancels_itself_is_omitted() -> None:
     async def cancelled() -> None:
         raise asyncio.CancelledError
 

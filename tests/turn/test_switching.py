@@ -1,4 +1,4 @@
-"""A conversation that goes from provider to provider: it goes on, whoever answers next."""
+"""A conversation that switches providers continues, whoever answers next."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace

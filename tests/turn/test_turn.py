@@ -134,7 +134,7 @@ async def test_cancelled_turn_leaves_the_window_as_it_was(
 
 
 @pytest.mark.parametrize("fault", ["no_answer", "silence_after_headers", "silence_mid_stream"])
-async def test_silent_model_is_given_up(fault: str, take: Take, model_server: ModelServer) -> None:
+async def test_silent_model_times_out(fault: str, take: Take, model_server: ModelServer) -> None:
     model_server.fault(fault)
 
     outcome = await take("tell me a story about the sea", idle_timeout=0.1)
@@ -142,7 +142,7 @@ async def test_silent_model_is_given_up(fault: str, take: Take, model_server: Mo
     assert isinstance(outcome.error, DeadlineExceeded)
 
 
-async def test_turn_that_takes_too_long_is_given_up(take: Take, model_server: ModelServer, window: Window) -> None:
+async def test_turn_that_takes_too_long_times_out(take: Take, model_server: ModelServer, window: Window) -> None:
     model_server.change(delay=0.02)
 
     outcome = await take("tell me a story about the sea", turn=0.3)
@@ -151,7 +151,7 @@ async def test_turn_that_takes_too_long_is_given_up(take: Take, model_server: Mo
     assert window.messages() == ()
 
 
-async def test_tool_that_takes_too_long_is_given_up(take: Take, home: Home, ear: Ear) -> None:
+async def test_tool_that_takes_too_long_times_out(take: Take, home: Home, ear: Ear) -> None:
     async def never_ends(**_: object) -> None:
         await asyncio.Event().wait()
 

@@ -97,7 +97,7 @@ def test_each_kind_of_text_gets_its_own_factor_where_mixtures_differ(model: Mode
     assert calibration.factor(TextKind.TOOLS) == pytest.approx(model.tools, rel=0.2)
 
 
-def test_request_that_is_sent_again_costs_what_was_reported() -> None:
+def test_request_that_is_sent_again_costs_what_was_billed() -> None:
     estimate = RequestEstimate(fixed=3000, prose=40, frames=8)
 
     assert Calibration().learned(estimate, 3700).tokens(estimate) == pytest.approx(3700, rel=0.001)
@@ -144,7 +144,7 @@ def test_another_language_is_learned_when_the_window_holds_it() -> None:
         pytest.param(600, 700, id="what was cached apart"),
     ],
 )
-def test_report_that_cannot_be_the_requests_is_ignored(reported: int, cached: int) -> None:
+def test_usage_that_cannot_be_the_requests_is_ignored(reported: int, cached: int) -> None:
     calibration = Calibration()
 
     assert calibration.learned(RequestEstimate(500, 400, 100, 20), reported, cached) is calibration
@@ -157,7 +157,7 @@ def test_empty_request_teaches_nothing() -> None:
     assert calibration.learned(RequestEstimate(frames=4), 4) is calibration
 
 
-def test_one_report_that_is_far_off_does_little_to_what_is_known() -> None:
+def test_one_usage_that_is_far_off_does_little_to_what_is_known() -> None:
     history = [(40, 100, 40)] * 15
     calibration = after(Calibration(), Model(), requests(1500, history))
     *_, newest = requests(1500, history)
@@ -168,7 +168,7 @@ def test_one_report_that_is_far_off_does_little_to_what_is_known() -> None:
     assert off(misled, Model(), newest) <= 0.03
 
 
-def test_another_model_behind_the_same_name_is_learned_from_its_second_report_on() -> None:
+def test_another_model_behind_the_same_name_is_learned_from_its_second_usage_on() -> None:
     history = [(40, 100, 40)] * 15
     calibration = after(Calibration(), Model(), requests(3000, history))
     *_, newest = requests(3000, history)
@@ -191,7 +191,7 @@ estimates = st.builds(RequestEstimate, *(st.integers(0, 10**6),) * 4)
 
 @given(st.lists(st.tuples(estimates, st.floats(0.4, 3)), max_size=30))
 @settings(deadline=None)
-def test_factors_stay_within_their_bounds_whatever_is_reported(reports: list[tuple[RequestEstimate, float]]) -> None:
+def test_factors_stay_within_their_bounds_whatever_is_billed(reports: list[tuple[RequestEstimate, float]]) -> None:
     calibration = Calibration()
     for estimate, share in reports:
         calibration = calibration.learned(estimate, estimate.frames + round(estimate.texts * share))

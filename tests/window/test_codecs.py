@@ -132,7 +132,7 @@ def test_numbers_that_json_has_not_are_null_in_the_residue_that_is_read() -> Non
     assert exchange.messages[1].native == Native("p", "m", NULLS)
 
 
-def test_residue_that_is_no_json_is_left_out() -> None:
+def test_residue_that_is_no_json_is_omitted() -> None:
     window = new_window(WindowPolicy())
     window.record((Message.user("a"), Message.assistant("b", native=Native("provider", "model", object()))))
 

@@ -1,4 +1,4 @@
-"""What is no conversation of ours, or broken, is refused whole, by an error that says where but never what was said."""
+"""Data that is damaged, or no conversation of ours, is refused as a whole; the error says where, but not what."""
 
 from copy import deepcopy
 from enum import Enum, auto

@@ -1,4 +1,4 @@
-"""A summary that a provider wrote for itself: what it costs, and the plain text that is kept beside it."""
+"""A compaction in a window: what it costs, and the plain text that is kept beside it."""
 
 from hypothesis import given, strategies as st
 import pytest
@@ -110,7 +110,7 @@ def test_plain_text_begins_with_the_summary_before() -> None:
     assert text_of(passage(talked(3), earlier="User: hello\nYou: Hello!")).startswith("User: hello\nYou: Hello!\n")
 
 
-def test_plain_text_has_nothing_of_what_stays_or_is_left_out() -> None:
+def test_plain_text_has_nothing_of_what_stays_or_is_excluded() -> None:
     local = frozenset({"route:local"})
     whole = passage(talked(1), exchange(2, Message.user("local"), Message.assistant("yes"), tags=local), talked(3))
 

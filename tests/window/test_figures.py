@@ -1,4 +1,4 @@
-"""Figures from outside: whole, from 0 up, and never so large that nothing can hold them."""
+"""Figures from outside: integers from 0 up to a bound."""
 
 import pytest
 

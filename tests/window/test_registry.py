@@ -1,4 +1,4 @@
-"""The windows that exist: who goes first, who has to wait, and what becomes of those that nobody uses."""
+"""The registry of windows: which are dropped first, who has to wait, and how idle ones end."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -459,13 +459,13 @@ async def test_smaller_number_of_windows_counts_at_once(registry: WindowRegistry
     assert ids(registry) == ["c", "b"]
 
 
-async def test_window_that_goes_soon_after_its_turn_was_let_go_early(registry: WindowRegistry) -> None:
+async def test_window_that_is_dropped_soon_after_its_turn_was_dropped_early(registry: WindowRegistry) -> None:
     registry.set_limits(idle_seconds=3600)
     await use_all(registry, "a", "b", "c", "d")
     assert registry.dropped_early() == 1
 
 
-async def test_window_that_goes_long_after_its_turn_was_not_let_go_early(
+async def test_window_that_is_dropped_long_after_its_turn_was_not_dropped_early(
     registry: WindowRegistry, clock: Clock
 ) -> None:
     registry.set_limits(idle_seconds=3600)
@@ -475,7 +475,7 @@ async def test_window_that_goes_long_after_its_turn_was_not_let_go_early(
     assert registry.dropped_early() == 0
 
 
-async def test_window_whose_key_comes_again_was_let_go_early(registry: WindowRegistry, clock: Clock) -> None:
+async def test_window_whose_key_comes_again_was_dropped_early(registry: WindowRegistry, clock: Clock) -> None:
     registry.set_limits(idle_seconds=3600)
     await use(registry, "a")
     clock.now += 300
@@ -485,7 +485,7 @@ async def test_window_whose_key_comes_again_was_let_go_early(registry: WindowReg
     assert registry.dropped_early() == 1
 
 
-async def test_window_that_would_have_expired_by_now_was_not_let_go_early(
+async def test_window_that_would_have_expired_by_now_was_not_dropped_early(
     registry: WindowRegistry, clock: Clock
 ) -> None:
     registry.set_limits(idle_seconds=600)
@@ -497,13 +497,13 @@ async def test_window_that_would_have_expired_by_now_was_not_let_go_early(
     assert registry.dropped_early() == 0
 
 
-async def test_window_counts_once_however_often_it_is_let_go_early(registry: WindowRegistry) -> None:
+async def test_window_counts_once_however_often_it_is_dropped_early(registry: WindowRegistry) -> None:
     registry.set_limits(idle_seconds=3600)
     await use_all(registry, *"abcd" * 5)
     assert registry.dropped_early() == 4
 
 
-async def test_what_was_let_go_early_is_past_after_the_idle_time(registry: WindowRegistry, clock: Clock) -> None:
+async def test_what_was_dropped_early_is_past_after_the_idle_time(registry: WindowRegistry, clock: Clock) -> None:
     await use_all(registry, "a", "b", "c", "d")
     clock.now += 60
     assert registry.dropped_early() == 0
@@ -515,7 +515,7 @@ async def test_other_number_of_windows_begins_anew(registry: WindowRegistry) -> 
     assert registry.dropped_early() == 0
 
 
-async def test_window_that_is_reset_or_expires_was_not_let_go_early(registry: WindowRegistry, clock: Clock) -> None:
+async def test_window_that_is_reset_or_expires_was_not_dropped_early(registry: WindowRegistry, clock: Clock) -> None:
     await use(registry, "a")
     registry.drop("a")
     await use(registry, "b")
@@ -642,7 +642,7 @@ async def done(registry: WindowRegistry) -> list[str]:
     return done
 
 
-def test_what_was_put_off_outlasts_its_turn(registry: WindowRegistry, done: list[str]) -> None:
+def test_deferred_work_outlasts_its_turn(registry: WindowRegistry, done: list[str]) -> None:
     assert done == []
 
 
@@ -658,7 +658,7 @@ def test_what_was_put_off_outlasts_its_turn(registry: WindowRegistry, done: list
     ],
     ids=["peek", "newest_first", "finish_turns", "set_policy", "drop", "restore"],
 )
-def test_what_was_put_off_is_done_in_its_order_before_anybody_looks(
+def test_deferred_work_is_done_in_its_order_before_anybody_looks(
     look: Callable[[WindowRegistry], object], registry: WindowRegistry, done: list[str]
 ) -> None:
     look(registry)
@@ -666,12 +666,12 @@ def test_what_was_put_off_is_done_in_its_order_before_anybody_looks(
     assert done == ["first", "second"]
 
 
-async def test_what_was_put_off_is_done_before_the_next_turn(registry: WindowRegistry, done: list[str]) -> None:
+async def test_deferred_work_is_done_before_the_next_turn(registry: WindowRegistry, done: list[str]) -> None:
     async with registry.turn("a"):
         assert done == ["first", "second"]
 
 
-async def test_what_was_put_off_is_done_before_work_between_turns(registry: WindowRegistry, done: list[str]) -> None:
+async def test_deferred_work_is_done_before_work_between_turns(registry: WindowRegistry, done: list[str]) -> None:
     (window,) = registry.newest_first()
     registry.after_turn("a", lambda: done.append("third"))
 
@@ -679,16 +679,14 @@ async def test_what_was_put_off_is_done_before_work_between_turns(registry: Wind
         assert done == ["first", "second", "third"]
 
 
-async def test_what_was_put_off_is_done_before_its_window_is_let_go_of(
-    registry: WindowRegistry, done: list[str]
-) -> None:
+async def test_deferred_work_is_done_before_its_window_is_dropped(registry: WindowRegistry, done: list[str]) -> None:
     registry.set_limits(max_windows=1)
     await use(registry, "b")
 
     assert (ids(registry), done) == (["b"], ["first", "second"])
 
 
-async def test_what_was_put_off_is_done_before_its_window_expires(
+async def test_deferred_work_is_done_before_its_window_expires(
     registry: WindowRegistry, clock: Clock, done: list[str]
 ) -> None:
     clock.now += 1_000_000
@@ -697,7 +695,7 @@ async def test_what_was_put_off_is_done_before_its_window_expires(
     assert (ids(registry), done) == ([], ["first", "second"])
 
 
-def test_what_was_put_off_is_done_once(registry: WindowRegistry, done: list[str]) -> None:
+def test_deferred_work_is_done_once(registry: WindowRegistry, done: list[str]) -> None:
     registry.finish_turns()
     registry.finish_turns()
 
@@ -716,7 +714,7 @@ DROPS: dict[str, Callable[[WindowRegistry], object]] = {
 
 
 @pytest.mark.parametrize("look", (LOOK_AT_ALL | DROPS).values(), ids=LOOK_AT_ALL | DROPS)
-async def test_what_was_put_off_may_lead_to_other_turns(
+async def test_deferred_work_may_lead_to_other_turns(
     look: Callable[[WindowRegistry], object], registry: WindowRegistry, clock: Clock
 ) -> None:
     turn = registry.turn("new")
@@ -731,7 +729,7 @@ async def test_what_was_put_off_may_lead_to_other_turns(
 
 
 @pytest.mark.parametrize("look", LOOK_AT_ALL.values(), ids=LOOK_AT_ALL)
-async def test_what_was_put_off_is_done_in_its_order_before_a_turn_that_it_leads_to(
+async def test_deferred_work_is_done_in_its_order_before_a_turn_that_it_leads_to(
     look: Callable[[WindowRegistry], object], registry: WindowRegistry
 ) -> None:
     order: list[str] = []
@@ -763,7 +761,7 @@ async def test_window_that_expires_is_not_in_use_by_a_turn_that_the_end_of_anoth
     await turn.__aexit__(None, None, None)
 
 
-async def test_what_was_put_off_is_done_before_an_idle_window_is_replaced(
+async def test_deferred_work_is_done_before_an_idle_window_is_replaced(
     registry: WindowRegistry, clock: Clock, done: list[str]
 ) -> None:
     clock.now += 1_000_000

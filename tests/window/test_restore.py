@@ -1,4 +1,4 @@
-"""Windows that come back: in order, inside the policy in force, as idle as they were."""
+"""Restored windows: in order, within the policy in force, and as idle as they were."""
 
 import pytest
 

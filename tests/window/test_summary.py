@@ -172,7 +172,7 @@ def test_ephemeral_exchanges_are_not_held() -> None:
     assert window.unsummarized is None
 
 
-def test_left_out_exchanges_are_not_shown() -> None:
+def test_excluded_exchanges_are_not_shown() -> None:
     window = new_window(POLICY, "system")
     say(window, "turn on the light", tags=("route:local",))
     while window.unsummarized is None:
@@ -227,7 +227,7 @@ def test_what_is_dropped_meanwhile_waits_for_the_next_summary() -> None:
     assert dropped(window).numbers == both - passage.numbers != both
 
 
-def test_passage_is_given_up_after_the_second_failure() -> None:
+def test_passage_is_dropped_after_the_second_failure() -> None:
     window = new_window(POLICY)
     for _ in range(9):
         say(window, "hello")
@@ -241,7 +241,7 @@ def test_passage_is_given_up_after_the_second_failure() -> None:
     assert window.messages() == before
 
 
-def test_older_passage_is_all_but_the_newest_protected_and_left_out_ones() -> None:
+def test_older_passage_is_all_but_the_newest_protected_and_excluded_ones() -> None:
     window = new_window(WindowPolicy())
     for text, tags in (("a", ()), ("b", ("important",)), ("c", ("route:local",)), ("d", ()), ("e", ()), ("f", ())):
         say(window, text, tags=tags)

@@ -1,4 +1,4 @@
-"""What an exchange tells of the home: it goes with its exchange, and never leaves an older state behind."""
+"""What an exchange tells about the home is evicted with it, and no older state stays."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""The window by example: what it sends, what it says about itself, and what it does not accept."""
+"""The window by example: what it sends, its figures, and what it refuses."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -48,7 +48,7 @@ def called(window: Window) -> Window:
 
 
 def fill(window: Window, exchanges: int) -> None:
-    """Let the window take in exchanges of 100 characters each, with what they cost besides."""
+    """Record exchanges of 100 characters each in the window."""
     for number in range(exchanges):
         window.record((Message.user(f"{number:46}"), Message.assistant(f"{number:46}")))
 

@@ -1,4 +1,4 @@
-"""Arguments whose names Anthropic refuses: sent under others, and understood by their own when they come back."""
+"""Argument names that Anthropic refuses: they are sent under other names, and restored in the answer."""
 
 import re
 from typing import Any

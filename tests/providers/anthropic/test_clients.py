@@ -1,4 +1,4 @@
-"""The client under the provider: what it is built from, what it asks for besides answers, and what it leaves behind."""
+"""The client under the provider: how it is built, what else it requests, and what it leaves behind."""
 
 import json
 import ssl

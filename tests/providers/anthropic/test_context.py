@@ -1,4 +1,4 @@
-"""Context editing: when the provider is asked for it, what it says that it did, and that the history stays whole."""
+"""Context editing: when it is requested, what the provider reports, and that the window keeps its history."""
 
 from itertools import chain
 import json

@@ -156,7 +156,7 @@ def test_blank_text_is_never_sent(blank: str) -> None:
     ]
 
 
-def test_blank_system_prompt_is_left_out() -> None:
+def test_blank_system_prompt_is_omitted() -> None:
     assert "system" not in encode_request(Request(MODEL, (Message.system(" "), Message.user("hello"))))
 
 
@@ -251,14 +251,14 @@ def test_residue_of_another_is_dropped(other: Native | None) -> None:
     assert messages[1]["content"] == [text("Hello!")]
 
 
-def test_thinking_at_the_end_is_left_out() -> None:
+def test_thinking_at_the_end_is_omitted() -> None:
     answer = Message.assistant("Hello!", native=native(REDACTED, ANSWER, THOUGHT, REDACTED))
     messages = sent(Message.user("hello"), answer, Message.user("bye"))
 
     assert messages[1]["content"] == [REDACTED, text("Hello!")]
 
 
-def test_answer_of_thinking_alone_is_left_out() -> None:
+def test_answer_of_thinking_alone_is_omitted() -> None:
     messages = sent(Message.user("hello"), Message.assistant("", native=native(THOUGHT)), Message.user("bye"))
 
     assert messages == [{"role": "user", "content": [text("hello"), text("bye")]}]

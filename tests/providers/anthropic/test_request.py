@@ -1,4 +1,4 @@
-"""What a request says besides its messages: limits, thinking, tools, marks for the prompt cache."""
+"""The parts of a request besides its messages: limits, thinking, tools, marks for the prompt cache."""
 
 from dataclasses import replace
 import re
@@ -198,7 +198,7 @@ def test_nothing_is_said_of_sampling_unless_it_is_asked_for() -> None:
     assert not {"temperature", "top_p"} & body().keys()
 
 
-def test_choices_at_the_top_of_a_schema_are_left_out() -> None:
+def test_choices_at_the_top_of_a_schema_are_omitted() -> None:
     inner = {"properties": {"a": {"anyOf": [{"type": "string"}, {"type": "null"}]}}, "additionalProperties": False}
     schema = {"allOf": [{"not": {}}], "anyOf": [], "oneOf": [], **inner}
 

@@ -39,7 +39,7 @@ async def http_client(request: pytest.FixtureRequest, wire: Wire) -> AsyncIterat
 
 @pytest.fixture
 async def unused_port(socket_enabled: None) -> int:
-    """Return a port where nobody listens."""
+    """Return a port on which nothing listens."""
     server = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", 0)
     port: int = server.sockets[0].getsockname()[1]
     server.close()

@@ -1,4 +1,4 @@
-"""Tool calls are announced whole, once, and with an id that is theirs alone."""
+"""Tool calls are announced whole, once, and with a unique id."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""An answer that is whole ends well, however its server ends the stream, or does not end it."""
+"""A complete answer succeeds however its server ends the stream, even if it does not end it."""
 
 import asyncio
 from typing import Any

@@ -55,7 +55,7 @@ async def test_an_answer_with_more_behind_its_end(wire: Wire, ask_wire: AskWire,
     await until(lambda: open_generators() == [])
 
 
-async def test_an_answer_that_is_given_up(wire: Wire, ask_wire: AskWire, byte_server: ByteServer) -> None:
+async def test_an_answer_that_is_abandoned(wire: Wire, ask_wire: AskWire, byte_server: ByteServer) -> None:
     byte_server.reply(*wire.answer(Text(("hello",))), ForEver(b":\n\n"))
 
     await first_event(ask_wire())

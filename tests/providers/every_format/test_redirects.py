@@ -1,4 +1,4 @@
-"""A server that has moved: nobody follows it, its new address sees no key, and the error names it."""
+"""Redirects: none is followed, the new address gets no key, and the error names it."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack

@@ -1,4 +1,4 @@
-"""What only one model can use of its answers goes back to it, and to no other."""
+"""Residue, which only one model can use, goes back to that model and to no other."""
 
 from dataclasses import replace
 import json
@@ -63,7 +63,7 @@ async def test_residue_is_kept_from_another_model(
     assert with_foreign == without
 
 
-async def test_residue_that_is_not_understood_is_left_out(
+async def test_residue_that_is_not_understood_is_omitted(
     wire: Wire, ask_wire: AskWire, provider: Provider, byte_server: ByteServer
 ) -> None:
     history = await answered(wire, ask_wire, provider, byte_server)

@@ -1,4 +1,4 @@
-"""Text arrives whole and in order, however its bytes are cut."""
+"""Text arrives complete and in order, however its bytes are cut."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Gemini's answers: calls whole in one part, signatures on any part, and reasons to end of which most are bad news."""
+"""Gemini's answers: calls whole in one part, signatures on any part, and many reasons to end."""
 
 from base64 import b64encode, urlsafe_b64encode
 import json

@@ -1,4 +1,4 @@
-"""How Gemini's clients are built, where they ask and with what, and that nobody's connection is kept for nothing."""
+"""How Gemini's clients are built, where they connect, and that no connection stays open without need."""
 
 import asyncio
 from collections.abc import Iterator

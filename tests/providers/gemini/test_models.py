@@ -30,7 +30,7 @@ async def test_models_are_listed_sorted_with_their_limits(provider: Gemini, byte
     assert await provider.list_models() == [ListedModel("a", 5, 3), ListedModel("b", 1048576, 65536)]
 
 
-async def test_models_that_generate_no_text_are_left_out(provider: Gemini, byte_server: ByteServer) -> None:
+async def test_models_that_generate_no_text_are_omitted(provider: Gemini, byte_server: ByteServer) -> None:
     models = [model("a", supportedGenerationMethods=["embedContent"]), model("b"), {"name": "models/c", "new": 1}]
     byte_server.reply(json.dumps({"models": models}).encode(), headers=JSON)
 

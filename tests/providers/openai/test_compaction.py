@@ -1,4 +1,4 @@
-"""A conversation that OpenAI shortens: what is sent to that end, what comes back, and where it goes then."""
+"""Compaction by OpenAI: what is sent for it, what comes back, and where that is sent then."""
 
 import json
 from typing import Any

@@ -271,7 +271,7 @@ async def test_reason_of_a_refusal_is_the_servers_code(ask: Ask, byte_server: By
 
 
 @pytest.mark.parametrize("status", ["incomplete", "failed"])
-async def test_usage_of_an_answer_that_failed_is_reported(status: str, ask: Ask, byte_server: ByteServer) -> None:
+async def test_usage_of_an_answer_that_failed_is_billed(status: str, ask: Ask, byte_server: ByteServer) -> None:
     figures = {"input_tokens": 7, "output_tokens": 2}
     byte_server.reply(delta("once"), ended(status, usage=figures, error={"code": "server_error", "message": ""}))
     heard = Heard()

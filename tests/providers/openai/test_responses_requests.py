@@ -1,4 +1,4 @@
-"""What is sent in the Responses format, to the key; and what goes back to the server that wrote it."""
+"""Requests in the Responses format, to the key; and the residue that goes back to the server that wrote it."""
 
 from base64 import b64encode
 from collections.abc import Awaitable, Callable
@@ -457,9 +457,7 @@ async def test_answer_goes_back_as_it_came(sent: Send, http_client: Any, byte_se
 NO_LONGER_READABLE = b'{"error": {"message": "Made up.", "type": "x", "code": "invalid_encrypted_content"}}'
 
 
-async def test_residue_that_the_server_can_no_longer_read_is_left_out(
-    http_client: Any, byte_server: ByteServer
-) -> None:
+async def test_residue_that_the_server_can_no_longer_read_is_omitted(http_client: Any, byte_server: ByteServer) -> None:
     byte_server.reply(NO_LONGER_READABLE, status=400, headers=JSON)
     byte_server.then_reply(*WIRE.answer(Text(("Hello.",))))
     said = Message.assistant("Done.", native=native(reasoning("rs_1"), message(0, 5)))

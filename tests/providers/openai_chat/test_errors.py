@@ -122,7 +122,7 @@ async def test_error_in_the_stream_goes_by_its_code(
 
 
 @pytest.mark.parametrize("fault", ["length", "content_filter", "refusal"])
-async def test_usage_of_an_answer_that_failed_is_reported(fault: str, ask: Ask, model_server: ModelServer) -> None:
+async def test_usage_of_an_answer_that_failed_is_billed(fault: str, ask: Ask, model_server: ModelServer) -> None:
     model_server.fault(fault)
     heard = Heard()
 

@@ -125,7 +125,7 @@ def test_graph_routes_to_where_the_state_says() -> None:
     assert read(model).stats().tag_distribution["route:llm"] == 1
 
 
-def test_what_the_window_let_go_stays_gone_although_the_graph_keeps_it() -> None:
+def test_what_the_window_evicted_stays_evicted_although_the_graph_keeps_it() -> None:
     graph = compiled(MemorySaver())
     texts = [f"tell me number {number}" for number in range(8)]
 

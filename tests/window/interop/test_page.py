@@ -1,4 +1,4 @@
-"""The program of `docs/langgraph.md`, run as it stands there, against a model server, twice with one file between."""
+"""The program of `docs/langgraph.md`, unchanged, against a model server, twice with one file."""
 
 import asyncio
 import os
