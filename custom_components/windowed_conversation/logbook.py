@@ -35,7 +35,7 @@ def _sentence(hass: HomeAssistant, turn: Mapping[str, Any]) -> str:
     seconds = f"{turn['duration']:.1f}"
     if turn["error"]:
         reason = _text(hass, "exceptions", f"{turn['error']}.message")
-        # a sentence that wants figures is one that the event cannot fill in
+        # the event has no figures for a sentence with placeholders
         if not reason or "{" in reason:
             return _common(hass, "failed")
         return _common(hass, "failed_because", reason=reason)

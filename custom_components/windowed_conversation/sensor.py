@@ -196,7 +196,7 @@ MEMORY = (
 
 _WITHOUT_PRICE = "without_price"
 
-# Of those whose models have prices.
+# For accounts whose models have known prices.
 COSTS = (
     AgentSensorDescription(
         key="turn_cost",
@@ -256,7 +256,7 @@ class AgentSensor(AgentEntity, SensorEntity):
     @override
     async def async_added_to_hass(self) -> None:
         await super().async_added_to_hass()
-        # a turn may have ended since this was made
+        # a turn may have ended since this entity was created
         self._update()
         if self.entity_description.is_sum:
             self.async_on_remove(self.agent.statistics.listen_to_disk(self._on_change))

@@ -132,7 +132,7 @@ class CacheWatch:
         self.collapse: CacheUse | None = None
         self._unexplained = 0
         self._sent: WeakKeyDictionary[Window, SentRequest] = WeakKeyDictionary()
-        # By model, the fewest tokens that were ever reported as cached.
+        # By model, the fewest tokens that were ever billed as cached.
         self._least_cached: dict[str, int] = {}
 
     def on_turn(
@@ -154,7 +154,7 @@ class CacheWatch:
         ]
         first = uses[0] if uses else None
         if first is not None and not first.collapsed:
-            # a later hit does not end the row: it finds what the request before it, served or not, has just written
+            # a later hit does not end the row: it finds what the previous request has just written, served or not
             self._unexplained = 0
         misses = [use for use in uses if use is not None and use.collapsed]
         self._unexplained += sum(not miss.changed for miss in misses)

@@ -137,7 +137,7 @@ class AgentConfig:
             settings=_settings(data),
             fallback_agents=tuple(data.get(CONF_FALLBACK_AGENTS, ())),
             instructions=str(data.get(CONF_PROMPT) or llm.DEFAULT_INSTRUCTIONS_PROMPT),
-            # an agent of ours has tools of its own for the same memory
+            # our agents have their own tools for the same memory
             llm_apis=tuple(api for api in data.get(CONF_LLM_HASS_API, ()) if api != MEMORY_API),
             policy=_policy(entry, data),
             excluded_tags=frozenset(data.get(CONF_EXCLUDED_TAGS, ())),

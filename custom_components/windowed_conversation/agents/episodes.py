@@ -12,7 +12,7 @@ from ..window import INCOMPLETE, QUESTION, Exchange, Passage
 from .agent import Agent
 from .memory import async_memory
 
-# Memory keeps no turn of these.
+# Memory keeps no turns with these tags.
 _NOT_KEPT = frozenset({f"route:{Route.LOCAL}", INCOMPLETE})
 
 

@@ -39,7 +39,7 @@ async def async_forget_by[Result](
     memory = async_memory(hass)
     if memory is None:
         raise MemoryUnavailable("closed")
-    # goes on where the caller is interrupted
+    # continues even if the caller is cancelled
     task = hass.async_create_task(_async_forget(hass, memory, work, forgotten_of), "forget")
     task.add_done_callback(lambda done: done.cancelled() or done.exception())
     return await asyncio.shield(task)
@@ -107,7 +107,7 @@ async def _async_take_along(hass: HomeAssistant, forgotten: Forgotten) -> None:
     languages = (hass.config.language, "en")
     search = await hass.async_add_executor_job(Search, erasure, languages, forgotten.told)
     await async_rewrite_files(hass, kept.keys(), search.rest)
-    # others may have been set up meanwhile, of files as they were
+    # other agents may have been set up meanwhile, from files that were not changed yet
     kept = async_all_kept(hass)
     for each in kept.values():
         found = await hass.async_add_executor_job(search.repeated, _snapshots(each.windows))

@@ -52,7 +52,7 @@ _MEMORY_ISSUES: dict[Reason, Issue] = {
     "no_fts5": Issue.MEMORY_NO_FTS5,
     "read_only": Issue.MEMORY_READ_ONLY,
 }
-# All agents have one memory.
+# All agents share one memory.
 _ALL_AGENTS = "all"
 
 

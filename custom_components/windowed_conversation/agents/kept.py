@@ -50,7 +50,7 @@ async def async_kept(hass: HomeAssistant, entry_id: str, configs: Mapping[str, A
     account = accounts[entry_id]
     for agent_id, config in configs.items():
         exact = await async_counter_at_hand(hass, config.counting)
-        # also where the agent is known: it may count by another model now
+        # also for a known agent, as it may count by another model now
         counter = account.calibrations.counter(agent_id, config.model, exact)
         if agent_id not in account.agents:
             account.agents[agent_id] = await _async_open(hass, agent_id, config, counter)

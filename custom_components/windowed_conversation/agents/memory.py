@@ -55,7 +55,7 @@ class AgentMemory:
         self._listeners: list[Callable[[], None]] = []
         self._unsubscribe: tuple[CALLBACK_TYPE, ...] = ()
         self._reason: Reason | None = None
-        # When something was last forgotten, in seconds since the epoch, and how often it is at it now.
+        # When something was last forgotten, in seconds since the epoch, and how many deletions are in progress.
         self._forgotten_at = -math.inf
         self._forgetting = 0
         # For how many days turns are kept, by agent; another thread reads it.
@@ -168,7 +168,7 @@ class AgentMemory:
         except asyncio.CancelledError:
             done.cancel()
             raise
-        # what has begun is waited for: nobody may take a change for one that was not made
+        # wait for a change that has begun, so that nobody believes that it was not made
         if not done.done() and future.cancel():
             raise MemoryUnavailable(self.writer.state.reason or "locked")
         return await done

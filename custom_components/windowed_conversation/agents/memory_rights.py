@@ -15,7 +15,7 @@ from ..window import is_in_turn
 from .access import async_caller
 from .lookup import async_agent_ids
 
-# of the entities of Home Assistant's integration for people
+# the domain of Home Assistant's person entities
 _PERSON = "person"
 _USER_ID = "user_id"
 

@@ -69,9 +69,9 @@ class MemorySource:
         self._window = window
         self._speaker = speaker
         self._narrator = Narrator(speaker.name, dt_util.get_default_time_zone())
-        # the prompt is everybody's who has the window
+        # everybody who uses the window gets the prompt
         self._owner = speaker.person if speaker.is_alone else None
-        # a window that holds nothing yet begins with the profile of now
+        # an empty window starts with the current profile
         sent = window.messages()[:1] if window.stats().exchange_count else ()
         self._kept = kept_profile(next(iter(sent), None))
         self.profile = self._kept
@@ -80,12 +80,12 @@ class MemorySource:
     async def fetch(self) -> Addition | None:
         """Read the facts, search for what was said, and choose; raises MemoryUnavailable."""
         window, speaker, owner = self._window, self._speaker, self._owner
-        # what is learned of counting may give room for others
+        # a new calibration may leave room for other facts
         key = (owner, speaker.is_alone, self._narrator, self._count_fixed(HEADING))
         made = self._profiles.get(key)
 
         def read(memory: Memory) -> _Read:
-            # before the facts: a change meanwhile is seen by the next turn
+            # read before the facts, so that the next turn notices a change in between
             revision = memory.facts_revision()
             is_known = made is not None and made.revision == revision
             facts = None if is_known else memory.facts(owner, private=speaker.is_alone)

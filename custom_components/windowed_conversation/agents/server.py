@@ -57,7 +57,7 @@ class AccountServer:
         """Record that a turn was answered, and list the models if that has not been possible so far."""
         self._on_back()
         if not self._is_listed:
-            # a server that responds without a list has no problem
+            # a server that responds without a list works
             self._list_soon(lambda _error: None)
 
     @callback
@@ -109,7 +109,7 @@ class AccountServer:
         if isinstance(error, (*AWAY, AuthError)):
             self._on_away(error)
             return
-        # the server is there: not every server has a list
+        # the server responds; not every server has a list
         self._is_listed = True
         _LOGGER.warning("The server of %s does not list its models: %s", self._entry.title, error)
 

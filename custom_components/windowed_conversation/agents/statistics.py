@@ -15,11 +15,11 @@ from ..window import is_figure
 
 _LOGGER = logging.getLogger(__name__)
 
-# The greatest sum: Home Assistant's JSON has whole numbers of 64 bits.
+# The largest sum: Home Assistant's JSON has integers of 64 bits.
 _MOST = 2**63 - 1
 _COST = "cost"
 _WITHOUT_PRICE = "without_price"
-# More characters than a cost that was added up has.
+# No total cost has more characters.
 _LONGEST_COST = 64
 
 

@@ -45,7 +45,7 @@ class StateSource:
         self._window = window
         self._said = said
         self._area = area_name(area)
-        # without the newer states, the older ones have to leave
+        # without newer states, the older ones have to be removed
         self.telling = Telling(anew=_tells(window))
 
     async def fetch(self) -> Addition | None:
@@ -56,7 +56,7 @@ class StateSource:
             limits = self._config.limits.within(window.policy.history_tokens)
             home = states.home(self._config.domains)
             telling = tell(home, self._held(limits.changes), self._area, limits, count)
-            # states in the system prompt are those of now, so no message may say others after them
+            # the system prompt has the current states, so no message after it may contradict them
             self.telling = replace(telling, anew=self.telling.anew) if self._is_in_system else telling
         return None
 

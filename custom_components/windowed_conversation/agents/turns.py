@@ -118,7 +118,7 @@ class ConversationTurn:
             log_fault(_LOGGER, _FAULT, err)
             return await self._async_failed(err, self.reply.said)
         finally:
-            # the log is other agents', too: leave it with the tools that it had
+            # other agents use the log, too: restore the tools that it had
             self.chat_log.llm_api = llm_api
 
     async def _async_answer(self) -> ConversationResult:
@@ -198,7 +198,7 @@ class ConversationTurn:
         last_message = await self.reply.break_off(phrase)
         result = _error_result(self.user_input, code, f"{spoken}{sentence_after(spoken, phrase)}")
         if self.reply.is_heard:
-            # not "action done", which would be a claim
+            # not ACTION_DONE, which would claim that something was done
             result.response.response_type = IntentResponseType.QUERY_ANSWER
             result.response.async_set_speech(last_message)
         return result

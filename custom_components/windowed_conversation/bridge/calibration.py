@@ -40,7 +40,7 @@ class ModelCalibrations:
         self._file = TimelyStore(hass, _VERSION, key, state=self.as_dict, encode=json_bytes)
         # Where the file should be, if it cannot be opened.
         self.unavailable: Path | None = None
-        # Least recently reported first.
+        # Least recently billed first.
         self._calibrators: dict[_Key, Calibrator] = {}
         self._sizes: dict[str, ModelSize] = {}
         self._counters: dict[str, CalibratedCounter] = {}

@@ -66,7 +66,7 @@ def handled_by_pipeline(chat_log: ChatLog, agent_id: str, seen: Collection[Messa
     """
     handled: list[tuple[Message, ...]] = []
     for exchange in _newest_first(chat_log.content[:-1]):
-        # what led to the answer is the agent's in the log, whoever answered
+        # in the log, what led to the answer belongs to the agent, whoever answered
         answer = exchange[-1]
         if not isinstance(answer, AssistantContent):
             continue

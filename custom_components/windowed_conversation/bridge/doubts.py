@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from hassil.models import MatchEntity
     from hassil.recognize import RecognizeResult
 
-# Captures that only a model with tools can handle better.
+# Captures that only a model with tools could handle better.
 _FOR_TOOLS = frozenset(
     {Reason.MEDIA_SEARCH, Reason.LONG_ITEM, Reason.LONG_NAME, Reason.UNLISTED_ITEM, Reason.INSTRUCTION}
 )

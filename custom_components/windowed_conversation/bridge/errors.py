@@ -97,7 +97,7 @@ def log_fault(logger: logging.Logger, what: str, error: Exception) -> None:
     logger.error("%s: %s\n%s", what, type(error).__name__, where)
 
 
-# What ends a sentence, and what may stand between that and the end of the text.
+# What ends a sentence, and what may follow it at the end of a text.
 _SENTENCE_ENDS = tuple(".!?…:;。！？؟۔।॥")  # noqa: RUF001 - of several scripts
 _CLOSERS = " \t\r\n\"'`*_)]}”’»」』）"  # noqa: RUF001 - of several scripts
 

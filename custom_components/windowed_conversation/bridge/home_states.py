@@ -39,7 +39,7 @@ _USUAL_DOMAINS = frozenset(
         "weather",
     }
 )
-# Who exposes a sensor of no class asks about it.
+# A sensor without a device class: people who expose it ask about it.
 _USUAL_CLASSES: Mapping[str, frozenset[str | None]] = {
     "binary_sensor": frozenset(
         {

@@ -15,7 +15,7 @@ from ..memory import BadLine
 
 _ENDING = ".jsonl"
 _MODE = 0o600
-# Served without a password.
+# Home Assistant serves this folder without a password.
 _PUBLIC = "www"
 # In characters: no line that memory exports is longer.
 _LONGEST_LINE = 100_000

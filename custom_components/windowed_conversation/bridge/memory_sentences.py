@@ -19,12 +19,12 @@ from ..turn.captures import is_question
 
 _FILE = Path(__file__).with_suffix(".json")
 
-# A longer text is a story that a model has to understand.
+# A longer text is a story, for the model to understand.
 _LONGEST = FACT_LENGTH + 100
 # "Forget that please" names nothing.
 _FEWEST_WORDS = 2
 
-# What stands around a clause, in several languages.
+# Characters around a clause, in several languages.
 _OUTER = " \t\r\n.,;:!?¡¿…\"'“”„«»‘’-–—"  # noqa: RUF001
 _APOSTROPHES = str.maketrans("’‘ʼ", "'''")  # noqa: RUF001
 

@@ -125,7 +125,7 @@ class WindowStore:
                 return
         else:
             for key, snapshot, idle in found.conversations:
-                # the id of one that was written before there was a limit can no longer be used
+                # ids that were stored before there was a limit may be too long
                 with suppress(IdTooLong):
                     check_id(WindowKey.parse(key).conversation)
                     self._windows.restore(key, snapshot, idle_seconds=idle)
@@ -136,7 +136,7 @@ class WindowStore:
         if totals is found.totals and len(self._contents().conversations) == len(found.conversations):
             self._file.is_on_disk()
         else:
-            # what is not to be kept any more is still in the file, or the totals are not in it
+            # the file still has conversations that are no longer stored, or lacks the totals
             self._file.save_soon()
 
     async def _async_set_aside(self) -> None:

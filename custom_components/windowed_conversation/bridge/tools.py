@@ -102,7 +102,7 @@ class ToolSchemas:
 def _origin(parameters: probatio.Schema, serializer: Serializer | None) -> _Origin:
     """Return the objects that a schema is made from. While these are kept, no other object has their identity."""
     if not isinstance(parameters, probatio.Schema):
-        # not what Home Assistant asks for, but it converts that as well
+        # Home Assistant asks for another type, but converts this one as well
         return _origin(probatio.Schema(parameters), serializer)
     schema = parameters.schema
     items = chain.from_iterable(schema.items()) if isinstance(schema, dict) else [schema]

@@ -77,7 +77,7 @@ def _encode(key: str, snapshot: Snapshot) -> bytes | None:
         encoded = json_bytes(dump_snapshot(snapshot))
         load_snapshot(json_loads(encoded))
     except (CodecError, RecursionError, TypeError, ValueError) as err:
-        # not by its text, which is what was said
+        # without the error's message, which may quote what was said
         _LOGGER.warning("A conversation is not kept: it could not be read again (%s)", type(err).__name__)
         return None
     return encoded

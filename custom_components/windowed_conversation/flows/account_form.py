@@ -35,7 +35,7 @@ from ..const import (
 
 _ADVANCED = "advanced"
 
-# Errors that may be due to what is entered there.
+# Errors that the fields of the section may cause.
 _ERRORS_OF_ADVANCED = {"invalid_url", "not_compatible", "redirected", "wrong_api_version"}
 
 _URL_FIELD = TextSelector(TextSelectorConfig(type=TextSelectorType.URL))

@@ -30,7 +30,7 @@ from ..providers import (
 )
 from ..window import Message
 
-# Errors that another key or another field of the account's form puts right.
+# Errors that another key, or another value in the account's form, can fix.
 OF_THE_ACCOUNT = frozenset({"invalid_auth", "wrong_api_version"})
 # Errors of the chosen model.
 OF_THE_MODEL = frozenset({"no_such_model", "unsuitable_model"})
@@ -98,7 +98,7 @@ async def async_try_model(account: TriedAccount, model: str) -> str | None:
         return None
     except ProviderError as err:
         key = _key(_MODEL_ERRORS, err)
-        # older versions list models, and do not know the format
+        # older API versions list models, but do not support the format
         wrong_version = key == "unsuitable_model" and CONF_API_VERSION in account.data
         is_new_format = account.data.get(CONF_FORMAT) == OpenAIFormat.RESPONSES
         return "wrong_api_version" if wrong_version and is_new_format else key

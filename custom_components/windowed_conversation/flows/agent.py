@@ -86,7 +86,7 @@ class AgentFlow(ConfigSubentryFlow):
             return {CONF_NAME: agent_name(self.hass, self._get_entry().data), **_NEW_AGENT}
         subentry = self._get_reconfigure_subentry()
         known = {CONF_NAME: subentry.title, CONF_PROMPT: llm.DEFAULT_INSTRUCTIONS_PROMPT, **subentry.data}
-        # a set of tools that no longer exists would make the form refuse what it suggests
+        # the form would refuse its own suggestion if it included an API that no longer exists
         there = {api.id for api in self._apis()}
         known[CONF_LLM_HASS_API] = [api for api in known.get(CONF_LLM_HASS_API, ()) if api in there]
         return known
@@ -112,7 +112,7 @@ class AgentFlow(ConfigSubentryFlow):
             data |= {name: value for name, value in names.items() if value}
         if self.source == SOURCE_USER:
             return self.async_create_entry(title=title, data=data)
-        # the account's listener takes the change over
+        # the account's update listener applies the change
         entry, subentry = self._get_entry(), self._get_reconfigure_subentry()
         return self.async_update_and_abort(entry, subentry, title=title, data=data)
 

@@ -109,7 +109,7 @@ class WindowOptionsFlow(OptionsFlow):
         """Ask for the settings. The account's listener applies them."""
         errors: dict[str, str] = {}
         if user_input is not None:
-            # whole numbers come as floats
+            # the form submits integers as floats
             data = {key: int(value) if isinstance(value, float) else value for key, value in user_input.items()}
             devices = [owned[ATTR_DEVICE] for owned in user_input.get(CONF_DEVICE_OWNERS, ())]
             if len(devices) == len(set(devices)):

@@ -24,7 +24,7 @@ class Decoder(ABC):
         self._ended = ""
         self._text = WholeCharacters()
         self._reasoning = WholeCharacters()
-        # Of the text so far, in characters.
+        # The length of the text so far, in characters.
         self._length = 0
 
     @abstractmethod

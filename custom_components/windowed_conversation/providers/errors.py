@@ -3,7 +3,7 @@
 Messages are for the log: they never contain what people said, nor a key. Users get a translated text.
 """
 
-# The most characters of an address that a server names.
+# The maximum length of an address that a server names, in characters.
 _LONGEST_ADDRESS = 200
 
 

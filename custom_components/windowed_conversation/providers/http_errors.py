@@ -90,7 +90,7 @@ def _kind(status: int, known: type[ProviderError] | None) -> type[ProviderError]
         case HTTPStatus.UNAUTHORIZED:
             return AuthError
         case HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
-            # Groq's has the code of a rate limit
+            # Groq sends the code of a rate limit
             return ContextOverflow
     is_refused = status < HTTPStatus.INTERNAL_SERVER_ERROR and status != HTTPStatus.OK
     return known or _BY_STATUS.get(status) or (BadRequest if is_refused else Unavailable)

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from .errors import BadStream
 from .events import Event, ReasoningDelta, TextDelta
 
-# Characters of text and thoughts, several hundred times the longest answer that anyone listens to.
+# In characters of text and reasoning: several hundred times the longest answer that anyone listens to.
 _LONGEST_ANSWER = 4 * 2**20
 # Home Assistant keeps every piece of an answer for a while. After as many as the longest answers of good models have,
 # short ones wait until together they are this long, in characters.

@@ -15,7 +15,7 @@ from .profile import UNKNOWN_MODEL
 from .profiles import Vendor, profile_of
 from .recommended import conversation_models
 
-# These names are patterns.
+# These model names are patterns.
 _PATTERN = re.compile(r":|\.ft")
 
 

@@ -38,7 +38,7 @@ def sdk_errors(sdk: Any, read: Callable[[Any], ProviderError]) -> Iterator[None]
     except sdk.APITimeoutError as err:
         raise DeadlineExceeded("no connection or no answer in time") from err
     except sdk.APIConnectionError as err:
-        # it may wrap one of our transport's
+        # it may wrap an error of our transport
         cause = err.__cause__
         kind = type(cause).__name__
         raise (cause if isinstance(cause, ProviderError) else Unavailable(f"no connection ({kind})")) from err

@@ -17,7 +17,7 @@ _INSTRUCTION_WORDS = {
     "nl": "wie wat wanneer waar waarom hoe hoeveel welke welk of als zodra",
     "pl": "kto co kiedy gdzie dlaczego jak ile który która które czy jeśli jeżeli gdy",
 }
-# What may stand before such a word: "at what time the train leaves".
+# What may precede such a word: "at what time the train leaves".
 _PREPOSITIONS = frozenset(["a", "at", "à", "de", "di", "da", "um", "bis", "ab", "seit", "om", "op", "o"])
 _INSTRUCTIONS = {language: frozenset(words.split()) for language, words in _INSTRUCTION_WORDS.items()}
 

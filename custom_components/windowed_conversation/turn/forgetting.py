@@ -51,7 +51,7 @@ class Erasure:
         if first == len(snapshot.exchanges):
             if system is snapshot.system:
                 return snapshot
-            # a profile was sent, and the times say that it was not: the clock was set back
+            # a profile was sent although the times say otherwise: the clock was set back
             first = 0 if has_profile else first
         removed = snapshot.exchanges[first:]
         evicted = snapshot.evicted

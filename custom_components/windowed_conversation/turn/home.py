@@ -13,7 +13,7 @@ CHANGES_TOKENS = 50
 # The part of a window's budget that a snapshot may take.
 SNAPSHOT_SHARE = 0.15
 
-# What follows the message that has them, so that a model does not look again.
+# Follows the states in the message, so that a model does not look them up again.
 HINT = (
     "The context before a message may list states of the home. They are live context of the moment of that message, "
     "and what a later message lists replaces them. Answer from them without a tool; use one for what is not listed."
@@ -40,7 +40,7 @@ class EntityState:
     name: str
     state: str
     changed: float = 0.0
-    # As it is noted in a window.
+    # The state's text, as a window records it.
     told: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -148,7 +148,7 @@ def tell(home: Home, known: Held, area: str, limits: Limits, count: Count) -> Te
     is_hidden = any(map(home.exists, missing))
     if is_hidden or not known.has_snapshot or len(new) > max(len(known.states), _MANY):
         telling = _snapshot(home.entities, area, limits.snapshot, count)
-        # what may not be told leaves the window, and so does what the snapshot does not replace
+        # remove from the window what must not be told, and what the snapshot does not replace
         return replace(telling, anew=bool(missing) or not telling.states.keys() >= set(known.stale(home.entities)))
     stale = known.stale(home.entities)
     return _changes(_Changes(home.entities, missing, stale, new.difference(stale)), area, limits.changes, count)

@@ -143,7 +143,7 @@ _NEW_LINE = "\n"
 _in_text = [*_notes(), *_thoughts(), *_channels(), *_calls(), *_template_marks()]
 _at_line = [*_line_marks()]
 _at_start = [*_first_marks()]
-# Each by the name of its group.
+# By the name of its group in the pattern.
 MARKS: Mapping[str, Mark] = {f"mark{place}": mark for place, mark in enumerate((*_in_text, *_at_line, *_at_start))}
 # With which each mark in a text begins, the end of a line before it included.
 FIRST_CHARACTERS = frozenset({_NEW_LINE, *(str(mark.parts[0])[0] for mark in _in_text)})

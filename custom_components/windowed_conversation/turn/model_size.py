@@ -118,7 +118,7 @@ class ModelSize:
             known.tried, known.patience = None, _LEAST_PATIENCE
         if known.refused is not None:
             self._on_served_since(known.refused, tokens, whole)
-        # what was served is kept along with the rest
+        # `served` is stored whenever the refusals are
         if refusals != (known.refused, known.tried):
             self._on_change()
 
@@ -151,7 +151,7 @@ class ModelSize:
         known.since = served if known.since >= least else max(known.since, served)
         known.refused, known.limited, known.at = least, 0, self._clock()
         if known.refusals == _BELIEVED and known.served >= least:
-            # twice in a row less than before: the server reads less now, or counts in another way
+            # less than before twice in a row: the server reads less now, or counts differently
             known.served = min(known.since, least - 1)
         self._on_change()
 

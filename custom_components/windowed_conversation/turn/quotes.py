@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from ..memory import Words, plain_word, split_words
 
-# The share of a fact's words that its quote must have; the rest is how a model puts it.
+# The share of a fact's words that must be in its quote; the rest is the model's wording.
 _SHARE = 0.5
 
 

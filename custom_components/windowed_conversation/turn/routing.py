@@ -65,7 +65,7 @@ class Reason(StrEnum):
     NAME_AFTER_MODEL = "name_after_model"
     MEDIA_SEARCH = "media_search"
     NO_HANDLER = "no_handler"
-    # the agent's own model did not answer
+    # the agent's own model failed
     AUTH_ERROR = "auth_error"
     QUOTA_ERROR = "quota_error"
     RATE_LIMITED = "rate_limited"
@@ -89,7 +89,7 @@ class Decision:
 LONGEST_COMMAND = 500
 
 
-# What Home Assistant's answer is sure to get wrong: it is not given, also where there is no model to ask instead.
+# Doubts with which Home Assistant's answer is certainly wrong: it is not given even if there is no model to ask.
 NEVER_RIGHT = frozenset(
     {Reason.UNKNOWN_PLACE, Reason.NOBODY_KNOWN, Reason.DELAYED_QUESTION, Reason.NOBODY_HEARS, Reason.NO_HANDLER}
 )

@@ -6,7 +6,7 @@ from typing import Self
 
 from .errors import IdTooLong
 
-# Stands in no user's id.
+# No user's id contains this character.
 _SEPARATOR = "\x1f"
 
 # The greatest length of an id from outside, in characters: it is kept in files, states and events.

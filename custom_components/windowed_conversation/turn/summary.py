@@ -17,7 +17,7 @@ from .speech_filter import SpeechFilter
 _WORDS_PER_TOKEN = 0.75
 # Models are poor at counting their own words, and a text over the limit is cut.
 _AIM = 0.6
-# What is over the limit is cut here; a provider that cuts it off leaves no summary at all.
+# A longer summary is cut here; if the provider cut it, there would be none at all.
 _MOST = 2
 
 _INSTRUCTION = (

@@ -23,7 +23,7 @@ def trim(contents: Contents, policy: WindowPolicy, in_force: WindowPolicy, count
     shortened, whole, evicted = _stub_older_rounds(contents, in_force, counter), list[Exchange](), list[Exchange]()
     if contents.tokens > in_force.history_tokens:
         recalled = _take_out_recalled(contents, newest, counter)
-        # as they were sent; of an exchange in both lists the later one counts
+        # as they were sent; if an exchange is in both lists, the later one counts
         whole = [*_stub_old_results(contents, in_force, newest, counter), *recalled]
         evicted = contents.history.to_evict(contents.tokens, in_force, newest)
         whole = [*take_out_outdated(contents, evicted), *whole]
