@@ -1,6 +1,6 @@
 """Diagnostics: figures of an account and its agents, without keys and without anything that was said.
 
-Ids, tags and prompts that people write are left out, too.
+Ids, tags and prompts that people write are omitted, too.
 """
 
 import asyncio

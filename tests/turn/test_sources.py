@@ -73,7 +73,7 @@ async def test_source_that_fails_is_omitted_and_its_text_is_not_logged(caplog: p
     fetched = await fetch([Scripted("broken", failing), Scripted("two", adding("b"))], FOREVER)
 
     assert (list(fetched.additions), fetched.failed) == (["two"], ("broken",))
-    assert "broken is left out of a turn: ValueError" in caplog.text
+    assert "continues without the source broken: ValueError" in caplog.text
     assert SECRET not in caplog.text
 
 

@@ -56,7 +56,7 @@ class Encoder:
         self._encoded: dict[str, tuple[Snapshot, bytes | None]] = {}
 
     def encode(self, contents: Contents) -> bytes:
-        """Return the file's data; a conversation that could not be read again is left out, with a warning."""
+        """Return the file's data; a conversation that could not be read back is omitted, with a warning."""
         before, self._encoded = self._encoded, {}
         epoch = time.time() - self._clock()
         written = []

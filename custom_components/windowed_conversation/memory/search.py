@@ -1,6 +1,6 @@
 """Search: BM25 over our own words. A turn also scores for the hits beside it.
 
-What a person may not see is left out inside the query, before a hit lends its score to its neighbours.
+What a person may not see is excluded inside the query, before a hit lends its score to its neighbours.
 """
 
 from collections.abc import Iterator

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from ..window import IMPORTANT, Exchange, WindowPolicy
 from .model_size import ModelSize
 
-# The part of a model's size that is kept free for the answer if the user has not entered the size. What is spoken is
+# The part of a model's size that is reserved for the answer if the user has not entered the size. What is spoken is
 # short, and the default of 1,000 tokens would be a quarter of a model that reads 4,000.
 _ANSWER_SHARE = 16
 

@@ -100,7 +100,7 @@ def _fitting(window: Window, question: Question) -> tuple[Message, ...]:
     hidden = sum(each.tokens for each in closed) - sum(each.tokens for each in sent)
     allowed = min(limit for limit in limits if limit is not None)
     evicted = to_evict(sent, allowed - (stats.current_tokens - hidden))
-    # what is not sent may have told newer states than what is
+    # an exchange that is not sent may have newer states than those that are
     stale = {each.number for each in outdated(sent, [each for each in sent if each.number in evicted])}
     kept = [each for each in sent if each.number not in evicted]
     shown = [without_told(each) if each.number in stale else each for each in kept]

@@ -15,7 +15,7 @@ RECALLED_TOKENS = 150
 # Simulated in full windows with short turns of which each finds something: two in five find the room taken, with 0.2
 # one in thirty. But with 0.2 there are half as many trims again, and the prompt cache serves less.
 RECALLED_SHARE = 0.15
-# How many are looked at: most of them are long, or in the window.
+# How many search results are considered: most are long, or already in the window.
 CANDIDATES = 20
 
 _FACTS_FOR_EACH = 2

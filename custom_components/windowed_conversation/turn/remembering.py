@@ -14,16 +14,16 @@ from .first_person import speaks_of_oneself
 from .quotes import is_of_quote
 from .speaker import Speaker
 
-# How many facts are read out, and how many are named where several may be meant.
+# How many facts are read out, and how many are named if several match.
 _MOST_READ = 7
 _MOST_NAMED = 3
-# What one sentence may delete.
+# The most facts and turns that one sentence may delete.
 _MOST_FACTS = 10
 _MOST_PAST = 100
-# The share of the words that a fact must have to be the one that is meant.
+# The share of the words that a fact must have to match.
 _SHARE = 0.6
 _CANDIDATES = 20
-# One word is in too much of what was ever said.
+# A single word occurs in too many turns.
 _FEWEST_WORDS = 2
 
 

@@ -58,7 +58,7 @@ async def fetch(sources: Iterable[Source], deadline: float | None = None) -> Fet
     reasons = {name: "late" if name in late else _failure(task) for name, task in tasks.items()}
     failed = {name: reason for name, reason in reasons.items() if reason is not None}
     for name, reason in failed.items():
-        _LOGGER.debug("The source %s is left out of a turn: %s", name, reason)
+        _LOGGER.debug("A turn continues without the source %s: %s", name, reason)
     results = {name: task.result() for name, task in tasks.items() if name not in failed}
     additions = {name: added for name, added in results.items() if added is not None}
     return Fetched(additions, tuple(failed), time.monotonic() - began)

@@ -13,7 +13,7 @@ from .marks import AT_END, FIRST_CHARACTERS, GOING_ON, MARKS, Kind, Mark, Patter
 
 type Sorted = TextDelta | ReasoningDelta
 
-# White space and characters without a width: an answer of nothing else is silence.
+# White space and zero-width characters: an answer of nothing else is empty.
 _unheard = re.compile(r"[\s\u00ad\u200b-\u200f\u2060\ufeff]*")
 _name_in_call = re.compile(r'"name"\s*:\s*"([^"]*)"')
 _may_begin_mark = re.compile(f"[{re.escape(''.join(sorted(FIRST_CHARACTERS)))}]").search

@@ -13,7 +13,7 @@ type _Vector = Sequence[float]
 _KINDS = tuple(TextKind)
 _FIXED = _KINDS.index(TextKind.FIXED)
 
-# Outside these bounds the provider reports something other than the size of the request.
+# Outside these bounds, the billed input is something other than the size of the request.
 LEAST_FACTOR = 0.5
 GREATEST_FACTOR = 2.5
 
@@ -30,8 +30,8 @@ _NOISE = 1.0
 # The variance of a request that is all fixed: roundings, and what a chat template adds.
 _NOISE_OF_REQUEST = 4.0
 
-# A report this many standard deviations off is taken for one that is only so far off. If that is also this share of the
-# request, nothing that was known is relied on any more: another such report, and the model behind the name is another.
+# Usage that is off by more standard deviations counts as if it were off by this many. If it is also off by this share
+# of the request, what was learned is no longer trusted: after a second such usage, another model is behind the name.
 _FARTHEST = 3.0
 _DOUBTFUL = 0.05
 

@@ -69,7 +69,7 @@ class WindowRegistry[K: Hashable = str]:
         try:
             await self._wait(slot, None)
             try:
-                # another one may have taken its place meanwhile
+                # another window may have taken its place meanwhile
                 yield slot.finish_turns() is window
             finally:
                 self._release(key, slot)

@@ -18,7 +18,7 @@ IMPORTANT = "important"
 EPHEMERAL = "ephemeral"
 # A summary has this tag and is protected.
 SUMMARY = "summary"
-# What an exchange has whose turn ended before its answer did. Not automatic: like the others here it is of an exchange.
+# An exchange whose turn ended before its answer did. Not an automatic tag of messages: it belongs to the exchange.
 INCOMPLETE = "incomplete"
 
 INPUT = frozenset({"input"})

@@ -155,7 +155,7 @@ def _begins_with_thought(answer: Message, model: str) -> bool:
 
 _BETA = "context-management-2025-06-27"
 
-# Old results go once there are more calls than this, and those of the newest calls stay: three is the API's default.
+# Old results are cleared once there are more calls than this, except the newest: three is the API's default.
 _TRIGGER_CALLS = 6
 _KEPT_CALLS = 3
 # What is cleared costs the cached prefix from there on, which the documentation says should be worth it.

@@ -92,7 +92,7 @@ class ResponseDecoder(Decoder):
         return said
 
     def _on_item_done(self, item: Any, at: int) -> Sequence[Event]:
-        # what cannot be sent back leaves its type: the reasoning before it is of no use without it
+        # of what cannot be sent back, keep the type: the reasoning before it cannot be used without it
         kind = text_of(item.get("type"))
         self._items[at] = {"type": kind}
         if kind == "function_call":
@@ -111,7 +111,7 @@ class ResponseDecoder(Decoder):
         arguments.add(item.get("arguments"))
         name, given = text_of(item.get("name")), arguments.whole()
         if given is None or not name:
-            # cut off by a limit, or broken: the terminal event tells
+            # cut off by a limit, or broken; the terminal event says which
             self._half_a_call = True
             return ()
         done = self._calls.announce(text_of(item.get("call_id")), name, given)
