@@ -89,7 +89,7 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=DOMAIN):
         return await self._async_new_account(PROVIDER_OPENAI, user_input)
 
     async def async_step_azure(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
-        """Ask for a resource of Azure OpenAI and try it."""
+        """Ask for the endpoint and the key of an Azure OpenAI resource and try them."""
         return await self._async_new_account(PROVIDER_AZURE, user_input)
 
     async def async_step_gemini(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:

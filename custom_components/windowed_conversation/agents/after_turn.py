@@ -105,7 +105,7 @@ def remember(agent: Agent, turn: EndedTurn) -> None:
 
 
 def tell(agent: Agent, turn: EndedTurn) -> None:
-    """Have the store, the sensors and the issues on health follow, once for turns that end together."""
+    """Schedule updates of the store, the sensors, and the health issues, once for turns that end together."""
     agent.tell_soon()
 
 

@@ -54,7 +54,7 @@ async def async_cost(hass: HomeAssistant, uses: Collection[Use]) -> Decimal | No
 
 
 async def async_families(hass: HomeAssistant, vendor: Vendor) -> list[str]:
-    """Return the names to look a model up by if the provider's name for it says nothing."""
+    """Return the names of a vendor's known models, for a deployment whose own name does not tell its model."""
     prices = await _async_prices(hass)
     names: list[str] = await hass.async_add_executor_job(prices.names_of, vendor)
     return names

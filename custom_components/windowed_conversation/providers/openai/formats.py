@@ -166,7 +166,7 @@ class Responses(_Format):
         return await post(self._client, "/responses/compact", body, headers=self._headers)
 
     async def _readable[T](self, send: Callable[[Request], Awaitable[T]], request: Request) -> T:
-        """Send a request without residue that the server could not read before; repeat if there is more of it."""
+        """Send a request without residue that the server cannot read; once more if it refuses other residue now."""
         request = self._without_unreadable(request)
         try:
             return await send(request)
