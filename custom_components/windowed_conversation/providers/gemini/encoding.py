@@ -12,10 +12,10 @@ import re
 from typing import Any
 
 from ...window import Attachment, Message, Role, ToolCall
+from ..encoder import UNSEEN, mime_type_of, system_prompt
 from ..events import Request, ToolSchema
 from ..json_values import whole_json
 from ..profile import Effort, Profile, ReasoningStyle, taken_effort
-from ..unseen import UNSEEN
 from .residue import NOTHING, Residue, SignedText, signatures_of
 
 # Stands for the signature of a call that Gemini did not make; from Gemini 3 on, a call of the current turn without one
@@ -75,7 +75,7 @@ def encode_body(request: Request) -> dict[str, Any]:
 
 def encode_prompt(request: Request) -> dict[str, Any]:
     """Return the part of a request's body that costs input tokens."""
-    system = "\n\n".join(each.content for each in request.messages if each.role is Role.SYSTEM and each.content.strip())
+    system = system_prompt(request.messages)
     tools = [_encode_tool(tool) for tool in request.tools]
     return {
         "contents": _contents(request),
@@ -133,8 +133,8 @@ def _user_parts(message: Message, profile: Profile) -> list[_Part]:
 
 
 def _attachment_part(attachment: Attachment) -> _Part:
-    mime_type = "image/jpeg" if attachment.mime_type == "image/jpg" else attachment.mime_type
-    return {"inlineData": {"data": urlsafe_b64encode(attachment.data).decode(), "mimeType": mime_type}}
+    data = urlsafe_b64encode(attachment.data).decode()
+    return {"inlineData": {"data": data, "mimeType": mime_type_of(attachment)}}
 
 
 def _text_parts(content: str, signed: tuple[SignedText, ...]) -> Iterator[_Part]:

@@ -15,9 +15,9 @@ from openai.types.chat import (
 )
 
 from ...window import Attachment, Message, Role, ToolCall
+from ..encoder import with_notes
 from ..events import Request, ToolSchema
 from ..names import sent_name, within
-from ..unseen import with_notes
 from .fields import (
     data_url,
     effort,

@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 from ...window import Attachment
+from ..encoder import mime_type_of
 from ..events import Request, ToolSchema, Usage
 from ..json_values import member, tokens_of
 from ..names import within
@@ -16,7 +17,6 @@ from ..schemas import with_items, without_choice
 CACHE_PARAMETERS = ("prompt_cache_key", "prompt_cache_retention", "prompt_cache_options")
 
 _CACHE_KEY_LENGTH = 64
-_MIME_TYPES = {"image/jpg": "image/jpeg"}
 
 # https://platform.openai.com/docs/guides/prompt-caching: models before 5.6 keep a prefix for a day where asked to,
 # later ones write a prefix by themselves (mode implicit) and keep it for half an hour at least.
@@ -36,8 +36,7 @@ def is_image(attachment: Attachment) -> bool:
 
 def data_url(attachment: Attachment) -> str:
     """Return an attachment as a `data:` URL."""
-    mime_type = _MIME_TYPES.get(attachment.mime_type, attachment.mime_type)
-    return f"data:{mime_type};base64,{b64encode(attachment.data).decode()}"
+    return f"data:{mime_type_of(attachment)};base64,{b64encode(attachment.data).decode()}"
 
 
 def file_name(attachment: Attachment) -> str:

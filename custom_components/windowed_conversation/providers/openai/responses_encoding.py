@@ -17,12 +17,11 @@ from openai.types.responses import (
 )
 
 from ...window import Attachment, Message, Role, ToolCall
+from ..encoder import residue_of, system_prompt, with_notes
 from ..events import Request, ToolSchema
 from ..json_values import objects
 from ..names import sent_name, within
 from ..profile import Effort, ReasoningStyle
-from ..residue import residue_of
-from ..unseen import with_notes
 from .compaction import compacted_items
 from .fields import (
     data_url,
@@ -60,7 +59,7 @@ def encode_request(request: Request, provider: str, caching: Mapping[str, Any]) 
 def encode_prompt(request: Request, provider: str) -> dict[str, Any]:
     """Return the parameters that cost input tokens, which are those of the counting endpoint."""
     spoken = [message for message in request.messages if message.role is not Role.SYSTEM]
-    instructions = "\n\n".join(message.content for message in request.messages if message.role is Role.SYSTEM)
+    instructions = system_prompt(request.messages)
     thinks = effort(request)
     return {
         "model": request.model,
