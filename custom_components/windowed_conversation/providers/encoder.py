@@ -1,4 +1,4 @@
-"""What the encoders of all formats share: the system prompt, attachments, and residue."""
+"""What the encoders of all formats share: the system prompt, attachments, fields, and residue."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -24,6 +24,11 @@ def mime_type_of(attachment: Attachment) -> str:
 def system_prompt(messages: Iterable[Message]) -> str:
     """Return the system messages as one text, empty if there are none."""
     return "\n\n".join(each.content for each in messages if each.role is Role.SYSTEM and each.content.strip())
+
+
+def given(**fields: Any) -> dict[str, Any]:
+    """Return the fields that have a value."""
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def residue_of(message: Message | None, provider: str, model: str) -> Any:
