@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
+from custom_components.windowed_conversation.providers import UNSEEN
 from custom_components.windowed_conversation.providers.events import ReasoningDelta, TextDelta
-from custom_components.windowed_conversation.providers.unseen import UNSEEN
 from custom_components.windowed_conversation.turn.repetition import REPEATED
 from custom_components.windowed_conversation.turn.speech_filter import SpeechFilter
 from custom_components.windowed_conversation.window import INTERRUPTED_ANSWER, INTERRUPTED_CALL

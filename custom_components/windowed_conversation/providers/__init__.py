@@ -4,6 +4,7 @@ The modules at the top are shared: the streaming skeleton, events, errors, model
 """
 
 from .characters import whole
+from .encoder import UNSEEN
 from .errors import (
     AWAY,
     AuthError,
@@ -39,7 +40,6 @@ from .profiles import Vendor, profile_of
 from .recommended import conversation_models, recommended_model
 from .settings import DEFAULT_SETTINGS, ModelSettings
 from .sizes import messages_tokens, request_tokens, tools_tokens
-from .unseen import UNSEEN
 
 __all__ = [
     "AWAY",

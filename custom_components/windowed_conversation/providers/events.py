@@ -1,8 +1,9 @@
 """Requests to a provider and the events of its stream, independent of any vendor."""
 
 from collections.abc import AsyncGenerator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from enum import StrEnum
+from operator import add
 from typing import Any, Protocol, runtime_checkable
 
 from ..window import Message, ToolCall, tool_text
@@ -58,8 +59,8 @@ class Request:
     @property
     def answer_limit(self) -> int | None:
         """The most tokens of the answer: at most what the model writes; None if there is no limit."""
-        limits = (self.max_answer_tokens, self.profile.output_tokens or self.max_answer_tokens)
-        return None if self.max_answer_tokens is None else min(limit for limit in limits if limit is not None)
+        most = self.max_answer_tokens
+        return None if most is None else min(most, self.profile.output_tokens or most)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,14 +100,7 @@ class Usage:
 
     def __add__(self, other: Usage) -> Usage:
         """Return the sum over two requests."""
-        return Usage(
-            self.input + other.input,
-            self.cached + other.cached,
-            self.output + other.output,
-            self.cache_written + other.cache_written,
-            self.reasoning + other.reasoning,
-            self.cleared + other.cleared,
-        )
+        return Usage(*map(add, astuple(self), astuple(other), strict=True))
 
 
 class FinishReason(StrEnum):
@@ -151,15 +145,12 @@ class Provider(Protocol):
 
         Closing the generator, or cancelling the task that waits for it, releases the connection.
         """
-        ...
 
     async def list_models(self) -> list[ListedModel]:
         """Return the models that the server offers, sorted by id. Raises `ProviderError`."""
-        ...
 
     def caching(self, request: Request) -> Mapping[str, Any]:
         """Return what the request asks of the prompt cache, in the provider's own words, for the trace."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +175,6 @@ class Compacts(Protocol):
 
         Raises `ProviderError`.
         """
-        ...
 
 
 @runtime_checkable
@@ -193,4 +183,3 @@ class CountsTokens(Protocol):
 
     async def count_tokens(self, request: Request) -> int:
         """Return the input tokens of the request. Raises `ProviderError`."""
-        ...

@@ -28,12 +28,7 @@ _TRANSPORT: tuple[type[Exception], ...] = tuple(module.HTTPError for module in _
 _INVALID_ADDRESSES: tuple[type[Exception], ...] = (*(module.InvalidURL for module in _HTTP), UnicodeError)
 _UNREADABLE = (json.JSONDecodeError, UnicodeDecodeError, RecursionError)
 
-_BY_STATUS: dict[int, type[ProviderError]] = {
-    402: QuotaError,
-    403: AuthError,
-    408: DeadlineExceeded,
-    429: RateLimited,
-}
+_BY_STATUS: dict[int, type[ProviderError]] = {402: QuotaError, 403: AuthError, 408: DeadlineExceeded, 429: RateLimited}
 _UNEXPLAINED = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY})
 
 

@@ -61,6 +61,11 @@ def text_of(value: object) -> str:
     return ""
 
 
+def code_of(value: object) -> str:
+    """Return a server's code, or an empty text for any other value: a longer text may repeat what people said."""
+    return value if isinstance(value, str) and value.isidentifier() else ""
+
+
 def member(value: object, name: str) -> Any:
     """Return a member of an object, or None if it is missing or the value is not an object."""
     return value.get(name) if isinstance(value, dict) else None

@@ -1,6 +1,7 @@
 """The list of models that a server offers: in every format, objects with a name."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from .errors import BadStream
@@ -9,6 +10,11 @@ from .json_values import member, most_values, objects, read_json
 # A router lists hundreds, with up to a hundred values each.
 _MOST_MODELS = 10_000
 _MOST_VALUES = 250_000
+# One page holds more models than there are.
+_MOST_PAGES = 10
+# The most that a page of Anthropic's or Google's list may hold: https://platform.claude.com/docs/en/api/models/list and
+# https://ai.google.dev/api/models#method:-models.list
+PAGE = 1000
 
 
 class ModelPage:
@@ -36,3 +42,24 @@ class ModelPage:
 async def read_page(body: bytes, field: str = "data", name: str = "id") -> ModelPage:
     """Read a page outside of the event loop: it may hold thousands of models."""
     return await asyncio.to_thread(ModelPage, body, field, name)
+
+
+async def read_pages(
+    fetch: Callable[[str], Awaitable[ModelPage]], following: Callable[[ModelPage], Any]
+) -> dict[str, Any]:
+    """Return the server's objects on all pages by name.
+
+    `fetch` gets a page by its token, empty for the first one, and `following` the token of the next page from a page.
+    Raises `BadStream` if the pages repeat themselves.
+    """
+    models: dict[str, Any] = {}
+    token = ""
+    for _ in range(_MOST_PAGES):
+        page = await fetch(token)
+        if page.models and page.models.keys() <= models.keys():
+            raise BadStream("the server lists the same models again and again")
+        models |= page.models
+        token = following(page)
+        if not page.models or not token or not isinstance(token, str):
+            break
+    return models

@@ -38,9 +38,8 @@ def context_tokens_of(vendor: Vendor, model: str) -> int | None:
 
 
 def names_of(vendor: Vendor) -> list[str]:
-    """Return the names by which a vendor's models are known in profiles and prices. Azure's are OpenAI's."""
-    sold_by = Vendor.OPENAI if vendor is Vendor.AZURE else vendor
-    names = {model.id for provider in get_snapshot().providers if provider.id == sold_by for model in provider.models}
+    """Return the names by which a vendor's models are known in profiles and prices."""
+    names = {model.id for each in get_snapshot().providers if each.id == vendor.maker for model in each.models}
     known = (name for name in names if profile_of(vendor, name) is not UNKNOWN_MODEL and not _PATTERN.search(name))
     return sorted(conversation_models(vendor, known))
 

@@ -1,8 +1,10 @@
 """The table of model families: what each model accepts, by the vendor's own names for its models."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import replace
 from enum import StrEnum
 import re
+from typing import Any
 
 from .profile import UNKNOWN_MODEL, Caching, Effort, Profile, ReasoningStyle
 
@@ -15,28 +17,15 @@ class Vendor(StrEnum):
     ANTHROPIC = "anthropic"
     GOOGLE = "google"
 
-
-@dataclass(frozen=True, slots=True)
-class _Family:
-    """Models whose names match from the first character."""
-
-    names: re.Pattern[str]
-    profile: Profile
+    @property
+    def maker(self) -> Vendor:
+        """The vendor whose names the models have: Azure's are OpenAI's."""
+        return Vendor.OPENAI if self is Vendor.AZURE else self
 
 
-def _family(
-    names: str,
-    reasoning: ReasoningStyle,
-    caching: Caching,
-    *,
-    sampling: bool,
-    images: bool = True,
-    context_editing: bool = False,
-) -> _Family:
-    profile = Profile(
-        sampling=sampling, reasoning=reasoning, caching=caching, images=images, context_editing=context_editing
-    )
-    return _Family(re.compile(names), profile)
+def _family(names: str, reasoning: ReasoningStyle, caching: Caching, **facts: Any) -> tuple[str, Profile]:
+    """Return a family of models, whose names match from the first character, with what they accept."""
+    return names, Profile(reasoning=reasoning, caching=caching, **{"images": True, **facts})
 
 
 _NONE, _EFFORT, _ADAPTIVE = ReasoningStyle.NONE, ReasoningStyle.EFFORT, ReasoningStyle.ADAPTIVE
@@ -81,36 +70,30 @@ _FROM_LOW = (Effort.LOW, Effort.MEDIUM, Effort.HIGH)
 # Which efforts the models take that think; the first that matches counts. As Home Assistant's own integration has it:
 # components/openai_conversation/config_flow.py (`_get_reasoning_options`), 2026.11, and for GPT-5 Pro its entity.py.
 _OPENAI_EFFORTS = (
-    (re.compile(r"gpt-(6-luna|6\.1-terra|5\.6)"), _FROM_NONE),
-    (re.compile(r"gpt-6"), _FROM_LOW),
-    (re.compile(r"gpt-5\.[245]-pro"), (Effort.MEDIUM, Effort.HIGH)),
-    (re.compile(r"gpt-5\.[1-5]"), _FROM_NONE),
-    (re.compile(r"gpt-5-pro"), (Effort.HIGH,)),
-    (re.compile(r"gpt-5"), _FROM_MINIMAL),
-    (re.compile(r"o\d"), _FROM_LOW),
+    (r"gpt-(6-luna|6\.1-terra|5\.6)", _FROM_NONE),
+    (r"gpt-6", _FROM_LOW),
+    (r"gpt-5\.[245]-pro", (Effort.MEDIUM, Effort.HIGH)),
+    (r"gpt-5\.[1-5]", _FROM_NONE),
+    (r"gpt-5-pro", (Effort.HIGH,)),
+    (r"gpt-5", _FROM_MINIMAL),
+    (r"o\d", _FROM_LOW),
 )
 
 # A model that is not told to think does not. The least effort has the name low, see `OutputConfigParam` of the SDK.
-_ANTHROPIC_EFFORTS = ((re.compile(r"claude-"), _FROM_NONE),)
+_ANTHROPIC_EFFORTS = ((r"claude-", _FROM_NONE),)
 
 # As `_create_thinking_config` has it in components/google_generative_ai_conversation/entity.py, 2026.11: from Gemini 3
 # on no model can be told not to think, nor can 2.5 Pro, whose least budget is not 0.
 _GOOGLE_EFFORTS = (
-    (re.compile(r"gemini-2\.5-pro"), _FROM_MINIMAL),
-    (re.compile(r"gemini-2\.5"), _FROM_NONE),
-    (re.compile(r"gemini-3(\.[0-5])?-(?!.*pro)"), _FROM_MINIMAL),
-    (re.compile(r"gemini-3\.6-flash(?!.*-lite)"), _FROM_MINIMAL),
-    (re.compile(r"gemini-"), _FROM_LOW),
+    (r"gemini-2\.5-pro", _FROM_MINIMAL),
+    (r"gemini-2\.5", _FROM_NONE),
+    (r"gemini-3(\.[0-5])?-(?!.*pro)", _FROM_MINIMAL),
+    (r"gemini-3\.6-flash(?!.*-lite)", _FROM_MINIMAL),
+    (r"gemini-", _FROM_LOW),
 )
 
-_EFFORTS = {
-    Vendor.OPENAI: _OPENAI_EFFORTS,
-    Vendor.AZURE: _OPENAI_EFFORTS,
-    Vendor.ANTHROPIC: _ANTHROPIC_EFFORTS,
-    Vendor.GOOGLE: _GOOGLE_EFFORTS,
-}
-
-_FAMILIES = {Vendor.OPENAI: _OPENAI, Vendor.AZURE: _OPENAI, Vendor.ANTHROPIC: _ANTHROPIC, Vendor.GOOGLE: _GOOGLE}
+_EFFORTS = {Vendor.OPENAI: _OPENAI_EFFORTS, Vendor.ANTHROPIC: _ANTHROPIC_EFFORTS, Vendor.GOOGLE: _GOOGLE_EFFORTS}
+_FAMILIES = {Vendor.OPENAI: _OPENAI, Vendor.ANTHROPIC: _ANTHROPIC, Vendor.GOOGLE: _GOOGLE}
 
 
 def profile_of(vendor: Vendor | None, model: str) -> Profile:
@@ -119,9 +102,12 @@ def profile_of(vendor: Vendor | None, model: str) -> Profile:
     On Azure the name of a deployment says nothing: `model` is the model that the user says it runs.
     """
     name = model.removeprefix("models/")
-    families = _FAMILIES.get(vendor, ()) if vendor else ()
-    known = next((family.profile for family in families if family.names.match(name)), None)
+    known = _found(_FAMILIES[vendor.maker], name) if vendor else None
     if vendor is None or known is None:
         return UNKNOWN_MODEL
-    efforts = next((taken for names, taken in _EFFORTS[vendor] if names.match(name)), known.efforts)
+    efforts = _found(_EFFORTS[vendor.maker], name) or known.efforts
     return replace(known, efforts=efforts, default=Effort.NONE if vendor is Vendor.ANTHROPIC else known.default)
+
+
+def _found[T](table: Iterable[tuple[str, T]], name: str) -> T | None:
+    return next((facts for names, facts in table if re.match(names, name)), None)

@@ -15,33 +15,21 @@ def _words(*words: str) -> re.Pattern[str]:
 
 # Models for other things than conversations, anywhere.
 _OF_ANYBODY = _words(
-    r"audio", r"bge", r"dall-e", r"embed\w*", r"flux", r"\w*image\w*", r"imagen", r"\w*minilm", r"moderation",
-    r"realtime", r"rerank\w*", r"sora", r"stable-diffusion", r"transcribe", r"tts", r"veo", r"whisper",
-)  # fmt: skip
+    r"audio|bge|dall-e|embed\w*|flux|\w*image\w*|imagen|\w*minilm|moderation|realtime|rerank\w*|sora|stable-diffusion",
+    r"transcribe|tts|veo|whisper",
+)
 # And a vendor's. Models that take no instructions or no tools are among them, as in Home Assistant's own integrations:
 # components/openai_conversation/const.py and components/google_generative_ai_conversation/config_flow.py, 2026.11.
-_OPENAI = _words(
-    r"babbage",
-    r"computer-use",
-    r"davinci",
-    r"instruct",
-    r"live",
-    r"o1-mini",
-    r"o1-preview",
-    r"research",
-    r"search",
-    r"vision",
-)
-_GOOGLE = _words(r"aqa", r"computer-use", r"live", r"lyria", r"nano-banana", r"research", r"robotics", r"vision")
-_NOT_FOR_CONVERSATIONS = {Vendor.OPENAI: _OPENAI, Vendor.AZURE: _OPENAI, Vendor.GOOGLE: _GOOGLE}
+_NOT_FOR_CONVERSATIONS = {
+    Vendor.OPENAI: _words("babbage|computer-use|davinci|instruct|live|o1-mini|o1-preview|research|search|vision"),
+    Vendor.GOOGLE: _words("aqa|computer-use|live|lyria|nano-banana|research|robotics|vision"),
+}
 
 # A vendor's families, smallest first: fast and cheap enough for a voice assistant. Of a family the newest counts.
 _GPT = r"gpt-\d+(?:\.\d+)?"
 _GEMINI = r"gemini-(?:\d+(?:\.\d+)?-)?"
-_OPENAI_FAMILIES = (rf"{_GPT}o?-(?:mini|luna)", rf"{_GPT}-nano", rf"{_GPT}(?:o|-terra)?", rf"{_GPT}-sol", r"o\d-mini")
 _FAMILIES: dict[Vendor, tuple[str, ...]] = {
-    Vendor.OPENAI: _OPENAI_FAMILIES,
-    Vendor.AZURE: _OPENAI_FAMILIES,
+    Vendor.OPENAI: (rf"{_GPT}o?-(?:mini|luna)", rf"{_GPT}-nano", rf"{_GPT}(?:o|-terra)?", rf"{_GPT}-sol", r"o\d-mini"),
     Vendor.ANTHROPIC: tuple(rf"claude-(?:[\d-]*{name}|{name}[\d-]*)" for name in ("haiku", "sonnet", "opus")),
     Vendor.GOOGLE: tuple(rf"{_GEMINI}{name}(?:-latest)?" for name in ("flash-lite", "flash", "pro")),
 }
@@ -60,12 +48,12 @@ def recommended_model(vendor: Vendor | None, names: Sequence[str]) -> str | None
 
     Previews come last, and a model's plain name before its snapshots.
     """
-    families = _FAMILIES.get(vendor, ()) if vendor else ()
+    families = _FAMILIES[vendor.maker] if vendor else ()
     return min(names, key=lambda name: _rank(families, name.lower()), default=None)
 
 
 def _converses(vendor: Vendor | None, name: str) -> bool:
-    of_the_vendor = _NOT_FOR_CONVERSATIONS.get(vendor) if vendor else None
+    of_the_vendor = _NOT_FOR_CONVERSATIONS.get(vendor.maker) if vendor else None
     return not (_OF_ANYBODY.search(name) or (of_the_vendor and of_the_vendor.search(name)))
 
 

@@ -8,11 +8,10 @@ from itertools import chain, count
 from typing import Any
 
 from .decoder import Decoder
-from .errors import BadStream
+from .errors import BadStream, ProviderError
 from .events import Event
 from .json_values import most_values, read_json
 from .pieces import Pieces
-from .whole_answers import late_events
 
 # Bytes of one event: the last one of some formats holds the whole answer again.
 _LONGEST_EVENT = 4 * 2**20
@@ -22,6 +21,10 @@ _READ_AT_ONCE = 2**16
 _MOST_VALUES = 50_000
 # Events that are there already, and are passed on before others have the event loop.
 _AT_ONCE = 64
+
+# How long the end of a whole answer may take to come, in seconds. The shortest idle timeout of an agent is one second:
+# with as much, or more, a server that never ends its stream would have that make an error of a whole answer.
+GRACE = 0.9
 
 _DATA = b"data:"
 _DONE = b"[DONE]"
@@ -59,9 +62,27 @@ async def _decoded(response: Any, decoder: Decoder) -> AsyncGenerator[Event]:
                 break
         for event in pieces.rest():
             yield event
-        while decoder.is_whole and (late := await late_events(sent, decode)):
+        while decoder.is_whole and (late := await _late_events(sent, decode)):
             for event in late:
                 yield event
+
+
+async def _late_events[E](stream: AsyncIterator[E], decode: Callable[[E], Sequence[Event]]) -> Sequence[Event]:
+    """Wait for the end of a whole answer. Return the events that come before it, or none once it has come.
+
+    The end has come when the stream ends or breaks, or brings nothing but usage and pings for `GRACE` seconds. At most
+    the usage is lost then, so none of these is an error. Raises the `ProviderError` that `decode` raises.
+    """
+    try:
+        async with asyncio.timeout(GRACE):
+            async for sent in stream:
+                if events := decode(sent):
+                    return events
+    except ProviderError:
+        raise
+    except Exception:  # noqa: BLE001 - whatever breaks here, the answer is whole
+        return ()
+    return ()
 
 
 async def _sent(response: Any, decoder: Decoder) -> AsyncGenerator[Any]:

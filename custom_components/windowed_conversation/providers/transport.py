@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterator
+from functools import partial
 from http import HTTPStatus
 from importlib import import_module
 from typing import Any, Self
@@ -113,19 +114,15 @@ def _pieces(encoding: str) -> _Pieces | None:
         case "" | "identity":
             return None
         case "gzip" | "x-gzip" | "deflate":
-            return _Decompressed().pieces
+            return partial(_decompressed, zlib.decompressobj(_EITHER_HEADER))
     raise BadStream("the answer is in an encoding that was not asked for")
 
 
-class _Decompressed:
-    def __init__(self) -> None:
-        self._decompressor = zlib.decompressobj(_EITHER_HEADER)
-
-    def pieces(self, sent: bytes) -> Iterator[bytes]:
-        try:
-            while sent:
-                if piece := self._decompressor.decompress(sent, _PIECE):
-                    yield piece
-                sent = self._decompressor.unconsumed_tail
-        except zlib.error as err:
-            raise BadStream("the answer is not compressed as it says") from err
+def _decompressed(decompressor: Any, sent: bytes) -> Iterator[bytes]:
+    try:
+        while sent:
+            if piece := decompressor.decompress(sent, _PIECE):
+                yield piece
+            sent = decompressor.unconsumed_tail
+    except zlib.error as err:
+        raise BadStream("the answer is not compressed as it says") from err

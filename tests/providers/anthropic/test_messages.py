@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from custom_components.windowed_conversation.providers import UNSEEN
 from custom_components.windowed_conversation.providers.anthropic.request import encode_request
 from custom_components.windowed_conversation.providers.events import Request
 from custom_components.windowed_conversation.providers.profile import Profile
-from custom_components.windowed_conversation.providers.unseen import UNSEEN
 from custom_components.windowed_conversation.window import Attachment, Message, Native, ToolCall
 
 from .conftest import LIGHT, MODEL, native

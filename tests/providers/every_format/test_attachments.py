@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from custom_components.windowed_conversation.providers import UNSEEN
 from custom_components.windowed_conversation.providers.events import Provider, Request
 from custom_components.windowed_conversation.providers.profile import UNKNOWN_MODEL
-from custom_components.windowed_conversation.providers.unseen import UNSEEN
 from custom_components.windowed_conversation.window import Attachment, EstimatedCounter, Message, message_tokens
 from tests.providers.byte_server import ByteServer
 from tests.providers.heard import Heard

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from custom_components.windowed_conversation.providers import whole_answers
+from custom_components.windowed_conversation.providers import streaming
 from custom_components.windowed_conversation.providers.errors import DeadlineExceeded
 from custom_components.windowed_conversation.providers.events import FinishReason, Provider, Request, Usage
 from custom_components.windowed_conversation.turn.deadlines import with_idle_timeout
@@ -40,13 +40,13 @@ async def heard_in_a_turn(provider: Provider) -> Heard:
 @pytest.fixture
 def short_grace(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wait for the end of an answer for a moment only."""
-    monkeypatch.setattr(whole_answers, "GRACE", 0.05)
+    monkeypatch.setattr(streaming, "GRACE", 0.05)
 
 
 @pytest.fixture
 def long_grace(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wait for the end of an answer for longer than a test takes."""
-    monkeypatch.setattr(whole_answers, "GRACE", 60)
+    monkeypatch.setattr(streaming, "GRACE", 60)
 
 
 @pytest.fixture
@@ -234,7 +234,7 @@ async def test_cancelling_the_wait_for_the_end_frees_the_connection(
 
 def test_wait_for_the_end_is_shorter_than_the_shortest_idle_timeout() -> None:
     shortest = 1  # seconds, in the agent's form
-    assert shortest > whole_answers.GRACE
+    assert shortest > streaming.GRACE
 
 
 async def test_error_after_the_answer_takes_nothing_back(

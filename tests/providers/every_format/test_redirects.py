@@ -43,7 +43,7 @@ BUILDERS: dict[str, Build] = {
     "openai-responses": lambda address, client: openai_responses(KEY, client, f"{address}/v1"),
     "azure-chat": lambda address, client: azure_chat(AzureServer(address, KEY), client),
     "azure-classic": lambda address, client: azure_chat(AzureServer(address, KEY, "2024-10-21"), client),
-    "azure-responses": lambda address, client: azure_responses(AzureServer(address, KEY, is_token=True), client),
+    "azure-responses": lambda address, client: azure_responses(AzureServer(address, KEY), client),
     "anthropic": lambda address, client: anthropic_messages(address, KEY, client),
     "gemini": _gemini,
 }

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from custom_components.windowed_conversation.providers import UNSEEN
 from custom_components.windowed_conversation.providers.events import Request, ToolSchema
 from custom_components.windowed_conversation.providers.gemini.encoding import NO_SIGNATURE, encode_name
 from custom_components.windowed_conversation.providers.profile import Effort, Profile, ReasoningStyle
 from custom_components.windowed_conversation.providers.profiles import Vendor, profile_of
 from custom_components.windowed_conversation.providers.settings import ModelSettings
-from custom_components.windowed_conversation.providers.unseen import UNSEEN
 from custom_components.windowed_conversation.window import Attachment, Message, Native, ToolCall
 
 from ..byte_server import ByteServer

@@ -143,16 +143,6 @@ async def test_classic_endpoint_of_azure_has_its_deployments_and_version(
 
 
 @pytest.mark.parametrize("build", [azure_chat, azure_responses])
-@pytest.mark.parametrize("version", ["", VERSION])
-async def test_token_for_azure_is_a_bearers(
-    build: Callable[..., Provider], version: str, ask: Ask, server: Server, http_client: Any
-) -> None:
-    request = await ask(build(AzureServer(server.address, KEY, version, is_token=True), http_client))
-
-    assert keys(request) == {"Authorization": f"Bearer {KEY}"}
-
-
-@pytest.mark.parametrize("build", [azure_chat, azure_responses])
 @pytest.mark.parametrize(
     ("version", "path"), [("", "/openai/v1/models"), (VERSION, f"/openai/models?api-version={VERSION}")]
 )

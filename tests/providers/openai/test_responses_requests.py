@@ -11,6 +11,7 @@ from openai.types.responses.response_create_params import ResponseCreateParamsSt
 from pydantic import TypeAdapter
 import pytest
 
+from custom_components.windowed_conversation.providers import UNSEEN
 from custom_components.windowed_conversation.providers.errors import BadRequest, BadStream, ProviderError
 from custom_components.windowed_conversation.providers.events import CountsTokens, Request, ToolSchema
 from custom_components.windowed_conversation.providers.profile import (
@@ -22,7 +23,6 @@ from custom_components.windowed_conversation.providers.profile import (
 )
 from custom_components.windowed_conversation.providers.profiles import Vendor, profile_of
 from custom_components.windowed_conversation.providers.settings import ModelSettings
-from custom_components.windowed_conversation.providers.unseen import UNSEEN
 from custom_components.windowed_conversation.window import Attachment, Message, Native, ToolCall
 
 from ..byte_server import ByteServer

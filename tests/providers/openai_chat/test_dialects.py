@@ -9,6 +9,7 @@ from openai.types.chat.completion_create_params import CompletionCreateParamsStr
 from pydantic import TypeAdapter
 import pytest
 
+from custom_components.windowed_conversation.providers import UNSEEN
 from custom_components.windowed_conversation.providers.errors import Refused
 from custom_components.windowed_conversation.providers.events import CountsTokens, Request, ToolSchema, Usage
 from custom_components.windowed_conversation.providers.openai.chat_encoding import Dialect
@@ -21,7 +22,6 @@ from custom_components.windowed_conversation.providers.profile import (
 )
 from custom_components.windowed_conversation.providers.profiles import Vendor, profile_of
 from custom_components.windowed_conversation.providers.settings import ModelSettings
-from custom_components.windowed_conversation.providers.unseen import UNSEEN
 from custom_components.windowed_conversation.window import Attachment, Message, Native, ToolCall
 
 from ..byte_server import ByteServer

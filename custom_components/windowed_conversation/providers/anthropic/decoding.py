@@ -12,7 +12,7 @@ from ..characters import WholeCharacters
 from ..decoder import Decoder
 from ..errors import ContextOverflow, Incomplete, ProviderError, Refused
 from ..events import Event, ReasoningDelta, Request, TextDelta, Usage
-from ..json_values import figure, member, objects, text_of
+from ..json_values import code_of, figure, member, objects, text_of
 from ..names import own_names, sent_name
 from .encoding import THINKING, Block
 from .errors import error_in_event
@@ -170,8 +170,7 @@ class MessageDecoder(Decoder):
         if not reason:
             return ()
         self._ended = reason
-        category = member(delta.get("stop_details"), "category")
-        self._category = category if isinstance(category, str) and category.isidentifier() else ""
+        self._category = code_of(member(delta.get("stop_details"), "category"))
         return () if reason in _CUT_OFF else self._announce()
 
     def _on_message_stop(self) -> Sequence[Event]:

@@ -12,9 +12,8 @@ import re
 from typing import Any
 
 from ...window import Attachment, Message, Role, ToolCall
+from ..encoder import UNSEEN, mime_type_of, residue_of
 from ..names import sent_name
-from ..residue import residue_of
-from ..unseen import UNSEEN
 from .tools import Renamed, renamed
 
 type Block = dict[str, Any]
@@ -28,14 +27,9 @@ THINKING = frozenset({"thinking", "redacted_thinking"})
 _NOTHING_SAID = "..."
 
 # https://platform.claude.com/docs/en/build-with-claude/vision
-_IMAGES = {
-    "image/gif": "image/gif",
-    "image/jpeg": "image/jpeg",
-    "image/jpg": "image/jpeg",
-    "image/png": "image/png",
-    "image/webp": "image/webp",
+_BLOCKS = dict.fromkeys(("image/gif", "image/jpeg", "image/png", "image/webp"), "image") | {
+    "application/pdf": "document"
 }
-_PDF = "application/pdf"
 
 _VALID_ID = re.compile(r"[a-zA-Z0-9_-]+")
 
@@ -121,15 +115,11 @@ def _user(message: Message, *, images: bool) -> list[Block]:
 
 def _attachment(attachment: Attachment, *, images: bool) -> Block:
     """Return the block of an image or a PDF, or a note if the model or the API does not read it."""
-    if images and attachment.mime_type in _IMAGES:
-        return {"type": "image", "source": _source(attachment, _IMAGES[attachment.mime_type])}
-    if images and attachment.mime_type == _PDF:
-        return {"type": "document", "source": _source(attachment, _PDF)}
-    return {"type": "text", "text": UNSEEN}
-
-
-def _source(attachment: Attachment, media_type: str) -> Block:
-    return {"type": "base64", "media_type": media_type, "data": b64encode(attachment.data).decode()}
+    media_type = mime_type_of(attachment)
+    if not images or media_type not in _BLOCKS:
+        return {"type": "text", "text": UNSEEN}
+    data = b64encode(attachment.data).decode()
+    return {"type": _BLOCKS[media_type], "source": {"type": "base64", "media_type": media_type, "data": data}}
 
 
 def _tool_result(message: Message, ids: _CallIds) -> Block:

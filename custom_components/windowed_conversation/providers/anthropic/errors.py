@@ -25,7 +25,7 @@ from ..errors import (
 )
 from ..events import Request
 from ..http_errors import retry_after, server_error
-from ..json_values import member
+from ..json_values import code_of, member
 from ..sdk import sdk_errors
 from ..sizes import named_context_tokens
 from .request import may_be_too_long
@@ -70,7 +70,9 @@ def error_in_event(event: object) -> ProviderError:
 
 
 def _error(status: int, body: object, headers: Mapping[str, str], request: Request | None) -> ProviderError:
-    kind, code = _type_and_code(body)
+    # an error that is a plain text has neither
+    error = member(body, "error")
+    kind, code = code_of(member(error, "type")), code_of(member(member(error, "details"), "error_code"))
     # "prompt is too long" has no type or code of its own: what is about as long as the context was too long
     is_generic = kind in _GENERIC
     return server_error(
@@ -78,16 +80,6 @@ def _error(status: int, body: object, headers: Mapping[str, str], request: Reque
         code or kind,
         _BY_CODE.get(code) or _BY_TYPE.get(kind),
         delay=retry_after(headers),
-        context_tokens=named_context_tokens(member(body, "error")),
+        context_tokens=named_context_tokens(error),
         may_be_too_long=lambda: is_generic and request is not None and may_be_too_long(request),
     )
-
-
-def _type_and_code(body: object) -> tuple[str, str]:
-    """Return the error's type and code, empty if it has none. An error that is a plain text has neither."""
-    error = member(body, "error")
-    return _word(member(error, "type")), _word(member(member(error, "details"), "error_code"))
-
-
-def _word(value: object) -> str:
-    return value if isinstance(value, str) and value.isidentifier() else ""

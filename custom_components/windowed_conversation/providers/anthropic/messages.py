@@ -7,10 +7,9 @@ from typing import Any
 from anthropic import AsyncAnthropic, AsyncStream
 from anthropic.resources.models import AsyncModels
 
-from ..errors import BadStream
 from ..events import Event, ListedModel, Request
 from ..json_values import counted, limit_of, member
-from ..model_lists import read_page
+from ..model_lists import PAGE, ModelPage, read_page, read_pages
 from ..sdk import post, post_for_stream
 from ..streaming import answered
 from .decoding import MessageDecoder
@@ -20,10 +19,6 @@ from .request import asked_caching, encode_count, encode_request
 
 _PATH = "/v1/messages"
 _TIMEOUT = 10.0
-# The most that a page of the list may hold: https://platform.claude.com/docs/en/api/models/list
-_PAGE = 1000
-# One page holds more models than there are.
-_MOST_PAGES = 10
 
 
 class Messages:
@@ -63,19 +58,14 @@ class Messages:
 
     async def list_models(self) -> list[ListedModel]:
         """Return the models with their limits, sorted by id. Raises `ProviderError`."""
-        models: dict[str, ListedModel] = {}
-        after: dict[str, Any] = {}
         with provider_errors():
-            for _ in range(_MOST_PAGES):
-                answer = await self._models.list(limit=_PAGE, timeout=_TIMEOUT, **after)
-                page = await read_page(answer.http_response.content)
-                if page.models and page.models.keys() <= models.keys():
-                    raise BadStream("the server lists the same models again and again")
-                models |= {name: _listed(name, model) for name, model in page.models.items()}
-                if not page.models or page["has_more"] is not True or not isinstance(page["last_id"], str):
-                    break
-                after = {"after_id": page["last_id"]}
-        return [models[name] for name in sorted(models)]
+            models = await read_pages(self._page, lambda page: page["has_more"] is True and page["last_id"])
+        return [_listed(name, models[name]) for name in sorted(models)]
+
+    async def _page(self, after: str) -> ModelPage:
+        following: dict[str, Any] = {"after_id": after} if after else {}
+        answer = await self._models.list(limit=PAGE, timeout=_TIMEOUT, **following)
+        return await read_page(answer.http_response.content)
 
 
 def _listed(name: str, model: object) -> ListedModel:

@@ -7,12 +7,13 @@ from typing import Any
 from ..decoder import Decoder
 from ..errors import BadStream, Incomplete, ProviderError, Refused
 from ..events import Event, Request, Usage
-from ..json_values import member, text_of, tokens_of
+from ..json_values import code_of, member, text_of, tokens_of
 from .encoding import names_of
 from .errors import error_in_event
 from .residue import Residue, SignedText
 
 _STOP = "STOP"
+_UNKNOWN = "UNKNOWN"
 _UNSPECIFIED = "FINISH_REASON_UNSPECIFIED"
 # https://ai.google.dev/api/generate-content#FinishReason; what is in neither, also what is new, is no whole answer.
 _CUT_OFF = {"MAX_TOKENS", "CONTINUATION"}
@@ -40,7 +41,7 @@ class ChunkDecoder(Decoder):
         self._signed: list[tuple[int, int, bytes]] = []
         self._ids: dict[str, str] = {}
         self._signatures: dict[str, bytes] = {}
-        self._blocked: str | None = None
+        self._blocked = ""
 
     def as_stream(self, answer: Any) -> list[Any]:
         """Return the events of a whole answer: without `alt=sse`, a stream is a list of its chunks."""
@@ -53,7 +54,7 @@ class ChunkDecoder(Decoder):
         if event.get("usageMetadata") is not None:
             self._usage = _usage(event["usageMetadata"])
         if reason := member(event.get("promptFeedback"), "blockReason"):
-            self._blocked = _code(reason)
+            self._blocked = code_of(reason) or _UNKNOWN
         for candidate in event.get("candidates") or ():
             yield from self._on_candidate(candidate)
 
@@ -62,7 +63,7 @@ class ChunkDecoder(Decoder):
             yield from self._on_part(part)
         reason = candidate.get("finishReason")
         if reason and reason != _UNSPECIFIED and not self.is_whole:
-            self.is_whole, self._ended = True, _code(reason)
+            self.is_whole, self._ended = True, code_of(reason) or _UNKNOWN
 
     def _on_part(self, part: Any) -> Iterator[Event]:
         signature = _bytes(text_of(part.get("thoughtSignature")))
@@ -95,8 +96,8 @@ class ChunkDecoder(Decoder):
     def _error(self) -> ProviderError | None:
         """Return what is wrong with the answer, see `Decoder._error`. Whole calls count, whatever came after them."""
         reason = self._ended
-        if self._blocked is not None:
-            return Refused(f"the prompt was blocked, reason {self._blocked or 'none'}", self._blocked)
+        if self._blocked:
+            return Refused(f"the prompt was blocked, reason {self._blocked}", self._blocked)
         if not self.is_whole or reason == _STOP or self._calls:
             return super()._error()
         message = f"finish reason {reason}"
@@ -108,11 +109,6 @@ class ChunkDecoder(Decoder):
         length = self._length
         texts = (SignedText(length - start, length - end, signature) for start, end, signature in self._signed)
         return Residue(self._ids, self._signatures, tuple(texts)).as_json()
-
-
-def _code(value: object) -> str:
-    """Return a code, or `UNKNOWN` for a value that is not a string."""
-    return value if isinstance(value, str) and value.isidentifier() else "UNKNOWN"
 
 
 def _bytes(written: str) -> bytes:

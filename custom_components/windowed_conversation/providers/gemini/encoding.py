@@ -12,10 +12,10 @@ import re
 from typing import Any
 
 from ...window import Attachment, Message, Role, ToolCall
-from ..events import Request, ToolSchema
+from ..encoder import UNSEEN, given, mime_type_of, system_prompt
+from ..events import Request
 from ..json_values import whole_json
 from ..profile import Effort, Profile, ReasoningStyle, taken_effort
-from ..unseen import UNSEEN
 from .residue import NOTHING, Residue, SignedText, signatures_of
 
 # Stands for the signature of a call that Gemini did not make; from Gemini 3 on, a call of the current turn without one
@@ -27,14 +27,6 @@ _VALID_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}")
 _INVALID_CHARACTER = re.compile(r"[^a-zA-Z0-9_.:-]")
 _LONGEST_BEGINNING = 100
 
-# LOW is the least that every model with levels takes: some take MINIMAL as well, none can be told not to think.
-_LEVELS = {
-    Effort.NONE: "LOW",
-    Effort.MINIMAL: "MINIMAL",
-    Effort.LOW: "LOW",
-    Effort.MEDIUM: "MEDIUM",
-    Effort.HIGH: "HIGH",
-}
 # In tokens, what Google itself takes these words for: https://ai.google.dev/gemini-api/docs/openai#thinking
 # MINIMAL is the least for 2.5 Pro, which cannot be told not to think: https://ai.google.dev/gemini-api/docs/thinking
 _BUDGETS = {Effort.NONE: 0, Effort.MINIMAL: 128, Effort.LOW: 1024, Effort.MEDIUM: 8192, Effort.HIGH: 24576}
@@ -50,9 +42,9 @@ def _contents(request: Request) -> list[dict[str, Any]]:
     """Return the conversation without its system messages: user and model contents, merged by turns."""
     contents: list[dict[str, Any]] = []
     for role, parts in _turns(request):
-        previous = contents[-1] if contents else {}
-        if previous.get("role") == role and not _are_results(previous["parts"] + parts):
-            previous["parts"].extend(parts)
+        before = contents[-1]["parts"] if contents and contents[-1]["role"] == role else None
+        if before is not None and not any("functionResponse" in part for part in before + parts):
+            before += parts
         elif parts:
             contents.append({"role": role, "parts": parts})
     return contents
@@ -61,34 +53,26 @@ def _contents(request: Request) -> list[dict[str, Any]]:
 def encode_body(request: Request) -> dict[str, Any]:
     """Return the body of a request with only what the model accepts."""
     profile, settings, most = request.profile, request.settings, request.answer_limit
-    asked = {
-        "maxOutputTokens": most,
-        **({"temperature": settings.temperature, "topP": settings.top_p} if profile.sampling else {}),
-        "thinkingConfig": _thinking(profile, settings.effort, most),
-    }
+    sampling = {"temperature": settings.temperature, "topP": settings.top_p} if profile.sampling else {}
+    thinking = _thinking(profile, settings.effort, most)
     return {
         **encode_prompt(request),
-        "generationConfig": {name: value for name, value in asked.items() if value is not None},
+        "generationConfig": given(maxOutputTokens=most, **sampling, thinkingConfig=thinking),
         **(_NO_CALLS if request.tools and not request.may_call else {}),
     }
 
 
 def encode_prompt(request: Request) -> dict[str, Any]:
     """Return the part of a request's body that costs input tokens."""
-    system = "\n\n".join(each.content for each in request.messages if each.role is Role.SYSTEM and each.content.strip())
-    tools = [_encode_tool(tool) for tool in request.tools]
+    system = system_prompt(request.messages)
+    tools = [
+        {"name": encode_name(each.name), "description": each.description, "parametersJsonSchema": dict(each.parameters)}
+        for each in request.tools
+    ]
     return {
         "contents": _contents(request),
         **({"systemInstruction": {"parts": [{"text": system}], "role": "user"}} if system else {}),
         **({"tools": [{"functionDeclarations": tools}]} if tools else {}),
-    }
-
-
-def _encode_tool(tool: ToolSchema) -> dict[str, Any]:
-    return {
-        "name": encode_name(tool.name),
-        "description": tool.description,
-        "parametersJsonSchema": dict(tool.parameters),
     }
 
 
@@ -133,8 +117,8 @@ def _user_parts(message: Message, profile: Profile) -> list[_Part]:
 
 
 def _attachment_part(attachment: Attachment) -> _Part:
-    mime_type = "image/jpeg" if attachment.mime_type == "image/jpg" else attachment.mime_type
-    return {"inlineData": {"data": urlsafe_b64encode(attachment.data).decode(), "mimeType": mime_type}}
+    data = urlsafe_b64encode(attachment.data).decode()
+    return {"inlineData": {"data": data, "mimeType": mime_type_of(attachment)}}
 
 
 def _text_parts(content: str, signed: tuple[SignedText, ...]) -> Iterator[_Part]:
@@ -194,10 +178,6 @@ def _response(content: str) -> dict[str, Any]:
     return {"output": value}
 
 
-def _are_results(parts: list[_Part]) -> bool:
-    return any("functionResponse" in part for part in parts)
-
-
 def _thinking(profile: Profile, effort: Effort | None, max_answer_tokens: int | None) -> dict[str, Any] | None:
     """Return how much the model should think, or None if the model or the request does not say."""
     taken = taken_effort(profile, effort)
@@ -206,7 +186,8 @@ def _thinking(profile: Profile, effort: Effort | None, max_answer_tokens: int | 
     include = {} if effort is Effort.NONE else {"includeThoughts": True}
     match profile.reasoning:
         case ReasoningStyle.LEVEL:
-            return {**include, "thinkingLevel": _LEVELS[taken]}
+            # LOW is the least that every model with levels takes: some take MINIMAL, too, none can be told not to think
+            return {**include, "thinkingLevel": (Effort.LOW if taken is Effort.NONE else taken).name}
         case ReasoningStyle.BUDGET:
             # thoughts count as output: half of that, or enough for what is said aloud, is to be left for the answer
             most = max(max_answer_tokens // 2, max_answer_tokens - _WORDS) if max_answer_tokens else _BUDGETS[taken]

@@ -75,20 +75,16 @@ def error_in_event(event: object) -> ProviderError:
 
 
 def _from_api(err: APIError, may_be_too_long: Callable[[], bool] | None = None) -> ProviderError:
-    code, details = _code(err), _details(err)
-    known, delay = _by_reason(details) or _BY_CODE.get(code), _retry_after(err, details)
+    # the SDK also puts the HTTP reason phrase where the canonical code is
+    code = err.status if isinstance(err.status, str) and err.status in _BY_CODE else ""
+    details = objects(member(member(err.details, "error"), "details"))
+    reasons = (each.get("reason") for each in details)
+    by_reason = next(
+        (_BY_REASON[reason] for reason in reasons if isinstance(reason, str) and reason in _BY_REASON), None
+    )
+    known, delay = by_reason or _BY_CODE.get(code), _retry_after(err, details)
     error = server_error(err.code, code, known, delay=delay, may_be_too_long=may_be_too_long)
     return QuotaError(str(error)) if isinstance(error, RateLimited) and _is_daily(details) else error
-
-
-def _code(err: APIError) -> str:
-    """Return the canonical code if it decides anything. The SDK also puts the HTTP reason phrase there."""
-    return err.status if isinstance(err.status, str) and err.status in _BY_CODE else ""
-
-
-def _by_reason(details: list[dict[str, Any]]) -> type[ProviderError] | None:
-    reasons = [reason for each in details if isinstance(reason := each.get("reason"), str)]
-    return next((_BY_REASON[reason] for reason in reasons if reason in _BY_REASON), None)
 
 
 def _is_daily(details: list[dict[str, Any]]) -> bool:
@@ -98,11 +94,7 @@ def _is_daily(details: list[dict[str, Any]]) -> bool:
 
 def _retry_after(err: APIError, details: list[dict[str, Any]]) -> float | None:
     """Return the seconds to wait: `RetryInfo.retryDelay`, a duration such as `34.5s`, or else the header."""
-    delays = [each["retryDelay"] for each in details if isinstance(each.get("retryDelay"), str)]
+    delays = (each["retryDelay"] for each in details if isinstance(each.get("retryDelay"), str))
     seconds = (seconds_of(delay.removesuffix("s")) for delay in delays)
     named = next((each for each in seconds if each is not None), None)
     return retry_after(getattr(err.response, "headers", None) or {}) if named is None else named
-
-
-def _details(err: APIError) -> list[dict[str, Any]]:
-    return objects(member(member(err.details, "error"), "details"))

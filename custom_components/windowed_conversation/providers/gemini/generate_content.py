@@ -17,7 +17,7 @@ from google.genai.types import CountTokensConfig, HttpOptions
 from ..errors import BadStream
 from ..events import Event, ListedModel, Request
 from ..json_values import counted, limit_of, member
-from ..model_lists import ModelPage, read_page
+from ..model_lists import PAGE, ModelPage, read_page, read_pages
 from ..streaming import answered, read_any_json
 from .decoding import ChunkDecoder
 from .encoding import encode_body, encode_prompt
@@ -27,10 +27,6 @@ from .residue import NAME
 # In seconds; the SDK takes milliseconds.
 _TIMEOUT = 10.0
 _SHORT_ANSWER = HttpOptions(timeout=10_000)
-# The most that a page of the list may hold: https://ai.google.dev/api/models#method:-models.list
-_PAGE = 1000
-# One page holds more models than there are.
-_MOST_PAGES = 10
 _GENERATES = "generateContent"
 
 # The SDK requires contents; its options replace them with the conversation's.
@@ -79,24 +75,14 @@ class Gemini:
 
     async def list_models(self) -> list[ListedModel]:
         """Return the models that generate text, sorted by id. Raises `ProviderError`."""
-        models: dict[str, ListedModel] = {}
-        seen: set[str] = set()
-        token: Any = ""
         with provider_errors():
-            for _ in range(_MOST_PAGES):
-                page = await self._page(token)
-                if page.models and page.models.keys() <= seen:
-                    raise BadStream("the server lists the same models again and again")
-                seen |= page.models.keys()
-                models |= {name: _listed(name, model) for name, model in page.models.items() if _generates(model)}
-                token = page["nextPageToken"]
-                if not page.models or not token or not isinstance(token, str):
-                    break
-        return sorted(models.values(), key=lambda model: model.id)
+            models = await read_pages(self._page, lambda page: page["nextPageToken"])
+        listed = [_listed(name, model) for name, model in models.items() if _generates(model)]
+        return sorted(listed, key=lambda model: model.id)
 
     async def _page(self, token: str) -> ModelPage:
         """Return a page of the model list. Raises `APIError`."""
-        query = {"pageSize": _PAGE, **({"pageToken": token} if token else {})}
+        query = {"pageSize": PAGE, **({"pageToken": token} if token else {})}
         async with self._sent("GET", f"{self._url}/models", params=query, timeout=_TIMEOUT) as answer:
             return await read_page(await answer.aread(), "models", "name")
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...window import Message
-from ..residue import residue_of
+from ..encoder import residue_of
 
 NAME = "gemini"
 

@@ -108,8 +108,10 @@ class ChunkDecoder(Decoder):
     def _on_delta(self, delta: Any, events: list[Event]) -> None:
         content = delta.get("content")
         said, thought = _chunks(content) if isinstance(content, list) else (text_of(content), "")
-        events += self._thought(_thought(delta) or thought)
-        events += self._said(said)
+        if thought := _thought(delta) or thought:
+            events += self._thought(thought)
+        if said:
+            events += self._said(said)
         if delta.get("refusal"):
             self._refused = True
         for fragment in delta.get("tool_calls") or ():

@@ -3,31 +3,16 @@
 The dialect tells what OpenAI itself accepts from what every compatible server accepts.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from enum import StrEnum
 from typing import Any
 
-from openai.types.chat import (
-    ChatCompletionContentPartParam,
-    ChatCompletionFunctionToolParam,
-    ChatCompletionMessageParam,
-)
-
 from ...window import Attachment, Message, Role, ToolCall
+from ..encoder import given, with_notes
 from ..events import Request, ToolSchema
 from ..names import sent_name, within
-from ..unseen import with_notes
-from .fields import (
-    data_url,
-    effort,
-    file_name,
-    is_image,
-    sampling,
-    sent_parameters,
-    tool_choice,
-    written_arguments,
-)
+from .fields import data_url, effort, encoded_tool, file_name, is_image, sampling, tool_choice, written_arguments
 
 # A longer one, of another provider, is refused: https://github.com/vercel/ai/issues/5171
 _CALL_ID_LENGTH = 40
@@ -45,40 +30,33 @@ def encode_request(request: Request, dialect: Dialect, caching: Mapping[str, Any
 
     `caching` are the prompt cache parameters.
     """
-    messages = _merged(_acceptable(message, request, dialect) for message in request.messages)
-    asked = {
-        **sampling(request),
-        **(_asked_of_openai(request) if dialect is Dialect.OPENAI else {"max_tokens": request.answer_limit}),
-    }
+    images, limit = request.profile.images, request.answer_limit
+    asked = (
+        {"max_completion_tokens": limit, "reasoning_effort": effort(request)}
+        if dialect is Dialect.OPENAI
+        else {"max_tokens": limit}
+    )
     return {
         "model": request.model,
-        "messages": encode_messages(messages),
+        "messages": encode_messages(
+            _merged(_shown(each, dialect, images=images) for each in request.messages), dialect
+        ),
         **_encode_offer(request, dialect),
-        **{name: value for name, value in asked.items() if value is not None},
+        **given(**sampling(request), **asked),
         **caching,
         "stream": True,
         "stream_options": {"include_usage": True},
     }
 
 
-def encode_messages(messages: Iterable[Message]) -> list[ChatCompletionMessageParam]:
+def encode_messages(messages: Iterable[Message], dialect: Dialect = Dialect.COMPATIBLE) -> list[dict[str, Any]]:
     """Return the messages in this format, in the same order."""
-    return [_encode_message(message) for message in messages]
+    return [_encode_message(message, dialect) for message in messages]
 
 
-def encode_tools(tools: Iterable[ToolSchema]) -> list[ChatCompletionFunctionToolParam]:
+def encode_tools(tools: Iterable[ToolSchema]) -> list[dict[str, Any]]:
     """Return the tools in this format, in the same order."""
-    return [
-        {
-            "type": "function",
-            "function": {
-                "name": sent_name(tool.name),
-                "description": tool.description,
-                "parameters": sent_parameters(tool),
-            },
-        }
-        for tool in tools
-    ]
+    return [{"type": "function", "function": encoded_tool(tool)} for tool in tools]
 
 
 def _encode_offer(request: Request, dialect: Dialect) -> dict[str, Any]:
@@ -88,44 +66,17 @@ def _encode_offer(request: Request, dialect: Dialect) -> dict[str, Any]:
     return {"tools": encode_tools(request.tools), **tool_choice(request)}
 
 
-def _asked_of_openai(request: Request) -> dict[str, Any]:
-    return {"max_completion_tokens": request.answer_limit, "reasoning_effort": effort(request)}
-
-
-def _acceptable(message: Message, request: Request, dialect: Dialect) -> Message:
-    """Return the message with valid names and ids, and with a note for attachments that the model cannot see.
-
-    Most messages need no change; copying each message of a long history would cost more than writing it.
-    """
-    if message.attachments:
-        images = request.profile.images
-        seen = tuple(each for each in message.attachments if images and _is_read(each, dialect))
-        content = with_notes(message.content, len(message.attachments) - len(seen))
-        return replace(message, content=content, attachments=seen)
-    calls = tuple(_acceptable_call(call, dialect) for call in message.tool_calls)
-    result_of = message.tool_call_id and _acceptable_id(message.tool_call_id, dialect)
-    if calls == message.tool_calls and result_of == message.tool_call_id:
+def _shown(message: Message, dialect: Dialect, *, images: bool) -> Message:
+    """Return the message with a note for attachments that the model cannot see."""
+    is_openai = dialect is Dialect.OPENAI
+    seen = tuple(each for each in message.attachments if images and (is_image(each) or is_openai))
+    if seen == message.attachments:
         return message
-    return replace(message, tool_calls=calls, tool_call_id=result_of)
+    content = with_notes(message.content, len(message.attachments) - len(seen))
+    return replace(message, content=content, attachments=seen)
 
 
-def _acceptable_call(call: ToolCall, dialect: Dialect) -> ToolCall:
-    call_id, name = _acceptable_id(call.id, dialect), sent_name(call.name)
-    if (call_id, name) == (call.id, call.name):
-        return call
-    return replace(call, id=call_id, name=name)
-
-
-def _is_read(attachment: Attachment, dialect: Dialect) -> bool:
-    return is_image(attachment) or dialect is Dialect.OPENAI
-
-
-def _acceptable_id(call_id: str, dialect: Dialect) -> str:
-    # a compatible server may have put something into its ids that it wants to see again
-    return within(_CALL_ID_LENGTH, call_id) if dialect is Dialect.OPENAI else call_id
-
-
-def _merged(messages: Iterable[Message]) -> Iterable[Message]:
+def _merged(messages: Iterable[Message]) -> Iterator[Message]:
     """Yield the messages with neighbors of the same role merged: llama.cpp's chat templates refuse those.
 
     An assistant message without text and calls is skipped.
@@ -157,48 +108,31 @@ def _together(first: Message, second: Message) -> Message:
     )
 
 
-def _encode_message(message: Message) -> ChatCompletionMessageParam:
+def _encode_message(message: Message, dialect: Dialect) -> dict[str, Any]:
+    content: Any = message.content
     match message.role:
-        case Role.SYSTEM:
-            return {"role": "system", "content": message.content}
-        case Role.USER:
-            return {"role": "user", "content": _encode_parts(message) if message.attachments else message.content}
         case Role.TOOL:
-            return {
-                "role": "tool",
-                "tool_call_id": message.tool_call_id or "",
-                "content": message.content,
-            }
-        case Role.ASSISTANT:
-            return _encode_assistant(message)
+            return {"role": "tool", "tool_call_id": _sent_id(message.tool_call_id or "", dialect), "content": content}
+        case Role.ASSISTANT if message.tool_calls:
+            calls = [_encode_call(call, dialect) for call in message.tool_calls]
+            return {"role": "assistant", "content": content if content.strip() else None, "tool_calls": calls}
+        case Role.USER if message.attachments:
+            text = [{"type": "text", "text": content}] if content else []
+            content = [*text, *map(_encode_attachment, message.attachments)]
+    return {"role": message.role.value, "content": content}
 
 
-def _encode_parts(message: Message) -> list[ChatCompletionContentPartParam]:
-    parts: list[ChatCompletionContentPartParam] = []
-    if message.content:
-        parts.append({"type": "text", "text": message.content})
-    parts.extend(_encode_attachment(attachment) for attachment in message.attachments)
-    return parts
-
-
-def _encode_attachment(attachment: Attachment) -> ChatCompletionContentPartParam:
+def _encode_attachment(attachment: Attachment) -> dict[str, Any]:
     if is_image(attachment):
         return {"type": "image_url", "image_url": {"url": data_url(attachment)}}
     return {"type": "file", "file": {"filename": file_name(attachment), "file_data": data_url(attachment)}}
 
 
-def _encode_assistant(message: Message) -> ChatCompletionMessageParam:
-    if not message.tool_calls:
-        return {"role": "assistant", "content": message.content}
-    return {
-        "role": "assistant",
-        "content": message.content if message.content.strip() else None,
-        "tool_calls": [
-            {
-                "type": "function",
-                "id": call.id,
-                "function": {"name": call.name, "arguments": written_arguments(call.arguments)},
-            }
-            for call in message.tool_calls
-        ],
-    }
+def _encode_call(call: ToolCall, dialect: Dialect) -> dict[str, Any]:
+    function = {"name": sent_name(call.name), "arguments": written_arguments(call.arguments)}
+    return {"type": "function", "id": _sent_id(call.id, dialect), "function": function}
+
+
+def _sent_id(call_id: str, dialect: Dialect) -> str:
+    # a compatible server may have put something into its ids that it wants to see again
+    return within(_CALL_ID_LENGTH, call_id) if dialect is Dialect.OPENAI else call_id

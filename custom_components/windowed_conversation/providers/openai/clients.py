@@ -34,14 +34,12 @@ _API = "openai"
 class AzureServer:
     """A resource of Azure. `endpoint` is any of its URLs, up to the target URI that the portal shows.
 
-    With an `api_version` (for example `2024-10-21`) it is the classic endpoint, else `/openai/v1/`. `is_token`: the key
-    is a bearer token, of Entra ID or a gateway.
+    With an `api_version` (for example `2024-10-21`) it is the classic endpoint, else `/openai/v1/`.
     """
 
     endpoint: str
     key: str
     api_version: str = ""
-    is_token: bool = False
 
     @property
     def url(self) -> str:
@@ -57,7 +55,7 @@ class AzureServer:
     @property
     def headers(self) -> Mapping[str, Any]:
         """The authentication headers: the SDK writes a bearer token by itself, but no `api-key`."""
-        return {} if self.is_token else {"api-key": self.key, "Authorization": Omit()}
+        return {"api-key": self.key, "Authorization": Omit()}
 
     @property
     def cache_parameters(self) -> Collection[str]:

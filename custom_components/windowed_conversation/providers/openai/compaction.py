@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ...window import Message
+from ..encoder import residue_of
 from ..errors import BadStream
 from ..events import Compacted
 from ..json_values import finite, member, objects, text_of
-from ..residue import residue_of
 from .fields import usage_of
 
 _COMPACTED = "compacted"

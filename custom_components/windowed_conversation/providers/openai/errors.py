@@ -25,7 +25,7 @@ from ..errors import (
 )
 from ..events import Request
 from ..http_errors import retry_after, seconds_of, server_error
-from ..json_values import member
+from ..json_values import code_of, member
 from ..sdk import sdk_errors
 from ..sizes import fills_context, named_context_tokens
 
@@ -80,11 +80,8 @@ def refused(reason: str) -> Refused:
 
 def known_code(*codes: object) -> str:
     """Return the first known code, or else the first if it is a code at all. A longer text is not a code."""
-    for code in codes:
-        if isinstance(code, str) and code in _BY_CODE:
-            return code
-    first = codes[0]
-    return first if isinstance(first, str) and first.isidentifier() else ""
+    known = (code for code in codes if isinstance(code, str) and code in _BY_CODE)
+    return next(known, code_of(codes[0]))
 
 
 def _from_status(request: Request | None, err: openai.APIStatusError) -> ProviderError:

@@ -7,25 +7,23 @@ import json
 from typing import Any
 
 from ...window import Attachment
+from ..encoder import mime_type_of
 from ..events import Request, ToolSchema, Usage
 from ..json_values import member, tokens_of
-from ..names import within
+from ..names import sent_name, within
 from ..profile import Caching, ReasoningStyle, taken_effort
 from ..schemas import with_items, without_choice
 
 CACHE_PARAMETERS = ("prompt_cache_key", "prompt_cache_retention", "prompt_cache_options")
 
 _CACHE_KEY_LENGTH = 64
-_MIME_TYPES = {"image/jpg": "image/jpeg"}
 
 # https://platform.openai.com/docs/guides/prompt-caching: models before 5.6 keep a prefix for a day where asked to,
 # later ones write a prefix by themselves (mode implicit) and keep it for half an hour at least.
-_RETENTION = {"prompt_cache_retention": "24h"}
-_OPTIONS = {"prompt_cache_options": {"mode": "implicit", "ttl": "30m"}}
 _CACHING: Mapping[Caching, Mapping[str, Any]] = {
     Caching.KEY: {},
-    Caching.RETENTION: _RETENTION,
-    Caching.OPTIONS: _OPTIONS,
+    Caching.RETENTION: {"prompt_cache_retention": "24h"},
+    Caching.OPTIONS: {"prompt_cache_options": {"mode": "implicit", "ttl": "30m"}},
 }
 
 
@@ -36,8 +34,7 @@ def is_image(attachment: Attachment) -> bool:
 
 def data_url(attachment: Attachment) -> str:
     """Return an attachment as a `data:` URL."""
-    mime_type = _MIME_TYPES.get(attachment.mime_type, attachment.mime_type)
-    return f"data:{mime_type};base64,{b64encode(attachment.data).decode()}"
+    return f"data:{mime_type_of(attachment)};base64,{b64encode(attachment.data).decode()}"
 
 
 def file_name(attachment: Attachment) -> str:
@@ -72,6 +69,11 @@ def sent_parameters(tool: ToolSchema) -> dict[str, Any]:
     """Return the schema of a tool's parameters without what the formats refuse."""
     schema: dict[str, Any] = with_items(without_choice(tool.parameters))
     return schema
+
+
+def encoded_tool(tool: ToolSchema) -> dict[str, Any]:
+    """Return a tool as both formats describe a function."""
+    return {"name": sent_name(tool.name), "description": tool.description, "parameters": sent_parameters(tool)}
 
 
 def tool_choice(request: Request) -> dict[str, Any]:

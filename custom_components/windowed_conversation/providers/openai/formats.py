@@ -16,11 +16,11 @@ from openai.resources.models import AsyncModels
 
 from ...window import Native
 from ..decoder import Decoder
+from ..encoder import residue_of
 from ..errors import BadRequest
 from ..events import Compacted, Event, ListedModel, Request
 from ..json_values import counted, member
 from ..model_lists import read_page
-from ..residue import residue_of
 from ..sdk import post, post_for_stream
 from ..sizes import named_context_tokens
 from ..streaming import answered

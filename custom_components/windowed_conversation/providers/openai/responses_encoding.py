@@ -8,35 +8,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
-from openai.types.responses import (
-    EasyInputMessageParam,
-    FunctionToolParam,
-    ResponseFunctionToolCallParam,
-    ResponseInputContentParam,
-    ResponseInputItemParam,
-)
-
 from ...window import Attachment, Message, Role, ToolCall
+from ..encoder import given, residue_of, system_prompt, with_notes
 from ..events import Request, ToolSchema
 from ..json_values import objects
 from ..names import sent_name, within
 from ..profile import Effort, ReasoningStyle
-from ..residue import residue_of
-from ..unseen import with_notes
 from .compaction import compacted_items
-from .fields import (
-    data_url,
-    effort,
-    file_name,
-    is_image,
-    sampling,
-    sent_parameters,
-    tool_choice,
-    written_arguments,
-)
+from .fields import data_url, effort, encoded_tool, file_name, is_image, sampling, tool_choice, written_arguments
 
 # A longer one is refused, whoever made it: https://github.com/openai/codex/issues/14355
 _CALL_ID_LENGTH = 64
+
+type _Item = dict[str, Any]
 
 
 def encode_request(request: Request, provider: str, caching: Mapping[str, Any]) -> dict[str, Any]:
@@ -45,11 +29,10 @@ def encode_request(request: Request, provider: str, caching: Mapping[str, Any]) 
     `caching` are the prompt cache parameters.
     """
     reasons = request.profile.reasoning is ReasoningStyle.EFFORT
-    asked = {"max_output_tokens": request.answer_limit, **sampling(request)}
     return {
         **encode_prompt(request, provider),
         **({"include": ["reasoning.encrypted_content"]} if reasons else {}),
-        **{name: value for name, value in asked.items() if value is not None},
+        **given(max_output_tokens=request.answer_limit, **sampling(request)),
         **tool_choice(request),
         **caching,
         "store": False,
@@ -60,11 +43,10 @@ def encode_request(request: Request, provider: str, caching: Mapping[str, Any]) 
 def encode_prompt(request: Request, provider: str) -> dict[str, Any]:
     """Return the parameters that cost input tokens, which are those of the counting endpoint."""
     spoken = [message for message in request.messages if message.role is not Role.SYSTEM]
-    instructions = "\n\n".join(message.content for message in request.messages if message.role is Role.SYSTEM)
     thinks = effort(request)
     return {
         "model": request.model,
-        **({"instructions": instructions} if instructions else {}),
+        **given(instructions=system_prompt(request.messages) or None),
         "input": list(_encode_spoken(spoken, request, provider)),
         **({"tools": encode_tools(request.tools), **_in_parallel(thinks)} if request.tools else {}),
         **({"reasoning": {"effort": thinks}} if thinks else {}),
@@ -79,21 +61,12 @@ def _in_parallel(effort: str | None) -> dict[str, Any]:
     return {} if effort == Effort.MINIMAL else {"parallel_tool_calls": True}
 
 
-def encode_tools(tools: Iterable[ToolSchema]) -> list[FunctionToolParam]:
+def encode_tools(tools: Iterable[ToolSchema]) -> list[dict[str, Any]]:
     """Return the tools in this format, in the same order."""
-    return [
-        {
-            "type": "function",
-            "name": sent_name(tool.name),
-            "description": tool.description,
-            "parameters": sent_parameters(tool),
-            "strict": False,
-        }
-        for tool in tools
-    ]
+    return [{"type": "function", **encoded_tool(tool), "strict": False} for tool in tools]
 
 
-def _encode_spoken(messages: Sequence[Message], request: Request, provider: str) -> Iterator[ResponseInputItemParam]:
+def _encode_spoken(messages: Sequence[Message], request: Request, provider: str) -> Iterator[_Item]:
     """Yield the items of a conversation. What was compacted replaces a whole exchange, its question included."""
     for message, following in zip_longest(messages, messages[1:]):
         if items := compacted_items(message, provider, request.model):
@@ -102,7 +75,7 @@ def _encode_spoken(messages: Sequence[Message], request: Request, provider: str)
             yield from _encode_message(message, request, provider)
 
 
-def _encode_message(message: Message, request: Request, provider: str) -> Iterator[ResponseInputItemParam]:
+def _encode_message(message: Message, request: Request, provider: str) -> Iterator[_Item]:
     match message.role:
         case Role.TOOL:
             call_id = within(_CALL_ID_LENGTH, message.tool_call_id or "")
@@ -113,24 +86,23 @@ def _encode_message(message: Message, request: Request, provider: str) -> Iterat
             yield _encode_user(message, images=request.profile.images)
 
 
-def _encode_user(message: Message, *, images: bool) -> EasyInputMessageParam:
-    if not (message.attachments and images):
-        content = with_notes(message.content, len(message.attachments))
-        return {"type": "message", "role": "user", "content": content}
-    parts: list[ResponseInputContentParam] = []
-    if message.content:
-        parts.append({"type": "input_text", "text": message.content})
-    parts.extend(_encode_attachment(attachment) for attachment in message.attachments)
-    return {"type": "message", "role": "user", "content": parts}
+def _encode_user(message: Message, *, images: bool) -> _Item:
+    content: Any = message.content
+    if message.attachments and images:
+        text = [{"type": "input_text", "text": content}] if content else []
+        content = [*text, *map(_encode_attachment, message.attachments)]
+    elif message.attachments:
+        content = with_notes(content, len(message.attachments))
+    return {"type": "message", "role": "user", "content": content}
 
 
-def _encode_attachment(attachment: Attachment) -> ResponseInputContentParam:
+def _encode_attachment(attachment: Attachment) -> _Item:
     if is_image(attachment):
         return {"type": "input_image", "image_url": data_url(attachment), "detail": "auto"}
     return {"type": "input_file", "filename": file_name(attachment), "file_data": data_url(attachment)}
 
 
-def _encode_assistant(message: Message, residue: Sequence[Mapping[str, Any]]) -> Iterator[ResponseInputItemParam]:
+def _encode_assistant(message: Message, residue: Sequence[Mapping[str, Any]]) -> Iterator[_Item]:
     """Yield a message's items in the order of the residue, then the items that the residue does not mention.
 
     Reasoning whose next item is gone is skipped: the server would refuse it.
@@ -171,14 +143,13 @@ def _texts(content: str, residue: Sequence[Mapping[str, Any]]) -> dict[int, str]
     return {at: content[entry["start"] : entry["end"]] for at, entry in messages.items()}
 
 
-def _encode_text(text: str, phase: Any = None) -> EasyInputMessageParam | None:
+def _encode_text(text: str, phase: Any = None) -> _Item | None:
     if not text.strip():
         return None
-    item: EasyInputMessageParam = {"type": "message", "role": "assistant", "content": text}
-    return {**item, "phase": phase} if phase else item
+    return {"type": "message", "role": "assistant", "content": text, **({"phase": phase} if phase else {})}
 
 
-def _encode_call(call: ToolCall) -> ResponseFunctionToolCallParam:
+def _encode_call(call: ToolCall) -> _Item:
     return {
         "type": "function_call",
         "call_id": within(_CALL_ID_LENGTH, call.id),
