@@ -77,9 +77,8 @@ class Remembering:
         """Return what a turn would recall, as the agent does."""
         count, window = ours.CheapCounter.count, self.window
         staying = window.would_stay(count(text) + recall.RECALLED_TOKENS)
-        is_trimmed = len(staying) < len(window.exchanges())
-        known = recall.held(staying, (), text, is_trimmed=is_trimmed)
-        most = recall.room_for_lines(() if is_trimmed else staying, window.policy.history_tokens)
+        known = recall.held(staying, (), text)
+        most = recall.room_for_lines(staying, window.policy.history_tokens)
         found = memory.recall(text, person="anna", speaker="Anna", limit=recall.CANDIDATES)
         return recall.chosen_lines(found, known, self._narrator, count, most)
 

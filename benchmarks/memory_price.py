@@ -156,7 +156,6 @@ class On(Off):
         self._new = profile.new_profile(facts, narrator, cheap_count)
         in_force = profile.profile_in_force(kept, self._new, narration.keys_of(facts)) or self._new
         staying = window.would_stay(cheap_count(said.text) + recall.RECALLED_TOKENS + 100)
-        trims = len(staying) < len(window.exchanges())
         sources = set(in_force.sources) & set(self._new.sources)
         find = [
             self.memory.recall(
@@ -166,10 +165,10 @@ class On(Off):
         ]
         added = recall.chosen_lines(
             recall.in_turn(*find),
-            recall.held(staying, sources, said.text, is_trimmed=trims),
+            recall.held(staying, sources, said.text),
             narrator,
             cheap_count,
-            recall.room_for_lines(() if trims else staying, HISTORY_TOKENS),
+            recall.room_for_lines(staying, HISTORY_TOKENS),
         )
         told = _context(said, added.lines if added else ())
         window.set_system(*profile.with_profile(system_prompt(), in_force))

@@ -10,7 +10,7 @@ from homeassistant.components.conversation import ConversationResult
 from homeassistant.components.conversation.trace import async_get_traces
 from homeassistant.core import Context, HomeAssistant
 import pytest
-from pytest_homeassistant_custom_component.common import MockUser
+from pytest_homeassistant_custom_component.common import MockUser, async_capture_events
 
 from custom_components.windowed_conversation.agents import recalling
 from custom_components.windowed_conversation.const import (
@@ -191,6 +191,20 @@ async def test_recalled_lines_leave_the_window_at_the_next_trim(
     assert window_of(entry).stats().trims > 0
     (question,) = [each for each in window_of(entry).messages() if each.content.endswith("what is my name?")]
     assert "Lovelace" not in question.content
+
+
+async def test_trim_that_only_takes_out_recalled_lines_is_not_told(
+    home: HomeAssistant, set_up: SetUp, say: Say, ada: Context
+) -> None:
+    entry = await set_up(**SMALL)
+    await fill(say, 8, conversation_id="other", context=ada)
+    events = async_capture_events(home, f"{DOMAIN}_trimmed")
+
+    for number in range(14):
+        await say(f"where is the locker number {number}?", context=ada)
+
+    assert 0 < len(events) < window_of(entry).stats().trims
+    assert all(event.data["evicted"]["exchanges"] for event in events)
 
 
 @pytest.mark.parametrize(

@@ -100,7 +100,7 @@ def test_what_was_said_twice_is_one_line() -> None:
 
 
 def test_answer_to_the_same_question_is_not_recalled() -> None:
-    window = held((), (), "what is  my name?", is_trimmed=False)
+    window = held((), (), "what is  my name?")
 
     assert chosen(turn("what is my name?\nI do not know."), turn("my name is Ada", number=2), window=window) == (
         '2026-11-18 Ada: "my name is Ada"',
@@ -139,22 +139,23 @@ def test_prefix_without_what_was_recalled_is_a_prefix() -> None:
     ids=["a turn", "a long turn", "a fact"],
 )
 def test_what_the_window_holds_is_not_recalled(found: Recalled, said: str) -> None:
-    assert chosen(found, window=held(exchanges(said), (), is_trimmed=False)) == ()
+    assert chosen(found, window=held(exchanges(said), ())) == ()
 
 
 def test_turn_that_the_window_only_mentions_is_recalled() -> None:
-    assert chosen(turn("Ada\nHello."), window=held(exchanges("my name is Ada, yes"), (), is_trimmed=False))
+    assert chosen(turn("Ada\nHello."), window=held(exchanges("my name is Ada, yes"), ()))
 
 
 def test_fact_of_the_profile_is_not_recalled() -> None:
-    assert chosen(fact("Tea", number=7), window=held((), ["fact:7"], is_trimmed=False)) == ()
+    assert chosen(fact("Tea", number=7), window=held((), ["fact:7"])) == ()
 
 
 def test_what_was_recalled_before_is_not_recalled_until_a_trim() -> None:
     before = exchanges("[tea]when?", Remembered(1, 4, 1, ("fact:7",)))
+    after = exchanges("[]when?", Remembered(1, 1, 0, ("fact:7",)))
 
-    assert chosen(fact("Tea at five", number=7), window=held(before, (), is_trimmed=False)) == ()
-    assert chosen(fact("Tea at five", number=7), window=held(before, (), is_trimmed=True))
+    assert chosen(fact("Tea at five", number=7), window=held(before, ())) == ()
+    assert chosen(fact("Tea at five", number=7), window=held(after, ()))
 
 
 def test_lines_in_a_window_leave_most_of_it_to_exchanges() -> None:

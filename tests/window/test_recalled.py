@@ -8,7 +8,17 @@ import pytest
 from custom_components.windowed_conversation.window import Message, Remembered, Window, WindowPolicy
 from custom_components.windowed_conversation.window.codecs import Malformed, dump_snapshot, load_snapshot
 
-from .histories import Exchange, LengthCounter, cost, new_window, policies, short_histories, steps, without_system
+from .histories import (
+    Exchange,
+    LengthCounter,
+    cost,
+    keeping,
+    new_window,
+    policies,
+    short_histories,
+    steps,
+    without_system,
+)
 
 SOURCES = ("fact:1", "turn:2")
 
@@ -27,20 +37,31 @@ def questions(window: Window) -> list[str]:
 
 
 def test_it_stays_until_a_trim_and_leaves_what_stays() -> None:
-    window = new_window(WindowPolicy(200, 0.4))
+    window = new_window(WindowPolicy(200, 0.3))
     take_turn(window, "x" * 60)
+    take_turn(window, "who am I?", "Ada")
+    assert questions(window)[-1] == "[Ada]who am I?"
+
+    window.open("y" * 100)
+
+    assert questions(window) == ["[]who am I?", "y" * 100]
+
+
+@pytest.mark.parametrize(("length", "staying"), [(69, ["x" * 40, "who am I?"]), (70, ["who am I?"])])
+def test_nothing_is_evicted_if_what_leaves_frees_a_sixteenth_of_the_budget(length: int, staying: list[str]) -> None:
+    window = new_window(WindowPolicy(160, 0.3))
+    take_turn(window, "x" * 40)
     take_turn(window, "who am I?", "Ada " * 5)
-    assert questions(window)[-1] == f"[{'Ada ' * 5}]who am I?"
 
-    window.open("y" * 80)
+    window.open("y" * length)
 
-    assert questions(window) == ["[]who am I?", "y" * 80]
+    assert questions(window) == [*(f"[]{text}" for text in staying), "y" * length]
 
 
 def test_its_sources_stay_noted_when_it_has_left() -> None:
     window = new_window(WindowPolicy(200, 0.4))
-    take_turn(window, "x" * 60)
     take_turn(window, "who am I?", "Ada " * 5)
+    take_turn(window, "x" * 60)
 
     window.open("y" * 80)
 
@@ -87,6 +108,32 @@ def test_after_a_trim_only_the_newest_exchange_has_any(
         trims = stats.trims
 
 
+@settings(deadline=None, max_examples=100)
+@given(short_histories, keeping, st.integers(1, 40), st.integers(0, 200))
+def test_what_stays_is_known_before(history: list[Exchange], policy: WindowPolicy, recalled: int, length: int) -> None:
+    window = new_window(policy)
+    for _ in steps(window, history, recalled):
+        pass
+    would_stay = window.would_stay(length + 4)
+
+    window.open("y" * length)
+
+    assert would_stay == window.exchanges()
+
+
+@settings(deadline=None, max_examples=100)
+@given(short_histories, keeping, st.integers(1, 40))
+def test_trim_that_evicts_nothing_leaves_room(history: list[Exchange], policy: WindowPolicy, recalled: int) -> None:
+    window = new_window(policy)
+    before = window.stats()
+    for _ in steps(window, history, recalled):
+        stats = window.stats()
+        if stats.trims > before.trims and stats.evicted_exchanges == before.evicted_exchanges:
+            *older, _newest = questions(window)
+            assert stats.current_tokens <= 15 / 16 * policy.history_tokens or not older
+        before = stats
+
+
 def test_it_comes_back_from_a_file() -> None:
     window = new_window(WindowPolicy(200, 0.4))
     window.set_system("Be brief. Ada.", Remembered(10, 14, 4, SOURCES))
@@ -97,7 +144,7 @@ def test_it_comes_back_from_a_file() -> None:
 
     assert again.messages() == window.messages()
     again.open("y" * 80)
-    assert questions(again) == ["[]who am I?", "y" * 80]
+    assert questions(again) == [f"[]{'x' * 60}", "[]who am I?", "y" * 80]
 
 
 def test_part_that_ends_before_it_begins_is_refused() -> None:

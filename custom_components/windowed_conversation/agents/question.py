@@ -24,7 +24,7 @@ from ..window import Remembered, Window
 from .agent import Agent
 from .lookup import async_fallback_agents
 from .memory_use import counted_tools
-from .telling import Added, async_add
+from .telling import Added, Adding
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -89,9 +89,14 @@ class ModelQuestion:
         fallback = async_fallback_agents(self._hass, config.fallback_agents, self._entity_id, self._user_input)
         llm_context = self._user_input.as_llm_context(DOMAIN)
         device, area = self._device_and_area()
-        self.added = await async_add(self._agent, self._window, self._speaker, area)
+        adding = Adding(self._agent, self._window, self._speaker, area)
+        try:
+            # memory is read meanwhile
+            api = await async_get_tools(self._hass, config.llm_apis, llm_context, self._own_tools())
+            self.added = await adding.async_added()
+        finally:
+            adding.end()
         memory, home = self.added.memory, self.added.home
-        api = await async_get_tools(self._hass, config.llm_apis, llm_context, self._own_tools())
         self._chat_log.llm_api = api
         self._chat_log.llm_input_provided_index = len(self._chat_log.content)
         tools, name = self._agent.schemas.of(api), self._speaker.user_name

@@ -106,9 +106,8 @@ class MemorySource:
         told = self._choose_profile(made)
         tokens = self._counter.count(speaker.said) + RECALLED_TOKENS + CONTEXT_TOKENS
         staying = window.would_stay(tokens)
-        is_trimmed = len(staying) < len(window.exchanges())
-        known = held(staying, told, speaker.said, is_trimmed=is_trimmed)
-        most = room_for_lines(() if is_trimmed else staying, window.policy.history_tokens)
+        known = held(staying, told, speaker.said)
+        most = room_for_lines(staying, window.policy.history_tokens)
         return chosen_lines(in_turn(found, others), known, self._narrator, self._counter.count, most)
 
     def _make_profile(self, facts: list[Fact], revision: object) -> MadeProfile:

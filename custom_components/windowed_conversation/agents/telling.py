@@ -8,7 +8,7 @@ from ..bridge.home_states import async_home_states
 from ..turn.context import ContextPlacement
 from ..turn.home import NOTHING, Held, Telling, held, tell
 from ..turn.recall import RECALLED_TOKENS
-from ..turn.sources import Addition, Source, fetch
+from ..turn.sources import Addition, Fetching
 from ..turn.speaker import Speaker
 from ..turn.state_text import area_name
 from ..window import Window, told_by
@@ -77,16 +77,25 @@ def _tells(window: Window) -> bool:
     return any(map(told_by, window.exchanges()))
 
 
-async def async_add(agent: Agent, window: Window, speaker: Speaker, area: str | None) -> Added:
-    """Return what is added to a turn; `area` is where the speaker is."""
-    memory, config = memory_source(agent, window, speaker), agent.config.states
-    if config is None:
-        fetched = await fetch(_there(memory))
-        return Added(recollection(memory, fetched), Telling(anew=_tells(window)))
-    states = StateSource(agent, config, window, speaker.said, area or "")
-    fetched = await fetch(_there(states, memory))
-    return Added(recollection(memory, fetched), states.telling, tells=True)
+class Adding:
+    """What is added to a turn, fetched from when this is made on. `end` it if nobody waits for it any more."""
 
+    def __init__(self, agent: Agent, window: Window, speaker: Speaker, area: str | None) -> None:
+        """Begin; `area` is where the speaker is."""
+        config = agent.config.states
+        self._window = window
+        self._memory = memory_source(agent, window, speaker)
+        self._states = StateSource(agent, config, window, speaker.said, area or "") if config else None
+        self._fetching = Fetching(filter(None, (self._states, self._memory)))
 
-def _there(*sources: Source | None) -> tuple[Source, ...]:
-    return tuple(source for source in sources if source is not None)
+    async def async_added(self) -> Added:
+        """Return what there is within the deadline of sources."""
+        fetched = await self._fetching.result()
+        memory = recollection(self._memory, fetched)
+        if self._states is None:
+            return Added(memory, Telling(anew=_tells(self._window)))
+        return Added(memory, self._states.telling, tells=True)
+
+    def end(self) -> None:
+        """Leave nothing running."""
+        self._fetching.end()

@@ -92,7 +92,7 @@ def async_fire_summarized(
 
 
 def _fire_trimmed(hass: HomeAssistant, who: dict[str, str], stats: WindowStats, before: WindowStats) -> None:
-    if stats.trims > before.trims:
+    if stats.evicted_exchanges > before.evicted_exchanges:
         evicted = {
             "exchanges": stats.evicted_exchanges - before.evicted_exchanges,
             "messages": stats.evicted_messages - before.evicted_messages,

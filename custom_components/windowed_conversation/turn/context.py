@@ -109,6 +109,9 @@ def plain_name(name: str) -> str:
 
     Joiners are format characters, so an emoji that is joined from several falls apart. White space is collapsed.
     """
+    # almost every text, in a hundredth of the time
+    if name.isprintable():
+        return " ".join(name.split())
     seen = (" " if char.isspace() else char for char in name if char.isspace() or _is_seen(char))
     return " ".join("".join(seen).split())
 

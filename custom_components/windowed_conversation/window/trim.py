@@ -1,13 +1,14 @@
 """A trim: it stubs results of the open exchange, then results of closed exchanges, and evicts closed exchanges last.
 
-The first stubs of closed exchanges also remove recalled lines. Evicting newer states of the home also removes the older
-ones from the exchanges that stay.
+The first stubs of closed exchanges also remove recalled lines; if that frees enough, nothing is evicted. Evicting newer
+states of the home also removes the older ones from the exchanges that stay.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from .contents import Contents
 from .exchange import Exchange
+from .history import History
 from .policy import WindowPolicy
 from .recalled import without_recalled
 from .rounds import cut_newest_round, stub_older_rounds
@@ -25,13 +26,27 @@ def trim(contents: Contents, policy: WindowPolicy, in_force: WindowPolicy, count
         recalled = _take_out_recalled(contents, newest, counter)
         # as they were sent; if an exchange is in both lists, the later one counts
         whole = [*_stub_old_results(contents, in_force, newest, counter), *recalled]
-        evicted = contents.history.to_evict(contents.tokens, in_force, newest)
+        evicted = _to_evict(contents.history, contents.tokens, in_force, newest, recalled)
         whole = [*take_out_outdated(contents, evicted), *whole]
     if policy.summarize and evicted:
         passage = evicted_passage(contents.state.system, (*contents.history, *whole), evicted)
         contents.hold(joined(contents.state.unsummarized, passage, policy.history_tokens))
     if shortened or whole or evicted:
         contents.evict(evicted)
+
+
+def staying(contents: Contents, tokens: int, in_force: WindowPolicy, counter: TokenCounter) -> tuple[Exchange, ...]:
+    """Return the closed exchanges that certainly stay if this many tokens are added, as they would be then."""
+    if contents.tokens + tokens <= in_force.history_tokens:
+        return tuple(contents.history)
+    recalled = contents.history.with_recalled(0)
+    shorter = {exchange.number: without_recalled(exchange, counter) for exchange in recalled}
+    history = History()
+    for exchange in contents.history:
+        history.append(shorter.get(exchange.number, exchange))
+    total = contents.tokens - contents.history.tokens + history.tokens + tokens
+    history.remove(_to_evict(history, total, in_force, 0, recalled))
+    return tuple(history)
 
 
 def take_out_outdated(contents: Contents, evicted: Iterable[Exchange]) -> list[Exchange]:
@@ -65,6 +80,15 @@ def _stub_older_rounds(contents: Contents, policy: WindowPolicy, counter: TokenC
     if shortened:
         contents.rewrite(opened.messages)
     return shortened
+
+
+def _to_evict(
+    history: History, tokens: int, policy: WindowPolicy, newest: int, recalled: Sequence[Exchange]
+) -> list[Exchange]:
+    """Return the exchanges to evict from a window of this many tokens, after `recalled` ones lost their lines."""
+    if recalled and tokens <= policy.high_water:
+        return []
+    return history.to_evict(tokens, policy, newest)
 
 
 def _take_out_recalled(contents: Contents, newest: int, counter: TokenCounter) -> list[Exchange]:

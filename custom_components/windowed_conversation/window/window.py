@@ -18,7 +18,7 @@ from .summary import Passage, summary_exchange
 from .tags import INCOMPLETE, NO_TAGS, checked_tags, joined_tags, tag_filter
 from .tokens import TokenCounter, message_tokens
 from .tool_results import capped, stubbed
-from .trim import cut_to_fit, take_out_told, trim
+from .trim import cut_to_fit, staying, take_out_told, trim
 
 _INCOMPLETE = frozenset({INCOMPLETE})
 
@@ -105,11 +105,11 @@ class Window:
         return tuple(self._contents.history)
 
     def would_stay(self, tokens: int) -> tuple[Exchange, ...]:
-        """Return the closed exchanges that certainly stay if this many tokens are added, oldest first."""
-        history, total = self._contents.history, self._contents.tokens + tokens
-        evicted = history.to_evict(total, self._in_force, 0) if total > self._in_force.history_tokens else []
-        numbers = {exchange.number for exchange in evicted}
-        return tuple(exchange for exchange in history if exchange.number not in numbers)
+        """Return the closed exchanges that certainly stay if this many tokens are added, oldest first.
+
+        They are as they would be then: a trim removes recalled lines.
+        """
+        return staying(self._contents, tokens, self._in_force, self._counter)
 
     def set_system(self, prompt: str, profile: Remembered | None = None) -> None:
         """Set the system prompt, or remove it if the text is empty. The same text again changes nothing.
