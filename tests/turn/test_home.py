@@ -19,6 +19,7 @@ from custom_components.windowed_conversation.turn.home import (
     Limits,
     Telling,
     held,
+    listing,
     tell,
 )
 from custom_components.windowed_conversation.turn.state_text import area_name, one_name, state_text
@@ -176,6 +177,19 @@ def test_whatever_things_are_called_there_is_one_entity_within_the_limit(area: s
 
     assert telling.tokens <= SNAPSHOT_TOKENS
     assert re.fullmatch(r"; states: [^:=|,;\[\]\n]*: [^=|,;\[\]\n]*=[^=|,;\[\]\n]*", telling.text)
+
+
+@given(st.dictionaries(st.text(max_size=80), st.text(max_size=80), max_size=40), st.integers(20, 300))
+def test_whatever_things_are_called_a_listing_is_a_line_within_the_limit(things: dict[str, str], limit: int) -> None:
+    entities = {
+        key: EntityState(area_name(area), one_name(key), state_text("lock", area, {}, "°C"))
+        for key, area in things.items()
+    }
+    listed = listing(entities, "", limit, tokens_of)
+
+    assert tokens_of(listed.text) <= limit
+    assert not re.search(r"[\[\];\n]", listed.text)
+    assert listed.states.items() <= {key: each.told for key, each in entities.items()}.items()
 
 
 @pytest.mark.parametrize(

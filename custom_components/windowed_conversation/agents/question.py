@@ -24,7 +24,7 @@ from ..window import Remembered, Window
 from .agent import Agent
 from .lookup import async_fallback_agents
 from .memory_use import counted_tools
-from .telling import Added, Adding
+from .telling import Added, Adding, tools_of_home
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -35,7 +35,8 @@ async def async_question_without_input(agent: Agent, llm_context: llm.LLMContext
     Raises `ToolsUnavailable`, and `Unavailable` if the account has no model.
     """
     model = _model(agent)
-    api = await async_get_tools(agent.hass, agent.config.llm_apis, llm_context, counted_tools(agent))
+    own = (*counted_tools(agent), *tools_of_home(agent))
+    api = await async_get_tools(agent.hass, agent.config.llm_apis, llm_context, own)
     return Question(
         model=model,
         system="",
@@ -92,7 +93,8 @@ class ModelQuestion:
         adding = Adding(self._agent, self._window, self._speaker, area)
         try:
             # memory is read meanwhile
-            api = await async_get_tools(self._hass, config.llm_apis, llm_context, self._own_tools())
+            own = (*self._own_tools(), *tools_of_home(self._agent))
+            api = await async_get_tools(self._hass, config.llm_apis, llm_context, own)
             self.added = await adding.async_added()
         finally:
             adding.end()

@@ -4,7 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from homeassistant.helpers import llm
+
 from ..bridge.home_states import async_home_states
+from ..bridge.home_tools import home_tools
 from ..turn.context import ContextPlacement
 from ..turn.home import NOTHING, Held, Telling, held, tell
 from ..turn.recall import RECALLED_TOKENS
@@ -99,3 +102,9 @@ class Adding:
     def end(self) -> None:
         """Leave nothing running."""
         self._fetching.end()
+
+
+def tools_of_home(agent: Agent) -> tuple[llm.Tool, ...]:
+    """Return the tools that look up what the home was and is, none for an agent that does not know it."""
+    states = agent.config.states
+    return () if states is None else home_tools(agent.counter.count, states.domains)

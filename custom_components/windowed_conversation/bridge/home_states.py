@@ -133,6 +133,12 @@ class HomeStates:
         more = {key: each for key, each in self._others.items() if key.partition(".")[0] in domains} if domains else {}
         return Home({**self._usual, **more} if more else self._usual, self._exists)
 
+    @callback
+    def exposed(self) -> Mapping[str, EntityState]:
+        """Return all exposed entities of this moment, of any domain, to be read at once."""
+        self._catch_up()
+        return {**self._usual, **self._others}
+
     def _exists(self, entity_id: str) -> bool:
         """Return whether an entity that is not told exists. A hidden one does, even without a state."""
         if self._hass.states.get(entity_id) is not None:

@@ -154,6 +154,12 @@ def tell(home: Home, known: Held, area: str, limits: Limits, count: Count) -> Te
     return _changes(_Changes(home.entities, missing, stale, new.difference(stale)), area, limits.changes, count)
 
 
+def listing(entities: Mapping[str, EntityState], area: str, limit: int, count: Count) -> Telling:
+    """Return as many of these entities as fit, as a snapshot lists them; the text has only them and the counts."""
+    telling = _snapshot(entities, area, limit, count)
+    return replace(telling, text=telling.text.removeprefix(f"; {_STATES}: "))
+
+
 def _snapshot(entities: Mapping[str, EntityState], area: str, limit: int, count: Count) -> Telling:
     if not entities:
         return NOTHING

@@ -1,0 +1,77 @@
+"""How a state has changed over a time: which time a model asks about, and the changes as one line."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+MOST_CHANGES = 24
+_USUAL = timedelta(days=1)
+# Longer times are cut to this, up to their end: Home Assistant keeps ten days unless the user changed that.
+_LONGEST = timedelta(days=31)
+_LONGEST_TIME = 40
+
+type Change = tuple[datetime, str]
+
+
+class SpanError(StrEnum):
+    """Why a model's times cannot be used."""
+
+    NO_TIME = "no_time"
+    BACKWARDS = "backwards"
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A time with a beginning and an end, both with the zone of the home."""
+
+    start: datetime
+    end: datetime
+
+
+def span_of(start: str, end: str, now: datetime) -> Span | SpanError:
+    """Return the time between these, which are local unless they say more. Empty is a day before the end, and now.
+
+    It ends now at the latest, and begins 31 days before its end at the earliest.
+    """
+    try:
+        until = min(_time(end, now), now) if end.strip() else now
+        since = _time(start, now) if start.strip() else until - _USUAL
+        since = max(since, until - _LONGEST)
+    except ValueError, OverflowError:
+        return SpanError.NO_TIME
+    return Span(since, until) if since < until else SpanError.BACKWARDS
+
+
+def _time(text: str, now: datetime) -> datetime:
+    """Return the time that a text says. Raises `ValueError` and `OverflowError`."""
+    time = datetime.fromisoformat(text.strip()[:_LONGEST_TIME])
+    return (time if time.tzinfo else time.replace(tzinfo=now.tzinfo)).astimezone(now.tzinfo)
+
+
+def history_text(states: Iterable[Change], until: datetime) -> dict[str, str | int]:
+    """Return the newest changes among states, oldest first, and how many earlier ones are not listed.
+
+    Equal states in a row are one. `until` is when the last one ends.
+    """
+    changes = list(_changes(states))
+    listed = changes[-MOST_CHANGES:]
+    fields: dict[str, str | int] = {"history": ", ".join(_lines(listed)), "until": f"{until:%Y-%m-%d %H:%M}"}
+    return fields | ({"earlier_changes": len(changes) - len(listed)} if len(changes) > len(listed) else {})
+
+
+def _changes(states: Iterable[Change]) -> Iterator[Change]:
+    last: str | None = None
+    for at, state in states:
+        if state != last:
+            yield at, state
+        last = state
+
+
+def _lines(changes: Sequence[Change]) -> Iterator[str]:
+    """Yield the changes; a date is written where it is another one than before."""
+    day = ""
+    for at, state in changes:
+        date = f"{at:%Y-%m-%d} "
+        yield f"{'' if date == day else date}{at:%H:%M}={state}"
+        day = date

@@ -1,0 +1,71 @@
+"""The time that a question about the past means, and the changes in it, as one line."""
+
+from datetime import datetime, timedelta
+from itertools import pairwise
+from zoneinfo import ZoneInfo
+
+from hypothesis import given, strategies as st
+import pytest
+
+from custom_components.windowed_conversation.turn.home_history import (
+    MOST_CHANGES,
+    Span,
+    SpanError,
+    history_text,
+    span_of,
+)
+
+ZONE = ZoneInfo("Europe/Amsterdam")
+# The clock was set back in the night before.
+NOW = datetime(2026, 10, 26, 8, 30, tzinfo=ZONE)
+DAY = timedelta(days=1)
+
+
+def at(day: int, hour: int, minute: int = 0) -> datetime:
+    return datetime(2026, 10, day, hour, minute, tzinfo=ZONE)
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "span"),
+    [
+        ("", "", Span(at(25, 8, 30), NOW)),
+        ("2026-10-25T22:00", "", Span(at(25, 22), NOW)),
+        (" 2026-10-25 22:00 ", "2026-10-26T07:00", Span(at(25, 22), at(26, 7))),
+        ("", "2026-10-24", Span(at(23, 0), at(24, 0))),
+        ("2026-10-25T20:00:00Z", "2027-01-01", Span(at(25, 21), NOW)),
+        ("2020-01-01", "", Span(NOW - 31 * DAY, NOW)),
+        ("last night", "", SpanError.NO_TIME),
+        ("", "22:00", SpanError.NO_TIME),
+        ("0001-01-01T00:00+23:00", "", SpanError.NO_TIME),
+        ("2026-10-26", "2026-10-25", SpanError.BACKWARDS),
+        ("2027-01-01", "", SpanError.BACKWARDS),
+    ],
+)
+def test_times_of_a_question(start: str, end: str, span: Span | SpanError) -> None:
+    assert span_of(start, end, NOW) == span
+
+
+@given(st.text() | st.datetimes().map(str), st.text() | st.datetimes().map(str))
+def test_whatever_the_times_are_the_span_is_bounded(start: str, end: str) -> None:
+    span = span_of(start, end, NOW)
+
+    assert isinstance(span, SpanError) or NOW >= span.end > span.start >= span.end - 31 * DAY
+
+
+def test_date_is_written_where_it_changes_and_equal_states_are_one() -> None:
+    states = [(at(24, 22), "closed"), (at(24, 23), "open"), (at(24, 23, 30), "open"), (at(25, 1), "closed")]
+
+    assert history_text(states, NOW) == {
+        "history": "2026-10-24 22:00=closed, 23:00=open, 2026-10-25 01:00=closed",
+        "until": "2026-10-26 08:30",
+    }
+
+
+@given(st.lists(st.sampled_from(["on", "off"]), max_size=80))
+def test_newest_changes_are_listed_and_the_others_counted(states: list[str]) -> None:
+    changes = sum(one != other for one, other in pairwise(["", *states]))
+    found = history_text([(at(1, 1) + number * timedelta(hours=1), state) for number, state in enumerate(states)], NOW)
+
+    assert str(found["history"]).count("=") == min(changes, MOST_CHANGES)
+    assert found.get("earlier_changes", 0) == max(0, changes - MOST_CHANGES)
+    assert str(found["history"]).rpartition("=")[2] == "".join(states[-1:])
