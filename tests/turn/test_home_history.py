@@ -7,6 +7,7 @@ from zoneinfo import ZoneInfo
 from hypothesis import given, strategies as st
 import pytest
 
+from custom_components.windowed_conversation.turn.home import EntityState
 from custom_components.windowed_conversation.turn.home_history import (
     MOST_CHANGES,
     Span,
@@ -19,6 +20,7 @@ ZONE = ZoneInfo("Europe/Amsterdam")
 # The clock was set back in the night before.
 NOW = datetime(2026, 10, 26, 8, 30, tzinfo=ZONE)
 DAY = timedelta(days=1)
+DOOR = EntityState("Hall", "Door", "closed")
 
 
 def at(day: int, hour: int, minute: int = 0) -> datetime:
@@ -55,17 +57,17 @@ def test_whatever_the_times_are_the_span_is_bounded(start: str, end: str) -> Non
 def test_date_is_written_where_it_changes_and_equal_states_are_one() -> None:
     states = [(at(24, 22), "closed"), (at(24, 23), "open"), (at(24, 23, 30), "open"), (at(25, 1), "closed")]
 
-    assert history_text(states, NOW) == {
-        "history": "2026-10-24 22:00=closed, 23:00=open, 2026-10-25 01:00=closed",
-        "until": "2026-10-26 08:30",
-    }
+    assert history_text(DOOR, states, NOW) == (
+        "Hall: Door: 2026-10-24 22:00=closed, 23:00=open, 2026-10-25 01:00=closed | until 2026-10-26 08:30"
+    )
 
 
 @given(st.lists(st.sampled_from(["on", "off"]), max_size=80))
 def test_newest_changes_are_listed_and_the_others_counted(states: list[str]) -> None:
     changes = sum(one != other for one, other in pairwise(["", *states]))
-    found = history_text([(at(1, 1) + number * timedelta(hours=1), state) for number, state in enumerate(states)], NOW)
+    times = [(at(1, 1) + number * timedelta(hours=1), state) for number, state in enumerate(states)]
+    history = history_text(DOOR, times, NOW)
 
-    assert str(found["history"]).count("=") == min(changes, MOST_CHANGES)
-    assert found.get("earlier_changes", 0) == max(0, changes - MOST_CHANGES)
-    assert str(found["history"]).rpartition("=")[2] == "".join(states[-1:])
+    assert history.count("=") == min(changes, MOST_CHANGES)
+    assert f"={''.join(states[-1:])} | until " in history or not states
+    assert history.endswith(f" | {changes - MOST_CHANGES} earlier changes") == (changes > MOST_CHANGES)

@@ -98,6 +98,8 @@ class ModelQuestion:
             self.added = await adding.async_added()
         finally:
             adding.end()
+        if api is not None:
+            api.known = self.added.known
         memory, home = self.added.memory, self.added.home
         self._chat_log.llm_api = api
         self._chat_log.llm_input_provided_index = len(self._chat_log.content)
@@ -138,7 +140,7 @@ class ModelQuestion:
         extra = self._user_input.extra_system_prompt or self._chat_log.extra_system_prompt
         self._chat_log.extra_system_prompt = extra
         instructions, entities = self._instructions(llm_context), api.api_prompt if api else ""
-        parts = (instructions, entities, HINT if self.added.tells and api else "", extra or "")
+        parts = (instructions, entities, HINT if self.added.known is not None and api else "", extra or "")
         self.prompt = PromptFingerprints(hash((instructions, extra)), hash(entities), volatile)
         return "\n".join(part.strip() for part in parts if part.strip())
 

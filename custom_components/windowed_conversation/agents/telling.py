@@ -14,7 +14,7 @@ from ..turn.recall import RECALLED_TOKENS
 from ..turn.sources import Addition, Fetching
 from ..turn.speaker import Speaker
 from ..turn.state_text import area_name
-from ..window import Window, told_by
+from ..window import Window, tells
 from .agent import Agent
 from .config import StatesConfig
 from .recalling import CONTEXT_TOKENS, Recollection, memory_source, recollection
@@ -24,17 +24,20 @@ _NAME = "states"
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """What is added to a turn: from memory, and about the home. `tells` is True if the agent may know the home."""
+    """What is added to a turn: from memory, and about the home.
+
+    `known` is what the window then says about the home, or None if the agent may not know the home.
+    """
 
     memory: Recollection = field(default_factory=Recollection)
     home: Telling = NOTHING
-    tells: bool = False
+    known: dict[str, str] | None = None
 
     @property
     def figures(self) -> Mapping[str, Any]:
         """How much was added, for the trace and the last turn's attributes."""
         told = {"states_told": len(self.home.states), "states_tokens": self.home.tokens}
-        return {**self.memory.figures, **told} if self.tells else self.memory.figures
+        return self.memory.figures if self.known is None else {**self.memory.figures, **told}
 
 
 class StateSource:
@@ -48,6 +51,8 @@ class StateSource:
         self._window = window
         self._said = said
         self._area = area_name(area)
+        # what the window says about the home when the turn begins
+        self.known: dict[str, str] = {}
         # without newer states, the older ones have to be removed
         self.telling = Telling(anew=_tells(window))
 
@@ -57,10 +62,12 @@ class StateSource:
         if states is not None:
             window, count = self._window, self._agent.counter.count
             limits = self._config.limits.within(window.policy.history_tokens)
-            home = states.home(self._config.domains)
-            telling = tell(home, self._held(limits.changes), self._area, limits, count)
+            known = self._held(limits.changes)
+            home = states.home(self._config.domains, {**known.states, **known.sent})
+            telling = tell(home, known, self._area, limits, count)
             # the system prompt has the current states, so no message after it may contradict them
             self.telling = replace(telling, anew=self.telling.anew) if self._is_in_system else telling
+            self.known = {**({} if telling.anew else known.states), **telling.states}
         return None
 
     @property
@@ -77,7 +84,7 @@ class StateSource:
 
 
 def _tells(window: Window) -> bool:
-    return any(map(told_by, window.exchanges()))
+    return any(map(tells, window.exchanges()))
 
 
 class Adding:
@@ -97,7 +104,7 @@ class Adding:
         memory = recollection(self._memory, fetched)
         if self._states is None:
             return Added(memory, Telling(anew=_tells(self._window)))
-        return Added(memory, self._states.telling, tells=True)
+        return Added(memory, self._states.telling, self._states.known)
 
     def end(self) -> None:
         """Leave nothing running."""

@@ -1,6 +1,6 @@
 """The states of the exposed entities, followed by what changes: a turn only reads them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -127,10 +127,11 @@ class HomeStates:
         self._unsubscribe = ()
 
     @callback
-    def home(self, domains: tuple[str, ...] = ()) -> Home:
-        """Return the home of this moment, to be read at once, with these domains besides the usual ones."""
+    def home(self, domains: tuple[str, ...] = (), also: Iterable[str] = ()) -> Home:
+        """Return the home of this moment, to be read at once, with these domains and entities besides the usual."""
         self._catch_up()
         more = {key: each for key, each in self._others.items() if key.partition(".")[0] in domains} if domains else {}
+        more |= {key: self._others[key] for key in also if key in self._others}
         return Home({**self._usual, **more} if more else self._usual, self._exists)
 
     @callback

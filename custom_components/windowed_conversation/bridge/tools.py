@@ -16,6 +16,7 @@ from ..const import DOMAIN
 from ..providers import ToolSchema
 from ..turn.errors import ToolsUnavailable
 from .errors import log_fault
+from .told_results import TellingResult, async_noted
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -28,13 +29,16 @@ class SafeAPIInstance(llm.APIInstance):
     """An API whose tools fail with a result: the model learns about it, and the turn continues.
 
     The chat log makes the same results of Home Assistant's errors, but only while it waits for the tool. The error of a
-    tool that outlives its turn would be logged with its message.
+    tool that outlives its turn would be logged with its message. `known` is what the window has said of the home so
+    far, or None if the agent is not told of it.
     """
+
+    known: dict[str, str] | None = None
 
     @override
     async def async_call_tool(self, tool_input: llm.ToolInput) -> llm.ToolResult:
         try:
-            return await super().async_call_tool(tool_input)
+            return self._noted(await super().async_call_tool(tool_input))
         except (HomeAssistantError, probatio.Invalid) as err:
             data: dict[str, Any] = {"error": type(err).__name__}
             if str(err):
@@ -43,6 +47,13 @@ class SafeAPIInstance(llm.APIInstance):
             log_fault(_LOGGER, f"Tool {tool_input.tool_name} failed", err)
             data = {"error": type(err).__name__}
         return llm.ToolResult(data=data, error=True)
+
+    def _noted(self, result: llm.ToolResult) -> llm.ToolResult:
+        if self.known is None:
+            return result
+        noted = async_noted(self.api.hass, result, self.known)
+        self.known |= noted.states if isinstance(noted, TellingResult) else {}
+        return noted
 
 
 class _OwnAPI(llm.API):
@@ -54,7 +65,10 @@ class _OwnAPI(llm.API):
 
 
 async def async_get_tools(
-    hass: HomeAssistant, api_ids: tuple[str, ...], llm_context: llm.LLMContext, own: tuple[llm.Tool, ...] = ()
+    hass: HomeAssistant,
+    api_ids: tuple[str, ...],
+    llm_context: llm.LLMContext,
+    own: tuple[llm.Tool, ...] = (),
 ) -> SafeAPIInstance | None:
     """Return the tools of the APIs and the agent's own, or None if there are none. Raises `ToolsUnavailable`."""
     if not api_ids and not own:

@@ -24,12 +24,19 @@ def tags_of_call(hass: HomeAssistant, arguments: Mapping[str, Any]) -> frozenset
 
 def tags_of_result(hass: HomeAssistant, result: llm.ToolResult) -> frozenset[str]:
     """Return the tags for what an intent acted on (`IntentResponse.as_dict`), none for other results."""
+    return _tags(name for target in _targets(result) for name in _touched(hass, target))
+
+
+def entities_acted_on(result: llm.ToolResult) -> frozenset[str]:
+    """Return the entities that an intent acted on, none for other results."""
+    ids = (target.get("id") for target in _targets(result) if target.get("type") == "entity")
+    return frozenset(each for each in ids if isinstance(each, str))
+
+
+def _targets(result: llm.ToolResult) -> list[Mapping[str, Any]]:
     outcome = result.data.get("data")
     targets = outcome.get("success") if isinstance(outcome, dict) else None
-    if not isinstance(targets, list):
-        return frozenset()
-    found = (target for target in targets if isinstance(target, dict))
-    return _tags(name for target in found for name in _touched(hass, target))
+    return [target for target in targets if isinstance(target, dict)] if isinstance(targets, list) else []
 
 
 def _tags(names: Iterable[str]) -> frozenset[str]:

@@ -92,9 +92,7 @@ class Answer:
         """Return the message as the window stores it: an answer with its residue, a repetition with a note."""
         if message.role is not Role.TOOL:
             return replace(message, native=self._native) if self._native else message
-        if self._is_repeated(message):
-            return replace(message, content=f"{REPEATED}\n{message.content}")
-        return message
+        return _prefaced(message, f"{REPEATED}\n") if self._is_repeated(message) else message
 
     def raise_error(self) -> None:
         """Raise the error that ended the answer, if there was one."""
@@ -147,3 +145,10 @@ class Answer:
         if wanted_more or not self.progress.tool_calls:
             raise EmptyAnswer("no text and no tool call")
         return [*held, self._passed(TextDelta(self._done))]
+
+
+def _prefaced(result: Message, preface: str) -> Message:
+    """Return a result that begins with something else."""
+    told, length = result.told, len(preface)
+    moved = told and told._replace(start=told.start + length, end=told.end + length)
+    return replace(result, content=preface + result.content, told=moved)

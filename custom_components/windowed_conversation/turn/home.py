@@ -4,8 +4,9 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import nsmallest
+from itertools import chain
 
-from ..window import Exchange, Told, outdated, told_by
+from ..window import Exchange, Told, all_told, outdated, tells, told_by
 
 # The most tokens of states at first, and of changes in a later turn.
 SNAPSHOT_TOKENS = 600
@@ -46,6 +47,11 @@ class EntityState:
     def __post_init__(self) -> None:
         """Write how it is noted."""
         object.__setattr__(self, "told", f"{self.area}|{self.name}={self.state}")
+
+    @property
+    def doubtful(self) -> str:
+        """How it is noted when the window may say more than one thing of it: the next turn tells its state."""
+        return f"{self.area}|{self.name}=?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +126,7 @@ def held(exchanges: Sequence[Exchange], staying: Iterable[Exchange], excluded_ta
 
     All are given oldest first.
     """
-    telling = [exchange for exchange in exchanges if told_by(exchange)]
+    telling = [exchange for exchange in exchanges if tells(exchange)]
     if not telling:
         return Held()
     numbers = {exchange.number for exchange in staying}
@@ -136,8 +142,26 @@ def held(exchanges: Sequence[Exchange], staying: Iterable[Exchange], excluded_ta
 def _folded(exchanges: Iterable[Exchange]) -> dict[str, str]:
     """Return the states as they were told last."""
     states: dict[str, str] = {}
-    for told in map(told_by, exchanges):
-        states.update(told.states if told is not None else {})
+    for told in chain.from_iterable(map(all_told, exchanges)):
+        states.update(told.states)
+    return states
+
+
+def noted(
+    entities: Mapping[str, EntityState], known: Mapping[str, str], acted_on: Collection[str], listed: Collection[str]
+) -> dict[str, str]:
+    """Return what a window notes of the home with a tool's result.
+
+    `known` is what the window has said so far. The call says what a tool has changed; what one has `listed` is in its
+    result, of which only a stub may stay. Whatever else has changed may have been said by any tool.
+    """
+    states = {}
+    for key in {*known, *acted_on, *listed}.intersection(entities):
+        entity, before = entities[key], known.get(key, entities[key].told)
+        is_new = entity.told != before
+        if is_new or key in acted_on or key in listed:
+            is_sure = is_new == (key in acted_on) and before != entity.doubtful
+            states[key] = entity.told if is_sure else entity.doubtful
     return states
 
 

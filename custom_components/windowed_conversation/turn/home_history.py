@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from .home import EntityState
+
 MOST_CHANGES = 24
 _USUAL = timedelta(days=1)
 # Longer times are cut to this, up to their end: Home Assistant keeps ten days unless the user changed that.
@@ -49,15 +51,16 @@ def _time(text: str, now: datetime) -> datetime:
     return (time if time.tzinfo else time.replace(tzinfo=now.tzinfo)).astimezone(now.tzinfo)
 
 
-def history_text(states: Iterable[Change], until: datetime) -> dict[str, str | int]:
-    """Return the newest changes among states, oldest first, and how many earlier ones are not listed.
+def history_text(entity: EntityState, states: Iterable[Change], until: datetime) -> str:
+    """Return a line with the newest changes among states, oldest first, and how many earlier ones there are.
 
     Equal states in a row are one. `until` is when the last one ends.
     """
     changes = list(_changes(states))
     listed = changes[-MOST_CHANGES:]
-    fields: dict[str, str | int] = {"history": ", ".join(_lines(listed)), "until": f"{until:%Y-%m-%d %H:%M}"}
-    return fields | ({"earlier_changes": len(changes) - len(listed)} if len(changes) > len(listed) else {})
+    name = f"{entity.area}: {entity.name}" if entity.area else entity.name
+    earlier = f" | {len(changes) - len(listed)} earlier changes" if len(changes) > len(listed) else ""
+    return f"{name}: {', '.join(_lines(listed))} | until {until:%Y-%m-%d %H:%M}{earlier}"
 
 
 def _changes(states: Iterable[Change]) -> Iterator[Change]:

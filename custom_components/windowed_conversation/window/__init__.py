@@ -37,7 +37,7 @@ from .tokens import (
     text_tokens,
     tool_text,
 )
-from .told import outdated, told_by, without_told
+from .told import all_told, outdated, tells, told_by, without_told
 from .tool_results import CUT_BEGINS, STUB_BEGINS
 from .turns_above import is_in_turn
 from .window import Window
@@ -85,6 +85,7 @@ __all__ = [
     "WindowPolicy",
     "WindowRegistry",
     "WindowStats",
+    "all_told",
     "estimate_request",
     "is_figure",
     "is_in_turn",
@@ -98,6 +99,7 @@ __all__ = [
     "recounted_message",
     "rewritten",
     "summary_text",
+    "tells",
     "text_tokens",
     "told_by",
     "tool_text",

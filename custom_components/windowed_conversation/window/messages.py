@@ -71,7 +71,7 @@ class Remembered(NamedTuple):
 
 
 class Told(NamedTuple):
-    """What a user message tells about the home: `content[start:end]`, which costs this number of tokens.
+    """What a user message or a tool's result tells about the home: `content[start:end]`, of this number of tokens.
 
     `states` has the text for each entity, or an empty text if the entity was removed. A snapshot tells all states, not
     only the changes; it is complete if no entity was omitted.

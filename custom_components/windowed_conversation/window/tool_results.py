@@ -10,6 +10,7 @@ from .entry import rewritten
 from .exchange import Exchange
 from .messages import Message, Role, ToolCall
 from .tokens import TokenCounter, message_tokens
+from .told import unstated
 
 # A text with more characters per token of the limit is too long in any language: prose has four to six.
 _MOST_CHARACTERS_PER_TOKEN = 8
@@ -73,18 +74,20 @@ def stubbed(exchange: Exchange, counter: TokenCounter, uncut: Mapping[int, Messa
 def stub(result: Message, call: ToolCall, counter: TokenCounter, uncut: Message | None = None) -> Message:
     """Return the stub of a tool result, or the result itself if it is a stub or no longer than one.
 
-    `uncut` is the result before it was cut, or None if it was not; the stub is made of that.
+    States of the home are not in it, but still known to have been told. `uncut` is the result before it was cut, or
+    None if it was not; the stub is made of that.
     """
     whole = uncut or result
     content = whole.content
     if len(result.content) <= _LONGEST_PART or result.content.startswith(STUB_BEGINS):
         return result
     called = f"{_one_line(call.name)} {_one_line(_encode_json(dict(call.arguments)))}"
-    text = f"{STUB_BEGINS}{called}: {whole.tokens} tokens, beginning with {_one_line(content)}]"
+    text = f"{STUB_BEGINS}{called}: {whole.tokens} tokens, beginning with {_one_line(unstated(content, whole.told))}]"
     if len(text) >= len(result.content):
         return result
+    told = result.told and result.told._replace(start=0, end=0, tokens=0)
     tokens = message_tokens(rewritten(result, text, 0), counter)
-    return result if tokens >= (result.tokens or 0) else rewritten(result, text, tokens)
+    return result if tokens >= (result.tokens or 0) else rewritten(result, text, tokens, told=told)
 
 
 def _one_line(text: str) -> str:

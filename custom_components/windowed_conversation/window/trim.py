@@ -14,7 +14,7 @@ from .recalled import without_recalled
 from .rounds import cut_newest_round, stub_older_rounds
 from .summary import evicted_passage, joined
 from .tokens import TokenCounter
-from .told import outdated, told_by, without_told
+from .told import outdated, tells, without_told
 from .tool_results import stubbed
 
 
@@ -59,7 +59,7 @@ def take_out_outdated(contents: Contents, evicted: Iterable[Exchange]) -> list[E
 
 def take_out_told(contents: Contents) -> None:
     """Remove everything about the home from closed exchanges."""
-    telling = [exchange for exchange in contents.history if told_by(exchange)]
+    telling = [exchange for exchange in contents.history if tells(exchange)]
     if telling:
         contents.replace([without_told(exchange) for exchange in telling])
 
