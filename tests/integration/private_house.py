@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from homeassistant.auth.const import GROUP_ID_ADMIN, GROUP_ID_READ_ONLY, GROUP_ID_USER
+from homeassistant.components.homeassistant.exposed_entities import async_expose_entity
 from homeassistant.core import Context, HomeAssistant
 from homeassistant.exceptions import HomeAssistantError
 from homeassistant.helpers import device_registry as dr, llm
@@ -34,9 +35,11 @@ GRACES_OPEN, GRACES_PRIVATE = frozenset({"puffin"}), frozenset({"gull", "skua", 
 # Forgotten by id, and a fact that another one has replaced.
 GONE = frozenset({"vulture", "condor", "harrier", "osprey", "kestrel", "dodo"})
 ADAS, GRACES = ADAS_OPEN | ADAS_PRIVATE, GRACES_OPEN | GRACES_PRIVATE
+# An entity that is not exposed.
+HIDDEN = frozenset({"hawk"})
 # Said in the cases themselves.
 SAID = frozenset({"cobra", "viper"})
-EVERY_WORD = HOMES | ADAS | GRACES | GONE | SAID
+EVERY_WORD = HOMES | ADAS | GRACES | GONE | HIDDEN | SAID
 
 FACTS = frozenset({"heron", "finch", "wren", "puffin", "gull"})
 NOTHING = frozenset[str]()
@@ -185,9 +188,11 @@ def inside_a_turn(look: Look) -> Look:
 
 
 async def furnish(
-    home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer, placement: ContextPlacement
+    home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer, placement: ContextPlacement, **agent: Any
 ) -> House:
     """Set up a house with an agent of each scope, and let it forget what is to be forgotten."""
+    home.states.async_set("light.hawk", "on", {"friendly_name": "Hawk lamp"})
+    async_expose_entity(home, "conversation", "light.hawk", should_expose=False)
     bedside = _device(home, "bedside")
 
     async def person(name: str, group: str) -> Context:
@@ -211,7 +216,7 @@ async def furnish(
     house = House(home, model_server, say, speakers)
     owners = {CONF_DEVICE_OWNERS: [{"device": bedside, "person": ada.user_id}]}
     for scope in Scope:
-        await set_up(options=owners, **{CONF_SCOPE: scope, CONF_CONTEXT_PLACEMENT: placement})
+        await set_up(options=owners, **{CONF_SCOPE: scope, CONF_CONTEXT_PLACEMENT: placement, **agent})
         (entity_id,) = set(home.states.async_entity_ids("conversation")) - {
             "conversation.home_assistant",
             *house.agents.values(),

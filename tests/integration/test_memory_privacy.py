@@ -6,6 +6,7 @@ from typing import Any
 from homeassistant.core import HomeAssistant
 import pytest
 
+from custom_components.windowed_conversation.const import CONF_STATES
 from custom_components.windowed_conversation.turn.context import ContextPlacement
 from custom_components.windowed_conversation.turn.scope import Scope
 from demo.model_server import ModelServer
@@ -80,6 +81,22 @@ TOOLS = (
 )
 
 
+def looked_up(who: str, tool: str, **arguments: Any) -> Look:
+    return lambda house: house.used(who, tool, Scope.AGENT, **arguments)
+
+
+STATES = tuple(
+    Case(f"the model looks up {what} for {who}", looked_up(who, name, **arguments), NOTHING)
+    for who in ("Ada", "guest", "satellite")
+    for what, name, arguments in (
+        ("all states", "get_states", {}),
+        ("a hidden lamp", "get_states", {"names": ["hawk lamp", "light.hawk"]}),
+        ("all lights", "get_states", {"domains": ["light"]}),
+        ("what a hidden lamp was", "get_history", {"name": "hawk lamp"}),
+    )
+)
+
+
 def action(name: str, who: str, *, of: str | None = None, **data: Any) -> Look:
     async def look(house: House) -> object:
         named = {} if of is None else {"person": house.context(of).user_id}
@@ -125,6 +142,14 @@ async def test_request_has_what_the_speaker_may_know(
 ) -> None:
     house = await furnish(home, set_up, say, model_server, placement)
     assert await wrong(house, REQUESTS) == {}
+
+
+@pytest.mark.parametrize("placement", ContextPlacement)
+async def test_request_with_states_has_what_the_speaker_may_know(
+    home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer, placement: ContextPlacement
+) -> None:
+    house = await furnish(home, set_up, say, model_server, placement, **{CONF_STATES: True})
+    assert await wrong(house, (*REQUESTS, *STATES)) == {}
 
 
 async def test_tools_and_words_tell_what_the_speaker_may_know(

@@ -20,6 +20,7 @@ from custom_components.windowed_conversation.turn.home import (
     Telling,
     held,
     listing,
+    noted,
     tell,
 )
 from custom_components.windowed_conversation.turn.state_text import area_name, one_name, state_text
@@ -81,6 +82,29 @@ def test_entity_that_comes_back_is_told() -> None:
     second = told(without, after(first))
 
     assert told(SMALL_HOME, after(first, second)).text == "; states changed: Kitchen: Lamp=on 60%"
+
+
+@pytest.mark.parametrize(
+    ("known", "acted_on", "listed", "notes"),
+    [
+        ("off", False, False, None),
+        ("off", False, True, "off"),
+        ("off", True, False, "?"),
+        ("on", False, False, "?"),
+        ("on", False, True, "?"),
+        ("on", True, False, "off"),
+        (None, False, True, "off"),
+        (None, True, False, "?"),
+        ("?", True, False, "?"),
+        ("?", False, True, "?"),
+    ],
+)
+def test_what_is_noted_with_a_result(known: str | None, acted_on: bool, listed: bool, notes: str | None) -> None:
+    lamp = replace(LAMP, state="off")
+    before = {} if known is None else {"light.lamp": f"Kitchen|Lamp={known}"}
+    found = noted({"light.lamp": lamp}, before, ["light.lamp"] * acted_on, ["light.lamp"] * listed)
+
+    assert found == ({} if notes is None else {"light.lamp": f"Kitchen|Lamp={notes}"})
 
 
 @pytest.mark.parametrize("changed", [{"name": "Big lamp"}, {"area": "Hall"}])

@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given, settings, strategies as st
 import pytest
 
-from custom_components.windowed_conversation.window import Message, Remembered, Told, Window, WindowPolicy
+from custom_components.windowed_conversation.window import Message, Remembered, Told, ToolCall, Window, WindowPolicy
 from custom_components.windowed_conversation.window.codecs import Malformed, dump_snapshot, load_snapshot
 from custom_components.windowed_conversation.window.summary import older_passage
 
@@ -55,6 +55,60 @@ def test_older_state_leaves_with_the_exchange_that_told_a_newer_one() -> None:
     window.open("y" * 100)
 
     assert questions(window) == ["[]hello", "y" * 100]
+
+
+def use_tool(window: Window, *tags: str, listed: str = "", **states: str) -> None:
+    """Let the window go through a turn with a tool that lists something of the home, or only changes it."""
+    window.open("z", tags=tags)
+    window.add(Message.assistant(tool_calls=(ToolCall("c", "look", {}),)))
+    told = Told(1, 1 + len(listed), len(listed), states)
+    window.add(Message.tool("c", "look", f"<{listed}>{'-' * 300}", told=told))
+    window.add(Message.assistant("Yes."))
+    window.close()
+
+
+def results(window: Window) -> list[Message]:
+    """Return the results of tools."""
+    return [message for message in window.messages() if message.role == "tool"]
+
+
+def test_older_state_leaves_with_the_exchange_whose_tool_has_changed_it() -> None:
+    window = new_window(WindowPolicy(900, 0.4))
+    take_turn(window, "hello", "important", lamp="on")
+    use_tool(window, lamp="off")
+
+    window.open("y" * 800)
+
+    assert questions(window) == ["[]hello", "y" * 800]
+
+
+def test_stub_has_no_states_and_is_still_known_to_have_told_them() -> None:
+    window = new_window(ROOMY)
+    use_tool(window, listed="lamp=off", lamp="off")
+
+    (stub,) = results(window)
+    assert "beginning with <>---" in stub.content
+    assert stub.told == Told(0, 0, 0, {"lamp": "off"})
+
+
+def test_result_that_is_kept_loses_its_states_when_all_is_told_anew() -> None:
+    window = new_window(WindowPolicy(10_000, tool_results="keep"))
+    use_tool(window, listed="lamp=off", lamp="off")
+    before = window.stats().current_tokens
+    take_turn(window, "hello", anew=True)
+
+    (result,) = results(window)
+    assert (result.content, result.told) == (f"<>{'-' * 300}", None)
+    assert window.stats().current_tokens == before - len("lamp=off") + cost(window.messages()[-2:])
+
+
+def test_what_a_result_tells_survives_a_file() -> None:
+    window = new_window(WindowPolicy(10_000, tool_results="keep"))
+    use_tool(window, listed="lamp=off", lamp="off")
+    again = new_window(window.policy)
+    again.restore(load_snapshot(dump_snapshot(window.snapshot())))
+
+    assert results(again) == results(window)
 
 
 def test_abort_puts_back_what_was_taken_out() -> None:
