@@ -6,10 +6,9 @@ import json
 from typing import Any
 
 from homeassistant.components.homeassistant.exposed_entities import async_expose_entity
-from homeassistant.components.recorder import get_instance
-from homeassistant.components.recorder.util import session_scope
 from homeassistant.core import HomeAssistant
 from homeassistant.helpers import area_registry as ar, entity_registry as er
+from homeassistant.helpers.recorder import get_instance, session_scope
 from homeassistant.util import dt as dt_util
 import pytest
 from pytest_homeassistant_custom_component.components.recorder.common import async_wait_recording_done

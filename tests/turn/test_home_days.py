@@ -79,7 +79,7 @@ class Day:
     limits: Limits
     entities: dict[str, EntityState] = field(default_factory=dict)
     hidden: dict[str, EntityState] = field(default_factory=dict)
-    kept: bytes | None = None
+    kept: dict[str, Any] | None = None
     late: list[tuple[str, str]] = field(default_factory=list)
     numbers: Any = field(default_factory=counted)
 

@@ -160,7 +160,8 @@ def noted(
         entity, before = entities[key], known.get(key, entities[key].told)
         is_new = entity.told != before
         if is_new or key in acted_on or key in listed:
-            is_sure = is_new == (key in acted_on) and before != entity.doubtful
+            is_same = before.rpartition("=")[0] == entity.told.rpartition("=")[0]
+            is_sure = is_new == (key in acted_on) and is_same and before != entity.doubtful
             states[key] = entity.told if is_sure else entity.doubtful
     return states
 

@@ -1,0 +1,168 @@
+"""Random days in a real home: a request says how it is, and nothing of what is hidden, whatever has happened."""
+
+from collections.abc import Callable, Coroutine
+import json
+from random import Random
+import re
+from typing import Any
+
+from homeassistant.components.homeassistant.exposed_entities import async_expose_entity
+from homeassistant.core import HomeAssistant, callback
+from homeassistant.helpers import entity_registry as er
+from homeassistant.helpers.event import async_track_state_change_event
+import pytest
+from pytest_homeassistant_custom_component.common import MockConfigEntry
+
+from custom_components.windowed_conversation.const import (
+    CONF_HISTORY_TOKENS,
+    CONF_MEMORY,
+    CONF_PERSISTENCE,
+    CONF_STATES,
+    CONF_TOOL_RESULTS,
+    DOMAIN,
+)
+from demo.model_server import ModelServer, call, words
+
+from .conftest import AGENT, Say, SetUp, start, stop
+
+TURNS = 40
+LIGHTS = [f"input_boolean.{name}" for name in ("kitchen", "hall", "cellar")]
+LOOKS = [(), (call("get_states"),), (call("get_states", names=["light"]), call("GetLiveContext"))]
+
+type Happening = Callable[[], Coroutine[Any, Any, None]]
+
+
+def known(messages: list[dict[str, Any]]) -> dict[str, str]:
+    """Return the states by name that a request says, the later ones over the earlier ones."""
+    states: dict[str, str] = {}
+    calls: dict[str, dict[str, str]] = {}
+    for message in messages:
+        calls |= {each["id"]: json.loads(each["function"]["arguments"]) for each in message.get("tool_calls") or ()}
+        call = calls.get(message.get("tool_call_id", ""), {})
+        states |= {call["name"]: "on"} if "name" in call and "MatchFailed" not in message["content"] else {}
+        found = re.match(r"\[CONTEXT: .*?; states(?: changed)?: (.*?)\]\n", message["content"] or "")
+        for group in found[1].split(" | ") if found and message["role"] == "user" else ():
+            area, _, listed = group.partition(": ")
+            pairs = [each.partition("=") for each in listed.split(", ")]
+            states |= {name: state for name, is_state, state in pairs if is_state and area != "no longer there"}
+    return states
+
+
+class Day:
+    """A day in the home, of which the seed decides what happens."""
+
+    def __init__(self, home: HomeAssistant, entry: MockConfigEntry, seed: int) -> None:
+        self._home = home
+        self._entry = entry
+        self.random = Random(seed)
+        self.conversation = "first"
+        self._copies = 0
+        self._exported: dict[str, Any] = {}
+        self._happenings: list[Happening] = (
+            [self.switch] * 6 + [self.hide] * 3 + [self.rename, self.reload, self.restart]
+        )
+        self._happenings += [self.fork, self.export, self.bring_back]
+
+    async def go_on(self) -> None:
+        """Have one or two things happen."""
+        for happen in self.random.choices(self._happenings, k=self.random.choice([1, 2])):
+            await happen()
+        await self._home.async_block_till_done()
+
+    @property
+    def hidden(self) -> list[str]:
+        """The names of what is hidden."""
+        exposed = er.async_get(self._home).entities
+        return [
+            state.name
+            for light in LIGHTS
+            if (state := self._home.states.get(light)) and not exposed[light].options["conversation"]["should_expose"]
+        ]
+
+    async def switch(self) -> None:
+        light = {"entity_id": self.random.choice(LIGHTS)}
+        action = self.random.choice(["turn_on", "turn_off"])
+        await self._home.services.async_call("input_boolean", action, light, blocking=True)
+
+    async def hide(self) -> None:
+        shows = self.random.choice([True, False])
+        async_expose_entity(self._home, "conversation", self.random.choice(LIGHTS), should_expose=shows)
+
+    async def rename(self) -> None:
+        light, number = self.random.choice(LIGHTS), self.random.randrange(1000)
+        er.async_get(self._home).async_update_entity(light, name=f"{light.partition('.')[2]} light {number}")
+
+    async def reload(self) -> None:
+        assert await self._home.config_entries.async_reload(self._entry.entry_id)
+
+    async def restart(self) -> None:
+        await stop(self._home, self._entry)
+        await self.switch()
+        await self.hide()
+        await start(self._home, self._entry)
+
+    async def fork(self) -> None:
+        await self._act("fork_conversation", new_conversation_id=self._copy())
+
+    async def export(self) -> None:
+        self._exported = await self._act("export_conversation", answers=True) or self._exported
+
+    async def bring_back(self) -> None:
+        if self._exported:
+            self.conversation = self._copy()
+            await self._act("import_conversation", **self._exported)
+
+    def _copy(self) -> str:
+        self._copies += 1
+        return f"copy {self._copies}"
+
+    async def _act(self, action: str, *, answers: bool = False, **data: Any) -> dict[str, Any]:
+        here = {"entity_id": AGENT, "conversation_id": self.conversation}
+        services = self._home.services
+        if "new_conversation_id" in data:
+            self.conversation = data["new_conversation_id"]
+        done = await services.async_call(DOMAIN, action, here | data, blocking=True, return_response=answers)
+        return dict(done or {})
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_request_says_how_the_home_is_and_nothing_of_what_is_hidden(
+    home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer, seed: int
+) -> None:
+    options = {CONF_PERSISTENCE: "all", CONF_TOOL_RESULTS: ("stub", "keep")[seed % 2], CONF_HISTORY_TOKENS: 1200}
+    entry = await set_up(options=options, **{CONF_STATES: True, CONF_MEMORY: False})
+    day = Day(home, entry, seed)
+    await say("hello there", day.conversation)
+    for _ in range(TURNS):
+        await day.go_on()
+        hidden = day.hidden
+        lights = [state for light in LIGHTS if (state := home.states.get(light))]
+        shown = {state.name: state.state for state in lights if state.name not in hidden}
+        model_server.log.clear()
+        switches = (call("HassTurnOn", name=day.random.choice(lights).name),)
+        model_server.script(*day.random.choice([*LOOKS, switches]), words("I see."))
+        await say("consider it", day.conversation)
+        first = model_server.requests[0].body["messages"]
+
+        assert {name: state for name, state in known(first).items() if shown.get(name, state) != state} == {}
+        assert shown.keys() <= known(first).keys()
+        assert [name for name in hidden if f"{name}=" in json.dumps(first)] == []
+
+
+async def test_entity_that_is_hidden_in_the_middle_of_a_turn_is_in_no_later_result(
+    home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer
+) -> None:
+    await set_up(**{CONF_STATES: True, CONF_MEMORY: False})
+
+    @callback
+    def hide(_event: Any) -> None:
+        async_expose_entity(home, "conversation", "input_boolean.kitchen", should_expose=False)
+
+    async_track_state_change_event(home, "input_boolean.hall", hide)
+    model_server.script(call("HassTurnOn", name="hall light"), call("get_states"), words("Done."))
+    await say("please do it")
+    results = [each["content"] for each in model_server.requests[-1].body["messages"] if each["role"] == "tool"]
+    assert "kitchen" not in json.dumps(results)
+
+    await say("hello there")
+    assert "kitchen" not in json.dumps(model_server.requests[-1].body)
