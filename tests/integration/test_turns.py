@@ -11,7 +11,12 @@ from homeassistant.setup import async_setup_component
 import pytest
 
 from custom_components.windowed_conversation.bridge.touched import tags_of_call
-from custom_components.windowed_conversation.const import CONF_EXCLUDED_TAGS, CONF_HISTORY_TOKENS, CONF_ROUTING
+from custom_components.windowed_conversation.const import (
+    CONF_EXCLUDED_TAGS,
+    CONF_HISTORY_TOKENS,
+    CONF_MEMORY,
+    CONF_ROUTING,
+)
 from custom_components.windowed_conversation.window import Window
 from demo.model_server import Answer, ModelServer, call, thought, words
 
@@ -200,7 +205,8 @@ async def test_small_window_forgets_whole_exchanges_in_blocks(
 async def test_requests_between_trims_begin_with_the_same_bytes(
     set_up: SetUp, say: Say, model_server: ModelServer
 ) -> None:
-    entry = await set_up(**{CONF_HISTORY_TOKENS: 600})
+    # what is recalled leaves at trims of its own
+    entry = await set_up(**{CONF_HISTORY_TOKENS: 600, CONF_MEMORY: False})
     trims = []
     for number in range(14):
         await say(f"consider that the locker number {number} is the {number} times seventh on the left")
