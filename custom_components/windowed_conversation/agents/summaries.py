@@ -10,9 +10,10 @@ from homeassistant.helpers import llm
 from ..bridge.errors import log_fault
 from ..bridge.turn_report import async_fire_summarized
 from ..providers import ProviderError, Usage
+from ..turn.attempts import Attempt
 from ..turn.compaction import compact, to_compact
 from ..turn.errors import TurnError
-from ..turn.ports import Billed, Question
+from ..turn.ports import Question
 from ..turn.progress import Outcome
 from ..turn.summary import ask_for_summary
 from ..window import Message, Native, Passage, Role, Window, joined, older_passage, plain_text, summary_text
@@ -93,7 +94,7 @@ class Summarizer:
         `WindowBusy` inside a turn of the conversation, and then the window is as it was.
         """
         agent, window, evicted = self.agent, self.window, 0
-        billed: list[Billed] = []
+        attempts: list[Attempt] = []
         agent.summarizing.add(window)
         try:
             question = await async_question_without_input(agent, self.context)
@@ -101,7 +102,7 @@ class Summarizer:
                 system=passage.system or _system(window),
                 earlier=summary_text(window.exchanges()) or passage.earlier,
             )
-            text, native = await self._summary(question, passage, billed)
+            text, native = await self._summary(question, passage, attempts)
             async with agent.windows.between_turns(window) as is_there:
                 if not is_there:
                     raise ConversationDropped("the conversation was forgotten or replaced")
@@ -114,6 +115,7 @@ class Summarizer:
                 await async_keep_episode(agent, key, passage, kept, language)
         finally:
             agent.summarizing.discard(window)
+            billed = [each.billed for each in attempts if each.billed is not None]
             usage = sum((each.usage for each in billed), Usage())
             agent.statistics.on_summary(usage, evicted)
             async_price_summary(agent, billed)
@@ -122,7 +124,9 @@ class Summarizer:
         counts = {"exchanges": len(passage.numbers), "summary_tokens": summary.tokens}
         return async_fire_summarized(self.hass, who, counts, usage, (before, stats))
 
-    async def _summary(self, question: Question, passage: Passage, billed: list[Billed]) -> tuple[str, Native | None]:
+    async def _summary(
+        self, question: Question, passage: Passage, attempts: list[Attempt]
+    ) -> tuple[str, Native | None]:
         """Return the text of a summary, and the compaction that replaces it for the same model, if there is one.
 
         If a compaction would not fit, because it holds all of the user's words, the model is asked for a summary
@@ -130,12 +134,13 @@ class Summarizer:
         """
         agent, policy, limits = self.agent, self.window.policy, self.agent.config.limits
         messages = to_compact(passage, self.window.exchanges(), question.excluded_tags)
-        native = await compact(question, messages, agent.counter, limits, billed.append)
+        native = await compact(question, messages, agent.counter, limits, attempts.append)
         if native is not None and native.tokens <= policy.compaction_tokens:
             return plain_text(passage, question.excluded_tags, policy, agent.counter), native
 
-        def on_billed(each: Billed) -> None:
-            billed.append(each)
-            agent.learn(each)
+        def on_attempt(each: Attempt) -> None:
+            attempts.append(each)
+            if each.billed is not None:
+                agent.learn(each.billed)
 
-        return await ask_for_summary(question, passage, policy.summary_tokens, limits, on_billed), None
+        return await ask_for_summary(question, passage, policy.summary_tokens, limits, on_attempt), None
