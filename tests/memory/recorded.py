@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 import json
+from typing import Any
 
 from custom_components.windowed_conversation.memory import (
     CallRecord,
@@ -25,7 +26,7 @@ def sent(*said):
 
 def request(*said, **fields):
     """Return the record of an answered request, with its words if something was said."""
-    known = {
+    known: dict[str, Any] = {
         "agent": "a1",
         "provider": "openai",
         "model": "gpt-5",
@@ -44,7 +45,7 @@ def request(*said, **fields):
 
 def record(number, **fields):
     """Return the figures of a turn."""
-    known = {
+    known: dict[str, Any] = {
         "id": f"turn-{number:04}",
         "at": NOW + number,
         "agent": "a1",

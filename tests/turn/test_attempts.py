@@ -36,7 +36,8 @@ async def test_each_round_of_tools_is_a_request(take: Take, model_server: ModelS
     assert (first.finish, second.finish, second.calls) == ("tool_calls", "stop", ())
     assert {each.purpose for each in outcome.attempts} == {Purpose.ANSWER}
     assert first.ended <= second.began
-    assert outcome.usage == first.billed.usage + second.billed.usage
+    assert outcome.usage == sum((each.usage for each in outcome.billed), Usage())
+    assert len(outcome.billed) == 2
     assert outcome.usage.input == sum(request.usage["prompt"] for request in model_server.requests)
 
 
