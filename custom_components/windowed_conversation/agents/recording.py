@@ -161,7 +161,7 @@ def _request(attempt: Attempt, started: float, *, is_whole: bool) -> RequestReco
         error=attempt.error,
         finish=attempt.finish,
         usage=Tokens(**asdict(attempt.billed.usage)) if attempt.billed else None,
-        sent=Sent(system, tools, tuple(map(_message, messages))) if is_whole else None,
+        sent=Sent(system, tools, tuple(map(_written_messages, messages))) if is_whole else None,
     )
 
 
@@ -184,6 +184,24 @@ def _parameters(request: Request) -> str:
         "may_call": None if request.may_call else False,
     }
     return _json({name: value for name, value in known.items() if value is not None})
+
+
+class _Messages:
+    """Messages as JSON, written once for requests that follow each other. For one thread."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._written: dict[int, tuple[Message, str]] = {}
+
+    def __call__(self, message: Message) -> str:
+        """Return a message as JSON."""
+        found = self._written.get(id(message))
+        if found is None:
+            if len(self._written) >= self._most:
+                self._written.clear()
+            # the message is kept, so that no other one gets its id
+            found = self._written[id(message)] = message, _message(message)
+        return found[1]
 
 
 def _message(message: Message) -> str:
@@ -224,6 +242,9 @@ def _results(messages: Sequence[Message]) -> Mapping[str | None, str]:
         if message.role is Role.TOOL:
             found[message.tool_call_id] = message.content
     return found
+
+
+_written_messages = _Messages(1_000)
 
 
 # Few agents have few tool lists, which change rarely and take long to write.

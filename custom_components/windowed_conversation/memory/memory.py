@@ -56,6 +56,7 @@ class Memory:
         A summary becomes the episode of its turns. It is skipped if any of these turns is not stored, or belongs to
         another person. The record of a turn that is stored already stays as it is.
         """
+        contents: dict[str, int] = {}
         made = [each.make() if isinstance(each, LateRecord) else each for each in records]
         with self._database.write() as connection:
             for record in made:
@@ -65,7 +66,7 @@ class Memory:
                     case Summary():
                         store_summary(connection, self._words, record)
                     case TurnRecord():
-                        store_turn_record(connection, record)
+                        store_turn_record(connection, record, contents)
                     case TurnCost():
                         store_cost(connection, record)
 

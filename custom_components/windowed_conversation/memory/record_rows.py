@@ -20,8 +20,15 @@ _MOST_TOKENS = 2**53
 _CUT = "…"
 
 
-def store_turn_record(connection: sqlite3.Connection, record: TurnRecord) -> None:
-    """Store the record of a turn with its requests. One that is there already is not stored again."""
+type Contents = dict[str, int]
+
+
+def store_turn_record(connection: sqlite3.Connection, record: TurnRecord, contents: Contents) -> None:
+    """Store the record of a turn with its requests. One that is there already is not stored again.
+
+    `contents` has the rows of texts that this transaction has stored or found: requests that follow each other send
+    mostly the same.
+    """
     row = _stored_turn(connection, record)
     if row is None:
         return
@@ -31,9 +38,10 @@ def store_turn_record(connection: sqlite3.Connection, record: TurnRecord) -> Non
         _store_words(connection, row, record.words)
         for number, request in enumerate(record.requests):
             if request.sent is not None:
-                _store_sent(connection, (row, number), request.sent)
+                _store_sent(connection, (row, number), request.sent, contents)
     if row % _EVERY == 0:
         make_room(connection)
+        contents.clear()
 
 
 def store_cost(connection: sqlite3.Connection, known: TurnCost) -> None:
@@ -131,16 +139,22 @@ def _store_words(connection: sqlite3.Connection, turn: int, words: TurnWords) ->
     )
 
 
-def _store_sent(connection: sqlite3.Connection, place: tuple[int, int], sent: Sent) -> None:
-    messages = [_content(connection, each) for each in sent.messages]
+def _store_sent(connection: sqlite3.Connection, place: tuple[int, int], sent: Sent, contents: Contents) -> None:
+    rows = [_content(connection, each, contents) for each in (sent.system, sent.tools, *sent.messages)]
     connection.execute(
         "INSERT INTO record_sent VALUES (?, ?, ?, ?, ?)",
-        (*place, _content(connection, sent.system), _content(connection, sent.tools), _json(messages) or "[]"),
+        (*place, *rows[:2], _json(rows[2:]) or "[]"),
     )
 
 
-def _content(connection: sqlite3.Connection, text: str) -> int:
+def _content(connection: sqlite3.Connection, text: str, contents: Contents) -> int:
     """Return the row of a text, a new one if it has none."""
+    if text not in contents:
+        contents[text] = _stored_content(connection, text)
+    return contents[text]
+
+
+def _stored_content(connection: sqlite3.Connection, text: str) -> int:
     mark = bytes.fromhex(fingerprint(text))
     found = connection.execute("SELECT id FROM record_content WHERE fingerprint = ?", (mark,)).fetchone()
     if found:
