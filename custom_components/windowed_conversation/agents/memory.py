@@ -35,7 +35,7 @@ _LOGGER = logging.getLogger(__name__)
 
 # In seconds: how long the end of Home Assistant waits for what is not written yet, and for the file to be closed,
 # how long a change is waited for, and a backup waits.
-_DRAIN = 5.0
+_DRAIN = 20.0
 _CLOSE = 1.0
 _CHANGE = 30.0
 _HOLD = 10.0

@@ -124,8 +124,17 @@ def _put(
     if memory is None or level is RecordLevel.OFF:
         return
     is_whole = level is RecordLevel.WHOLE and not memory.is_from_before(figures.at)
-    make = partial(_made, figures, tuple(attempts), started, words if is_whole else None)
-    memory.writer.put(LateRecord(make))
+    memory.writer.put(late_record(figures, tuple(attempts), started, words if is_whole else None))
+
+
+def late_record(
+    figures: TurnRecord, attempts: Sequence[Attempt], started: float, words: tuple[str, str] | None
+) -> LateRecord:
+    """Return a record to be made of its figures, its requests, and what was said and heard, if that is kept.
+
+    `started` is when the turn began, in seconds on the monotonic clock.
+    """
+    return LateRecord(partial(_made, figures, attempts, started, words))
 
 
 def _made(
