@@ -204,6 +204,7 @@ def priced(usage: Tokens) -> Decimal:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(300 + TURNS)
 async def test_record_sensors_and_server_agree_to_the_token_and_the_cent(home: HomeAssistant, traffic: Traffic) -> None:
     await traffic.take(TURNS)
     await written(home)
