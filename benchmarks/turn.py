@@ -6,7 +6,8 @@
    through core's `llama_cpp`, which talk to the same server.
 2. The same with memory: from the sentence to the first word, for agents with and without memory, in a home that
    remembers 10,000 turns and in one that remembers 100,000. Both homes run at once, and each turn is a conversation.
-3. A local command: over the websocket to this agent and to Home Assistant's own, and what the model's server saw of it.
+3. The same with the record of turns, at each of its levels.
+4. A local command: over the websocket to this agent and to Home Assistant's own, and what the model's server saw of it.
 
 All clocks are CLOCK_MONOTONIC, the same in every process of a machine. Ratios are worth more than milliseconds: the
 two agents take turns, so that both meet the same noise.
@@ -43,6 +44,7 @@ _MEMORY = ".storage/windowed_conversation.memory.db"
 _REMEMBERED = (10_000, 100_000)
 # in seconds: over which time the turns are spread
 _KEPT = 80 * 86_400.0
+_LEVELS = ("off", "figures", "whole")
 # seconds that an account has to be loaded again after its agent was changed
 _RELOAD = 5.0
 
@@ -190,6 +192,30 @@ async def _compare_memory(folder: Path, n: int) -> None:
     print(flush=True)
 
 
+async def _compare_record(client: Client, n: int) -> None:
+    """Compare agents whose turns are recorded at each level, in conversations of several turns."""
+    async with AsyncExitStack() as stack:
+        pipelines: dict[str, str] = {}
+        for level in _LEVELS:
+            url = await stack.enter_async_context(model_server("--delay", "0.005"))
+            account = await add_account(client, Model(url=url, model=_MODEL, record=level), level)
+            pipelines[level] = await _add_pipeline(client, account.agent_id)
+        await asyncio.sleep(_RELOAD)
+        times: dict[str, list[float]] = {level: [] for level in _LEVELS}
+        for round_number in range(n + _WARM_UP):
+            for level in _LEVELS if round_number % 2 else reversed(_LEVELS):
+                turn = await take_turn(client, f"{_STORY}, number {round_number}", pipeline=pipelines[level])
+                if turn.error or turn.first_token is None:
+                    raise SystemExit(f"a turn failed: {turn.error}")
+                times[level] += [turn.first_token * 1e3] if round_number >= _WARM_UP else []
+    print(f"First streamed word after the sentence by what is recorded, {n} turns each (ms)")
+    print(f"  {'':<34}{'median':>9}{'p90':>9}{'min':>9}{'max':>9}")
+    for level in _LEVELS:
+        later = median(times[level]) - median(times[_LEVELS[0]])
+        print(f"{_row(level, times[level])}  {later:+.2f} ms")
+    print(flush=True)
+
+
 async def _compare_local_commands(client: Client, control: aiohttp.ClientSession, agent_id: str, n: int) -> None:
     async with control.delete("control/requests"):
         pass
@@ -223,6 +249,7 @@ async def _run(n: int, n_local: int) -> None:
                     "Windowed Conversation": account.agent_id,
                     "core's llama_cpp": await _add_llama_cpp(client, url),
                 }
+                await _compare_record(client, n)
                 async with aiohttp.ClientSession(base_url=url.removesuffix("v1")) as control:
                     await _compare_first_tokens(client, control, agents, n)
                     await _compare_local_commands(client, control, account.agent_id, n_local)

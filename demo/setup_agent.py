@@ -26,7 +26,8 @@ class Model:
 
     `form` is the account's, as the menu names it, and `wire_format` the one of OpenAI's two where it asks for one.
     `controls_home` offers it the tools of Assist. `window` is the size of the window in tokens for a new account.
-    `is_scripted` is whether the scripted model answers under this name, `has_memory` whether its agent has memory.
+    `is_scripted` is whether the scripted model answers under this name, `has_memory` whether its agent has memory,
+    `record` what is recorded of its turns, None the default.
     """
 
     url: str
@@ -39,6 +40,7 @@ class Model:
     window: int | None = None
     is_scripted: bool = False
     has_memory: bool = True
+    record: str | None = None
 
     def fingerprint(self) -> str:
         """Return what tells this choice from another one, without saying the key."""
@@ -200,8 +202,11 @@ def _changes(model: Model) -> Json:
     if model.timeouts:
         first_token, turn = model.timeouts
         changes["limits"] = {"idle_timeout": first_token, "turn_timeout": turn}
-    if not model.has_memory:
-        changes["conversations"] = {"memory": False}
+    conversations: Json = {"memory": False} if not model.has_memory else {}
+    if model.record is not None:
+        conversations["record"] = model.record
+    if conversations:
+        changes["conversations"] = conversations
     return changes
 
 

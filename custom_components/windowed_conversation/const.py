@@ -25,6 +25,7 @@ CONF_MEMORY_DAYS = "memory_days"
 CONF_FALLBACK_AGENTS = "fallback_agents"
 CONF_PERSISTENCE = "persistence"
 CONF_PROVIDER = "provider"
+CONF_RECORD = "record"
 CONF_MAX_ANSWER_TOKENS = "max_answer_tokens"
 CONF_RESULT_CAP = "result_cap_tokens"
 CONF_ROUTING = "routing"
@@ -48,6 +49,14 @@ class Persistence(StrEnum):
     OFF = "off"
     OWN = "own"
     ALL = "all"
+
+
+class RecordLevel(StrEnum):
+    """What the record keeps of a turn: nothing, figures, or the figures for long and the words for some days."""
+
+    OFF = "off"
+    FIGURES = "figures"
+    WHOLE = "whole"
 
 
 class Counting(StrEnum):

@@ -30,8 +30,8 @@ class Killed:
     """What was talked about in a run, what was shown before its end, and what a start after it brought back.
 
     `answered` says when each turn was, by its number, in seconds before the end. `names` are the answers to the
-    question for the name, which was told before the first kill. `remembered` are the turns in memory's file, and
-    `findings` what SQLite and its index say of that.
+    question for the name, which was told before the first kill. `remembered` are the turns in memory's file, `recorded`
+    how those of its record ended, and `findings` what SQLite and its index say of that.
     """
 
     answered: list[float] = field(default_factory=list)
@@ -41,6 +41,7 @@ class Killed:
     shown_after: dict[str, str] = field(default_factory=dict)
     names: list[str] = field(default_factory=list)
     remembered: list[int] = field(default_factory=list)
+    recorded: list[str] = field(default_factory=list)
     findings: list[str] = field(default_factory=list)
 
 
@@ -74,6 +75,12 @@ def look_into_memory(path: Path, conversation: str, killed: Killed) -> None:
         "SELECT said FROM turn JOIN label ON label.id = conversation WHERE name = ? ORDER BY turn.id", (conversation,)
     )
     killed.remembered = [int(number) for (text,) in said for number in re.findall(r"number (\d+) is", text)]
+    ended = opened.execute(
+        "SELECT ended.name FROM turn_record JOIN label AS ended ON ended.id = outcome "
+        "JOIN label ON label.id = conversation WHERE label.name = ?",
+        (conversation,),
+    )
+    killed.recorded = [end for (end,) in ended]
     killed.findings = [found for (found,) in opened.execute("PRAGMA integrity_check")]
     opened.execute("INSERT INTO turn_words(turn_words) VALUES ('integrity-check')")
     opened.execute("CREATE VIRTUAL TABLE temp.place USING fts5vocab(main, turn_words, instance)")
@@ -158,4 +165,6 @@ async def test_memory_lacks_at_most_the_turn_in_progress_and_is_whole(kills: lis
     assert killed.remembered == list(range(len(killed.remembered)))
     # a turn is remembered after its answer: the last one may have been on its way
     assert len(killed.remembered) >= len(killed.answered) - 1
+    assert len(killed.recorded) >= len(killed.answered) - 1
+    assert set(killed.recorded) == {"answered"}
     assert killed.findings == ["ok", "0 turns are not indexed, 0 words are of no turn"]

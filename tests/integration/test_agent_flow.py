@@ -25,6 +25,7 @@ from custom_components.windowed_conversation.const import (
     CONF_LIMITS,
     CONF_MAX_ANSWER_TOKENS,
     CONF_MEMORY,
+    CONF_RECORD,
     CONF_ROUTING,
     CONF_SCOPE,
     CONF_STATES,
@@ -261,7 +262,14 @@ async def test_what_few_change_is_in_sections_that_are_closed(home: HomeAssistan
             CONF_COUNTING,
             CONF_COMPACTION,
         ],
-        "conversations": [CONF_SCOPE, CONF_HISTORY_TOKENS, CONF_EXCLUDED_TAGS, CONF_CONTEXT_PLACEMENT, CONF_MEMORY],
+        "conversations": [
+            CONF_SCOPE,
+            CONF_HISTORY_TOKENS,
+            CONF_EXCLUDED_TAGS,
+            CONF_CONTEXT_PLACEMENT,
+            CONF_MEMORY,
+            CONF_RECORD,
+        ],
         "home": [CONF_STATES, CONF_STATES_TOKENS, CONF_STATES_CHANGES, CONF_STATES_DOMAINS],
         CONF_LIMITS: [CONF_IDLE_TIMEOUT, CONF_TURN_TIMEOUT, CONF_TOOL_ITERATIONS],
     }
@@ -378,7 +386,7 @@ async def test_own_window_size_can_be_taken_back(home: HomeAssistant, set_up, fi
 async def test_agent_without_a_model_has_a_name_and_a_window(home: HomeAssistant, entry_without_model, figure) -> None:
     form = await open_change(home, entry_without_model)
 
-    assert list(fields_of(form)) == [CONF_NAME, CONF_SCOPE, CONF_HISTORY_TOKENS, CONF_MEMORY]
+    assert list(fields_of(form)) == [CONF_NAME, CONF_SCOPE, CONF_HISTORY_TOKENS, CONF_MEMORY, CONF_RECORD]
     await form(name="Grace", history_tokens=600)
     assert figure("window_size") == "600"
 

@@ -22,8 +22,10 @@ from custom_components.windowed_conversation.agents.memory import async_memory
 from custom_components.windowed_conversation.const import (
     CONF_MEMORY,
     CONF_MEMORY_DAYS,
+    CONF_RECORD,
     CONF_SCOPE,
     DOMAIN,
+    RecordLevel,
 )
 from custom_components.windowed_conversation.diagnostics import async_get_config_entry_diagnostics
 from custom_components.windowed_conversation.memory import PastTurn, file
@@ -179,8 +181,8 @@ async def test_turn_without_an_answer_is_not_kept(entry, say: Say, disk: Disk, m
     assert disk.said == []
 
 
-async def test_agent_without_memory_keeps_nothing(set_up: SetUp, say: Say, disk: Disk) -> None:
-    await set_up(**{CONF_MEMORY: False})
+async def test_agent_without_memory_and_record_keeps_nothing(set_up: SetUp, say: Say, disk: Disk) -> None:
+    await set_up(**{CONF_MEMORY: False, CONF_RECORD: RecordLevel.OFF})
     await say("hello there")
 
     assert disk.said is None
@@ -267,7 +269,7 @@ async def test_what_was_changed_meanwhile_is_in_the_file_after_a_backup(
     await backup.async_pre_backup(home)
     copy = disk(Path.read_bytes)
     await say_at_once("hello again")
-    await until(lambda: memory_of(home).writer.counts.queued == 1)
+    await until(lambda: memory_of(home).writer.counts.queued > 0)
     assert disk(Path.read_bytes) == copy
 
     await backup.async_post_backup(home)
@@ -350,7 +352,7 @@ async def test_diagnostics_have_figures_of_memory_and_no_text(home: HomeAssistan
 
     diagnostics = await async_get_config_entry_diagnostics(home, entry)
 
-    assert diagnostics["memory"]["counts"]["written"] == 1
+    assert diagnostics["memory"]["counts"]["written"] >= 1
     assert SECRET not in str(diagnostics)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from concurrent.futures import Future
+from functools import partial
 import os
 from pathlib import Path
 import signal
@@ -13,10 +14,19 @@ from typing import Any
 
 import pytest
 
-from custom_components.windowed_conversation.memory import Memory, MemoryUnavailable, file, loading, writer as module
+from custom_components.windowed_conversation.memory import (
+    LateRecord,
+    Memory,
+    MemoryUnavailable,
+    TurnCost,
+    file,
+    loading,
+    writer as module,
+)
 from custom_components.windowed_conversation.memory.writer import Writer
 
 from .content import indexed, stored, turn
+from .recorded import record, whole
 
 _LANGUAGES = ("en", "de")
 _FOLDER = Path(file.__file__).parents[1]
@@ -63,6 +73,15 @@ def said(path):
     connection = sqlite3.connect(path)
     try:
         return [row[0] for row in connection.execute("SELECT said FROM turn ORDER BY id")]
+    finally:
+        connection.close()
+
+
+def recorded(path) -> int:
+    """Return how many turns the record has."""
+    connection = sqlite3.connect(path)
+    try:
+        return int(connection.execute("SELECT count(*) FROM turn_record").fetchone()[0])
     finally:
         connection.close()
 
@@ -297,6 +316,33 @@ def test_what_waits_is_written_before_it_is_closed_and_nothing_afterwards(make, 
         writer.call(lambda memory: None).result(_ENOUGH)
 
 
+def test_five_thousand_records_that_wait_are_written_before_it_is_closed(make, path) -> None:
+    writer = make()
+    for number in range(5_000):
+        writer.put(LateRecord(partial(whole, number, f"Hello {number % 7}")))
+        writer.put(TurnCost(f"turn-{number:04}", "0.25"))
+
+    writer.start()
+
+    assert writer.close(_ENOUGH)
+    assert (recorded(path), writer.counts.queued, writer.counts.dropped) == (5_000, 0, 0)
+    memory = Memory(path, _LANGUAGES)
+    assert memory.record.get("turn-4999") == whole(4_999, f"Hello {4_999 % 7}", cost="0.25")
+    memory.close()
+
+
+def test_a_record_that_cannot_be_made_is_counted_and_stops_nothing_else(make, path) -> None:
+    writer = make()
+    writer.put(LateRecord(partial(record, 1)))
+    writer.put(LateRecord(partial(record, 2, at="never")))
+    writer.put(LateRecord(partial(record, 4, nothing=0)))
+    writer.put(LateRecord(partial(record, 3)))
+    writer.start()
+
+    assert writer.drain(_ENOUGH)
+    assert (recorded(path), writer.counts.refused, writer.counts.error) == (2, 2, "TypeError")
+
+
 def test_a_state_tells_how_much_there_is(path) -> None:
     told = Event()
     writer = Writer(path, _LANGUAGES, on_state=lambda state: told.set() if _turns(state) == 2 else None)
@@ -353,13 +399,14 @@ import sys
 sys.path.insert(0, sys.argv[1])
 
 from pathlib import Path
-from memory import PastTurn
+from memory import PastTurn, TurnRecord
 from memory.writer import Writer
 
 writer = Writer(Path(sys.argv[2]), ("en", "de"))
 writer.start()
 for number in range(1_000_000):
     writer.put(PastTurn("c1", float(number), f"bread number {number}", "butter " * 20))
+    writer.put(TurnRecord(id=f"{number:07}{sys.argv[3]}", at=float(number), agent="a1", route="llm", end="answered"))
     # what a turn takes at least: until the next one comes, this one is written
     assert writer.drain(60)
     print(number, flush=True)
@@ -374,19 +421,21 @@ _KILLS = 20
 def test_kills_lose_at_most_the_turn_in_progress_and_leave_a_whole_file(path) -> None:
     kept = 0
     for kill in range(_KILLS):
-        finished = written_until_killed(path, 3 + kill * 2)
+        finished = written_until_killed(path, 3 + kill * 2, kill)
         memory = Memory(path, _LANGUAGES)
 
         assert kept + finished + 1 <= memory.figures().turns <= kept + finished + 2
+        assert kept + finished + 1 <= recorded(path) <= kept + finished + 2
         assert memory._database._writer.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         assert indexed(path) == stored(path, _LANGUAGES)
         kept = memory.figures().turns
         memory.close()
 
 
-def written_until_killed(path, turns) -> int:
+def written_until_killed(path, turns, kill) -> int:
     """Have a process write, and kill it after at least this many turns; return the last that it finished."""
-    with subprocess.Popen([sys.executable, "-c", _WRITES, _FOLDER, path], stdout=subprocess.PIPE, text=True) as process:
+    command = [sys.executable, "-c", _WRITES, _FOLDER, path, str(kill)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         last = [next(process.stdout) for _ in range(turns)][-1]
         os.kill(process.pid, signal.SIGKILL)

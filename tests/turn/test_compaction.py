@@ -12,9 +12,10 @@ from custom_components.windowed_conversation.providers.errors import DeadlineExc
 from custom_components.windowed_conversation.providers.events import Usage
 from custom_components.windowed_conversation.providers.openai.formats import Responses
 from custom_components.windowed_conversation.providers.settings import DEFAULT_SETTINGS, ModelSettings
+from custom_components.windowed_conversation.turn.attempts import Attempt
 from custom_components.windowed_conversation.turn.compaction import compact, to_compact
 from custom_components.windowed_conversation.turn.deadlines import Limits
-from custom_components.windowed_conversation.turn.ports import Billed, Question
+from custom_components.windowed_conversation.turn.ports import Question
 from custom_components.windowed_conversation.window import EstimatedCounter, Exchange, Message, Native
 from custom_components.windowed_conversation.window.summary import Passage
 from custom_components.windowed_conversation.window.tags import SUMMARY
@@ -58,9 +59,9 @@ async def asked(http_client: Any, byte_server: ByteServer, question: Question) -
 
 async def compacted(question: Question, **limits: Any) -> tuple[Native | None, list[Usage]]:
     """Return what came of it, and what it has cost."""
-    billed: list[Billed] = []
-    native = await compact(question, MESSAGES, COUNTER, Limits(**limits), billed.append)
-    return native, [each.usage for each in billed]
+    attempts: list[Attempt] = []
+    native = await compact(question, MESSAGES, COUNTER, Limits(**limits), attempts.append)
+    return native, [each.billed.usage for each in attempts if each.billed]
 
 
 async def test_result_is_stamped_and_costs_what_is_sent_back(asked: Question) -> None:

@@ -15,10 +15,11 @@ from custom_components.windowed_conversation.providers.errors import (
 )
 from custom_components.windowed_conversation.providers.events import Usage
 from custom_components.windowed_conversation.providers.profile import Profile, ReasoningStyle
+from custom_components.windowed_conversation.turn.attempts import Attempt
 from custom_components.windowed_conversation.turn.budget import Budget
 from custom_components.windowed_conversation.turn.deadlines import Limits
 from custom_components.windowed_conversation.turn.errors import NoSummary
-from custom_components.windowed_conversation.turn.ports import Billed, Question
+from custom_components.windowed_conversation.turn.ports import Question
 from custom_components.windowed_conversation.turn.summary import ask_for_summary
 from custom_components.windowed_conversation.window import EstimatedCounter, Message, Window, WindowPolicy
 from custom_components.windowed_conversation.window.summary import Passage
@@ -52,10 +53,10 @@ async def ask(question: Question, passage: Passage, **limits: Any) -> tuple[str,
     """Return the summary, and what it has cost."""
     usage: list[Usage] = []
 
-    def on_billed(billed: Billed) -> None:
-        usage.append(billed.usage)
+    def on_attempt(attempt: Attempt) -> None:
+        usage.extend(billed.usage for billed in (attempt.billed,) if billed)
 
-    return await ask_for_summary(question, passage, 100, Limits(**limits), on_billed), usage
+    return await ask_for_summary(question, passage, 100, Limits(**limits), on_attempt), usage
 
 
 async def test_facts_are_in_the_summary(passage: Passage, question: Question) -> None:

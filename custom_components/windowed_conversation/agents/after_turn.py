@@ -4,6 +4,7 @@ A step that fails is logged and stops no other. They run in the order of the tur
 looks at that window.
 """
 
+from functools import partial
 import logging
 
 from homeassistant.helpers import llm
@@ -14,12 +15,14 @@ from ..const import DOMAIN
 from ..providers import AWAY
 from .agent import Agent
 from .costs import async_price_turn
+from .debug_log import log_figures
 from .ended_turn import EndedTurn
 from .issues import async_raise_or_clear_model, async_raise_or_clear_window
 from .lookup import async_follow_servers
 from .memory import async_memory
+from .recording import async_record_cost, async_record_turn
 from .remembering import began_at, past_turn
-from .summaries import Summarizer, is_due
+from .summaries import Cause, Summarizer, is_due
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -81,17 +84,23 @@ def log_error(agent: Agent, turn: EndedTurn) -> None:
         _LOGGER.log(level, "No answer from %s: %s (%s)", turn.entity_id, type(error).__name__, error)
 
 
+def record(agent: Agent, turn: EndedTurn) -> None:
+    """Give the turn to the record, which is written in another thread. Its cost follows."""
+    async_record_turn(agent, turn)
+
+
 def price(agent: Agent, turn: EndedTurn) -> None:
     """Look up what the turn has cost; the cost sensors follow when that is known."""
     if turn.outcome.requests or not turn.outcome.interrupted:
-        async_price_turn(agent, turn.outcome)
+        async_price_turn(agent, turn.outcome, partial(async_record_cost, agent, turn.id))
 
 
 def summarize(agent: Agent, turn: EndedTurn) -> None:
     """Begin a summary in the background if the turn has evicted something that is worth one."""
     if is_due(agent, turn.window, turn.outcome):
         context: llm.LLMContext = turn.asked.as_llm_context(DOMAIN)
-        summarizer = Summarizer(agent.hass, agent, turn.window, context, turn.entity_id)
+        cause = Cause(turn.id, turn.speaker.person)
+        summarizer = Summarizer(agent.hass, agent, turn.window, context, turn.entity_id, cause)
         agent.entry.async_create_background_task(
             agent.hass, summarizer.async_summarize_evicted(), f"summary for {turn.entity_id}", eager_start=False
         )
@@ -109,4 +118,17 @@ def tell(agent: Agent, turn: EndedTurn) -> None:
     agent.tell_soon()
 
 
-STEPS = (count, judge_health, fire_events, raise_issues, follow_servers, log_error, price, remember, summarize, tell)
+STEPS = (
+    count,
+    judge_health,
+    fire_events,
+    raise_issues,
+    follow_servers,
+    log_error,
+    log_figures,
+    record,
+    price,
+    remember,
+    summarize,
+    tell,
+)

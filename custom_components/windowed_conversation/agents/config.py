@@ -34,6 +34,7 @@ from ..const import (
     CONF_MEMORY,
     CONF_PERSISTENCE,
     CONF_PROVIDER,
+    CONF_RECORD,
     CONF_RESULT_CAP,
     CONF_ROUTING,
     CONF_SCOPE,
@@ -54,6 +55,7 @@ from ..const import (
     Compaction,
     Counting,
     Persistence,
+    RecordLevel,
 )
 from ..providers import DEFAULT_SETTINGS, Effort, ModelSettings
 from ..turn.context import ContextPlacement
@@ -73,6 +75,7 @@ DEFAULT_MAX_WINDOWS = 100
 DEFAULT_MEMORY = True
 DEFAULT_MEMORY_DAYS = 90
 DEFAULT_PERSISTENCE = Persistence.OWN
+DEFAULT_RECORD = RecordLevel.FIGURES
 DEFAULT_POLICY = WindowPolicy()
 DEFAULT_LIMITS = Limits()
 DEFAULT_STATES = False
@@ -119,6 +122,7 @@ class AgentConfig:
     max_windows: int
     persistence: Persistence
     memory: bool
+    record: RecordLevel
     device_owners: Mapping[str, str]
     states: StatesConfig | None
 
@@ -149,6 +153,7 @@ class AgentConfig:
             max_windows=_positive(CONF_MAX_WINDOWS, entry.options.get(CONF_MAX_WINDOWS, DEFAULT_MAX_WINDOWS)),
             persistence=Persistence(entry.options.get(CONF_PERSISTENCE, DEFAULT_PERSISTENCE)),
             memory=bool(data.get(CONF_MEMORY, DEFAULT_MEMORY)),
+            record=RecordLevel(data.get(CONF_RECORD, DEFAULT_RECORD)),
             device_owners={
                 owned[ATTR_DEVICE]: owned[ATTR_PERSON] for owned in entry.options.get(CONF_DEVICE_OWNERS, ())
             },

@@ -16,10 +16,13 @@ from ..window import Window, WindowStats
 class EndedTurn:
     """A turn that ended, answered or not.
 
+    `id` is its id in the record, `at` when it began, in seconds since the epoch. `heard` is what the user heard.
     `before` and `after` are the figures of its window at its start and now. `answer` holds who answered and who failed
     before, see `answer_attributes`. `prompt` has the fingerprints of the system prompt, or None if no model was asked.
     """
 
+    id: str
+    at: float
     entity_id: str
     asked: ConversationInput
     speaker: Speaker
@@ -28,6 +31,7 @@ class EndedTurn:
     after: WindowStats
     outcome: Outcome
     answer: Mapping[str, Any]
+    heard: str = ""
     prompt: PromptFingerprints | None = None
 
     @property

@@ -35,12 +35,14 @@ _LOGGER = logging.getLogger(__name__)
 
 # In seconds: how long the end of Home Assistant waits for what is not written yet, and for the file to be closed,
 # how long a change is waited for, and a backup waits.
-_DRAIN = 5.0
+_DRAIN = 20.0
 _CLOSE = 1.0
 _CHANGE = 30.0
 _HOLD = 10.0
 
 _SECONDS_PER_DAY = 86_400
+# For how long the record keeps words.
+_WHOLE_DAYS = 7
 
 
 class AgentMemory:
@@ -177,11 +179,12 @@ class AgentMemory:
         """Forget the turns that are old enough; those of an unknown agent are kept as long as any."""
         now, days = time.time(), self._days
         before = {agent: now - each * _SECONDS_PER_DAY for agent, each in days.items()}
-        memory.expire(before, min(before.values(), default=now - DEFAULT_MEMORY_DAYS * _SECONDS_PER_DAY))
+        others = min(before.values(), default=now - DEFAULT_MEMORY_DAYS * _SECONDS_PER_DAY)
+        memory.expire(before, others, now - _WHOLE_DAYS * _SECONDS_PER_DAY)
 
     async def _async_drain(self, _event: Event) -> None:
         if not await self._hass.async_add_executor_job(self.writer.drain, _DRAIN):
-            _LOGGER.warning("%d turns could not be written to memory", self.writer.counts.queued)
+            _LOGGER.warning("%d records of turns could not be written", self.writer.counts.queued)
 
     async def _async_close(self, _event: Event) -> None:
         await self._hass.async_add_executor_job(self.writer.close, _CLOSE)

@@ -1,8 +1,11 @@
 """Summaries of evicted exchanges: when the model is asked for one, and how it is reported."""
 
 from dataclasses import dataclass
+from functools import partial
 import logging
-from typing import Any
+import sys
+import time
+from typing import Any, NamedTuple
 
 from homeassistant.core import HomeAssistant
 from homeassistant.helpers import llm
@@ -10,22 +13,32 @@ from homeassistant.helpers import llm
 from ..bridge.errors import log_fault
 from ..bridge.turn_report import async_fire_summarized
 from ..providers import ProviderError, Usage
+from ..turn.attempts import Attempt, end_of
 from ..turn.compaction import compact, to_compact
 from ..turn.errors import TurnError
-from ..turn.ports import Billed, Question
+from ..turn.ports import Question
 from ..turn.progress import Outcome
 from ..turn.summary import ask_for_summary
 from ..window import Message, Native, Passage, Role, Window, joined, older_passage, plain_text, summary_text
 from .agent import Agent
 from .costs import async_price_summary
+from .debug_log import log_requests
 from .episodes import async_keep_episode
 from .question import async_question_without_input
+from .recording import EndedSummary, async_record_cost, async_record_summary, new_record_id
 
 _LOGGER = logging.getLogger(__name__)
 
 
 class ConversationDropped(Exception):
     """The conversation was forgotten or replaced while its summary was being written."""
+
+
+class Cause(NamedTuple):
+    """The turn that a summary follows: its id in the record, and who took it."""
+
+    turn: str
+    person: str | None
 
 
 def is_due(agent: Agent, window: Window, outcome: Outcome) -> bool:
@@ -57,13 +70,17 @@ def _system(window: Window) -> Message | None:
 
 @dataclass(frozen=True, slots=True)
 class Summarizer:
-    """Summarizes one conversation of an agent. `context` is the LLM context for the tools in the request."""
+    """Summarizes one conversation of an agent. `context` is the LLM context for the tools in the request.
+
+    `cause` is the turn that evicted something, or None if an action asks for the summary.
+    """
 
     hass: HomeAssistant
     agent: Agent
     window: Window
     context: llm.LLMContext
     entity_id: str
+    cause: Cause | None = None
 
     @property
     def is_at_work(self) -> bool:
@@ -92,8 +109,8 @@ class Summarizer:
         No turn has to wait while the model writes. Raises `ProviderError`, `TurnError`, `ConversationDropped`, and
         `WindowBusy` inside a turn of the conversation, and then the window is as it was.
         """
-        agent, window, evicted = self.agent, self.window, 0
-        billed: list[Billed] = []
+        agent, window, evicted, text = self.agent, self.window, 0, ""
+        attempts, at, started = list[Attempt](), time.time(), time.monotonic()
         agent.summarizing.add(window)
         try:
             question = await async_question_without_input(agent, self.context)
@@ -101,7 +118,7 @@ class Summarizer:
                 system=passage.system or _system(window),
                 earlier=summary_text(window.exchanges()) or passage.earlier,
             )
-            text, native = await self._summary(question, passage, billed)
+            text, native = await self._summary(question, passage, attempts)
             async with agent.windows.between_turns(window) as is_there:
                 if not is_there:
                     raise ConversationDropped("the conversation was forgotten or replaced")
@@ -113,16 +130,42 @@ class Summarizer:
                 kept, language = summary.messages[-1].content, self.context.language or self.hass.config.language
                 await async_keep_episode(agent, key, passage, kept, language)
         finally:
+            error = sys.exception()
             agent.summarizing.discard(window)
-            usage = sum((each.usage for each in billed), Usage())
-            agent.statistics.on_summary(usage, evicted)
-            async_price_summary(agent, billed)
-            agent.tell()
+            ended = EndedSummary(
+                id=new_record_id(),
+                at=at,
+                started=started,
+                ended=time.monotonic(),
+                entity_id=self.entity_id,
+                conversation=window.conversation_id,
+                attempts=tuple(attempts),
+                person=self.cause.person if self.cause else None,
+                cause=self.cause.turn if self.cause else None,
+                text=text,
+                error=type(error).__name__ if error else None,
+                end=end_of(error),
+            )
+            usage = self._on_end(ended, evicted)
         who = {"entity_id": self.entity_id, "conversation_id": window.conversation_id}
         counts = {"exchanges": len(passage.numbers), "summary_tokens": summary.tokens}
         return async_fire_summarized(self.hass, who, counts, usage, (before, stats))
 
-    async def _summary(self, question: Question, passage: Passage, billed: list[Billed]) -> tuple[str, Native | None]:
+    def _on_end(self, ended: EndedSummary, evicted: int) -> Usage:
+        """Count, price and record a summary, also a failed one. Return what it has used."""
+        agent = self.agent
+        billed = [each.billed for each in ended.attempts if each.billed is not None]
+        usage = sum((each.usage for each in billed), Usage())
+        agent.statistics.on_summary(usage, evicted)
+        log_requests(ended.id, ended.attempts)
+        async_record_summary(agent, ended)
+        async_price_summary(agent, billed, partial(async_record_cost, agent, ended.id))
+        agent.tell()
+        return usage
+
+    async def _summary(
+        self, question: Question, passage: Passage, attempts: list[Attempt]
+    ) -> tuple[str, Native | None]:
         """Return the text of a summary, and the compaction that replaces it for the same model, if there is one.
 
         If a compaction would not fit, because it holds all of the user's words, the model is asked for a summary
@@ -130,12 +173,13 @@ class Summarizer:
         """
         agent, policy, limits = self.agent, self.window.policy, self.agent.config.limits
         messages = to_compact(passage, self.window.exchanges(), question.excluded_tags)
-        native = await compact(question, messages, agent.counter, limits, billed.append)
+        native = await compact(question, messages, agent.counter, limits, attempts.append)
         if native is not None and native.tokens <= policy.compaction_tokens:
             return plain_text(passage, question.excluded_tags, policy, agent.counter), native
 
-        def on_billed(each: Billed) -> None:
-            billed.append(each)
-            agent.learn(each)
+        def on_attempt(each: Attempt) -> None:
+            attempts.append(each)
+            if each.billed is not None:
+                agent.learn(each.billed)
 
-        return await ask_for_summary(question, passage, policy.summary_tokens, limits, on_billed), None
+        return await ask_for_summary(question, passage, policy.summary_tokens, limits, on_attempt), None

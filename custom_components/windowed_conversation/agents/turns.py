@@ -3,10 +3,11 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 import logging
 import math
+import time
 
 from homeassistant.components import conversation
 from homeassistant.components.conversation import ChatLog, ConversationInput, ConversationResult
@@ -34,6 +35,7 @@ from .lookup import async_find_agent, async_learn
 from .memory import async_memory
 from .memory_use import memory_use
 from .question import ModelQuestion
+from .recording import new_record_id
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -97,7 +99,10 @@ def _window_key(agent: Agent, user_input: ConversationInput, session: ChatSessio
 
 @dataclass(frozen=True, slots=True)
 class ConversationTurn:
-    """One turn, which has the window of its key and the chat log; `before` are the window's figures at its start."""
+    """One turn, which has the window of its key and the chat log; `before` are the window's figures at its start.
+
+    `id` is its id in the record, `at` when it began, in seconds since the epoch.
+    """
 
     agent: Agent
     entity_id: str
@@ -108,6 +113,8 @@ class ConversationTurn:
     reply: ChatLogReply
     window: Window
     before: WindowStats
+    id: str = field(default_factory=new_record_id)
+    at: float = field(default_factory=time.time)
 
     async def async_answer(self) -> ConversationResult:
         """Run the turn and return its result; a fault of ours is spoken, too."""
@@ -142,7 +149,7 @@ class ConversationTurn:
             speaker=self.speaker,
             own_tools=memory.tools,
         )
-        on_end = partial(self._on_end, question)
+        on_end = partial(self._on_end, question, local)
         on_billed = partial(async_learn, self.agent.hass)
         ways = Ways(local, question, self.reply, after_turn=self._after_turn, on_billed=on_billed, on_end=on_end)
         outcome = await run_turn(self.window, self.speaker.said, config.routing, ways, config.limits)
@@ -152,15 +159,18 @@ class ConversationTurn:
             return await self._async_failed(outcome.error, outcome.spoken)
         return conversation.async_get_result_from_chat_log(user_input, chat_log)
 
-    def _on_end(self, question: ModelQuestion, outcome: Outcome) -> None:
+    def _on_end(self, question: ModelQuestion, local: LocalIntents, outcome: Outcome) -> None:
         """Trace the turn that ended, and leave what follows it for when its answer is on its way."""
         answer = {**answer_attributes(self.agent.hass, outcome), **question.added.figures}
         async_trace_turn(outcome, answer, self.window.stats())
 
+        heard = outcome.spoken or local.speech
+
         def follow() -> None:
             stats = self.before, self.window.stats()
             asked = self.user_input, self.speaker
-            ended = EndedTurn(self.entity_id, *asked, self.window, *stats, outcome, answer, question.prompt)
+            ids = self.id, self.at, self.entity_id
+            ended = EndedTurn(*ids, *asked, self.window, *stats, outcome, answer, heard, question.prompt)
             after_turn(self._agent_now, ended)
 
         self._after_turn(follow)

@@ -14,6 +14,7 @@ from ..agents.config import (
     DEFAULT_COUNTING,
     DEFAULT_LIMITS,
     DEFAULT_MEMORY,
+    DEFAULT_RECORD,
     DEFAULT_SCOPE,
     DEFAULT_STATES,
     DEFAULT_STATES_LIMITS,
@@ -32,6 +33,7 @@ from ..const import (
     CONF_MAX_ANSWER_TOKENS,
     CONF_MEMORY,
     CONF_PROVIDER,
+    CONF_RECORD,
     CONF_SCOPE,
     CONF_STATES,
     CONF_STATES_CHANGES,
@@ -44,6 +46,7 @@ from ..const import (
     PROVIDER_NONE,
     Compaction,
     Counting,
+    RecordLevel,
 )
 from ..providers import DEFAULT_SETTINGS, EFFORTS
 from ..turn.context import ContextPlacement
@@ -157,7 +160,10 @@ def _history_fields() -> dict[Any, Any]:
 
 
 def _memory_fields() -> dict[Any, Any]:
-    return {probatio.Required(CONF_MEMORY, default=DEFAULT_MEMORY): BooleanSelector()}
+    return {
+        probatio.Required(CONF_MEMORY, default=DEFAULT_MEMORY): BooleanSelector(),
+        probatio.Required(CONF_RECORD, default=DEFAULT_RECORD): choice(CONF_RECORD, RecordLevel),
+    }
 
 
 def _home_fields() -> dict[Any, Any]:

@@ -10,6 +10,20 @@ from .stop_words import words_for_oneself
 from .texts import FACT_LENGTH, NAME_LENGTH, QUOTE_LENGTH, fact_text, one_line
 from .told import Repetitions
 from .tombstones import Tombstone, read_tombstones
+from .turn_record import (
+    CallRecord,
+    End,
+    FailureRecord,
+    LateRecord,
+    RequestRecord,
+    Sent,
+    Tokens,
+    TurnCost,
+    TurnListing,
+    TurnRecord,
+    TurnWords,
+    fingerprint,
+)
 from .words import Words, plain_word, split_words, spoken
 from .writer import Writer
 
@@ -19,11 +33,15 @@ __all__ = [
     "NAME_LENGTH",
     "QUOTE_LENGTH",
     "BadLine",
+    "CallRecord",
+    "End",
     "Episode",
     "Fact",
+    "FailureRecord",
     "Figures",
     "Forgotten",
     "Kind",
+    "LateRecord",
     "Listing",
     "Loaded",
     "Memory",
@@ -33,13 +51,21 @@ __all__ = [
     "Reason",
     "Recalled",
     "Repetitions",
+    "RequestRecord",
+    "Sent",
     "State",
     "Summary",
+    "Tokens",
     "Tombstone",
+    "TurnCost",
+    "TurnListing",
+    "TurnRecord",
+    "TurnWords",
     "Words",
     "Writer",
     "delete_file",
     "fact_text",
+    "fingerprint",
     "forgotten",
     "one_line",
     "plain_word",

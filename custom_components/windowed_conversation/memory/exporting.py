@@ -56,7 +56,9 @@ def export_forgotten(connection: sqlite3.Connection) -> list[str]:
     """Return a line for each item that has to stay forgotten."""
     return [
         _line({"kind": "forgotten", "of": kind, "id": row, "at": at})
-        for kind, row, at in connection.execute("SELECT kind, id, at FROM tombstone ORDER BY kind, id, at")
+        for kind, row, at in connection.execute(
+            "SELECT kind, id, at FROM tombstone WHERE kind <> 'record' ORDER BY kind, id, at"
+        )
     ]
 
 

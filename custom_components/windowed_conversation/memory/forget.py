@@ -10,12 +10,12 @@ from itertools import chain
 import json
 import math
 import sqlite3
-from types import EllipsisType
-from typing import NamedTuple
 
 from .deletion import delete
 from .labels import drop_unused_labels, find_label
+from .record_forgetting import delete_records, delete_words, of_record
 from .records import KINDS, Forgotten, Kind
+from .selection import Selection
 from .told import Told
 from .visibility import visible
 from .words import Question, Words, spoken
@@ -40,33 +40,6 @@ _SEEN = f"""
 """
 
 
-class Selection(NamedTuple):
-    """Conditions, all of which must be met. If `person` is `...`, the owner does not matter.
-
-    An `agent` has turns and episodes, but no facts. With `ids` or a `query`, the selection covers what the person may
-    see, and without `private` what may enter a shared window.
-    """
-
-    ids: tuple[tuple[Kind, int], ...] | None
-    person: str | EllipsisType | None
-    since: float | None
-    before: float | None
-    query: str | None
-    kinds: tuple[Kind, ...]
-    agent: str | None = None
-    private: bool = True
-
-    @property
-    def is_named(self) -> bool:
-        """Whether it names items, not only their owner or age."""
-        return self.ids is not None or self.query is not None
-
-    @property
-    def is_asked_for(self) -> bool:
-        """Whether a person asked for this, as opposed to expiry."""
-        return self.is_named or self.person is not ... or self.agent is not None or self.since is not None
-
-
 def select(connection: sqlite3.Connection, words: Words, selection: Selection) -> Forgotten:
     """Return what will be forgotten. Raises `ValueError` if there is no condition."""
     if not selection.is_asked_for and selection.before is None:
@@ -79,7 +52,9 @@ def select(connection: sqlite3.Connection, words: Words, selection: Selection) -
     for row in chosen["fact"]:
         for kind in _TEXTS:
             chosen[kind].update(_telling(connection, words, row, kind))
-    return _described(connection, _with_summaries(connection, chosen), selection.query)
+    forgotten = _described(connection, _with_summaries(connection, chosen), selection.query)
+    gone, wordless = of_record(connection, forgotten, selection)
+    return replace(forgotten, records=gone, wordless=wordless)
 
 
 def select_expired(connection: sqlite3.Connection, before: Mapping[str, float], others: float) -> Forgotten:
@@ -124,9 +99,16 @@ def forget(connection: sqlite3.Connection, words: Words, chosen: Forgotten) -> N
     delete(connection, words, "fact", chosen.facts)
     delete(connection, words, "turn", chosen.turns)
     delete(connection, words, "episode", chosen.episodes)
+    delete_records(connection, chosen.records)
+    delete_words(connection, chosen.wordless)
     drop_unused_labels(connection)
-    if chosen.has_any:
-        connection.execute("INSERT OR REPLACE INTO setting VALUES ('unerased', 1)")
+    if chosen != Forgotten():
+        set_unerased(connection)
+
+
+def set_unerased(connection: sqlite3.Connection) -> None:
+    """Note that the file may have bytes of what was deleted."""
+    connection.execute("INSERT OR REPLACE INTO setting VALUES ('unerased', 1)")
 
 
 def is_unerased(connection: sqlite3.Connection) -> bool:

@@ -2,7 +2,27 @@
 
 import sqlite3
 
-from .texts import name
+from .texts import name as checked_name
+
+# The columns of the record of turns that have names.
+TURN_NAMES = (
+    "agent",
+    "conversation",
+    "person",
+    "device",
+    "entity_id",
+    "route",
+    "reason",
+    "outcome",
+    "error",
+    "answered_by",
+)
+REQUEST_NAMES = ("agent", "provider", "model", "purpose", "outcome", "error", "finish")
+_IN_RECORD = "".join(
+    f" UNION SELECT {name} FROM {table} WHERE {name} IS NOT NULL"
+    for table, names in (("turn_record", TURN_NAMES), ("request_record", REQUEST_NAMES))
+    for name in names
+)
 
 
 def label(connection: sqlite3.Connection, text: str | None) -> int | None:
@@ -11,7 +31,7 @@ def label(connection: sqlite3.Connection, text: str | None) -> int | None:
         return None
     found = find_label(connection, text)
     if found is None:
-        found = connection.execute("INSERT INTO label (name) VALUES (?)", (name(text),)).lastrowid
+        found = connection.execute("INSERT INTO label (name) VALUES (?)", (checked_name(text),)).lastrowid
     return found
 
 
@@ -23,7 +43,7 @@ def find_label(connection: sqlite3.Connection, text: str | None) -> int | None:
 
 def drop_unused_labels(connection: sqlite3.Connection) -> None:
     """Delete the names that no row has any more."""
-    connection.execute("""
+    connection.execute(f"""
         DELETE FROM label WHERE id NOT IN (
             SELECT person FROM fact WHERE person IS NOT NULL
             UNION SELECT conversation FROM turn
@@ -34,5 +54,6 @@ def drop_unused_labels(connection: sqlite3.Connection) -> None:
             UNION SELECT conversation FROM episode
             UNION SELECT person FROM episode WHERE person IS NOT NULL
             UNION SELECT agent FROM episode WHERE agent IS NOT NULL
+            {_IN_RECORD}
         )
     """)

@@ -14,13 +14,18 @@ from .episodes import store_summary
 from .errors import MemoryUnavailable
 from .exporting import export_forgotten, export_rows
 from .facts import ToldFact, facts, tell
-from .forget import Selection, forget, is_unerased, select, select_expired, set_erased
+from .forget import forget, is_unerased, select, select_expired, set_erased, set_unerased
 from .index import reindex
 from .listing import Listing, newest
 from .loading import load
+from .record_forgetting import expire_records
+from .record_reading import TurnRecords
+from .record_rows import store_cost, store_turn_record
 from .records import KINDS, Fact, Figures, Forgotten, Kind, Loaded, PastTurn, Recalled, Summary
 from .schema import fact_changes, unindexed
 from .search import Search, search
+from .selection import Selection
+from .turn_record import LateRecord, TurnCost, TurnRecord
 from .turns import store_turn
 from .words import Words
 
@@ -37,6 +42,7 @@ class Memory:
         # stemmers are not thread-safe: each is used only while its connection is held
         self._words, self._asked = Words(known), Words(known)
         self._database = Database(Path(path), self._words.version)
+        self.record = TurnRecords(self._database)
         self._settle()
 
     def add_turn(self, turn: PastTurn) -> int:
@@ -44,18 +50,25 @@ class Memory:
         with self._database.write() as connection:
             return store_turn(connection, self._words, turn)
 
-    def add(self, records: Iterable[PastTurn | Summary]) -> None:
-        """Store turns, and summaries of turns, in one transaction: all of them or none.
+    def add(self, records: Iterable[PastTurn | Summary | TurnRecord | LateRecord | TurnCost]) -> None:
+        """Store turns, summaries of turns, and records of turns, in one transaction: all of them or none.
 
         A summary becomes the episode of its turns. It is skipped if any of these turns is not stored, or belongs to
-        another person.
+        another person. The record of a turn that is stored already stays as it is.
         """
+        contents: dict[str, int] = {}
+        made = [each.make() if isinstance(each, LateRecord) else each for each in records]
         with self._database.write() as connection:
-            for record in records:
-                if isinstance(record, PastTurn):
-                    store_turn(connection, self._words, record)
-                else:
-                    store_summary(connection, self._words, record)
+            for record in made:
+                match record:
+                    case PastTurn():
+                        store_turn(connection, self._words, record)
+                    case Summary():
+                        store_summary(connection, self._words, record)
+                    case TurnRecord():
+                        store_turn_record(connection, record, contents)
+                    case TurnCost():
+                        store_cost(connection, record)
 
     def add_fact(
         self,
@@ -165,12 +178,15 @@ class Memory:
             erased = self._keep(stones) and file.delete_set_aside(self._database.path) and erased
         return replace(forgotten, erased=erased)
 
-    def expire(self, before: Mapping[str, float], others: float) -> Forgotten:
+    def expire(self, before: Mapping[str, float], others: float, whole_before: float = -math.inf) -> Forgotten:
         """Forget the turns that ended before their agent's time in `before`, or before `others` for all other agents.
 
-        Also erases what could not be erased when it was forgotten.
+        The record loses those turns, too, and the words of turns that began before `whole_before`. Also erases what
+        could not be erased when it was forgotten.
         """
         with self._database.write() as connection:
+            if expire_records(connection, before, others, whole_before):
+                set_unerased(connection)
             expired = select_expired(connection, before, others)
             forget(connection, self._words, expired)
             unerased = is_unerased(connection)

@@ -10,8 +10,9 @@ from typing import Any
 from .errors import MemoryUnavailable
 from .memory import Memory
 from .records import PastTurn, Summary
+from .turn_record import LateRecord, TurnCost, TurnRecord
 
-type Record = PastTurn | Summary
+type Record = PastTurn | Summary | TurnRecord | LateRecord | TurnCost
 
 # the most records that are written with one commit
 _BATCH = 100

@@ -89,14 +89,16 @@ class Recalled:
 class Forgotten:
     """The ids of what was forgotten, or would be. `erased` is True if no byte of it is left in the file.
 
-    The rest helps others to find their own copies: `since` is the time of the oldest item, `people` are those who alone
-    could see them (None is everybody), `conversations` are where they were said, and `told` are the texts of the facts
-    and the query.
+    `records` are rows of the record of turns, and `wordless` those of which only the figures stay. The rest helps
+    others to find their own copies: `since` is the time of the oldest item, `people` are those who alone could see them
+    (None is everybody), `conversations` are where they were said, and `told` are the texts of the facts and the query.
     """
 
     facts: tuple[int, ...] = ()
     turns: tuple[int, ...] = ()
     episodes: tuple[int, ...] = ()
+    records: tuple[int, ...] = ()
+    wordless: tuple[int, ...] = ()
     erased: bool = False
     since: float = field(default=math.inf, compare=False)
     people: frozenset[str | None] = field(default=frozenset(), compare=False)

@@ -38,6 +38,27 @@ SCRIPTS = (
     CREATE TRIGGER fact_deleted AFTER DELETE ON fact
     BEGIN UPDATE setting SET value = value + 1 WHERE name = 'fact changes'; END;
     """,
+    """
+    CREATE TABLE turn_record (
+        row INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, at REAL NOT NULL,
+        agent INTEGER NOT NULL, conversation INTEGER, person INTEGER, device INTEGER, entity_id INTEGER,
+        route INTEGER NOT NULL, reason INTEGER, outcome INTEGER NOT NULL, error INTEGER, message TEXT,
+        answered_by INTEGER, failures TEXT, first_token REAL, duration REAL NOT NULL, tools TEXT, cost TEXT, cause TEXT
+    );
+    CREATE INDEX turn_record_at ON turn_record (at);
+    CREATE TABLE request_record (
+        turn INTEGER NOT NULL, number INTEGER NOT NULL, agent INTEGER NOT NULL, provider INTEGER NOT NULL,
+        model INTEGER NOT NULL, purpose INTEGER NOT NULL, parameters TEXT NOT NULL, outcome INTEGER NOT NULL,
+        error INTEGER, finish INTEGER, prompt BLOB, tools BLOB, called TEXT, began REAL NOT NULL,
+        duration REAL NOT NULL, first_token REAL, usage TEXT, PRIMARY KEY (turn, number)
+    ) WITHOUT ROWID;
+    CREATE TABLE record_content (id INTEGER PRIMARY KEY, fingerprint BLOB NOT NULL UNIQUE, text TEXT NOT NULL);
+    CREATE TABLE record_words (turn INTEGER PRIMARY KEY, said TEXT NOT NULL, answer TEXT NOT NULL, calls TEXT NOT NULL);
+    CREATE TABLE record_sent (
+        turn INTEGER NOT NULL, number INTEGER NOT NULL, system INTEGER NOT NULL, tools INTEGER NOT NULL,
+        messages TEXT NOT NULL, PRIMARY KEY (turn, number)
+    ) WITHOUT ROWID;
+    """,
 )
 
 _INDEX = """

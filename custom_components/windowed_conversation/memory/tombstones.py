@@ -4,23 +4,26 @@ Each line has the kind, the id and the time of a forgotten item, and no words.
 """
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 import json
 import os
 from pathlib import Path
 import sqlite3
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
-from .forget import Selection, forget, select
+from .forget import forget, select
 from .records import KINDS, Forgotten, Kind
+from .selection import Selection
 from .words import Words
 
 _MODE = 0o600
+_RECORD: Literal["record"] = "record"
 
 
 class Tombstone(NamedTuple):
-    """What remains of a forgotten fact, turn or episode."""
+    """What remains of a forgotten fact, turn or episode, or of a turn in the record."""
 
-    kind: Kind
+    kind: Kind | Literal["record"]
     id: int
     at: float
 
@@ -35,6 +38,12 @@ def tombstones_of(connection: sqlite3.Connection, chosen: Forgotten) -> list[Tom
         )
         for each in (row, origin)
         if each is not None
+    ] + [
+        Tombstone(_RECORD, row, at)
+        for row, at in connection.execute(
+            "SELECT row, at FROM turn_record WHERE row IN (SELECT value FROM json_each(?))",
+            (json.dumps(chosen.records),),
+        )
     ]
 
 
@@ -60,8 +69,9 @@ def settle(connection: sqlite3.Connection, words: Words, path: Path) -> bool:
     connection.executemany("INSERT OR IGNORE INTO tombstone VALUES (?, ?, ?)", missing)
     ids = tuple((kind, row) for kind in KINDS for row in _rows(connection, kind, missing))
     chosen = select(connection, words, Selection(ids, person=..., since=None, before=None, query=None, kinds=KINDS))
+    chosen = replace(chosen, records=tuple(_recorded(connection, missing)))
     forget(connection, words, chosen)
-    return chosen.has_any
+    return chosen != Forgotten()
 
 
 def _is_known(connection: sqlite3.Connection, tombstone: Tombstone) -> bool:
@@ -72,6 +82,12 @@ def _is_known(connection: sqlite3.Connection, tombstone: Tombstone) -> bool:
 def _rows(connection: sqlite3.Connection, kind: Kind, missing: set[Tombstone]) -> Iterator[int]:
     for row, origin, at in connection.execute(f"SELECT id, origin, at FROM {kind}").fetchall():
         if Tombstone(kind, row, at) in missing or Tombstone(kind, origin, at) in missing:
+            yield row
+
+
+def _recorded(connection: sqlite3.Connection, missing: set[Tombstone]) -> Iterator[int]:
+    for row, at in connection.execute("SELECT row, at FROM turn_record").fetchall():
+        if Tombstone(_RECORD, row, at) in missing:
             yield row
 
 
@@ -89,6 +105,6 @@ def _parsed(line: str) -> Iterator[Tombstone]:
     kind, _, rest = line.partition(" ")
     row, _, at = rest.partition(" ")
     try:
-        yield from (Tombstone(known, int(row), float(at)) for known in KINDS if known == kind)
+        yield from (Tombstone(known, int(row), float(at)) for known in (*KINDS, _RECORD) if known == kind)
     except ValueError:
         return

@@ -24,7 +24,8 @@ _LOGGER = logging.getLogger(__name__)
 _FIRST_PAUSE = 1.0
 _LONGEST_PAUSE = 60.0
 _LONGEST_HOLD = 1_800.0
-_MOST_WAITING = 1_000
+# A turn leaves three: what is remembered, its record, and its cost.
+_MOST_WAITING = 20_000
 
 # The next try at once may succeed: the file was set aside, or its index emptied.
 _MENDED: frozenset[Reason] = frozenset({"closed", "damaged", "index"})

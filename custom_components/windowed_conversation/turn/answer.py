@@ -5,23 +5,9 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 from contextlib import aclosing
 from dataclasses import replace
 
-from ..providers import (
-    AuthError,
-    BadRequest,
-    ContextOverflow,
-    Event,
-    Finished,
-    ProviderError,
-    QuotaError,
-    RateLimited,
-    ReasoningDelta,
-    Request,
-    TextDelta,
-    ToolCallDone,
-    Unavailable,
-    Usage,
-)
+from ..providers import Event, Finished, ProviderError, ReasoningDelta, Request, TextDelta, ToolCallDone, Usage
 from ..window import Message, Native, Role, ToolCall
+from .attempts import OpenAttempt, Purpose, attempt
 from .errors import EmptyAnswer
 from .ports import Question, Spoken
 from .progress import Progress
@@ -29,8 +15,6 @@ from .repetition import REPEATED
 from .request_limit import Permit
 from .speech_filter import SpeechFilter
 
-# Errors that cost nothing before the first event. A model that was too slow may have been working.
-_COST_NOTHING = (AuthError, BadRequest, ContextOverflow, QuotaError, RateLimited, Unavailable)
 # A longer piece of text is read in parts, between which others have the event loop.
 _LONGEST_TEXT = 32 * 1024
 
@@ -53,40 +37,40 @@ class Answer:
         self._native: Native | None = None
         self._reasoning_tokens = 0
         self._text = False
-        self._begun = False
-        self._billed = False
         self._error: Exception | None = None
         self._speech = SpeechFilter(tool.name for tool in request.tools)
 
-    @property
-    def is_unbilled(self) -> bool:
-        """Whether the answer has cost something, or may have, that was not reported."""
-        costs_nothing = isinstance(self._error, _COST_NOTHING) and not self._begun
-        return not (self._billed or costs_nothing)
-
     async def deltas(self, events: AsyncIterator[Event]) -> AsyncGenerator[Spoken]:
         """Yield what the user hears and the calls to run. An error ends this and is stored."""
-        try:
-            async for event in events:
-                self._begun = True
-                if not isinstance(event, TextDelta):
-                    told: Iterable[Spoken] = self._on_event(event)
-                elif len(event.text) <= _LONGEST_TEXT:
-                    told = self._speech.feed(event)
-                else:
-                    told = ()
-                    async with aclosing(self._read_slowly(event.text)) as parts:
-                        async for delta in parts:
-                            yield self._passed(delta)
-                for delta in told:
-                    yield self._passed(delta)
-            for ending in self._ending():
-                yield ending
-        except (ProviderError, EmptyAnswer) as err:
-            self._error = err
-        finally:
-            # the tools that were called may still run, and they may ask the same server
-            self._permit.release()
+        progress = self.progress
+        take_down = attempt(self.model, self.request, Purpose.ANSWER, progress.attempts.append, progress.on_billed)
+        with take_down as asked:
+            try:
+                async with aclosing(self._read(events, asked)) as deltas:
+                    async for delta in deltas:
+                        yield delta
+            except (ProviderError, EmptyAnswer) as err:
+                self._error = asked.error = err
+            finally:
+                # the tools that were called may still run, and they may ask the same server
+                self._permit.release()
+
+    async def _read(self, events: AsyncIterator[Event], asked: OpenAttempt) -> AsyncGenerator[Spoken]:
+        async for event in events:
+            asked.on_event(event)
+            if not isinstance(event, TextDelta):
+                told: Iterable[Spoken] = self._on_event(event, asked)
+            elif len(event.text) <= _LONGEST_TEXT:
+                told = self._speech.feed(event)
+            else:
+                told = ()
+                async with aclosing(self._read_slowly(event.text)) as parts:
+                    async for delta in parts:
+                        yield self._passed(delta)
+            for delta in told:
+                yield self._passed(delta)
+        for ending in self._ending():
+            yield ending
 
     def kept(self, message: Message) -> Message:
         """Return the message as the window stores it: an answer with its residue, a repetition with a note."""
@@ -99,18 +83,17 @@ class Answer:
         if self._error:
             raise self._error
 
-    def _on_event(self, event: Event) -> list[Spoken]:
+    def _on_event(self, event: Event, asked: OpenAttempt) -> list[Spoken]:
         match event:
             case ReasoningDelta():
                 return [event]
             case ToolCallDone(call) if self.request.tools and self.request.may_call:
                 self.calls[call.id] = call
                 self.progress.on_call(call)
+                asked.on_call(call)
                 return [event]
             case Usage():
                 self._reasoning_tokens += event.reasoning
-                self._billed = True
-                self.progress.bill(self.model, self.request, event)
             case Finished(residue=residue) if residue is not None:
                 self._native = Native(self.model.provider.name, self.request.model, residue, self._reasoning_tokens)
         return []

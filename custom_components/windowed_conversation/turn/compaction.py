@@ -5,8 +5,9 @@ from collections.abc import Iterable
 
 from ..providers import Compacts, DeadlineExceeded
 from ..window import MESSAGE_OVERHEAD, Exchange, Message, Native, Passage, TokenCounter, is_summary
+from .attempts import OnAttempt, Purpose, attempt
 from .deadlines import Limits
-from .ports import Billed, OnBilled, Question
+from .ports import Question
 
 
 def to_compact(passage: Passage, exchanges: Iterable[Exchange], excluded_tags: frozenset[str]) -> tuple[Message, ...]:
@@ -24,24 +25,28 @@ async def compact(
     messages: tuple[Message, ...],
     counter: TokenCounter,
     limits: Limits,
-    on_billed: OnBilled,
+    on_attempt: OnAttempt,
 ) -> Native | None:
     """Return what the model reads instead of these messages, with its tokens.
 
-    None if compaction is off, or the provider or its server has none. Raises `ProviderError`.
+    None if compaction is off, or the provider or its server has none. `on_attempt` gets the request when it has ended.
+    Raises `ProviderError`.
     """
     model = question.model
     if not (model.settings.compaction and isinstance(model.provider, Compacts)):
         return None
     try:
         async with asyncio.timeout(limits.turn), model.limit.permit():
-            request = question.request(messages, ())
-            compacted = await model.provider.compact(request)
+            with attempt(model, question.request(messages, ()), Purpose.COMPACTION, on_attempt) as asked:
+                compacted = await model.provider.compact(asked.request)
+                if compacted is None:
+                    asked.withdraw()
+                else:
+                    asked.bill(compacted.usage)
     except TimeoutError as err:
         raise DeadlineExceeded(f"nothing was compacted in {limits.turn:g} seconds") from err
     if compacted is None:
         return None
-    on_billed(Billed(model, request, compacted.usage))
     said = sum(MESSAGE_OVERHEAD + counter.count(text) for text in compacted.texts)
     written = compacted.usage.output - compacted.usage.reasoning
     return Native(model.provider.name, model.name, compacted.value, said + written)

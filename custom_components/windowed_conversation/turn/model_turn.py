@@ -26,7 +26,7 @@ async def ask_model(window: Window, question: Question, limits: Limits, reply: R
             request = _request(window, question, progress, may_call=may_call)
             answer = Answer(request, question, progress, permit)
             await _answer(window, answer, limits, reply)
-        _on_served(request, question.model, progress)
+        _on_served(question.model, progress)
         if not answer.calls:
             return
 
@@ -34,18 +34,14 @@ async def ask_model(window: Window, question: Question, limits: Limits, reply: R
 async def _answer(window: Window, answer: Answer, limits: Limits, reply: Reply) -> None:
     """Have one request answered and its calls run. Raises `ProviderError` and `TurnError`."""
     progress, provider = answer.progress, answer.model.provider
-    progress.requests += 1
-    try:
-        async with (
-            with_idle_timeout(provider.stream(answer.request), limits.idle_timeout) as events,
-            aclosing(answer.deltas(events)) as deltas,
-            aclosing(reply.add(deltas)) as messages,
-        ):
-            async for message in messages:
-                window.add(answer.kept(message))
-                progress.begin_answer()
-    finally:
-        progress.unbilled += answer.is_unbilled
+    async with (
+        with_idle_timeout(provider.stream(answer.request), limits.idle_timeout) as events,
+        aclosing(answer.deltas(events)) as deltas,
+        aclosing(reply.add(deltas)) as messages,
+    ):
+        async for message in messages:
+            window.add(answer.kept(message))
+            progress.begin_answer()
     answer.raise_error()
 
 
@@ -57,9 +53,10 @@ def _request(window: Window, question: Question, progress: Progress, *, may_call
     return question.request(messages, question.tools, may_call=may_call)
 
 
-def _on_served(request: Request, model: Model, progress: Progress) -> None:
-    """Learn the model's size from a request that was served."""
-    usage = next((billed.usage for billed in progress.billed[-1:] if billed.request is request), Usage())
+def _on_served(model: Model, progress: Progress) -> None:
+    """Learn the model's size from the newest request, which was served."""
+    billed = progress.attempts[-1].billed
+    usage = billed.usage if billed else Usage()
     model.size.on_served(progress.request_tokens, usage.output, usage.input + usage.output)
     if progress.refused is not None:
         model.size.on_refused(progress.refused, progress.request_tokens)

@@ -3,11 +3,12 @@
 from dataclasses import dataclass, field
 import time
 
-from ..providers import ProviderError, Request, Usage
+from ..providers import ProviderError, Usage
 from ..window import ToolCall
+from .attempts import Attempt, End, end_of
 from .budget import Shortfall
 from .errors import TurnError
-from .ports import Billed, Model, OnBilled
+from .ports import Billed, OnBilled
 from .repetition import Repetition
 from .routing import Decision
 
@@ -22,28 +23,56 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a turn ended. Times are in seconds from its start; `usage` is in tokens over all of its requests.
+    """How a turn ended. Times are in seconds from its start, which was at `started` on the monotonic clock.
 
-    `billed` are the requests with a reported usage and `unbilled` counts those without one. `asked` is the id of the
-    agent that was asked last, `answered_by` the same if it answered, and `failures` are those of agents asked before.
-    `interrupted`: whether the turn was cancelled, or failed unexpectedly.
+    `attempts` are its requests, in the order in which they ended. `asked` is the id of the agent that was asked last,
+    `answered_by` the same if it answered, and `failures` are those of agents asked before. `fault` is what interrupted
+    the turn: a cancellation, or an unexpected error.
     """
 
     decision: Decision
     duration: float
     spoken: str = ""
     first_token: float | None = None
-    requests: int = 0
+    started: float = 0.0
+    attempts: tuple[Attempt, ...] = ()
     tool_calls: int = 0
-    usage: Usage = field(default_factory=Usage)
-    billed: tuple[Billed, ...] = ()
-    unbilled: int = 0
     shortfall: Shortfall | None = None
     asked: str | None = None
     answered_by: str | None = None
     failures: tuple[Failure, ...] = ()
     error: ProviderError | TurnError | None = None
-    interrupted: bool = False
+    fault: BaseException | None = None
+
+    @property
+    def requests(self) -> int:
+        """How many requests were sent."""
+        return len(self.attempts)
+
+    @property
+    def billed(self) -> tuple[Billed, ...]:
+        """The requests with a reported usage."""
+        return tuple(each.billed for each in self.attempts if each.billed is not None)
+
+    @property
+    def unbilled(self) -> int:
+        """How many requests may have cost something that was not reported."""
+        return sum(each.is_unbilled for each in self.attempts)
+
+    @property
+    def usage(self) -> Usage:
+        """The tokens of all requests."""
+        return sum((billed.usage for billed in self.billed), Usage())
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether the turn was cancelled, or failed unexpectedly."""
+        return self.fault is not None
+
+    @property
+    def end(self) -> End:
+        """How the turn ended."""
+        return end_of(self.error or self.fault)
 
     @property
     def has_begun(self) -> bool:
@@ -62,21 +91,18 @@ class Outcome:
 class Progress:
     """What has happened so far, also if the turn fails. Times are in seconds on the monotonic clock.
 
-    `decision` is the route. `billed` are the requests with a reported usage, each passed to `on_billed` at once.
-    `unbilled` counts the others, except those that failed before anything came: they cost nothing. `evicted` is the
-    number of exchanges that the window had evicted before. `request_tokens` is the planned size of the newest request,
-    and `refused` that of the smallest one that was refused as too long while none was served since. `asked` is the id
-    of the agent that was asked last. `failures` are those of agents asked before `answered_by`, the id of the agent
-    that answered. `called` are the calls of the current answer while the window does not hold it.
+    `decision` is the route. `attempts` are the requests that have ended; what one is billed is passed to `on_billed` at
+    once. `evicted` is the number of exchanges that the window had evicted before. `request_tokens` is the planned size
+    of the newest request, and `refused` that of the smallest one that was refused as too long while none was served
+    since. `asked` is the id of the agent that was asked last. `failures` are those of agents asked before
+    `answered_by`, the id of the agent that answered. `called` are the calls of the current answer while the window does
+    not hold it.
     """
 
     decision: Decision
     on_billed: OnBilled = lambda billed: None
     started: float = field(default_factory=time.monotonic)
-    usage: Usage = field(default_factory=Usage)
-    billed: list[Billed] = field(default_factory=list)
-    unbilled: int = 0
-    requests: int = 0
+    attempts: list[Attempt] = field(default_factory=list)
     tool_calls: int = 0
     first_token: float | None = None
     shortfall: Shortfall | None = None
@@ -105,13 +131,6 @@ class Progress:
         """Record that the next answer begins, or that the window holds the current one."""
         self._kept_texts, self.called = len(self._texts), ()
 
-    def bill(self, model: Model, request: Request, usage: Usage) -> None:
-        """Record what a request has cost, and pass it on at once."""
-        billed = Billed(model, request, usage)
-        self.usage += usage
-        self.billed.append(billed)
-        self.on_billed(billed)
-
     def on_text(self, text: str, *, new_message: bool) -> None:
         """Record text that the user hears."""
         if self.first_token is None:
@@ -125,22 +144,20 @@ class Progress:
         self.tool_calls += 1
         self.called += (call,)
 
-    def outcome(self, error: ProviderError | TurnError | None = None, *, interrupted: bool = False) -> Outcome:
+    def outcome(self, error: ProviderError | TurnError | None = None, *, fault: BaseException | None = None) -> Outcome:
         """Return the outcome of the turn, which ends now."""
         return Outcome(
             decision=self.decision,
             duration=time.monotonic() - self.started,
             spoken=self.spoken,
             first_token=self.first_token and self.first_token - self.started,
-            requests=self.requests,
+            started=self.started,
+            attempts=tuple(self.attempts),
             tool_calls=self.tool_calls,
-            usage=self.usage,
-            billed=tuple(self.billed),
-            unbilled=self.unbilled,
             shortfall=self.shortfall,
             asked=self.asked,
             answered_by=self.answered_by,
             failures=tuple(self.failures),
             error=error,
-            interrupted=interrupted,
+            fault=fault,
         )

@@ -5,12 +5,14 @@ the provider's cache serves it.
 """
 
 import asyncio
+from collections.abc import AsyncIterator
 
-from ..providers import DeadlineExceeded, Request, TextDelta, ToolCallDone, Usage
+from ..providers import DeadlineExceeded, Event, Request, TextDelta, ToolCallDone
 from ..window import Message, Passage
+from .attempts import OnAttempt, OpenAttempt, Purpose, attempt
 from .deadlines import Limits, with_idle_timeout
 from .errors import NoSummary
-from .ports import Billed, OnBilled, Question
+from .ports import Question
 from .speech_filter import SpeechFilter
 
 # English prose has three words to four tokens.
@@ -30,11 +32,12 @@ _EARLIER = " Keep what still matters of your earlier summary: {text}"
 
 
 async def ask_for_summary(
-    question: Question, passage: Passage, tokens: int, limits: Limits, on_billed: OnBilled
+    question: Question, passage: Passage, tokens: int, limits: Limits, on_attempt: OnAttempt
 ) -> str:
     """Return a summary of a passage and of the previous summary. The model is asked for less than this many tokens.
 
-    Raises `ProviderError`, and `NoSummary` if the answer is empty or a tool call.
+    `on_attempt` gets the request when it has ended. Raises `ProviderError`, and `NoSummary` if the answer is
+    empty or a tool call.
     """
     earlier = _EARLIER.format(text=passage.earlier) if passage.earlier else ""
     instruction = _INSTRUCTION.format(words=int(tokens * _AIM * _WORDS_PER_TOKEN), earlier=earlier)
@@ -42,26 +45,30 @@ async def ask_for_summary(
     try:
         async with asyncio.timeout(limits.turn):
             request = question.request(messages, question.tools, max_answer_tokens=_MOST * tokens)
-            return await _answer(question, request, limits, on_billed)
+            return await _answer(question, request, limits, on_attempt)
     except TimeoutError as err:
         raise DeadlineExceeded(f"no whole summary in {limits.turn:g} seconds") from err
 
 
-async def _answer(question: Question, request: Request, limits: Limits, on_billed: OnBilled) -> str:
-    speech, text = SpeechFilter(tool.name for tool in request.tools), ""
-    async with (
-        question.model.limit.permit(),
-        with_idle_timeout(question.model.provider.stream(request), limits.idle_timeout) as events,
-    ):
-        async for event in events:
-            match event:
-                case TextDelta():
-                    text += "".join(delta.text for delta in speech.feed(event) if isinstance(delta, TextDelta))
-                case ToolCallDone():
-                    raise NoSummary("a tool call instead of a summary")
-                case Usage():
-                    on_billed(Billed(question.model, request, event))
+async def _answer(question: Question, request: Request, limits: Limits, on_attempt: OnAttempt) -> str:
+    model = question.model
+    async with model.limit.permit():
+        with attempt(model, request, Purpose.SUMMARY, on_attempt) as asked:
+            async with with_idle_timeout(model.provider.stream(request), limits.idle_timeout) as events:
+                text = await _text(events, SpeechFilter(tool.name for tool in request.tools), asked)
+            if not text:
+                raise NoSummary("a summary without a word")
+            return text
+
+
+async def _text(events: AsyncIterator[Event], speech: SpeechFilter, asked: OpenAttempt) -> str:
+    text = ""
+    async for event in events:
+        asked.on_event(event)
+        match event:
+            case TextDelta():
+                text += "".join(delta.text for delta in speech.feed(event) if isinstance(delta, TextDelta))
+            case ToolCallDone():
+                raise NoSummary("a tool call instead of a summary")
     text += "".join(delta.text for delta in speech.flush() if isinstance(delta, TextDelta))
-    if not text.strip():
-        raise NoSummary("a summary without a word")
     return text.strip()

@@ -46,8 +46,8 @@ async def run_turn(window: Window, text: str, routing: Routing, ways: Ways, limi
         await _answer(window, text, ways, limits, progress)
     except (ProviderError, TurnError) as err:
         error = err
-    except BaseException:
-        ways.on_end(progress.outcome(interrupted=True))
+    except BaseException as fault:
+        ways.on_end(progress.outcome(fault=fault))
         raise
     outcome = progress.outcome(error)
     ways.on_end(outcome)

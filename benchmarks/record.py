@@ -1,0 +1,188 @@
+"""What the record of turns weighs on disk, what it takes to write, and what it loses while its file is away.
+
+    .venv/test/bin/python -m benchmarks.record [--quick]
+
+1. A week at level *whole*, 200 turns a day: the file's size, with its indexes and its log, before and after the words
+   have expired, and whether anything that was said is left in it.
+2. What the event loop pays for `put`, and how long the writer takes for 5,000 turns that wait when it starts.
+3. The folder of the file is away for 60 seconds (5 with `--quick`) while turns come in: how many are there in the end.
+"""
+
+import argparse
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+import random
+import tempfile
+import time
+from types import SimpleNamespace
+from typing import cast
+
+from custom_components.windowed_conversation.agents.recording import late_record
+from custom_components.windowed_conversation.memory import LateRecord, Memory, TurnListing, TurnRecord, Writer
+from custom_components.windowed_conversation.providers import Provider, Request, ToolSchema, Usage
+from custom_components.windowed_conversation.turn.attempts import Attempt, End, Purpose
+from custom_components.windowed_conversation.turn.budget import Budget
+from custom_components.windowed_conversation.turn.ports import Billed, Model
+from custom_components.windowed_conversation.window import Message, ToolCall, WindowPolicy
+
+_DAY = 86_400.0
+_A_DAY = 200
+_WAITING = 5_000
+_CLOSE = 120.0
+# Turns a second while the file is away.
+_RATE = 50
+# Exchanges that a request sends, about as many as fit 8,000 tokens.
+_WINDOW = 60
+_TOOLS = 20
+_EVERY_TOOL = 4
+_SYSTEM = "You are a voice assistant for Home Assistant. Answer in one sentence of plain text. " * 60
+_VOCABULARY = (
+    "light",
+    "kitchen",
+    "warm",
+    "seven",
+    "the",
+    "window",
+    "of",
+    "is",
+    "on",
+    "please",
+    "turn",
+    "garden",
+    "heating",
+)
+_LANGUAGES = ("en", "de")
+
+
+def turns(number: int, ends_at: float, seed: int = 0) -> Iterator[LateRecord]:
+    """Yield whole turns, evenly over the week before a time; every fourth one calls a tool and asks twice."""
+    # nobody asks it
+    provider = cast("Provider", SimpleNamespace(name="openai_responses"))
+    source, model = random.Random(seed), Model("agent", provider, "gpt-5-mini", Budget(WindowPolicy()))
+    parameters = {"properties": {"name": {"type": "string", "description": "The name of a device. " * 5}}}
+    tools = tuple(ToolSchema(f"HassTool{each}", "What it does at home. " * 8, parameters) for each in range(_TOOLS))
+    history: list[Message] = []
+    for each in range(number):
+        at = ends_at - 7 * _DAY * (number - each) / number
+        said, answer = (_text(source, length) for length in (12, 30))
+        history.append(Message.user(f"[CONTEXT: time: {at:.0f}; area: Kitchen]\n\n{said}"))
+        attempts = []
+        if each % _EVERY_TOOL == 0:
+            call = ToolCall(f"call_{each}", "HassTool1", {"name": said})
+            attempts.append(_attempt(model, history, tools, (call,)))
+            history += [
+                Message.assistant(tool_calls=(call,)),
+                Message.tool(call.id, call.name, _text(source, 80)),
+            ]
+        attempts.append(_attempt(model, history, tools))
+        history.append(Message.assistant(answer))
+        del history[: -2 * _WINDOW]
+        figures = TurnRecord(
+            id=f"{each:08}", at=at, agent="agent", route="llm", end="answered", conversation="conversation"
+        )
+        yield late_record(figures, tuple(attempts), 0.0, (said, answer))
+
+
+def _attempt(
+    model: Model, history: list[Message], tools: tuple[ToolSchema, ...], calls: tuple[ToolCall, ...] = ()
+) -> Attempt:
+    request = Request(model.name, (Message.system(_SYSTEM), *history), tools)
+    billed = Billed(model, request, Usage(8_000, 7_000, 40))
+    return Attempt(model, request, Purpose.ANSWER, End.ANSWERED, 0.0, 1.0, 0.5, billed, finish="stop", calls=calls)
+
+
+def _text(source: random.Random, words: int) -> str:
+    return " ".join(f"{source.choice(_VOCABULARY)}{source.randrange(100)}" for _ in range(words))
+
+
+def _size(path: Path) -> float:
+    return sum(each.stat().st_size for each in path.parent.iterdir()) / 1e6
+
+
+def a_week(folder: Path) -> None:
+    """Print what a week of whole turns weighs, and what is left after its words have expired."""
+    path, now = folder / "memory.db", time.time()
+    memory = Memory(path, _LANGUAGES)
+    for each in turns(7 * _A_DAY, now):
+        memory.add([each])
+    memory.checkpoint()
+    print(f"a week of {_A_DAY} turns a day, whole: {_size(path):.1f} MB")
+    last = memory.record.get(f"{7 * _A_DAY - 1:08}")
+    assert last is not None
+    assert last.words is not None
+    said = last.words.said.encode()
+    assert said in path.read_bytes()
+    began = time.perf_counter()
+    expired = memory.expire({}, now - 90 * _DAY, now + 1.0)
+    took = time.perf_counter() - began
+    left = b"".join(each.read_bytes() for each in path.parent.iterdir())
+    found = said in left or any(word.encode() in left for word in ("[CONTEXT", "Kitchen", "HassTool19"))
+    rows = len(list(memory.record.export(TurnListing())))
+    print(f"after its words have expired, in {took:.2f} s: {_size(path):.1f} MB, {rows} turns with figures")
+    print(f"erased: {expired.erased}; words found in the files: {found}")
+    memory.close()
+
+
+def a_stop(folder: Path) -> None:
+    """Print what `put` costs, and how long the writer takes for what waits."""
+    waiting = list(turns(_WAITING, time.time()))
+    writer = Writer(folder / "memory.db", _LANGUAGES)
+    began = time.perf_counter()
+    for each in waiting:
+        writer.put(each)
+    took = (time.perf_counter() - began) / _WAITING
+    print(f"put: {took * 1e6:.1f} us")
+    began = time.perf_counter()
+    writer.start()
+    closed = writer.close(_CLOSE)
+    counts = writer.counts
+    print(
+        f"{_WAITING} turns that waited at the stop: {counts.written} written, {counts.dropped} dropped, "
+        f"in {time.perf_counter() - began:.2f} s, closed: {closed}"
+    )
+
+
+def away(folder: Path, seconds: float) -> None:
+    """Print what is lost while the folder of the file is somewhere else."""
+    home = folder / "home"
+    home.mkdir()
+    writer = Writer(home / "memory.db", _LANGUAGES)
+    writer.start()
+    ends_at = time.monotonic() + seconds
+    put = 0
+    for put, each in enumerate(turns(10**9, time.time()), 1):
+        writer.put(each)
+        if put == 1:
+            writer.drain(_CLOSE)
+            home.rename(folder / "away")
+        time.sleep(1 / _RATE)
+        if time.monotonic() > ends_at:
+            break
+    waited = writer.counts
+    (folder / "away").rename(home)
+    began = time.perf_counter()
+    writer.drain(_CLOSE)
+    took = time.perf_counter() - began
+    writer.close(_CLOSE)
+    memory = Memory(home / "memory.db", _LANGUAGES)
+    rows = sum('"kind": "turn_record"' in line for line in memory.record.export(TurnListing()))
+    memory.close()
+    print(
+        f"away for {seconds:.0f} s: {put} turns put, {waited.queued} waited, {waited.failures} tries failed; "
+        f"{rows} are in the file, {writer.counts.dropped} dropped, {took:.2f} s to catch up"
+    )
+
+
+def main() -> None:
+    """Measure, each in a folder of its own."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="let the file be away for five seconds")
+    seconds = 5.0 if parser.parse_args().quick else 60.0
+    for measure in (a_week, a_stop, partial(away, seconds=seconds)):
+        with tempfile.TemporaryDirectory() as folder:
+            measure(Path(folder))
+
+
+if __name__ == "__main__":
+    main()

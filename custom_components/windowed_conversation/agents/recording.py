@@ -1,0 +1,273 @@
+"""What goes into the record of a turn or a summary. The thread that writes makes the most of it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from decimal import Decimal
+from functools import lru_cache, partial
+import json
+from typing import Any
+from uuid import uuid7
+
+from homeassistant.core import callback
+
+from ..const import RecordLevel
+from ..memory import (
+    CallRecord,
+    FailureRecord,
+    LateRecord,
+    RequestRecord,
+    Sent,
+    Tokens,
+    TurnCost,
+    TurnRecord,
+    TurnWords,
+    fingerprint,
+)
+from ..providers import Request, ToolSchema
+from ..turn.attempts import Attempt, End
+from ..window import Message, Role
+from .agent import Agent
+from .ended_turn import EndedTurn
+from .memory import async_memory
+
+ROUTE_OF_SUMMARIES = "summary"
+
+
+def new_record_id() -> str:
+    """Return the id of a turn in the record. Ids sort by the time when they were made."""
+    return str(uuid7())
+
+
+@dataclass(frozen=True, slots=True)
+class EndedSummary:
+    """A summary that was asked for, whatever came of it; `error` is the class of its error.
+
+    `at` is in seconds since the epoch, `started` and `ended` on the monotonic clock. `cause` is the id of the turn that
+    it follows, None if an action asked for it.
+    """
+
+    id: str
+    at: float
+    started: float
+    ended: float
+    entity_id: str
+    conversation: str
+    attempts: tuple[Attempt, ...]
+    person: str | None = None
+    cause: str | None = None
+    text: str = ""
+    end: End = End.ANSWERED
+    error: str | None = None
+
+
+@callback
+def async_record_turn(agent: Agent, turn: EndedTurn) -> None:
+    """Give a turn to the thread that writes, as far as the agent's level says."""
+    outcome, speaker = turn.outcome, turn.speaker
+    error = outcome.error or outcome.fault
+    figures = TurnRecord(
+        id=turn.id,
+        at=turn.at,
+        agent=agent.id,
+        route=outcome.decision.route,
+        end=outcome.end.value,
+        reason=outcome.decision.reason,
+        conversation=turn.window.conversation_id,
+        person=speaker.person,
+        device=speaker.device,
+        entity_id=turn.entity_id,
+        error=type(error).__name__ if error else None,
+        message=str(outcome.error) if outcome.error else None,
+        answered_by=outcome.answered_by,
+        failures=tuple(FailureRecord(each.agent, type(each.error).__name__) for each in outcome.failures),
+        first_token=outcome.first_token,
+        duration=outcome.duration,
+        # what nobody was asked for has cost nothing
+        cost="0" if outcome.asked is None else None,
+    )
+    _put(agent, figures, outcome.attempts, outcome.started, (speaker.said, turn.heard))
+
+
+@callback
+def async_record_summary(agent: Agent, summary: EndedSummary) -> None:
+    """Give a summary to the thread that writes, as far as the agent's level says."""
+    figures = TurnRecord(
+        id=summary.id,
+        at=summary.at,
+        agent=agent.id,
+        route=ROUTE_OF_SUMMARIES,
+        end=summary.end.value,
+        reason="trim" if summary.cause else "action",
+        conversation=summary.conversation,
+        person=summary.person,
+        entity_id=summary.entity_id,
+        error=summary.error,
+        answered_by=None if summary.error else agent.id,
+        duration=summary.ended - summary.started,
+        cause=summary.cause,
+    )
+    _put(agent, figures, summary.attempts, summary.started, ("", summary.text))
+
+
+@callback
+def async_record_cost(agent: Agent, turn: str, cost: Decimal | None) -> None:
+    """Add what a turn or a summary has cost, which is known later than the rest."""
+    memory = async_memory(agent.hass)
+    if cost is not None and memory is not None and agent.config.record is not RecordLevel.OFF:
+        memory.writer.put(TurnCost(turn, str(cost)))
+
+
+def _put(
+    agent: Agent, figures: TurnRecord, attempts: Sequence[Attempt], started: float, words: tuple[str, str]
+) -> None:
+    memory, level = async_memory(agent.hass), agent.config.record
+    if memory is None or level is RecordLevel.OFF:
+        return
+    is_whole = level is RecordLevel.WHOLE and not memory.is_from_before(figures.at)
+    memory.writer.put(late_record(figures, tuple(attempts), started, words if is_whole else None))
+
+
+def late_record(
+    figures: TurnRecord, attempts: Sequence[Attempt], started: float, words: tuple[str, str] | None
+) -> LateRecord:
+    """Return a record to be made of its figures, its requests, and what was said and heard, if that is kept.
+
+    `started` is when the turn began, in seconds on the monotonic clock.
+    """
+    return LateRecord(partial(_made, figures, attempts, started, words))
+
+
+def _made(
+    figures: TurnRecord, attempts: Sequence[Attempt], started: float, words: tuple[str, str] | None
+) -> TurnRecord:
+    """Return a record with its requests, and with words if there are any to keep."""
+    requests = tuple(_request(each, started, is_whole=words is not None) for each in attempts)
+    tools = tuple(dict.fromkeys(name for each in requests for name in each.called))
+    record = replace(figures, requests=requests, tools=tools)
+    if words is None:
+        return record
+    said, heard = words
+    return replace(record, level="whole", words=TurnWords(said, heard, _calls(attempts)))
+
+
+def _request(attempt: Attempt, started: float, *, is_whole: bool) -> RequestRecord:
+    request = attempt.request
+    system, messages = _split(request)
+    tools = _tools(request.tools)
+    return RequestRecord(
+        agent=attempt.model.agent,
+        provider=attempt.model.provider.name,
+        model=request.model,
+        end=attempt.end.value,
+        purpose=attempt.purpose,
+        began=max(0.0, attempt.began - started),
+        duration=attempt.ended - attempt.began,
+        first_token=attempt.first_token,
+        parameters=_parameters(request),
+        prompt=fingerprint(system) if system else None,
+        tools=_fingerprint(tools) if request.tools else None,
+        called=tuple(call.name for call in attempt.calls),
+        error=attempt.error,
+        finish=attempt.finish,
+        usage=Tokens(**asdict(attempt.billed.usage)) if attempt.billed else None,
+        sent=Sent(system, tools, tuple(map(_written_messages, messages))) if is_whole else None,
+    )
+
+
+def _split(request: Request) -> tuple[str, tuple[Message, ...]]:
+    """Return the system prompt, empty if there is none, and the other messages."""
+    messages = request.messages
+    if messages and messages[0].role is Role.SYSTEM:
+        return messages[0].content, messages[1:]
+    return "", messages
+
+
+def _parameters(request: Request) -> str:
+    settings = request.settings
+    known = {
+        "effort": settings.effort,
+        "temperature": settings.temperature,
+        "top_p": settings.top_p,
+        "compaction": settings.compaction or None,
+        "max_answer_tokens": request.answer_limit,
+        "may_call": None if request.may_call else False,
+    }
+    return _json({name: value for name, value in known.items() if value is not None})
+
+
+class _Messages:
+    """Messages as JSON, written once for requests that follow each other. For one thread."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._written: dict[int, tuple[Message, str]] = {}
+
+    def __call__(self, message: Message) -> str:
+        """Return a message as JSON."""
+        found = self._written.get(id(message))
+        if found is None:
+            if len(self._written) >= self._most:
+                self._written.clear()
+            # the message is kept, so that no other one gets its id
+            found = self._written[id(message)] = message, _message(message)
+        return found[1]
+
+
+def _message(message: Message) -> str:
+    """Return a message as JSON, without a provider's residue and without the bytes of attachments."""
+    known = {
+        "role": message.role,
+        "content": message.content,
+        "tool_calls": [
+            {"id": call.id, "name": call.name, "arguments": dict(call.arguments)} for call in message.tool_calls
+        ],
+        "tool_call_id": message.tool_call_id,
+        "name": message.name,
+        "attachments": [
+            {"mime_type": each.mime_type, "name": each.name, "bytes": len(each.data)} for each in message.attachments
+        ],
+    }
+    return _json({name: value for name, value in known.items() if value not in (None, [])})
+
+
+def _calls(attempts: Sequence[Attempt]) -> tuple[CallRecord, ...]:
+    """Return the tool calls of a turn, with the results as the requests after them have sent them."""
+    results: dict[str | None, str] = {}
+    for attempt in attempts:
+        results.update(_results(attempt.request.messages))
+    return tuple(
+        CallRecord(call.name, _json(dict(call.arguments)), results.get(call.id))
+        for attempt in attempts
+        for call in attempt.calls
+    )
+
+
+def _results(messages: Sequence[Message]) -> Mapping[str | None, str]:
+    """Return the results of the newest exchange by the ids of their calls."""
+    found: dict[str | None, str] = {}
+    for message in reversed(messages):
+        if message.role is Role.USER:
+            break
+        if message.role is Role.TOOL:
+            found[message.tool_call_id] = message.content
+    return found
+
+
+_written_messages = _Messages(1_000)
+
+
+# Few agents have few tool lists, which change rarely and take long to write.
+@lru_cache(maxsize=16)
+def _tools(tools: tuple[ToolSchema, ...]) -> str:
+    return _json(
+        [{"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)} for tool in tools]
+    )
+
+
+@lru_cache(maxsize=16)
+def _fingerprint(text: str) -> str:
+    return fingerprint(text)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)

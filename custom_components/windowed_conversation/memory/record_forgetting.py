@@ -1,0 +1,161 @@
+"""What the record of turns loses: words that may repeat what is forgotten, words after some days, rows at the end."""
+
+from collections.abc import Iterable, Mapping, Sequence
+import json
+import math
+import sqlite3
+from types import EllipsisType
+from typing import Any, NamedTuple
+
+from .labels import find_label
+from .records import Forgotten
+from .selection import Selection
+
+MOST_TURN_RECORDS = 200_000
+MOST_WHOLE = 20_000
+
+_AMONG = "row IN (SELECT value FROM json_each(?))"
+# A window passes what was told in it on to others: their turns in it are meant as well.
+_HEARD = """
+    SELECT row FROM turn_record JOIN record_words ON record_words.turn = row
+    WHERE at + duration >= :since AND at < :before AND (
+        :everybody OR person IN (SELECT value FROM json_each(:people)) OR (:unknown AND person IS NULL)
+        OR conversation IN (SELECT value FROM json_each(:conversations))
+        OR conversation IN (
+            SELECT conversation FROM turn_record
+            WHERE at + duration >= :since AND person IN (SELECT value FROM json_each(:people))
+        )
+    )
+"""
+
+
+class Hearers(NamedTuple):
+    """Whose turns may have heard something: these people's, None for unknown speakers, and those in conversations."""
+
+    people: frozenset[str | None] = frozenset()
+    conversations: frozenset[str] = frozenset()
+    everybody: bool = False
+
+
+def of_record(
+    connection: sqlite3.Connection, forgotten: Forgotten, selection: Selection
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return which rows are forgotten as somebody's own, and which lose their words with what is forgotten.
+
+    How a turn may say the same in other words is not known: each that may have heard it loses its words.
+    """
+    since = -math.inf if selection.since is None else selection.since
+    before = math.inf if selection.before is None else selection.before
+    gone, wordless = set[int](), set[int]()
+    if not selection.is_named and "turn" in selection.kinds:
+        gone.update(owned(connection, selection.person, selection.agent, since, before))
+    if selection.query is not None:
+        person = selection.person
+        hearers = Hearers(everybody=True) if person is ... else Hearers(frozenset({person, None}))
+        wordless.update(heard(connection, hearers, since, before))
+    if forgotten.has_any:
+        hearers = Hearers(forgotten.people, forgotten.conversations, everybody=None in forgotten.people)
+        wordless.update(heard(connection, hearers, forgotten.since))
+    return tuple(sorted(gone)), tuple(sorted(wordless - gone))
+
+
+def heard(
+    connection: sqlite3.Connection, hearers: Hearers, since: float = -math.inf, before: float = math.inf
+) -> tuple[int, ...]:
+    """Return the rows with words that ended since a time, and began before another, and may repeat what was told."""
+    return _rows(
+        connection,
+        _HEARD,
+        {
+            "since": since,
+            "before": before,
+            "everybody": hearers.everybody,
+            "unknown": None in hearers.people,
+            "people": _labels(connection, hearers.people),
+            "conversations": _labels(connection, hearers.conversations),
+        },
+    )
+
+
+def owned(
+    connection: sqlite3.Connection, person: str | EllipsisType | None, agent: str | None, since: float, before: float
+) -> tuple[int, ...]:
+    """Return the rows of a person, or of all for `...`, and of an agent if one is given, between two times."""
+    conditions = "at >= :since AND at < :before"
+    conditions += " AND person = :person" * (person is not ...)
+    conditions += " AND agent = :agent" * (agent is not None)
+    return _rows(
+        connection,
+        f"SELECT row FROM turn_record WHERE {conditions}",
+        {
+            "since": since,
+            "before": before,
+            "person": None if person is ... else find_label(connection, person),
+            "agent": find_label(connection, agent),
+        },
+    )
+
+
+def delete_records(connection: sqlite3.Connection, rows: Sequence[int], *, for_good: bool = True) -> None:
+    """Delete turns from the record. `for_good`: no older copy of the file may bring them back."""
+    if not rows:
+        return
+    chosen = json.dumps(rows)
+    if for_good:
+        connection.execute(
+            f"INSERT OR IGNORE INTO tombstone SELECT 'record', row, at FROM turn_record WHERE {_AMONG}", (chosen,)
+        )
+    delete_words(connection, json.loads(chosen))
+    connection.execute("DELETE FROM request_record WHERE turn IN (SELECT value FROM json_each(?))", (chosen,))
+    connection.execute(f"DELETE FROM turn_record WHERE {_AMONG}", (chosen,))
+
+
+def delete_words(connection: sqlite3.Connection, rows: Sequence[int]) -> None:
+    """Delete the words of turns, and the texts that no other turn has sent. The figures stay."""
+    if not rows:
+        return
+    chosen = json.dumps(rows)
+    for table in ("record_words", "record_sent"):
+        connection.execute(f"DELETE FROM {table} WHERE turn IN (SELECT value FROM json_each(?))", (chosen,))
+    connection.execute("""
+        DELETE FROM record_content WHERE id NOT IN (
+            SELECT system FROM record_sent UNION SELECT tools FROM record_sent
+            UNION SELECT value FROM record_sent, json_each(record_sent.messages)
+        )
+    """)
+
+
+def expire_records(
+    connection: sqlite3.Connection, before: Mapping[str, float], others: float, whole_before: float
+) -> bool:
+    """Delete the turns that began before the time of their agent, or of all other agents, and older words.
+
+    Return whether there was anything to delete.
+    """
+    rows = connection.execute(
+        "SELECT row, at, name FROM turn_record JOIN label ON label.id = turn_record.agent WHERE at < ?",
+        (max([others, *before.values()]),),
+    )
+    expired = tuple(row for row, at, agent in rows if at < before.get(agent, others))
+    delete_records(connection, expired, for_good=False)
+    wordless = heard(connection, Hearers(everybody=True), before=whole_before)
+    delete_words(connection, wordless)
+    return bool(expired or wordless)
+
+
+def make_room(connection: sqlite3.Connection) -> None:
+    """Delete the oldest turns, and the oldest words, where there are more than are kept."""
+    oldest = "SELECT {row} FROM {table} ORDER BY {row} LIMIT max(0, (SELECT count(*) FROM {table}) - :most)"
+    rows = _rows(connection, oldest.format(row="row", table="turn_record"), {"most": MOST_TURN_RECORDS})
+    delete_records(connection, rows, for_good=False)
+    rows = _rows(connection, oldest.format(row="turn", table="record_words"), {"most": MOST_WHOLE})
+    delete_words(connection, rows)
+
+
+def _labels(connection: sqlite3.Connection, names: Iterable[str | None]) -> str:
+    found = (find_label(connection, each) for each in names if each is not None)
+    return json.dumps([each for each in found if each is not None])
+
+
+def _rows(connection: sqlite3.Connection, query: str, values: dict[str, Any]) -> tuple[int, ...]:
+    return tuple(row for (row,) in connection.execute(query, values))

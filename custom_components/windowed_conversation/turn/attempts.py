@@ -1,0 +1,161 @@
+"""The requests to a model as they were made: each is taken down once, where it is sent and ends, however it ends."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+import time
+
+from ..providers import (
+    AuthError,
+    BadRequest,
+    ContextOverflow,
+    Event,
+    Finished,
+    QuotaError,
+    RateLimited,
+    Request,
+    Unavailable,
+    Usage,
+)
+from ..window import ToolCall
+from .ports import Billed, Model, OnBilled
+
+# Errors that cost nothing before the first event. A model that was too slow may have been working.
+_COST_NOTHING = (AuthError, BadRequest, ContextOverflow, QuotaError, RateLimited, Unavailable)
+_CANCELLED = (asyncio.CancelledError, GeneratorExit)
+
+
+class End(StrEnum):
+    """How a request or a turn ended."""
+
+    ANSWERED = "answered"
+    ERROR = "error"
+    CANCELLED = "cancelled"
+
+
+class Purpose(StrEnum):
+    """What a request is for."""
+
+    ANSWER = "answer"
+    SUMMARY = "summary"
+    COMPACTION = "compaction"
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A request that was sent, and how it ended.
+
+    `began` and `ended` are in seconds on the monotonic clock, `first_token` in seconds from `began`. `billed` has its
+    usage if that was reported, and `is_unbilled` says that it may have cost something that was not. `finish` is the
+    provider's own word for the reason, `calls` are the tool calls that were passed on, `error` is the class of the
+    error.
+    """
+
+    model: Model
+    request: Request
+    purpose: Purpose
+    end: End
+    began: float
+    ended: float
+    first_token: float | None = None
+    billed: Billed | None = None
+    is_unbilled: bool = False
+    finish: str | None = None
+    calls: tuple[ToolCall, ...] = ()
+    error: str | None = None
+
+
+type OnAttempt = Callable[[Attempt], None]
+
+
+class OpenAttempt:
+    """A request that is being answered."""
+
+    def __init__(self, model: Model, request: Request, on_billed: OnBilled) -> None:
+        self.request = request
+        self.billed: Billed | None = None
+        self.error: BaseException | None = None
+        self.is_withdrawn = False
+        self._model = model
+        self._on_billed = on_billed
+        self._began = time.monotonic()
+        self._first_event: float | None = None
+        self._finish: str | None = None
+        self._calls: list[ToolCall] = []
+
+    def on_event(self, event: Event) -> None:
+        """Take in what the provider's stream yields."""
+        if self._first_event is None:
+            self._first_event = time.monotonic()
+        match event:
+            case Usage():
+                self.bill(event)
+            case Finished(native=native):
+                self._finish = native
+
+    def bill(self, usage: Usage) -> None:
+        """Take in the usage, and pass it on at once."""
+        self.billed = Billed(self._model, self.request, usage)
+        self._on_billed(self.billed)
+
+    def on_call(self, call: ToolCall) -> None:
+        """Take in a call that is passed on."""
+        self._calls.append(call)
+
+    def withdraw(self) -> None:
+        """Take down nothing: it was not sent, or to a server that does not know such requests."""
+        self.is_withdrawn = True
+
+    def ended(self, purpose: Purpose) -> Attempt:
+        """Return how it ended, which it does now."""
+        costs_nothing = isinstance(self.error, _COST_NOTHING) and self._first_event is None
+        return Attempt(
+            model=self._model,
+            request=self.request,
+            purpose=purpose,
+            end=end_of(None if self._is_whole else self.error),
+            began=self._began,
+            ended=time.monotonic(),
+            first_token=self._first_event and self._first_event - self._began,
+            billed=self.billed,
+            is_unbilled=self.billed is None and not costs_nothing,
+            finish=self._finish,
+            calls=tuple(self._calls),
+            error=None if self._is_whole or self.error is None else type(self.error).__name__,
+        )
+
+    @property
+    def _is_whole(self) -> bool:
+        """Whether the answer was whole when somebody else's end interrupted what follows it."""
+        return self._finish is not None and isinstance(self.error, _CANCELLED)
+
+
+def end_of(error: BaseException | None) -> End:
+    """Return how something ended that raised this error, or none."""
+    if error is None:
+        return End.ANSWERED
+    return End.CANCELLED if isinstance(error, _CANCELLED) else End.ERROR
+
+
+@contextmanager
+def attempt(
+    model: Model,
+    request: Request,
+    purpose: Purpose,
+    on_end: OnAttempt,
+    on_billed: OnBilled = lambda billed: None,
+) -> Iterator[OpenAttempt]:
+    """Take down a request that is sent inside the context, and pass it on when that ends. Errors go on."""
+    opened = OpenAttempt(model, request, on_billed)
+    try:
+        yield opened
+    except BaseException as err:
+        opened.error = err
+        raise
+    finally:
+        if not opened.is_withdrawn:
+            on_end(opened.ended(purpose))
+        # not kept alive with the frames in which it was raised
+        opened.error = None

@@ -1,0 +1,232 @@
+"""The sums of the record, of the sensors and of the server's own log, over turns of all kinds: equal to the token.
+
+`RECORD_TURNS=10000 RECORD_SEED=1` takes more turns than the suite does.
+"""
+
+import asyncio
+from collections import Counter
+from dataclasses import dataclass, field
+from decimal import Decimal
+import os
+import random
+from types import MappingProxyType
+
+from genai_prices import Usage as PricedUsage, calc_price
+from homeassistant.components import conversation
+from homeassistant.config_entries import ConfigSubentry
+from homeassistant.const import CONF_MODEL, CONF_URL
+from homeassistant.core import Context, HomeAssistant
+import pytest
+from pytest_homeassistant_custom_component.common import MockConfigEntry
+
+from custom_components.windowed_conversation.agents.lookup import async_agents
+from custom_components.windowed_conversation.const import (
+    CONF_FALLBACK_AGENTS,
+    CONF_HISTORY_TOKENS,
+    CONF_PROVIDER,
+    CONF_RECORD,
+    CONF_SUMMARIZE,
+    PROVIDER_OPENAI,
+    SUBENTRY_CONVERSATION,
+    RecordLevel,
+)
+from custom_components.windowed_conversation.memory import Memory, Tokens, TurnListing, TurnRecord
+from demo.model_server import ModelServer
+
+from .conftest import AGENT, SetUp, listed, until, written
+from .remembered import memory_of
+
+TURNS, SEED = int(os.environ.get("RECORD_TURNS", "250")), int(os.environ.get("RECORD_SEED", "0"))
+MODEL = "gpt-4o-mini"
+
+# Faults after which it is certain whether the client has read the usage.
+_FAULTS = (
+    "400",
+    "404",
+    "413",
+    "500",
+    "503",
+    "quota",
+    "html",
+    "context_overflow",
+    "cut_before_headers",
+    "cut_mid_stream",
+    "reset_mid_stream",
+    "error_in_stream",
+    "length",
+    "refusal",
+    "empty_answer",
+)
+# Those that the server tells the usage in spite of.
+_WITH_USAGE = {None, "length", "refusal", "empty_answer"}
+_KINDS = {"model": 45, "tool": 10, "local": 10, "fault": 20, "cancelled": 5, "reload": 2, "unknown": 3, "long": 5}
+
+
+def price(usage: PricedUsage) -> Decimal:
+    """Return what a request costs in US dollars."""
+    return calc_price(usage, MODEL, provider_id="openai").total_price
+
+
+@dataclass
+class Traffic:
+    """Turns of all kinds, one after the other; `sent` and `asked` add up what the server has sent."""
+
+    home: HomeAssistant
+    entry: MockConfigEntry
+    server: ModelServer
+    random: random.Random
+    sent: Counter[str] = field(default_factory=Counter)
+    cost: Decimal = Decimal()
+    asked: int = 0
+    taken: Counter[str] = field(default_factory=Counter)
+
+    async def take(self, turns: int) -> None:
+        """Take turns, and have what follows them done."""
+        kinds = self.random.choices(list(_KINDS), list(_KINDS.values()), k=turns)
+        for number, kind in enumerate(kinds):
+            self.taken[kind] += 1
+            await getattr(self, f"_{kind}")(number)
+            for agent in async_agents(self.home):
+                agent.tell()
+            if number % 20 == 0:
+                await self._harvest()
+        await self._harvest()
+
+    async def _harvest(self) -> None:
+        await self._settle()
+        for request in self.server.requests:
+            if not request.for_answer:
+                continue
+            self.asked += 1
+            if request.outcome == "answered" and request.fault in _WITH_USAGE:
+                used = request.usage
+                self.sent.update(used)
+                self.cost += price(
+                    PricedUsage(
+                        input_tokens=used["prompt"],
+                        cache_read_tokens=used["cached"],
+                        output_tokens=used["completion"],
+                    )
+                )
+        self.server.log.clear()
+
+    async def _settle(self) -> None:
+        """Have no summary in the background that would get the fault."""
+        await self.home.async_block_till_done(wait_background_tasks=True)
+
+    async def _say(self, text: str) -> None:
+        talk = f"talk {self.random.randrange(3)}"
+        await conversation.async_converse(self.home, text, talk, Context(), "en", AGENT)
+
+    async def _model(self, number: int) -> None:
+        await self._say(f"consider that number {number} is blue")
+
+    async def _long(self, number: int) -> None:
+        await self._say("tell me a story in 60 words")
+
+    async def _unknown(self, number: int) -> None:
+        await self._say("")
+
+    async def _tool(self, number: int) -> None:
+        await self._say("would you kindly switch on the kitchen light for me")
+
+    async def _local(self, number: int) -> None:
+        await self._say("turn on the kitchen light")
+
+    async def _fault(self, number: int) -> None:
+        await self._settle()
+        self.server.fault(self.random.choice(_FAULTS), self.random.choice((1, 1, 2)))
+        await self._say(f"consider that number {number} is red")
+        self.server.faults.armed = None
+
+    async def _cancelled(self, number: int) -> None:
+        await self._settle()
+        self.server.fault(self.random.choice(("no_answer", "silence_mid_stream")), 1)
+        before = self.server.open_streams
+        turn = asyncio.create_task(self._say(f"consider that number {number} is gone"))
+        await until(lambda: turn.done() or self.server.open_streams > before)
+        turn.cancel()
+        await asyncio.wait([turn])
+        self.server.faults.armed = None
+
+    async def _reload(self, number: int) -> None:
+        await self._settle()
+        # the usage of a summary that the reload cancels never arrives
+        held, before = self.server.hold(2), self.server.open_streams
+        turn = asyncio.create_task(self._say(f"consider that number {number} is new"))
+        await until(lambda: turn.done() or self.server.open_streams > before)
+        await self.home.config_entries.async_reload(self.entry.entry_id)
+        held.release()
+        self.server.held = None
+        await asyncio.wait([turn])
+        await listed(self.home)
+
+
+@pytest.fixture
+async def traffic(home: HomeAssistant, set_up: SetUp, model_server: ModelServer) -> Traffic:
+    """Return turns of an agent with a fallback agent and summaries, whose model has a price."""
+    model_server.change(models=(MODEL,))
+    entry = await set_up(
+        account={CONF_PROVIDER: PROVIDER_OPENAI, CONF_URL: model_server.url},
+        options={CONF_HISTORY_TOKENS: 400, CONF_SUMMARIZE: True},
+        **{CONF_MODEL: MODEL, CONF_FALLBACK_AGENTS: ["conversation.grace"], CONF_RECORD: RecordLevel.WHOLE},
+    )
+    grace = ConfigSubentry(
+        data=MappingProxyType({CONF_MODEL: MODEL}),
+        subentry_type=SUBENTRY_CONVERSATION,
+        title="Grace",
+        unique_id=None,
+    )
+    home.config_entries.async_add_subentry(entry, grace)
+    await listed(home)
+    model_server.log.clear()
+    return Traffic(home, entry, model_server, random.Random(SEED))
+
+
+async def recorded(home: HomeAssistant) -> list[TurnRecord]:
+    """Return all turns of the record."""
+
+    def read(memory: Memory) -> list[TurnRecord]:
+        found: list[TurnRecord] = []
+        while page := memory.record.newest(TurnListing(limit=1_000, after=found[-1].id if found else None)):
+            found += page
+        return found
+
+    return await memory_of(home).async_read(read, [])
+
+
+def tokens(turns: list[TurnRecord]) -> list[Tokens]:
+    return [request.usage for turn in turns for request in turn.requests if request.usage is not None]
+
+
+def priced(usage: Tokens) -> Decimal:
+    return price(PricedUsage(input_tokens=usage.input, cache_read_tokens=usage.cached, output_tokens=usage.output))
+
+
+@pytest.mark.long
+@pytest.mark.timeout(300 + TURNS)
+async def test_record_sensors_and_server_agree_to_the_token_and_the_cent(home: HomeAssistant, traffic: Traffic) -> None:
+    await traffic.take(TURNS)
+    await written(home)
+
+    turns = await recorded(home)
+    used, ends = tokens(turns), Counter(turn.end for turn in turns)
+    taken = [turn for turn in turns if turn.route != "summary"]
+    statistics = next(agent for agent in async_agents(home) if agent.config.name == "Ada").statistics
+    sums = {"prompt": sum(each.input for each in used), "cached": sum(each.cached for each in used)}
+    unknown = sum((priced(each) for each in tokens([turn for turn in turns if turn.cost is None])), Decimal())
+    known = sum((Decimal(turn.cost) for turn in turns if turn.cost is not None), Decimal())
+
+    assert len(taken) == TURNS
+    assert sum(len(turn.requests) for turn in turns) == traffic.asked
+    assert sums == {name: traffic.sent[name] for name in sums}
+    assert sum(each.output for each in used) == traffic.sent["completion"]
+    assert sums["prompt"] == statistics.on_disk.totals.input_tokens
+    assert sums["cached"] == statistics.on_disk.totals.cached_input_tokens
+    assert sum(each.output for each in used) == statistics.on_disk.totals.output_tokens
+    assert known == statistics.on_disk.costs.known
+    assert known + unknown == traffic.cost
+    assert sum(turn.cost is None for turn in turns) == statistics.on_disk.costs.without_price
+    assert ends["cancelled"] == traffic.taken["cancelled"]
+    assert memory_of(home).writer.counts.dropped == memory_of(home).writer.counts.refused == 0
+    assert {"local", "llm", "fallback", "summary"} <= {turn.route for turn in turns}

@@ -1,0 +1,325 @@
+"""The record of turns: what an agent's turns leave in it at each level, and what forgetting takes out of it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from decimal import Decimal
+import json
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from homeassistant.config_entries import ConfigSubentry
+from homeassistant.const import CONF_MODEL, CONF_URL
+from homeassistant.core import Context, HomeAssistant
+import pytest
+
+from custom_components.windowed_conversation.const import (
+    CONF_FALLBACK_AGENTS,
+    CONF_HISTORY_TOKENS,
+    CONF_MEMORY,
+    CONF_PROVIDER,
+    CONF_RECORD,
+    CONF_ROUTING,
+    CONF_SUMMARIZE,
+    DOMAIN,
+    PROVIDER_NONE,
+    PROVIDER_OPENAI,
+    SUBENTRY_CONVERSATION,
+    RecordLevel,
+)
+from custom_components.windowed_conversation.memory import Memory, TurnListing, TurnRecord, fingerprint
+from demo.model_server import ModelServer
+
+from .conftest import AGENT, Say, SayAtOnce, SetUp, until, written
+from .remembered import memory_of
+from .states import state_of
+
+SECRET = "pelican"
+
+type Turns = Callable[[], Awaitable[list[TurnRecord]]]
+
+
+async def newest(home: HomeAssistant) -> list[TurnRecord]:
+    """Return the turns of the record with their words, oldest first."""
+
+    def read(memory: Memory) -> list[TurnRecord]:
+        found = [memory.record.get(each.id) for each in memory.record.newest(TurnListing())]
+        return [each for each in found if each is not None][::-1]
+
+    return await memory_of(home).async_read(read, [])
+
+
+@pytest.fixture
+def turns(home: HomeAssistant) -> Turns:
+    """Return what the record holds."""
+
+    async def turns() -> list[TurnRecord]:
+        await written(home)
+        return await newest(home)
+
+    return turns
+
+
+@pytest.fixture
+async def whole(set_up: SetUp) -> Any:
+    """Return an account with an agent whose turns are kept whole."""
+    return await set_up(**{CONF_RECORD: RecordLevel.WHOLE})
+
+
+async def test_a_turn_of_the_model_leaves_its_figures(
+    set_up: SetUp, say: Say, turns: Turns, model_server: ModelServer, agent_of: Any
+) -> None:
+    entry = await set_up(**{CONF_ROUTING: "llm_only"})
+
+    await say("switch on the kitchen light")
+
+    (turn,) = await turns()
+    agent, (first, second) = agent_of(entry), turn.requests
+    assert (turn.agent, turn.entity_id, turn.conversation) == (agent.id, AGENT, "test")
+    assert (turn.route, turn.end, turn.error, turn.answered_by) == ("llm", "answered", None, agent.id)
+    assert (turn.level, turn.words, turn.tools) == ("figures", None, ("intent__HassTurnOn",))
+    assert (first.called, first.finish) == (("intent__HassTurnOn",), "tool_calls")
+    assert (second.called, second.finish) == ((), "stop")
+    assert first.usage is not None
+    assert first.usage.input == model_server.requests[0].usage["prompt"]
+    assert first.prompt == fingerprint(model_server.requests[0].body["messages"][0]["content"])
+    assert (first.tools, first.sent) == (second.tools, None)
+    assert 0 <= first.began <= second.began <= turn.duration
+
+
+async def test_figures_hold_no_word(home: HomeAssistant, entry: Any, say: Say, turns: Turns) -> None:
+    await say(f"tell me about the {SECRET}")
+
+    await turns()
+    lines: list[str] = []
+    lines = await memory_of(home).async_read(lambda memory: list(memory.record.export(TurnListing())), lines)
+    assert len(lines) == 1
+    assert SECRET not in lines[0]
+
+
+async def test_whole_turn_has_what_was_said_sent_and_done(
+    set_up: SetUp, say: Say, turns: Turns, model_server: ModelServer
+) -> None:
+    await set_up(**{CONF_RECORD: RecordLevel.WHOLE, CONF_ROUTING: "llm_only"})
+    await say("my name is Ada")
+    await say("switch on the kitchen light")
+
+    _, turn = await turns()
+    assert turn.words is not None
+    assert turn.words.said == "switch on the kitchen light"
+    assert turn.words.answer.strip()
+    (called,) = turn.words.calls
+    assert (called.name, json.loads(called.arguments)) == ("intent__HassTurnOn", {"name": "kitchen light"})
+    assert called.result == model_server.requests[-1].body["messages"][-1]["content"]
+    for request, sent in zip(turn.requests, model_server.requests[-2:], strict=True):
+        assert request.sent is not None
+        system, *messages = sent.body["messages"]
+        assert request.sent.system == system["content"]
+        assert [json.loads(each).get("content", "") for each in request.sent.messages] == [
+            message.get("content") or "" for message in messages
+        ]
+        assert [each["name"] for each in json.loads(request.sent.tools)] == [
+            each["function"]["name"] for each in sent.body["tools"]
+        ]
+
+
+async def test_local_turn_has_its_answer_and_costs_nothing(whole: Any, say: Say, turns: Turns) -> None:
+    await say("turn on the kitchen light")
+
+    (turn,) = await turns()
+    assert (turn.route, turn.end, turn.requests, turn.cost) == ("local", "answered", (), "0")
+    assert turn.words is not None
+    assert (turn.words.said, turn.words.answer) == ("turn on the kitchen light", "Turned on the switch")
+
+
+async def test_account_without_a_model_is_recorded(set_up: SetUp, say: Say, turns: Turns) -> None:
+    await set_up(account={CONF_PROVIDER: PROVIDER_NONE})
+
+    await say("turn on the kitchen light")
+    await say("why is the sky blue?")
+
+    assert [(turn.route, turn.end, turn.error) for turn in await turns()] == [
+        ("local", "answered", None),
+        ("local", "error", "LocalAnswerFailed"),
+    ]
+
+
+async def test_agent_without_memory_is_recorded(set_up: SetUp, say: Say, turns: Turns) -> None:
+    await set_up(**{CONF_MEMORY: False})
+
+    await say("hello there")
+
+    assert [turn.end for turn in await turns()] == ["answered"]
+
+
+async def test_nothing_is_recorded_where_that_is_off(set_up: SetUp, say: Say, turns: Turns) -> None:
+    await set_up(**{CONF_RECORD: RecordLevel.OFF})
+
+    await say("hello there")
+
+    assert await turns() == []
+
+
+async def test_failure_says_which_error_it_was(entry: Any, say: Say, turns: Turns, model_server: ModelServer) -> None:
+    model_server.fault("500", 1)
+
+    await say(f"hello {SECRET}")
+
+    (turn,) = await turns()
+    assert (turn.end, turn.error, turn.answered_by) == ("error", "Unavailable", None)
+    assert turn.message
+    assert SECRET not in turn.message
+    assert [(request.end, request.error, request.usage) for request in turn.requests] == [
+        ("error", "Unavailable", None)
+    ]
+
+
+async def test_cancelled_turn_is_recorded(
+    entry: Any, say_at_once: SayAtOnce, turns: Turns, model_server: ModelServer, agent_of: Any
+) -> None:
+    model_server.fault("no_answer", 1)
+    turn = asyncio.create_task(say_at_once("hello there"))
+    await until(lambda: bool(model_server.requests))
+
+    turn.cancel()
+    await asyncio.wait([turn])
+    agent_of(entry).tell()
+
+    (recorded,) = await turns()
+    assert (recorded.end, recorded.error) == ("cancelled", "CancelledError")
+    assert [request.end for request in recorded.requests] == ["cancelled"]
+
+
+async def test_fault_of_ours_is_an_error(entry: Any, say: Say, turns: Turns, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("custom_components.windowed_conversation.turn.turn.follow_eviction", lambda *_: 1 / 0)
+
+    await say("hello there")
+
+    (turn,) = await turns()
+    assert (turn.end, turn.error) == ("error", "ZeroDivisionError")
+
+
+async def test_fallback_names_both_agents(
+    home: HomeAssistant, set_up: SetUp, say: Say, turns: Turns, model_server: ModelServer
+) -> None:
+    entry = await set_up(**{CONF_FALLBACK_AGENTS: ["conversation.grace"]})
+    grace = ConfigSubentry(
+        data=MappingProxyType({CONF_MODEL: "scripted"}),
+        subentry_type=SUBENTRY_CONVERSATION,
+        title="Grace",
+        unique_id=None,
+    )
+    home.config_entries.async_add_subentry(entry, grace)
+    await home.async_block_till_done(wait_background_tasks=True)
+    model_server.fault("503", 1)
+
+    await say("hello there")
+
+    (turn,) = await turns()
+    (failed,) = turn.failures
+    assert (turn.route, turn.end, turn.answered_by) == ("fallback", "answered", grace.subentry_id)
+    assert (failed.agent, failed.error) == (turn.agent, "Unavailable")
+    assert [(request.agent, request.end) for request in turn.requests] == [
+        (turn.agent, "error"),
+        (grace.subentry_id, "answered"),
+    ]
+
+
+async def test_summary_is_recorded_by_itself(
+    set_up: SetUp, say: Say, turns: Turns, model_server: ModelServer, home: HomeAssistant
+) -> None:
+    await set_up(
+        options={CONF_HISTORY_TOKENS: 300, CONF_SUMMARIZE: True},
+        **{CONF_RECORD: RecordLevel.WHOLE, CONF_ROUTING: "llm_only", CONF_MEMORY: False},
+    )
+    for _ in range(6):
+        await say("tell me a story in 60 words")
+        await home.async_block_till_done(wait_background_tasks=True)
+
+    found = await turns()
+    summary = next(turn for turn in found if turn.route == "summary")
+    before = next(turn for turn in found if turn.id == summary.cause)
+    assert (summary.reason, summary.end, summary.conversation) == ("trim", "answered", before.conversation)
+    assert [request.purpose for request in summary.requests] == ["summary"]
+    assert summary.words is not None
+    assert summary.words.answer
+
+
+async def test_cost_of_a_turn_is_that_of_the_sensor(
+    home: HomeAssistant, set_up: SetUp, say: Say, turns: Turns, model_server: ModelServer
+) -> None:
+    model_server.change(models=("gpt-4o-mini",))
+    account = {CONF_PROVIDER: PROVIDER_OPENAI, CONF_URL: model_server.url}
+    await set_up(account=account, **{CONF_MODEL: "gpt-4o-mini"})
+
+    await say("hello there, consider the sea")
+    cost = state_of(home, "sensor.ada_last_turn_cost").state
+    await say("turn on the kitchen light")
+
+    model, local = await turns()
+    assert Decimal(model.cost or 0) == Decimal(cost) > 0
+    assert local.cost == "0"
+
+
+async def test_words_go_when_something_is_forgotten_that_was_told_before(
+    home: HomeAssistant, whole: Any, say: Say, turns: Turns, memory_file: Path
+) -> None:
+    await say(f"remember that the wifi password is {SECRET}")
+    await say("hello there")
+    assert SECRET in str(await turns())
+
+    await say(f"forget that the wifi password is {SECRET}")
+
+    found = await turns()
+    assert {turn.level for turn in found} == {"figures"}
+    assert SECRET not in str(found)
+    assert not await home.async_add_executor_job(_is_in_files, memory_file, SECRET)
+
+
+async def test_everything_of_a_person_leaves_with_its_figures(
+    home: HomeAssistant, whole: Any, say: Say, turns: Turns
+) -> None:
+    await home.auth.async_create_user("Owner")
+    ada = await home.auth.async_create_user("Ada", group_ids=["system-users"])
+    await say("hello there", context=Context(user_id=ada.id))
+    await say("hello there", "other")
+    assert [turn.person for turn in await turns()] == [ada.id, None]
+
+    await home.auth.async_remove_user(ada)
+    await home.async_block_till_done(wait_background_tasks=True)
+
+    assert [turn.person for turn in await turns()] == [None]
+
+
+async def test_removed_agent_leaves_the_record(home: HomeAssistant, entry: Any, say: Say, turns: Turns) -> None:
+    other = ConfigSubentry(
+        data=MappingProxyType({CONF_MODEL: "scripted"}), subentry_type="conversation", title="Grace", unique_id=None
+    )
+    home.config_entries.async_add_subentry(entry, other)
+    await home.async_block_till_done(wait_background_tasks=True)
+    await say("hello there")
+    await say("hello Grace", agent_id="conversation.grace")
+    assert len(await turns()) == 2
+
+    home.config_entries.async_remove_subentry(entry, other.subentry_id)
+    await home.async_block_till_done(wait_background_tasks=True)
+
+    assert [turn.entity_id for turn in await turns()] == [AGENT]
+
+
+async def test_debug_log_has_a_line_for_each_turn_and_request_without_words(
+    entry: Any, say: Say, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG", logger=f"custom_components.{DOMAIN}.agents.debug_log")
+
+    await say(f"switch on the kitchen light, {SECRET}")
+
+    lines = [each.getMessage() for each in caplog.records if each.name.endswith("debug_log")]
+    assert [line.split(" ")[0] for line in lines] == ["Turn", "Request", "Request"]
+    assert SECRET not in " ".join(lines)
+
+
+def _is_in_files(path: Path, text: str) -> bool:
+    files = [file for file in path.parent.iterdir() if file.name.startswith(f"{DOMAIN}.memory")]
+    assert files
+    return any(text.encode() in file.read_bytes() for file in files)

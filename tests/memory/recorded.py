@@ -1,0 +1,77 @@
+"""Turns as the record holds them."""
+
+from dataclasses import replace
+import json
+from typing import Any
+
+from custom_components.windowed_conversation.memory import (
+    CallRecord,
+    FailureRecord,
+    RequestRecord,
+    Sent,
+    Tokens,
+    TurnRecord,
+    TurnWords,
+    fingerprint,
+)
+
+from .content import NOW
+
+SYSTEM, TOOLS = "You speak for the house.", '[{"name": "HassTurnOn"}]'
+
+
+def sent(*said):
+    return Sent(SYSTEM, TOOLS, tuple(json.dumps({"role": "user", "content": each}) for each in said))
+
+
+def request(*said, **fields):
+    """Return the record of an answered request, with its words if something was said."""
+    known: dict[str, Any] = {
+        "agent": "a1",
+        "provider": "openai",
+        "model": "gpt-5",
+        "end": "answered",
+        "duration": 1.5,
+        "parameters": '{"effort": "low"}',
+        "prompt": fingerprint(SYSTEM),
+        "tools": fingerprint(TOOLS),
+        "called": ("HassTurnOn",),
+        "finish": "stop",
+        "usage": Tokens(100, 80, 20, 5, 3, 1),
+        "sent": sent(*said) if said else None,
+    }
+    return RequestRecord(**known | fields)
+
+
+def record(number, **fields):
+    """Return the figures of a turn."""
+    known: dict[str, Any] = {
+        "id": f"turn-{number:04}",
+        "at": NOW + number,
+        "agent": "a1",
+        "route": "llm",
+        "end": "answered",
+        "reason": "llm_only",
+        "conversation": "c1",
+        "entity_id": "conversation.house",
+        "answered_by": "a1",
+        "failures": (FailureRecord("a2", "Unavailable"),),
+        "first_token": 0.5,
+        "duration": 2.0,
+        "tools": ("HassTurnOn",),
+        "requests": (request(),),
+    }
+    return TurnRecord(**known | fields)
+
+
+def whole(number, said, answer="Done.", **fields):
+    """Return a turn with its words."""
+    calls = (CallRecord("HassTurnOn", '{"name": "hall"}', '{"success": true}'),)
+    words = TurnWords(said, answer, calls)
+    return record(number, level="whole", words=words, requests=(request(said),), **fields)
+
+
+def figures(turn):
+    """Return a turn without its words, as it is listed."""
+    requests = tuple(replace(each, sent=None) for each in turn.requests)
+    return replace(turn, words=None, requests=requests)

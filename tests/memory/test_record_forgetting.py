@@ -1,0 +1,172 @@
+"""What the record of turns loses, and that no byte of it stays in the file."""
+
+from dataclasses import replace
+import shutil
+from typing import Any
+
+import pytest
+
+from custom_components.windowed_conversation.memory import Memory, TurnListing, record_forgetting
+from custom_components.windowed_conversation.memory.file import forgotten
+
+from .content import DAY, NOW, file_bytes, turn
+from .recorded import record, whole
+
+SECRET = "pelican"
+OTHERS = NOW - 90 * DAY
+
+
+def levels(memory: Memory) -> dict[str, str]:
+    """Return the level of each turn by its id, oldest first."""
+    return {each.id: each.level for each in memory.record.newest(TurnListing(limit=1_000))[::-1]}
+
+
+def test_words_go_after_their_days_and_figures_stay(memory, path) -> None:
+    memory.add([whole(0, f"The {SECRET} is old"), whole(10, "Hello")])
+
+    expired = memory.expire({}, OTHERS, whole_before=NOW + 5)
+
+    assert expired.erased
+    assert levels(memory) == {"turn-0000": "figures", "turn-0010": "whole"}
+    assert memory.record.get("turn-0000").requests[0].usage.input == 100
+    assert SECRET.encode() not in file_bytes(path)
+
+
+def test_figures_go_when_the_turns_of_their_agent_do(memory, path) -> None:
+    memory.add([record(1, agent="short"), record(2, agent="long"), record(3, agent="gone")])
+
+    memory.expire({"short": NOW + 9, "long": NOW}, NOW + 2.5)
+
+    assert list(levels(memory)) == ["turn-0002", "turn-0003"]
+    assert b"short" not in file_bytes(path)
+
+
+def test_text_that_a_younger_turn_has_sent_as_well_stays(memory) -> None:
+    memory.add([whole(0, "Hello"), whole(10, "Hello")])
+
+    memory.expire({}, OTHERS, whole_before=NOW + 5)
+
+    assert memory.record.get("turn-0010") == whole(10, "Hello")
+
+
+def test_forgotten_fact_takes_the_words_of_the_turns_that_may_have_heard_it(memory, path) -> None:
+    before = whole(0, "Hello")
+    fact = memory.add_fact(f"The {SECRET} lives here", at=NOW + 5)
+    memory.add([before, whole(10, f"Where is the {SECRET}?", person="anna"), whole(20, "Hello", conversation="c2")])
+
+    lost = memory.forget(ids=[("fact", fact)])
+
+    assert (len(lost.wordless), lost.records, lost.erased) == (2, (), True)
+    assert levels(memory) == {"turn-0000": "whole", "turn-0010": "figures", "turn-0020": "figures"}
+    assert SECRET.encode() not in file_bytes(path)
+
+
+def test_private_fact_takes_the_words_of_its_owner_and_of_who_shared_a_window_with_them(memory) -> None:
+    fact = memory.add_fact("I like tea", person="anna", private=True, at=NOW)
+    memory.add(
+        [
+            whole(1, "Hello", person="anna", conversation="shared"),
+            whole(2, "Hello", person="ben", conversation="shared"),
+            whole(3, "Hello", person="ben", conversation="own"),
+        ]
+    )
+
+    memory.forget(ids=[("fact", fact)], person="anna")
+
+    assert levels(memory) == {"turn-0001": "figures", "turn-0002": "figures", "turn-0003": "whole"}
+
+
+def test_forgotten_turn_takes_its_words_along(memory, path) -> None:
+    row = memory.add_turn(turn(f"The {SECRET} is here", at=NOW + 11, person="anna"))
+    memory.add([whole(10, f"The {SECRET} is here", person="anna"), whole(12, "Hello", person="ben", conversation="c2")])
+
+    memory.forget(ids=[("turn", row)], person="anna")
+
+    assert levels(memory) == {"turn-0010": "figures", "turn-0012": "whole"}
+    assert SECRET.encode() not in file_bytes(path)
+
+
+def test_words_that_memory_does_not_know_leave_the_record(memory, path) -> None:
+    memory.add([whole(1, f"The {SECRET} is here", person="anna"), whole(2, "Hello", person="ben", conversation="c2")])
+
+    lost = memory.forget(query=SECRET, person="anna")
+
+    assert (len(lost.wordless), lost.has_any) == (1, False)
+    assert levels(memory) == {"turn-0001": "figures", "turn-0002": "whole"}
+    assert SECRET.encode() not in file_bytes(path)
+
+
+@pytest.mark.parametrize(
+    ("conditions", "left"),
+    [
+        ({"person": "anna"}, ["turn-0002", "turn-0003", "turn-0004"]),
+        ({"agent": "a2"}, ["turn-0001", "turn-0002", "turn-0004"]),
+        ({"before": NOW + 2.5}, ["turn-0003", "turn-0004"]),
+        ({"since": NOW + 2.5}, ["turn-0001", "turn-0002"]),
+        ({"person": None}, ["turn-0001", "turn-0002", "turn-0003", "turn-0004"]),
+        ({"person": "anna", "kinds": ("fact",)}, ["turn-0001", "turn-0002", "turn-0003", "turn-0004"]),
+        ({"person": "nobody"}, ["turn-0001", "turn-0002", "turn-0003", "turn-0004"]),
+    ],
+    ids=["person", "agent", "before", "since", "unknown speaker", "facts only", "nobody"],
+)
+def test_who_has_all_of_something_forgotten_takes_the_rows(memory, conditions: Any, left: list[str]) -> None:
+    memory.add([record(1, person="anna"), record(2, person="ben"), record(3, agent="a2"), record(4)])
+
+    memory.forget(**conditions)
+
+    assert list(levels(memory)) == left
+
+
+def test_a_dry_run_takes_nothing(memory) -> None:
+    memory.add([whole(1, "Hello", person="anna")])
+
+    assert len(memory.forget(person="anna", dry_run=True).records) == 1
+    assert levels(memory) == {"turn-0001": "whole"}
+
+
+def test_an_older_copy_does_not_bring_rows_or_words_back(memory, path, tmp_path) -> None:
+    row = memory.add_turn(turn(f"The {SECRET} is here", at=NOW + 2))
+    memory.add([record(1, person="anna"), whole(2, f"The {SECRET} is here")])
+    assert memory.checkpoint()
+    copy = tmp_path / "copy"
+    shutil.copy(path, copy)
+    memory.forget(person="anna")
+    memory.forget(ids=[("turn", row)])
+    memory.close()
+
+    shutil.copy(copy, path)
+    copy.unlink()
+    again = Memory(path, ("en",))
+
+    assert levels(again) == {"turn-0002": "figures"}
+    assert SECRET.encode() not in file_bytes(path)
+    assert b"record 1 " in forgotten(path).read_bytes()
+    again.close()
+
+
+def test_export_of_everything_can_be_loaded_after_rows_were_forgotten(memory) -> None:
+    memory.add([record(1, person="anna")])
+    memory.forget(person="anna")
+
+    assert memory.load(list(memory.export())).refused == 0
+
+
+def test_oldest_turns_and_words_make_room(memory, monkeypatch) -> None:
+    monkeypatch.setattr(record_forgetting, "MOST_TURN_RECORDS", 400)
+    monkeypatch.setattr(record_forgetting, "MOST_WHOLE", 50)
+
+    memory.add([whole(number, f"Hello {number}") for number in range(500)])
+
+    stored = levels(memory)
+    assert (len(stored), min(stored)) == (400, "turn-0100")
+    kept = [each for each, level in stored.items() if level == "whole"]
+    assert (len(kept), min(kept)) == (50, "turn-0450")
+
+
+def test_names_that_only_the_record_has_go_with_it(memory, path) -> None:
+    turns = [record(number, entity_id="conversation.attic", person="anna") for number in range(3)]
+    memory.add([*turns, replace(record(9), requests=(replace(turns[0].requests[0], model="llama"),))])
+    memory.forget(person="anna")
+
+    assert b"attic" not in file_bytes(path)
+    assert memory.record.get("turn-0009").requests[0].model == "llama"

@@ -1,0 +1,154 @@
+"""The requests of a turn: each that was sent is there once, with how it ended."""
+
+import asyncio
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from custom_components.windowed_conversation.providers import Finished, RateLimited, Usage
+from custom_components.windowed_conversation.providers.events import FinishReason
+from custom_components.windowed_conversation.turn.attempts import Attempt, End, Purpose, attempt, end_of
+from custom_components.windowed_conversation.turn.deadlines import Limits
+from custom_components.windowed_conversation.turn.ports import Question
+from custom_components.windowed_conversation.turn.progress import Outcome
+from custom_components.windowed_conversation.turn.routing import Routing
+from custom_components.windowed_conversation.turn.turn import Ways, run_turn
+from custom_components.windowed_conversation.window import Window
+from demo.model_server import ModelServer
+from tests.waiting import until
+
+from .conftest import Take
+from .world import Access, Ear, Local
+
+
+def told(outcome: Outcome) -> list[tuple[str, str | None, bool, bool]]:
+    """Return how each request ended, with its error, whether it was billed and whether it may have cost something."""
+    return [(each.end, each.error, each.billed is not None, each.is_unbilled) for each in outcome.attempts]
+
+
+async def test_each_round_of_tools_is_a_request(take: Take, model_server: ModelServer) -> None:
+    outcome = await take("switch on the kitchen light")
+
+    assert told(outcome) == [("answered", None, True, False)] * 2
+    first, second = outcome.attempts
+    assert [call.name for call in first.calls] == ["intent__HassTurnOn"]
+    assert (first.finish, second.finish, second.calls) == ("tool_calls", "stop", ())
+    assert {each.purpose for each in outcome.attempts} == {Purpose.ANSWER}
+    assert first.ended <= second.began
+    assert outcome.usage == sum((each.usage for each in outcome.billed), Usage())
+    assert len(outcome.billed) == 2
+    assert outcome.usage.input == sum(request.usage["prompt"] for request in model_server.requests)
+
+
+@pytest.mark.parametrize(
+    ("fault", "ended"),
+    [
+        ("400", ("error", "BadRequest", False, False)),
+        ("401", ("error", "AuthError", False, False)),
+        ("quota", ("error", "QuotaError", False, False)),
+        ("503", ("error", "Unavailable", False, False)),
+        ("cut_before_headers", ("error", "Unavailable", False, False)),
+        ("cut_mid_stream", ("error", "Unavailable", False, True)),
+        ("malformed_event", ("error", "BadStream", False, True)),
+        ("no_terminal", ("error", "BadStream", False, True)),
+        ("length", ("error", "Incomplete", True, False)),
+        ("refusal", ("error", "Refused", True, False)),
+        ("empty_answer", ("error", "EmptyAnswer", True, False)),
+    ],
+    ids=str,
+)
+async def test_request_that_fails_says_how(take: Take, model_server: ModelServer, fault: str, ended: Any) -> None:
+    model_server.fault(fault, 1)
+
+    outcome = await take("tell me a story about the sea")
+
+    assert told(outcome) == [ended]
+    assert outcome.end is End.ERROR
+
+
+async def test_request_that_is_sent_again_is_another(take: Take, model_server: ModelServer) -> None:
+    await take("my name is Ada")
+    model_server.fault("context_overflow", 1)
+
+    outcome = await take("what is my name?")
+
+    assert told(outcome) == [("error", "ContextOverflow", False, False), ("answered", None, True, False)]
+
+
+async def test_idle_server_is_an_error_and_may_have_cost_something(take: Take, model_server: ModelServer) -> None:
+    model_server.fault("silence_mid_stream", 1)
+
+    outcome = await take("tell me a story about the sea", idle_timeout=0.3)
+
+    assert told(outcome) == [("error", "DeadlineExceeded", False, True)]
+
+
+async def test_turn_that_took_too_long_has_cancelled_its_request(take: Take, model_server: ModelServer) -> None:
+    model_server.fault("no_answer", 1)
+
+    outcome = await take("hello", turn=0.3)
+
+    assert told(outcome) == [("cancelled", "CancelledError", False, True)]
+    assert outcome.end is End.ERROR
+
+
+async def test_request_of_a_cancelled_turn_is_cancelled(
+    window: Window, question: Question, ear: Ear, model_server: ModelServer
+) -> None:
+    ended: list[Outcome] = []
+    model_server.fault("silence_mid_stream", 1)
+    ways = Ways(Local(), Access(question), ear, on_end=ended.append)
+    turn = asyncio.create_task(run_turn(window, "hello you", Routing.LLM_ONLY, ways, Limits()))
+    await until(lambda: bool(ear.heard))
+
+    turn.cancel()
+    await asyncio.wait([turn])
+
+    assert told(ended[0]) == [("cancelled", "CancelledError", False, True)]
+    assert (ended[0].end, ended[0].interrupted) == (End.CANCELLED, True)
+
+
+async def test_pause_that_a_server_asked_for_sends_nothing(take: Take, question: Question) -> None:
+    question.model.pause.begin(60.0)
+
+    outcome = await take("hello")
+
+    assert isinstance(outcome.error, RateLimited)
+    assert outcome.attempts == ()
+
+
+async def test_turn_without_words_has_no_request(take: Take) -> None:
+    outcome = await take("")
+
+    assert (outcome.attempts, outcome.requests, outcome.usage) == ((), 0, Usage())
+
+
+def test_answer_that_was_whole_is_not_cancelled(question: Question) -> None:
+    ended: list[Attempt] = []
+    request = question.request((), ())
+    with (
+        suppress(asyncio.CancelledError),
+        attempt(question.model, request, Purpose.ANSWER, ended.append) as asked,
+    ):
+        asked.on_event(Finished(FinishReason.STOP, "stop"))
+        raise asyncio.CancelledError
+
+    assert [(each.end, each.error) for each in ended] == [(End.ANSWERED, None)]
+
+
+def test_withdrawn_request_is_not_taken_down(question: Question) -> None:
+    ended: list[Attempt] = []
+    with attempt(question.model, question.request((), ()), Purpose.COMPACTION, ended.append) as asked:
+        asked.withdraw()
+
+    assert ended == []
+
+
+@pytest.mark.parametrize(
+    ("error", "end"),
+    [(None, End.ANSWERED), (asyncio.CancelledError(), End.CANCELLED), (KeyError(), End.ERROR)],
+    ids=["none", "cancelled", "fault"],
+)
+def test_end_follows_from_the_error(error: BaseException | None, end: End) -> None:
+    assert end_of(error) is end
