@@ -51,11 +51,18 @@ _NO_ANSWER: Mapping[str, Any] = {
 
 @dataclass(slots=True)
 class Totals:
-    """Sums over all turns of an agent, also across restarts: messages, turns and tokens."""
+    """Sums over all turns of an agent, also across restarts: messages, turns, requests, tool calls and tokens.
+
+    `turns_model` are those that a model answered, `turns_fallback` those of them that a fallback agent did.
+    """
 
     evicted_messages: int = 0
     turns_local: int = 0
     turns_model: int = 0
+    turns_fallback: int = 0
+    turns_failed: int = 0
+    requests: int = 0
+    tool_calls: int = 0
     input_tokens: int = 0
     cached_input_tokens: int = 0
     output_tokens: int = 0
@@ -126,7 +133,10 @@ class AgentStatistics:
         if outcome.error is None:
             totals.turns_local += outcome.decision.route is Route.LOCAL
             totals.turns_model += outcome.decision.route is not Route.LOCAL
-        self._count(outcome.usage, evicted_messages)
+            totals.turns_fallback += outcome.decision.route is Route.FALLBACK
+        else:
+            totals.turns_failed += 1
+        self._count_work(outcome, evicted_messages)
 
     def on_failure(self, error: str, message: str | None) -> None:
         """Record the sentence for a failed turn, also if it failed before it could be counted."""
@@ -134,9 +144,14 @@ class AgentStatistics:
             self.last_answer = {**_NO_ANSWER, "error": error}
         self.last_route, self.last_message = LastRoute.ERROR, message
 
-    def on_cancelled(self, usage: Usage) -> None:
-        """Count what a cancelled turn has cost. It does not count as a turn."""
-        self._count(usage, 0)
+    def on_fault(self) -> None:
+        """Count a turn that failed in an unexpected way."""
+        self.totals.turns_failed += 1
+        self._on_change()
+
+    def on_cancelled(self, outcome: Outcome) -> None:
+        """Count what a cancelled turn has asked for and cost. It does not count as a turn."""
+        self._count_work(outcome, 0)
 
     def on_summary(self, usage: Usage, evicted_messages: int) -> None:
         """Count the usage of a summary, also of a failed one, and what it evicted."""
@@ -177,6 +192,11 @@ class AgentStatistics:
         """Call the listener when other sums are on disk. Return a function that stops this."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
+
+    def _count_work(self, outcome: Outcome, evicted_messages: int) -> None:
+        self.totals.requests += outcome.requests
+        self.totals.tool_calls += outcome.tool_calls
+        self._count(outcome.usage, evicted_messages)
 
     def _count(self, usage: Usage, evicted_messages: int) -> None:
         totals = self.totals
