@@ -71,6 +71,7 @@ TEXT_KEYS = {
     "exceptions",
     "issues",
     "services",
+    "system_health",
 }
 
 # Steps that show nothing: they hand on, or make the entry at once.
