@@ -22,6 +22,7 @@ from custom_components.windowed_conversation.bridge.action_schemas import (
     WindowContent,
 )
 from custom_components.windowed_conversation.bridge.errors import _FAILURES, Failure, failure_of
+from custom_components.windowed_conversation.bridge.turn_action_schemas import TURN_OUTCOMES, TURN_ROUTES
 from custom_components.windowed_conversation.const import (
     ATTR_DEVICE,
     ATTR_PERSON,
@@ -263,6 +264,8 @@ def test_every_choice_has_its_text() -> None:
         ATTR_CONTENT,
         ATTR_MATCH,
         "memory_kinds",
+        "turn_outcome",
+        "turn_route",
     }
     assert TEXTS["selector"][CONF_SCOPE]["options"].keys() == set(Scope)
     assert TEXTS["selector"][CONF_COMPACTION]["options"].keys() == set(Compaction)
@@ -275,6 +278,8 @@ def test_every_choice_has_its_text() -> None:
     assert TEXTS["selector"][ATTR_CONTENT]["options"].keys() == set(WindowContent)
     assert TEXTS["selector"][ATTR_MATCH]["options"].keys() == set(TagMatch)
     assert TEXTS["selector"]["memory_kinds"]["options"].keys() == set(KINDS)
+    assert TEXTS["selector"]["turn_outcome"]["options"].keys() == set(TURN_OUTCOMES)
+    assert TEXTS["selector"]["turn_route"]["options"].keys() == set(TURN_ROUTES)
 
 
 def test_every_action_is_described_in_the_form_that_home_assistant_takes() -> None:

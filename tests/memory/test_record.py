@@ -70,6 +70,7 @@ def test_the_next_page_begins_after_the_last_turn(memory) -> None:
     [
         {"since": NOW + 1},
         {"agent": "a2"},
+        {"agents": frozenset({"a2"})},
         {"people": frozenset({"anna"})},
         {"people": frozenset({"anna", "nobody"})},
         {"route": "fallback"},

@@ -99,6 +99,9 @@ def _listed(connection: sqlite3.Connection, listing: TurnListing) -> list[_Row]:
         unknown = " OR person IS NULL" if None in listing.people else ""
         conditions.append(f"(person IN (SELECT value FROM json_each(:people)){unknown})")
         values["people"] = json.dumps(owners)
+    if listing.agents is not None:
+        conditions.append("agent IN (SELECT value FROM json_each(:agents))")
+        values["agents"] = json.dumps([find_label(connection, each) for each in sorted(listing.agents)])
     if listing.tool is not None:
         conditions.append("EXISTS (SELECT 1 FROM json_each(turn_record.tools) WHERE value = :tool)")
         values["tool"] = listing.tool

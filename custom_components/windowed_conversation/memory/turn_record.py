@@ -145,6 +145,7 @@ class TurnListing(NamedTuple):
     """Which turns are listed: those that meet all of the conditions, newest first, up to `limit`.
 
     `people` has the owners among whom to list, None among them for unknown speakers; without it everybody's are listed.
+    `agents` has the ids of the agents among which to list, all without it.
     `after` is the id of the last turn of the page before. `error` is the class of an error, `end` how a turn ended.
     """
 
@@ -159,6 +160,7 @@ class TurnListing(NamedTuple):
     conversation: str | None = None
     after: str | None = None
     limit: int = 50
+    agents: frozenset[str] | None = None
 
 
 def fingerprint(text: str) -> str:
