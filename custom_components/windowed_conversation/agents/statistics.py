@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from ..bridge.errors import faults_logged
 from ..providers import Usage
+from ..turn.attempts import End
 from ..turn.progress import Outcome
 from ..turn.routing import Route
 from ..window import is_figure
@@ -144,17 +145,14 @@ class AgentStatistics:
             self.last_answer = {**_NO_ANSWER, "error": error}
         self.last_route, self.last_message = LastRoute.ERROR, message
 
-    def on_fault(self) -> None:
-        """Count a turn that failed in an unexpected way."""
-        self.totals.turns_failed += 1
-        self._on_change()
-
-    def on_cancelled(self, outcome: Outcome) -> None:
-        """Count what a cancelled turn has asked for and cost. It does not count as a turn."""
+    def on_interrupted(self, outcome: Outcome) -> None:
+        """Count what an interrupted turn has asked for and cost. A cancelled one does not count as a turn."""
+        self.totals.turns_failed += outcome.end is End.ERROR
         self._count_work(outcome, 0)
 
-    def on_summary(self, usage: Usage, evicted_messages: int) -> None:
-        """Count the usage of a summary, also of a failed one, and what it evicted."""
+    def on_summary(self, requests: int, usage: Usage, evicted_messages: int) -> None:
+        """Count the requests and the usage of a summary, also of a failed one, and what it evicted."""
+        self.totals.requests += requests
         self._count(usage, evicted_messages)
 
     def on_evicted(self, messages: int) -> None:

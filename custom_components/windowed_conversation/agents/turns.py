@@ -123,7 +123,6 @@ class ConversationTurn:
             return await self._async_answer()
         except Exception as err:  # noqa: BLE001 - whatever it is, it is not answered with silence
             log_fault(_LOGGER, _FAULT, err)
-            self._later(self._agent_now.statistics.on_fault)
             return await self._async_failed(err, self.reply.said)
         finally:
             # other agents use the log, too: restore the tools that it had
