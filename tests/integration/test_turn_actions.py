@@ -24,7 +24,7 @@ from tests.memory.recorded import SYSTEM, record, request, whole
 
 from .actions import TURN_ACTIONS
 from .conftest import AGENT, SetUp, written
-from .test_memory import memory_of
+from .remembered import memory_of
 from .test_memory_actions import People, act, folder, people
 
 __all__ = ["folder", "people"]
@@ -267,12 +267,12 @@ async def test_figures_and_words_are_shown_to_those_who_may_see_them(
 @pytest.mark.parametrize(
     ("who", "seen"),
     [
-        ("admin", {NOBODYS: "shown", EARLIER: "not_kept"}),
-        ("ada", {ADAS: "private", NOBODYS: "shown", EARLIER: "not_kept"}),
-        ("automation", {NOBODYS: "shown", EARLIER: "not_kept"}),
+        ("admin", {NOBODYS: "private", EARLIER: "not_kept"}),
+        ("ada", {ADAS: "private", NOBODYS: "private", EARLIER: "not_kept"}),
+        ("automation", {NOBODYS: "private", EARLIER: "not_kept"}),
     ],
 )
-async def test_tool_of_a_model_is_shown_no_words_of_a_person_and_no_figures_of_others(
+async def test_tool_of_a_model_is_shown_no_words_and_no_figures_of_others(
     *, home: HomeAssistant, recorded, people: People, inside_a_turn, who: str, seen: dict[str, str]
 ) -> None:
     async with inside_a_turn():

@@ -23,10 +23,10 @@ class Reader:
     """Who performs an action on the record.
 
     They see the figures of the turns of `people`, None among them for unknown speakers, with `agents`; None stands for
-    all. Of those they read the words that `own`, their user, has said or an unknown speaker.
+    all. They read the words in the turns of `readable`, with None for unknown speakers.
     """
 
-    own: str | None
+    readable: frozenset[str | None]
     people: frozenset[str | None] | None
     agents: frozenset[str] | None
 
@@ -37,26 +37,27 @@ class Reader:
 
     def reads(self, turn: TurnRecord) -> bool:
         """Return whether they also read its words."""
-        return self.sees(turn) and turn.person in {None, self.own}
+        return self.sees(turn) and turn.person in self.readable
 
 
 async def async_reader(call: ServiceCall, *, is_for_trusted: bool = False) -> Reader:
     """Return whose turns an action is about; raises `Unauthorized` and `ServiceValidationError`.
 
     People see their own turns and those of unknown speakers, administrators and automations everybody's. What a model
-    has started as a tool sees nobody else's figures and no person's words: people may share the window of its response.
+    has started as a tool sees nobody else's figures, and no words: people may share the window of its response.
     """
     whose = await async_whose(call, POLICY_READ, is_for_trusted=is_for_trusted)
     user, own = await async_caller(call, POLICY_READ), call.context.user_id
     is_free = not is_in_turn()
     if whose.is_named and whose.person != own and not is_free:
         raise Unauthorized(context=call.context, permission=POLICY_READ)
-    people: frozenset[str | None] | None = frozenset({own, None})
+    theirs: frozenset[str | None] = frozenset({own, None})
+    people: frozenset[str | None] | None = theirs
     if whose.is_named:
         people = frozenset({whose.person})
     elif is_free and (user is None or user.is_admin):
         people = None
-    return Reader(own if is_free else None, people, await _async_agents(call, user))
+    return Reader(theirs if is_free else frozenset(), people, await _async_agents(call, user))
 
 
 async def _async_agents(call: ServiceCall, user: User | None) -> frozenset[str] | None:
