@@ -146,7 +146,8 @@ class TurnListing(NamedTuple):
 
     `people` has the owners among whom to list, None among them for unknown speakers; without it everybody's are listed.
     `agents` has the ids of the agents among which to list, all without it.
-    `after` is the id of the last turn of the page before. `error` is the class of an error, `end` how a turn ended.
+    `tool` is the name of a tool, with its namespace or without. `after` is the id of the last turn of the page before.
+    `error` is the class of an error, `end` how a turn ended.
     """
 
     since: float = -math.inf
