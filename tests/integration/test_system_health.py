@@ -19,7 +19,8 @@ from tests.documents import DOCS, column
 from tests.repository_files import TEXTS
 
 from .conftest import Say, SetUp, until
-from .test_memory import Disk, disk, memory_of
+from .remembered import memory_of
+from .test_memory import Disk, disk
 from .test_memory_faults import locked
 
 __all__ = ["disk"]
@@ -145,13 +146,16 @@ async def test_memory_that_is_off_is_shown_with_the_reason(
     entry: MockConfigEntry, say: Say, page: Page, disk: Disk, home: HomeAssistant
 ) -> None:
     await say("hello there")
-    with locked(disk, memory_of(home).writer.memory):
+    memory = memory_of(home).writer.memory
+    assert memory is not None
+    with locked(disk, memory):
         await say("hello again")
         await until(lambda: memory_of(home).writer.state.reason == "locked")
         shown = await page()
 
     assert shown["memory"] == {"type": "failed", "error": "locked"}
-    assert shown["memory_queued"] == 1
+    # what was said, for memory, and the turn, for the record
+    assert shown["memory_queued"] == 2
 
 
 async def test_account_without_a_model_has_no_server(entry_without_model: MockConfigEntry, page: Page) -> None:

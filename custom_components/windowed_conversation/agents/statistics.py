@@ -47,6 +47,7 @@ _NO_ANSWER: Mapping[str, Any] = {
     "error": None,
     "recalled_tokens": None,
     "recall_ms": None,
+    "turn_id": None,
 }
 
 
@@ -139,10 +140,10 @@ class AgentStatistics:
             totals.turns_failed += 1
         self._count_work(outcome, evicted_messages)
 
-    def on_failure(self, error: str, message: str | None) -> None:
+    def on_failure(self, error: str, message: str | None, turn_id: str | None) -> None:
         """Record the sentence for a failed turn, also if it failed before it could be counted."""
-        if self.last_answer["error"] != error:
-            self.last_answer = {**_NO_ANSWER, "error": error}
+        if (self.last_answer["error"], self.last_answer["turn_id"]) != (error, turn_id):
+            self.last_answer = {**_NO_ANSWER, "error": error, "turn_id": turn_id}
         self.last_route, self.last_message = LastRoute.ERROR, message
 
     def on_interrupted(self, outcome: Outcome) -> None:
