@@ -49,7 +49,7 @@ from custom_components.windowed_conversation.flows.numbers import NumberField
 from custom_components.windowed_conversation.memory import KINDS
 from custom_components.windowed_conversation.providers.errors import RateLimited
 from custom_components.windowed_conversation.providers.profile import EFFORTS
-from custom_components.windowed_conversation.sensor import COSTS, MEMORY, SENSORS
+from custom_components.windowed_conversation.sensor import COSTS, MEMORY, RECORDS, SENSORS
 from custom_components.windowed_conversation.services import _CODEC_ERRORS
 from custom_components.windowed_conversation.turn.context import ContextPlacement
 from custom_components.windowed_conversation.turn.remembering import Phrase, Remembering
@@ -241,7 +241,7 @@ def test_every_issue_has_its_text_and_every_text_its_issue() -> None:
 
 
 def test_every_sensor_has_a_name_and_an_icon() -> None:
-    sensors = {description.key for description in (*SENSORS, *COSTS, *MEMORY)}
+    sensors = {description.key for description in (*SENSORS, *COSTS, *MEMORY, *RECORDS)}
 
     assert TEXTS["entity"].keys() == ICONS["entity"].keys() == {Platform.SENSOR}
     assert TEXTS["entity"]["sensor"].keys() == sensors

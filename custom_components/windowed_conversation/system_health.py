@@ -71,6 +71,6 @@ def _memory(hass: HomeAssistant) -> dict[str, Any]:
         "memory": _OK if state.reason is None else {"type": "failed", "error": state.reason},
         "memory_size": f"{size / _BYTES_PER_MEGABYTE:.1f} MB",
         "memory_queued": counts.queued,
-        "memory_dropped": counts.dropped + counts.refused,
+        "memory_dropped": counts.lost,
         "memory_written": counts.written_at and dt_util.utc_from_timestamp(counts.written_at),
     }

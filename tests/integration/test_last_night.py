@@ -34,7 +34,10 @@ MODEL = "gpt-4o-mini"
 LAST_ROUTE = "sensor.ada_last_route"
 SAID, ANSWER = "the cat has to get into the garage", "The garage door is open."
 # The two actions of "Why did it open the garage at three?".
-LIST, GET = (each for text in blocks(DOCS / "troubleshooting.md", "yaml") for each in [parse_yaml(text)])
+_ACTIONS: list[Any] = [parse_yaml(text) for text in blocks(DOCS / "troubleshooting.md", "yaml")]
+LIST: dict[str, Any]
+GET: dict[str, Any]
+LIST, GET = _ACTIONS
 HALF_AN_HOUR = timedelta(minutes=30)
 
 

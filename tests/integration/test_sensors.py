@@ -58,6 +58,7 @@ SENSORS = {
     "memory_facts": ("Facts in memory", None, None, "measurement"),
     "memory_turns": ("Turns in memory", None, None, "measurement"),
     "memory_size": ("Size of memory", "MB", "data_size", "measurement"),
+    "records_dropped": ("Dropped records", None, None, "total_increasing"),
 }
 
 DISABLED_AT_FIRST = (
@@ -68,6 +69,7 @@ DISABLED_AT_FIRST = (
     "tool_calls",
     "memory_turns",
     "memory_size",
+    "records_dropped",
 )
 NEED_A_MODEL = {
     "turns_model",

@@ -15,6 +15,7 @@ from pytest_homeassistant_custom_component.typing import WebSocketGenerator
 
 from custom_components.windowed_conversation.bridge import account
 from custom_components.windowed_conversation.const import DOMAIN
+from custom_components.windowed_conversation.memory import PastTurn
 from tests.documents import DOCS, column
 from tests.repository_files import TEXTS
 
@@ -156,6 +157,28 @@ async def test_memory_that_is_off_is_shown_with_the_reason(
     assert shown["memory"] == {"type": "failed", "error": "locked"}
     # what was said, for memory, and the turn, for the record
     assert shown["memory_queued"] == 2
+
+
+async def test_records_for_which_there_is_no_room_are_shown_as_dropped(
+    *,
+    home: HomeAssistant,
+    entry: MockConfigEntry,
+    say: Say,
+    page: Page,
+    disk: Disk,
+    figure: Callable[[str], str],
+) -> None:
+    await say("hello there")
+    memory = memory_of(home)
+    assert memory.writer.memory is not None
+    with locked(disk, memory.writer.memory):
+        for number in range(1_500):
+            memory.writer.put(PastTurn("mine", 1.0, f"hello {number}", ""))
+        await say("hello again")
+        await until(lambda: figure("records_dropped") != "0")
+        shown = await page()
+
+    assert figure("records_dropped") == str(shown["memory_dropped"]) == str(memory.writer.counts.dropped)
 
 
 async def test_account_without_a_model_has_no_server(entry_without_model: MockConfigEntry, page: Page) -> None:

@@ -35,7 +35,7 @@ GONE = {
 }
 # Totals that are counted since, and sensors that every agent has had since.
 NEW_TOTALS = {"requests", "tool_calls", "turns_failed", "turns_fallback"}
-NEW = {"memory_facts", "memory_turns", "memory_size", "turns_failed"}
+NEW = {"memory_facts", "memory_turns", "memory_size", "records_dropped", "turns_failed"}
 NEW_WITH_A_MODEL = NEW | NEW_TOTALS
 # What is learned anew: a size of a model was one figure, and is believed after two refusals now.
 LEARNED_ANEW = {"d2fb19a": {"limits"}}
