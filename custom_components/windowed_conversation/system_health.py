@@ -67,10 +67,12 @@ def _memory(hass: HomeAssistant) -> dict[str, Any]:
         return {}
     state, counts = memory.writer.state, memory.writer.counts
     size = state.figures.size if state.figures else 0
-    return {
+    shown = {
         "memory": _OK if state.reason is None else {"type": "failed", "error": state.reason},
         "memory_size": f"{size / _BYTES_PER_MEGABYTE:.1f} MB",
         "memory_queued": counts.queued,
         "memory_dropped": counts.lost,
-        "memory_written": counts.written_at and dt_util.utc_from_timestamp(counts.written_at),
     }
+    if counts.written_at is None:
+        return shown
+    return {**shown, "memory_written": dt_util.utc_from_timestamp(counts.written_at)}

@@ -32,7 +32,7 @@ MEMORY_ACTIONS: dict[str, dict[str, Any]] = {
 TURN_ACTIONS: dict[str, dict[str, Any]] = {
     "list_turns": {},
     "get_turn": {"turn_id": "turn-0001"},
-    "export_turns": {"filename": "turns.jsonl"},
+    "export_turns": {"filename": "exports/turns.jsonl"},
 }
 
 

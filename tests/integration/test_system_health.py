@@ -15,7 +15,7 @@ from pytest_homeassistant_custom_component.typing import WebSocketGenerator
 
 from custom_components.windowed_conversation.bridge import account
 from custom_components.windowed_conversation.const import DOMAIN
-from custom_components.windowed_conversation.memory import PastTurn
+from custom_components.windowed_conversation.memory import PastTurn, writer
 from tests.documents import DOCS, column
 from tests.repository_files import TEXTS
 
@@ -132,6 +132,7 @@ async def test_no_key_and_no_path_is_sent_to_a_server(set_up: SetUp, page: Page,
 async def test_memory_is_shown_with_its_figures(
     entry: MockConfigEntry, say: Say, page: Page, home: HomeAssistant
 ) -> None:
+    assert "memory_written" not in await page()
     await say("hello there")
 
     shown = await page()
@@ -172,8 +173,8 @@ async def test_records_for_which_there_is_no_room_are_shown_as_dropped(
     memory = memory_of(home)
     assert memory.writer.memory is not None
     with locked(disk, memory.writer.memory):
-        for number in range(1_500):
-            memory.writer.put(PastTurn("mine", 1.0, f"hello {number}", ""))
+        for _ in range(writer._MOST_WAITING + 1):
+            memory.writer.put(PastTurn("mine", 1.0, "hello", ""))
         await say("hello again")
         await until(lambda: figure("records_dropped") != "0")
         shown = await page()

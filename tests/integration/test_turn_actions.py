@@ -474,7 +474,7 @@ async def test_empty_record_is_listed_and_exported(home: HomeAssistant, entry: M
 
 @pytest.mark.parametrize("action", TURN_ACTIONS)
 async def test_record_that_cannot_be_read_is_told(
-    home: HomeAssistant, set_up: SetUp, people: People, memory_file: Path, action: str
+    *, home: HomeAssistant, set_up: SetUp, people: People, memory_file: Path, folder: Path, action: str
 ) -> None:
     await home.async_add_executor_job(memory_file.mkdir)
     await set_up()
@@ -482,4 +482,4 @@ async def test_record_that_cannot_be_read_is_told(
     with pytest.raises(HomeAssistantError) as refused:
         await act(home, action, people.admin, **TURN_ACTIONS[action])
 
-    assert refused.value.translation_key in {"memory_unavailable", "memory_file_not_allowed"}
+    assert refused.value.translation_key == "memory_unavailable"
