@@ -1,9 +1,9 @@
-"""The demo's dashboard: how full the window is, who answers, what it costs, and something to try.
+"""The demo's dashboard: how full the window is, who answers, what it costs, something to try, and a week of it.
 
 It is made of the sensors that the agent has, so an account without prices has no costs on it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from demo.client import Client, Json
@@ -11,6 +11,8 @@ from demo.home import GOOD_NIGHT
 from demo.voice import SENTENCE
 
 PATH = "conversation-window"
+# The path of the second view.
+WEEK = "week"
 
 _TITLE = "Conversation window"
 _ICON = "mdi:message-processing"
@@ -26,13 +28,16 @@ async def save_dashboard(client: Client, sensors: Mapping[str, str]) -> None:
     """Add the dashboard, for `sensors` by their key, or replace it."""
     if PATH not in {each["url_path"] for each in await client.command("lovelace/dashboards/list")}:
         await client.command("lovelace/dashboards/create", url_path=PATH, title=_TITLE, icon=_ICON, mode="storage")
-    await client.command("lovelace/config/save", url_path=PATH, config={"views": [_view(sensors)]})
+    views = [
+        _view(_TITLE, "demo", [_window(sensors), [*_to_try(), *_answers(sensors)], _costs(sensors)]),
+        _view("Week", WEEK, [_week(sensors), _turns_per_day(sensors), _requests_per_day(sensors)]),
+    ]
+    await client.command("lovelace/config/save", url_path=PATH, config={"views": views})
 
 
-def _view(sensors: Mapping[str, str]) -> Json:
-    columns = [_window(sensors), [*_to_try(), *_answers(sensors)], _costs(sensors)]
+def _view(title: str, path: str, columns: Sequence[_Cards]) -> Json:
     sections = [{"type": "grid", "cards": [card for card in cards if card]} for cards in columns]
-    return {"title": _TITLE, "path": "demo", "type": "sections", "max_columns": 3, "sections": sections}
+    return {"title": title, "path": path, "type": "sections", "max_columns": 3, "sections": sections}
 
 
 def _window(sensors: Mapping[str, str]) -> _Cards:
@@ -76,17 +81,45 @@ def _costs(sensors: Mapping[str, str]) -> _Cards:
                 "total_cost": "Total cost",
             },
         ),
-        _graph(
-            "statistics-graph",
-            sensors,
-            {"total_cost": "Cost"},
-            title="Cost per day",
-            period="day",
-            days_to_show=7,
-            stat_types=["change"],
-            chart_type="bar",
-            hide_legend=True,
-        ),
+        _per_day(sensors, "Cost per day", {"total_cost": "Cost"}),
+    ]
+
+
+def _week(sensors: Mapping[str, str]) -> _Cards:
+    names = {
+        "turns_local": "Home Assistant",
+        "turns_model": "Model",
+        "turns_fallback": "Fallbacks",
+        "turns_failed": "Failed",
+        "requests": "Requests",
+        "input_tokens": "Input tokens",
+        "cached_input_tokens": "Cached input",
+        "output_tokens": "Output tokens",
+        "total_cost": "Cost",
+    }
+    changes = {"stat_type": "change", "period": {"rolling_window": {"duration": {"days": 7}}}}
+    return [
+        _heading("Last seven days", "mdi:calendar-week"),
+        *(_card("statistic", sensors, key, name=name, **changes) for key, name in names.items()),
+    ]
+
+
+def _turns_per_day(sensors: Mapping[str, str]) -> _Cards:
+    answered = {"turns_local": "Home Assistant", "turns_model": "Model"}
+    return [
+        _heading("Turns", "mdi:account-voice"),
+        _per_day(sensors, "Answered per day", answered),
+        _per_day(sensors, "Failures and fallbacks per day", {"turns_failed": "Failed", "turns_fallback": "Fallbacks"}),
+    ]
+
+
+def _requests_per_day(sensors: Mapping[str, str]) -> _Cards:
+    tokens = {"input_tokens": "Input", "cached_input_tokens": "Cached", "output_tokens": "Output"}
+    return [
+        _heading("Requests", "mdi:cloud-upload-outline"),
+        _per_day(sensors, "Requests per day", {"requests": "Requests"}),
+        _per_day(sensors, "Tokens per day", tokens),
+        _per_day(sensors, "Cost per day", {"total_cost": "Cost"}),
     ]
 
 
@@ -105,6 +138,20 @@ def _tiles(sensors: Mapping[str, str], names: Mapping[str, str]) -> _Cards:
 def _graph(kind: str, sensors: Mapping[str, str], names: Mapping[str, str], **more: Any) -> Json | None:
     entities = [{"entity": sensors[key], "name": name} for key, name in names.items() if key in sensors]
     return {"type": kind, "entities": entities, **more} if entities else None
+
+
+def _per_day(sensors: Mapping[str, str], title: str, names: Mapping[str, str]) -> Json | None:
+    return _graph(
+        "statistics-graph",
+        sensors,
+        names,
+        title=title,
+        period="day",
+        days_to_show=7,
+        stat_types=["change"],
+        chart_type="bar",
+        hide_legend=len(names) == 1,
+    )
 
 
 def _switch(entity_id: str) -> Json:

@@ -17,7 +17,7 @@ from custom_components.windowed_conversation.const import CONF_PROVIDER, PROVIDE
 from custom_components.windowed_conversation.flows import options
 from custom_components.windowed_conversation.flows.agent_sections import agent_sections
 from custom_components.windowed_conversation.flows.numbers import NumberField
-from custom_components.windowed_conversation.sensor import COSTS, MEMORY, SENSORS
+from custom_components.windowed_conversation.sensor import COSTS, MEMORY, RECORDS, SENSORS
 from custom_components.windowed_conversation.turn.routing import Reason
 from demo import __main__ as demo
 
@@ -195,7 +195,7 @@ def test_default_of_an_option_is_documented(name: str, default: Any, cell: str) 
 
 def test_every_sensor_is_documented_and_every_documented_sensor_exists() -> None:
     names = {key: texts["name"] for key, texts in TEXTS["entity"]["sensor"].items()}
-    enabled = {each.key: each.entity_registry_enabled_default for each in (*SENSORS, *COSTS, *MEMORY)}
+    enabled = {each.key: each.entity_registry_enabled_default for each in (*SENSORS, *COSTS, *MEMORY, *RECORDS)}
 
     documented = {row[0]: row[1] for row in table(DOCS / "sensors.md", "Sensors")}
 

@@ -22,6 +22,7 @@ from custom_components.windowed_conversation.bridge.action_schemas import (
     WindowContent,
 )
 from custom_components.windowed_conversation.bridge.errors import _FAILURES, Failure, failure_of
+from custom_components.windowed_conversation.bridge.turn_action_schemas import TURN_OUTCOMES, TURN_ROUTES
 from custom_components.windowed_conversation.const import (
     ATTR_DEVICE,
     ATTR_PERSON,
@@ -48,7 +49,7 @@ from custom_components.windowed_conversation.flows.numbers import NumberField
 from custom_components.windowed_conversation.memory import KINDS
 from custom_components.windowed_conversation.providers.errors import RateLimited
 from custom_components.windowed_conversation.providers.profile import EFFORTS
-from custom_components.windowed_conversation.sensor import COSTS, MEMORY, SENSORS
+from custom_components.windowed_conversation.sensor import COSTS, MEMORY, RECORDS, SENSORS
 from custom_components.windowed_conversation.services import _CODEC_ERRORS
 from custom_components.windowed_conversation.turn.context import ContextPlacement
 from custom_components.windowed_conversation.turn.remembering import Phrase, Remembering
@@ -71,6 +72,7 @@ TEXT_KEYS = {
     "exceptions",
     "issues",
     "services",
+    "system_health",
 }
 
 # Steps that show nothing: they hand on, or make the entry at once.
@@ -239,7 +241,7 @@ def test_every_issue_has_its_text_and_every_text_its_issue() -> None:
 
 
 def test_every_sensor_has_a_name_and_an_icon() -> None:
-    sensors = {description.key for description in (*SENSORS, *COSTS, *MEMORY)}
+    sensors = {description.key for description in (*SENSORS, *COSTS, *MEMORY, *RECORDS)}
 
     assert TEXTS["entity"].keys() == ICONS["entity"].keys() == {Platform.SENSOR}
     assert TEXTS["entity"]["sensor"].keys() == sensors
@@ -262,6 +264,8 @@ def test_every_choice_has_its_text() -> None:
         ATTR_CONTENT,
         ATTR_MATCH,
         "memory_kinds",
+        "turn_outcome",
+        "turn_route",
     }
     assert TEXTS["selector"][CONF_SCOPE]["options"].keys() == set(Scope)
     assert TEXTS["selector"][CONF_COMPACTION]["options"].keys() == set(Compaction)
@@ -274,6 +278,8 @@ def test_every_choice_has_its_text() -> None:
     assert TEXTS["selector"][ATTR_CONTENT]["options"].keys() == set(WindowContent)
     assert TEXTS["selector"][ATTR_MATCH]["options"].keys() == set(TagMatch)
     assert TEXTS["selector"]["memory_kinds"]["options"].keys() == set(KINDS)
+    assert TEXTS["selector"]["turn_outcome"]["options"].keys() == set(TURN_OUTCOMES)
+    assert TEXTS["selector"]["turn_route"]["options"].keys() == set(TURN_ROUTES)
 
 
 def test_every_action_is_described_in_the_form_that_home_assistant_takes() -> None:

@@ -23,7 +23,7 @@ from homeassistant.helpers.typing import StateType
 from .agents.agent import AccountConfigEntry, Agent
 from .agents.memory import async_memory, async_start_memory
 from .agents.statistics import LastRoute
-from .const import CONF_PROVIDER, PROVIDER_NONE, SUBENTRY_CONVERSATION
+from .const import CONF_PROVIDER, PROVIDER_NONE, SUBENTRY_CONVERSATION, RecordLevel
 from .entity import AgentEntity
 from .window import WindowStats
 
@@ -40,7 +40,7 @@ _MOST_CONVERSATIONS_SHOWN = 20
 class AgentSensorDescription(SensorEntityDescription):
     """A figure of an agent.
 
-    `is_memory`: a figure of the memory that all agents share, shown by agents that use memory. `is_sum`: a total that
+    `is_memory`: a figure of the file that all agents share, shown by agents that use it. `is_sum`: a total that
     survives restarts. It shows what is on disk, so that it never falls, even if Home Assistant is killed.
     `needs_model`: a figure that never changes in an account without a model.
     """
@@ -176,6 +176,10 @@ SENSORS = (
     _total("evicted_messages", entity_registry_enabled_default=False),
     _total("turns_local"),
     _total("turns_model", needs_model=True),
+    _total("turns_fallback", needs_model=True),
+    _total("turns_failed"),
+    _total("requests", needs_model=True),
+    _total("tool_calls", needs_model=True, entity_registry_enabled_default=False),
     _total("input_tokens", _TOKENS, needs_model=True),
     _total("cached_input_tokens", _TOKENS, needs_model=True),
     _total("output_tokens", _TOKENS, needs_model=True),
@@ -191,6 +195,17 @@ MEMORY = (
         suggested_unit_of_measurement=UnitOfInformation.MEGABYTES,
         suggested_display_precision=1,
         entity_registry_enabled_default=False,
+    ),
+)
+
+# Of what an agent gives to the thread that writes, for memory and for the record of turns.
+RECORDS = (
+    AgentSensorDescription(
+        key="records_dropped",
+        state_class=SensorStateClass.TOTAL_INCREASING,
+        is_memory=True,
+        entity_registry_enabled_default=False,
+        value=lambda agent: memory.writer.counts.lost if (memory := async_memory(agent.hass)) else 0,
     ),
 )
 
@@ -228,7 +243,8 @@ async def async_setup_entry(
     for subentry in entry.get_subentries_of_type(SUBENTRY_CONVERSATION):
         agent = entry.runtime_data.agents[subentry.subentry_id]
         costs, memory = COSTS if agent.vendor is not None else (), MEMORY if agent.config.memory else ()
-        moving = (each for each in (*SENSORS, *costs, *memory) if has_model or not each.needs_model)
+        records = RECORDS if agent.config.memory or agent.config.record is not RecordLevel.OFF else ()
+        moving = (each for each in (*SENSORS, *costs, *memory, *records) if has_model or not each.needs_model)
         sensors = [AgentSensor(agent, subentry, description) for description in moving]
         async_add_entities(sensors, config_subentry_id=subentry.subentry_id)
         added |= {str(sensor.unique_id) for sensor in sensors}
@@ -262,6 +278,7 @@ class AgentSensor(AgentEntity, SensorEntity):
             self.async_on_remove(self.agent.statistics.listen_to_disk(self._on_change))
         elif self.entity_description.is_memory:
             self.async_on_remove(async_start_memory(self.hass).async_listen(self._on_change))
+            self.async_on_remove(self.agent.listen(self._on_change))
         else:
             self.async_on_remove(self.agent.listen(self._on_change, to_costs=self.entity_description.is_cost))
 

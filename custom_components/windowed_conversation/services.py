@@ -34,6 +34,7 @@ from .agents.memory_actions import (
 )
 from .agents.question import async_question_without_input
 from .agents.summaries import ConversationDropped, Summarizer, older_than
+from .agents.turn_actions import async_export_turns, async_get_turn, async_list_turns
 from .bridge.action_schemas import (
     ATTR_ADD,
     ATTR_CONTENT,
@@ -83,6 +84,14 @@ from .bridge.memory_action_schemas import (
     SERVICE_RECALL,
     SERVICE_REMEMBER,
 )
+from .bridge.turn_action_schemas import (
+    EXPORT_TURNS_SCHEMA,
+    GET_TURN_SCHEMA,
+    LIST_TURNS_SCHEMA,
+    SERVICE_EXPORT_TURNS,
+    SERVICE_GET_TURN,
+    SERVICE_LIST_TURNS,
+)
 from .bridge.window_response import conversation_response, messages_response, statistics_response
 from .const import DOMAIN
 from .memory import MemoryUnavailable
@@ -125,6 +134,9 @@ def async_setup_services(hass: HomeAssistant) -> None:
         (SERVICE_LIST_MEMORIES, async_list_memories, LIST_MEMORIES_SCHEMA, response),
         (SERVICE_EXPORT_MEMORIES, async_export_memories, EXPORT_MEMORIES_SCHEMA, optional),
         (SERVICE_IMPORT_MEMORIES, async_import_memories, IMPORT_MEMORIES_SCHEMA, optional),
+        (SERVICE_LIST_TURNS, async_list_turns, LIST_TURNS_SCHEMA, response),
+        (SERVICE_GET_TURN, async_get_turn, GET_TURN_SCHEMA, response),
+        (SERVICE_EXPORT_TURNS, async_export_turns, EXPORT_TURNS_SCHEMA, optional),
     ):
         hass.services.async_register(DOMAIN, name, action, schema, answers)
 

@@ -1,12 +1,27 @@
 """What the demo adds to its home to show the agent: a dashboard, and an automation that asks it."""
 
+from datetime import UTC, datetime, timedelta
+import re
+
 from playwright.async_api import expect
 
 from demo import dashboard
 from demo.automation import save_automation
+from demo.client import Client
 from demo.home import GOOD_NIGHT
 from tests.e2e.browser import save_screenshot
 from tests.e2e.house import wait_for
+
+SUMS = (
+    "turns_local",
+    "turns_model",
+    "turns_fallback",
+    "turns_failed",
+    "requests",
+    "input_tokens",
+    "cached_input_tokens",
+    "output_tokens",
+)
 
 
 async def test_the_dashboard_shows_the_window_and_no_card_is_broken(page, house):
@@ -16,6 +31,38 @@ async def test_the_dashboard_shows_the_window_and_no_card_is_broken(page, house)
     await expect(page.locator("hui-distribution-card")).to_contain_text("Home Assistant")
     await save_screenshot(page, "dashboard")
     await expect(page.locator("hui-error-card, hui-warning")).to_have_count(0)
+
+
+async def test_the_week_has_a_figure_for_each_sum_and_no_card_is_broken(page, house):
+    for key in SUMS:
+        await keep_a_week(house.client, house.sensors[key], "tokens" if "tokens" in key else None)
+    await dashboard.save_dashboard(house.client, house.sensors)
+    await page.goto(f"{house.url}/{dashboard.PATH}/{dashboard.WEEK}")
+    figures = page.locator("hui-statistic-card")
+    await expect(figures).to_have_text([re.compile(r"[1-9]")] * len(SUMS))
+    await expect(page.locator("hui-statistics-graph-card canvas")).to_have_count(4)
+    await save_screenshot(page, "week")
+    await expect(page.locator("hui-error-card, hui-warning")).to_have_count(0)
+
+
+async def keep_a_week(client: Client, sensor: str, unit: str | None) -> None:
+    """Have a sum that has grown by ten every day for a week, as Home Assistant would have kept it by now."""
+    now = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
+    # the current hour is not over
+    days = [(now - timedelta(days=7 - day, hours=1)).isoformat() for day in range(8)]
+    await client.command(
+        "recorder/import_statistics",
+        metadata={
+            "mean_type": 0,
+            "has_sum": True,
+            "name": None,
+            "source": "recorder",
+            "statistic_id": sensor,
+            "unit_class": None,
+            "unit_of_measurement": unit,
+        },
+        stats=[{"start": start, "state": 10 * day, "sum": 10 * day} for day, start in enumerate(days)],
+    )
 
 
 async def test_a_button_has_the_agent_asked_and_its_answer_shown(house):

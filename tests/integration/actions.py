@@ -29,6 +29,12 @@ MEMORY_ACTIONS: dict[str, dict[str, Any]] = {
     "import_memories": {"memories": [{}]},
 }
 
+TURN_ACTIONS: dict[str, dict[str, Any]] = {
+    "list_turns": {},
+    "get_turn": {"turn_id": "turn-0001"},
+    "export_turns": {"filename": "exports/turns.jsonl"},
+}
+
 
 async def act(home: HomeAssistant, action: str, *, context: Context | None = None, **data: Any):
     """Perform an action on the agent's conversation `test`, if nothing else is said; None leaves a field out."""

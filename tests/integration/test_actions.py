@@ -14,7 +14,7 @@ from pytest_homeassistant_custom_component.common import MockConfigEntry, async_
 from custom_components.windowed_conversation.const import CONF_HISTORY_TOKENS, CONF_MEMORY, DOMAIN
 from demo.model_server import ModelServer
 
-from .actions import EVERY_ACTION, MEMORY_ACTIONS, ON_A_CONVERSATION, act
+from .actions import EVERY_ACTION, MEMORY_ACTIONS, ON_A_CONVERSATION, TURN_ACTIONS, act
 from .conftest import AGENT, Say, SetUp, speech, until
 
 
@@ -211,7 +211,8 @@ async def test_agent_of_an_account_that_is_not_set_up_is_told(
 
 
 async def test_no_action_is_omitted_of_these_tests(home: HomeAssistant, entry: MockConfigEntry) -> None:
-    assert home.services.async_services_for_domain(DOMAIN).keys() == EVERY_ACTION.keys() | MEMORY_ACTIONS.keys()
+    tested = EVERY_ACTION.keys() | MEMORY_ACTIONS.keys() | TURN_ACTIONS.keys()
+    assert home.services.async_services_for_domain(DOMAIN).keys() == tested
 
 
 async def test_turn_goes_on_through_any_number_of_resets(

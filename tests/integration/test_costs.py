@@ -385,4 +385,5 @@ async def test_requests_of_a_cancelled_turn_that_were_billed_are_counted(
     await written(home)
 
     assert figure("input_tokens") == str(model_server.requests[0].usage["prompt"])
-    assert figure("turns_model") == "0"
+    assert (figure("requests"), figure("tool_calls")) == ("2", "1")
+    assert figure("turns_model") == figure("turns_failed") == "0"

@@ -76,6 +76,19 @@ async def test_agent_of_another_integration_answers_as_a_whole(
     assert speech(result) == "Turned on the switch"
 
 
+async def test_answer_of_a_fallback_agent_is_a_fallback_and_an_answer(
+    set_up: SetUp, say: Say, figure, model_server: ModelServer
+) -> None:
+    await set_up(**{CONF_FALLBACK_AGENTS: [HOME_ASSISTANT], CONF_ROUTING: "llm_only"})
+    model_server.fault("500", 1)
+
+    await say("turn on the kitchen light")
+    await say("my name is Grace")
+
+    counted = {key: figure(key) for key in ("turns_fallback", "turns_model", "turns_failed", "requests")}
+    assert counted == {"turns_fallback": "1", "turns_model": "2", "turns_failed": "0", "requests": "2"}
+
+
 async def test_agent_of_another_integration_that_has_no_answer_is_no_help(
     set_up: SetUp, say: Say, model_server: ModelServer
 ) -> None:

@@ -128,7 +128,7 @@ class Traffic:
         await self._say("")
 
     async def _tool(self, number: int) -> None:
-        await self._say("would you kindly switch on the kitchen light for me")
+        await self._say("I would like the kitchen light switched on")
 
     async def _local(self, number: int) -> None:
         await self._say("turn on the kitchen light")
@@ -230,3 +230,21 @@ async def test_record_sensors_and_server_agree_to_the_token_and_the_cent(home: H
     assert ends["cancelled"] == traffic.taken["cancelled"]
     assert memory_of(home).writer.counts.dropped == memory_of(home).writer.counts.refused == 0
     assert {"local", "llm", "fallback", "summary"} <= {turn.route for turn in turns}
+
+
+@pytest.mark.long
+async def test_sensors_count_the_turns_and_requests_of_the_record(home: HomeAssistant, traffic: Traffic) -> None:
+    await traffic.take(TURNS)
+    await written(home)
+
+    turns = [turn for turn in await recorded(home) if turn.agent == next(iter(traffic.entry.subentries))]
+    taken = [turn for turn in turns if turn.route != "summary"]
+    answered = Counter(turn.route for turn in taken if turn.end == "answered")
+    totals = next(agent for agent in async_agents(home) if agent.config.name == "Ada").statistics.on_disk.totals
+
+    assert totals.turns_local == answered["local"] > 0
+    assert totals.turns_fallback == answered["fallback"] > 0
+    assert totals.turns_model == answered["llm"] + answered["fallback"]
+    assert totals.turns_failed == sum(turn.end == "error" for turn in taken) > 0
+    assert totals.requests == sum(len(turn.requests) for turn in turns) == traffic.asked
+    assert totals.tool_calls == sum(len(each.called) for turn in taken for each in turn.requests) > 0

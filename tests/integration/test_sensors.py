@@ -25,6 +25,10 @@ TOTALS = (
     "evicted_messages",
     "turns_local",
     "turns_model",
+    "turns_fallback",
+    "turns_failed",
+    "requests",
+    "tool_calls",
     "input_tokens",
     "cached_input_tokens",
     "output_tokens",
@@ -42,6 +46,10 @@ SENSORS = {
     "last_route": ("Last route", None, "enum", None),
     "turns_local": ("Total local turns", None, None, "total_increasing"),
     "turns_model": ("Total model turns", None, None, "total_increasing"),
+    "turns_fallback": ("Total fallbacks", None, None, "total_increasing"),
+    "turns_failed": ("Total failed turns", None, None, "total_increasing"),
+    "requests": ("Total requests", None, None, "total_increasing"),
+    "tool_calls": ("Total tool calls", None, None, "total_increasing"),
     "input_tokens": ("Total input tokens", "tokens", None, "total_increasing"),
     "cached_input_tokens": ("Total cached tokens", "tokens", None, "total_increasing"),
     "output_tokens": ("Total output tokens", "tokens", None, "total_increasing"),
@@ -50,6 +58,7 @@ SENSORS = {
     "memory_facts": ("Facts in memory", None, None, "measurement"),
     "memory_turns": ("Turns in memory", None, None, "measurement"),
     "memory_size": ("Size of memory", "MB", "data_size", "measurement"),
+    "records_dropped": ("Dropped records", None, None, "total_increasing"),
 }
 
 DISABLED_AT_FIRST = (
@@ -57,10 +66,21 @@ DISABLED_AT_FIRST = (
     "window_exchanges",
     "window_size",
     "evicted_messages",
+    "tool_calls",
     "memory_turns",
     "memory_size",
+    "records_dropped",
 )
-NEED_A_MODEL = {"turns_model", "input_tokens", "cached_input_tokens", "output_tokens", "time_to_first_token"}
+NEED_A_MODEL = {
+    "turns_model",
+    "turns_fallback",
+    "requests",
+    "tool_calls",
+    "input_tokens",
+    "cached_input_tokens",
+    "output_tokens",
+    "time_to_first_token",
+}
 UNKNOWN_AT_FIRST = ("last_route", "time_to_first_token", "turn_duration")
 # but for the size of memory's file, which is made meanwhile
 SHOWN_AT_FIRST = (
@@ -200,11 +220,14 @@ async def test_turn_with_tools_is_one_turn_with_all_of_its_tokens(
 
     usage = [request.usage for request in model_server.requests]
     assert len(usage) == 2
-    assert figure("turns_model") == "1"
+    assert figure("turns_model") == figure("tool_calls") == "1"
+    assert figure("requests") == "2"
     assert int(figure("input_tokens")) == sum(each["prompt"] for each in usage)
 
 
-async def test_turn_that_failed_is_an_error_and_no_turn(entry, say: Say, totals, figure, model_server) -> None:
+async def test_turn_that_failed_is_counted_as_failed_and_not_as_answered(
+    entry, say: Say, totals, figure, model_server: ModelServer
+) -> None:
     await say("my name is Ada")
     before = totals()
     model_server.fault("500")
@@ -212,7 +235,7 @@ async def test_turn_that_failed_is_an_error_and_no_turn(entry, say: Say, totals,
     await say("what is my name?")
 
     assert figure("last_route") == "error"
-    assert totals() == before
+    assert totals() == before | {"turns_failed": "1", "requests": "2"}
 
 
 async def test_sensors_follow_by_themselves_and_once_for_turns_that_end_together(
@@ -319,16 +342,20 @@ async def test_conversations_are_not_recorded(home: HomeAssistant, entry) -> Non
     assert "conversations" in state.state_info["unrecorded_attributes"]
 
 
-async def test_totals_go_on_after_a_restart(home: HomeAssistant, set_up: SetUp, say: Say, totals) -> None:
+async def test_totals_go_on_after_a_restart(
+    home: HomeAssistant, set_up: SetUp, say: Say, totals, model_server: ModelServer
+) -> None:
     entry = await set_up(options={CONF_HISTORY_TOKENS: 100})
-    for text in ("my name is Ada", LONG, "turn on kitchen light", "who am I?"):
+    for text in ("my name is Ada", LONG, "turn on kitchen light", "I would like the hall light switched on"):
         await say(text)
+    model_server.fault("500")
+    await say("who am I?")
     before = totals()
 
     await stop(home, entry)
     await start(home, entry)
 
-    assert all(int(total) > 0 for total in before.values())
+    assert {key for key, total in before.items() if total == "0"} == {"turns_fallback"}
     assert totals() == before
     await say("turn on kitchen light")
     assert int(totals()["turns_local"]) == int(before["turns_local"]) + 1

@@ -125,7 +125,9 @@ async def test_request_after_a_summary_differs_only_before_the_newest_exchange(
     assert sent[-3:-1] == left[-2:]
 
 
-async def test_summary_is_told_and_counted(home: HomeAssistant, say: Say, agent: Agent, fill) -> None:
+async def test_summary_is_told_and_counted(
+    home: HomeAssistant, say: Say, agent: Agent, fill, model_server: ModelServer
+) -> None:
     told = async_capture_events(home, "windowed_conversation_summarized")
     turns = async_capture_events(home, "windowed_conversation_turn")
     await fill()
@@ -139,6 +141,7 @@ async def test_summary_is_told_and_counted(home: HomeAssistant, say: Say, agent:
     assert "Ada" not in str(data)
     costs = [event.data["usage"]["input"] for event in (*turns, *told)]
     assert agent.statistics.totals.input_tokens == sum(costs)
+    assert agent.statistics.totals.requests == len(model_server.requests) == len(turns) + len(told)
 
 
 async def test_nobody_waits_for_a_summary(say: Say, agent: Agent, fill, after, model_server: ModelServer) -> None:
@@ -180,6 +183,7 @@ async def test_failure_costs_the_summary_and_it_is_tried_once_more(
     await say("order pizza")
     await until(lambda: summaries_in(agent) == 1)
     assert speech(await say("what is my name?")) == "Your name is Ada."
+    assert agent.statistics.totals.requests == len(model_server.requests)
 
 
 def failures(agent: Agent) -> int:

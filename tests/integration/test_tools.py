@@ -149,6 +149,7 @@ async def test_fault_of_ours_is_spoken_shown_and_logged_without_its_text(
 
     assert speech(await say("turn on kitchen light")) == "Something went wrong. Please try again."
     assert state_of(home, "sensor.ada_last_route").attributes["error"] == "unexpected"
+    assert state_of(home, "sensor.ada_total_failed_turns").state == "1"
     assert "A turn failed in an unexpected way: RuntimeError" in caplog.text
     assert "pelican" not in caplog.text
 

@@ -70,12 +70,15 @@ def test_the_next_page_begins_after_the_last_turn(memory) -> None:
     [
         {"since": NOW + 1},
         {"agent": "a2"},
+        {"agents": frozenset({"a2"})},
         {"people": frozenset({"anna"})},
         {"people": frozenset({"anna", "nobody"})},
         {"route": "fallback"},
         {"end": "error"},
         {"error": "Refused"},
         {"tool": "GetTime"},
+        {"tool": "intent__GetDate"},
+        {"tool": "GetDate"},
         {"conversation": "c2"},
     ],
     ids=str,
@@ -88,7 +91,7 @@ def test_each_condition_finds_the_turns_that_meet_it(memory, condition) -> None:
         route="fallback",
         end="error",
         error="Refused",
-        tools=("HassTurnOn", "GetTime"),
+        tools=("HassTurnOn", "GetTime", "intent__GetDate"),
         conversation="c2",
     )
     memory.add([record(0), other])

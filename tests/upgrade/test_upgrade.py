@@ -33,8 +33,10 @@ GONE = {
         "Fay": {"cached_input_tokens", "input_tokens", "output_tokens", "time_to_first_token", "turns_model"},
     }
 }
-# Sensors that every agent has had since.
-NEW = {"memory_facts", "memory_turns", "memory_size"}
+# Totals that are counted since, and sensors that every agent has had since.
+NEW_TOTALS = {"requests", "tool_calls", "turns_failed", "turns_fallback"}
+NEW = {"memory_facts", "memory_turns", "memory_size", "records_dropped", "turns_failed"}
+NEW_WITH_A_MODEL = NEW | NEW_TOTALS
 # What is learned anew: a size of a model was one figure, and is believed after two refusals now.
 LEARNED_ANEW = {"d2fb19a": {"limits"}}
 # Settings that the diagnostics call otherwise now, and those of which they show the values otherwise.
@@ -117,7 +119,8 @@ def test_tags_that_are_excluded_are_those_that_were(home: Home) -> None:
 def test_entities_are_those_that_there_were(home: Home) -> None:
     agents, gone = home.before["agents"], GONE.get(home.version, {})
     removed = {f"{agents[name]['subentry_id']}_{key}" for name, keys in gone.items() for key in keys}
-    added = {f"{agents[name]['subentry_id']}_{key}" for name in AGENTS for key in NEW}
+    new = dict.fromkeys(WITH_A_MODEL, NEW_WITH_A_MODEL) | {"Fay": NEW}
+    added = {f"{agents[name]['subentry_id']}_{key}" for name in AGENTS for key in new[name]}
     assert home.entities.keys() == home.entities_before.keys() - removed | added
 
 
@@ -134,7 +137,8 @@ def test_devices_keep_the_names_that_people_gave_them(home: Home) -> None:
 
 
 def test_totals_go_on_where_they_were(home: Home) -> None:
-    before = {name: agent["totals"] for name, agent in home.before["agents"].items()}
+    new = dict.fromkeys(NEW_TOTALS, 0)
+    before = {name: new | agent["totals"] for name, agent in home.before["agents"].items()}
     assert {name: home.agent(name)["totals"] for name in AGENTS} == before
 
 

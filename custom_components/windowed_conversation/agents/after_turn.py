@@ -37,7 +37,7 @@ def after_turn(agent: Agent, turn: EndedTurn) -> None:
 def count(agent: Agent, turn: EndedTurn) -> None:
     """Add what the turn was billed, and what it evicted, to the agent's statistics."""
     if turn.outcome.interrupted:
-        agent.statistics.on_cancelled(turn.outcome.usage)
+        agent.statistics.on_interrupted(turn.outcome)
         return
     agent.statistics.on_turn(turn.outcome, turn.evicted_messages, turn.answer)
 

@@ -56,7 +56,7 @@ async def async_remember(call: ServiceCall) -> ServiceResponse:
         raise memory_error("memory_no_person")
     speaker = Speaker(text, language, whose.person, whose.name, is_alone=whose.is_own)
     fact = NewFact(text, "", _SOURCE, None if is_the_homes else whose.person, private)
-    async with _memory(call.hass) as memory:
+    async with usable_memory(call.hass) as memory:
         done = await memory.async_change(lambda opened: remember_as(opened, speaker, fact))
     return _remembered(done)
 
@@ -65,7 +65,7 @@ async def async_recall(call: ServiceCall) -> ServiceResponse:
     """Return what matches a query, best first."""
     whose = await async_whose(call, POLICY_READ)
     asked = call.data
-    async with _memory(call.hass) as memory:
+    async with usable_memory(call.hass) as memory:
         found = await memory.async_recall(
             asked[ATTR_QUERY],
             person=whose.person,
@@ -93,7 +93,7 @@ async def async_list_memories(call: ServiceCall) -> ServiceResponse:
         most + 1,
         offset,
     )
-    async with _memory(call.hass) as memory:
+    async with usable_memory(call.hass) as memory:
         found = await memory.async_read(lambda opened: opened.newest(listing), list[Recalled]())
     return {"memories": _shown(found[:most], whose), **_next(found, most, offset)}
 
@@ -102,7 +102,7 @@ async def async_forget_memories(call: ServiceCall) -> ServiceResponse:
     """Forget what meets all of the conditions, or everything, and return how much that is."""
     whose = await async_whose(call, POLICY_CONTROL)
     conditions = _conditions(call.data, whose)
-    async with _memory(call.hass) as memory:
+    async with usable_memory(call.hass) as memory:
         if call.data[ATTR_DRY_RUN]:
             chosen, seen = await memory.async_change(partial(_would_forget, conditions, whose))
             return {**forgotten_response(chosen), "memories": _shown(seen, whose)}
@@ -117,7 +117,7 @@ async def async_export_memories(call: ServiceCall) -> ServiceResponse:
     person = None if asked[ATTR_EVERYONE] else whose.person
     if person is None and not asked[ATTR_EVERYONE]:
         raise memory_error("memory_no_person")
-    async with _memory(call.hass) as memory:
+    async with usable_memory(call.hass) as memory:
         if ATTR_FILENAME in asked:
             path = await call.hass.async_add_executor_job(checked_path, call.hass, asked[ATTR_FILENAME])
             return {"written": await memory.async_read(lambda opened: write_lines(path, opened.export(person)), 0)}
@@ -137,7 +137,7 @@ async def async_import_memories(call: ServiceCall) -> ServiceResponse:
         raise memory_error("memory_import_nothing")
     person = whose.person if whose.is_named else None
     people = {user.id for user in await call.hass.auth.async_get_users()}
-    async with _memory(call.hass) as memory:
+    async with usable_memory(call.hass) as memory:
         source = await _async_source(call)
 
         def load(opened: Memory) -> Loaded:
@@ -149,7 +149,7 @@ async def async_import_memories(call: ServiceCall) -> ServiceResponse:
 
 
 @asynccontextmanager
-async def _memory(hass: HomeAssistant) -> AsyncIterator[AgentMemory]:
+async def usable_memory(hass: HomeAssistant) -> AsyncIterator[AgentMemory]:
     """Hold the memory, and raise its errors as translated errors of an action."""
     if (memory := async_memory(hass)) is None:
         raise HomeAssistantError(translation_domain=DOMAIN, translation_key="memory_unavailable")

@@ -2,11 +2,13 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
 import logging
 from typing import Any
 
 from homeassistant.config_entries import ConfigEntry
 from homeassistant.core import HomeAssistant, callback
+from homeassistant.util import dt as dt_util
 
 from ..bridge.errors import faults_logged
 from ..bridge.known_server import KnownServer
@@ -47,6 +49,11 @@ class AccountServer:
         self._is_listed = False
         self._listing: asyncio.Task[None] | None = None
 
+    @property
+    def answered_at(self) -> datetime | None:
+        """When the server last answered a turn since the start, or None."""
+        return self._known.answered_at
+
     @callback
     def begin(self) -> None:
         """List the models in the background after the set-up. Starts reauthentication if the server refuses the key."""
@@ -55,6 +62,7 @@ class AccountServer:
     @callback
     def on_answered(self) -> None:
         """Record that a turn was answered, and list the models if that has not been possible so far."""
+        self._known.answered_at = dt_util.utcnow()
         self._on_back()
         if not self._is_listed:
             # a server that responds without a list works

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from ..bridge.errors import faults_logged
 from ..providers import Usage
+from ..turn.attempts import End
 from ..turn.progress import Outcome
 from ..turn.routing import Route
 from ..window import is_figure
@@ -46,16 +47,24 @@ _NO_ANSWER: Mapping[str, Any] = {
     "error": None,
     "recalled_tokens": None,
     "recall_ms": None,
+    "turn_id": None,
 }
 
 
 @dataclass(slots=True)
 class Totals:
-    """Sums over all turns of an agent, also across restarts: messages, turns and tokens."""
+    """Sums over all turns of an agent, also across restarts: messages, turns, requests, tool calls and tokens.
+
+    `turns_model` are those that a model answered, `turns_fallback` those of them that a fallback agent did.
+    """
 
     evicted_messages: int = 0
     turns_local: int = 0
     turns_model: int = 0
+    turns_fallback: int = 0
+    turns_failed: int = 0
+    requests: int = 0
+    tool_calls: int = 0
     input_tokens: int = 0
     cached_input_tokens: int = 0
     output_tokens: int = 0
@@ -126,20 +135,25 @@ class AgentStatistics:
         if outcome.error is None:
             totals.turns_local += outcome.decision.route is Route.LOCAL
             totals.turns_model += outcome.decision.route is not Route.LOCAL
-        self._count(outcome.usage, evicted_messages)
+            totals.turns_fallback += outcome.decision.route is Route.FALLBACK
+        else:
+            totals.turns_failed += 1
+        self._count_work(outcome, evicted_messages)
 
-    def on_failure(self, error: str, message: str | None) -> None:
+    def on_failure(self, error: str, message: str | None, turn_id: str | None) -> None:
         """Record the sentence for a failed turn, also if it failed before it could be counted."""
-        if self.last_answer["error"] != error:
-            self.last_answer = {**_NO_ANSWER, "error": error}
+        if (self.last_answer["error"], self.last_answer["turn_id"]) != (error, turn_id):
+            self.last_answer = {**_NO_ANSWER, "error": error, "turn_id": turn_id}
         self.last_route, self.last_message = LastRoute.ERROR, message
 
-    def on_cancelled(self, usage: Usage) -> None:
-        """Count what a cancelled turn has cost. It does not count as a turn."""
-        self._count(usage, 0)
+    def on_interrupted(self, outcome: Outcome) -> None:
+        """Count what an interrupted turn has asked for and cost. A cancelled one does not count as a turn."""
+        self.totals.turns_failed += outcome.end is End.ERROR
+        self._count_work(outcome, 0)
 
-    def on_summary(self, usage: Usage, evicted_messages: int) -> None:
-        """Count the usage of a summary, also of a failed one, and what it evicted."""
+    def on_summary(self, requests: int, usage: Usage, evicted_messages: int) -> None:
+        """Count the requests and the usage of a summary, also of a failed one, and what it evicted."""
+        self.totals.requests += requests
         self._count(usage, evicted_messages)
 
     def on_evicted(self, messages: int) -> None:
@@ -177,6 +191,11 @@ class AgentStatistics:
         """Call the listener when other sums are on disk. Return a function that stops this."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
+
+    def _count_work(self, outcome: Outcome, evicted_messages: int) -> None:
+        self.totals.requests += outcome.requests
+        self.totals.tool_calls += outcome.tool_calls
+        self._count(outcome.usage, evicted_messages)
 
     def _count(self, usage: Usage, evicted_messages: int) -> None:
         totals = self.totals

@@ -156,7 +156,7 @@ class Summarizer:
         agent = self.agent
         billed = [each.billed for each in ended.attempts if each.billed is not None]
         usage = sum((each.usage for each in billed), Usage())
-        agent.statistics.on_summary(usage, evicted)
+        agent.statistics.on_summary(len(ended.attempts), usage, evicted)
         log_requests(ended.id, ended.attempts)
         async_record_summary(agent, ended)
         async_price_summary(agent, billed, partial(async_record_cost, agent, ended.id))

@@ -21,6 +21,7 @@ from ..bridge.local_intents import LocalIntents
 from ..bridge.persons import async_speaker
 from ..bridge.reply import ChatLogReply
 from ..bridge.turn_report import answer_attributes, async_trace_turn
+from ..const import RecordLevel
 from ..turn.errors import Busy, IdTooLong
 from ..turn.progress import Outcome
 from ..turn.routing import Route, Routing
@@ -161,7 +162,11 @@ class ConversationTurn:
 
     def _on_end(self, question: ModelQuestion, local: LocalIntents, outcome: Outcome) -> None:
         """Trace the turn that ended, and leave what follows it for when its answer is on its way."""
-        answer = {**answer_attributes(self.agent.hass, outcome), **question.added.figures}
+        answer = {
+            **answer_attributes(self.agent.hass, outcome),
+            **question.added.figures,
+            "turn_id": self._recorded_id,
+        }
         async_trace_turn(outcome, answer, self.window.stats())
 
         heard = outcome.spoken or local.speech
@@ -174,6 +179,11 @@ class ConversationTurn:
             after_turn(self._agent_now, ended)
 
         self._after_turn(follow)
+
+    @property
+    def _recorded_id(self) -> str | None:
+        """The id by which the turn is found in the record, None if it is not recorded."""
+        return None if self.agent.config.record is RecordLevel.OFF else self.id
 
     def _after_turn(self, work: Callable[[], None]) -> None:
         self._agent_now.after_turn(self.key, work)
@@ -201,7 +211,8 @@ class ConversationTurn:
         say it. So in that case the failure is part of the answer, and the response is a normal one.
         """
         code, phrase = await _async_error_answer(self.agent, self.user_input, error)
-        self._after_turn(partial(self._agent_now.statistics.on_failure, error_key(error), phrase))
+        statistics, key = self._agent_now.statistics, error_key(error)
+        self._after_turn(partial(statistics.on_failure, key, phrase, self._recorded_id))
         if not spoken.strip():
             self.reply.leave(phrase)
             return _error_result(self.user_input, code, phrase)

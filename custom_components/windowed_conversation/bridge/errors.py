@@ -56,6 +56,14 @@ _FAILURES: dict[type[Exception], Failure] = {
 }
 
 
+# The names of errors for automations, by the names of their classes, which is what the record of turns has.
+ERROR_KEYS: dict[str, str] = {
+    **{kind.__name__: failure.key for kind, failure in _FAILURES.items()},
+    providers.Redirected.__name__: "redirected",
+    turn.LocalAnswerFailed.__name__: "local_answer_failed",
+}
+
+
 def failure_of(error: Exception) -> Failure:
     """Return how to present an error; one of unknown type is unexpected."""
     if isinstance(error, providers.RateLimited) and 0 < (error.retry_after or 0) <= GREATEST_FIGURE:

@@ -1,6 +1,7 @@
 """What is known of an account's server: the models that it listed last, kept on disk, and whether it is away."""
 
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from itertools import islice
 import logging
 
@@ -27,12 +28,14 @@ _MODELS = "models"
 class KnownServer:
     """The models that a server listed last, with their limits, for when it is away. Outlives a reload.
 
-    `is_away`: whether it was logged that the server does not respond.
+    `is_away`: whether it was logged that the server does not respond. `answered_at`: when it last answered a turn since
+    the start, or None.
     """
 
     def __init__(self, hass: HomeAssistant, entry_id: str) -> None:
         self.models: tuple[ListedModel, ...] = ()
         self.is_away = False
+        self.answered_at: datetime | None = None
         key = f"{DOMAIN}.models.{entry_id}"
         self._file = TimelyStore(hass, _VERSION, key, state=lambda: self.models, encode=_encoded)
 
@@ -55,7 +58,7 @@ class KnownServer:
     @callback
     def forget(self) -> None:
         """Forget the server: the account has another one now."""
-        self.is_away = False
+        self.is_away, self.answered_at = False, None
         self.take_in(())
 
     async def async_save(self) -> None:

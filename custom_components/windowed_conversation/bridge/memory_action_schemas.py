@@ -70,24 +70,27 @@ def _seconds(value: object) -> float:
         raise probatio.Invalid("expected a time of the calendar") from err
 
 
-def _limit(most: int, default: int) -> dict[Any, Any]:
+def limit_of(most: int, default: int) -> dict[Any, Any]:
+    """Return the field for how much is returned."""
     key = probatio.Optional(ATTR_LIMIT, default=default)
     return {key: probatio.All(figure, probatio.Range(min=1, max=most))}
 
 
-_NAME = probatio.All(cv.string, probatio.Length(min=1, max=NAME_LENGTH))
+NAME = probatio.All(cv.string, probatio.Length(min=1, max=NAME_LENGTH))
 _QUERY = probatio.All(cv.string, probatio.Length(min=1, max=_QUERY_LENGTH))
-_WHOSE = {probatio.Optional(ATTR_PERSON): _NAME}
+_WHOSE = {probatio.Optional(ATTR_PERSON): NAME}
 _EVERYONE = {probatio.Optional(ATTR_EVERYONE, default=False): cv.boolean}
 _OFFSET = {probatio.Optional(ATTR_OFFSET, default=0): figure}
-_FILENAME = {probatio.Optional(ATTR_FILENAME): probatio.All(cv.string, probatio.Length(min=1, max=4_096))}
+FILENAME = probatio.All(cv.string, probatio.Length(min=1, max=4_096))
+_FILENAME = {probatio.Optional(ATTR_FILENAME): FILENAME}
 
 
 def _kinds(default: tuple[Kind, ...]) -> dict[Any, Any]:
     return {probatio.Optional(ATTR_KINDS, default=list(default)): probatio.All(cv.ensure_list, [probatio.In(KINDS)])}
 
 
-def _span(end: str) -> dict[Any, Any]:
+def span(end: str) -> dict[Any, Any]:
+    """Return the fields for a time and a later one of this name."""
     return {probatio.Optional(ATTR_SINCE): _seconds, probatio.Optional(end): _seconds}
 
 
@@ -99,12 +102,12 @@ RECALL_SCHEMA = probatio.Schema(
         **_WHOSE,
         probatio.Required(ATTR_QUERY): _QUERY,
         **_kinds(KINDS),
-        **_limit(_MOST_RECALLED, 10),
-        **_span(ATTR_UNTIL),
+        **limit_of(_MOST_RECALLED, 10),
+        **span(ATTR_UNTIL),
     }
 )
 LIST_MEMORIES_SCHEMA = probatio.Schema(
-    {**_WHOSE, **_kinds(("fact",)), **_limit(_MOST_LISTED, 20), **_OFFSET, **_span(ATTR_UNTIL)}
+    {**_WHOSE, **_kinds(("fact",)), **limit_of(_MOST_LISTED, 20), **_OFFSET, **span(ATTR_UNTIL)}
 )
 FORGET_SCHEMA = probatio.Schema(
     {
@@ -112,13 +115,13 @@ FORGET_SCHEMA = probatio.Schema(
         **_EVERYONE,
         probatio.Optional(ATTR_IDS): probatio.All(cv.ensure_list, probatio.Length(min=1, max=_MOST_IDS), [_known_id]),
         probatio.Optional(ATTR_QUERY): _QUERY,
-        **_span(ATTR_BEFORE),
+        **span(ATTR_BEFORE),
         probatio.Optional(ATTR_EVERYTHING, default=False): cv.boolean,
         probatio.Optional(ATTR_DRY_RUN, default=False): cv.boolean,
     }
 )
 EXPORT_MEMORIES_SCHEMA = probatio.Schema(
-    {**_WHOSE, **_EVERYONE, **_limit(_MOST_EXPORTED, _MOST_EXPORTED), **_OFFSET, **_FILENAME}
+    {**_WHOSE, **_EVERYONE, **limit_of(_MOST_EXPORTED, _MOST_EXPORTED), **_OFFSET, **_FILENAME}
 )
 IMPORT_MEMORIES_SCHEMA = probatio.Schema(
     {

@@ -20,18 +20,20 @@ EVENT_SUMMARIZED = f"{DOMAIN}_summarized"
 
 
 @callback
+def entity_of_agent(hass: HomeAssistant, agent_id: str) -> str:
+    """Return the entity of one of our agents, or what another agent is known by."""
+    return er.async_get(hass).async_get_entity_id(conversation.DOMAIN, DOMAIN, agent_id) or agent_id
+
+
+@callback
 def answer_attributes(hass: HomeAssistant, outcome: Outcome) -> dict[str, Any]:
     """Return the reason, who answered (None for a local answer) and who failed before, as entity ids, and the error."""
-
-    def entity_id(agent_id: str) -> str:
-        entity_id = er.async_get(hass).async_get_entity_id(conversation.DOMAIN, DOMAIN, agent_id)
-        return entity_id or agent_id
-
     return {
         "reason": outcome.decision.reason,
-        "answered_by": entity_id(outcome.answered_by) if outcome.answered_by else None,
+        "answered_by": entity_of_agent(hass, outcome.answered_by) if outcome.answered_by else None,
         "failures": [
-            {"agent": entity_id(failure.agent), "error": error_key(failure.error)} for failure in outcome.failures
+            {"agent": entity_of_agent(hass, failure.agent), "error": error_key(failure.error)}
+            for failure in outcome.failures
         ],
         "error": error_key(outcome.error) if outcome.error else None,
     }

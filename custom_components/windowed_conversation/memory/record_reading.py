@@ -20,6 +20,9 @@ from .turn_record import (
 )
 
 _MOST = 1_000
+# Home Assistant has a namespace before the own names of some tools (`intent__HassTurnOn`).
+_NAMESPACE_END = "__"
+_IS_OWN_NAME = "substr(value, -length(:own_name)) = :own_name"
 # Turns that are read at once for an export.
 _STEP = 100
 
@@ -99,9 +102,12 @@ def _listed(connection: sqlite3.Connection, listing: TurnListing) -> list[_Row]:
         unknown = " OR person IS NULL" if None in listing.people else ""
         conditions.append(f"(person IN (SELECT value FROM json_each(:people)){unknown})")
         values["people"] = json.dumps(owners)
+    if listing.agents is not None:
+        conditions.append("agent IN (SELECT value FROM json_each(:agents))")
+        values["agents"] = json.dumps([find_label(connection, each) for each in sorted(listing.agents)])
     if listing.tool is not None:
-        conditions.append("EXISTS (SELECT 1 FROM json_each(turn_record.tools) WHERE value = :tool)")
-        values["tool"] = listing.tool
+        conditions.append(f"EXISTS (SELECT 1 FROM json_each(turn_record.tools) WHERE value = :tool OR {_IS_OWN_NAME})")
+        values |= {"tool": listing.tool, "own_name": f"{_NAMESPACE_END}{listing.tool}"}
     if listing.after is not None:
         conditions.append("id < :after")
         values["after"] = listing.after

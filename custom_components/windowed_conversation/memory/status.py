@@ -30,3 +30,8 @@ class Counts:
     failures: int = 0
     error: str | None = None
     written_at: float | None = None
+
+    @property
+    def lost(self) -> int:
+        """How many were not kept."""
+        return self.dropped + self.refused

@@ -145,7 +145,9 @@ class TurnListing(NamedTuple):
     """Which turns are listed: those that meet all of the conditions, newest first, up to `limit`.
 
     `people` has the owners among whom to list, None among them for unknown speakers; without it everybody's are listed.
-    `after` is the id of the last turn of the page before. `error` is the class of an error, `end` how a turn ended.
+    `agents` has the ids of the agents among which to list, all without it.
+    `tool` is the name of a tool, with its namespace or without. `after` is the id of the last turn of the page before.
+    `error` is the class of an error, `end` how a turn ended.
     """
 
     since: float = -math.inf
@@ -159,6 +161,7 @@ class TurnListing(NamedTuple):
     conversation: str | None = None
     after: str | None = None
     limit: int = 50
+    agents: frozenset[str] | None = None
 
 
 def fingerprint(text: str) -> str:

@@ -1,0 +1,78 @@
+"""Home Assistant's page on its own health: whether servers can be reached, and how the memory's file is.
+
+Figures only. Nothing that was said, and no name or address that people entered: the page is copied into bug reports.
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+from homeassistant.components.system_health import SystemHealthRegistration, async_check_can_reach_url
+from homeassistant.config_entries import ConfigEntryState
+from homeassistant.const import CONF_URL
+from homeassistant.core import HomeAssistant, callback
+from homeassistant.util import dt as dt_util
+from yarl import URL
+
+from .agents.agent import AccountConfigEntry
+from .agents.memory import async_memory
+from .const import CONF_PROVIDER, DOMAIN, PROVIDER_NONE
+
+_OK = "ok"
+_BYTES_PER_MEGABYTE = 1_000_000
+
+
+@callback
+def async_register(hass: HomeAssistant, register: SystemHealthRegistration) -> None:
+    """Have Home Assistant ask for the figures when somebody opens the page."""
+    register.async_register_info(_async_info)
+
+
+async def _async_info(hass: HomeAssistant) -> dict[str, Any]:
+    """Return the values of the page by their translation keys; coroutines for those that take a moment."""
+    accounts: list[AccountConfigEntry] = [
+        entry for entry in hass.config_entries.async_entries(DOMAIN) if entry.data[CONF_PROVIDER] != PROVIDER_NONE
+    ]
+    return {**_servers(hass, accounts), **_last_answer(accounts), **_memory(hass)}
+
+
+def _servers(hass: HomeAssistant, accounts: Iterable[AccountConfigEntry]) -> dict[str, Any]:
+    """Return for each provider whether the servers of its accounts can be reached. They get no key and no path."""
+    addresses = defaultdict[str, set[str]](set)
+    for account in accounts:
+        if account.disabled_by is None:
+            addresses[f"can_reach_{account.data[CONF_PROVIDER]}"].add(account.data[CONF_URL])
+    return {key: _async_reach(hass, urls) for key, urls in addresses.items()}
+
+
+async def _async_reach(hass: HomeAssistant, urls: Iterable[str]) -> str | dict[str, str]:
+    """Return what Home Assistant shows for servers that can all be reached, or for the first that cannot."""
+    origins = {str(URL(url).origin()) for url in urls}
+    results = await asyncio.gather(*(async_check_can_reach_url(hass, each) for each in sorted(origins)))
+    return next((result for result in results if result != _OK), _OK)
+
+
+def _last_answer(accounts: Iterable[AccountConfigEntry]) -> dict[str, Any]:
+    """Return when a model answered last since the start, unless none has."""
+    loaded = (account.runtime_data.server for account in accounts if account.state is ConfigEntryState.LOADED)
+    answers = [server.answered_at for server in loaded if server is not None and server.answered_at is not None]
+    return {"last_answer": max(answers)} if answers else {}
+
+
+def _memory(hass: HomeAssistant) -> dict[str, Any]:
+    """Return the figures of the memory that all agents share, if an account was set up."""
+    memory = async_memory(hass)
+    if memory is None:
+        return {}
+    state, counts = memory.writer.state, memory.writer.counts
+    size = state.figures.size if state.figures else 0
+    shown = {
+        "memory": _OK if state.reason is None else {"type": "failed", "error": state.reason},
+        "memory_size": f"{size / _BYTES_PER_MEGABYTE:.1f} MB",
+        "memory_queued": counts.queued,
+        "memory_dropped": counts.lost,
+    }
+    if counts.written_at is None:
+        return shown
+    return {**shown, "memory_written": dt_util.utc_from_timestamp(counts.written_at)}

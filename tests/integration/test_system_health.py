@@ -1,0 +1,194 @@
+"""What Home Assistant's page on its own health shows of this integration, as the page gets it."""
+
+from collections.abc import AsyncIterator, Callable, Coroutine
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from aiohttp import web
+from homeassistant.const import CONF_API_KEY, CONF_URL
+from homeassistant.core import HomeAssistant
+from homeassistant.setup import async_setup_component
+import pytest
+from pytest_homeassistant_custom_component.common import MockConfigEntry
+from pytest_homeassistant_custom_component.typing import WebSocketGenerator
+
+from custom_components.windowed_conversation.bridge import account
+from custom_components.windowed_conversation.const import DOMAIN
+from custom_components.windowed_conversation.memory import PastTurn, writer
+from tests.documents import DOCS, column
+from tests.repository_files import TEXTS
+
+from .conftest import Say, SetUp, until
+from .remembered import memory_of
+from .test_memory import Disk, disk
+from .test_memory_faults import locked
+
+__all__ = ["disk"]
+
+NAMES = TEXTS["system_health"]["info"]
+DOCUMENTED = column(DOCS / "troubleshooting.md", "System health")
+# A port on which nothing listens.
+NOWHERE = "http://127.0.0.1:1/v1"
+
+type Page = Callable[[], Coroutine[Any, Any, dict[str, Any]]]
+
+
+@dataclass(slots=True)
+class Listener:
+    """A server that answers everything, and what it was asked."""
+
+    url: str = ""
+    asked: list[web.Request] = field(default_factory=list)
+
+
+@pytest.fixture
+async def listener() -> AsyncIterator[Listener]:
+    """Start a server that notes what it is asked."""
+    listener = Listener()
+
+    async def answer(request: web.Request) -> web.Response:
+        listener.asked.append(request)
+        return web.Response(status=404)
+
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", answer)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    listener.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    yield listener
+    await runner.cleanup()
+
+
+@pytest.fixture
+async def page(home: HomeAssistant, hass_ws_client: WebSocketGenerator) -> Page:
+    """Return what opens the page and waits until all of it is there."""
+    assert await async_setup_component(home, "system_health", {})
+    socket = await hass_ws_client(home)
+
+    async def page() -> dict[str, Any]:
+        shown: dict[str, Any] = {}
+        await socket.send_json_auto_id({"type": "system_health/info"})
+        assert (await socket.receive_json())["success"]
+        while True:
+            event = (await socket.receive_json())["event"]
+            if event["type"] == "finish":
+                return shown
+            if event["type"] == "initial":
+                shown = event["data"][DOMAIN]["info"]
+            elif event["domain"] == DOMAIN:
+                shown[event["key"]] = event["data"] if event["success"] else event["error"]
+
+    return page
+
+
+def time(shown: Any) -> datetime:
+    """Return a time that is shown as one."""
+    assert shown["type"] == "date"
+    return datetime.fromisoformat(shown["value"])
+
+
+async def test_server_that_answers_is_reached_and_the_last_answer_is_now(
+    entry: MockConfigEntry, say: Say, page: Page
+) -> None:
+    before = await page()
+    await say("hello there")
+
+    shown = await page()
+
+    assert before["can_reach_openai_chat"] == shown["can_reach_openai_chat"] == "ok"
+    assert "last_answer" not in before
+    assert abs(datetime.now(UTC) - time(shown["last_answer"])) < timedelta(minutes=5)
+
+
+async def test_server_that_is_away_is_not_reached(set_up: SetUp, page: Page) -> None:
+    await set_up(account={CONF_URL: NOWHERE})
+
+    shown = await page()
+
+    assert shown["can_reach_openai_chat"] == {"type": "failed", "error": "unreachable"}
+
+
+async def test_one_server_of_several_that_is_away_is_shown(set_up: SetUp, page: Page) -> None:
+    await set_up()
+    await set_up(account={CONF_URL: NOWHERE})
+
+    shown = await page()
+
+    assert shown["can_reach_openai_chat"] == {"type": "failed", "error": "unreachable"}
+
+
+async def test_no_key_and_no_path_is_sent_to_a_server(set_up: SetUp, page: Page, listener: Listener) -> None:
+    address = listener.url.replace("http://", "http://ada:pelican@")
+    await set_up(account={CONF_URL: f"{address}/secret/v1?token=marlin", CONF_API_KEY: "swordfish"})
+    listener.asked.clear()
+
+    assert (await page())["can_reach_openai_chat"] == "ok"
+
+    assert [(each.path_qs, each.headers.get("Authorization")) for each in listener.asked] == [("/", None)]
+
+
+async def test_memory_is_shown_with_its_figures(
+    entry: MockConfigEntry, say: Say, page: Page, home: HomeAssistant
+) -> None:
+    assert "memory_written" not in await page()
+    await say("hello there")
+
+    shown = await page()
+
+    assert shown["memory"] == "ok"
+    assert (shown["memory_queued"], shown["memory_dropped"]) == (0, 0)
+    assert abs(datetime.now(UTC) - time(shown["memory_written"])) < timedelta(minutes=5)
+    figures = memory_of(home).writer.state.figures
+    assert shown["memory_size"] == f"{(figures.size if figures else 0) / 1e6:.1f} MB"
+
+
+async def test_memory_that_is_off_is_shown_with_the_reason(
+    entry: MockConfigEntry, say: Say, page: Page, disk: Disk, home: HomeAssistant
+) -> None:
+    await say("hello there")
+    memory = memory_of(home).writer.memory
+    assert memory is not None
+    with locked(disk, memory):
+        await say("hello again")
+        await until(lambda: memory_of(home).writer.state.reason == "locked")
+        shown = await page()
+
+    assert shown["memory"] == {"type": "failed", "error": "locked"}
+    # what was said, for memory, and the turn, for the record
+    assert shown["memory_queued"] == 2
+
+
+async def test_records_for_which_there_is_no_room_are_shown_as_dropped(
+    *,
+    home: HomeAssistant,
+    entry: MockConfigEntry,
+    say: Say,
+    page: Page,
+    disk: Disk,
+    figure: Callable[[str], str],
+) -> None:
+    await say("hello there")
+    memory = memory_of(home)
+    assert memory.writer.memory is not None
+    with locked(disk, memory.writer.memory):
+        for _ in range(writer._MOST_WAITING + 1):
+            memory.writer.put(PastTurn("mine", 1.0, "hello", ""))
+        await say("hello again")
+        await until(lambda: figure("records_dropped") != "0")
+        shown = await page()
+
+    assert figure("records_dropped") == str(shown["memory_dropped"]) == str(memory.writer.counts.dropped)
+
+
+async def test_account_without_a_model_has_no_server(entry_without_model: MockConfigEntry, page: Page) -> None:
+    assert [key for key in await page() if key.startswith(("can_reach", "last"))] == []
+
+
+async def test_every_figure_has_a_name_that_is_documented(entry: MockConfigEntry, say: Say, page: Page) -> None:
+    await say("hello there")
+    of_servers = {f"can_reach_{provider}" for provider in account._BUILDS}
+
+    assert NAMES.keys() == of_servers | (await page()).keys()
+    assert [*NAMES.values()] == DOCUMENTED

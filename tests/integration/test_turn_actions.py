@@ -1,0 +1,485 @@
+"""The actions on the record of turns: what they return, to whom they show what, and what they refuse."""
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, suppress
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+import json
+from pathlib import Path
+import re
+import stat
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from homeassistant.core import Context, HomeAssistant
+from homeassistant.exceptions import HomeAssistantError, ServiceValidationError, Unauthorized, UnknownUser
+from homeassistant.helpers import device_registry as dr
+import probatio
+import pytest
+from pytest_homeassistant_custom_component.common import MockConfigEntry, MockUser
+
+from custom_components.windowed_conversation.memory import CallRecord, FailureRecord, TurnRecord
+from tests.documents import DOCS, table
+from tests.memory.recorded import SYSTEM, record, request, whole
+
+from .actions import TURN_ACTIONS
+from .conftest import AGENT, SetUp, written
+from .remembered import memory_of
+from .test_memory_actions import People, act, folder, people
+
+__all__ = ["folder", "people"]
+
+# Last night: older turns may have expired.
+NIGHT = datetime.now(UTC).replace(hour=3, minute=0, second=0, microsecond=0) - timedelta(days=1)
+ADAS, GRACES, NOBODYS, EARLIER = "turn-0003", "turn-0002", "turn-0001", "turn-0000"
+EVERY_TURN = [ADAS, GRACES, NOBODYS, EARLIER]
+FIGURES = set(re.findall(r"`(\w+)`", " ".join(row[0] for row in table(DOCS / "actions.md", "The figures of a turn"))))
+# What each of them has said.
+WORDS = {"pelican": ADAS, "heron": GRACES, "ibis": NOBODYS}
+
+
+def later(seconds: int) -> str:
+    """Return a time of the night in ISO 8601."""
+    return (NIGHT + timedelta(seconds=seconds)).isoformat()
+
+
+@pytest.fixture
+def agent_id(entry: MockConfigEntry) -> str:
+    """Return the id of the agent."""
+    return next(iter(entry.subentries))
+
+
+@pytest.fixture
+def garage(home: HomeAssistant, entry: MockConfigEntry) -> str:
+    """Return the device of a satellite."""
+    device = dr.async_get(home).async_get_or_create(
+        config_entry_id=entry.entry_id, identifiers={("wyoming", "garage")}, name="Garage satellite"
+    )
+    return device.id
+
+
+@pytest.fixture
+async def recorded(home: HomeAssistant, agent_id: str, garage: str, people: People) -> list[TurnRecord]:
+    """Have a whole turn of Ada's, one of Grace's and one of an unknown speaker's, and before them figures of one."""
+    at, answered = NIGHT.timestamp(), {"agent": agent_id, "answered_by": agent_id, "failures": ()}
+    turns = [
+        replace(record(0, **answered), at=at - 60, route="local", reason="local_match", requests=(), tools=()),
+        replace(whole(1, "feed the ibis", **answered), at=at),
+        replace(whole(2, "feed the heron", **answered), at=at + 60, person=people.grace.user_id),
+        replace(
+            whole(3, "feed the pelican", **answered),
+            at=at + 120,
+            person=people.ada.user_id,
+            device=garage,
+            cost="0.0012",
+            conversation="adas",
+        ),
+    ]
+    await keep(home, *turns)
+    return turns
+
+
+@pytest.fixture
+def inside_a_turn(agent_of, entry: MockConfigEntry) -> Callable[[], AbstractAsyncContextManager[Any]]:
+    """Return what an action runs in that a model has started as a tool."""
+    return lambda: agent_of(entry).windows.turn("everyone's")
+
+
+async def keep(home: HomeAssistant, *turns: TurnRecord) -> None:
+    """Have turns in the record."""
+    for turn in turns:
+        memory_of(home).writer.put(turn)
+    await written(home)
+
+
+async def listed(home: HomeAssistant, context: Context | None = None, **data: Any) -> list[str]:
+    """Return the ids of the turns that are listed."""
+    return [each["turn_id"] for each in (await act(home, "list_turns", context, **data))["turns"]]
+
+
+async def read(home: HomeAssistant, context: Context | None = None) -> dict[str, str]:
+    """Return whose words somebody is shown, by the turns that they see."""
+    shown = {}
+    for turn_id in EVERY_TURN:
+        with suppress(ServiceValidationError):
+            shown[turn_id] = (await act(home, "get_turn", context, turn_id=turn_id))["words"]
+    return shown
+
+
+async def content(home: HomeAssistant, file: Path) -> str:
+    """Return the text of a file."""
+    return await home.async_add_executor_job(file.read_text)
+
+
+async def test_list_has_the_figures_of_a_turn_and_no_word(
+    home: HomeAssistant, recorded: list[TurnRecord], people: People
+) -> None:
+    await home.config.async_set_time_zone("Asia/Tokyo")
+
+    response = await act(home, "list_turns", people.ada, person="person.ada")
+
+    assert response == {
+        "turns": [
+            {
+                "turn_id": ADAS,
+                "time": (NIGHT + timedelta(minutes=2)).astimezone(ZoneInfo("Asia/Tokyo")).isoformat(),
+                "entity_id": AGENT,
+                "conversation_id": "adas",
+                "person": "Ada",
+                "device": "Garage satellite",
+                "route": "llm",
+                "reason": "llm_only",
+                "outcome": "answered",
+                "error": None,
+                "answered_by": AGENT,
+                "failures": [],
+                "tools": ["HassTurnOn"],
+                "requests": 1,
+                "usage": {
+                    "input": 100,
+                    "cached": 80,
+                    "output": 20,
+                    "cache_written": 5,
+                    "reasoning": 3,
+                    "cleared": 1,
+                },
+                "cost": 0.0012,
+                "time_to_first_token": 0.5,
+                "duration": 2.0,
+                "follows": None,
+                "has_words": True,
+            }
+        ],
+        "next_after": None,
+    }
+
+
+async def test_figures_of_a_turn_are_those_that_are_documented(home: HomeAssistant, recorded) -> None:
+    turn, *_ = (await act(home, "list_turns"))["turns"]
+
+    assert turn.keys() == FIGURES
+
+
+async def test_turn_has_its_requests_and_words(home: HomeAssistant, recorded, people: People) -> None:
+    turn = await act(home, "get_turn", people.ada, turn_id=ADAS)
+
+    assert (turn["person"], turn["words"], turn["message"]) == ("Ada", "shown", None)
+    assert (turn["said"], turn["answer"]) == ("feed the pelican", "Done.")
+    assert turn["tool_calls"] == [{"name": "HassTurnOn", "arguments": {"name": "hall"}, "result": '{"success": true}'}]
+    (attempt,) = turn["attempts"]
+    assert (attempt["purpose"], attempt["provider"], attempt["model"]) == ("answer", "openai", "gpt-5")
+    assert (attempt["outcome"], attempt["finish"], attempt["error"]) == ("answered", "stop", None)
+    assert (attempt["parameters"], attempt["tools"]) == ({"effort": "low"}, ["HassTurnOn"])
+    assert attempt["usage"]["input"] == 100
+    assert "sent" not in turn
+
+
+async def test_request_is_returned_as_it_was_sent_if_its_number_is_given(
+    home: HomeAssistant, recorded, people: People
+) -> None:
+    turn = await act(home, "get_turn", people.ada, turn_id=ADAS, request=1)
+
+    assert turn["sent"] == {
+        "system": SYSTEM,
+        "tools": [{"name": "HassTurnOn"}],
+        "messages": [{"role": "user", "content": "feed the pelican"}],
+        "omitted_messages": 0,
+    }
+
+
+async def test_turn_of_which_only_figures_are_kept_says_so(home: HomeAssistant, recorded) -> None:
+    turn = await act(home, "get_turn", turn_id=EARLIER, request=1)
+
+    assert (turn["route"], turn["reason"], turn["words"]) == ("local", "local_match", "not_kept")
+    assert turn.keys().isdisjoint({"said", "answer", "tool_calls", "sent"})
+
+
+@pytest.mark.parametrize(
+    ("conditions", "expected"),
+    [
+        ({"since": later(60)}, [ADAS, GRACES]),
+        ({"until": later(0)}, [NOBODYS, EARLIER]),
+        ({"since": later(-30), "until": later(30).removesuffix("+00:00")}, [NOBODYS]),
+        ({"entity_id": AGENT}, EVERY_TURN),
+        ({"person": "person.ada"}, [ADAS]),
+        ({"route": "local"}, [EARLIER]),
+        ({"route": "summary"}, []),
+        ({"outcome": "answered"}, EVERY_TURN),
+        ({"outcome": "cancelled"}, []),
+        ({"tool": "HassTurnOn"}, [ADAS, GRACES, NOBODYS]),
+        ({"tool": "HassTurnOff"}, []),
+        ({"conversation_id": "adas"}, [ADAS]),
+        ({"limit": 2}, [ADAS, GRACES]),
+        ({"after": GRACES}, [NOBODYS, EARLIER]),
+        ({"error": "unavailable"}, []),
+    ],
+)
+async def test_turns_are_listed_that_meet_the_conditions(
+    home: HomeAssistant, recorded, conditions: dict[str, Any], expected: list[str]
+) -> None:
+    await home.config.async_set_time_zone("UTC")
+
+    assert await listed(home, **conditions) == expected
+
+
+async def test_pages_of_the_list_hold_every_turn_once(home: HomeAssistant, recorded) -> None:
+    first = await act(home, "list_turns", limit=3)
+    second = await act(home, "list_turns", limit=3, after=first["next_after"])
+
+    assert [each["turn_id"] for page in (first, second) for each in page["turns"]] == EVERY_TURN
+    assert second["next_after"] is None
+
+
+async def test_error_has_the_name_that_automations_know(home: HomeAssistant, recorded, agent_id: str) -> None:
+    failures = (FailureRecord("conversation.other", "RateLimited"), FailureRecord(agent_id, "SomethingNew"))
+    failed = record(9, agent=agent_id, end="error", error="Unavailable", message="no route", failures=failures)
+    await keep(home, failed)
+
+    (turn,) = (await act(home, "list_turns", error="unavailable"))["turns"]
+
+    assert (turn["turn_id"], turn["outcome"], turn["error"]) == (failed.id, "error", "unavailable")
+    assert turn["failures"] == [
+        {"agent": "conversation.other", "error": "rate_limited"},
+        {"agent": AGENT, "error": "unexpected"},
+    ]
+    assert (await act(home, "get_turn", turn_id=failed.id))["message"] == "no route"
+
+
+@pytest.mark.parametrize(
+    ("who", "seen"),
+    [
+        ("admin", {ADAS: "private", GRACES: "private", NOBODYS: "shown", EARLIER: "not_kept"}),
+        ("ada", {ADAS: "shown", NOBODYS: "shown", EARLIER: "not_kept"}),
+        ("grace", {GRACES: "shown", NOBODYS: "shown", EARLIER: "not_kept"}),
+        ("guest", {NOBODYS: "shown", EARLIER: "not_kept"}),
+        ("automation", {ADAS: "private", GRACES: "private", NOBODYS: "shown", EARLIER: "not_kept"}),
+    ],
+)
+async def test_figures_and_words_are_shown_to_those_who_may_see_them(
+    home: HomeAssistant, recorded, people: People, who: str, seen: dict[str, str]
+) -> None:
+    context = getattr(people, who)
+
+    assert await listed(home, context) == list(seen)
+    assert await read(home, context) == seen
+
+
+@pytest.mark.parametrize(
+    ("who", "seen"),
+    [
+        ("admin", {NOBODYS: "private", EARLIER: "not_kept"}),
+        ("ada", {ADAS: "private", NOBODYS: "private", EARLIER: "not_kept"}),
+        ("automation", {NOBODYS: "private", EARLIER: "not_kept"}),
+    ],
+)
+async def test_tool_of_a_model_is_shown_no_words_and_no_figures_of_others(
+    *, home: HomeAssistant, recorded, people: People, inside_a_turn, who: str, seen: dict[str, str]
+) -> None:
+    async with inside_a_turn():
+        assert await listed(home, getattr(people, who)) == list(seen)
+        assert await read(home, getattr(people, who)) == seen
+
+
+@pytest.mark.parametrize(("who", "turn"), [("admin", ADAS), ("grace", NOBODYS), ("automation", GRACES)])
+async def test_response_holds_no_word_that_is_private(
+    home: HomeAssistant, recorded, people: People, who: str, turn: str
+) -> None:
+    response = await act(home, "get_turn", getattr(people, who), turn_id=turn, request=1)
+
+    told = {word for word in WORDS if word in json.dumps(response)}
+    assert told == ({"ibis"} if turn == NOBODYS else set())
+
+
+@pytest.mark.parametrize("who", ["admin", "automation"])
+async def test_administrators_and_automations_may_name_a_person(
+    home: HomeAssistant, recorded, people: People, who: str
+) -> None:
+    assert await listed(home, getattr(people, who), person="person.ada") == [ADAS]
+    assert await listed(home, getattr(people, who), person=people.grace.user_id) == [GRACES]
+
+
+async def test_people_name_nobody_but_themselves(home: HomeAssistant, recorded, people: People) -> None:
+    with pytest.raises(Unauthorized):
+        await listed(home, people.grace, person="person.ada")
+
+
+@pytest.mark.parametrize("who", ["admin", "automation"])
+async def test_tool_of_a_model_names_nobody_else(
+    home: HomeAssistant, recorded, people: People, inside_a_turn, who: str
+) -> None:
+    async with inside_a_turn():
+        with pytest.raises(Unauthorized):
+            await listed(home, getattr(people, who), person="person.ada")
+
+
+async def test_turns_of_an_agent_are_for_those_who_may_read_it(home: HomeAssistant, recorded, set_up: SetUp) -> None:
+    other = await set_up()
+    await keep(home, replace(whole(5, "the other one"), agent=next(iter(other.subentries))))
+    limited = MockUser(name="Leo").add_to_hass(home)
+    limited.mock_policy({"entities": {"entity_ids": {AGENT: {"read": True}}}})
+    context = Context(user_id=limited.id)
+
+    assert await listed(home, context) == [NOBODYS, EARLIER]
+    assert await listed(home) == ["turn-0005", *EVERY_TURN]
+    with pytest.raises(Unauthorized):
+        await listed(home, context, entity_id="conversation.ada_2")
+    with pytest.raises(ServiceValidationError) as refused:
+        await act(home, "get_turn", context, turn_id="turn-0005")
+    assert refused.value.translation_key == "unknown_turn"
+
+
+@pytest.mark.parametrize("action", TURN_ACTIONS)
+async def test_who_has_no_rights_reads_nothing(home: HomeAssistant, recorded, action: str) -> None:
+    stranger = await home.auth.async_create_user("Stranger")
+
+    with pytest.raises(Unauthorized):
+        await act(home, action, Context(user_id=stranger.id), **TURN_ACTIONS[action])
+
+
+@pytest.mark.parametrize("action", TURN_ACTIONS)
+async def test_who_is_gone_reads_nothing(home: HomeAssistant, recorded, action: str) -> None:
+    with pytest.raises(UnknownUser):
+        await act(home, action, Context(user_id="gone"), **TURN_ACTIONS[action])
+
+
+@pytest.mark.parametrize(
+    ("data", "key"),
+    [
+        ({"turn_id": "nobody"}, "unknown_turn"),
+        ({"turn_id": NOBODYS, "request": 2}, "unknown_request"),
+    ],
+)
+async def test_mistake_is_told(home: HomeAssistant, recorded, data: dict[str, Any], key: str) -> None:
+    with pytest.raises(ServiceValidationError) as refused:
+        await act(home, "get_turn", **data)
+
+    assert refused.value.translation_key == key
+
+
+@pytest.mark.parametrize(
+    ("action", "data"),
+    [
+        ("list_turns", {"limit": 0}),
+        ("list_turns", {"limit": 101}),
+        ("list_turns", {"error": "unexpected"}),
+        ("list_turns", {"route": "error"}),
+        ("list_turns", {"since": "yesterday"}),
+        ("list_turns", {"tool": "x" * 256}),
+        ("get_turn", {}),
+        ("get_turn", {"turn_id": "x" * 65}),
+        ("get_turn", {"turn_id": ADAS, "request": 0}),
+        ("export_turns", {}),
+    ],
+)
+async def test_impossible_field_is_refused(
+    home: HomeAssistant, entry: MockConfigEntry, action: str, data: dict[str, Any]
+) -> None:
+    with pytest.raises(probatio.Invalid):
+        await act(home, action, **data)
+
+
+async def test_response_is_bounded_and_says_what_is_missing(home: HomeAssistant, recorded, agent_id: str) -> None:
+    long = whole(7, "feed everybody", agent=agent_id)
+    calls = (CallRecord("HassTurnOn", json.dumps({"name": "x" * 20_000}), "y" * 20_000),) * 200
+    sent = request(*("z" * 300_000 for _ in range(5)))
+    words = replace(long.words, calls=calls)
+    await keep(home, replace(long, words=words, requests=(sent,)))
+
+    turn = await act(home, "get_turn", turn_id=long.id, request=1)
+
+    assert len(turn["tool_calls"]) == 100
+    assert {len(each["arguments"]) for each in turn["tool_calls"]} == {10_001}
+    assert {each["result"] for each in turn["tool_calls"]} == {"y" * 10_000 + "…"}
+    assert (len(turn["sent"]["messages"]), turn["sent"]["omitted_messages"]) == (3, 2)
+
+
+async def test_every_turn_is_exported_to_a_private_file(
+    home: HomeAssistant, recorded, people: People, folder: Path
+) -> None:
+    assert await act(home, "export_turns", people.admin, filename="exports/turns.jsonl") == {"written": 4}
+
+    file = folder / "turns.jsonl"
+    text = await content(home, file)
+    lines = [json.loads(line) for line in text.splitlines()]
+    assert [line["id"] for line in lines if line["kind"] == "turn_record"] == EVERY_TURN
+    assert {word for word in WORDS if word in text} == set(WORDS)
+    assert stat.S_IMODE((await home.async_add_executor_job(file.stat)).st_mode) == 0o600
+
+
+async def test_export_of_a_person_and_a_time_holds_no_other_turn(
+    home: HomeAssistant, recorded, people: People, folder: Path
+) -> None:
+    of_ada = await act(home, "export_turns", filename="exports/ada.jsonl", person="person.ada")
+    late = await act(home, "export_turns", filename="exports/late.jsonl", since=later(90), entity_id=AGENT)
+
+    assert (of_ada, late) == ({"written": 1}, {"written": 1})
+    for name in ("ada", "late"):
+        text = await content(home, folder / f"{name}.jsonl")
+        assert {word for word in WORDS if word in text} == {"pelican"}
+
+
+@pytest.mark.parametrize("who", ["ada", "guest"])
+async def test_people_export_nothing(home: HomeAssistant, recorded, people: People, folder: Path, who: str) -> None:
+    with pytest.raises(Unauthorized):
+        await act(home, "export_turns", getattr(people, who), filename="exports/turns.jsonl")
+
+    assert await home.async_add_executor_job(lambda: list(folder.iterdir())) == []
+
+
+@pytest.mark.parametrize(
+    ("filename", "key"),
+    [
+        ("exports/turns.yaml", "memory_file_ending"),
+        ("/etc/turns.jsonl", "memory_file_not_allowed"),
+        ("www/turns.jsonl", "memory_file_public"),
+    ],
+)
+async def test_file_that_must_not_be_written_is_refused(
+    home: HomeAssistant, recorded, folder: Path, filename: str, key: str
+) -> None:
+    with pytest.raises(ServiceValidationError) as refused:
+        await act(home, "export_turns", filename=filename)
+
+    assert refused.value.translation_key == key
+
+
+async def test_turns_that_are_forgotten_are_in_no_response_and_no_export(
+    home: HomeAssistant, recorded, people: People, folder: Path
+) -> None:
+    await act(home, "forget", people.ada, everything=True)
+
+    assert await listed(home, people.ada) == [NOBODYS, EARLIER]
+    with pytest.raises(ServiceValidationError):
+        await act(home, "get_turn", people.ada, turn_id=ADAS)
+    await act(home, "export_turns", filename="exports/turns.jsonl")
+    assert "pelican" not in await content(home, folder / "turns.jsonl")
+
+
+async def test_words_of_a_turn_go_with_what_is_forgotten_by_its_words(
+    home: HomeAssistant, recorded, people: People, folder: Path
+) -> None:
+    await act(home, "forget", people.ada, query="pelican")
+
+    turn = await act(home, "get_turn", people.ada, turn_id=ADAS, request=1)
+    assert (turn["tools"], turn["words"]) == (["HassTurnOn"], "not_kept")
+    assert "pelican" not in json.dumps(turn)
+    await act(home, "export_turns", filename="exports/turns.jsonl")
+    assert "pelican" not in await content(home, folder / "turns.jsonl")
+
+
+async def test_empty_record_is_listed_and_exported(home: HomeAssistant, entry: MockConfigEntry, folder: Path) -> None:
+    assert await listed(home) == []
+    assert await act(home, "export_turns", filename="exports/turns.jsonl") == {"written": 0}
+
+
+@pytest.mark.parametrize("action", TURN_ACTIONS)
+async def test_record_that_cannot_be_read_is_told(
+    *, home: HomeAssistant, set_up: SetUp, people: People, memory_file: Path, folder: Path, action: str
+) -> None:
+    await home.async_add_executor_job(memory_file.mkdir)
+    await set_up()
+
+    with pytest.raises(HomeAssistantError) as refused:
+        await act(home, action, people.admin, **TURN_ACTIONS[action])
+
+    assert refused.value.translation_key == "memory_unavailable"
