@@ -118,8 +118,8 @@ def _call(call: CallRecord) -> JsonObjectType:
 
 def _sum(requests: Iterable[RequestRecord]) -> dict[str, Any]:
     """Return the tokens that were reported for the requests together."""
-    reported = [asdict(request.usage) for request in requests if request.usage is not None]
-    return {name: sum(each[name] for each in reported) for name in asdict(Tokens())}
+    used = [asdict(request.usage) for request in requests if request.usage is not None]
+    return {name: sum(each[name] for each in used) for name in asdict(Tokens())}
 
 
 def _error(name: str | None) -> str | None:
