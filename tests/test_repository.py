@@ -34,6 +34,7 @@ from custom_components.windowed_conversation.const import (
     CONF_FORMAT,
     CONF_PERSISTENCE,
     CONF_PROVIDER,
+    CONF_RECORD,
     CONF_ROUTING,
     CONF_SCOPE,
     CONF_TOOL_RESULTS,
@@ -42,6 +43,7 @@ from custom_components.windowed_conversation.const import (
     Compaction,
     Counting,
     Persistence,
+    RecordLevel,
 )
 from custom_components.windowed_conversation.flows import account_trial, options
 from custom_components.windowed_conversation.flows.agent_sections import agent_sections
@@ -258,6 +260,7 @@ def test_every_choice_has_its_text() -> None:
         CONF_EFFORT,
         CONF_FORMAT,
         CONF_PERSISTENCE,
+        CONF_RECORD,
         CONF_ROUTING,
         CONF_SCOPE,
         CONF_TOOL_RESULTS,
@@ -267,6 +270,7 @@ def test_every_choice_has_its_text() -> None:
         "turn_outcome",
         "turn_route",
     }
+    assert TEXTS["selector"][CONF_RECORD]["options"].keys() == set(RecordLevel)
     assert TEXTS["selector"][CONF_SCOPE]["options"].keys() == set(Scope)
     assert TEXTS["selector"][CONF_COMPACTION]["options"].keys() == set(Compaction)
     assert TEXTS["selector"][CONF_CONTEXT_PLACEMENT]["options"].keys() == set(ContextPlacement)
