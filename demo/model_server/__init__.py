@@ -8,6 +8,7 @@ from .chat_validation import chat_violations, message_bytes, shared_prefix
 from .conversation import Answer
 from .faults import FAULTS
 from .gemini_validation import gemini_violations
+from .home_history import HomeHistory
 from .phrases import WHAT_TO_TRY
 from .responses_validation import responses_violations
 from .script import call, thought, words
@@ -21,6 +22,7 @@ __all__ = [
     "SHAPES",
     "WHAT_TO_TRY",
     "Answer",
+    "HomeHistory",
     "ModelServer",
     "Settings",
     "anthropic_violations",

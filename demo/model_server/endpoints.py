@@ -15,6 +15,7 @@ from . import skills
 from .conversation import Answer
 from .delivery import Delivery
 from .faults import ArmedFault, fault_asked_for
+from .home_history import home_violations
 from .refusal import NO_SUCH_MODEL, WRONG_KEY, Reason, Refusal, RefusedError
 from .request_log import Outcome, Record
 from .settings import ModelChoice
@@ -124,7 +125,9 @@ class Endpoints:
             message = "We could not parse the JSON body of your request."
             raise RefusedError(Refusal(400, "invalid_request_error", None, message)) from error
         record.violations = wire.violations(record.body)
-        return wire.read(record.body)
+        prompt = wire.read(record.body)
+        record.violations += home_violations(prompt.conversation.turns, self._state.home)
+        return prompt
 
     def _armed(self, prompt: Prompt, choice: ModelChoice | None) -> ArmedFault | None:
         """Return the fault that was set from outside, else the model id's, else the one that the user asks for."""

@@ -1,47 +1,121 @@
-"""What the context lines of a request say of the home: a list of states first, then what has changed since.
+"""What the context of a request says of the home: a list of states first, then what has changed since.
 
 [CONTEXT: time: ...; states: Kitchen: Lamp=on 60%, Door=closed | more, not listed: Garage 12]
 [CONTEXT: time: ...; states changed: Kitchen: Lamp=off | no longer there: Blind | more changed: Garage 3]
+
+An agent may write the list into the system prompt instead, below "## States".
 """
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+import re
 
 from .conversation import Turn
 
 _ALL, _CHANGED = "states", "states changed"
-_GONE, _REST = "no longer there", ("more, not listed", "more changed")
+_GONE, _REST, _REST_CHANGED = "no longer there", "more, not listed", "more changed"
+_NO_ENTITIES = frozenset({_GONE, _REST, _REST_CHANGED})
+_ELSEWHERE = "elsewhere"
+_COUNTED = re.compile(r"(?P<area>.+) \d+")
+_SECTION = re.compile(r"^## States\n(?P<kind>states): (?P<text>.+)$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A state as it was told, with the area that it was listed under."""
+
+    area: str
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class Telling:
+    """What one message tells: `states` by name, names that are gone, and the areas of which not all was told.
+
+    `more` is None if it is not said where more has changed. `is_list` is whether it lists the home.
+    """
+
+    is_list: bool
+    states: dict[str, Known]
+    gone: tuple[str, ...] = ()
+    more: frozenset[str] | None = frozenset()
 
 
 @dataclass(slots=True)
 class KnownHome:
-    """The states by name, as they were told last; `is_whole` is False if there are more, or others have changed."""
+    """What is known for certain: the states by name, and the areas of which more is there than is known.
 
-    states: dict[str, str] = field(default_factory=dict)
-    is_whole: bool = False
+    `incomplete` is None as long as nothing was listed.
+    """
+
+    states: dict[str, Known] = field(default_factory=dict)
+    incomplete: frozenset[str] | None = None
 
     def state_of(self, name: str) -> str | None:
         """Return the state of an entity, or None if it is not known for certain; letter case does not count."""
-        found = [state for known, state in self.states.items() if known.lower() == name.lower()]
+        found = [known.state for each, known in self.states.items() if each.lower() == name.lower()]
         return found[0] if len(found) == 1 else None
+
+    def states_in(self, area: str | None, word: str) -> dict[str, str]:
+        """Return the states of an area, None for all, of those with the word in their name."""
+        return {
+            name: known.state
+            for name, known in self.states.items()
+            if area in (None, known.area.lower()) and word in name.lower()
+        }
+
+    def knows_all(self, area: str | None = None) -> bool:
+        """Return whether every state of an area, None for all areas, is known."""
+        if self.incomplete is None:
+            return False
+        incomplete = {each.lower() for each in self.incomplete}
+        return not incomplete if area is None else incomplete.isdisjoint({area, _ELSEWHERE})
+
+    def learn(self, told: Telling) -> None:
+        """Take in what a later message tells: what may have changed without being told is not known any more."""
+        if not told.is_list:
+            self.states = {name: each for name, each in self.states.items() if _is_sure(each, told.more)}
+        for name in told.gone:
+            self.states.pop(name, None)
+        self.states |= told.states
+        more = frozenset({_ELSEWHERE}) if told.more is None else told.more
+        if told.is_list:
+            self.incomplete = more
+        elif self.incomplete is not None:
+            self.incomplete |= more
+
+
+def _is_sure(known: Known, more: frozenset[str] | None) -> bool:
+    return more is not None and known.area not in more and _ELSEWHERE not in more
 
 
 def known_home(turns: Iterable[Turn]) -> KnownHome:
-    """Return what the user's messages tell of the home; what stands later counts."""
+    """Return what the messages tell of the home; what stands later counts."""
     home = KnownHome()
-    for kind, areas in _told(turns):
-        home.is_whole = (home.is_whole or kind == _ALL) and not any(rest in areas for rest in _REST)
-        for gone in areas.pop(_GONE, ()):
-            home.states.pop(gone, None)
-        for area, states in areas.items():
-            home.states |= dict(state.split("=", 1) for state in states if area not in _REST and "=" in state)
+    for told in tellings(turns):
+        home.learn(told)
     return home
 
 
-def _told(turns: Iterable[Turn]) -> Iterator[tuple[str, dict[str, list[str]]]]:
-    """Yield of each message that tells of the home whether it lists or says what has changed, and what by area."""
+def tellings(turns: Iterable[Turn]) -> Iterator[Telling]:
+    """Yield what each message tells of the home, those that tell nothing left out."""
     for turn in turns:
-        for kind in (_ALL, _CHANGED):
-            if turn.role == "user" and (text := turn.context.get(kind)):
-                groups = (group.partition(": ") for group in text.split(" | "))
-                yield kind, {area: states.split(", ") for area, _, states in groups}
+        if turn.role == "system":
+            yield from (_telling(found["kind"], found["text"]) for found in _SECTION.finditer(turn.text))
+        elif turn.role == "user":
+            yield from (_telling(kind, turn.context[kind]) for kind in (_ALL, _CHANGED) if kind in turn.context)
+
+
+def _telling(kind: str, text: str) -> Telling:
+    if text.isdigit():
+        return Telling(is_list=False, states={}, more=None)
+    groups = {area: listed.split(", ") for area, _, listed in (each.partition(": ") for each in text.split(" | "))}
+    areas = groups.keys() - _NO_ENTITIES
+    told = ((area, *each.split("=", 1)) for area in areas for each in groups[area] if "=" in each)
+    counted = (_COUNTED.fullmatch(each) for rest in (_REST, _REST_CHANGED) for each in groups.get(rest, ()))
+    return Telling(
+        is_list=kind == _ALL,
+        states={name: Known(area, state) for area, name, state in told},
+        gone=tuple(groups.get(_GONE, ())),
+        more=frozenset(found["area"] for found in counted if found),
+    )

@@ -7,6 +7,7 @@ from typing import Any
 from .conversation import Answer
 from .delivery import Hold
 from .faults import ArmedFault, FaultSwitch
+from .home_history import HomeHistory
 from .prompt_cache import PromptCache
 from .refusal import NO_SUCH_MODEL, RefusedError
 from .request_log import Record, RequestLog
@@ -15,7 +16,10 @@ from .settings import Settings
 
 
 class State(ABC):
-    """Settings, the armed fault, the script, the log and the prompt cache. Options are the fields of `Settings`."""
+    """Settings, the armed fault, the script, the log and the prompt cache. Options are the fields of `Settings`.
+
+    Requests have to tell the home as `home` says that it was, if that is set.
+    """
 
     def __init__(self, **options: Any) -> None:
         self.settings = Settings(**options)
@@ -24,6 +28,7 @@ class State(ABC):
         self.log = RequestLog()
         self.cache = PromptCache()
         self.held: Hold | None = None
+        self.home: HomeHistory | None = None
         self._started_with = self.settings
 
     @property
@@ -78,11 +83,12 @@ class State(ABC):
         return name
 
     def reset(self) -> None:
-        """Go back to the start options, with no fault, no script, no hold, an empty log and an empty prompt cache."""
+        """Go back to the start options, with no fault, script, hold or home, an empty log and an empty prompt cache."""
         self.settings = self._started_with
         if self.held:
             self.held.release()
             self.held = None
+        self.home = None
         self.faults.armed = None
         self.scripted = Script()
         self.log.clear()

@@ -324,6 +324,9 @@ async def test_every_phrase_of_the_table_is_understood(ask, phrase):
 STATES = "states: Kitchen: kitchen light=on 60%, Door=closed"
 OFF = "states changed: Kitchen: kitchen light=off"
 GONE = "states changed: no longer there: kitchen light"
+ELSEWHERE = "states changed: Kitchen: Door=open | more changed: Hall 3"
+MORE = f"{STATES} | more, not listed: Hall 3"
+ROOMS = "states: Kitchen: Kitchen temperature=21 °C, Kitchen light=on | Hall: Hall light=off"
 
 
 @pytest.mark.parametrize(
@@ -337,6 +340,13 @@ GONE = "states changed: no longer there: kitchen light"
         ),
         ((STATES,), "which devices are on?", "These are on: kitchen light."),
         ((STATES, GONE), "which devices are on?", "Nothing is on."),
+        ((STATES,), "is the Door open?", "The Door is closed."),
+        ((STATES,), "make sure the kitchen light is on", "The kitchen light is already on."),
+        ((ROOMS,), "what is the temperature in the kitchen?", "The temperature in the kitchen is 21 °C."),
+        ((ROOMS,), "which lights are on?", "These are on: Kitchen light."),
+        ((ROOMS,), "which lights are on in the hall?", "Nothing is on."),
+        ((MORE,), "which lights are on in the kitchen?", "These are on: kitchen light."),
+        ((STATES, ELSEWHERE), "is the Door open?", "The Door is open."),
     ],
 )
 async def test_question_about_a_state_that_was_told_needs_no_tool(ask, told, question, answer):
@@ -352,7 +362,12 @@ async def test_question_about_a_state_that_was_told_needs_no_tool(ask, told, que
     ("told", "question"),
     [
         (STATES, "is the hall light on?"),
-        (f"{STATES} | more, not listed: Hall 3", "which devices are on?"),
+        (MORE, "which devices are on?"),
+        (MORE, "which lights are on in the hall?"),
+        (f"{STATES} | more, not listed: Hall 3, elsewhere 4", "which lights are on in the kitchen?"),
+        ("states changed: Kitchen: Door=open", "which lights are on in the kitchen?"),
+        (STATES, "what is the temperature in the kitchen?"),
+        (STATES, "make sure the hall light is on"),
         (STATES, "look around"),
     ],
 )
@@ -360,3 +375,43 @@ async def test_question_about_a_state_that_was_not_told_needs_a_tool(ask, told, 
     heard = await ask(user(f"[CONTEXT: time: now; {told}]\n\n{question}"))
 
     assert [name for name, _ in wanted(heard)] == ["homeassistant__GetLiveContext"]
+
+
+@pytest.mark.parametrize("changed", ["more changed: Kitchen 2", "more changed: elsewhere 2", "3"])
+async def test_state_that_may_have_changed_since_it_was_told_needs_a_tool(ask, changed):
+    first, second = (f"[CONTEXT: time: now; {each}]\n\n" for each in (STATES, f"states changed: {changed}"))
+    heard = await ask(f"{first}hello", assistant("Hello!"), f"{second}is the Door open?")
+
+    assert [name for name, _ in wanted(heard)] == ["homeassistant__GetLiveContext"]
+
+
+async def test_states_in_the_system_prompt_are_known(client):
+    system = {"role": "system", "content": f"Be brief.\n\n## Time\nnow\n\n## States\n{STATES}\n\n## Memory\nnone"}
+    answer = await client.chat.completions.create(model="scripted", messages=[system, user("is the Door open?")])
+
+    assert answer.choices[0].message.content == "The Door is closed."
+
+
+@pytest.mark.parametrize(
+    ("question", "arguments", "found", "answer"),
+    [
+        (
+            "what is the temperature in the kitchen?",
+            {"area": "kitchen", "domain": "sensor"},
+            "- names: Kitchen humidity\n  state: '60'\n- names: Kitchen temperature\n  state: '21.3'\n",
+            "The temperature in the kitchen is 21.3.",
+        ),
+        (
+            "which lights are on in the kitchen?",
+            {"domain": "light", "area": "kitchen"},
+            "- names: Kitchen light\n  state: 'on'\n",
+            "These are on: Kitchen light.",
+        ),
+        ("which lights are on?", {"domain": "light"}, "- names: Hall light\n  state: 'off'\n", "Nothing is on."),
+    ],
+)
+async def test_look_has_the_filters_that_the_tool_has(ask, question, arguments, found, answer):
+    tool = "homeassistant__GetLiveContext"
+    assert wanted(await ask(question)) == [(tool, arguments)]
+    heard = await ask(question, called("c1", tool, **arguments), result("c1", {"result": found}))
+    assert (heard.text, heard.calls) == (answer, [])

@@ -1,0 +1,43 @@
+"""How the scripted model looks at the home with GetLiveContext, and what it reads in the result."""
+
+from dataclasses import dataclass
+import re
+
+from .conversation import Answer, Call, Conversation
+
+_TOOL = "GetLiveContext"
+
+# GetLiveContext answers with YAML: "- names: Kitchen light, Big light", then "  state: 'on'".
+_ENTITY = re.compile(r"^- names: (?P<names>.+)(?P<fields>(?:\n  .*)*)", re.MULTILINE)
+_STATE = re.compile(r"^  state: ['\"]?(?P<state>.*?)['\"]?$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a result says of the home: the state of each entity by its first name, in the result's order."""
+
+    states: dict[str, str]
+
+    @property
+    def first(self) -> str:
+        """The state of the first entity, "unknown" if there is none."""
+        return next(iter(self.states.values()), "unknown")
+
+    def named(self, word: str) -> str:
+        """Return the state of the first entity with this word in its name, "unknown" if there is none."""
+        return next((state for name, state in self.states.items() if word in name.lower().split()), "unknown")
+
+
+def look(conversation: Conversation, **filters: str) -> Answer:
+    """Return the call that looks at what the filters name, which are the tool's: name, area, domain."""
+    tool = conversation.tool(_TOOL)
+    return Answer(calls=(Call(tool, filters),)) if tool else Answer(text="I have no tool for that.")
+
+
+def seen(text: str) -> Seen:
+    """Return what the text of a result says."""
+    states = {}
+    for entity in _ENTITY.finditer(text):
+        state = _STATE.search(entity["fields"])
+        states[entity["names"].split(",")[0].strip(" '\"")] = state["state"] if state else "unknown"
+    return Seen(states)
