@@ -1,8 +1,8 @@
 """Which requests tell the home as it was: what a home has really had, and what a request says of it.
 
 `states_in_one_place`: the system prompt is of now, so no message may tell the home beside it.
-`states_in_order`: no state of an entity is older than one that is told before it.
-`states_current`: in a request that ends with the user, what it tells last of an entity is so at that moment, unless the
+`states_in_order`: no state of an entity is older than one that stands before it.
+`states_current`: in a request that ends with the user, the last state of an entity is that of the moment, unless the
 request says that more has changed there.
 
 The last two need a `HomeHistory`. Order is judged in favour of the request: of states that an entity has had several
@@ -20,7 +20,7 @@ _GONE = ""
 
 
 class HomeHistory:
-    """What each entity has been, oldest first, by its name and in the words in which it is told."""
+    """What each entity has been, oldest first, by its name and in the words of the request."""
 
     def __init__(self) -> None:
         self._states: dict[str, list[str]] = {}
@@ -51,7 +51,7 @@ class HomeHistory:
     def _outdated(self, turns: Sequence[Turn]) -> Iterator[Violation]:
         for name, known in known_home(turns).states.items():
             if self._states.get(name, [_GONE])[-1] != known.state:
-                yield Violation("states_current", "tellings", "what is told last is not so any more")
+                yield Violation("states_current", "tellings", "the last state is not so any more")
 
     def _index(self, name: str, state: str, start: int) -> int | None:
         """Return where the entity first was in this state from there on, or None if it never was."""

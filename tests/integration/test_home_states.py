@@ -19,6 +19,7 @@ from custom_components.windowed_conversation.const import (
     CONF_HISTORY_TOKENS,
     CONF_MEMORY,
     CONF_PERSISTENCE,
+    CONF_ROUTING,
     CONF_STATES,
     CONF_STATES_DOMAINS,
     CONF_STATES_TOKENS,
@@ -27,6 +28,7 @@ from custom_components.windowed_conversation.const import (
 )
 from custom_components.windowed_conversation.turn.context import ContextPlacement
 from custom_components.windowed_conversation.turn.home import HINT
+from custom_components.windowed_conversation.turn.routing import Routing
 from demo.model_server import ModelServer
 
 from .conftest import Say, SetUp, start, stop
@@ -127,6 +129,22 @@ async def test_hidden_entity_is_in_no_request(
     async_expose_entity(home, "conversation", "input_boolean.cellar", should_expose=True)
     await say(HELLO)
     assert told(model_server) == "; states changed: no area: cellar light=off"
+
+
+async def test_what_a_question_names_is_told_also_beyond_the_limit(
+    home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer
+) -> None:
+    for number in range(30):
+        home.states.async_set(f"light.{number}", "on", {"friendly_name": f"Lamp {number}"})
+    await set_up(**{CONF_STATES_TOKENS: 60, CONF_ROUTING: Routing.LLM_ONLY})
+    await say(HELLO)
+    assert "kitchen light" not in told(model_server)
+
+    await say("is the kitchen light on?")
+    assert told(model_server) == "; states changed: no area: kitchen light=off"
+
+    await say("is the cellar light on?")
+    assert told(model_server) == ""
 
 
 async def test_renamed_and_moved_entity_is_told_again(

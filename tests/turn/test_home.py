@@ -9,8 +9,10 @@ from typing import Any
 from hypothesis import given, settings, strategies as st
 import pytest
 
+from custom_components.windowed_conversation.turn.asked import Asked
 from custom_components.windowed_conversation.turn.home import (
     CHANGES_TOKENS,
+    NOT_ASKED,
     NOTHING,
     SNAPSHOT_TOKENS,
     EntityState,
@@ -38,8 +40,10 @@ TARIFF = EntityState("", "Tariff", "night", 0)
 SMALL_HOME = {"light.lamp": LAMP, "lock.door": DOOR, "cover.blind": BLIND, "select.tariff": TARIFF}
 
 
-def told(entities: Mapping[str, EntityState], known: Held, area: str = "", limits: Limits = LIMITS) -> Telling:
-    return tell(Home(entities), known, area, limits, tokens_of)
+def told(
+    entities: Mapping[str, EntityState], known: Held, area: str = "", limits: Limits = LIMITS, asked: Asked = NOT_ASKED
+) -> Telling:
+    return tell(Home(entities), known, area, limits, tokens_of, asked=asked)
 
 
 def after(*tellings: Telling) -> Held:
@@ -358,3 +362,32 @@ def test_what_does_not_fit_is_said_to_have_changed(day: list[Any], budget: int) 
         home = {key: entity.state for key, entity in life.entities.items()}
         assert reader.states.items() <= home.items() or reader.is_more
         life.answer(*tags)
+
+
+def test_what_is_asked_for_is_told_first() -> None:
+    asked = Asked(frozenset({"light.3"}), frozenset({"Area 5"}))
+    first = told(large(2_000), Held(), "Area 9", asked=asked)
+
+    assert first.text.startswith("; states: Area 3: Lamp 3=on | Area 9: Lamp 1999=on, Lamp 1989=on")
+    assert "Area 5: Lamp 1995=on" in first.text
+
+
+def test_what_is_asked_for_is_told_unless_the_window_holds_it() -> None:
+    home = large(2_000)
+    first = told(home, Held())
+    asked = Asked(frozenset({"light.3", "light.1999", "light.that_is_hidden"}))
+
+    second = told(home, after(first), asked=asked)
+    assert second.text == "; states changed: Area 3: Lamp 3=on"
+    assert told(home, after(first, second), asked=asked) == NOTHING
+
+
+def test_what_is_asked_for_comes_before_what_has_changed() -> None:
+    home = large(200)
+    first = told(home, Held(), limits=Limits(1_000, 50))
+    changed = {key: replace(each, state="off") if key in first.states else each for key, each in home.items()}
+
+    asked = Asked(frozenset({"light.3", "light.150"}))
+    second = told(changed, after(first), asked=asked)
+    assert {"light.3", "light.150"} <= second.states.keys()
+    assert second.tokens <= CHANGES_TOKENS

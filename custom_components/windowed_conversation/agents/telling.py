@@ -64,7 +64,7 @@ class StateSource:
             limits = self._config.limits.within(window.policy.history_tokens)
             known = self._held(limits.changes)
             home = states.home(self._config.domains, {**known.states, **known.sent})
-            telling = tell(home, known, self._area, limits, count)
+            telling = tell(home, known, self._area, limits, count, asked=home.asked(self._said))
             # the system prompt has the current states, so no message after it may contradict them
             self.telling = replace(telling, anew=self.telling.anew) if self._is_in_system else telling
             self.known = {**({} if telling.anew else known.states), **telling.states}

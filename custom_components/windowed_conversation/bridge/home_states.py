@@ -12,6 +12,7 @@ from homeassistant.helpers import area_registry as ar, device_registry as dr, en
 from homeassistant.util.hass_dict import HassKey
 
 from ..const import DOMAIN
+from ..turn.asked import NameIndex
 from ..turn.home import EntityState, Home
 from ..turn.state_text import area_name, one_name, state_text
 
@@ -101,6 +102,7 @@ class HomeStates:
         self._others: dict[str, EntityState] = {}
         # The area of each entity that is exposed.
         self._areas: dict[str, str] = {}
+        self._names = NameIndex()
         self._is_behind = True
         self._unsubscribe: tuple[CALLBACK_TYPE, ...] = ()
         self.users = 0
@@ -132,7 +134,7 @@ class HomeStates:
         self._catch_up()
         more = {key: each for key, each in self._others.items() if key.partition(".")[0] in domains} if domains else {}
         more |= {key: self._others[key] for key in also if key in self._others}
-        return Home({**self._usual, **more} if more else self._usual, self._exists)
+        return Home({**self._usual, **more} if more else self._usual, self._exists, self._names.asked)
 
     @callback
     def exposed(self) -> Mapping[str, EntityState]:
@@ -222,10 +224,12 @@ class HomeStates:
         there, elsewhere = (self._usual, self._others) if is_usual else (self._others, self._usual)
         there[entity_id] = entity
         elsewhere.pop(entity_id, None)
+        self._names.put(entity_id, entity.name, entity.area)
 
     def _drop(self, entity_id: str) -> None:
         for kept in (self._areas, self._usual, self._others):
             kept.pop(entity_id, None)
+        self._names.drop(entity_id)
 
 
 _HOME: HassKey[HomeStates] = HassKey(f"{DOMAIN}_home")

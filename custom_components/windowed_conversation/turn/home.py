@@ -1,12 +1,13 @@
 """What a turn tells of the home: all of it at first, then what has changed since what the window still holds."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from heapq import nsmallest
 from itertools import chain
 
 from ..window import Exchange, Told, all_told, outdated, tells, told_by
+from .asked import Asked
 
 # The most tokens of states at first, and of changes in a later turn.
 SNAPSHOT_TOKENS = 600
@@ -29,6 +30,8 @@ _MOST_AREAS_COUNTED = 6
 _LEAST_TOKENS = 3
 # This number of entities appears at once only when a home starts.
 _MANY = 10
+
+NOT_ASKED = Asked()
 
 type Count = Callable[[str], int]
 
@@ -56,10 +59,14 @@ class EntityState:
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """The home of one moment: the entities that may be told, and of those that may not, whether they exist."""
+    """The home of one moment: the entities that may be told, and of those that may not, whether they exist.
+
+    `asked` returns what a sentence names.
+    """
 
     entities: Mapping[str, EntityState]
     exists: Callable[[str], bool] = lambda key: False
+    asked: Callable[[str], Asked] = lambda said: NOT_ASKED
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,30 +173,47 @@ def noted(
     return states
 
 
-def tell(home: Home, known: Held, area: str, limits: Limits, count: Count) -> Telling:
-    """Return what a turn tells about the home. `area` is the speaker's area, or empty if unknown."""
+@dataclass(frozen=True, slots=True)
+class Focus:
+    """What matters most in a turn: the entities that are asked for, then those of some areas, then the newest."""
+
+    entities: AbstractSet[str] = frozenset()
+    areas: AbstractSet[str] = frozenset()
+
+    def rank(self, key: str, entity: EntityState) -> tuple[int, float]:
+        """Return what sorts entities, what matters most first."""
+        return 0 if key in self.entities else 1 if entity.area in self.areas else 2, -entity.changed
+
+
+def tell(home: Home, known: Held, area: str, limits: Limits, count: Count, *, asked: Asked = NOT_ASKED) -> Telling:
+    """Return what a turn tells; `area` is the speaker's, empty if that is unknown.
+
+    It includes what is asked for if the window does not hold it.
+    """
+    focus = Focus(asked.entities, asked.areas | {area} if area else asked.areas)
     missing = known.missing(home.entities)
     new = home.entities.keys() - known.states.keys() if known.is_complete else set[str]()
     is_hidden = any(map(home.exists, missing))
     if is_hidden or not known.has_snapshot or len(new) > max(len(known.states), _MANY):
-        telling = _snapshot(home.entities, area, limits.snapshot, count)
+        telling = _snapshot(home.entities, focus, limits.snapshot, count)
         # remove from the window what must not be told, and what the snapshot does not replace
         return replace(telling, anew=bool(missing) or not telling.states.keys() >= set(known.stale(home.entities)))
     stale = known.stale(home.entities)
-    return _changes(_Changes(home.entities, missing, stale, new.difference(stale)), area, limits.changes, count)
+    new |= (asked.entities & home.entities.keys()) - known.states.keys()
+    return _changes(_Changes(home.entities, missing, stale, new.difference(stale)), focus, limits.changes, count)
 
 
 def listing(entities: Mapping[str, EntityState], area: str, limit: int, count: Count) -> Telling:
     """Return as many of these entities as fit, as a snapshot lists them; the text has only them and the counts."""
-    telling = _snapshot(entities, area, limit, count)
+    telling = _snapshot(entities, Focus(areas=frozenset({area} if area else ())), limit, count)
     return replace(telling, text=telling.text.removeprefix(f"; {_STATES}: "))
 
 
-def _snapshot(entities: Mapping[str, EntityState], area: str, limit: int, count: Count) -> Telling:
+def _snapshot(entities: Mapping[str, EntityState], focus: Focus, limit: int, count: Count) -> Telling:
     if not entities:
         return NOTHING
     most = max(1, limit // _LEAST_TOKENS)
-    chosen = nsmallest(most, entities, key=lambda key: _rank(entities[key], area))
+    chosen = nsmallest(most, entities, key=lambda key: focus.rank(key, entities[key]))
     counts = Counter(entity.area for entity in entities.values())
     while True:
         rest = counts - Counter(entities[key].area for key in chosen)
@@ -211,17 +235,16 @@ class _Changes:
     entities: Mapping[str, EntityState]
     missing: Mapping[str, str]
     stale: Collection[str]
-    new: Collection[str]
+    new: AbstractSet[str]
 
-    def ranked(self, area: str) -> list[str]:
+    def ranked(self, focus: Focus) -> list[str]:
         """Return them all, what matters most first."""
-        entities = self.entities
-        stale = sorted(self.stale, key=lambda key: _rank(entities[key], area))
-        return [
-            *stale,
-            *self.missing,
-            *sorted(set(self.new).difference(stale), key=lambda key: _rank(entities[key], area)),
-        ]
+
+        def rank(key: str) -> tuple[int, float]:
+            return focus.rank(key, self.entities[key])
+
+        asked = self.new & focus.entities
+        return [*sorted((*self.stale, *asked), key=rank), *self.missing, *sorted(self.new - asked, key=rank)]
 
     def area_of(self, key: str) -> str:
         """Return the area of an entity, or the one that it was in."""
@@ -232,8 +255,8 @@ class _Changes:
         return self.missing[key].partition("|")[2].partition("=")[0]
 
 
-def _changes(changes: _Changes, area: str, limit: int, count: Count) -> Telling:
-    chosen = ranked = changes.ranked(area)
+def _changes(changes: _Changes, focus: Focus, limit: int, count: Count) -> Telling:
+    chosen = ranked = changes.ranked(focus)
     if not ranked:
         return NOTHING
     chosen = ranked[: max(1, limit // _LEAST_TOKENS)]
@@ -256,10 +279,6 @@ def _changes(changes: _Changes, area: str, limit: int, count: Count) -> Telling:
 def _fewer(chosen: int, tokens: int, limit: int) -> int:
     """Return how many to try next when this number has cost too much."""
     return min(chosen - 1, int(chosen * limit / tokens) + 1)
-
-
-def _rank(entity: EntityState, area: str) -> tuple[bool, float]:
-    return not area or entity.area != area, -entity.changed
 
 
 def _text(
