@@ -18,13 +18,10 @@ above what there was before, in turns of their own, as tracing them slows them d
 
 import argparse
 import asyncio
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 import gc
-import logging
 import os
-from pathlib import Path
 from statistics import median
 import sys
 import tempfile
@@ -34,21 +31,17 @@ from typing import Any
 from weakref import WeakSet
 
 import aiohttp
-from homeassistant import bootstrap, runner
 from homeassistant.components import conversation
-from homeassistant.components.conversation import AssistantContent, ChatLog, UserContent
-from homeassistant.config_entries import SOURCE_USER
-from homeassistant.core import Context, HomeAssistant
-from homeassistant.helpers import entity_registry as er
+from homeassistant.components.conversation import AssistantContent, UserContent
+from homeassistant.core import HomeAssistant
 from homeassistant.helpers.chat_session import async_get_chat_session
 from homeassistant.util.ulid import ulid_now
 
+from benchmarks.beside_core import NO_OWNER, Contender, add_core, running_home, say
 from benchmarks.turn import model_server
 from custom_components.windowed_conversation.agents.lookup import async_find_agent
 from custom_components.windowed_conversation.window import Message
-from demo.client import Client, enter
 from demo.home import furnish
-from demo.home_assistant import free_port, seed
 from demo.setup_agent import Model, add_account
 
 _HISTORIES = (5, 50, 500)
@@ -58,8 +51,6 @@ _SETTLED = 0.1
 _MODELS = ("gpt-4o-mini", "claude-haiku-5-5", "gemini-3.1-flash-lite", "scripted")
 _KEY = "scripted-key"
 _HTTP_AND_SDKS = {"anthropic", "google", "httpcore", "httpcore2", "httpx", "httpx2", "openai"}
-# Sessions have owners since 2026.11.
-_NO_OWNER: dict[str, Any] = {"context": None}
 
 _QUESTION = "What do you know of the number {0}, and of the day on which somebody first counted up to it?"
 _ANSWER = (
@@ -106,14 +97,6 @@ class Cost:
         return tuple(map(median, (self.first_token, self.answer, self.settled, self.peak)))
 
 
-@dataclass(frozen=True, slots=True)
-class Contender:
-    """An agent that takes turns; `agent_id` is set where it is ours."""
-
-    entity_id: str
-    agent_id: str | None = None
-
-
 class Bench:
     """One home and the scripted server's log."""
 
@@ -126,7 +109,7 @@ class Bench:
         """Take a turn after this many exchanges, and write down the first word and the processor time it took."""
         conversation_id = await self._filled(contender, history)
         began, processor = time.monotonic_ns(), time.process_time()
-        first_token = await self._say(contender, conversation_id)
+        first_token = (await say(self._hass, contender.entity_id, _STORY, conversation_id)).first_token
         cost.answer.append((time.process_time() - processor) * 1e3)
         await asyncio.sleep(_SETTLED)
         cost.settled.append((time.process_time() - processor) * 1e3)
@@ -139,7 +122,7 @@ class Bench:
         gc.collect()
         tracemalloc.start()
         before = tracemalloc.get_traced_memory()[0]
-        await self._say(contender, conversation_id)
+        await say(self._hass, contender.entity_id, _STORY, conversation_id)
         cost.peak.append((tracemalloc.get_traced_memory()[1] - before) / 1e3)
         tracemalloc.stop()
         await self._server_took()
@@ -150,7 +133,7 @@ class Bench:
         conversation_id = ""
         said = [(_QUESTION.format(number), _ANSWER.format(number)) for number in range(history)]
         with (
-            async_get_chat_session(self._hass, ulid_now(), **_NO_OWNER) as session,
+            async_get_chat_session(self._hass, ulid_now(), **NO_OWNER) as session,
             conversation.async_get_chat_log(self._hass, session) as chat_log,
         ):
             conversation_id = session.conversation_id
@@ -164,25 +147,6 @@ class Bench:
                 for question, answer in said:
                     window.record((Message.user(question), Message.assistant(answer)), tags={"route:llm"})
         return conversation_id
-
-    async def _say(self, contender: Contender, conversation_id: str) -> int:
-        """Return when the first text was in the chat log, in nanoseconds; the pipeline listens to it as this does."""
-        arrived: list[int] = []
-
-        def listen(_: ChatLog, delta: Mapping[str, Any]) -> None:
-            if delta.get("content") and delta.get("role") != "user":
-                arrived.append(time.monotonic_ns())
-
-        with (
-            async_get_chat_session(self._hass, conversation_id, **_NO_OWNER) as session,
-            conversation.async_get_chat_log(self._hass, session, chat_log_delta_listener=listen),
-        ):
-            result = await conversation.async_converse(
-                self._hass, _STORY, session.conversation_id, Context(), "en", contender.entity_id
-            )
-        if result.response.error_code or not arrived:
-            raise SystemExit(f"{contender.entity_id} has no answer: {result.response.error_code}")
-        return arrived[0]
 
     async def _server_took(self) -> int:
         """Return how long the server read and thought before the first word, in nanoseconds, and clear its log."""
@@ -216,44 +180,6 @@ def _streams() -> WeakSet[Any]:
     return streams
 
 
-async def _add_core(hass: HomeAssistant, rivals: Rivals) -> Contender:
-    flow = hass.config_entries.flow
-    form = await flow.async_init(rivals.domain, context={"source": SOURCE_USER})
-    answers: Mapping[str, str] = rivals.core
-    while form["type"] != "create_entry":
-        if form.get("errors"):
-            raise SystemExit(f"{rivals.domain} cannot be set up: {form['errors']}")
-        if form["type"] == "menu":
-            raise SystemExit(f"{rivals.domain} has a menu")
-        form = await flow.async_configure(form["flow_id"], dict(answers))
-        answers = {"chat_model": rivals.ours.model}
-    await hass.async_block_till_done()
-    return Contender(next(e.entity_id for e in er.async_get(hass).entities.values() if _is_agent(e, rivals.domain)))
-
-
-def _is_agent(entry: er.RegistryEntry, platform: str) -> bool:
-    return entry.platform == platform and entry.domain == "conversation"
-
-
-@asynccontextmanager
-async def _home(folder: str) -> AsyncIterator[tuple[HomeAssistant, Client]]:
-    port = free_port()
-    seed(Path(folder), port)
-    hass = await bootstrap.async_setup_hass(runner.RuntimeConfig(config_dir=folder))
-    if hass is None:
-        raise SystemExit("Home Assistant does not start")
-    logging.disable(logging.WARNING)
-    url = f"http://127.0.0.1:{port}"
-    try:
-        await hass.async_start()
-        async with Client(url, await enter(url, "bench", "bench")) as client:
-            await client.wait_until_running()
-            await furnish(client)
-            yield hass, client
-    finally:
-        await hass.async_stop(force=True)
-
-
 def _figures(ours: float, theirs: float) -> str:
     return f"{ours:9.1f}{theirs:9.1f}{ours / theirs:7.2f}"
 
@@ -276,7 +202,8 @@ async def _run(turns: int) -> None:
         async with model_server(*options) as url:
             host = url.removesuffix("/v1")
             os.environ |= {"OPENAI_BASE_URL": url, "ANTHROPIC_BASE_URL": host, "GOOGLE_GEMINI_BASE_URL": host}
-            async with _home(folder) as (hass, client), aiohttp.ClientSession(base_url=f"{host}/") as control:
+            async with running_home(folder) as (hass, client), aiohttp.ClientSession(base_url=f"{host}/") as control:
+                await furnish(client)
                 bench = Bench(hass, control)
                 print(f"Medians of {turns} turns each: ours, core's, ratio; window {_WINDOW:,} tokens")
                 print(
@@ -285,7 +212,7 @@ async def _run(turns: int) -> None:
                 for rivals in _rivals(url):
                     account = await add_account(client, rivals.ours, f"Ours {rivals.domain}")
                     ours = Contender(account.agent_id, account.subentry_id)
-                    theirs = await _add_core(hass, rivals)
+                    theirs = await add_core(hass, rivals.domain, rivals.core, rivals.ours.model)
                     print(rivals.domain, flush=True)
                     for history in _HISTORIES:
                         await _compare(bench, ours, theirs, history, turns)

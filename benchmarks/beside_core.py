@@ -1,0 +1,100 @@
+"""A real Home Assistant in this process with core's agents, set up by their own forms, and a turn of any agent."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+import logging
+from pathlib import Path
+import time
+from typing import Any
+
+from homeassistant import bootstrap, runner
+from homeassistant.components import conversation
+from homeassistant.components.conversation import ChatLog, ConversationResult
+from homeassistant.config_entries import SOURCE_USER
+from homeassistant.core import Context, HomeAssistant
+from homeassistant.helpers import entity_registry as er
+from homeassistant.helpers.chat_session import async_get_chat_session
+
+from demo.client import Client, enter
+from demo.home_assistant import free_port, seed
+
+# Sessions have owners since 2026.11.
+NO_OWNER: dict[str, Any] = {"context": None}
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """An agent that takes turns; `agent_id` is set where it is ours."""
+
+    entity_id: str
+    agent_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A turn that was taken: when its first text was in the chat log, in nanoseconds, and its result."""
+
+    first_token: int
+    result: ConversationResult
+
+
+async def add_core(hass: HomeAssistant, domain: str, entered: Mapping[str, str], model: str) -> Contender:
+    """Set up core's integration with what is entered in its form, and with a model if it asks for one."""
+    flow = hass.config_entries.flow
+    form = await flow.async_init(domain, context={"source": SOURCE_USER})
+    answers: Mapping[str, str] = entered
+    while form["type"] != "create_entry":
+        if form.get("errors"):
+            raise SystemExit(f"{domain} cannot be set up: {form['errors']}")
+        if form["type"] == "menu":
+            raise SystemExit(f"{domain} has a menu")
+        form = await flow.async_configure(form["flow_id"], dict(answers))
+        answers = {"chat_model": model}
+    await hass.async_block_till_done()
+    return Contender(next(e.entity_id for e in er.async_get(hass).entities.values() if _is_agent(e, domain)))
+
+
+def _is_agent(entry: er.RegistryEntry, platform: str) -> bool:
+    return entry.platform == platform and entry.domain == "conversation"
+
+
+@asynccontextmanager
+async def running_home(folder: str) -> AsyncIterator[tuple[HomeAssistant, Client]]:
+    """Yield the demo's Home Assistant, which runs in this process, and a client of it."""
+    port = free_port()
+    seed(Path(folder), port)
+    hass = await bootstrap.async_setup_hass(runner.RuntimeConfig(config_dir=folder))
+    if hass is None:
+        raise SystemExit("Home Assistant does not start")
+    logging.disable(logging.WARNING)
+    url = f"http://127.0.0.1:{port}"
+    try:
+        await hass.async_start()
+        async with Client(url, await enter(url, "bench", "bench")) as client:
+            await client.wait_until_running()
+            yield hass, client
+    finally:
+        await hass.async_stop(force=True)
+
+
+async def say(
+    hass: HomeAssistant, entity_id: str, text: str, conversation_id: str, device_id: str | None = None
+) -> Taken:
+    """Have an agent answer; the pipeline listens to the chat log as this does."""
+    arrived: list[int] = []
+
+    def listen(_: ChatLog, delta: Mapping[str, Any]) -> None:
+        if delta.get("content") and delta.get("role") != "user":
+            arrived.append(time.monotonic_ns())
+
+    with (
+        async_get_chat_session(hass, conversation_id, **NO_OWNER) as session,
+        conversation.async_get_chat_log(hass, session, chat_log_delta_listener=listen),
+    ):
+        result = await conversation.async_converse(
+            hass, text, session.conversation_id, Context(), "en", entity_id, device_id
+        )
+    if result.response.error_code or not arrived:
+        raise SystemExit(f"{entity_id} has no answer: {result.response.error_code}")
+    return Taken(arrived[0], result)
