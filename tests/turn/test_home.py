@@ -52,6 +52,20 @@ def after(*tellings: Telling) -> Held:
     return Held(states, states, has_snapshot=True, is_complete=tellings[0].is_complete)
 
 
+def tell_in(window: Window, telling: Telling) -> None:
+    """Add an exchange that tells this."""
+    window.open(f"[{telling.text}]hello", told=telling.told(1))
+    window.add(Message.assistant("Hello."))
+    window.close()
+
+
+def telling_window(telling: Telling) -> Window:
+    """Return a large window in which this was told."""
+    window = Window("large", WindowPolicy(history_tokens=100_000), EstimatedCounter())
+    tell_in(window, telling)
+    return window
+
+
 def large(number: int) -> dict[str, EntityState]:
     """Return a home of this number of entities in ten areas; what has the greater number has changed later."""
     return {f"light.{at}": EntityState(f"Area {at % 10}", f"Lamp {at}", "on", at) for at in range(number)}
@@ -137,7 +151,7 @@ def test_rest_of_a_large_home_is_counted_by_area() -> None:
 
     assert not first.is_complete
     assert first.tokens <= SNAPSHOT_TOKENS
-    assert len(first.states) > 50
+    assert len(first.states) > 40
     assert first.text.startswith("; states: Area 3: Lamp 1993=on, Lamp 1983=on")
     assert re.search(r" \| more, not listed: (Area \d \d+, ){6}elsewhere \d+$", first.text)
 
@@ -391,3 +405,28 @@ def test_what_is_asked_for_comes_before_what_has_changed() -> None:
     second = told(changed, after(first), asked=asked)
     assert {"light.3", "light.150"} <= second.states.keys()
     assert second.tokens <= CHANGES_TOKENS
+
+
+def test_what_is_asked_for_is_told_again_after_changes_were_only_counted() -> None:
+    home = large(200)
+    first = told(home, Held())
+    window = telling_window(first)
+    changed = {key: replace(each, state="off") if key in first.states else each for key, each in home.items()}
+    second = told(changed, held(window.exchanges(), window.exchanges()))
+    tell_in(window, second)
+    known, (untold, *_) = held(window.exchanges(), window.exchanges()), first.states.keys() - second.states.keys()
+    unchanged = {**changed, untold: home[untold]}
+
+    assert f"{home[untold].name}=on" in told(unchanged, known, asked=Asked(frozenset({untold}))).text
+    assert untold not in told(unchanged, known).states
+
+
+def test_what_is_asked_for_is_told_once_if_all_changes_were_told() -> None:
+    home = large(20)
+    first = told(home, Held())
+    window = telling_window(first)
+    changed = home | {"light.3": replace(home["light.3"], state="off")}
+    tell_in(window, told(changed, held(window.exchanges(), window.exchanges())))
+
+    known = held(window.exchanges(), window.exchanges())
+    assert told(changed, known, asked=Asked(frozenset({"light.3", "light.4"}))) == NOTHING

@@ -10,7 +10,7 @@ from ..window import Exchange, Told, all_told, outdated, tells, told_by
 from .asked import Asked
 
 # The most tokens of states at first, and of changes in a later turn.
-SNAPSHOT_TOKENS = 600
+SNAPSHOT_TOKENS = 300
 CHANGES_TOKENS = 50
 # The part of a window's budget that a snapshot may take.
 SNAPSHOT_SHARE = 0.15
@@ -86,14 +86,16 @@ class Limits:
 class Held:
     """The states that a window holds for certain, as they were told, empty for an entity that was removed.
 
-    `sent` are those of all exchanges, also of those that may be evicted in the turn. `is_complete` is True if the
-    snapshot left no entity out.
+    `sent` are those of all exchanges, also of those that may be evicted in the turn. `doubted` are entities of which a
+    model cannot know whether they have changed, because a later message only counted changes. `is_complete` is True if
+    the snapshot left no entity out.
     """
 
     states: Mapping[str, str] = field(default_factory=dict)
     sent: Mapping[str, str] = field(default_factory=dict)
     has_snapshot: bool = False
     is_complete: bool = False
+    doubted: AbstractSet[str] = frozenset()
 
     def missing(self, entities: Mapping[str, EntityState]) -> dict[str, str]:
         """Return the entities that the model was told about and that are not among these, with what it was told."""
@@ -143,7 +145,20 @@ def held(exchanges: Sequence[Exchange], staying: Iterable[Exchange], excluded_ta
     kept = [exchange for exchange in sent if exchange.number not in leaving]
     snapshots = [told for told in map(told_by, kept) if told is not None and told.is_snapshot]
     is_complete = bool(snapshots) and snapshots[-1].is_complete
-    return Held(_folded(kept), _folded(sent), bool(snapshots), is_complete)
+    return Held(_folded(kept), _folded(sent), bool(snapshots), is_complete, _doubted(kept))
+
+
+def _doubted(exchanges: Iterable[Exchange]) -> set[str]:
+    """Return the entities that were told before changes were only counted, and not since."""
+    states, doubted = set[str](), set[str]()
+    for exchange in exchanges:
+        changes = told_by(exchange)
+        if changes is not None and not changes.is_snapshot and not changes.is_complete:
+            doubted |= states
+        for told in all_told(exchange):
+            states.update(told.states)
+            doubted.difference_update(told.states)
+    return doubted
 
 
 def _folded(exchanges: Iterable[Exchange]) -> dict[str, str]:
@@ -188,7 +203,7 @@ class Focus:
 def tell(home: Home, known: Held, area: str, limits: Limits, count: Count, *, asked: Asked = NOT_ASKED) -> Telling:
     """Return what a turn tells; `area` is the speaker's, empty if that is unknown.
 
-    It includes what is asked for if the window does not hold it.
+    It includes what is asked for if the window does not hold it for certain.
     """
     focus = Focus(asked.entities, asked.areas | {area} if area else asked.areas)
     missing = known.missing(home.entities)
@@ -199,7 +214,7 @@ def tell(home: Home, known: Held, area: str, limits: Limits, count: Count, *, as
         # remove from the window what must not be told, and what the snapshot does not replace
         return replace(telling, anew=bool(missing) or not telling.states.keys() >= set(known.stale(home.entities)))
     stale = known.stale(home.entities)
-    new |= (asked.entities & home.entities.keys()) - known.states.keys()
+    new |= (asked.entities & home.entities.keys()) - (known.states.keys() - known.doubted)
     return _changes(_Changes(home.entities, missing, stale, new.difference(stale)), focus, limits.changes, count)
 
 
@@ -273,7 +288,7 @@ def _changes(changes: _Changes, focus: Focus, limit: int, count: Count) -> Telli
         text = f"; {_CHANGED}: {len(ranked)}"
         tokens = count(text)
     states = {key: changes.entities[key].told if key in changes.entities else "" for key in chosen}
-    return Telling(text, tokens, states)
+    return Telling(text, tokens, states, is_complete=len(chosen) == len(ranked))
 
 
 def _fewer(chosen: int, tokens: int, limit: int) -> int:
