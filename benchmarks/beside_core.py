@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from inspect import signature
 import logging
 from pathlib import Path
 import time
@@ -20,7 +21,7 @@ from demo.client import Client, enter
 from demo.home_assistant import free_port, seed
 
 # Sessions have owners since 2026.11.
-NO_OWNER: dict[str, Any] = {"context": None}
+NO_OWNER: dict[str, Any] = {"context": None} if "context" in signature(async_get_chat_session).parameters else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +34,14 @@ class Contender:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A turn that was taken: when its first text was in the chat log, in nanoseconds, and its result."""
+    """A turn that was taken, and its result.
+
+    When its first text was in the chat log, in nanoseconds, and the processor time of the event loop's thread until
+    then, in seconds.
+    """
 
     first_token: int
+    processor: float
     result: ConversationResult
 
 
@@ -79,14 +85,18 @@ async def running_home(folder: str) -> AsyncIterator[tuple[HomeAssistant, Client
 
 
 async def say(
-    hass: HomeAssistant, entity_id: str, text: str, conversation_id: str, device_id: str | None = None
+    hass: HomeAssistant, entity_id: str, text: str, conversation_id: str | None, device_id: str | None = None
 ) -> Taken:
-    """Have an agent answer; the pipeline listens to the chat log as this does."""
-    arrived: list[int] = []
+    """Have an agent answer, in a new conversation if none is given; the pipeline listens to the chat log as this does.
+
+    Home Assistant takes only ids of conversations that it has.
+    """
+    arrived: list[tuple[int, float]] = []
+    began = time.thread_time()
 
     def listen(_: ChatLog, delta: Mapping[str, Any]) -> None:
         if delta.get("content") and delta.get("role") != "user":
-            arrived.append(time.monotonic_ns())
+            arrived.append((time.monotonic_ns(), time.thread_time() - began))
 
     with (
         async_get_chat_session(hass, conversation_id, **NO_OWNER) as session,
@@ -97,4 +107,4 @@ async def say(
         )
     if result.response.error_code or not arrived:
         raise SystemExit(f"{entity_id} has no answer: {result.response.error_code}")
-    return Taken(arrived[0], result)
+    return Taken(*arrived[0], result)

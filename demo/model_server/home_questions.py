@@ -25,14 +25,14 @@ def _state(match: re.Match[str], conversation: Conversation) -> Answer:
 
 
 def _measured(match: re.Match[str], conversation: Conversation) -> Answer:
-    """Answer what something in a room is, if exactly one entity of that room has its name."""
+    """Answer what something in a room is, with the first entity of that room that has its name."""
     kind, area = match["kind"].lower(), match["area"].lower()
     if conversation.rounds:
         found = outcome(conversation.rounds[-1][0])
         state = seen(found.text).named(kind)
         return _failed(found.error) if found.error else Answer(text=f"The {kind} in the {area} is {state}.")
     known = list(known_home(conversation.turns).states_in(area, kind).values())
-    if len(known) == 1:
+    if known:
         return Answer(text=f"The {kind} in the {area} is {known[0]}.")
     return look(conversation, area=area, domain=_MEASURED[kind])
 

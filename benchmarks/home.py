@@ -1,0 +1,212 @@
+"""What questions about the home cost over a day, beside core's own agent on the same scripted model.
+
+    .venv/demo/bin/python -m benchmarks.home            (--quick, --busy, --size, --talk)
+
+The home and the day are those of `benchmarks.home_day`: homes of 20, 200 and 2,000 exposed entities, a hundred
+sentences in conversations of 1 to 6, one real Home Assistant in this process. Three agents take the same day, each from
+the same beginning: core's `openai_conversation`, and ours without and with states of the home, without memory and
+without Home Assistant's own sentences. All speak the Responses API to the scripted server in a thread. The scripted
+model answers a question from the states in its context, else it calls GetLiveContext with the filters that it has: a
+name, or an area and a domain. A command is a call and an answer.
+
+The server's prompt cache holds every earlier prompt, from 1,024 tokens on in steps of 128, and does not expire. Tokens
+are a quarter of the bytes of tools and messages. A cached token costs a tenth. Answers are not priced.
+
+Right: what is answered is so at that moment, within rounding. For one request: right answers to questions that took
+one request. First token: the processor time of the event loop's thread from the sentence to the first text, and half a
+second for each request, which is how long the model takes until it begins to answer; nobody waits for it here.
+
+`stale` counts requests that tell an older state after a newer one, or one that is not so any more.
+"""
+
+import argparse
+import asyncio
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+import os
+from statistics import median
+import tempfile
+
+from homeassistant.core import HomeAssistant
+
+from benchmarks.beside_core import Contender, add_core, running_home, say
+from benchmarks.home_busy import measure_busy
+from benchmarks.home_day import TALKS, Day, Sentence
+from benchmarks.house import House
+from demo.client import Client
+from demo.model_server import ModelServer, serve_in_thread
+from demo.setup_agent import Account, Model, add_account, change_agent
+
+SIZES = (20, 200, 2_000)
+
+_MODEL = "gpt-4o-mini"
+_KEY = "scripted-key"
+_CACHED_PRICE = 0.1
+_LIMITS = ("states_tokens", "states_changes_tokens")
+# Seconds that a request takes until its answer begins.
+_DELAY = 0.5
+# Seconds that an account has to be loaded again after its agent was changed.
+_RELOAD = 3.0
+
+
+@dataclass(slots=True)
+class Bill:
+    """What a day comes to: `first_tokens` in seconds, one for each sentence."""
+
+    questions: int = 0
+    right: int = 0
+    right_in_one: int = 0
+    commands_right: int = 0
+    requests: int = 0
+    tokens: int = 0
+    cached: int = 0
+    stale: int = 0
+    first_tokens: list[float] = field(default_factory=list)
+
+    @property
+    def hit(self) -> float:
+        """The share of the input that was cached."""
+        return self.cached / self.tokens
+
+    @property
+    def cost(self) -> float:
+        """What the input costs, in tokens that are not cached."""
+        return self.tokens - (1 - _CACHED_PRICE) * self.cached
+
+    def row(self, name: str) -> str:
+        """Return the line of the table."""
+        one = f"{self.right_in_one / self.questions:.0%}"
+        right = f"{self.right}/{self.questions}"
+        return (
+            f"  {name:<22}{right:>9}{one:>9}{self.requests:>10}{self.tokens:>12,}{self.hit:>9.1%}"
+            f"{self.cost:>11,.0f}{median(self.first_tokens):>13.2f}{sum(self.first_tokens):>9.0f}{self.stale:>7}"
+        )
+
+
+class Bench:
+    """One home, one day and the scripted server."""
+
+    def __init__(self, hass: HomeAssistant, house: House, day: Day, server: ModelServer) -> None:
+        self._hass = hass
+        self._house = house
+        self._day = day
+        self._server = server
+
+    async def take(self, contender: Contender) -> Bill:
+        """Have an agent take the day, from its beginning."""
+        server, house = self._server, self._house
+        server.cache.clear()
+        house.begin()
+        server.home = house.history
+        bill = Bill()
+        conversations: dict[int, str | None] = {}
+        for sentence in self._day.sentences:
+            for change in sentence.changes:
+                house.put(change.entity_id, change.state)
+            await asyncio.sleep(0)
+            server.log.clear()
+            device = house.satellite(sentence.area)
+            taken = await say(
+                self._hass, contender.entity_id, sentence.text, conversations.get(sentence.conversation), device
+            )
+            conversations[sentence.conversation] = taken.result.conversation_id
+            speech = taken.result.response.speech["plain"]["speech"]
+            self._count(bill, sentence, taken.processor, is_right=house.is_right(sentence, speech))
+        return bill
+
+    def _count(self, bill: Bill, sentence: Sentence, seconds: float, *, is_right: bool) -> None:
+        records = self._server.requests
+        for record in records:
+            assert record.usage
+            bill.tokens += record.usage["prompt"]
+            bill.cached += record.usage["cached"]
+            bill.stale += any(each.rule.startswith("states_") for each in record.violations)
+        bill.first_tokens.append(seconds + len(records) * _DELAY)
+        bill.requests += len(records)
+        if sentence.is_question:
+            bill.questions += 1
+            bill.right += is_right
+            bill.right_in_one += is_right and len(records) == 1
+        else:
+            bill.commands_right += is_right
+
+
+async def _add_ours(client: Client, url: str) -> Account:
+    return await add_account(
+        client, Model(url=url, model=_MODEL, api_key=_KEY, form="openai", wire_format="responses"), "Ours"
+    )
+
+
+async def _days(
+    client: Client, bench: Bench, core: Contender, ours: Account, limits: Mapping[str, int]
+) -> Mapping[str, Bill]:
+    bills = {"core's agent": await bench.take(core)}
+    for name, has_states in (("ours, states off", False), ("ours, states on", True)):
+        home, conversations = {"states": has_states, **limits}, {"memory": False}
+        await change_agent(client, ours, {"routing": "llm_only", "home": home, "conversations": conversations})
+        await asyncio.sleep(_RELOAD)
+        bills[name] = await bench.take(Contender(ours.agent_id, ours.subentry_id))
+    return bills
+
+
+def measure(size: int, talk: str, sentences: int, limits: Mapping[str, int]) -> Mapping[str, Bill]:
+    """Return what a day costs each agent."""
+    with serve_in_thread(models=(_MODEL,)) as server, tempfile.TemporaryDirectory() as folder:
+        os.environ["OPENAI_BASE_URL"] = server.url
+        return asyncio.run(_measure(Day(size, talk, sentences), server, folder, limits))
+
+
+async def _measure(day: Day, server: ModelServer, folder: str, limits: Mapping[str, int]) -> Mapping[str, Bill]:
+    async with running_home(folder) as (hass, client):
+        core = await add_core(hass, "openai_conversation", {"api_key": _KEY}, _MODEL)
+        ours = await _add_ours(client, server.url)
+        house = House(hass, day)
+        await house.furnish(day, ours.entry_id)
+        return await _days(client, Bench(hass, house, day, server), core, ours, limits)
+
+
+def _judged(bills: Mapping[str, Bill]) -> Iterator[tuple[str, str, bool]]:
+    core, off, on = bills.values()
+    in_one = on.right_in_one / on.questions
+    requests = 1 - on.requests / core.requests
+    price, cached = on.cost / core.cost, 100 * (off.hit - on.hit)
+    yield "right in one request, at least 80 %", f"{in_one:.0%}", in_one >= 0.8
+    yield "fewer requests than core's, at least 30 %", f"{requests:.0%}", requests >= 0.3
+    yield "price beside core's, at most 100 %", f"{price:.0%}", price <= 1
+    yield "cached share under that without states, at most 3 points", f"{cached:.1f}", cached <= 3
+
+
+def _print(size: int, talk: str, sentences: int, bills: Mapping[str, Bill]) -> None:
+    print(f"{size:,} entities, {sentences} sentences, conversations: {talk}")
+    columns = f"{'right':>9}{'in one':>9}{'requests':>10}{'tokens':>12}{'cached':>9}{'price':>11}{'first token':>13}"
+    print(f"  {'':<22}{columns}{'in all':>9}{'stale':>7}")
+    for name, bill in bills.items():
+        print(bill.row(name))
+    for goal, value, is_met in _judged(bills):
+        print(f"    {goal:<60}{value:>8}  {'met' if is_met else 'MISSED'}")
+    print(flush=True)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description="What questions about the home cost over a day.")
+    parser.add_argument("--size", type=int, choices=SIZES, action="append", help="entities of the home")
+    parser.add_argument("--talk", choices=tuple(TALKS), action="append", help="lengths of the conversations")
+    parser.add_argument("--states-tokens", type=int, help="most tokens of states in a first message")
+    parser.add_argument("--states-changes-tokens", type=int, help="most tokens of changes")
+    parser.add_argument("--quick", action="store_true", help="twenty sentences in the smallest home")
+    parser.add_argument("--busy", action="store_true", help="what states add to a turn while the home changes")
+    arguments = parser.parse_args()
+    if arguments.busy:
+        measure_busy()
+        return
+    sizes = arguments.size or (SIZES[:1] if arguments.quick else SIZES)
+    limits = {name: getattr(arguments, name) for name in _LIMITS if getattr(arguments, name)}
+    sentences = 20 if arguments.quick else 100
+    for talk in arguments.talk or ("short",):
+        for size in sizes:
+            _print(size, talk, sentences, measure(size, talk, sentences, limits))
+
+
+if __name__ == "__main__":
+    main()

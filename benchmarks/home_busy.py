@@ -1,0 +1,164 @@
+"""What states of the home add to a turn while 2,000 entities change 50 times a second for a minute.
+
+    .venv/demo/bin/python -m benchmarks.home --busy
+
+Two agents of one Home Assistant, with and without states, take turns in conversations of two sentences: the first one
+has all that fits, the second one what has changed. Each turn is the processor time of the event loop's thread from the
+sentence to the end of the answer, changes that fall into it included; the scripted server is in other threads. Source:
+the same time for what the turn awaits of the state source alone. Half of the changes are real, so that half of them are
+news.
+
+Memory: what Python has allocated in the modules that follow the states, by tracemalloc, in a second minute: after ten
+seconds, when each of them is warm, and at its end.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+import os
+from pathlib import Path
+from random import Random
+from statistics import median
+import tempfile
+import time
+import tracemalloc
+
+from homeassistant.core import HomeAssistant
+
+from benchmarks.beside_core import Contender, running_home, say
+from benchmarks.home_day import Day, Thing
+from benchmarks.house import House
+from custom_components.windowed_conversation.agents.telling import StateSource
+from demo.client import Client
+from demo.model_server import ModelServer, serve_in_thread
+from demo.setup_agent import Model, add_account, change_agent
+
+_SIZE = 2_000
+_CHANGES_A_SECOND = 50
+_SECONDS = 60.0
+_WARM = 10.0
+_RELOAD = 3.0
+_SAID = ("hello", "good evening")
+_FOLLOWING = ("*/bridge/home_states.py", "*/turn/asked.py", "*/turn/home.py", "*/turn/state_text.py")
+
+
+class Source:
+    """What the state source took in the newest turn, in milliseconds of the thread's processor time."""
+
+    def __init__(self) -> None:
+        self.took = 0.0
+        fetch = StateSource.fetch
+        clock = self
+
+        async def timed(source: StateSource) -> None:
+            began = time.thread_time()
+            await fetch(source)
+            clock.took = (time.thread_time() - began) * 1e3
+
+        setattr(StateSource, "fetch", timed)  # noqa: B010
+
+
+def measure_busy() -> None:
+    """Measure and print."""
+    with serve_in_thread() as without, serve_in_thread() as having, tempfile.TemporaryDirectory() as folder:
+        asyncio.run(_measure(without, having, folder))
+
+
+async def _measure(without: ModelServer, having: ModelServer, folder: str) -> None:
+    async with running_home(folder) as (hass, client):
+        agents = {}
+        for name, server, has_states in (("states off", without, False), ("states on", having, True)):
+            agents[name] = await _agent(client, server, name, has_states=has_states)
+        day = Day(_SIZE)
+        house = House(hass, day)
+        await house.furnish(day, hass.config_entries.async_entries("windowed_conversation")[0].entry_id)
+        await _time(hass, house, day, agents)
+        await _trace(house, day)
+
+
+async def _agent(client: Client, server: ModelServer, name: str, *, has_states: bool) -> Contender:
+    account = await add_account(client, Model(url=server.url, model="scripted"), name)
+    home, conversations = {"states": has_states}, {"memory": False}
+    await change_agent(client, account, {"routing": "llm_only", "home": home, "conversations": conversations})
+    await asyncio.sleep(_RELOAD)
+    return Contender(account.agent_id, account.subentry_id)
+
+
+async def _time(hass: HomeAssistant, house: House, day: Day, agents: dict[str, Contender]) -> None:
+    source, sources = Source(), ([], [])  # type: tuple[Source, tuple[list[float], list[float]]]
+    turns: dict[str, tuple[list[float], list[float]]] = {name: ([], []) for name in agents}
+    device, before = house.satellite(day.satellites[0]), _resident()
+    async with _changing(house, day):
+        ends, number = time.monotonic() + _SECONDS, 0
+        while time.monotonic() < ends:
+            number += 1
+            for name in agents if number % 2 else reversed(agents):
+                conversation: str | None = None
+                for at, said in enumerate(_SAID):
+                    began = time.thread_time()
+                    taken = await say(hass, agents[name].entity_id, said, conversation, device)
+                    turns[name][at].append((time.thread_time() - began) * 1e3)
+                    if name == "states on":
+                        sources[at].append(source.took)
+                    conversation = taken.result.conversation_id
+                    # what follows an answer is in no turn
+                    await asyncio.sleep(0.1)
+    load = ", ".join(f"{each:.1f}" for each in os.getloadavg())
+    print(f"{_SIZE:,} entities, {_CHANGES_A_SECOND} changes a second, {number} conversations each; load {load}")
+    print(f"  {'median ms of processor time':<30}{'off':>9}{'on':>9}{'added':>9}{'source':>9}{'limit':>8}")
+    for at, (name, limit) in enumerate((("turn with a snapshot", 5), ("turn without one", 1))):
+        off, on = (median(turns[agent][at]) for agent in agents)
+        print(f"  {name:<30}{off:>9.2f}{on:>9.2f}{on - off:>9.2f}{median(sources[at]):>9.2f}{limit:>8}")
+    print(f"  resident memory: {before:,} KB before, {_resident():,} KB after")
+
+
+async def _trace(house: House, day: Day) -> None:
+    tracemalloc.start()
+    # what is traced has to be there as a whole before it can grow
+    for is_real in (False, True):
+        for thing in day.things:
+            house.put(thing.entity_id, _another(house, thing, Random(thing.entity_id), real=is_real))
+    async with _changing(house, day):
+        await asyncio.sleep(_WARM)
+        warm = _following()
+        await asyncio.sleep(_SECONDS - _WARM)
+        end = _following()
+    tracemalloc.stop()
+    print(f"  allocated to follow the states, traced: {warm:.1f} KB after {_WARM:.0f} s, {end:.1f} KB at the end")
+
+
+def _following() -> float:
+    filters = [tracemalloc.Filter(inclusive=True, filename_pattern=each) for each in _FOLLOWING]
+    statistics = tracemalloc.take_snapshot().filter_traces(filters).statistics("filename")
+    return sum(each.size for each in statistics) / 1e3
+
+
+@asynccontextmanager
+async def _changing(house: House, day: Day) -> AsyncIterator[None]:
+    """Have things change all the time."""
+    task = asyncio.create_task(_change(house, day))
+    try:
+        yield
+    finally:
+        task.cancel()
+
+
+async def _change(house: House, day: Day) -> None:
+    chance, began, number = Random(15), time.monotonic(), 0
+    while True:
+        number += 1
+        thing = chance.choice(day.things)
+        house.put(thing.entity_id, _another(house, thing, chance))
+        await asyncio.sleep(max(0, began + number / _CHANGES_A_SECOND - time.monotonic()))
+
+
+def _another(house: House, thing: Thing, chance: Random, *, real: bool | None = None) -> str:
+    if thing.kind.states:
+        return next(each for each in thing.kind.states if each != house.state(thing).state)
+    step = thing.kind.step if (chance.random() < 0.5 if real is None else real) else 0.0
+    return f"{thing.kind.value + step + chance.uniform(-1, 1) * thing.kind.jitter:.2f}"
+
+
+def _resident() -> int:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") // 1024
