@@ -22,9 +22,9 @@ from custom_components.windowed_conversation.turn.home import (
     Telling,
     held,
     listing,
-    noted,
     tell,
 )
+from custom_components.windowed_conversation.turn.noted import noted
 from custom_components.windowed_conversation.turn.state_text import area_name, one_name, state_text
 from custom_components.windowed_conversation.window import EstimatedCounter, Message, Window, WindowPolicy
 from custom_components.windowed_conversation.window.codecs import dump_snapshot, load_snapshot

@@ -8,7 +8,8 @@ from typing import Any
 
 from hypothesis import given, settings, strategies as st
 
-from custom_components.windowed_conversation.turn.home import EntityState, Home, Limits, held, listing, noted, tell
+from custom_components.windowed_conversation.turn.home import EntityState, Home, Limits, held, listing, tell
+from custom_components.windowed_conversation.turn.noted import noted
 from custom_components.windowed_conversation.window import (
     EstimatedCounter,
     Message,

@@ -7,7 +7,7 @@ from homeassistant.core import HomeAssistant, callback
 from homeassistant.helpers import llm
 from homeassistant.helpers.json import json_dumps
 
-from ..turn.home import noted
+from ..turn.noted import noted
 from ..window import Told
 from .home_states import async_home_states
 from .touched import entities_acted_on
