@@ -12,11 +12,11 @@ times, the earliest counts that fits, so that a history in which each state is a
 from collections.abc import Iterator, Sequence
 
 from .conversation import Turn
-from .home_states import known_home, tellings
+from .home_states import Known, known_home, tellings
 from .violations import Violation
 
-# The state of an entity that is not there.
-_GONE = ""
+# An entity that is not there.
+_GONE = Known("", "")
 
 
 class HomeHistory:
@@ -40,9 +40,8 @@ class HomeHistory:
     def _disordered(self, turns: Sequence[Turn]) -> Iterator[Violation]:
         reached: dict[str, int] = {}
         for number, telling in enumerate(tellings(turns)):
-            told = {name: known.state for name, known in telling.states.items()} | dict.fromkeys(telling.gone, _GONE)
-            for name, state in told.items():
-                at = self._index(name, state, reached.get(name, 0))
+            for name, known in (telling.states | dict.fromkeys(telling.gone, _GONE)).items():
+                at = self._index(name, known, reached.get(name, 0))
                 if at is None:
                     yield Violation("states_in_order", f"tellings[{number}]", "an older state follows a newer one")
                 else:
@@ -50,13 +49,13 @@ class HomeHistory:
 
     def _outdated(self, turns: Sequence[Turn]) -> Iterator[Violation]:
         for name, known in known_home(turns).states.items():
-            if self._states.get(name, [_GONE])[-1] != known.state:
+            if not known.is_so(self._states.get(name, [""])[-1]):
                 yield Violation("states_current", "tellings", "the last state is not so any more")
 
-    def _index(self, name: str, state: str, start: int) -> int | None:
+    def _index(self, name: str, known: Known, start: int) -> int | None:
         """Return where the entity first was in this state from there on, or None if it never was."""
         states = self._states.get(name, ())
-        return next((at for at in range(start, len(states)) if states[at] == state), None)
+        return next((at for at in range(start, len(states)) if known.is_so(states[at])), None)
 
 
 def home_violations(turns: Sequence[Turn], history: HomeHistory | None) -> Iterator[Violation]:

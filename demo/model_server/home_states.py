@@ -7,14 +7,16 @@ An agent may write the list into the system prompt instead, below "## States".
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 import re
 
-from .conversation import Turn
+from .conversation import Call, Result, Turn
+from .outcome import outcome
 
 _ALL, _CHANGED = "states", "states changed"
 _GONE, _REST, _REST_CHANGED = "no longer there", "more, not listed", "more changed"
 _NO_ENTITIES = frozenset({_GONE, _REST, _REST_CHANGED})
+_SWITCHES = {"HassTurnOn": "on", "HassTurnOff": "off"}
 _ELSEWHERE = "elsewhere"
 _COUNTED = re.compile(r"(?P<area>.+) \d+")
 _SECTION = re.compile(r"^## States\n(?P<kind>states): (?P<text>.+)$", re.MULTILINE)
@@ -22,10 +24,15 @@ _SECTION = re.compile(r"^## States\n(?P<kind>states): (?P<text>.+)$", re.MULTILI
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A state as it was told, with the area that it was listed under."""
+    """A state as it was told, with the area that it was listed under; a call says only whether something is on."""
 
     area: str
     state: str
+    by_call: bool = False
+
+    def is_so(self, state: str) -> bool:
+        """Return whether an entity that is in this state is as it was told."""
+        return self.state == (state.partition(" ")[0] if self.by_call else state)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +84,18 @@ class KnownHome:
             self.states = {name: each for name, each in self.states.items() if _is_sure(each, told.more)}
         for name in told.gone:
             self.states.pop(name, None)
-        self.states |= told.states
+        # what is switched before anything was listed is looked at again
+        if self.incomplete is not None or not any(each.by_call for each in told.states.values()):
+            self.states |= {name: self._in_its_area(name, each) for name, each in told.states.items()}
         more = frozenset({_ELSEWHERE}) if told.more is None else told.more
         if told.is_list:
             self.incomplete = more
         elif self.incomplete is not None:
             self.incomplete |= more
+
+    def _in_its_area(self, name: str, known: Known) -> Known:
+        before = self.states.get(name)
+        return replace(known, area=before.area) if known.by_call and before else known
 
 
 def _is_sure(known: Known, more: frozenset[str] | None) -> bool:
@@ -98,12 +111,29 @@ def known_home(turns: Iterable[Turn]) -> KnownHome:
 
 
 def tellings(turns: Iterable[Turn]) -> Iterator[Telling]:
-    """Yield what each message tells of the home, those that tell nothing left out."""
+    """Yield what each message tells of the home, those that tell nothing left out.
+
+    A call that has switched something tells how it is since then.
+    """
+    turns = tuple(turns)
+    results = {turn.call_id: turn.text for turn in turns if turn.role == "tool"}
     for turn in turns:
         if turn.role == "system":
             yield from (_telling(found["kind"], found["text"]) for found in _SECTION.finditer(turn.text))
         elif turn.role == "user":
             yield from (_telling(kind, turn.context[kind]) for kind in (_ALL, _CHANGED) if kind in turn.context)
+        else:
+            yield from (_switching(call) for call in turn.calls if _has_switched(call, results.get(call.id)))
+
+
+def _has_switched(call: Call, result: str | None) -> bool:
+    switches = call.name.split("__")[-1] in _SWITCHES and isinstance(call.arguments.get("name"), str)
+    return switches and result is not None and not outcome(Result(call, result)).error
+
+
+def _switching(call: Call) -> Telling:
+    state = _SWITCHES[call.name.split("__")[-1]]
+    return Telling(is_list=False, states={str(call.arguments["name"]): Known("", state, by_call=True)})
 
 
 def _telling(kind: str, text: str) -> Telling:

@@ -32,6 +32,14 @@ def home(server):
     return server.home
 
 
+def conversation(messages):
+    """Return the messages with an answer before each of the user's, and a question in the end."""
+    answered = [
+        part for each in messages for part in ([assistant("Hello!"), each] if each["role"] == "user" else [each])
+    ]
+    return [*answered[1:], *([] if messages[-1]["role"] == "user" else [assistant("Done."), user("hello")])]
+
+
 def rules(server):
     """Return the rules that the newest request breaks."""
     return [each.rule for each in server.requests[-1].violations]
@@ -46,12 +54,24 @@ def rules(server):
         (listed("Lamp=off", "Meter=2"), said("states changed: more changed: Kitchen 1")),
         (listed("Lamp=off", "Meter=2"), said("states changed: 1")),
         (user("hello"),),
+        (
+            listed("Meter=3", "Lamp=on"),
+            called("c1", "intent__HassTurnOff", name="Lamp"),
+            result("c1", {"result": "ok"}),
+        ),
     ],
-    ids=["list", "changes", "one that was gone", "more has changed", "some have changed", "nothing"],
+    ids=[
+        "list",
+        "changes",
+        "one that was gone",
+        "more has changed",
+        "some have changed",
+        "nothing",
+        "what a call has switched",
+    ],
 )
 async def test_home_may_be_told_as_it_was(home, server, ask, messages):
-    between = [part for each in messages for part in (each, assistant("Hello!"))][:-1]
-    await ask(*between)
+    await ask(*conversation(messages))
     assert rules(server) == []
 
 
@@ -68,9 +88,8 @@ async def test_home_may_be_told_as_it_was(home, server, ask, messages):
     ids=["older later", "never so", "never there", "not so any more", "changed elsewhere", "change not told"],
 )
 async def test_home_may_not_be_told_as_it_was_not(home, server, ask, messages, broken):
-    between = [part for each in messages for part in (each, assistant("Hello!"))][:-1]
     with pytest.raises(BadRequestError, match=broken):
-        await ask(*between)
+        await ask(*conversation(messages))
     assert rules(server) == [broken]
 
 

@@ -385,6 +385,22 @@ async def test_state_that_may_have_changed_since_it_was_told_needs_a_tool(ask, c
     assert [name for name, _ in wanted(heard)] == ["homeassistant__GetLiveContext"]
 
 
+@pytest.mark.parametrize(("outcome", "answer"), [("done", "off"), ("failed", "on 60%")])
+async def test_what_a_call_has_switched_is_known_from_the_call(ask, outcome, answer):
+    switched = called("c1", "intent__HassTurnOff", name="kitchen light")
+    done = result("c1", {"error": True, "error_text": "no"} if outcome == "failed" else {"result": "done"})
+    told = user(f"[CONTEXT: time: now; {STATES}]\n\nI would like the kitchen light switched off")
+
+    heard = await ask(told, switched, done, assistant("Well."), "is the kitchen light on?")
+    assert (heard.text, heard.calls) == (f"The kitchen light is {answer}.", [])
+
+
+async def test_what_a_call_has_switched_is_looked_at_if_no_states_were_told(ask):
+    switched = called("c1", "intent__HassTurnOff", name="kitchen light")
+    heard = await ask("hi", switched, result("c1", {"result": "done"}), assistant("Ok."), "is the kitchen light on?")
+    assert [name for name, _ in wanted(heard)] == ["homeassistant__GetLiveContext"]
+
+
 async def test_states_in_the_system_prompt_are_known(client):
     system = {"role": "system", "content": f"Be brief.\n\n## Time\nnow\n\n## States\n{STATES}\n\n## Memory\nnone"}
     answer = await client.chat.completions.create(model="scripted", messages=[system, user("is the Door open?")])
