@@ -81,7 +81,8 @@ async def test_between_trims_a_request_begins_with_the_bytes_of_the_one_before(s
     # what the answer to the former led to, and what the latter's question did
     is_trimmed = [before < after for before, after in zip([0, 0, *evicted], evicted, strict=False)]
     assert [pair for pair in zip(is_grown, is_trimmed, strict=True) if pair == (False, False)] == []
-    assert 1 <= is_grown.count(False) <= 6
+    # the states of the home take their part of a window of 600 tokens
+    assert 1 <= is_grown.count(False) <= 8
     assert all(after[0] == before[0] for before, after in pairwise(sent))
 
 

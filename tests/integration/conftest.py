@@ -36,6 +36,7 @@ from custom_components.windowed_conversation.agents import memory
 from custom_components.windowed_conversation.agents.agent import Agent
 from custom_components.windowed_conversation.const import (
     CONF_PROVIDER,
+    CONF_STATES,
     DOMAIN,
     PROVIDER_NONE,
     PROVIDER_OPENAI_CHAT,
@@ -202,7 +203,8 @@ def set_up(home: HomeAssistant, model_server: ModelServer, every_sensor: None) -
     ) -> MockConfigEntry:
         data = {CONF_PROVIDER: PROVIDER_OPENAI_CHAT, CONF_URL: model_server.url, CONF_API_KEY: "key", **(account or {})}
         subentry = ConfigSubentryData(
-            data={CONF_MODEL: "scripted", CONF_LLM_HASS_API: ["assist"], **agent},
+            # what a request holds is easier to see without the states of the home
+            data={CONF_MODEL: "scripted", CONF_LLM_HASS_API: ["assist"], CONF_STATES: False, **agent},
             subentry_type=SUBENTRY_CONVERSATION,
             title="Ada",
             unique_id=None,

@@ -330,6 +330,7 @@ async def test_change_suggests_what_is_known(home: HomeAssistant, set_up) -> Non
         CONF_LLM_HASS_API: ["assist"],
         CONF_ROUTING: "llm_only",
         CONF_HISTORY_TOKENS: 600,
+        CONF_STATES: False,
     }
 
 

@@ -108,6 +108,19 @@ async def test_nothing_is_told_without_the_option_or_without_assist(
     assert not list(details())
 
 
+async def test_agent_whose_form_was_never_submitted_with_the_option_tells_states(
+    set_up: SetUp, say: Say, model_server: ModelServer, home: HomeAssistant
+) -> None:
+    entry = await set_up()
+    (subentry,) = entry.subentries.values()
+    data = {name: value for name, value in subentry.data.items() if name != CONF_STATES}
+    home.config_entries.async_update_subentry(entry, subentry, data=data)
+    await home.async_block_till_done()
+    await say(HELLO)
+
+    assert "kitchen light=off" in told(model_server)
+
+
 async def test_assist_may_be_one_of_several_apis(set_up: SetUp, say: Say, model_server: ModelServer) -> None:
     await set_up(llm_hass_api=[MEMORY_API, "assist"])
     await say(HELLO)
