@@ -278,6 +278,7 @@ def test_every_choice_has_its_text() -> None:
     assert TEXTS["selector"][CONF_DEVICE_OWNERS]["fields"].keys() == {ATTR_DEVICE, ATTR_PERSON}
     assert TEXTS["selector"][CONF_EFFORT]["options"].keys() == set(EFFORTS)
     assert TEXTS["selector"][CONF_PERSISTENCE]["options"].keys() == set(Persistence)
+    assert TEXTS["selector"][CONF_RECORD]["options"].keys() == set(RecordLevel)
     assert TEXTS["selector"][CONF_ROUTING]["options"].keys() == set(Routing)
     assert TEXTS["selector"][ATTR_CONTENT]["options"].keys() == set(WindowContent)
     assert TEXTS["selector"][ATTR_MATCH]["options"].keys() == set(TagMatch)

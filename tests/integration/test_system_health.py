@@ -19,9 +19,9 @@ from custom_components.windowed_conversation.memory import PastTurn, writer
 from tests.documents import DOCS, column
 from tests.repository_files import TEXTS
 
-from .conftest import Say, SetUp, until
+from .conftest import Say, SetUp, until, written
 from .remembered import memory_of
-from .test_memory import Disk, disk
+from .test_memory import Disk, disk, issues
 from .test_memory_faults import locked
 
 __all__ = ["disk"]
@@ -89,6 +89,12 @@ def time(shown: Any) -> datetime:
     return datetime.fromisoformat(shown["value"])
 
 
+async def healed(home: HomeAssistant) -> None:
+    """Have all written that waits, and the issue gone."""
+    await written(home)
+    await until(lambda: issues(home) == set())
+
+
 async def test_server_that_answers_is_reached_and_the_last_answer_is_now(
     entry: MockConfigEntry, say: Say, page: Page
 ) -> None:
@@ -154,6 +160,7 @@ async def test_memory_that_is_off_is_shown_with_the_reason(
         await say("hello again")
         await until(lambda: memory_of(home).writer.state.reason == "locked")
         shown = await page()
+    await healed(home)
 
     assert shown["memory"] == {"type": "failed", "error": "locked"}
     # what was said, for memory, and the turn, for the record
@@ -178,6 +185,7 @@ async def test_records_for_which_there_is_no_room_are_shown_as_dropped(
         await say("hello again")
         await until(lambda: figure("records_dropped") != "0")
         shown = await page()
+    await healed(home)
 
     assert figure("records_dropped") == str(shown["memory_dropped"]) == str(memory.writer.counts.dropped)
 
