@@ -81,7 +81,7 @@ def test_the_next_page_begins_after_the_last_turn(memory) -> None:
         {"tool": "GetDate"},
         {"conversation": "c2"},
     ],
-    ids=str,
+    ids="_".join,
 )
 def test_each_condition_finds_the_turns_that_meet_it(memory, condition) -> None:
     other = record(
