@@ -84,8 +84,8 @@ class KnownHome:
             self.states = {name: each for name, each in self.states.items() if _is_sure(each, told.more)}
         for name in told.gone:
             self.states.pop(name, None)
-        # what is switched before anything was listed is looked at again
-        if self.incomplete is not None or not any(each.by_call for each in told.states.values()):
+        # what is switched before anything was told is looked at again
+        if self.states or self.incomplete is not None or not any(each.by_call for each in told.states.values()):
             self.states |= {name: self._in_its_area(name, each) for name, each in told.states.items()}
         more = frozenset({_ELSEWHERE}) if told.more is None else told.more
         if told.is_list:
@@ -99,7 +99,8 @@ class KnownHome:
 
 
 def _is_sure(known: Known, more: frozenset[str] | None) -> bool:
-    return more is not None and known.area not in more and _ELSEWHERE not in more
+    # where something stands that was only switched is not known
+    return more is not None and not (more and not known.area) and more.isdisjoint({known.area, _ELSEWHERE})
 
 
 def known_home(turns: Iterable[Turn]) -> KnownHome:

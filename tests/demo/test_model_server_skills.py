@@ -395,6 +395,13 @@ async def test_what_a_call_has_switched_is_known_from_the_call(ask, outcome, ans
     assert (heard.text, heard.calls) == (f"The kitchen light is {answer}.", [])
 
 
+async def test_what_a_call_has_switched_is_known_also_when_the_list_is_no_longer_there(ask):
+    switched = called("c1", "intent__HassTurnOn", name="kitchen light")
+    told = user(f"[CONTEXT: time: now; {OFF}]\n\nI would like the kitchen light switched on")
+    heard = await ask(told, switched, result("c1", {"result": "done"}), assistant("Ok."), "is the kitchen light on?")
+    assert heard.text == "The kitchen light is on."
+
+
 async def test_what_a_call_has_switched_is_looked_at_if_no_states_were_told(ask):
     switched = called("c1", "intent__HassTurnOff", name="kitchen light")
     heard = await ask("hi", switched, result("c1", {"result": "done"}), assistant("Ok."), "is the kitchen light on?")
