@@ -20,7 +20,9 @@ from tests.repository_files import TEXTS
 from .conftest import Say, SetUp, until
 from .summarizing import SMALL, STORY
 
+# read here, because nothing may be read in the event loop
 EVENTS = column(DOCS / "actions.md", "Events")
+ATTRIBUTES = table(DOCS / "sensors.md", "Attributes")
 
 
 @pytest.fixture
@@ -52,4 +54,4 @@ def test_attributes_are_those_that_are_documented(priced, agent_of: Callable[[Mo
         (TEXTS["entity"]["sensor"][key]["name"], f"`{name}`") for key, read in named for name in read(agent_of(priced))
     }
 
-    assert {tuple(row[:2]) for row in table(DOCS / "sensors.md", "Attributes")} == attributes
+    assert {tuple(row[:2]) for row in ATTRIBUTES} == attributes
