@@ -8,7 +8,7 @@ from homeassistant.core import Context, HomeAssistant
 import pytest
 
 from custom_components.windowed_conversation.agents.agent import Agent
-from custom_components.windowed_conversation.const import CONF_MEMORY, CONF_SCOPE, DOMAIN
+from custom_components.windowed_conversation.const import CONF_MEMORY, CONF_RECORD, CONF_SCOPE, DOMAIN, RecordLevel
 from custom_components.windowed_conversation.turn.scope import Scope
 from demo.model_server import ModelServer
 
@@ -149,7 +149,7 @@ async def test_summary_of_what_a_person_says_in_a_shared_window_is_not_kept(
 async def test_agent_without_memory_keeps_no_summary(
     home: HomeAssistant, set_up: SetUp, talk: Talk, disk: Disk, ada: Context
 ) -> None:
-    await set_up(options=SMALL, **{CONF_MEMORY: False})
+    await set_up(options=SMALL, **{CONF_MEMORY: False, CONF_RECORD: RecordLevel.OFF})
     await talk(BINS, context=ada)
 
     assert disk.said is None
