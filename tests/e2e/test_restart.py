@@ -33,6 +33,8 @@ _TURNS = len(_BEFORE) + len(_AFTER) + len(_BEFORE)
 # What the one conversation recalls of the other.
 _RECALLED = re.compile(r"; memory, quoted: [^\]]*")
 _TIME = re.compile(r"time: [^;\]]*")
+# What changed last comes first, and the other conversation has switched a light.
+_STATES = re.compile(r"; states: [^\]]*")
 # In the line that is left of a tool result; the count learns from one conversation to the next.
 _COUNTED = re.compile(r": \d+ tokens")
 _CALL_ID = re.compile(r'"(?:id|tool_call_id)": "([^"]*)"')
@@ -113,7 +115,8 @@ def written(messages: list[Any]) -> list[str]:
 
 def without_time_and_ids(body: dict[str, Any]) -> str:
     """Return the bytes of a request, without recalled lines, and with what differs in each conversation the same."""
-    text = _COUNTED.sub(": tokens", _TIME.sub("time", _RECALLED.sub("", json.dumps(body))))
+    text = _STATES.sub("; states", _RECALLED.sub("", json.dumps(body)))
+    text = _COUNTED.sub(": tokens", _TIME.sub("time", text))
     numbers = count()
     for call_id in dict.fromkeys(_CALL_ID.findall(text)):
         text = text.replace(call_id, f"call {next(numbers)}")
