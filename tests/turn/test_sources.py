@@ -7,7 +7,7 @@ import logging
 
 import pytest
 
-from custom_components.windowed_conversation.turn.sources import Addition, Fetched, Fetching, Source
+from custom_components.windowed_conversation.turn.sources import Addition, fetch
 
 SECRET = "pelican"
 FOREVER = 3600.0
@@ -22,10 +22,6 @@ class Scripted:
 
     async def fetch(self) -> Addition | None:
         return await self.answer()
-
-
-async def fetch(fetched: list[Source], deadline: float) -> Fetched:
-    return await Fetching(fetched).result(deadline)
 
 
 def adding(text: str) -> Callable[[], Awaitable[Addition | None]]:
@@ -137,35 +133,3 @@ async def test_source_that_cancels_itself_is_omitted() -> None:
         raise asyncio.CancelledError
 
     assert (await fetch([Scripted("one", cancelled)], FOREVER)).failed == ("one",)
-
-
-async def test_source_has_begun_before_anybody_waits_for_it() -> None:
-    began = asyncio.Event()
-
-    async def begins() -> None:
-        began.set()
-
-    fetching = Fetching([Scripted("one", begins)])
-
-    assert began.is_set()
-    assert (await fetching.result(FOREVER)).failed == ()
-
-
-async def test_time_before_anybody_waits_does_not_make_a_source_late() -> None:
-    fetching = Fetching([Scripted("one", adding("a"))])
-    await asyncio.sleep(0.01)
-
-    assert list((await fetching.result(0.0)).additions) == ["one"]
-
-
-async def test_turn_that_ends_before_it_waits_cancels_its_sources() -> None:
-    ended = asyncio.Event()
-
-    async def waits() -> None:
-        try:
-            await asyncio.Event().wait()
-        finally:
-            ended.set()
-
-    assert Fetching([Scripted("one", waits)]).end() == {"one"}
-    await ended.wait()

@@ -24,7 +24,7 @@ from ..window import Remembered, Window
 from .agent import Agent
 from .lookup import async_fallback_agents
 from .memory_use import counted_tools
-from .telling import Added, Adding, tools_of_home
+from .telling import Added, async_add, tools_of_home
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -90,14 +90,9 @@ class ModelQuestion:
         fallback = async_fallback_agents(self._hass, config.fallback_agents, self._entity_id, self._user_input)
         llm_context = self._user_input.as_llm_context(DOMAIN)
         device, area = self._device_and_area()
-        adding = Adding(self._agent, self._window, self._speaker, area)
-        try:
-            # memory is read meanwhile
-            own = (*self._own_tools(), *tools_of_home(self._agent))
-            api = await async_get_tools(self._hass, config.llm_apis, llm_context, own)
-            self.added = await adding.async_added()
-        finally:
-            adding.end()
+        self.added = await async_add(self._agent, self._window, self._speaker, area)
+        own = (*self._own_tools(), *tools_of_home(self._agent))
+        api = await async_get_tools(self._hass, config.llm_apis, llm_context, own)
         if api is not None:
             api.known = self.added.known
         memory, home = self.added.memory, self.added.home

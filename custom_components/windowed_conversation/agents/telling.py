@@ -11,7 +11,7 @@ from ..bridge.home_tools import home_tools
 from ..turn.context import ContextPlacement
 from ..turn.home import NOTHING, Held, Telling, held, tell
 from ..turn.recall import RECALLED_TOKENS
-from ..turn.sources import Addition, Fetching
+from ..turn.sources import Addition, fetch
 from ..turn.speaker import Speaker
 from ..turn.state_text import area_name
 from ..window import Window, tells
@@ -87,28 +87,16 @@ def _tells(window: Window) -> bool:
     return any(map(tells, window.exchanges()))
 
 
-class Adding:
-    """What is added to a turn, fetched from when this is made on. `end` it if nobody waits for it any more."""
-
-    def __init__(self, agent: Agent, window: Window, speaker: Speaker, area: str | None) -> None:
-        """Begin; `area` is where the speaker is."""
-        config = agent.config.states
-        self._window = window
-        self._memory = memory_source(agent, window, speaker)
-        self._states = StateSource(agent, config, window, speaker.said, area or "") if config else None
-        self._fetching = Fetching(filter(None, (self._states, self._memory)))
-
-    async def async_added(self) -> Added:
-        """Return what there is within the deadline of sources."""
-        fetched = await self._fetching.result()
-        memory = recollection(self._memory, fetched)
-        if self._states is None:
-            return Added(memory, Telling(anew=_tells(self._window)))
-        return Added(memory, self._states.telling, self._states.known)
-
-    def end(self) -> None:
-        """Leave nothing running."""
-        self._fetching.end()
+async def async_add(agent: Agent, window: Window, speaker: Speaker, area: str | None) -> Added:
+    """Return what is added to a turn; `area` is where the speaker is."""
+    config = agent.config.states
+    memory = memory_source(agent, window, speaker)
+    states = StateSource(agent, config, window, speaker.said, area or "") if config else None
+    fetched = await fetch(source for source in (states, memory) if source is not None)
+    recalled = recollection(memory, fetched)
+    if states is None:
+        return Added(recalled, Telling(anew=_tells(window)))
+    return Added(recalled, states.telling, states.known)
 
 
 def tools_of_home(agent: Agent) -> tuple[llm.Tool, ...]:

@@ -44,40 +44,24 @@ class Fetched:
     seconds: float
 
 
-class Fetching:
-    """Sources that are all fetched from when this is made on; whoever makes it calls `result` or `end`."""
-
-    def __init__(self, sources: Iterable[Source]) -> None:
-        """Begin; what a source does before it first waits is done at once."""
-        self._began = time.monotonic()
-        self._tasks = {
-            source.name: asyncio.create_task(source.fetch(), name=f"source {source.name}", eager_start=True)
-            for source in sources
-        }
-
-    async def result(self, deadline: float | None = None) -> Fetched:
-        """Return what there is, without the sources that fail or take longer than this from now on."""
-        tasks = self._tasks
-        late: set[str] = set()
-        try:
-            if tasks:
-                await asyncio.wait(tasks.values(), timeout=DEADLINE if deadline is None else deadline)
-        finally:
-            late = self.end()
-        reasons = {name: "late" if name in late else _failure(task) for name, task in tasks.items()}
-        failed = {name: reason for name, reason in reasons.items() if reason is not None}
-        for name, reason in failed.items():
-            _LOGGER.debug("A turn continues without the source %s: %s", name, reason)
-        results = {name: task.result() for name, task in tasks.items() if name not in failed}
-        additions = {name: added for name, added in results.items() if added is not None}
-        return Fetched(additions, tuple(failed), time.monotonic() - self._began)
-
-    def end(self) -> set[str]:
-        """Cancel the sources that are not there yet, and return their names."""
-        late = {name for name, task in self._tasks.items() if task.cancel()}
-        for task in self._tasks.values():
+async def fetch(sources: Iterable[Source], deadline: float | None = None) -> Fetched:
+    """Fetch from all sources at once, and leave out those that fail or are not there by the deadline."""
+    began = time.monotonic()
+    tasks = {source.name: asyncio.create_task(source.fetch(), name=f"source {source.name}") for source in sources}
+    try:
+        if tasks:
+            await asyncio.wait(tasks.values(), timeout=DEADLINE if deadline is None else deadline)
+    finally:
+        late = {name for name, task in tasks.items() if task.cancel()}
+        for task in tasks.values():
             task.add_done_callback(_failure)
-        return late
+    reasons = {name: "late" if name in late else _failure(task) for name, task in tasks.items()}
+    failed = {name: reason for name, reason in reasons.items() if reason is not None}
+    for name, reason in failed.items():
+        _LOGGER.debug("A turn continues without the source %s: %s", name, reason)
+    results = {name: task.result() for name, task in tasks.items() if name not in failed}
+    additions = {name: added for name, added in results.items() if added is not None}
+    return Fetched(additions, tuple(failed), time.monotonic() - began)
 
 
 def _failure(task: asyncio.Task[Addition | None]) -> str | None:
