@@ -70,7 +70,7 @@ class History:
         self._classes[_eviction_class(exchange)][exchange.number] = exchange
         if exchange.whole_results:
             self._whole[exchange.number] = exchange
-        if exchange.has_recalled:
+        if exchange.messages[0].remembered is not None and exchange.has_recalled:
             self._recalled[exchange.number] = exchange
         self.version += 1
         self.tokens += exchange.tokens
