@@ -13,6 +13,7 @@ from homeassistant.const import CONF_MODEL, CONF_URL
 from homeassistant.core import Context, HomeAssistant
 import pytest
 
+from custom_components.windowed_conversation.agents.written_messages import WRITTEN_MESSAGES
 from custom_components.windowed_conversation.const import (
     CONF_FALLBACK_AGENTS,
     CONF_HISTORY_TOKENS,
@@ -274,6 +275,18 @@ async def test_words_go_when_something_is_forgotten_that_was_told_before(
     assert {turn.level for turn in found} == {"figures"}
     assert SECRET not in str(found)
     assert not await home.async_add_executor_job(_is_in_files, memory_file, SECRET)
+
+
+async def test_no_message_stays_cached_that_holds_what_was_forgotten(home: HomeAssistant, whole: Any, say: Say) -> None:
+    await say(f"remember that the wifi password is {SECRET}")
+    await say("hello there")
+    await written(home)
+    assert SECRET in WRITTEN_MESSAGES
+
+    await say(f"forget that the wifi password is {SECRET}")
+    await written(home)
+
+    assert SECRET not in WRITTEN_MESSAGES
 
 
 async def test_everything_of_a_person_leaves_with_its_figures(

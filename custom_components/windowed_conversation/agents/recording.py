@@ -4,8 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from functools import lru_cache, partial
-import json
-from typing import Any
 from uuid import uuid7
 
 from homeassistant.core import callback
@@ -29,6 +27,7 @@ from ..window import Message, Role
 from .agent import Agent
 from .ended_turn import EndedTurn
 from .memory import async_memory
+from .written_messages import WRITTEN_MESSAGES, compact_json
 
 ROUTE_OF_SUMMARIES = "summary"
 
@@ -170,7 +169,7 @@ def _request(attempt: Attempt, started: float, *, is_whole: bool) -> RequestReco
         error=attempt.error,
         finish=attempt.finish,
         usage=Tokens(**asdict(attempt.billed.usage)) if attempt.billed else None,
-        sent=Sent(system, tools, tuple(map(_written_messages, messages))) if is_whole else None,
+        sent=Sent(system, tools, tuple(map(WRITTEN_MESSAGES.write, messages))) if is_whole else None,
     )
 
 
@@ -192,42 +191,7 @@ def _parameters(request: Request) -> str:
         "max_answer_tokens": request.answer_limit,
         "may_call": None if request.may_call else False,
     }
-    return _json({name: value for name, value in known.items() if value is not None})
-
-
-class _Messages:
-    """Messages as JSON, written once for requests that follow each other. For one thread."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._written: dict[int, tuple[Message, str]] = {}
-
-    def __call__(self, message: Message) -> str:
-        """Return a message as JSON."""
-        found = self._written.get(id(message))
-        if found is None:
-            if len(self._written) >= self._most:
-                self._written.clear()
-            # the message is kept, so that no other one gets its id
-            found = self._written[id(message)] = message, _message(message)
-        return found[1]
-
-
-def _message(message: Message) -> str:
-    """Return a message as JSON, without a provider's residue and without the bytes of attachments."""
-    known = {
-        "role": message.role,
-        "content": message.content,
-        "tool_calls": [
-            {"id": call.id, "name": call.name, "arguments": dict(call.arguments)} for call in message.tool_calls
-        ],
-        "tool_call_id": message.tool_call_id,
-        "name": message.name,
-        "attachments": [
-            {"mime_type": each.mime_type, "name": each.name, "bytes": len(each.data)} for each in message.attachments
-        ],
-    }
-    return _json({name: value for name, value in known.items() if value not in (None, [])})
+    return compact_json({name: value for name, value in known.items() if value is not None})
 
 
 def _calls(attempts: Sequence[Attempt]) -> tuple[CallRecord, ...]:
@@ -236,7 +200,7 @@ def _calls(attempts: Sequence[Attempt]) -> tuple[CallRecord, ...]:
     for attempt in attempts:
         results.update(_results(attempt.request.messages))
     return tuple(
-        CallRecord(call.name, _json(dict(call.arguments)), results.get(call.id))
+        CallRecord(call.name, compact_json(dict(call.arguments)), results.get(call.id))
         for attempt in attempts
         for call in attempt.calls
     )
@@ -253,13 +217,10 @@ def _results(messages: Sequence[Message]) -> Mapping[str | None, str]:
     return found
 
 
-_written_messages = _Messages(1_000)
-
-
 # Few agents have few tool lists, which change rarely and take long to write.
 @lru_cache(maxsize=16)
 def _tools(tools: tuple[ToolSchema, ...]) -> str:
-    return _json(
+    return compact_json(
         [{"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)} for tool in tools]
     )
 
@@ -267,7 +228,3 @@ def _tools(tools: tuple[ToolSchema, ...]) -> str:
 @lru_cache(maxsize=16)
 def _fingerprint(text: str) -> str:
     return fingerprint(text)
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)

@@ -39,8 +39,7 @@ async def async_changes(hass: HomeAssistant, entity_id: str, span: Span) -> Chan
 
 
 def _read(hass: HomeAssistant, entity_id: str, span: Span) -> Changes:
-    # its requirements are there where it is set up
-    from homeassistant.components.recorder import history  # noqa: PLC0415
+    from homeassistant.components.recorder import history  # noqa: PLC0415 - its requirements may be missing before
 
     start, end = dt_util.as_utc(span.start), dt_util.as_utc(span.end)
     found = history.state_changes_during_period(hass, start, end, entity_id, limit=_MOST_READ).get(entity_id, [])

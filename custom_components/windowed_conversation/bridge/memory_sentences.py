@@ -25,8 +25,8 @@ _LONGEST = FACT_LENGTH + 100
 _FEWEST_WORDS = 2
 
 # Characters around a clause, in several languages.
-_OUTER = " \t\r\n.,;:!?¡¿…\"'“”„«»‘’-–—"  # noqa: RUF001
-_APOSTROPHES = str.maketrans("’‘ʼ", "'''")  # noqa: RUF001
+_OUTER = " \t\r\n.,;:!?¡¿…\"'“”„«»‘’-–—"  # noqa: RUF001 - of several scripts
+_APOSTROPHES = str.maketrans("’‘ʼ", "'''")  # noqa: RUF001 - of several scripts
 
 # Words in the template that belong to what is remembered: "remember {my} {text} is {more}".
 _LISTS = ("me", "my")

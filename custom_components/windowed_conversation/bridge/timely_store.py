@@ -170,7 +170,7 @@ class TimelyStore[State]:
             failed = True
         except (RecursionError, TypeError, ValueError) as err:
             # without its message, which may repeat what was said; the same state would fail again
-            _LOGGER.error("%s cannot be written: %s", self.path, type(err).__name__)  # noqa: TRY400
+            _LOGGER.error("%s cannot be written: %s", self.path, type(err).__name__)  # noqa: TRY400 - as above
             return
         if failed:
             self._is_due = True

@@ -25,11 +25,12 @@ _LIST_REFERENCE = re.compile(r"\{[^{}]*\}")
 _OPTIONAL = re.compile(r"\[[^\[\]]*\]")
 _WORDS = re.compile(r"\w+")
 _QUESTION_MARKS = re.compile(r"[?？؟;]")
+_COMMAS = re.compile("[,，、]")  # noqa: RUF001 - of several scripts
 
 
 def is_long_name(text: str) -> bool:
     """Return whether the name of a new list item or timer is more than one thing: several, or a wish."""
-    return len(text) > _ITEM_CHARACTERS or len(text.split()) > _ITEM_WORDS or bool(re.search("[,，、]", text))  # noqa: RUF001
+    return len(text) > _ITEM_CHARACTERS or len(text.split()) > _ITEM_WORDS or bool(_COMMAS.search(text))
 
 
 def is_instruction(text: str, language: str) -> bool:

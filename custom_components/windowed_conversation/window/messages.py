@@ -85,9 +85,12 @@ class Told(NamedTuple):
     is_complete: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True, kw_only=True)
 class Message:
-    """One message. `created` is in seconds since the epoch. A window sets `created` and `tokens` on entry."""
+    """One message. `created` is in seconds since the epoch. A window sets `created` and `tokens` on entry.
+
+    Caches of what is made from messages can refer to them weakly, and lose what no window holds any more.
+    """
 
     role: Role
     content: str = ""
