@@ -12,6 +12,7 @@ from custom_components.windowed_conversation.bridge.memory_sentences import (
     RememberThat,
     WhatIsKnown,
     Wish,
+    is_loaded,
     languages,
     matched,
 )
@@ -61,6 +62,18 @@ def test_a_language_of_a_country_is_that_language(language: str) -> None:
 
 def test_a_language_without_sentences_asks_nothing() -> None:
     assert matched("What do you remember?", "fi") is None
+
+
+def test_a_language_is_loaded_once_a_sentence_was_matched() -> None:
+    matched("What do you remember?", "pt-BR")
+
+    assert is_loaded("pt-PT")
+
+
+def test_a_language_without_sentences_is_never_loaded() -> None:
+    matched("What do you remember?", "fi")
+
+    assert not is_loaded("fi")
 
 
 def test_a_story_is_no_sentence() -> None:

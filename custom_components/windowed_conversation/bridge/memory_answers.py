@@ -15,7 +15,7 @@ from ..turn.remembering import (
 )
 from ..turn.speaker import Speaker
 from .memory_access import Forget, MemoryAccess
-from .memory_sentences import ForgetEverything, ForgetThat, RememberThat, WhatIsKnown, Wish, matched
+from .memory_sentences import ForgetEverything, ForgetThat, RememberThat, WhatIsKnown, Wish, is_loaded, matched
 from .texts import async_text
 
 _NOTHING = Remembering(Phrase.NOTHING_KNOWN)
@@ -40,7 +40,7 @@ class MemoryAnswers:
 
     async def answer(self) -> MemoryAnswer | None:
         """Carry out what the input asks of memory and return the answer, or None if it asks nothing of memory."""
-        wish = await self._hass.async_add_executor_job(matched, self._speaker.said, self._speaker.language)
+        wish = await self._async_wish()
         if wish is None:
             return None
         try:
@@ -49,6 +49,12 @@ class MemoryAnswers:
             done = Remembering(Phrase.UNAVAILABLE)
         text = await async_text(self._hass, self._speaker.language, "common", done.phrase)
         return MemoryAnswer(text.format(**done.placeholders), is_kept=done.forgotten is None)
+
+    async def _async_wish(self) -> Wish | None:
+        said, language = self._speaker.said, self._speaker.language
+        if is_loaded(language):
+            return matched(said, language)
+        return await self._hass.async_add_executor_job(matched, said, language)
 
     async def _async_done(self, wish: Wish) -> Remembering:
         memory, speaker = self._memory, self._speaker
