@@ -65,6 +65,17 @@ def test_only_the_kinds_that_are_wanted_are_found(memory) -> None:
     assert [found.kind for found in memory.recall("bins", kinds=("episode",))] == ["episode"]
 
 
+def test_groups_of_kinds_are_recalled_apart(memory) -> None:
+    for number in range(5):
+        memory.add_turn(turn(f"The bins go out on Friday, {number}", at=NOW + number))
+        memory.add_fact(f"The bins of house {number} go out on Friday")
+
+    facts, turns = memory.recall_apart("when do the bins go out?", ("fact",), ("turn", "episode"), limit=3)
+
+    assert facts == memory.recall("when do the bins go out?", kinds=("fact",), limit=3)
+    assert turns == memory.recall("when do the bins go out?", kinds=("turn", "episode"), limit=3)
+
+
 def test_what_was_said_in_a_time_is_found_by_it(memory) -> None:
     for day in range(10):
         memory.add_turn(turn(f"Bread on day {day}", at=NOW + day * DAY))

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, NamedTuple
 
 from homeassistant.util import dt as dt_util
@@ -89,15 +88,16 @@ class MemorySource:
             revision = memory.facts_revision()
             is_known = made is not None and made.revision == revision
             facts = None if is_known else memory.facts(owner, private=speaker.is_alone)
-            find = partial(
-                memory.recall,
+            found, others = memory.recall_apart(
                 speaker.said,
+                ("fact",),
+                ("episode", "turn"),
                 person=speaker.person,
                 speaker=speaker.name if speaker.person else None,
                 limit=CANDIDATES,
                 private=speaker.is_alone,
             )
-            return _Read(facts, revision, find(kinds=("fact",)), find(kinds=("episode", "turn")))
+            return _Read(facts, revision, found, others)
 
         facts, revision, found, others = await self._memory.async_read(read, _Read([], None, [], []))
         if facts is not None or made is None:

@@ -1,7 +1,10 @@
 """Keeps the index in step with the tables. A row is indexed if its id is above the `unindexed` setting of its kind."""
 
+from contextlib import suppress
 import sqlite3
 
+from .database import Database
+from .errors import MemoryUnavailable
 from .records import KINDS, Kind
 from .schema import empty_index, unindexed
 from .words import Words
@@ -60,6 +63,16 @@ def reindex(connection: sqlite3.Connection, words: Words, most: int) -> bool:
             connection.execute("UPDATE setting SET value = ? WHERE name = ?", (rest, f"unindexed {kind}"))
             return True
     return False
+
+
+def merge(database: Database) -> None:
+    """Merge the segments of the index if possible: a search looks up each word in all of them.
+
+    Writes as much as the index has, unless it is merged already. https://sqlite.org/fts5.html#the_optimize_command
+    """
+    with suppress(MemoryUnavailable), database.write() as connection:
+        for kind in KINDS:
+            connection.execute(f"INSERT INTO {kind}_words({kind}_words) VALUES ('optimize')")
 
 
 def _text(connection: sqlite3.Connection, kind: Kind, row: int) -> tuple[int, str] | None:

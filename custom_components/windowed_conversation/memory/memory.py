@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 import math
 from pathlib import Path
-import sqlite3
 import time
 from types import EllipsisType
 
@@ -14,15 +13,16 @@ from .episodes import store_summary
 from .errors import MemoryUnavailable
 from .exporting import export_forgotten, export_rows
 from .facts import ToldFact, facts, tell
+from .figures import figures
 from .forget import forget, is_unerased, select, select_expired, set_erased, set_unerased
-from .index import reindex
+from .index import merge, reindex
 from .listing import Listing, newest
 from .loading import load
 from .record_forgetting import expire_records
 from .record_reading import TurnRecords
 from .record_rows import store_cost, store_turn_record
 from .records import KINDS, Fact, Figures, Forgotten, Kind, Loaded, PastTurn, Recalled, Summary
-from .schema import fact_changes, unindexed
+from .schema import fact_changes
 from .search import Search, search
 from .selection import Selection
 from .turn_record import LateRecord, TurnCost, TurnRecord
@@ -109,6 +109,22 @@ class Memory:
         unknown and sees only what belongs to the home. With `private=False`, results exclude what must not enter a
         shared window.
         """
+        return self.recall_apart(
+            query, tuple(kinds), person=person, speaker=speaker, limit=limit, since=since, until=until, private=private
+        )[0]
+
+    def recall_apart(
+        self,
+        query: str,
+        *groups: tuple[Kind, ...],
+        person: str | None = None,
+        speaker: str | None = None,
+        limit: int = 10,
+        since: float | None = None,
+        until: float | None = None,
+        private: bool = True,
+    ) -> list[list[Recalled]]:
+        """Return what `recall` returns for each group of kinds, with up to `limit` results for each."""
         with self._database.read() as connection:
             asked = Search(
                 self._asked.question(query[:_QUESTION_LENGTH], speaker),
@@ -118,7 +134,7 @@ class Memory:
                 -math.inf if since is None else since,
                 math.inf if until is None else until,
             )
-            return search(connection, tuple(kinds), asked)
+            return [search(connection, kinds, asked) for kinds in groups]
 
     def facts(self, person: str | None = None, *, private: bool = True) -> list[Fact]:
         """Return the facts that this person may see: those of the home first, each group newest first."""
@@ -182,7 +198,7 @@ class Memory:
         """Forget the turns that ended before their agent's time in `before`, or before `others` for all other agents.
 
         The record loses those turns, too, and the words of turns that began before `whole_before`. Also erases what
-        could not be erased when it was forgotten.
+        could not be erased when it was forgotten, and speeds up searching.
         """
         with self._database.write() as connection:
             if expire_records(connection, before, others, whole_before):
@@ -190,6 +206,7 @@ class Memory:
             expired = select_expired(connection, before, others)
             forget(connection, self._words, expired)
             unerased = is_unerased(connection)
+        merge(self._database)
         return replace(expired, erased=not unerased or self.erase())
 
     def erase(self) -> bool:
@@ -245,15 +262,7 @@ class Memory:
     def figures(self) -> Figures:
         """Return how much is stored."""
         with self._database.read() as connection:
-            return Figures(
-                facts=_count(connection, "fact WHERE replaced_by IS NULL"),
-                turns=_count(connection, "turn"),
-                episodes=_count(connection, "episode"),
-                size=file.size(self._database.path),
-                unindexed=sum(
-                    _count(connection, f"{kind} WHERE id <= {unindexed(connection, kind)}") for kind in KINDS
-                ),
-            )
+            return figures(connection, self._database.path)
 
     def _settle(self) -> None:
         """Forget again what this file still holds because it is an older copy of the one in which it was forgotten."""
@@ -285,8 +294,3 @@ class Memory:
     def close(self) -> None:
         """Close the file."""
         self._database.close()
-
-
-def _count(connection: sqlite3.Connection, what: str) -> int:
-    count: int = connection.execute(f"SELECT count(*) FROM {what}").fetchone()[0]
-    return count

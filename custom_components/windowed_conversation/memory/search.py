@@ -42,7 +42,7 @@ _FOUND = """
 
 _NEIGHBOURS = """
     WITH hit (id, score) AS MATERIALIZED ({hits}),
-    lifted (id, at, score) AS (
+    lifted (id, at, score) AS MATERIALIZED (
         SELECT beside.id, beside.at,
             sum(hit.score * CASE beside.place WHEN turn.place THEN 1 ELSE {lent} / abs(beside.place - turn.place) END)
         FROM hit CROSS JOIN turn ON turn.id = hit.id CROSS JOIN turn AS beside
@@ -50,10 +50,12 @@ _NEIGHBOURS = """
         WHERE {visible} AND beside.at BETWEEN :since AND :until
         GROUP BY beside.id
     ),
+    most (at, score) AS MATERIALIZED (SELECT max(at), max(score) FROM lifted),
     found (id, score) AS (
-        SELECT id, (score / max(score) OVER () + {recency} / (1 + (max(at) OVER () - at) / {month})) / (1 + {recency})
-        FROM lifted
-        ORDER BY 2 DESC, id DESC LIMIT :limit
+        SELECT lifted.id,
+            (lifted.score / most.score + {recency} / (1 + (most.at - lifted.at) / {month})) / (1 + {recency})
+        FROM most CROSS JOIN lifted
+        ORDER BY 2 DESC, lifted.id DESC LIMIT :limit
     )
     SELECT found.id, found.score, turn.at, turn.said || char(10) || turn.answer, owner.name, conversation.name,
         turn.person IS NOT NULL

@@ -19,6 +19,8 @@ RECALLED_SHARE = 0.15
 CANDIDATES = 20
 
 _FACTS_FOR_EACH = 2
+# The tokens of the shortest line: a date, "home", and two words in quotes.
+_SHORTEST = 10
 _CUT = "…"
 
 
@@ -81,6 +83,8 @@ def chosen_lines(
     lines, sources, tokens = tuple[str, ...](), list[str](), 0
     seen = set[str]()
     for each in found:
+        if most - tokens < _SHORTEST:
+            break
         told = _told(each).casefold()
         if told in seen or window.has(each):
             continue
