@@ -19,8 +19,10 @@ RECALLED_SHARE = 0.15
 CANDIDATES = 20
 
 _FACTS_FOR_EACH = 2
-# The tokens of the shortest line: a date, "home", and two words in quotes.
-_SHORTEST = 10
+# There is no room left when this many search results in a row do not fit, or when fewer tokens are left than a date,
+# "someone", and a few words in quotes take.
+_MOST_MISSES = 4
+_SHORTEST = 16
 _CUT = "…"
 
 
@@ -80,19 +82,43 @@ def chosen_lines(
     found: Iterable[Recalled], window: Held, narrator: Narrator, count: Callable[[str], int], most: int
 ) -> Addition | None:
     """Return whole lines that the window does not hold, best first, up to `most` tokens, or None if there are none."""
-    lines, sources, tokens = tuple[str, ...](), list[str](), 0
-    seen = set[str]()
+    chosen = _Chosen(narrator, count, most)
+    told_before = set[str]()
+    misses = 0
     for each in found:
-        if most - tokens < _SHORTEST:
-            break
         told = _told(each).casefold()
-        if told in seen or window.has(each):
+        if told in told_before or window.has(each):
             continue
-        for line in narrator.recalled(each):
-            cost = count(recalled_text((*lines, line)))
-            if cost <= most:
-                lines, tokens = (*lines, line), cost
-                sources.append(key_of(each.kind, each.id))
-                seen.add(told)
-                break
-    return Addition(lines, tokens, tuple(sources)) if lines else None
+        if chosen.add(each):
+            told_before.add(told)
+            misses = 0
+        else:
+            misses += 1
+        if misses >= _MOST_MISSES or most - chosen.tokens < _SHORTEST:
+            break
+    return Addition(chosen.lines, chosen.tokens, tuple(chosen.sources)) if chosen.lines else None
+
+
+class _Chosen:
+    """The lines that were chosen, and their tokens as the context ends with them."""
+
+    def __init__(self, narrator: Narrator, count: Callable[[str], int], most: int) -> None:
+        self.lines: tuple[str, ...] = ()
+        self.tokens = 0
+        self.sources: list[str] = []
+        self._narrator = narrator
+        self._count = count
+        self._most = most
+
+    def add(self, found: Recalled) -> bool:
+        """Add the most complete line that fits, and return whether there is one."""
+        for line in self._narrator.recalled(found):
+            # the line alone is counted first: most do not fit
+            if self.tokens + self._count(line) > self._most:
+                continue
+            lines = (*self.lines, line)
+            if (tokens := self._count(recalled_text(lines))) <= self._most:
+                self.lines, self.tokens = lines, tokens
+                self.sources.append(key_of(found.kind, found.id))
+                return True
+        return False
