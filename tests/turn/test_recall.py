@@ -93,6 +93,32 @@ def test_line_that_does_not_fit_makes_room_for_the_next() -> None:
     assert chosen(turn("word " * 300), turn("my name is Ada", number=2)) == ('2026-11-18 Ada: "my name is Ada"',)
 
 
+def long_turns(count: int) -> tuple[Recalled, ...]:
+    return tuple(turn(f"{number} " + "long " * 300, number=number) for number in range(10, 10 + count))
+
+
+def test_however_many_lines_do_not_fit_the_first_that_fits_is_recalled() -> None:
+    assert chosen(*long_turns(19), fact("Tea at five")) == ('2026-11-18 Ada: "Tea at five"',)
+
+
+def test_three_lines_that_do_not_fit_make_room_for_the_next() -> None:
+    lines = chosen(fact("Tea at five"), *long_turns(3), fact("Milk at six", number=2))
+
+    assert lines == ('2026-11-18 Ada: "Tea at five"', '2026-11-18 Ada: "Milk at six"')
+
+
+def test_no_more_is_looked_for_after_four_lines_that_do_not_fit() -> None:
+    counted: list[str] = []
+
+    def counting(text: str) -> int:
+        counted.append(text)
+        return count(text)
+
+    chosen_lines((fact("Tea at five"), *long_turns(19)), NOTHING, ADA, counting, RECALLED_TOKENS)
+
+    assert sum("long" in text for text in counted) == 4
+
+
 def test_what_was_said_twice_is_one_line() -> None:
     assert chosen(turn("my name is Ada\nHello."), turn("My name is Ada\nHi.", number=2)) == (
         '2026-11-18 Ada: "my name is Ada", answered: "Hello."',

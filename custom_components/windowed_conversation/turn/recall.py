@@ -94,7 +94,7 @@ def chosen_lines(
             misses = 0
         else:
             misses += 1
-        if misses >= _MOST_MISSES or most - chosen.tokens < _SHORTEST:
+        if (chosen.lines and misses >= _MOST_MISSES) or most - chosen.tokens < _SHORTEST:
             break
     return Addition(chosen.lines, chosen.tokens, tuple(chosen.sources)) if chosen.lines else None
 
