@@ -153,16 +153,14 @@ class Window:
 
         `recalled` leaves at the next trim after this exchange; with `anew`, what was `told` before leaves now.
         """
-        contents = self._contents
-        if contents.opened is not None:
+        if self._contents.opened is not None:
             _one_is_open()
         checked, now = checked_tags(tags) if tags else NO_TAGS, self._clock()
-        entry = question(text, checked, self._counter, now, remembered=recalled, told=told)
-        exchange = OpenExchange(entry)
-        contents.begin(exchange)
+        exchange = OpenExchange(question(text, checked, self._counter, now, remembered=recalled, told=told))
+        self._contents.begin(exchange)
         if anew:
-            take_out_told(contents)
-        if contents.history.tokens + exchange.tokens > self._in_force.history_tokens:
+            take_out_told(self._contents)
+        if self._contents.history.tokens + exchange.tokens > self._in_force.history_tokens:
             self._trim()
 
     def add(self, message: Message) -> None:
