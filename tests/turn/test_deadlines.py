@@ -7,7 +7,7 @@ from contextlib import suppress
 import pytest
 
 from custom_components.windowed_conversation.providers.errors import DeadlineExceeded
-from custom_components.windowed_conversation.turn.deadlines import with_idle_timeout
+from custom_components.windowed_conversation.turn.deadlines import Limits, with_idle_timeout
 
 
 async def ticking(times: int, seconds: float) -> AsyncGenerator[int]:
@@ -19,6 +19,10 @@ async def ticking(times: int, seconds: float) -> AsyncGenerator[int]:
 async def heard[E](events: AsyncGenerator[E], seconds: float) -> list[E]:
     async with with_idle_timeout(events, seconds) as heard:
         return [event async for event in heard]
+
+
+def test_a_turn_has_a_minute_and_ten_rounds_of_tools_unless_it_is_said_otherwise() -> None:
+    assert Limits() == Limits(idle_timeout=10, turn=60, tool_iterations=10)
 
 
 async def test_events_are_passed_on() -> None:

@@ -7,7 +7,13 @@ from typing import Any
 from hypothesis import given, settings, strategies as st
 import pytest
 
-from custom_components.windowed_conversation.window import EstimatedCounter, Message, ToolCall, message_tokens
+from custom_components.windowed_conversation.window import (
+    Attachment,
+    EstimatedCounter,
+    Message,
+    ToolCall,
+    message_tokens,
+)
 from custom_components.windowed_conversation.window.tokens import tool_text
 
 from .histories import LengthCounter
@@ -83,6 +89,13 @@ def test_arguments_that_json_does_not_know_are_counted_all_the_same(argument: An
 
 def test_tool_is_counted_by_its_name_description_and_schema() -> None:
     assert tool_text("turn_on", "Turns on", {"type": "object"}) == 'turn_on\nTurns on\n{"type":"object"}'
+
+
+@pytest.mark.parametrize(("size", "pages"), [(1, 1), (99_999, 1), (100_000, 2), (350_000, 4)])
+def test_pdf_costs_a_page_for_each_begun_100_000_bytes(size: int, pages: int) -> None:
+    pdf = Attachment("application/pdf", bytes(size))
+
+    assert message_tokens(Message.user("", attachments=(pdf,)), LengthCounter()) == 4 + 3_000 * pages
 
 
 def test_counter_is_asked_once_for_a_message() -> None:
