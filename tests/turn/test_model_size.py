@@ -97,8 +97,8 @@ def test_refusals_with_a_larger_served_request_between_them_are_not_in_a_row(siz
 
 def test_half_is_planned_with_as_long_as_next_to_nothing_was_served() -> None:
     size = ModelSize()
-    size.on_refused(4000, 0)
-    size.on_refused(4000, 0)
+    size.on_refused(4001, 0)
+    size.on_refused(4001, 0)
 
     assert size.tokens() == 2000
 
