@@ -277,16 +277,22 @@ async def test_words_go_when_something_is_forgotten_that_was_told_before(
     assert not await home.async_add_executor_job(_is_in_files, memory_file, SECRET)
 
 
+def cached() -> str:
+    """Return what is cached of messages."""
+    return "".join(text for _, text in WRITTEN_MESSAGES._written.values())
+
+
 async def test_no_message_stays_cached_that_holds_what_was_forgotten(home: HomeAssistant, whole: Any, say: Say) -> None:
     await say(f"remember that the wifi password is {SECRET}")
     await say("hello there")
     await written(home)
-    assert SECRET in WRITTEN_MESSAGES
+    assert SECRET in cached()
 
     await say(f"forget that the wifi password is {SECRET}")
     await written(home)
 
-    assert SECRET not in WRITTEN_MESSAGES
+    assert len(WRITTEN_MESSAGES) > 0
+    assert SECRET not in cached()
 
 
 async def test_everything_of_a_person_leaves_with_its_figures(

@@ -17,10 +17,6 @@ class WrittenMessages:
         """Return how many messages are cached."""
         return len(self._written)
 
-    def __contains__(self, text: str) -> bool:
-        """Return whether any cached message contains a text."""
-        return any(text in written for _, written in self._written.values())
-
     def write(self, message: Message) -> str:
         """Return a message as JSON."""
         key = id(message)

@@ -1,6 +1,7 @@
 """The file with an agent's conversations and totals: how it is written, and what can be read of it."""
 
 from collections.abc import Callable
+from contextlib import suppress
 import logging
 from pathlib import Path
 import time
@@ -101,17 +102,22 @@ class Found(NamedTuple):
 
 def check(path: Path) -> None:
     """Raise `Damaged` unless there is no file, or one that the Store can read, and OSError if it cannot be opened."""
+    with suppress(FileNotFoundError):
+        _data(path)
+
+
+def _data(path: Path) -> dict[str, Any]:
+    """Return the data of a file; raises `Damaged` if the Store cannot read it, and OSError."""
     try:
         content = json_loads(path.read_bytes())
-    except FileNotFoundError:
-        return
     except ValueError as err:
         raise Damaged from err
-    if not isinstance(content, dict) or not isinstance(content.get("data"), dict):
+    if not isinstance(content, dict):
         raise Damaged
-    version = content.get("version")
-    if not isinstance(version, int) or not 1 <= version <= VERSION:
+    data, version = content.get("data"), content.get("version")
+    if not isinstance(data, dict) or not isinstance(version, int) or not 1 <= version <= VERSION:
         raise Damaged
+    return data
 
 
 def read(data: dict[str, Any]) -> Found:
@@ -203,8 +209,7 @@ def damage(path: Path) -> Damage | None:
     if aside is None:
         return None
     try:
-        check(aside)
-        found = read(json_loads(aside.read_bytes())["data"])  # type: ignore[index, call-overload, arg-type]
+        found = read(_data(aside))
     except Damaged, OSError:
         return Damage(aside, 0, None)
     return Damage(aside, len(found.conversations), found.unreadable)

@@ -3,8 +3,7 @@
 from ssl import SSLContext
 from typing import Any
 
-# The SDK imports this module by name when it builds a client, which would be in the event loop.
-import google.auth.aio.credentials  # noqa: F401
+import google.auth.aio.credentials  # noqa: F401 - the SDK would import it in the event loop, with its first client
 from google.genai import Client
 from google.genai.types import HttpOptions
 
