@@ -1,6 +1,6 @@
 """Requests to a provider and the events of its stream, independent of any vendor."""
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import astuple, dataclass, field
 from enum import StrEnum
 from operator import add
@@ -135,14 +135,23 @@ class ListedModel:
     output_tokens: int | None = None
 
 
+# Called whenever a server sends anything: a sign of life.
+type OnBytes = Callable[[], None]
+
+
+def ignore() -> None:
+    """Do nothing about a sign of life."""
+
+
 class Provider(Protocol):
     """A wire format. `name` is the stamp on its residue."""
 
     name: str
 
-    def stream(self, request: Request) -> AsyncGenerator[Event]:
+    def stream(self, request: Request, on_bytes: OnBytes = ignore) -> AsyncGenerator[Event]:
         """Send the request and yield events up to `Finished`. Raises `ProviderError`, never an SDK's error.
 
+        `on_bytes` is called whenever the server sends anything: headers, a comment, a ping, a part of an event.
         Closing the generator, or cancelling the task that waits for it, releases the connection.
         """
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from .decoder import Decoder
 from .errors import BadStream, ProviderError
-from .events import Event
+from .events import Event, OnBytes
 from .json_values import most_values, read_json
 from .pieces import Pieces
 
@@ -35,7 +35,10 @@ _JSON = (b"{", b"[")
 
 
 async def answered(
-    answer: AbstractAsyncContextManager[Any], decoder: Decoder, errors: AbstractContextManager[None]
+    answer: AbstractAsyncContextManager[Any],
+    decoder: Decoder,
+    errors: AbstractContextManager[None],
+    on_bytes: OnBytes,
 ) -> AsyncGenerator[Event]:
     """Yield the events of an answer, see `Provider.stream`.
 
@@ -43,16 +46,26 @@ async def answered(
     meanwhile into our errors.
     """
     with errors:
-        async with answer as response, aclosing(_decoded(response, decoder)) as events:
-            async for event in events:
-                yield event
+        async with answer as response:
+            on_bytes()
+            async with aclosing(_decoded(_observed(response, on_bytes), decoder)) as events:
+                async for event in events:
+                    yield event
     for event in decoder.on_end():
         yield event
 
 
-async def _decoded(response: Any, decoder: Decoder) -> AsyncGenerator[Event]:
+async def _observed(response: Any, on_bytes: OnBytes) -> AsyncGenerator[bytes]:
+    """Yield the chunks of a response, each with its sign of life."""
+    async with aclosing(response.aiter_raw()) as chunks:
+        async for chunk in chunks:
+            on_bytes()
+            yield chunk
+
+
+async def _decoded(chunks: AsyncGenerator[bytes], decoder: Decoder) -> AsyncGenerator[Event]:
     decode, pieces, passed = partial(_taken_apart, decoder.on_event), Pieces(), count(1)
-    async with aclosing(_sent(response, decoder)) as sent:
+    async with aclosing(_sent(chunks, decoder)) as sent:
         async for value in sent:
             for event in chain.from_iterable(map(pieces.take, decode(value))):
                 if next(passed) % _AT_ONCE == 0:
@@ -85,9 +98,9 @@ async def _late_events[E](stream: AsyncIterator[E], decode: Callable[[E], Sequen
     return ()
 
 
-async def _sent(response: Any, decoder: Decoder) -> AsyncGenerator[Any]:
+async def _sent(raw: AsyncGenerator[bytes], decoder: Decoder) -> AsyncGenerator[Any]:
     """Yield the JSON value of each event, also of an answer that is not a stream."""
-    async with aclosing(response.aiter_raw()) as chunks:
+    async with aclosing(raw) as chunks:
         first = await _first(chunks)
         if first.startswith(_JSON):
             answer = await read_any_json(await _whole_body(first, chunks))

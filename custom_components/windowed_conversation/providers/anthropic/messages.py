@@ -7,7 +7,7 @@ from typing import Any
 from anthropic import AsyncAnthropic, AsyncStream
 from anthropic.resources.models import AsyncModels
 
-from ..events import Event, ListedModel, Request
+from ..events import Event, ListedModel, OnBytes, Request, ignore
 from ..json_values import counted, limit_of, member
 from ..model_lists import PAGE, ModelPage, read_page, read_pages
 from ..sdk import post, post_for_stream
@@ -31,12 +31,11 @@ class Messages:
         # The client imports this on first use, which would be in the event loop.
         self._models = AsyncModels(client).with_raw_response
 
-    def stream(self, request: Request) -> AsyncGenerator[Event]:
+    def stream(self, request: Request, on_bytes: OnBytes = ignore) -> AsyncGenerator[Event]:
         """Ask the model and yield the events of its answer, see `Provider.stream`."""
         body = encode_request(request)
-        return answered(
-            self._answer(body), MessageDecoder(request, thinks="thinking" in body), provider_errors(request)
-        )
+        decoder = MessageDecoder(request, thinks="thinking" in body)
+        return answered(self._answer(body), decoder, provider_errors(request), on_bytes)
 
     @asynccontextmanager
     async def _answer(self, body: dict[str, Any]) -> AsyncIterator[Any]:

@@ -15,7 +15,7 @@ from google.genai.models import AsyncModels
 from google.genai.types import CountTokensConfig, HttpOptions
 
 from ..errors import BadStream
-from ..events import Event, ListedModel, Request
+from ..events import Event, ListedModel, OnBytes, Request, ignore
 from ..json_values import counted, limit_of, member
 from ..model_lists import PAGE, ModelPage, read_page, read_pages
 from ..streaming import answered, read_any_json
@@ -47,9 +47,9 @@ class Gemini:
         self._headers = {"x-goog-api-key": api_key}
         self._timeout = timeout
 
-    def stream(self, request: Request) -> AsyncGenerator[Event]:
+    def stream(self, request: Request, on_bytes: OnBytes = ignore) -> AsyncGenerator[Event]:
         """Ask the model and yield the events of its answer, see `Provider.stream`."""
-        return answered(self._answer(request), ChunkDecoder(request), provider_errors(request))
+        return answered(self._answer(request), ChunkDecoder(request), provider_errors(request), on_bytes)
 
     @asynccontextmanager
     async def _answer(self, request: Request) -> AsyncIterator[Any]:

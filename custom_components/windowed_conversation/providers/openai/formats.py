@@ -18,7 +18,7 @@ from ...window import Native
 from ..decoder import Decoder
 from ..encoder import residue_of
 from ..errors import BadRequest
-from ..events import Compacted, Event, ListedModel, Request
+from ..events import Compacted, Event, ListedModel, OnBytes, Request, ignore
 from ..json_values import counted, member
 from ..model_lists import read_page
 from ..sdk import post, post_for_stream
@@ -57,9 +57,9 @@ class _Format(ABC):
         # The client imports this on first use, which would be in the event loop.
         self._models = AsyncModels(client).with_raw_response
 
-    def stream(self, request: Request) -> AsyncGenerator[Event]:
+    def stream(self, request: Request, on_bytes: OnBytes = ignore) -> AsyncGenerator[Event]:
         """Ask the model and yield the events of its answer, see `Provider.stream`."""
-        return answered(self._answer(request), self._decoder(request), provider_errors(request))
+        return answered(self._answer(request), self._decoder(request), provider_errors(request), on_bytes)
 
     @asynccontextmanager
     async def _answer(self, request: Request) -> AsyncIterator[Any]:
