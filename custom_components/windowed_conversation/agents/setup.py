@@ -7,7 +7,7 @@ from functools import partial
 from homeassistant.core import HomeAssistant, callback
 from homeassistant.exceptions import ConfigEntryError
 
-from ..bridge.account import vendor_of
+from ..bridge.account import is_at_home, vendor_of
 from ..bridge.calibration import ModelCalibrations
 from ..bridge.exact_counting import ExactCounter, async_counter_at_hand
 from ..bridge.models import async_profile, listed_model
@@ -46,7 +46,9 @@ async def async_set_up_agents(
         model = None
         if provider is not None:
             profile = await _async_profile(hass, vendor_of(entry.data), config, kept.server.models)
-            model = _model(agent_id, config, _Server(provider, profile, pause, limit), kept.calibrations)
+            model = _model(
+                agent_id, config, _Server(provider, profile, pause, limit, is_at_home(entry.data)), kept.calibrations
+            )
         exact = await async_counter_at_hand(hass, config.counting)
         learn = partial(_learn, kept, exact)
         agent = Agent(
@@ -119,6 +121,7 @@ class _Server:
     profile: Profile
     pause: Pause
     limit: RequestLimit
+    is_at_home: bool
 
 
 def _model(agent_id: str, config: AgentConfig, server: _Server, calibrations: ModelCalibrations) -> Model:
@@ -133,6 +136,7 @@ def _model(agent_id: str, config: AgentConfig, server: _Server, calibrations: Mo
         pause=server.pause,
         limit=server.limit,
         size=calibrations.size(config.model),
+        is_at_home=server.is_at_home,
     )
 
 

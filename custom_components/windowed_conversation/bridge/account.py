@@ -57,6 +57,11 @@ def vendor_of(account: Mapping[str, Any]) -> Vendor | None:
     return _VENDORS.get(account[CONF_PROVIDER])
 
 
+def is_at_home(account: Mapping[str, Any]) -> bool:
+    """Return whether an account's server runs at home: a compatible server without a key, which costs nothing."""
+    return bool(account[CONF_PROVIDER] == PROVIDER_OPENAI_CHAT) and CONF_API_KEY not in account
+
+
 def can_shorten(account: Mapping[str, Any]) -> bool:
     """Return whether an account's provider can shorten old turns by itself, by context editing or compaction."""
     return bool(account[CONF_PROVIDER] == PROVIDER_ANTHROPIC) or can_compact(account)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from homeassistant.const import CONF_API_KEY, CONF_URL
+from homeassistant.const import CONF_URL
 from homeassistant.core import HomeAssistant
 
-from ..bridge.account import async_create_provider
+from ..bridge.account import async_create_provider, is_at_home
 from ..const import CONF_API_VERSION, CONF_FORMAT, CONF_PROVIDER, PROVIDER_OPENAI_CHAT, OpenAIFormat
 from ..providers import (
     AuthError,
@@ -89,7 +89,7 @@ async def async_try_model(account: TriedAccount, model: str) -> str | None:
 
     A server without a key may have to load the model first and is not asked.
     """
-    if _is_at_home(account.data):
+    if is_at_home(account.data):
         return None
     request = Request(model, _TRIAL, max_answer_tokens=_TRIAL_TOKENS)
     try:
@@ -125,10 +125,6 @@ async def _async_hear(provider: Provider, request: Request) -> None:
                 pass
     except TimeoutError as err:
         raise DeadlineExceeded("no whole answer in time") from err
-
-
-def _is_at_home(account: Mapping[str, Any]) -> bool:
-    return account[CONF_PROVIDER] == PROVIDER_OPENAI_CHAT and CONF_API_KEY not in account
 
 
 def _key(errors: Mapping[type[ProviderError], str], error: ProviderError) -> str:

@@ -49,7 +49,8 @@ class Model:
 
     `agent` is the id of the agent whose model it is. `budget` has the context size that the user has entered, `profile`
     the one of the provider or a list, and `size` what was learned. `size` is shared by all agents that ask this model;
-    `pause` and `limit` by all that ask this provider.
+    `pause` and `limit` by all that ask this provider. `is_at_home`: whether its server takes no key, so that it costs
+    nothing, may have to load the model first, and sends nothing meanwhile.
     """
 
     agent: str
@@ -61,6 +62,7 @@ class Model:
     pause: Pause = field(default_factory=Pause)
     limit: RequestLimit = field(default_factory=RequestLimit)
     size: ModelSize = field(default_factory=ModelSize)
+    is_at_home: bool = False
 
     @property
     def planned(self) -> Budget:
