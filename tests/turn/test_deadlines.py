@@ -21,8 +21,8 @@ async def heard[E](events: AsyncGenerator[E], seconds: float) -> list[E]:
         return [event async for event in heard]
 
 
-def test_a_turn_has_a_minute_and_ten_rounds_of_tools_unless_it_is_said_otherwise() -> None:
-    assert Limits() == Limits(idle_timeout=10, turn=60, tool_iterations=10)
+def test_turn_has_two_minutes_and_ten_rounds_of_tools_unless_it_is_said_otherwise() -> None:
+    assert Limits() == Limits(fallback_timeout=10, idle_timeout=None, turn=120, tool_iterations=10)
 
 
 async def test_events_are_passed_on() -> None:

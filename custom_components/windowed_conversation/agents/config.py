@@ -24,6 +24,7 @@ from ..const import (
     CONF_EXCLUDED_TAGS,
     CONF_EXPIRY_HOURS,
     CONF_FALLBACK_AGENTS,
+    CONF_FALLBACK_TIMEOUT,
     CONF_FAMILY,
     CONF_HISTORY_TOKENS,
     CONF_IDLE_TIMEOUT,
@@ -77,7 +78,8 @@ DEFAULT_MEMORY_DAYS = 90
 DEFAULT_PERSISTENCE = Persistence.OWN
 DEFAULT_RECORD = RecordLevel.FIGURES
 DEFAULT_POLICY = WindowPolicy()
-DEFAULT_LIMITS = Limits()
+DEFAULT_FALLBACK_TIMEOUT = 10.0
+DEFAULT_LIMITS = Limits(DEFAULT_FALLBACK_TIMEOUT)
 DEFAULT_STATES = True
 DEFAULT_STATES_LIMITS = StatesLimits()
 
@@ -223,7 +225,8 @@ def _expiry_seconds(options: Mapping[str, Any]) -> float:
 
 def _limits(data: Mapping[str, Any]) -> Limits:
     return Limits(
-        idle_timeout=float(data.get(CONF_IDLE_TIMEOUT, DEFAULT_LIMITS.idle_timeout)),
+        fallback_timeout=float(data.get(CONF_FALLBACK_TIMEOUT, DEFAULT_FALLBACK_TIMEOUT)),
+        idle_timeout=float(data[CONF_IDLE_TIMEOUT]) if CONF_IDLE_TIMEOUT in data else None,
         turn=float(data.get(CONF_TURN_TIMEOUT, DEFAULT_LIMITS.turn)),
         tool_iterations=int(data.get(CONF_TOOL_ITERATIONS, DEFAULT_LIMITS.tool_iterations)),
     )

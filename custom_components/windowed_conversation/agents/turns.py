@@ -1,13 +1,14 @@
 """The turns of an agent: an input of Home Assistant's becomes a turn, and the turn's outcome a result."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 import logging
 import math
 import time
+from typing import Any
 
 from homeassistant.components import conversation
 from homeassistant.components.conversation import ChatLog, ConversationInput, ConversationResult
@@ -152,7 +153,15 @@ class ConversationTurn:
         )
         on_end = partial(self._on_end, question, local)
         on_billed = partial(async_learn, self.agent.hass)
-        ways = Ways(local, question, self.reply, after_turn=self._after_turn, on_billed=on_billed, on_end=on_end)
+        ways = Ways(
+            local,
+            question,
+            self.reply,
+            after_turn=self._after_turn,
+            on_billed=on_billed,
+            on_end=on_end,
+            background=self._in_background,
+        )
         outcome = await run_turn(self.window, self.speaker.said, config.routing, ways, config.limits)
         if outcome.decision.route is Route.LOCAL and local.response is not None:
             return ConversationResult(local.response, chat_log.conversation_id)
@@ -179,6 +188,10 @@ class ConversationTurn:
             after_turn(self._agent_now, ended)
 
         self._after_turn(follow)
+
+    def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
+        entry = self._agent_now.entry
+        entry.async_create_background_task(self.agent.hass, work, f"model of {self.entity_id} is loaded")
 
     @property
     def _recorded_id(self) -> str | None:

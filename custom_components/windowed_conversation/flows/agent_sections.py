@@ -12,6 +12,7 @@ from ..agents.config import (
     DEFAULT_COMPACTION,
     DEFAULT_CONTEXT_PLACEMENT,
     DEFAULT_COUNTING,
+    DEFAULT_FALLBACK_TIMEOUT,
     DEFAULT_LIMITS,
     DEFAULT_MEMORY,
     DEFAULT_RECORD,
@@ -27,6 +28,7 @@ from ..const import (
     CONF_COUNTING,
     CONF_EFFORT,
     CONF_EXCLUDED_TAGS,
+    CONF_FALLBACK_TIMEOUT,
     CONF_HISTORY_TOKENS,
     CONF_IDLE_TIMEOUT,
     CONF_LIMITS,
@@ -204,12 +206,19 @@ def _model_fields(account: Mapping[str, Any]) -> dict[Any, Any]:
 
 
 def _limits_fields() -> dict[Any, Any]:
-    fields = (
-        (DEFAULT_LIMITS.idle_timeout, number_field(CONF_IDLE_TIMEOUT, 1, 300, UnitOfTime.SECONDS)),
-        (DEFAULT_LIMITS.turn, number_field(CONF_TURN_TIMEOUT, 1, 600, UnitOfTime.SECONDS)),
-        (DEFAULT_LIMITS.tool_iterations, number_field(CONF_TOOL_ITERATIONS, 1, 50)),
-    )
-    return {probatio.Required(field.name, default=default): field for default, field in fields}
+    seconds = UnitOfTime.SECONDS
+    return {
+        probatio.Required(CONF_FALLBACK_TIMEOUT, default=DEFAULT_FALLBACK_TIMEOUT): number_field(
+            CONF_FALLBACK_TIMEOUT, 1, 300, seconds
+        ),
+        probatio.Optional(CONF_IDLE_TIMEOUT): number_field(CONF_IDLE_TIMEOUT, 1, 300, seconds),
+        probatio.Required(CONF_TURN_TIMEOUT, default=DEFAULT_LIMITS.turn): number_field(
+            CONF_TURN_TIMEOUT, 1, 600, seconds
+        ),
+        probatio.Required(CONF_TOOL_ITERATIONS, default=DEFAULT_LIMITS.tool_iterations): number_field(
+            CONF_TOOL_ITERATIONS, 1, 50
+        ),
+    }
 
 
 def _before(field: Any, known: Mapping[str, Any]) -> Any:

@@ -151,7 +151,7 @@ class Provider(Protocol):
     def stream(self, request: Request, on_bytes: OnBytes = ignore) -> AsyncGenerator[Event]:
         """Send the request and yield events up to `Finished`. Raises `ProviderError`, never an SDK's error.
 
-        `on_bytes` is called whenever the server sends anything: headers, a comment, a ping, a part of an event.
+        `on_bytes` is called whenever the server sends anything of the answer: a comment, a ping, a part of an event.
         Closing the generator, or cancelling the task that waits for it, releases the connection.
         """
 

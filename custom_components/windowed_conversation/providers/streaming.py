@@ -46,11 +46,9 @@ async def answered(
     meanwhile into our errors.
     """
     with errors:
-        async with answer as response:
-            on_bytes()
-            async with aclosing(_decoded(_observed(response, on_bytes), decoder)) as events:
-                async for event in events:
-                    yield event
+        async with answer as response, aclosing(_decoded(_observed(response, on_bytes), decoder)) as events:
+            async for event in events:
+                yield event
     for event in decoder.on_end():
         yield event
 

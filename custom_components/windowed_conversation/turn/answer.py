@@ -5,9 +5,10 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 from contextlib import aclosing
 from dataclasses import replace
 
-from ..providers import Event, Finished, ProviderError, ReasoningDelta, Request, TextDelta, ToolCallDone, Usage
+from ..providers import Event, Finished, ProviderError, ReasoningDelta, TextDelta, ToolCallDone, Usage
 from ..window import Message, Native, Role, ToolCall
-from .attempts import OpenAttempt, Purpose, attempt
+from .answer_stream import AnswerStream
+from .attempts import OpenAttempt, Purpose, taken_down
 from .errors import EmptyAnswer
 from .ports import Question, Spoken
 from .progress import Progress
@@ -25,12 +26,13 @@ class Answer:
     An error does not interrupt the reply: what was said remains, and the error is raised afterwards.
     """
 
-    def __init__(self, request: Request, question: Question, progress: Progress, permit: Permit) -> None:
+    def __init__(self, stream: AnswerStream, question: Question, progress: Progress, permit: Permit) -> None:
         progress.begin_answer()
         progress.repetition.begin_round()
         self.calls: dict[str, ToolCall] = {}
-        self.request = request
-        self.model = question.model
+        self.stream = stream
+        self.request = request = stream.request
+        self.model = stream.model
         self.progress = progress
         self._permit = permit
         self._done = question.done
@@ -43,14 +45,17 @@ class Answer:
     async def deltas(self, events: AsyncIterator[Event]) -> AsyncGenerator[Spoken]:
         """Yield what the user hears and the calls to run. An error ends this and is stored."""
         progress = self.progress
-        take_down = attempt(self.model, self.request, Purpose.ANSWER, progress.attempts.append, progress.on_billed)
-        with take_down as asked:
+        opened = self.stream.attempt or OpenAttempt(self.model, self.request, progress.on_billed)
+        with taken_down(opened, Purpose.ANSWER, progress.attempts.append) as asked:
             try:
                 async with aclosing(self._read(events, asked)) as deltas:
                     async for delta in deltas:
                         yield delta
             except (ProviderError, EmptyAnswer) as err:
                 self._error = asked.error = err
+                if self.stream.is_waiting:
+                    self.stream.attempt = asked.suspended()
+                    progress.waiting.append(self.stream)
             finally:
                 # the tools that were called may still run, and they may ask the same server
                 self._permit.release()

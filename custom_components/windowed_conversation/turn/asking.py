@@ -35,6 +35,9 @@ _HANDS_OVER = (
     Unavailable,
 )
 
+# How long a pause a person waits for if nobody else can answer, in seconds.
+_SHORT_PAUSE = 10.0
+
 
 async def ask_in_order(window: Window, question: Question, limits: Limits, reply: Reply, progress: Progress) -> None:
     """Get an answer for the open exchange from the first model or agent that has one.
@@ -47,16 +50,39 @@ async def ask_in_order(window: Window, question: Question, limits: Limits, reply
         progress.asked = asked.agent
         try:
             if isinstance(asked, Model):
-                await _ask(window, replace(question, model=asked), limits, reply, progress, wait=is_last)
+                patience = replace(limits, fallback_timeout=None) if is_last else limits
+                await _ask(window, replace(question, model=asked), patience, reply, progress, wait=is_last)
             else:
                 await _ask_fallback_agent(window, asked, reply, progress)
         except ProviderError as err:
             reason = _reason_to_hand_over(err, progress)
-            if is_last or reason is None:
+            if reason is None or (is_last and not progress.waiting):
                 raise
             progress.failures.append(Failure(asked.agent, reason))
         else:
             progress.answered_by = asked.agent
+            return
+    await _hear_the_slow(window, question, limits, reply, progress)
+
+
+async def _hear_the_slow(window: Window, question: Question, limits: Limits, reply: Reply, progress: Progress) -> None:
+    """Get the answer of a model whose first token took too long, now that nobody else has one.
+
+    Raises the error of the last of them that fails.
+    """
+    patience = replace(limits, fallback_timeout=None)
+    while progress.waiting:
+        stream = progress.resumed = progress.waiting.pop(0)
+        model = stream.model
+        progress.asked = model.agent
+        try:
+            await ask_for_less(window, replace(question, model=model), patience, reply, progress)
+        except ProviderError as err:
+            if not progress.waiting or _reason_to_hand_over(err, progress) is None:
+                raise
+        else:
+            progress.answered_by = model.agent
+            progress.failures = [failure for failure in progress.failures if failure.agent != model.agent]
             return
 
 
@@ -77,16 +103,16 @@ async def _ask(
 ) -> None:
     """Ask a model; once more if it asked for a short pause and there is no fallback agent."""
     model = question.model
-    await _respect(model.pause, limits.idle_timeout if wait else 0.0)
+    await _respect(model.pause, _SHORT_PAUSE if wait else 0.0)
     try:
         await ask_for_less(window, question, limits, reply, progress)
     except RateLimited as err:
         if err.retry_after is None:
             raise
         model.pause.begin(err.retry_after)
-        if not wait or progress.first_token is not None or err.retry_after > limits.idle_timeout:
+        if not wait or progress.first_token is not None or err.retry_after > _SHORT_PAUSE:
             raise
-        await _respect(model.pause, limits.idle_timeout)
+        await _respect(model.pause, _SHORT_PAUSE)
         await ask_for_less(window, question, limits, reply, progress)
 
 

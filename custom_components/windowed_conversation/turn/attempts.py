@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 import time
+from typing import Self
 
 from ..providers import (
     AuthError,
@@ -108,6 +109,11 @@ class OpenAttempt:
         """Take down nothing: it was not sent, or to a server that does not know such requests."""
         self.is_withdrawn = True
 
+    def suspended(self) -> Self:
+        """Return the attempt, which has not ended: its request stays open, and its answer may be heard later."""
+        self.is_withdrawn = True
+        return self
+
     def ended(self, purpose: Purpose) -> Attempt:
         """Return how it ended, which it does now."""
         costs_nothing = isinstance(self.error, _COST_NOTHING) and self._first_event is None
@@ -148,7 +154,14 @@ def attempt(
     on_billed: OnBilled = lambda billed: None,
 ) -> Iterator[OpenAttempt]:
     """Take down a request that is sent inside the context, and pass it on when that ends. Errors go on."""
-    opened = OpenAttempt(model, request, on_billed)
+    with taken_down(OpenAttempt(model, request, on_billed), purpose, on_end) as opened:
+        yield opened
+
+
+@contextmanager
+def taken_down(opened: OpenAttempt, purpose: Purpose, on_end: OnAttempt) -> Iterator[OpenAttempt]:
+    """Take down a request that is sent or heard inside the context, see `attempt`. A suspended one is not passed on."""
+    opened.is_withdrawn = False
     try:
         yield opened
     except BaseException as err:

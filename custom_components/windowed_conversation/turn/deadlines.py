@@ -9,14 +9,29 @@ from typing import Any
 
 from ..providers import DeadlineExceeded
 
+# The longest silence of a vendor's server between two signs of life, in seconds. OpenAI's and Azure's Responses send a
+# keep-alive after 30 s: https://github.com/openai/openai-node/issues/1964
+IDLE_TIMEOUT = 45.0
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How long a turn may take, in seconds, and how many rounds its tool loop may have."""
+    """How long a turn may take, in seconds, and how many rounds its tool loop may have.
 
-    idle_timeout: float = 10.0
-    turn: float = 60.0
+    `fallback_timeout` is how long a server may be silent before its first token while a fallback agent stands by, and
+    None if none does. `idle_timeout` is the longest silence once the server has begun to answer, None for the default.
+    """
+
+    fallback_timeout: float | None = 10.0
+    idle_timeout: float | None = None
+    turn: float = 120.0
     tool_iterations: int = 10
+
+    def idle(self, *, at_home: bool) -> float:
+        """Return the idle timeout. A server at home has as long as the turn: it writes a tool call without a sign."""
+        if self.idle_timeout is not None:
+            return self.idle_timeout
+        return self.turn if at_home else IDLE_TIMEOUT
 
 
 # In seconds: servers name hours, or a year, and serve again long before that.
@@ -52,17 +67,32 @@ class Pause:
         self._ends_at = min(self._asked_until, self._began_at + LONGEST_PAUSE)
 
 
+class Pulse:
+    """The signs of life of a server: everything that it sends, also what is no event. `last` is when, or None."""
+
+    __slots__ = ("_loop", "last")
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self.last: float | None = None
+
+    def beat(self) -> None:
+        """Take in a sign of life."""
+        self.last = self._loop.time()
+
+
 class _IdleTimer:
     """One timer for all waits of a stream, checked when it runs out instead of reset for every event.
 
     Resetting would cost more than everything else that is done with a token on its way to the user.
     """
 
-    __slots__ = ("_cancelling", "_is_over", "_loop", "_seconds", "_since", "_task", "_timer")
+    __slots__ = ("_cancelling", "_is_over", "_loop", "_pulse", "_seconds", "_since", "_task", "_timer")
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, pulse: Pulse | None) -> None:
         self._loop = asyncio.get_running_loop()
         self._seconds = seconds
+        self._pulse = pulse
         self._since = 0.0
         self._task: asyncio.Task[Any] | None = None
         self._cancelling = 0
@@ -92,7 +122,7 @@ class _IdleTimer:
         self._timer.cancel()
 
     def _look(self) -> None:
-        now, ends_at = self._loop.time(), self._since + self._seconds
+        now, ends_at = self._loop.time(), self._last_sign() + self._seconds
         if self._task is None:
             self._timer = self._loop.call_at(now + self._seconds, self._look)
         elif now < ends_at:
@@ -101,16 +131,28 @@ class _IdleTimer:
             self._is_over = True
             self._task.cancel()
 
+    def _last_sign(self) -> float:
+        """Return when the server was last heard; a server that has not begun to answer is not silent yet."""
+        if self._pulse is None:
+            return self._since
+        last = self._pulse.last
+        return self._loop.time() if last is None else max(last, self._since)
+
 
 @asynccontextmanager
-async def with_idle_timeout[E](events: AsyncGenerator[E], seconds: float) -> AsyncIterator[AsyncGenerator[E]]:
-    """Return a context with the events, which it closes. They raise `DeadlineExceeded` after this many idle seconds."""
-    async with aclosing(events), aclosing(_with_idle_timeout(events, seconds)) as heard:
+async def with_idle_timeout[E](
+    events: AsyncGenerator[E], seconds: float, pulse: Pulse | None = None
+) -> AsyncIterator[AsyncGenerator[E]]:
+    """Return a context with the events, which it closes. They raise `DeadlineExceeded` after this many idle seconds.
+
+    With a pulse, everything that the server sends counts, and the time begins with the first of it.
+    """
+    async with aclosing(events), aclosing(_with_idle_timeout(events, seconds, pulse)) as heard:
         yield heard
 
 
-async def _with_idle_timeout[E](events: AsyncIterator[E], seconds: float) -> AsyncGenerator[E]:
-    timer = _IdleTimer(seconds)
+async def _with_idle_timeout[E](events: AsyncIterator[E], seconds: float, pulse: Pulse | None) -> AsyncGenerator[E]:
+    timer = _IdleTimer(seconds, pulse)
     try:
         while True:
             timer.begin()

@@ -9,8 +9,9 @@ from itertools import chain, count
 from ..providers import RateLimited, Request, Usage, messages_tokens
 from ..window import Message, Role, Window, outdated, without_told
 from .answer import Answer
+from .answer_stream import AnswerStream
 from .budget import room, shortfall, to_evict
-from .deadlines import Limits, with_idle_timeout
+from .deadlines import Limits
 from .ports import Model, Question, Reply
 from .progress import Progress
 
@@ -23,8 +24,12 @@ async def ask_model(window: Window, question: Question, limits: Limits, reply: R
         async with model.limit.permit() as permit:
             if permit.waited and (left := model.pause.seconds_asked):
                 raise RateLimited("the server asked for a pause meanwhile", left)
-            request = _request(window, question, progress, may_call=may_call)
-            answer = Answer(request, question, progress, permit)
+            stream = progress.resumed
+            if stream is None:
+                request = _request(window, question, progress, may_call=may_call)
+                stream = AnswerStream(model, request, limits)
+            progress.resumed = None
+            answer = Answer(stream, question, progress, permit)
             await _answer(window, answer, limits, reply)
         _on_served(question.model, progress)
         if not answer.calls:
@@ -33,9 +38,10 @@ async def ask_model(window: Window, question: Question, limits: Limits, reply: R
 
 async def _answer(window: Window, answer: Answer, limits: Limits, reply: Reply) -> None:
     """Have one request answered and its calls run. Raises `ProviderError` and `TurnError`."""
-    progress, provider = answer.progress, answer.model.provider
+    progress = answer.progress
     async with (
-        with_idle_timeout(provider.stream(answer.request), limits.idle_timeout) as events,
+        answer.stream as stream,
+        aclosing(stream.events(None if progress.tool_calls else limits.fallback_timeout)) as events,
         aclosing(answer.deltas(events)) as deltas,
         aclosing(reply.add(deltas)) as messages,
     ):

@@ -3,9 +3,10 @@
 from dataclasses import dataclass, field
 import time
 
-from ..providers import ProviderError, Usage
+from ..providers import DeadlineExceeded, ProviderError, Usage
 from ..window import ToolCall
-from .attempts import Attempt, End, end_of
+from .answer_stream import AnswerStream
+from .attempts import Attempt, End, Purpose, end_of
 from .budget import Shortfall
 from .errors import TurnError
 from .ports import Billed, OnBilled
@@ -95,8 +96,9 @@ class Progress:
     once. `evicted` is the number of exchanges that the window had evicted before. `request_tokens` is the planned size
     of the newest request, and `refused` that of the smallest one that was refused as too long while none was served
     since. `asked` is the id of the agent that was asked last. `failures` are those of agents asked before
-    `answered_by`, the id of the agent that answered. `called` are the calls of the current answer while the window does
-    not hold it.
+    `answered_by`, the id of the agent that answered. `waiting` are requests that stay open although their first token
+    took too long, and `resumed` is the one whose answer is heard next. `called` are the calls of the current answer
+    while the window does not hold it.
     """
 
     decision: Decision
@@ -112,6 +114,8 @@ class Progress:
     asked: str | None = None
     failures: list[Failure] = field(default_factory=list)
     answered_by: str | None = None
+    waiting: list[AnswerStream] = field(default_factory=list)
+    resumed: AnswerStream | None = None
     called: tuple[ToolCall, ...] = ()
     repetition: Repetition = field(default_factory=Repetition)
     _texts: list[str] = field(default_factory=list)
@@ -143,6 +147,12 @@ class Progress:
         """Record a call that is passed to the reply: from now on it may have run."""
         self.tool_calls += 1
         self.called += (call,)
+
+    def give_up(self, stream: AnswerStream) -> None:
+        """Record a request whose answer nobody hears any more."""
+        if stream.attempt is not None:
+            stream.attempt.error = DeadlineExceeded("no first token in time")
+            self.attempts.append(stream.attempt.ended(Purpose.ANSWER))
 
     def outcome(self, error: ProviderError | TurnError | None = None, *, fault: BaseException | None = None) -> Outcome:
         """Return the outcome of the turn, which ends now."""

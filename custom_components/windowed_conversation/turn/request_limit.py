@@ -8,9 +8,13 @@ MOST_REQUESTS = 16
 
 
 class RequestLimit:
-    """Limits the number of concurrent requests, first come, first served."""
+    """Limits the number of concurrent requests, first come, first served.
+
+    `is_loading`: whether a request stays open beyond its turn, so that the server goes on loading a model.
+    """
 
     def __init__(self, most: int = MOST_REQUESTS) -> None:
+        self.is_loading = False
         self._free = asyncio.Semaphore(most)
 
     def permit(self) -> Permit:

@@ -6,11 +6,13 @@ the provider's cache serves it.
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 
 from ..providers import DeadlineExceeded, Event, Request, TextDelta, ToolCallDone
 from ..window import Message, Passage
+from .answer_stream import AnswerStream
 from .attempts import OnAttempt, OpenAttempt, Purpose, attempt
-from .deadlines import Limits, with_idle_timeout
+from .deadlines import Limits
 from .errors import NoSummary
 from .ports import Question
 from .speech_filter import SpeechFilter
@@ -54,7 +56,7 @@ async def _answer(question: Question, request: Request, limits: Limits, on_attem
     model = question.model
     async with model.limit.permit():
         with attempt(model, request, Purpose.SUMMARY, on_attempt) as asked:
-            async with with_idle_timeout(model.provider.stream(request), limits.idle_timeout) as events:
+            async with AnswerStream(model, request, limits) as stream, aclosing(stream.events(None)) as events:
                 text = await _text(events, SpeechFilter(tool.name for tool in request.tools), asked)
             if not text:
                 raise NoSummary("a summary without a word")

@@ -5,10 +5,11 @@ waits for earlier turns of the conversation.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from functools import partial
 import time
+from typing import Any
 
 from ..providers import DeadlineExceeded, ProviderError
 from ..window import Message, Window
@@ -27,7 +28,7 @@ class Ways:
     """What may answer an input, and where the answer goes.
 
     `after_turn` takes work that the answer need not wait for. `on_billed` gets each request's cost at once. `on_end`
-    gets the outcome, also of an interrupted turn.
+    gets the outcome, also of an interrupted turn. `background` runs what goes on after the turn, if anything may.
     """
 
     local: LocalAnswers
@@ -36,6 +37,7 @@ class Ways:
     after_turn: Callable[[Callable[[], None]], None] = lambda work: work()
     on_billed: OnBilled = lambda billed: None
     on_end: Callable[[Outcome], None] = lambda outcome: None
+    background: Callable[[Coroutine[Any, Any, None]], object] | None = None
 
 
 async def run_turn(window: Window, text: str, routing: Routing, ways: Ways, limits: Limits) -> Outcome:
@@ -67,8 +69,6 @@ async def _answer(window: Window, text: str, ways: Ways, limits: Limits, progres
         progress.decision = after_local_miss(miss)
     if progress.decision.route is Route.LLM:
         await _answer_by_model(window, text, ways, limits, progress)
-        if progress.failures:
-            progress.decision = after_failure(progress.failures[0].error)
 
 
 async def _answer_locally(window: Window, text: str, ways: Ways) -> Reason | None:
@@ -97,7 +97,8 @@ async def _answer_by_model(window: Window, text: str, ways: Ways, limits: Limits
             follow_eviction(window, question, progress)
             window.tag(f"route:{Route.LLM}")
             await ask_in_order(window, question, limits, ways.reply, progress)
-            if progress.failures:
+            if progress.answered_by != question.model.agent:
+                progress.decision = after_failure(progress.failures[0].error)
                 window.tag(f"route:{Route.FALLBACK}")
             window.close()
             follow_eviction(window, question, progress)
@@ -106,6 +107,19 @@ async def _answer_by_model(window: Window, text: str, ways: Ways, limits: Limits
     finally:
         if window.is_open:
             _break_off(window, progress)
+        await _leave(progress, ways, limits)
+
+
+async def _leave(progress: Progress, ways: Ways, limits: Limits) -> None:
+    """Close the requests that nobody heard. A server at home goes on loading its model if another agent answered."""
+    left = limits.turn - (time.monotonic() - progress.started)
+    for stream in progress.waiting:
+        progress.give_up(stream)
+        model = stream.model
+        if ways.background and progress.answered_by and model.is_at_home and not model.limit.is_loading:
+            ways.background(stream.load(left))
+        else:
+            await stream.aclose()
 
 
 def _break_off(window: Window, progress: Progress) -> None:
