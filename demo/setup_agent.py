@@ -200,8 +200,8 @@ def _values(fields: list[Json], changes: Mapping[str, Any]) -> Json:
 def _changes(model: Model) -> Json:
     changes: Json = {} if model.controls_home else {"llm_hass_api": []}
     if model.timeouts:
-        first_token, turn = model.timeouts
-        changes["limits"] = {"idle_timeout": first_token, "turn_timeout": turn}
+        idle, turn = model.timeouts
+        changes["limits"] = {"idle_timeout": idle, "turn_timeout": turn}
     conversations: Json = {"memory": False} if not model.has_memory else {}
     if model.record is not None:
         conversations["record"] = model.record

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import pytest_asyncio
-
 from tests.e2e.house import House
 
 # What precedes the sound in an MP3 file is shorter.
@@ -25,14 +23,6 @@ class Ear:
         if self._heard > _HEADER_BYTES and self.words_before_sound is None:
             self.words_before_sound = sum(request.text_events for request in self._model.requests)
             self._hold.release()
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session", autouse=True)
-async def _patience(whole_run):
-    """Have the agent wait for a held answer on any machine."""
-    await whole_run.change_agent(limits={"idle_timeout": 60})
-    yield
-    await whole_run.change_agent(limits={"idle_timeout": 10})
 
 
 async def test_a_long_answer_is_heard_before_the_model_has_written_it(house):

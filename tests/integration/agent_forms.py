@@ -13,6 +13,7 @@ from custom_components.windowed_conversation.const import (
     CONF_CONTEXT_PLACEMENT,
     CONF_COUNTING,
     CONF_EXCLUDED_TAGS,
+    CONF_FALLBACK_TIMEOUT,
     CONF_IDLE_TIMEOUT,
     CONF_LIMITS,
     CONF_MAX_ANSWER_TOKENS,
@@ -31,7 +32,7 @@ from custom_components.windowed_conversation.const import (
 
 from .conftest import Submit
 
-LIMITS = {CONF_IDLE_TIMEOUT: 5, CONF_TURN_TIMEOUT: 30, CONF_TOOL_ITERATIONS: 3}
+LIMITS = {CONF_FALLBACK_TIMEOUT: 8, CONF_IDLE_TIMEOUT: 5, CONF_TURN_TIMEOUT: 30, CONF_TOOL_ITERATIONS: 3}
 FRIDAY: dict[str, Any] = {
     CONF_NAME: "Friday",
     CONF_MODEL: "scripted",

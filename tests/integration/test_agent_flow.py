@@ -19,6 +19,7 @@ from custom_components.windowed_conversation.const import (
     CONF_EFFORT,
     CONF_EXCLUDED_TAGS,
     CONF_FALLBACK_AGENTS,
+    CONF_FALLBACK_TIMEOUT,
     CONF_FAMILY,
     CONF_HISTORY_TOKENS,
     CONF_IDLE_TIMEOUT,
@@ -133,7 +134,7 @@ async def test_new_agent_is_as_it_was_entered(new_form: AgentForm, say: Say, mod
 
     assert model_server.requests[-1].body["messages"][0]["content"].startswith("You are Friday.")
     friday = next(agent for agent in entry.runtime_data.agents.values() if agent.config.name == "Friday")
-    assert friday.config.limits == Limits(idle_timeout=5, turn=30, tool_iterations=3)
+    assert friday.config.limits == Limits(fallback_timeout=8, idle_timeout=5, turn=30, tool_iterations=3)
     assert friday.config.routing == "llm_only"
     assert friday.config.scope == "device"
     assert friday.config.context_placement == "system"
@@ -271,7 +272,7 @@ async def test_what_few_change_is_in_sections_that_are_closed(home: HomeAssistan
             CONF_RECORD,
         ],
         "home": [CONF_STATES, CONF_STATES_TOKENS, CONF_STATES_CHANGES, CONF_STATES_DOMAINS],
-        CONF_LIMITS: [CONF_IDLE_TIMEOUT, CONF_TURN_TIMEOUT, CONF_TOOL_ITERATIONS],
+        CONF_LIMITS: [CONF_FALLBACK_TIMEOUT, CONF_IDLE_TIMEOUT, CONF_TURN_TIMEOUT, CONF_TOOL_ITERATIONS],
     }
     assert all(shown[name].options["collapsed"] for name in sections_of(form))
 

@@ -1,15 +1,23 @@
 """Which agent answers in a real Home Assistant when an agent's model fails: its fallback agents, in their order."""
 
+import asyncio
 from collections.abc import AsyncIterator
 
 from homeassistant.config_entries import SOURCE_REAUTH
-from homeassistant.const import CONF_URL
+from homeassistant.const import CONF_API_KEY, CONF_URL
 from homeassistant.core import HomeAssistant
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry, async_capture_events
 
-from custom_components.windowed_conversation.const import CONF_FALLBACK_AGENTS, CONF_ROUTING, DOMAIN
+from custom_components.windowed_conversation.const import (
+    CONF_FALLBACK_AGENTS,
+    CONF_FALLBACK_TIMEOUT,
+    CONF_LIMITS,
+    CONF_ROUTING,
+    DOMAIN,
+)
 from demo.model_server import ModelServer
+from tests.providers.byte_server import DONE, STOP, ByteServer, text
 
 from .conftest import Say, SetUp, speech
 
@@ -132,3 +140,45 @@ async def test_route_tells_that_another_answered(
     await say("my name is Grace")
 
     assert (events[-1].data["route"], events[-1].data["reason"]) == ("fallback", "rate_limited")
+
+
+@pytest.fixture
+async def loading(set_up: SetUp, byte_server: ByteServer) -> MockConfigEntry:
+    """Return the account of an agent at home whose server has to load its model; another is asked after a second."""
+    asked = {CONF_FALLBACK_AGENTS: [SECOND], CONF_ROUTING: "llm_only", CONF_LIMITS: {CONF_FALLBACK_TIMEOUT: 1}}
+    first = await set_up(account={CONF_URL: byte_server.url, CONF_API_KEY: None}, **asked)
+    await set_up(**{CONF_ROUTING: "llm_only"})
+    byte_server.reply(text("The model is here."), STOP, DONE, before=2)
+    return first
+
+
+async def test_model_at_home_is_loaded_while_a_fallback_agent_answers(
+    loading: MockConfigEntry, say: Say, byte_server: ByteServer
+) -> None:
+    answers = [speech(await say(said)) for said in ("my name is Grace", "what is my name?")]
+    await asyncio.sleep(2)
+
+    byte_server.reply(text("The model is here."), STOP, DONE)
+    answers.append(speech(await say("hello")))
+
+    assert answers == ["Nice to meet you, Grace.", "Your name is Grace.", "The model is here."]
+
+
+async def test_load_ends_when_its_account_is_unloaded(
+    home: HomeAssistant, loading: MockConfigEntry, say: Say, byte_server: ByteServer
+) -> None:
+    byte_server.reply(text("The model is here."), STOP, DONE, before=100)
+    await say("my name is Grace")
+
+    await home.config_entries.async_unload(loading.entry_id)
+    await asyncio.sleep(0.1)
+
+    assert byte_server.left == 1
+
+
+async def test_slow_model_is_heard_if_no_fallback_agent_answers(
+    loading: MockConfigEntry, say: Say, byte_server: ByteServer, model_server: ModelServer
+) -> None:
+    model_server.fault("500")
+
+    assert speech(await say("hello")) == "The model is here."

@@ -51,7 +51,14 @@ class ForEver:
     piece: bytes
 
 
-type Piece = bytes | asyncio.Event | ForEver
+@dataclass(frozen=True)
+class Pause:
+    """Silence for this many seconds."""
+
+    seconds: float
+
+
+type Piece = bytes | asyncio.Event | ForEver | Pause
 
 
 @dataclass
@@ -60,6 +67,7 @@ class _Reply:
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=lambda: _EVENT_STREAM)
     cut: bool = False
+    before: float = 0.0
 
 
 class ByteServer:
@@ -67,6 +75,8 @@ class ByteServer:
 
     def __init__(self) -> None:
         self.requests: list[Any] = []
+        # How many clients have left before their reply was whole.
+        self.left = 0
         self._replies: list[_Reply] = [_Reply()]
         self._runner: web.AppRunner | None = None
 
@@ -76,9 +86,13 @@ class ByteServer:
         status: int = 200,
         headers: Mapping[str, str] = _EVENT_STREAM,
         cut: bool = False,
+        before: float = 0.0,
     ) -> None:
-        """Reply with these pieces, each written by itself, waiting where a piece is an event; `cut` breaks off then."""
-        self._replies = [_Reply(pieces, status, headers, cut)]
+        """Reply with these pieces, each written by itself, waiting where a piece is an event; `cut` breaks off then.
+
+        `before` are the seconds before the headers.
+        """
+        self._replies = [_Reply(pieces, status, headers, cut, before)]
 
     def then_reply(self, *pieces: Piece, status: int = 200, headers: Mapping[str, str] = _EVENT_STREAM) -> None:
         """Reply with these pieces after the replies that were given before."""
@@ -119,6 +133,14 @@ class ByteServer:
         body = await request.read()
         self.requests.append(json.loads(body) if body else None)
         reply = self._replies.pop(0) if len(self._replies) > 1 else self._replies[0]
+        try:
+            return await self._write(request, reply)
+        except asyncio.CancelledError, ConnectionError:
+            self.left += 1
+            raise
+
+    async def _write(self, request: web.Request, reply: _Reply) -> web.StreamResponse:
+        await asyncio.sleep(reply.before)
         response = web.StreamResponse(status=reply.status, headers=reply.headers)
         await response.prepare(request)
         for piece in reply.pieces:
@@ -134,6 +156,8 @@ async def _write(piece: Piece, response: web.StreamResponse) -> None:
     match piece:
         case asyncio.Event():
             await piece.wait()
+        case Pause(seconds):
+            await asyncio.sleep(seconds)
         case ForEver():
             while True:
                 await response.write(piece.piece)

@@ -9,9 +9,9 @@ from typing import Any
 
 from ..providers import DeadlineExceeded
 
-# The longest silence of a vendor's server between two signs of life, in seconds. OpenAI's and Azure's Responses send a
-# keep-alive after 30 s: https://github.com/openai/openai-node/issues/1964
-IDLE_TIMEOUT = 45.0
+# The longest silence of a vendor's server between two signs of life, in seconds, with one for the network. OpenAI's and
+# Azure's Responses send a keep-alive after 30 s: https://github.com/openai/openai-node/issues/1964
+IDLE_TIMEOUT = 45.0 + 1.0
 
 
 @dataclass(frozen=True, slots=True)

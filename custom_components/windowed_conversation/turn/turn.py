@@ -87,8 +87,9 @@ def _record(window: Window, question: Message, answer: Callable[[], tuple[Messag
 
 
 async def _answer_by_model(window: Window, text: str, ways: Ways, limits: Limits, progress: Progress) -> None:
+    deadline = asyncio.timeout(limits.turn)
     try:
-        async with asyncio.timeout(limits.turn):
+        async with deadline:
             question = await ways.model.question()
             progress.evicted = window.stats().evicted_exchanges
             said, anew = question.prefix + as_typed(text), question.tells_anew
@@ -107,12 +108,14 @@ async def _answer_by_model(window: Window, text: str, ways: Ways, limits: Limits
     finally:
         if window.is_open:
             _break_off(window, progress)
-        await _leave(progress, ways, limits)
+        await _leave(progress, ways, (deadline.when() or 0.0) - asyncio.get_running_loop().time())
 
 
-async def _leave(progress: Progress, ways: Ways, limits: Limits) -> None:
-    """Close the requests that nobody heard. A server at home goes on loading its model if another agent answered."""
-    left = limits.turn - (time.monotonic() - progress.started)
+async def _leave(progress: Progress, ways: Ways, left: float) -> None:
+    """Close the requests that nobody heard. A server at home goes on loading its model if another agent answered.
+
+    `left` is how long it may, in seconds.
+    """
     for stream in progress.waiting:
         progress.give_up(stream)
         model = stream.model

@@ -1,0 +1,354 @@
+"""A turn waits for a model by signs of life, by whether a fallback agent stands by, and by whose server it is.
+
+Each server says its first word after 3, 14, 25, 45 and 100 seconds, on a clock that leaps over the wait.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import httpx
+import httpx2
+import pytest
+import pytest_asyncio
+
+from custom_components.windowed_conversation.providers import DeadlineExceeded
+from custom_components.windowed_conversation.providers.openai.chat_encoding import Dialect
+from custom_components.windowed_conversation.turn.budget import Budget
+from custom_components.windowed_conversation.turn.deadlines import IDLE_TIMEOUT, Limits
+from custom_components.windowed_conversation.turn.ports import Model, Question
+from custom_components.windowed_conversation.turn.progress import Outcome
+from custom_components.windowed_conversation.turn.routing import Decision, Reason, Route, Routing
+from custom_components.windowed_conversation.turn.turn import Ways, run_turn
+from custom_components.windowed_conversation.window import Window, WindowPolicy
+from tests.clock import LeapingClock
+from tests.providers.byte_server import ByteServer, Pause, Piece
+from tests.providers.wires import ChatWire
+from tests.providers.wires.anthropic import AnthropicWire
+from tests.providers.wires.gemini import GeminiWire
+from tests.providers.wires.parts import Call, Calls, Reasoning, Text, Wire
+from tests.providers.wires.responses import ResponsesWire
+
+from .test_asking import Elsewhere
+from .world import Access, Ear, Local
+
+DELAYS = (3, 14, 25, 45, 100)
+COMMENT = b": keep-alive\n\n"
+ANSWER = "It is in."
+OWN, OTHER, NOBODY = "own", "conversation.elsewhere", None
+
+# More than any turn takes: the SDKs wait for ten minutes.
+_SDK_TIMEOUT = 600.0
+
+
+_in_loop: Any = pytest_asyncio.fixture
+
+
+@_in_loop(autouse=True)
+def _on_any_machine() -> Iterator[None]:
+    """Have nobody wait for what these servers take their time for."""
+    clock = LeapingClock(asyncio.get_event_loop())
+    clock.start()
+    yield
+    clock.stop()
+
+
+@dataclass(frozen=True)
+class Server:
+    """A model's server: its format, and whether it is at home."""
+
+    wire: Wire
+    at_home: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.wire.name}{' at home' if self.at_home else ''}"
+
+
+VENDORS = (
+    Server(AnthropicWire()),
+    Server(ChatWire(Dialect.OPENAI)),
+    Server(GeminiWire()),
+    Server(ResponsesWire()),
+)
+AT_HOME = Server(ChatWire(), at_home=True)
+SERVERS = (*VENDORS, Server(ChatWire()), AT_HOME)
+
+
+def nothing(delay: float, answer: list[bytes]) -> tuple[float, list[Piece]]:
+    """Send not even headers before the answer."""
+    return delay, [*answer]
+
+
+def headers(delay: float, answer: list[bytes]) -> tuple[float, list[Piece]]:
+    return 0, [Pause(delay), *answer]
+
+
+def begun(delay: float, answer: list[bytes]) -> tuple[float, list[Piece]]:
+    """Send the first event at once, as `response.in_progress`, and then nothing before the answer."""
+    return 0, [answer[0], Pause(delay), *answer[1:]]
+
+
+def signs(every: float) -> Callable[[float, list[bytes]], tuple[float, list[Piece]]]:
+    """Send a comment each so many seconds until the answer."""
+
+    def signs(delay: float, answer: list[bytes]) -> tuple[float, list[Piece]]:
+        times = range(int(every), int(delay), int(every))
+        waits = [later - earlier for earlier, later in pairwise((0, *times, delay))]
+        pieces = [piece for wait in waits[:-1] for piece in (Pause(wait), COMMENT)]
+        return 0, [*pieces, Pause(waits[-1]), *answer]
+
+    return signs
+
+
+EACH_SECOND, EACH_HALF_MINUTE = signs(1), signs(30)
+ALL_OWN = [OWN] * 5
+
+# Who answers after each of the delays.
+ALONE = {"nothing": ALL_OWN, "headers": ALL_OWN, "each second": ALL_OWN, "each 30 s": ALL_OWN, "begun": ALL_OWN}
+VENDOR_ALONE = {**ALONE, "begun": [OWN, OWN, OWN, OWN, NOBODY]}
+QUICK = [OWN, OTHER, OTHER, OTHER, OTHER]
+STANDBY = {
+    "nothing": QUICK,
+    "headers": QUICK,
+    "each second": [OWN, OWN, OWN, OWN, OTHER],
+    "each 30 s": QUICK,
+    "begun": QUICK,
+}
+WAYS = {
+    "nothing": nothing,
+    "headers": headers,
+    "each second": EACH_SECOND,
+    "each 30 s": EACH_HALF_MINUTE,
+    "begun": begun,
+}
+
+
+class House:
+    """A turn against one server. `left_open` are the tasks that went on after their turn."""
+
+    def __init__(self, byte_server: ByteServer, question: Question, window: Window, ear: Ear, clients: Any) -> None:
+        self.server, self._question, self.window, self._ear = byte_server, question, window, ear
+        self._clients = clients
+        self.left_open: list[asyncio.Task[None]] = []
+
+    def question(self, server: Server, *others: Any) -> Question:
+        client = self._clients[server.wire.clients[0]]
+        model = Model(
+            OWN,
+            server.wire.connect(self.server.address, client, timeout=_SDK_TIMEOUT),
+            "scripted",
+            Budget(WindowPolicy()),
+            is_at_home=server.at_home,
+        )
+        return replace(self._question, model=model, fallback_agents=others)
+
+    async def ask(self, question: Question, **limits: Any) -> Outcome:
+        ways = Ways(Local(), Access(question), self._ear, background=self._in_background)
+        return await run_turn(self.window, "is the pelican in?", Routing.LLM_ONLY, ways, Limits(**limits))
+
+    def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
+        self.left_open.append(asyncio.create_task(work))
+
+
+@pytest.fixture
+async def house(byte_server: ByteServer, question: Question, window: Window, ear: Ear) -> AsyncIterator[House]:
+    async with httpx.AsyncClient(verify=False) as old, httpx2.AsyncClient(verify=False) as new:
+        house = House(byte_server, question, window, ear, {"httpx": old, "httpx2": new})
+        yield house
+        await asyncio.gather(*house.left_open)
+
+
+async def answered(house: House, server: Server, way: str, *others: Any) -> list[Outcome]:
+    outcomes = []
+    for delay in DELAYS:
+        before, pieces = WAYS[way](delay, server.wire.answer(Reasoning(("hm",)), Text((ANSWER,))))
+        house.server.reply(*pieces, before=before)
+        outcomes.append(await house.ask(house.question(server, *others)))
+    return outcomes
+
+
+def who(outcomes: list[Outcome]) -> list[str | None]:
+    return [outcome.answered_by for outcome in outcomes]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("server", VENDORS, ids=str)
+async def test_vendor_is_heard_unless_it_is_silent_after_it_has_begun(way: str, server: Server, house: House) -> None:
+    assert who(await answered(house, server, way)) == VENDOR_ALONE[way]
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_server_at_home_is_heard_whenever_it_speaks(way: str, house: House) -> None:
+    assert who(await answered(house, AT_HOME, way)) == ALONE[way]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("server", SERVERS, ids=str)
+async def test_fallback_agent_is_asked_after_ten_silent_seconds_or_a_minute_of_signs(
+    way: str, server: Server, house: House
+) -> None:
+    outcomes = await answered(house, server, way, Elsewhere("Ask the harbour."))
+
+    assert who(outcomes) == STANDBY[way]
+
+
+@pytest.mark.parametrize("server", SERVERS, ids=str)
+async def test_model_that_nobody_heard_is_heard_when_the_fallback_agent_fails(server: Server, house: House) -> None:
+    house.server.reply(*server.wire.answer(Text((ANSWER,))), before=25)
+
+    outcome = await house.ask(house.question(server, Elsewhere(DeadlineExceeded("gone"))))
+
+    assert (outcome.spoken, outcome.answered_by, outcome.requests) == (ANSWER, OWN, 1)
+    assert outcome.decision == Decision(Route.LLM, Reason.LLM_ONLY)
+    assert outcome.duration < 120
+    assert len(house.server.requests) == 1
+
+
+async def test_nobody_is_heard_when_all_fail(house: House) -> None:
+    house.server.reply(*AT_HOME.wire.answer(Text((ANSWER,))), before=500)
+
+    outcome = await house.ask(house.question(AT_HOME, Elsewhere(DeadlineExceeded("gone"))))
+
+    assert isinstance(outcome.error, DeadlineExceeded)
+    assert house.window.exchanges() == ()
+
+
+@pytest.mark.parametrize("server", SERVERS, ids=str)
+async def test_thoughts_are_signs_of_life(server: Server, house: House) -> None:
+    begin, *rest = server.wire.answer(Reasoning(("hm", "well")), Text((ANSWER,)))
+    house.server.reply(begin, *(piece for event in rest for piece in (Pause(4), event)))
+
+    outcome = await house.ask(house.question(server, Elsewhere("Ask the harbour.")))
+
+    assert (outcome.answered_by, outcome.spoken) == (OWN, ANSWER)
+
+
+@pytest.mark.parametrize("server", SERVERS, ids=str)
+async def test_nobody_waits_beyond_the_turn_for_a_server_that_pings_for_ever(server: Server, house: House) -> None:
+    house.server.reply(*(piece for _ in range(200) for piece in (COMMENT, Pause(1))))
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+
+    outcome = await house.ask(house.question(server))
+
+    assert isinstance(outcome.error, DeadlineExceeded)
+    assert loop.time() - began == pytest.approx(120, abs=0.5)
+
+
+@pytest.mark.parametrize("server", SERVERS, ids=str)
+async def test_minute_of_pings_is_enough_where_a_fallback_agent_stands_by(server: Server, house: House) -> None:
+    house.server.reply(*(piece for _ in range(200) for piece in (COMMENT, Pause(1))))
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+
+    outcome = await house.ask(house.question(server, Elsewhere("Ask the harbour.")))
+
+    assert outcome.answered_by == OTHER
+    assert loop.time() - began == pytest.approx(60, abs=0.5)
+
+
+@pytest.mark.parametrize("delay", DELAYS)
+@pytest.mark.parametrize("server", SERVERS, ids=str)
+async def test_answer_after_a_tool_is_waited_for_although_a_fallback_agent_stands_by(
+    delay: float, server: Server, house: House
+) -> None:
+    call = Call("call_1", "homeassistant__GetLiveContext", ("{}",))
+    house.server.reply(*server.wire.answer(Calls((call,))), before=3)
+    house.server.then_reply(Pause(delay), *server.wire.answer(Text((ANSWER,))))
+
+    outcome = await house.ask(house.question(server, Elsewhere("Ask the harbour.")))
+
+    assert (outcome.spoken, outcome.answered_by, outcome.tool_calls) == (ANSWER, OWN, 1)
+
+
+@pytest.mark.parametrize("server", VENDORS, ids=str)
+async def test_silence_in_the_middle_of_a_vendors_answer_ends_it(server: Server, house: House) -> None:
+    *begin, _ = server.wire.answer(Text(("It is", " in.")))
+    house.server.reply(*begin[:3], Pause(100), *begin[3:])
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+
+    outcome = await house.ask(house.question(server))
+
+    assert isinstance(outcome.error, DeadlineExceeded)
+    assert loop.time() - began == pytest.approx(IDLE_TIMEOUT, abs=0.5)
+
+
+async def test_server_at_home_may_write_a_tool_call_without_a_sign(house: House) -> None:
+    *begin, last = AT_HOME.wire.answer(Text(("It is", " in.")))
+    house.server.reply(*begin, Pause(100), last)
+
+    assert (await house.ask(house.question(AT_HOME))).spoken == ANSWER
+
+
+async def test_server_at_home_goes_on_loading_while_another_agent_answers(house: House) -> None:
+    house.server.reply(*AT_HOME.wire.answer(Text((ANSWER,))), before=14)
+
+    outcome = await house.ask(house.question(AT_HOME, Elsewhere("Ask the harbour.")))
+    (load,) = house.left_open
+    await load
+
+    assert (outcome.answered_by, outcome.spoken) == (OTHER, "Ask the harbour.")
+    assert house.server.left == 0
+
+
+async def test_model_that_has_loaded_meanwhile_answers_the_next_question(house: House) -> None:
+    question = house.question(AT_HOME, Elsewhere("Ask the harbour."))
+    house.server.reply(*AT_HOME.wire.answer(Text((ANSWER,))), before=14)
+    await house.ask(question)
+    house.server.reply(*AT_HOME.wire.answer(Text((ANSWER,))), before=4)
+
+    assert (await house.ask(question)).answered_by == OWN
+
+
+async def test_load_is_given_up_with_the_time_of_its_turn(house: House) -> None:
+    house.server.reply(*AT_HOME.wire.answer(Text((ANSWER,))), before=500)
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+
+    await house.ask(house.question(AT_HOME, Elsewhere("Ask the harbour.")))
+    await asyncio.gather(*house.left_open)
+
+    assert loop.time() - began <= 121
+
+
+async def test_only_one_request_at_a_time_stays_open_beyond_its_turn(house: House) -> None:
+    question = house.question(AT_HOME, Elsewhere("Ask the harbour."))
+    house.server.reply(*AT_HOME.wire.answer(Text((ANSWER,))), before=100)
+
+    for _ in range(3):
+        await house.ask(question)
+
+    assert len(house.left_open) == 1
+
+
+@pytest.mark.parametrize("server", VENDORS, ids=str)
+async def test_vendor_that_nobody_hears_is_left_at_once(server: Server, house: House) -> None:
+    house.server.reply(*server.wire.answer(Text((ANSWER,))), before=30)
+
+    outcome = await house.ask(house.question(server, Elsewhere("Ask the harbour.")))
+    await asyncio.sleep(1)
+
+    assert house.left_open == []
+    assert house.server.left == 1
+    assert [(attempt.error, attempt.is_unbilled) for attempt in outcome.attempts] == [("DeadlineExceeded", True)]
+
+
+async def test_cancelled_turn_leaves_the_model_that_nobody_heard(house: House) -> None:
+    class Slow(Elsewhere):
+        async def answer(self) -> str:
+            await asyncio.sleep(50)
+            return "Ask the harbour."
+
+    house.server.reply(*AT_HOME.wire.answer(Text((ANSWER,))), before=100)
+    turn = asyncio.create_task(house.ask(house.question(AT_HOME, Slow(""))))
+    await asyncio.sleep(20)
+
+    turn.cancel()
+    await asyncio.wait({turn})
+    await asyncio.sleep(1)
+
+    assert turn.cancelled()
+    assert (house.left_open, house.server.left) == ([], 1)
