@@ -95,7 +95,8 @@ class Progress:
     once. `evicted` is the number of exchanges that the window had evicted before. `request_tokens` is the planned size
     of the newest request, and `refused` that of the smallest one that was refused as too long while none was served
     since. `asked` is the id of the agent that was asked last. `failures` are those of agents asked before
-    `answered_by`, the id of the agent that answered. `called` are the calls of the current answer while the window does
+    `answered_by`, the id of the agent that answered. `has_asked_again`: whether a model was asked again because its
+    reasoning had used up the limit of the answer. `called` are the calls of the current answer while the window does
     not hold it.
     """
 
@@ -112,6 +113,7 @@ class Progress:
     asked: str | None = None
     failures: list[Failure] = field(default_factory=list)
     answered_by: str | None = None
+    has_asked_again: bool = False
     called: tuple[ToolCall, ...] = ()
     repetition: Repetition = field(default_factory=Repetition)
     _texts: list[str] = field(default_factory=list)
