@@ -45,7 +45,7 @@ async def test_answer_to_a_question_that_used_up_the_limit_in_thought_is_heard_a
 
     billed = sum(request.usage["completion"] for request in model_server.requests)
     assert limits(model_server) == [LIMIT, WITH_ROOM]
-    assert home.states.get("sensor.ada_total_output_tokens").state == str(billed)
+    assert home.states.is_state("sensor.ada_total_output_tokens", str(billed))
 
 
 async def test_model_that_reasons_keeps_its_room_over_a_reload(

@@ -24,9 +24,9 @@ EFFORTS = tuple(effort for effort in Effort if effort is not Effort.MINIMAL)
 class ReasoningStyle(StrEnum):
     """How a request tells a model to think.
 
-    UNKNOWN: it cannot be told, and may think all the same. NONE: it cannot think. EFFORT: `reasoning.effort` (OpenAI).
-    ADAPTIVE: adaptive thinking and an effort (Anthropic). BUDGET: a number of tokens (Anthropic before adaptive
-    thinking, Gemini 2.5). LEVEL: a thinking level (Gemini 3).
+    UNKNOWN: nobody knows whether it thinks, or can be told to. NONE: it cannot think. EFFORT: `reasoning.effort`
+    (OpenAI). ADAPTIVE: adaptive thinking and an effort (Anthropic). BUDGET: a number of tokens (Anthropic before
+    adaptive thinking, Gemini 2.5). LEVEL: a thinking level (Gemini 3).
     """
 
     UNKNOWN = "unknown"

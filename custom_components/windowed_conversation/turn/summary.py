@@ -49,7 +49,7 @@ async def ask_for_summary(
                 return await _answer(question, request, limits, on_attempt)
             except Incomplete:
                 again = _request(question, messages, tokens)
-                if again == request:
+                if again.answer_limit == request.answer_limit:
                     raise
                 return await _answer(question, again, limits, on_attempt)
     except TimeoutError as err:
