@@ -2,19 +2,26 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import cast
 
 from hypothesis import given
 from hypothesis.strategies import booleans, lists
 import pytest
 
 from custom_components.windowed_conversation.providers.errors import Incomplete
-from custom_components.windowed_conversation.providers.events import Usage
+from custom_components.windowed_conversation.providers.events import (
+    Finished,
+    FinishReason,
+    Provider,
+    ReasoningDelta,
+    Usage,
+)
 from custom_components.windowed_conversation.providers.profile import UNKNOWN_MODEL, Effort, Profile, ReasoningStyle
 from custom_components.windowed_conversation.providers.settings import ModelSettings
+from custom_components.windowed_conversation.turn.attempts import Purpose, attempt
 from custom_components.windowed_conversation.turn.budget import Budget
 from custom_components.windowed_conversation.turn.deadlines import Limits
-from custom_components.windowed_conversation.turn.ports import Question
-from custom_components.windowed_conversation.turn.reasoning import Reasoning
+from custom_components.windowed_conversation.turn.ports import Model, Question
 from custom_components.windowed_conversation.turn.summary import ask_for_summary
 from custom_components.windowed_conversation.window import Message, Role, Window, WindowPolicy
 from custom_components.windowed_conversation.window.summary import Passage
@@ -74,11 +81,16 @@ async def test_five_answers_without_a_thought_end_the_room(take: Take, model_ser
 
 @given(lists(booleans(), max_size=40))
 def test_there_is_room_if_one_of_the_last_five_answers_had_a_thought(thoughts: list[bool]) -> None:
-    reasoning = Reasoning()
+    budget = Budget(WindowPolicy(), max_answer_tokens=LIMIT)
+    question = Question(Model("own", cast("Provider", None), "a-model", budget), "", "", (), "")
 
     for number, has_reasoning in enumerate(thoughts):
-        assert reasoning.is_expected is any(thoughts[max(number - 5, 0) : number])
-        reasoning.on_answer(has_reasoning=has_reasoning)
+        request = question.request((Message.user("hello"),), ())
+        has_room = any(thoughts[max(number - 5, 0) : number])
+        assert request.max_answer_tokens == (WITH_ROOM if has_room else LIMIT)
+        with attempt(question.model, request, Purpose.ANSWER, lambda _attempt: None) as asked:
+            asked.on_delta(ReasoningDelta("hm" if has_reasoning else " "))
+            asked.on_event(Finished(FinishReason.STOP, "stop"))
 
 
 @pytest.mark.parametrize(
