@@ -3,6 +3,7 @@
 from typing import Any
 
 from homeassistant.config_entries import SOURCE_USER
+from homeassistant.const import CONF_API_KEY
 from homeassistant.core import HomeAssistant
 from homeassistant.data_entry_flow import InvalidData
 import pytest
@@ -19,11 +20,13 @@ from custom_components.windowed_conversation.providers.settings import DEFAULT_S
 from demo.model_server import ModelServer
 
 from .account_kinds import AZURE_RESPONSES, KINDS, Kind
-from .agent_forms import AgentForm, fields_of, open_change, suggested
+from .agent_forms import AgentForm, default_of, fields_of, open_change, suggested
 from .conftest import AGENT, Say, SetUp, Submit, speech
 
 OPENAI, OPENAI_CHAT, GEMINI, ANTHROPIC = KINDS[0], KINDS[1], KINDS[-2], KINDS[-1]
 CHOICES = (CONF_FAMILY, CONF_EFFORT, CONF_TEMPERATURE, CONF_TOP_P)
+# without a key
+AT_HOME = {CONF_API_KEY: None}
 ADA: dict[str, Any] = {"name": "Ada", "routing": "llm_only", "llm_hass_api": ["assist"], "limits": {}}
 
 
@@ -50,8 +53,51 @@ async def test_what_a_vendor_s_model_may_take_is_asked(
     assert choices(form) == offered
 
 
-async def test_nobody_asks_for_the_effort_of_a_model_at_home(home: HomeAssistant, entry) -> None:
-    assert choices(await open_change(home, entry)) == [CONF_TEMPERATURE, CONF_TOP_P]
+async def test_compatible_server_s_model_may_take_them_too(home: HomeAssistant, entry) -> None:
+    assert choices(await open_change(home, entry)) == [CONF_EFFORT, CONF_TEMPERATURE, CONF_TOP_P]
+
+
+async def test_reasoning_of_a_model_at_home_can_be_turned_off(
+    home: HomeAssistant, set_up: SetUp, model_server: ModelServer, say: Say
+) -> None:
+    form = await open_change(home, await set_up(account=AT_HOME))
+
+    await form(**ADA, model="scripted", effort="none")
+    await say("hello")
+
+    assert model_server.requests[-1].body["reasoning_effort"] == "none"
+
+
+async def test_temperature_at_home_suits_tools(set_up: SetUp, model_server: ModelServer, say: Say) -> None:
+    await set_up(account=AT_HOME)
+
+    await say("I would like to know what is going on")
+
+    assert model_server.requests[-1].body["temperature"] == 0.6
+
+
+async def test_temperature_at_home_can_be_changed(
+    home: HomeAssistant, set_up: SetUp, model_server: ModelServer, say: Say
+) -> None:
+    form = await open_change(home, await set_up(account=AT_HOME))
+    assert default_of(form, CONF_TEMPERATURE) == 0.6
+
+    await form(**ADA, model="scripted", temperature=1.0)
+    await say("hello")
+
+    assert model_server.requests[-1].body["temperature"] == 1.0
+
+
+@pytest.mark.parametrize("kind", [None, OPENAI, OPENAI_CHAT, GEMINI, ANTHROPIC], ids=str)
+async def test_vendors_and_gateways_choose_their_temperature(
+    set_up: SetUp, model_server: ModelServer, say: Say, kind: Kind | None
+) -> None:
+    await set_up(account=kind.account(model_server) if kind else None)
+
+    await say("I would like to know what is going on")
+
+    asked = model_server.requests[-1].body
+    assert "temperature" not in asked | asked.get("generationConfig", {})
 
 
 async def test_families_are_models_to_talk_to(home: HomeAssistant, set_up: SetUp, model_server: ModelServer) -> None:

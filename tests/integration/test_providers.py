@@ -62,7 +62,7 @@ _ROOM = {
     "azure": (0, 0),
     "gemini": (8192, 4096),
     "anthropic": (0, 4096),
-    "server": (4096, 4096),
+    "server": (0, 0),
 }
 _LIMITS = ("max_output_tokens", "max_completion_tokens", "max_tokens")
 

@@ -67,7 +67,8 @@ def test_what_is_reserved_is_always_for_the_answer(context: int, reply: int, sen
     [
         (Profile(reasoning=ReasoningStyle.NONE), None, 1000),
         (Profile(reasoning=ReasoningStyle.NONE), Effort.HIGH, 1000),
-        (UNKNOWN_MODEL, None, 5096),
+        (UNKNOWN_MODEL, None, 1000),
+        (UNKNOWN_MODEL, Effort.HIGH, 1000),
         (Profile(reasoning=ReasoningStyle.EFFORT), None, 9192),
         (Profile(reasoning=ReasoningStyle.BUDGET), Effort.NONE, 1000),
         (Profile(reasoning=ReasoningStyle.LEVEL), Effort.MINIMAL, 5096),
@@ -93,7 +94,8 @@ async def test_answer_of_a_small_model_that_is_learned_fits_into_its_room(
     take: Take, question: Question, model_server: ModelServer
 ) -> None:
     budget = Budget(POLICY, max_answer_tokens=1000, schema_tokens=100)
-    asked = replace(question, model=replace(question.model, budget=budget))
+    profile = Profile(reasoning=ReasoningStyle.EFFORT)
+    asked = replace(question, model=replace(question.model, budget=budget, profile=profile))
     asked.model.size.on_named(2048)
 
     for number in range(30):

@@ -25,8 +25,8 @@ from custom_components.windowed_conversation.turn.turn import Ways, run_turn
 from custom_components.windowed_conversation.window import Window, WindowPolicy
 from tests.clock import LeapingClock
 from tests.providers.byte_server import ByteServer, Pause, Piece
-from tests.providers.wires import ChatWire
 from tests.providers.wires.anthropic import AnthropicWire
+from tests.providers.wires.chat import ChatWire
 from tests.providers.wires.gemini import GeminiWire
 from tests.providers.wires.parts import Call, Calls, Reasoning, Text, Wire
 from tests.providers.wires.responses import ResponsesWire

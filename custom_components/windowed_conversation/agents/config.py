@@ -11,7 +11,7 @@ from homeassistant.config_entries import ConfigEntry, ConfigSubentry
 from homeassistant.const import CONF_LLM_HASS_API, CONF_MODEL, CONF_PROMPT
 from homeassistant.helpers import llm
 
-from ..bridge.account import can_compact
+from ..bridge.account import can_compact, is_at_home
 from ..const import (
     ATTR_DEVICE,
     ATTR_PERSON,
@@ -83,6 +83,10 @@ DEFAULT_LIMITS = Limits(DEFAULT_FALLBACK_TIMEOUT)
 DEFAULT_STATES = True
 DEFAULT_STATES_LIMITS = StatesLimits()
 
+# A model that calls tools should not vary much. Ollama sets 1.0 if a request has none, whatever the model's file says:
+# https://github.com/ollama/ollama/blob/main/openai/openai.go
+_TEMPERATURE_AT_HOME = 0.6
+
 _SECONDS_PER_HOUR = 3600
 
 
@@ -140,7 +144,7 @@ class AgentConfig:
             scope=Scope(data.get(CONF_SCOPE, DEFAULT_SCOPE)),
             model=str(data.get(CONF_MODEL, "")),
             family=_family(entry.data, data),
-            settings=_settings(data),
+            settings=_settings(entry.data, data),
             fallback_agents=tuple(data.get(CONF_FALLBACK_AGENTS, ())),
             instructions=str(data.get(CONF_PROMPT) or llm.DEFAULT_INSTRUCTIONS_PROMPT),
             # our agents have their own tools for the same memory
@@ -169,10 +173,15 @@ def _family(account: Mapping[str, Any], agent: Mapping[str, Any]) -> str:
     return str(agent.get(CONF_FAMILY if is_deployment else CONF_MODEL, ""))
 
 
-def _settings(agent: Mapping[str, Any]) -> ModelSettings:
+def default_temperature(account: Mapping[str, Any]) -> float | None:
+    """Return the temperature of an agent whose user has set none, or None to leave it to the provider."""
+    return _TEMPERATURE_AT_HOME if is_at_home(account) else None
+
+
+def _settings(account: Mapping[str, Any], agent: Mapping[str, Any]) -> ModelSettings:
     return ModelSettings(
         effort=Effort(agent[CONF_EFFORT]) if CONF_EFFORT in agent else None,
-        temperature=agent.get(CONF_TEMPERATURE),
+        temperature=agent.get(CONF_TEMPERATURE, default_temperature(account)),
         top_p=agent.get(CONF_TOP_P),
         compaction=Compaction(agent.get(CONF_COMPACTION, DEFAULT_COMPACTION)) is Compaction.PROVIDER,
         max_answer_tokens=int(agent.get(CONF_MAX_ANSWER_TOKENS, DEFAULT_SETTINGS.max_answer_tokens)),

@@ -136,6 +136,7 @@ def _model(agent_id: str, config: AgentConfig, server: _Server, calibrations: Mo
         pause=server.pause,
         limit=server.limit,
         size=calibrations.size(config.model),
+        reasoning=calibrations.reasoning(config.model),
         is_at_home=server.is_at_home,
     )
 

@@ -12,6 +12,7 @@ from homeassistant.helpers.json import json_bytes
 from ..const import DOMAIN
 from ..providers import Request, Usage
 from ..turn.model_size import ModelSize
+from ..turn.reasoning import Reasoning
 from ..window import CalibratedCounter, Calibration, Calibrator, estimate_request
 from .exact_counting import ExactCounter
 from .timely_store import StoreUnavailable, TimelyStore
@@ -43,6 +44,8 @@ class ModelCalibrations:
         # Least recently billed first.
         self._calibrators: dict[_Key, Calibrator] = {}
         self._sizes: dict[str, ModelSize] = {}
+        # Not stored: the first answers after a restart show it.
+        self._reasoning: dict[str, Reasoning] = {}
         self._counters: dict[str, CalibratedCounter] = {}
 
     async def async_load(self) -> None:
@@ -88,6 +91,11 @@ class ModelCalibrations:
     def size(self, model: str) -> ModelSize:
         """Return what is known of how much a model reads. All who ask the model share it."""
         return self._sizes.setdefault(model, ModelSize(self._file.save_soon))
+
+    @callback
+    def reasoning(self, model: str) -> Reasoning:
+        """Return what is known of whether a model reasons. All who ask the model share it."""
+        return self._reasoning.setdefault(model, Reasoning())
 
     @callback
     def forget_sizes(self, models: Collection[str] | None = None) -> None:

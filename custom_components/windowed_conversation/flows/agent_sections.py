@@ -19,8 +19,9 @@ from ..agents.config import (
     DEFAULT_SCOPE,
     DEFAULT_STATES,
     DEFAULT_STATES_LIMITS,
+    default_temperature,
 )
-from ..bridge.account import can_shorten, vendor_of
+from ..bridge.account import can_shorten
 from ..const import (
     CONF_COMPACTION,
     CONF_CONTEXT_PLACEMENT,
@@ -184,16 +185,13 @@ def _home_fields() -> dict[Any, Any]:
 
 
 def _model_fields(account: Mapping[str, Any]) -> dict[Any, Any]:
-    fields: dict[Any, Any] = {}
-    if vendor_of(account) is not None:
-        # what a server at home makes of an effort nobody knows; and buttons could not be left empty again
-        efforts = SelectSelectorConfig(
-            options=list(EFFORTS), translation_key=CONF_EFFORT, mode=SelectSelectorMode.DROPDOWN
-        )
-        fields[probatio.Optional(CONF_EFFORT)] = SelectSelector(efforts)
-    most = DEFAULT_SETTINGS.max_answer_tokens
-    fields |= {
-        probatio.Optional(CONF_TEMPERATURE): number_field(CONF_TEMPERATURE, 0, 2, step=0.1),
+    # buttons could not be left empty again
+    efforts = SelectSelectorConfig(options=list(EFFORTS), translation_key=CONF_EFFORT, mode=_DROPDOWN)
+    temperature, most = default_temperature(account), DEFAULT_SETTINGS.max_answer_tokens
+    suggested = probatio.UNDEFINED if temperature is None else temperature
+    fields: dict[Any, Any] = {
+        probatio.Optional(CONF_EFFORT): SelectSelector(efforts),
+        probatio.Optional(CONF_TEMPERATURE, default=suggested): number_field(CONF_TEMPERATURE, 0, 2, step=0.1),
         probatio.Optional(CONF_TOP_P): number_field(CONF_TOP_P, 0, 1, step=0.05),
         probatio.Optional(CONF_CONTEXT_TOKENS): tokens_field(CONF_CONTEXT_TOKENS),
         probatio.Required(CONF_MAX_ANSWER_TOKENS, default=most): tokens_field(CONF_MAX_ANSWER_TOKENS),

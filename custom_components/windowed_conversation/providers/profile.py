@@ -24,9 +24,9 @@ EFFORTS = tuple(effort for effort in Effort if effort is not Effort.MINIMAL)
 class ReasoningStyle(StrEnum):
     """How a request tells a model to think.
 
-    UNKNOWN: it cannot be told, and may think all the same. NONE: it cannot think. EFFORT: `reasoning.effort` (OpenAI).
-    ADAPTIVE: adaptive thinking and an effort (Anthropic). BUDGET: a number of tokens (Anthropic before adaptive
-    thinking, Gemini 2.5). LEVEL: a thinking level (Gemini 3).
+    UNKNOWN: nobody knows whether it thinks, or can be told to. NONE: it cannot think. EFFORT: `reasoning.effort`
+    (OpenAI). ADAPTIVE: adaptive thinking and an effort (Anthropic). BUDGET: a number of tokens (Anthropic before
+    adaptive thinking, Gemini 2.5). LEVEL: a thinking level (Gemini 3).
     """
 
     UNKNOWN = "unknown"
@@ -94,12 +94,15 @@ def taken_effort(profile: Profile, asked: Effort | None) -> Effort | None:
     return no_more[-1] if no_more else profile.efforts[0]
 
 
-def room_to_think(profile: Profile, asked: Effort | None) -> int:
-    """Return how many tokens an answer may have besides its words, for reasoning."""
+def room_to_think(profile: Profile, asked: Effort | None, *, has_reasoned: bool) -> int:
+    """Return how many tokens an answer may have besides its words, for reasoning.
+
+    If the profile does not say whether the model reasons, there is room if it `has_reasoned` and was not asked not to.
+    """
     match profile.reasoning:
         case ReasoningStyle.NONE:
             return 0
         case ReasoningStyle.UNKNOWN:
-            return _ROOM[Effort.LOW]
+            return _ROOM[asked or Effort.LOW] if has_reasoned else 0
     taken = taken_effort(profile, asked or profile.default)
     return _ROOM[taken] if taken else 0

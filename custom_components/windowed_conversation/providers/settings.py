@@ -11,7 +11,7 @@ class ModelSettings:
 
     `effort` is how much it thinks. `temperature` and `top_p` control how it samples tokens. None leaves each to the
     provider. `compaction`: whether the provider may shorten old turns by itself. `max_answer_tokens` are reserved for
-    the answer and limit it; reasoning may come on top.
+    the answer and limit it; the reasoning of a model that reasons comes on top.
     """
 
     effort: Effort | None = None

@@ -26,6 +26,15 @@ def named_context_tokens(value: object) -> int | None:
     return next((size for size in sizes if size), None)
 
 
+def named_output_tokens(value: object) -> int | None:
+    """Return how many tokens a model writes at most according to a server's object, or None if it names no valid limit.
+
+    OpenRouter names that of the server behind it that it prefers.
+    """
+    limits = (limit_of(each, "max_completion_tokens") for each in (value, member(value, "top_provider")))
+    return next((limit for limit in limits if limit), None)
+
+
 def messages_tokens(messages: Iterable[Message], counter: TokenCounter = _ESTIMATE) -> int:
     """Return the size of messages by their own counts, or by the counter for those without one."""
     return sum(message_tokens(each, counter) if each.tokens is None else each.tokens for each in messages)

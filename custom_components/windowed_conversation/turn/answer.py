@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 from contextlib import aclosing
 from dataclasses import replace
 
-from ..providers import Event, Finished, ProviderError, ReasoningDelta, TextDelta, ToolCallDone, Usage
+from ..providers import Event, Finished, Incomplete, ProviderError, ReasoningDelta, TextDelta, ToolCallDone, Usage
 from ..window import Message, Native, Role, ToolCall
 from .answer_stream import AnswerStream
 from .attempts import OpenAttempt, Purpose, taken_down
@@ -71,10 +71,10 @@ class Answer:
                 told = ()
                 async with aclosing(self._read_slowly(event.text)) as parts:
                     async for delta in parts:
-                        yield self._passed(delta)
+                        yield self._passed(delta, asked)
             for delta in told:
-                yield self._passed(delta)
-        for ending in self._ending():
+                yield self._passed(delta, asked)
+        for ending in self._ending(asked):
             yield ending
 
     def kept(self, message: Message) -> Message:
@@ -82,6 +82,11 @@ class Answer:
         if message.role is not Role.TOOL:
             return replace(message, native=self._native) if self._native else message
         return _prefaced(message, f"{REPEATED}\n") if self._is_repeated(message) else message
+
+    @property
+    def is_cut_reasoning(self) -> bool:
+        """Whether the answer was cut off before its first word or call."""
+        return isinstance(self._error, Incomplete) and not (self._text or self.calls)
 
     def raise_error(self) -> None:
         """Raise the error that ended the answer, if there was one."""
@@ -109,7 +114,8 @@ class Answer:
                 yield delta
             await asyncio.sleep(0)
 
-    def _passed(self, delta: Spoken) -> Spoken:
+    def _passed(self, delta: Spoken, asked: OpenAttempt) -> Spoken:
+        asked.on_delta(delta)
         if isinstance(delta, TextDelta):
             self.progress.on_text(delta.text, new_message=not self._text)
             self._text = True
@@ -120,19 +126,19 @@ class Answer:
         read_only = any(tool.read_only for tool in self.request.tools if tool.name == call.name)
         return self.progress.repetition.add(call, result.content, read_only=read_only)
 
-    def _ending(self) -> list[Spoken]:
+    def _ending(self, asked: OpenAttempt) -> list[Spoken]:
         """Return what is left to say at the end: a model that acted and said nothing has succeeded.
 
         Calls in an answer that must not have any are not passed on and do not count as an answer. Neither does a call
         that is written as text: a model that acted and then wrote one wanted to do more.
         """
-        held: list[Spoken] = [self._passed(delta) for delta in self._speech.flush()]
+        held: list[Spoken] = [self._passed(delta, asked) for delta in self._speech.flush()]
         if self._text or self.calls:
             return held
         wanted_more = self._speech.has_call and self.request.may_call
         if wanted_more or not self.progress.tool_calls:
             raise EmptyAnswer("no text and no tool call")
-        return [*held, self._passed(TextDelta(self._done))]
+        return [*held, self._passed(TextDelta(self._done), asked)]
 
 
 def _prefaced(result: Message, preface: str) -> Message:

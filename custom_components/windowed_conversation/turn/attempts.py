@@ -12,16 +12,21 @@ from ..providers import (
     AuthError,
     BadRequest,
     ContextOverflow,
+    Effort,
     Event,
     Finished,
+    Incomplete,
     QuotaError,
     RateLimited,
+    ReasoningDelta,
     Request,
+    TextDelta,
+    ToolCallDone,
     Unavailable,
     Usage,
 )
 from ..window import ToolCall
-from .ports import Billed, Model, OnBilled
+from .ports import Billed, Model, OnBilled, Spoken
 
 # Errors that cost nothing before the first event. A model that was too slow may have been working.
 _COST_NOTHING = (AuthError, BadRequest, ContextOverflow, QuotaError, RateLimited, Unavailable)
@@ -85,6 +90,8 @@ class OpenAttempt:
         self._first_event: float | None = None
         self._finish: str | None = None
         self._calls: list[ToolCall] = []
+        self._is_heard = False
+        self._has_reasoning = False
 
     def on_event(self, event: Event) -> None:
         """Take in what the provider's stream yields."""
@@ -99,7 +106,28 @@ class OpenAttempt:
     def bill(self, usage: Usage) -> None:
         """Take in the usage, and pass it on at once."""
         self.billed = Billed(self._model, self.request, usage)
+        self._has_reasoning = self._has_reasoning or usage.reasoning > 0
         self._on_billed(self.billed)
+
+    def on_delta(self, delta: Spoken) -> None:
+        """Take in what the speech filter has made of an event."""
+        match delta:
+            case ReasoningDelta(text):
+                self._has_reasoning = self._has_reasoning or not text.isspace()
+            case TextDelta() | ToolCallDone():
+                self._is_heard = True
+
+    def learn(self) -> None:
+        """Learn from the ended answer whether the model reasons.
+
+        One that was cut off before its first word or call was reasoning, shown or not. One that was asked not to reason
+        and does not says nothing about the others.
+        """
+        is_cut = isinstance(self.error, Incomplete) and not self._is_heard
+        if is_cut or self._has_reasoning:
+            self._model.reasoning.on_answer(has_reasoning=True)
+        elif self._finish is not None and self.request.settings.effort is not Effort.NONE:
+            self._model.reasoning.on_answer(has_reasoning=False)
 
     def on_call(self, call: ToolCall) -> None:
         """Take in a call that is passed on."""
@@ -169,6 +197,7 @@ def taken_down(opened: OpenAttempt, purpose: Purpose, on_end: OnAttempt) -> Iter
         raise
     finally:
         if not opened.is_withdrawn:
+            opened.learn()
             on_end(opened.ended(purpose))
         # not kept alive with the frames in which it was raised
         opened.error = None

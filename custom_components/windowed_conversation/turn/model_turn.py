@@ -18,26 +18,42 @@ from .progress import Progress
 
 async def ask_model(window: Window, question: Question, limits: Limits, reply: Reply, progress: Progress) -> None:
     """Get an answer for the open exchange from the question's model. Raises `ProviderError` and `TurnError`."""
-    model = question.model
     for iteration in count():
         may_call = iteration < limits.tool_iterations and not progress.repetition.goes_on
-        async with model.limit.permit() as permit:
-            if permit.waited and (left := model.pause.seconds_asked):
-                raise RateLimited("the server asked for a pause meanwhile", left)
-            stream = progress.resumed
-            if stream is None:
-                request = _request(window, question, progress, may_call=may_call)
-                stream = AnswerStream(model, request, limits)
-            progress.resumed = None
-            answer = Answer(stream, question, progress, permit)
-            await _answer(window, answer, limits, reply)
+        answer = await _ask(window, question, limits, reply, progress, may_call=may_call)
+        if answer.is_cut_reasoning and not progress.has_asked_again and _has_more_room(question, answer.request):
+            progress.has_asked_again = True
+            answer = await _ask(window, question, limits, reply, progress, may_call=may_call)
+        answer.raise_error()
         _on_served(question.model, progress)
         if not answer.calls:
             return
 
 
+async def _ask(
+    window: Window, question: Question, limits: Limits, reply: Reply, progress: Progress, *, may_call: bool
+) -> Answer:
+    """Send one request. Return its answer, which may end in an error, after its calls have run."""
+    model = question.model
+    async with model.limit.permit() as permit:
+        if permit.waited and (left := model.pause.seconds_asked):
+            raise RateLimited("the server asked for a pause meanwhile", left)
+        stream, progress.resumed = progress.resumed, None
+        if stream is None:
+            stream = AnswerStream(model, _request(window, question, progress, may_call=may_call), limits)
+        answer = Answer(stream, question, progress, permit)
+        await _answer(window, answer, limits, reply)
+    return answer
+
+
+def _has_more_room(question: Question, request: Request) -> bool:
+    """Return whether the answer may be longer now, because the model was found to reason."""
+    again = question.request(request.messages, request.tools)
+    return (again.answer_limit or 0) > (request.answer_limit or 0)
+
+
 async def _answer(window: Window, answer: Answer, limits: Limits, reply: Reply) -> None:
-    """Have one request answered and its calls run. Raises `ProviderError` and `TurnError`."""
+    """Have one request answered and its calls run."""
     progress = answer.progress
     async with (
         answer.stream as stream,
@@ -48,7 +64,6 @@ async def _answer(window: Window, answer: Answer, limits: Limits, reply: Reply) 
         async for message in messages:
             window.add(answer.kept(message))
             progress.begin_answer()
-    answer.raise_error()
 
 
 def _request(window: Window, question: Question, progress: Progress, *, may_call: bool) -> Request:

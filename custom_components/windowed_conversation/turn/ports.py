@@ -25,6 +25,7 @@ from .budget import Budget, answer_limit, planned
 from .deadlines import Pause
 from .model_size import ModelSize
 from .profile import SystemPrompt
+from .reasoning import Reasoning
 from .request_limit import RequestLimit
 from .routing import Reason, Situation
 
@@ -48,9 +49,9 @@ class Model:
     """A model that may be asked: where it is, what is known about it, and what may be sent to it.
 
     `agent` is the id of the agent whose model it is. `budget` has the context size that the user has entered, `profile`
-    the one of the provider or a list, and `size` what was learned. `size` is shared by all agents that ask this model;
-    `pause` and `limit` by all that ask this provider. `is_at_home`: whether its server takes no key, so that it costs
-    nothing, may have to load the model first, and sends nothing meanwhile.
+    the one of the provider or a list, and `size` what was learned. `size` and `reasoning` are shared by all agents that
+    ask this model; `pause` and `limit` by all that ask this provider. `is_at_home`: whether its server takes no key, so
+    that it costs nothing, may have to load the model first, and sends nothing meanwhile.
     """
 
     agent: str
@@ -62,12 +63,18 @@ class Model:
     pause: Pause = field(default_factory=Pause)
     limit: RequestLimit = field(default_factory=RequestLimit)
     size: ModelSize = field(default_factory=ModelSize)
+    reasoning: Reasoning = field(default_factory=Reasoning)
     is_at_home: bool = False
 
     @property
     def planned(self) -> Budget:
         """The budget of the next request, by what is known of the model's size now."""
         return planned(self.budget, self.profile.context_tokens, self.size)
+
+    @property
+    def room_to_think(self) -> int:
+        """How many tokens the next answer may have besides its words, for reasoning."""
+        return room_to_think(self.profile, self.settings.effort, has_reasoned=self.reasoning.is_expected)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +161,7 @@ class Question:
             profile=replace(model.profile, context_tokens=budget.context_tokens),
             settings=model.settings,
             cache_key=model.agent,
-            max_answer_tokens=answer_limit(wanted, sent, room_to_think(model.profile, model.settings.effort)),
+            max_answer_tokens=answer_limit(wanted, sent, model.room_to_think),
         )
 
 

@@ -97,8 +97,9 @@ class Progress:
     of the newest request, and `refused` that of the smallest one that was refused as too long while none was served
     since. `asked` is the id of the agent that was asked last. `failures` are those of agents asked before
     `answered_by`, the id of the agent that answered. `waiting` are requests that stay open although their first token
-    took too long, and `resumed` is the one whose answer is heard next. `called` are the calls of the current answer
-    while the window does not hold it.
+    took too long, and `resumed` is the one whose answer is heard next. `has_asked_again`: whether a model was asked
+    again because its reasoning had used up the limit of the answer. `called` are the calls of the current answer while
+    the window does not hold it.
     """
 
     decision: Decision
@@ -116,6 +117,7 @@ class Progress:
     answered_by: str | None = None
     waiting: list[AnswerStream] = field(default_factory=list)
     resumed: AnswerStream | None = None
+    has_asked_again: bool = False
     called: tuple[ToolCall, ...] = ()
     repetition: Repetition = field(default_factory=Repetition)
     _texts: list[str] = field(default_factory=list)

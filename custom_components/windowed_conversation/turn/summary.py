@@ -5,10 +5,10 @@ the provider's cache serves it.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import aclosing
 
-from ..providers import DeadlineExceeded, Event, Request, TextDelta, ToolCallDone
+from ..providers import DeadlineExceeded, Event, Incomplete, ReasoningDelta, Request, TextDelta, ToolCallDone
 from ..window import Message, Passage
 from .answer_stream import AnswerStream
 from .attempts import OnAttempt, OpenAttempt, Purpose, attempt
@@ -38,18 +38,28 @@ async def ask_for_summary(
 ) -> str:
     """Return a summary of a passage and of the previous summary. The model is asked for less than this many tokens.
 
-    `on_attempt` gets the request when it has ended. Raises `ProviderError`, and `NoSummary` if the answer is
-    empty or a tool call.
+    It is asked once more if its reasoning used up the limit. `on_attempt` gets each request when it has ended. Raises
+    `ProviderError`, and `NoSummary` if the answer is empty or a tool call.
     """
     earlier = _EARLIER.format(text=passage.earlier) if passage.earlier else ""
     instruction = _INSTRUCTION.format(words=int(tokens * _AIM * _WORDS_PER_TOKEN), earlier=earlier)
     messages = (*passage.messages(question.excluded_tags), Message.user(instruction))
     try:
         async with asyncio.timeout(limits.turn):
-            request = question.request(messages, question.tools, max_answer_tokens=_MOST * tokens)
-            return await _answer(question, request, limits, on_attempt)
+            request = _request(question, messages, tokens)
+            try:
+                return await _answer(question, request, limits, on_attempt)
+            except Incomplete:
+                again = _request(question, messages, tokens)
+                if again.answer_limit == request.answer_limit:
+                    raise
+                return await _answer(question, again, limits, on_attempt)
     except TimeoutError as err:
         raise DeadlineExceeded(f"no whole summary in {limits.turn:g} seconds") from err
+
+
+def _request(question: Question, messages: tuple[Message, ...], tokens: int) -> Request:
+    return question.request(messages, question.tools, max_answer_tokens=_MOST * tokens)
 
 
 async def _answer(question: Question, request: Request, limits: Limits, on_attempt: OnAttempt) -> str:
@@ -69,8 +79,17 @@ async def _text(events: AsyncIterator[Event], speech: SpeechFilter, asked: OpenA
         asked.on_event(event)
         match event:
             case TextDelta():
-                text += "".join(delta.text for delta in speech.feed(event) if isinstance(delta, TextDelta))
+                text += _spoken(speech.feed(event), asked)
+            case ReasoningDelta():
+                asked.on_delta(event)
             case ToolCallDone():
                 raise NoSummary("a tool call instead of a summary")
-    text += "".join(delta.text for delta in speech.flush() if isinstance(delta, TextDelta))
-    return text.strip()
+    return (text + _spoken(speech.flush(), asked)).strip()
+
+
+def _spoken(deltas: Iterable[TextDelta | ReasoningDelta], asked: OpenAttempt) -> str:
+    spoken = ""
+    for delta in deltas:
+        asked.on_delta(delta)
+        spoken += delta.text if isinstance(delta, TextDelta) else ""
+    return spoken

@@ -9,8 +9,8 @@ from openai.types.chat.completion_create_params import CompletionCreateParamsStr
 from pydantic import TypeAdapter
 import pytest
 
-from custom_components.windowed_conversation.providers import UNSEEN
-from custom_components.windowed_conversation.providers.errors import Refused
+from custom_components.windowed_conversation.providers import EFFORTS, UNSEEN
+from custom_components.windowed_conversation.providers.errors import BadRequest, Refused
 from custom_components.windowed_conversation.providers.events import CountsTokens, Request, ToolSchema, Usage
 from custom_components.windowed_conversation.providers.openai.chat_encoding import Dialect
 from custom_components.windowed_conversation.providers.profile import (
@@ -34,6 +34,7 @@ REASONS = Profile(sampling=False, reasoning=ReasoningStyle.EFFORT, caching=Cachi
 SEES = replace(UNKNOWN_MODEL, images=True)
 ASKED = {"model": "a-model", "stream": True, "stream_options": {"include_usage": True}}
 HELLO = {"role": "user", "content": "hello"}
+JSON = {"Content-Type": "application/json"}
 IMAGE = Attachment("image/png", b"\x89PNG", "door.png")
 PDF = Attachment("application/pdf", b"%PDF", "manual.pdf")
 
@@ -114,10 +115,48 @@ async def test_compatible_server_is_asked_for_what_everybody_takes(sent: Send) -
         profile=replace(REASONS, sampling=True),
         cache_key="agent-1",
         max_answer_tokens=3000,
-        settings=ModelSettings(effort=Effort.LOW, temperature=0.5, top_p=0.9),
+        settings=ModelSettings(temperature=0.5, top_p=0.9),
     )
 
     assert body == {**ASKED, "messages": [HELLO], "temperature": 0.5, "top_p": 0.9, "max_tokens": 3000}
+
+
+@pytest.mark.parametrize("effort", EFFORTS)
+async def test_compatible_server_is_asked_for_the_effort_that_the_user_has_set(effort: Effort, sent: Send) -> None:
+    body = await sent(Dialect.COMPATIBLE, Message.user("hello"), settings=ModelSettings(effort=effort))
+
+    assert body == {**ASKED, "messages": [HELLO], "reasoning_effort": effort.value}
+
+
+@pytest.mark.parametrize("status", [400, 422])
+async def test_effort_that_a_server_refuses_is_not_sent_again(
+    status: int, http_client: Any, byte_server: ByteServer
+) -> None:
+    wire = ChatWire(Dialect.COMPATIBLE)
+    provider = wire.connect(byte_server.address, http_client)
+    request = Request("a-model", (Message.user("hello"),), settings=ModelSettings(effort=Effort.HIGH))
+    byte_server.reply(b'{"error": {"message": "a-model does not support thinking"}}', status=status, headers=JSON)
+    byte_server.then_reply(*wire.answer(Text(("hello",))))
+
+    heard = [await Heard().listen(provider.stream(request)) for _ in range(2)]
+
+    assert [each.text for each in heard] == ["hello", "hello"]
+    assert [each.get("reasoning_effort") for each in byte_server.requests] == ["high", None, None]
+
+
+async def test_effort_is_sent_again_if_the_server_refuses_the_request_without_it(
+    http_client: Any, byte_server: ByteServer
+) -> None:
+    wire = ChatWire(Dialect.COMPATIBLE)
+    provider = wire.connect(byte_server.address, http_client)
+    request = Request("a-model", (Message.user("hello"),), settings=ModelSettings(effort=Effort.HIGH))
+    byte_server.reply(b"{}", status=400, headers=JSON)
+
+    for _ in range(2):
+        with pytest.raises(BadRequest):
+            await Heard().listen(provider.stream(request))
+
+    assert [each.get("reasoning_effort") for each in byte_server.requests] == ["high", None] * 2
 
 
 @pytest.mark.parametrize(

@@ -87,6 +87,17 @@ async def test_size_is_read_from_the_list(named: dict[str, Any], connect: Connec
     assert await connect(byte_server.url).list_models() == [ListedModel("a", context_tokens=8192)]
 
 
+@pytest.mark.parametrize(
+    "named", [{"max_completion_tokens": 8192}, {"top_provider": {"max_completion_tokens": 8192}}], ids=str
+)
+async def test_longest_answer_is_read_from_the_list(
+    named: dict[str, Any], connect: Connect, byte_server: ByteServer
+) -> None:
+    byte_server.reply(json.dumps({"data": [{"id": "a", **named}]}).encode(), headers=JSON)
+
+    assert await connect(byte_server.url).list_models() == [ListedModel("a", output_tokens=8192)]
+
+
 _NO_SIZES: tuple[Any, ...] = (0, -1, True, "8192", 8192.5, 10**9 + 1, None, {})
 
 
@@ -95,7 +106,10 @@ _NO_SIZES: tuple[Any, ...] = (0, -1, True, "8192", 8192.5, 10**9 + 1, None, {})
     [
         {"meta": {"n_ctx_train": 131_072}},
         {"meta": [8192]},
+        {"top_provider": [8192]},
         *({"context_length": size} for size in _NO_SIZES),
+        *({"max_completion_tokens": size} for size in _NO_SIZES),
+        *({"top_provider": {"max_completion_tokens": size}} for size in _NO_SIZES),
     ],
     ids=str,
 )

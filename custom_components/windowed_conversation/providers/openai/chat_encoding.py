@@ -34,7 +34,7 @@ def encode_request(request: Request, dialect: Dialect, caching: Mapping[str, Any
     asked = (
         {"max_completion_tokens": limit, "reasoning_effort": effort(request)}
         if dialect is Dialect.OPENAI
-        else {"max_tokens": limit}
+        else {"max_tokens": limit, "reasoning_effort": request.settings.effort}
     )
     return {
         "model": request.model,

@@ -11,7 +11,7 @@ import json
 from typing import Any, override
 from urllib.parse import quote
 
-from openai import AsyncOpenAI, AsyncStream, BadRequestError
+from openai import AsyncOpenAI, AsyncStream, BadRequestError, UnprocessableEntityError
 from openai.resources.models import AsyncModels
 
 from ...window import Native
@@ -22,7 +22,7 @@ from ..events import Compacted, Event, ListedModel, OnBytes, Request, ignore
 from ..json_values import counted, member
 from ..model_lists import read_page
 from ..sdk import post, post_for_stream
-from ..sizes import named_context_tokens
+from ..sizes import named_context_tokens, named_output_tokens
 from ..streaming import answered
 from .chat_decoding import ChunkDecoder
 from .chat_encoding import Dialect, encode_request as encode_chat
@@ -82,7 +82,10 @@ class _Format(ABC):
         with provider_errors():
             answer = await self._models.list(timeout=_MODEL_LIST_TIMEOUT, extra_headers=self._headers)
             models = (await read_page(answer.http_response.content)).models
-        return [ListedModel(model_id, named_context_tokens(model)) for model_id, model in models.items()]
+        return [
+            ListedModel(model_id, named_context_tokens(model), named_output_tokens(model))
+            for model_id, model in models.items()
+        ]
 
 
 class ChatCompletions(_Format):
@@ -104,9 +107,25 @@ class ChatCompletions(_Format):
         super().__init__(client, headers=headers, cache_parameters=known)
         self._dialect = dialect
         self._has_deployments = has_deployments
+        # Models that were refused with an effort and served without.
+        self._without_effort: set[str] = set()
 
     @override
     async def _send(self, request: Request) -> Any:
+        if self._dialect is Dialect.OPENAI or request.settings.effort is None:
+            return await self._create(request)
+        without = replace(request, settings=replace(request.settings, effort=None))
+        if request.model in self._without_effort:
+            return await self._create(without)
+        try:
+            return await self._create(request)
+        except BadRequestError, UnprocessableEntityError:
+            # no code names the reason: Ollama says in words that a model cannot think
+            answer = await self._create(without)
+            self._without_effort.add(request.model)
+            return answer
+
+    async def _create(self, request: Request) -> Any:
         deployment = f"/deployments/{quote(request.model, safe='')}" if self._has_deployments else ""
         body = encode_chat(request, self._dialect, self.caching(request))
         return await self._post_for_stream(f"{deployment}/chat/completions", body)
