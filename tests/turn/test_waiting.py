@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
+from aiohttp import web
 import httpx
 import httpx2
 import pytest
@@ -133,11 +134,11 @@ class House:
         self._clients = clients
         self.left_open: list[asyncio.Task[None]] = []
 
-    def question(self, server: Server, *others: Any) -> Question:
+    def question(self, server: Server, *others: Any, address: str = "") -> Question:
         client = self._clients[server.wire.clients[0]]
         model = Model(
             OWN,
-            server.wire.connect(self.server.address, client, timeout=_SDK_TIMEOUT),
+            server.wire.connect(address or self.server.address, client, timeout=_SDK_TIMEOUT),
             "scripted",
             Budget(WindowPolicy()),
             is_at_home=server.at_home,
@@ -294,13 +295,48 @@ async def test_server_at_home_goes_on_loading_while_another_agent_answers(house:
     assert house.server.left == 0
 
 
-async def test_model_that_has_loaded_meanwhile_answers_the_next_question(house: House) -> None:
-    question = house.question(AT_HOME, Elsewhere("Ask the harbour."))
-    house.server.reply(*AT_HOME.wire.answer(Text((ANSWER,))), before=14)
-    await house.ask(question)
-    house.server.reply(*AT_HOME.wire.answer(Text((ANSWER,))), before=4)
+class LoadingServer:
+    """Loads its model for 14 seconds when it is first asked, and from the beginning if the client leaves meanwhile."""
 
-    assert (await house.ask(question)).answered_by == OWN
+    def __init__(self) -> None:
+        self.is_loaded = False
+        self.loads = 0
+        self._loading = asyncio.Lock()
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        async with self._loading:
+            if not self.is_loaded:
+                self.loads += 1
+                await asyncio.sleep(14)
+                self.is_loaded = True
+        return web.Response(body=b"".join(AT_HOME.wire.answer(Text((ANSWER,)))), content_type="text/event-stream")
+
+
+@pytest.fixture
+async def loading(socket_enabled: None) -> AsyncIterator[tuple[LoadingServer, str]]:
+    server, app = LoadingServer(), web.Application()
+    app.router.add_post("/{path:.*}", server.answer)
+    runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    yield server, f"http://127.0.0.1:{runner.addresses[0][1]}"
+    await runner.cleanup()
+
+
+@pytest.mark.parametrize(
+    ("others", "expected"), [((), [OWN] * 4), ((Elsewhere("Ask the harbour."),), [OTHER, OWN, OWN, OWN])]
+)
+async def test_model_that_a_server_loads_again_when_a_client_leaves_answers(
+    others: tuple[Elsewhere, ...],
+    expected: list[str],
+    house: House,
+    loading: tuple[LoadingServer, str],
+) -> None:
+    server, address = loading
+    question = house.question(AT_HOME, *others, address=address)
+
+    assert who([await house.ask(question) for _ in range(4)]) == expected
+    assert server.loads == 1
 
 
 async def test_load_is_given_up_with_the_time_of_its_turn(house: House) -> None:
