@@ -15,7 +15,7 @@ import httpx2
 import pytest
 import pytest_asyncio
 
-from custom_components.windowed_conversation.providers import DeadlineExceeded
+from custom_components.windowed_conversation.providers import DeadlineExceeded, Unavailable
 from custom_components.windowed_conversation.providers.openai.chat_encoding import Dialect
 from custom_components.windowed_conversation.turn.budget import Budget
 from custom_components.windowed_conversation.turn.deadlines import IDLE_TIMEOUT, Limits
@@ -24,6 +24,7 @@ from custom_components.windowed_conversation.turn.progress import Outcome
 from custom_components.windowed_conversation.turn.routing import Decision, Reason, Route, Routing
 from custom_components.windowed_conversation.turn.turn import Ways, run_turn
 from custom_components.windowed_conversation.window import Window, WindowPolicy
+from demo.model_server import ModelServer, call
 from tests.clock import LeapingClock
 from tests.providers.byte_server import ByteServer, Pause, Piece
 from tests.providers.wires.anthropic import AnthropicWire
@@ -33,7 +34,7 @@ from tests.providers.wires.parts import Call, Calls, Reasoning, Text, Wire
 from tests.providers.wires.responses import ResponsesWire
 
 from .test_asking import Elsewhere
-from .world import Access, Ear, Local
+from .world import Access, Ear, Home, Local
 
 DELAYS = (3, 14, 25, 45, 100)
 COMMENT = b": keep-alive\n\n"
@@ -205,6 +206,35 @@ async def test_model_that_nobody_heard_is_heard_when_the_fallback_agent_fails(se
     assert outcome.decision == Decision(Route.LLM, Reason.LLM_ONLY)
     assert outcome.duration < 120
     assert len(house.server.requests) == 1
+
+
+@pytest.mark.parametrize("fault", ["empty_answer", "500"])
+async def test_model_that_nobody_heard_is_heard_when_the_fallback_agents_model_has_no_answer(
+    fault: str, house: House, question: Question, model_server: ModelServer
+) -> None:
+    model_server.fault(fault, after_words=0)
+    house.server.reply(*AT_HOME.wire.answer(Text((ANSWER,))), before=25)
+
+    outcome = await house.ask(house.question(AT_HOME, replace(question.model, agent="other")))
+
+    assert (outcome.spoken, outcome.answered_by) == (ANSWER, OWN)
+
+
+async def test_model_that_nobody_heard_does_not_answer_after_a_tool_of_another_has_run(
+    house: House, question: Question, home: Home, ear: Ear, model_server: ModelServer
+) -> None:
+    async def turn_on(name: str) -> None:
+        await home.tools["intent__HassTurnOn"](name)
+        model_server.fault("500")
+
+    ear.tools = {**home.tools, "intent__HassTurnOn": turn_on}
+    model_server.script(call("intent__HassTurnOn", name="kitchen light"))
+    house.server.reply(*AT_HOME.wire.answer(Text((ANSWER,))), before=25)
+
+    outcome = await house.ask(house.question(AT_HOME, replace(question.model, agent="other")))
+
+    assert isinstance(outcome.error, Unavailable)
+    assert home.ran == ["on kitchen light"]
 
 
 async def test_nobody_is_heard_when_all_fail(house: House) -> None:

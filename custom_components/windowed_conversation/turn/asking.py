@@ -19,6 +19,7 @@ from ..providers import (
 )
 from ..window import Window
 from .deadlines import Limits, Pause
+from .errors import EmptyAnswer
 from .ports import FallbackAgent, Model, Question, Reply, Spoken
 from .progress import Failure, Progress
 from .refusals import ask_for_less
@@ -54,15 +55,18 @@ async def ask_in_order(window: Window, question: Question, limits: Limits, reply
                 await _ask(window, replace(question, model=asked), patience, reply, progress, wait=is_last)
             else:
                 await _ask_fallback_agent(window, asked, reply, progress)
-        except ProviderError as err:
+        except (ProviderError, EmptyAnswer) as err:
             reason = _reason_to_hand_over(err, progress)
-            if reason is None or (is_last and not progress.waiting):
+            if reason is not None:
+                progress.failures.append(Failure(asked.agent, reason))
+            if reason is not None and not is_last:
+                continue
+            if not progress.may_resume:
                 raise
-            progress.failures.append(Failure(asked.agent, reason))
+            await _hear_the_slow(window, question, limits, reply, progress)
         else:
             progress.answered_by = asked.agent
-            return
-    await _hear_the_slow(window, question, limits, reply, progress)
+        return
 
 
 async def _hear_the_slow(window: Window, question: Question, limits: Limits, reply: Reply, progress: Progress) -> None:
@@ -77,8 +81,8 @@ async def _hear_the_slow(window: Window, question: Question, limits: Limits, rep
         progress.asked = model.agent
         try:
             await ask_for_less(window, replace(question, model=model), patience, reply, progress)
-        except ProviderError as err:
-            if not progress.waiting or _reason_to_hand_over(err, progress) is None:
+        except ProviderError, EmptyAnswer:
+            if not progress.may_resume:
                 raise
         else:
             progress.answered_by = model.agent
@@ -86,7 +90,7 @@ async def _hear_the_slow(window: Window, question: Question, limits: Limits, rep
             return
 
 
-def _reason_to_hand_over(error: ProviderError, progress: Progress) -> ProviderError | None:
+def _reason_to_hand_over(error: ProviderError | EmptyAnswer, progress: Progress) -> ProviderError | None:
     """Return why the next agent is asked, or None if none is.
 
     A refusal without a known reason may be due to the length, and another model may read more.

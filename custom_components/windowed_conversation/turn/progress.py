@@ -150,6 +150,11 @@ class Progress:
         self.tool_calls += 1
         self.called += (call,)
 
+    @property
+    def may_resume(self) -> bool:
+        """Whether a request that stays open may still answer: nobody has heard or done anything yet."""
+        return bool(self.waiting) and self.first_token is None and not self.tool_calls
+
     def give_up(self, stream: AnswerStream) -> None:
         """Record a request whose answer nobody hears any more."""
         if stream.attempt is not None:

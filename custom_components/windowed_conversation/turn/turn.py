@@ -116,7 +116,7 @@ async def _leave(progress: Progress, ways: Ways, left: float) -> None:
 
     `left` is how long it may, in seconds.
     """
-    for stream in progress.waiting:
+    for stream in filter(None, (*progress.waiting, progress.resumed)):
         progress.give_up(stream)
         model = stream.model
         if ways.background and progress.answered_by and model.is_at_home and not model.limit.is_loading:
