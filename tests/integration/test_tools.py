@@ -59,13 +59,13 @@ class API(llm.API):
 
 @pytest.fixture
 def offer(home: HomeAssistant, set_up: SetUp):
-    """Set up an agent with one tool that does what the function does."""
+    """Set up an agent with one tool that does what the function does; `options` are the account's."""
 
-    async def offer(act: Callable[[], Awaitable[dict[str, Any]]]) -> MockConfigEntry:
+    async def offer(act: Callable[[], Awaitable[dict[str, Any]]], **options: Any) -> MockConfigEntry:
         api = API(hass=home, id="test", name="Test")
         object.__setattr__(api, "tool", Tool(act))
         llm.async_register_api(home, api)
-        return await set_up(llm_hass_api=["test"], routing="llm_only")
+        return await set_up(llm_hass_api=["test"], routing="llm_only", options=options)
 
     return offer
 
@@ -102,6 +102,21 @@ async def test_result_of_ten_megabytes_is_cut_for_the_model_and_the_turn_goes_on
     assert answer
     assert EstimatedCounter().count(result) <= DEFAULT_POLICY.result_cap_tokens
     assert "[Cut: these are the first " in result
+
+
+async def test_debug_log_of_a_trim_that_only_shortens_a_result_has_the_conversation_and_no_eviction(
+    offer, say: Say, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def act() -> dict[str, Any]:
+        return {"text": "lamp " * 1000}
+
+    await offer(act, history_tokens=400)
+    caplog.set_level(logging.DEBUG)
+
+    await say("I would like the kitchen light switched on", "mine")
+
+    (trim,) = [each.getMessage() for each in caplog.records if each.getMessage().startswith("Trim in turn")]
+    assert "tool results or recalled lines shortened. Window: mine, " in trim
 
 
 async def test_turn_that_leads_to_itself_is_told_that_it_is_busy(

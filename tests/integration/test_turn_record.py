@@ -338,6 +338,19 @@ async def test_debug_log_has_a_line_for_each_turn_and_request_without_words(
     assert SECRET not in " ".join(lines)
 
 
+async def test_debug_log_says_how_full_the_window_of_a_turn_is(
+    entry: Any, say: Say, agent_of: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG", logger=f"custom_components.{DOMAIN}.agents.debug_log")
+
+    await say("hello there", "mine")
+
+    (window,) = agent_of(entry).windows.newest_first()
+    stats = window.stats()
+    percent = round(100 * stats.current_tokens / 8000)
+    assert f"Window: mine, 2 messages, {stats.current_tokens:,}/8,000 tokens ({percent} %)" in caplog.text
+
+
 def _is_in_files(path: Path, text: str) -> bool:
     files = [file for file in path.parent.iterdir() if file.name.startswith(f"{DOMAIN}.memory")]
     assert files
