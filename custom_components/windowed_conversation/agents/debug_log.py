@@ -16,8 +16,8 @@ def log_figures(agent: Agent, turn: EndedTurn) -> None:
         return
     outcome, usage = turn.outcome, turn.outcome.usage
     _LOGGER.debug(
-        "Turn %s with %s: %s by %s (%s), %d requests, %d calls, tokens %d in %d cached %d out, first %s s, all %.3f s. "
-        "Window: %s",
+        "Turn %s with %s: %s by %s (%s), %d requests, %d calls (%d failed), tokens %d in %d cached %d out, "
+        "first %s s, all %.3f s. Window: %s",
         turn.id,
         turn.entity_id,
         outcome.end,
@@ -25,6 +25,7 @@ def log_figures(agent: Agent, turn: EndedTurn) -> None:
         outcome.decision.reason,
         outcome.requests,
         outcome.tool_calls,
+        outcome.failed_tool_calls,
         usage.input,
         usage.cached,
         usage.output,
