@@ -8,9 +8,15 @@ from homeassistant.const import ATTR_ENTITY_ID
 from homeassistant.core import Event, HomeAssistant, callback
 from homeassistant.helpers.translation import async_get_cached_translations
 
+from .bridge.errors import ERROR_KEYS
 from .bridge.turn_report import EVENT_TURN
 from .const import DOMAIN
+from .providers import Redirected
+from .turn.errors import LocalAnswerFailed
 from .turn.routing import Route
+
+# In seconds: less is shown as 0.0.
+_SHORTEST_SHOWN = 0.05
 
 
 @callback
@@ -32,18 +38,27 @@ def async_describe_events(
 
 
 def _sentence(hass: HomeAssistant, turn: Mapping[str, Any]) -> str:
-    seconds = f"{turn['duration']:.1f}"
     if turn["error"]:
-        reason = _text(hass, "exceptions", f"{turn['error']}.message")
-        # the event has no figures for a sentence with placeholders
-        if not reason or "{" in reason:
-            return _common(hass, "failed")
-        return _common(hass, "failed_because", reason=reason)
+        return _failure(hass, turn["error"])
     if turn["route"] == Route.LOCAL:
         return _common(hass, "answered_locally")
-    if turn["route"] == Route.LLM:
+    by_model, seconds = turn["route"] == Route.LLM, f"{turn['duration']:.1f}"
+    if turn["duration"] < _SHORTEST_SHOWN:
+        if by_model:
+            return _common(hass, "answered_by_model_at_once")
+        return _common(hass, "answered_by_agent_at_once", agent=_name(hass, turn["answered_by"]))
+    if by_model:
         return _common(hass, "answered_by_model", seconds=seconds)
     return _common(hass, "answered_by_agent", agent=_name(hass, turn["answered_by"]), seconds=seconds)
+
+
+def _failure(hass: HomeAssistant, error: str) -> str:
+    """Return why a turn failed. The event has neither Home Assistant's own words nor the address of a redirect."""
+    if error == ERROR_KEYS[LocalAnswerFailed.__name__]:
+        return _common(hass, "failed_locally")
+    if error == ERROR_KEYS[Redirected.__name__]:
+        return _common(hass, "failed_redirected")
+    return _common(hass, "failed_because", reason=_text(hass, "exceptions", f"{error}.message"))
 
 
 def _name(hass: HomeAssistant, entity_id: str) -> str:

@@ -180,6 +180,7 @@ SENSORS = (
     _total("turns_failed"),
     _total("requests", needs_model=True),
     _total("tool_calls", needs_model=True, entity_registry_enabled_default=False),
+    _total("failed_tool_calls", needs_model=True, entity_registry_enabled_default=False),
     _total("input_tokens", _TOKENS, needs_model=True),
     _total("cached_input_tokens", _TOKENS, needs_model=True),
     _total("output_tokens", _TOKENS, needs_model=True),

@@ -38,13 +38,41 @@ async def test_automation_waits_for_a_person_who_is_being_answered(house):
     assert (await house.say("what is my name?", "with a person")).speech == "Your name is Ada."
 
 
+async def guest_of(house, name: str) -> Client:
+    """Return a connection of a new user who is no administrator."""
+    user = await house.client.command("config/auth/create", name=name.title(), group_ids=["system-users"])
+    await house.client.command(
+        "config/auth_provider/homeassistant/create", user_id=user["user"]["id"], username=name, password=name
+    )
+    return Client(house.url, await enter(house.url, name, name))
+
+
 async def test_conversation_of_someone_else_is_refused_in_plain_words(house):
     await house.say("my name is Ada", "a private one")
-    user = await house.client.command("config/auth/create", name="Guest", group_ids=["system-users"])
-    await house.client.command(
-        "config/auth_provider/homeassistant/create", user_id=user["user"]["id"], username="guest", password="guest"
-    )
-    async with Client(house.url, await enter(house.url, "guest", "guest")) as guest:
+    async with await guest_of(house, "guest") as guest:
         answer = await process(guest, house.account.agent_id, "what is my name?", "a private one")
 
     assert answer == "This conversation belongs to someone else."
+
+
+async def test_guest_has_the_tools_of_the_home_and_not_those_of_administrators(house):
+    await house.change_agent(llm_hass_api=["assist", "homeassistant"])
+    try:
+        async with await guest_of(house, "visitor") as visitor:
+            answer = await process(
+                visitor, house.account.agent_id, "I would like the kitchen light switched on", "mine"
+            )
+        offered = tools(house)
+        await house.say("hello there")
+        offered_to_administrators = tools(house)
+    finally:
+        await house.change_agent(llm_hass_api=["assist"])
+
+    assert "on" in answer
+    assert await house.state("light.kitchen_light") == "on"
+    assert offered < offered_to_administrators
+
+
+def tools(house) -> set[str]:
+    """Return the own names of the tools in the last request."""
+    return {each["function"]["name"].rpartition("__")[2] for each in house.model.requests[-1].body["tools"]}

@@ -9,11 +9,13 @@ import logging
 from homeassistant.config_entries import ConfigEntryState
 from homeassistant.const import CONF_URL
 from homeassistant.core import HomeAssistant
-from homeassistant.helpers import entity_registry as er
+from homeassistant.helpers import entity_registry as er, issue_registry as ir
 from homeassistant.util import dt as dt_util
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry, async_fire_time_changed
 
+from custom_components.windowed_conversation.agents.issues import Issue
+from custom_components.windowed_conversation.agents.kept import async_kept
 from custom_components.windowed_conversation.const import CONF_PROVIDER, DOMAIN, PROVIDER_OPENAI_CHAT
 from demo.model_server import ModelServer
 
@@ -21,6 +23,7 @@ from .account_kinds import KINDS, Kind
 from .conftest import Say, SetUp, listed, speech, until, written
 
 LOGGER = "custom_components.windowed_conversation"
+AWAY = Issue.SERVER_AWAY
 LIGHT = "input_boolean.kitchen"
 
 COMPATIBLE = Kind("server", "server", {CONF_PROVIDER: PROVIDER_OPENAI_CHAT}, "/v1/chat/completions", path="/v1")
@@ -250,6 +253,138 @@ async def test_slow_answer_is_no_server_that_is_away(set_up: SetUp, say: Say, aw
     await say("tell me a story about the sea in 300 words")
 
     assert [line for line in lines() if "server of" in line] == []
+
+
+class Issues:
+    """The issue of a server that is away, as time passes."""
+
+    def __init__(self, home: HomeAssistant) -> None:
+        self._home = home
+
+    async def after(self, minutes: float) -> list[tuple[str, dict[str, str] | None]]:
+        """Return the issues of servers when the time has passed."""
+        async_fire_time_changed(self._home, dt_util.utcnow() + timedelta(minutes=minutes))
+        await listed(self._home)
+        found = ir.async_get(self._home).issues.values()
+        return [(each.issue_id, each.translation_placeholders) for each in found if each.translation_key == AWAY]
+
+
+@pytest.fixture
+async def compatible(set_up: SetUp, away: Away) -> MockConfigEntry:
+    """Return an account with a compatible server."""
+    return await set_up(account=COMPATIBLE.account(away.server))
+
+
+@pytest.fixture
+def issues(home: HomeAssistant) -> Issues:
+    """Return what lets time pass."""
+    return Issues(home)
+
+
+async def test_server_that_is_away_for_long_when_somebody_asks_is_an_issue_until_it_is_back(
+    compatible: MockConfigEntry, away: Away, say: Say, issues: Issues
+) -> None:
+    await away.refused()
+    await say("my name is Grace")
+
+    early = await issues.after(29)
+    late = await issues.after(31)
+    later = await issues.after(31)
+    await away.server.start()
+
+    assert early == []
+    assert late == later == [(f"{AWAY}_{compatible.entry_id}", {"account": "Server"})]
+    assert await issues.after(6) == []
+
+
+async def test_issue_of_a_server_that_is_away_clears_with_its_next_answer(
+    compatible: MockConfigEntry, away: Away, say: Say, issues: Issues
+) -> None:
+    await away.refused()
+    await say("my name is Grace")
+    raised = await issues.after(31)
+    await away.server.start()
+
+    await say("my name is Grace")
+
+    assert len(raised) == 1
+    assert await issues.after(0) == []
+
+
+async def test_server_that_is_away_while_nobody_asks_is_no_issue(
+    home: HomeAssistant, compatible: MockConfigEntry, away: Away, issues: Issues
+) -> None:
+    await away.refused()
+    await home.config_entries.async_reload(compatible.entry_id)
+    await listed(home)
+
+    assert await issues.after(600) == []
+
+
+async def test_server_that_came_back_while_nobody_asked_is_no_issue(
+    compatible: MockConfigEntry, away: Away, say: Say, issues: Issues
+) -> None:
+    await away.refused()
+    await say("my name is Grace")
+    await away.server.start()
+
+    assert await issues.after(31) == []
+    await away.refused()
+    assert await issues.after(600) == []
+
+
+@pytest.mark.parametrize("way", ["key_refused", "not_found"])
+async def test_server_that_responds_without_a_list_is_no_issue(
+    compatible: MockConfigEntry, away: Away, say: Say, issues: Issues, way: str
+) -> None:
+    await away.refused()
+    await say("my name is Grace")
+    await away.server.start()
+    await getattr(away, way)()
+
+    assert await issues.after(31) == []
+
+
+async def test_time_for_which_a_server_is_away_goes_on_over_a_reload(
+    home: HomeAssistant, compatible: MockConfigEntry, away: Away, say: Say, issues: Issues
+) -> None:
+    await away.refused()
+    await say("my name is Grace")
+    known = (await async_kept(home, compatible.entry_id, {})).server
+    assert known.unanswered_since is not None
+    known.unanswered_since -= timedelta(minutes=28).total_seconds()
+
+    await home.config_entries.async_reload(compatible.entry_id)
+    await listed(home)
+
+    assert len(await issues.after(3)) == 1
+
+
+async def test_issue_of_a_server_goes_with_its_address(
+    home: HomeAssistant, compatible: MockConfigEntry, away: Away, say: Say, issues: Issues
+) -> None:
+    await away.refused()
+    await say("my name is Grace")
+    raised = await issues.after(31)
+
+    home.config_entries.async_update_entry(compatible, data={**compatible.data, CONF_URL: "http://127.0.0.1:9"})
+    await listed(home)
+
+    assert len(raised) == 1
+    assert await issues.after(0) == []
+
+
+async def test_issue_of_a_server_goes_with_its_account(
+    home: HomeAssistant, compatible: MockConfigEntry, away: Away, say: Say, issues: Issues
+) -> None:
+    await away.refused()
+    await say("my name is Grace")
+    raised = await issues.after(31)
+
+    await home.config_entries.async_remove(compatible.entry_id)
+
+    assert len(raised) == 1
+    assert await issues.after(31) == []
 
 
 @pytest.fixture

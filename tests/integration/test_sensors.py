@@ -15,7 +15,7 @@ from custom_components.windowed_conversation.bridge import timely_store
 from custom_components.windowed_conversation.const import CONF_HISTORY_TOKENS, DOMAIN
 from custom_components.windowed_conversation.turn.progress import Outcome
 from custom_components.windowed_conversation.turn.routing import Decision, Reason, Route
-from demo.model_server import ModelServer
+from demo.model_server import ModelServer, call, words
 
 from .conftest import Say, SayAtOnce, SetUp, Submit, start, stop, until, written
 from .states import state_of
@@ -29,6 +29,7 @@ TOTALS = (
     "turns_failed",
     "requests",
     "tool_calls",
+    "failed_tool_calls",
     "input_tokens",
     "cached_input_tokens",
     "output_tokens",
@@ -50,6 +51,7 @@ SENSORS = {
     "turns_failed": ("Total failed turns", None, None, "total_increasing"),
     "requests": ("Total requests", None, None, "total_increasing"),
     "tool_calls": ("Total tool calls", None, None, "total_increasing"),
+    "failed_tool_calls": ("Total failed tool calls", None, None, "total_increasing"),
     "input_tokens": ("Total input tokens", "tokens", None, "total_increasing"),
     "cached_input_tokens": ("Total cached tokens", "tokens", None, "total_increasing"),
     "output_tokens": ("Total output tokens", "tokens", None, "total_increasing"),
@@ -67,6 +69,7 @@ DISABLED_AT_FIRST = (
     "window_size",
     "evicted_messages",
     "tool_calls",
+    "failed_tool_calls",
     "memory_turns",
     "memory_size",
     "records_dropped",
@@ -76,6 +79,7 @@ NEED_A_MODEL = {
     "turns_fallback",
     "requests",
     "tool_calls",
+    "failed_tool_calls",
     "input_tokens",
     "cached_input_tokens",
     "output_tokens",
@@ -348,6 +352,8 @@ async def test_totals_go_on_after_a_restart(
     entry = await set_up(options={CONF_HISTORY_TOKENS: 100})
     for text in ("my name is Ada", LONG, "turn on kitchen light", "I would like the hall light switched on"):
         await say(text)
+    model_server.script(call("HassTurnOn", name="no such light"), words("I found no such light."))
+    await say("I would like some light")
     model_server.fault("500")
     await say("who am I?")
     before = totals()

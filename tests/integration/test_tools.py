@@ -9,7 +9,7 @@ from typing import Any, override
 from homeassistant.components import conversation
 from homeassistant.components.homeassistant.exposed_entities import async_expose_entity
 from homeassistant.core import Context, HomeAssistant
-from homeassistant.exceptions import HomeAssistantError
+from homeassistant.exceptions import HomeAssistantError, Unauthorized
 from homeassistant.helpers import area_registry as ar, device_registry as dr, llm
 from homeassistant.setup import async_setup_component
 import probatio
@@ -59,13 +59,13 @@ class API(llm.API):
 
 @pytest.fixture
 def offer(home: HomeAssistant, set_up: SetUp):
-    """Set up an agent with one tool that does what the function does."""
+    """Set up an agent with one tool that does what the function does; `options` are the account's."""
 
-    async def offer(act: Callable[[], Awaitable[dict[str, Any]]]) -> MockConfigEntry:
+    async def offer(act: Callable[[], Awaitable[dict[str, Any]]], **options: Any) -> MockConfigEntry:
         api = API(hass=home, id="test", name="Test")
         object.__setattr__(api, "tool", Tool(act))
         llm.async_register_api(home, api)
-        return await set_up(llm_hass_api=["test"], routing="llm_only")
+        return await set_up(llm_hass_api=["test"], routing="llm_only", options=options)
 
     return offer
 
@@ -102,6 +102,21 @@ async def test_result_of_ten_megabytes_is_cut_for_the_model_and_the_turn_goes_on
     assert answer
     assert EstimatedCounter().count(result) <= DEFAULT_POLICY.result_cap_tokens
     assert "[Cut: these are the first " in result
+
+
+async def test_debug_log_of_a_trim_that_only_shortens_a_result_has_the_conversation_and_no_eviction(
+    offer, say: Say, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def act() -> dict[str, Any]:
+        return {"text": "lamp " * 1000}
+
+    await offer(act, history_tokens=400)
+    caplog.set_level(logging.DEBUG)
+
+    await say("I would like the kitchen light switched on", "mine")
+
+    (trim,) = [each.getMessage() for each in caplog.records if each.getMessage().startswith("Trim in turn")]
+    assert "tool results or recalled lines shortened. Window: mine, " in trim
 
 
 async def test_turn_that_leads_to_itself_is_told_that_it_is_busy(
@@ -290,6 +305,122 @@ async def test_tools_of_home_assistant_that_only_read_are_known(home: HomeAssist
         "todo__get_items",
     }
     assert {"intent__HassTurnOn", "todo__HassListAddItem"} <= {schema.name for schema in schemas}
+
+
+class AdministratorsAPI(llm.API):
+    """An API with one tool that only administrators may use, as Home Assistant's own since 2026.11."""
+
+    @override
+    async def async_get_api_instance(self, llm_context: llm.LLMContext) -> llm.APIInstance:
+        user_id = llm_context.context and llm_context.context.user_id
+        user = await self.hass.auth.async_get_user(user_id) if user_id else None
+        if user is None or not user.is_admin:
+            raise Unauthorized(context=llm_context.context)
+        tool = Tool(no_act)
+        tool.name = "restart_everything"
+        return llm.APIInstance(self, f"Follow {self.name}.", llm_context, [tool])
+
+
+@pytest.fixture
+def offer_to_administrators(home: HomeAssistant, set_up: SetUp):
+    """Set up an agent with these APIs; `keys` and `cellar` are for administrators only."""
+
+    async def offer(*api_ids: str, **more: Any) -> MockConfigEntry:
+        for name in ("keys", "cellar"):
+            llm.async_register_api(home, AdministratorsAPI(hass=home, id=name, name=name))
+        return await set_up(llm_hass_api=list(api_ids), routing="llm_only", **more)
+
+    return offer
+
+
+def sent_tools(server: ModelServer) -> set[str]:
+    """Return the own names of the tools in the last request."""
+    tools = server.requests[-1].body.get("tools", [])
+    return {each["function"]["name"].rpartition("__")[2] for each in tools}
+
+
+@pytest.mark.parametrize("order", [("assist", "keys"), ("keys", "assist"), ("keys", "assist", "cellar")])
+async def test_api_that_the_speaker_may_not_use_is_left_out_and_the_rest_works(
+    *, home: HomeAssistant, offer_to_administrators, say: Say, model_server: ModelServer, order: tuple[str, ...]
+) -> None:
+    await offer_to_administrators(*order)
+
+    answer = speech(await say("I would like the kitchen light switched on"))
+
+    assert "kitchen light is on" in answer
+    assert state_of(home, "input_boolean.kitchen").state == "on"
+    assert "restart_everything" not in sent_tools(model_server)
+    assert "Follow" not in model_server.requests[-1].body["messages"][0]["content"]
+
+
+async def test_two_apis_that_the_speaker_may_use_stay_beside_one_that_they_may_not(
+    home: HomeAssistant, offer_to_administrators, say: Say, model_server: ModelServer
+) -> None:
+    other = API(hass=home, id="other", name="Other")
+    object.__setattr__(other, "tool", switching(probatio.Schema({}), "Open the garage."))
+    other.tool.name = "open_garage"
+    llm.async_register_api(home, other)
+    await offer_to_administrators("assist", "keys", "other")
+
+    await say("hello there")
+
+    assert {"HassTurnOn", "open_garage"} <= sent_tools(model_server)
+    assert "restart_everything" not in sent_tools(model_server)
+
+
+async def test_administrator_has_every_api(
+    offer_to_administrators, say: Say, model_server: ModelServer, hass_admin_user
+) -> None:
+    await offer_to_administrators("assist", "keys")
+
+    await say("hello there", context=Context(user_id=hass_admin_user.id))
+
+    assert {"HassTurnOn", "restart_everything"} <= sent_tools(model_server)
+
+
+@pytest.mark.parametrize("memory", [True, False])
+async def test_turn_goes_on_without_tools_if_the_speaker_may_use_no_api(
+    offer_to_administrators, say: Say, model_server: ModelServer, *, memory: bool
+) -> None:
+    await offer_to_administrators("keys", memory=memory)
+
+    answer = speech(await say("my name is Grace"))
+
+    assert answer == "Nice to meet you, Grace."
+    assert "restart_everything" not in sent_tools(model_server)
+
+
+async def test_api_that_does_not_exist_is_an_error_also_beside_one_that_the_speaker_may_not_use(
+    offer_to_administrators, say: Say, model_server: ModelServer
+) -> None:
+    await offer_to_administrators("keys", "assist", "gone")
+
+    answer = speech(await say("hello there"))
+
+    assert answer == "The tools of this conversation agent are not available. Please check its settings."
+    assert model_server.requests == []
+
+
+async def test_call_of_a_tool_from_the_history_that_the_speaker_may_not_use_is_an_error_for_the_model(
+    offer_to_administrators, say: Say, model_server: ModelServer, hass_admin_user
+) -> None:
+    await offer_to_administrators("assist", "keys", scope="agent")
+    model_server.script(call("restart_everything", name="all"), words("Done."))
+    await say("restart everything", "ours", context=Context(user_id=hass_admin_user.id))
+    called = model_server.requests[-1].body["messages"][-1]["tool_call_id"]
+    (name,) = {
+        each["function"]["name"]
+        for message in model_server.requests[-1].body["messages"]
+        for each in message.get("tool_calls") or ()
+    }
+
+    model_server.script(call(name, name="all"), words("That did not work."))
+    answer = speech(await say("do that again", "ours"))
+
+    messages = model_server.requests[-1].body["messages"]
+    assert answer == "That did not work."
+    assert called in {message.get("tool_call_id") for message in messages}
+    assert "not found" in messages[-1]["content"]
 
 
 async def test_failing_tool_that_outlives_its_turn_is_not_logged(

@@ -134,6 +134,7 @@ async def test_list_has_the_figures_of_a_turn_and_no_word(
                 "answered_by": AGENT,
                 "failures": [],
                 "tools": ["HassTurnOn"],
+                "failed_tool_calls": 1,
                 "requests": 1,
                 "usage": {
                     "input": 100,

@@ -8,12 +8,15 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from homeassistant.components.conversation.trace import async_get_traces
 from homeassistant.config_entries import ConfigSubentry
 from homeassistant.const import CONF_MODEL, CONF_URL
 from homeassistant.core import Context, HomeAssistant
 import pytest
+from pytest_homeassistant_custom_component.common import async_capture_events
 
 from custom_components.windowed_conversation.agents.written_messages import WRITTEN_MESSAGES
+from custom_components.windowed_conversation.bridge.turn_report import EVENT_TURN
 from custom_components.windowed_conversation.const import (
     CONF_FALLBACK_AGENTS,
     CONF_HISTORY_TOKENS,
@@ -29,7 +32,7 @@ from custom_components.windowed_conversation.const import (
     RecordLevel,
 )
 from custom_components.windowed_conversation.memory import Memory, TurnListing, TurnRecord, fingerprint
-from demo.model_server import ModelServer
+from demo.model_server import ModelServer, call, words
 
 from .conftest import AGENT, Say, SayAtOnce, SetUp, until, written
 from .remembered import memory_of
@@ -86,6 +89,25 @@ async def test_a_turn_of_the_model_leaves_its_figures(
     assert first.prompt == fingerprint(model_server.requests[0].body["messages"][0]["content"])
     assert (first.tools, first.sent) == (second.tools, None)
     assert 0 <= first.began <= second.began <= turn.duration
+
+
+async def test_tool_call_that_failed_is_a_figure_of_the_turn_its_event_its_trace_and_a_total(
+    *, home: HomeAssistant, set_up: SetUp, say: Say, turns: Turns, model_server: ModelServer, figure: Any
+) -> None:
+    await set_up(**{CONF_ROUTING: "llm_only"})
+    events = async_capture_events(home, EVENT_TURN)
+    model_server.script(call("HassTurnOn", name="no such light"), words("I found no such light."))
+
+    await say("switch on the light that is not there")
+    await say("switch on the kitchen light")
+
+    failed, done = await turns()
+    assert (failed.end, failed.tools, failed.failed_tool_calls) == ("answered", ("intent__HassTurnOn",), 1)
+    assert (done.tools, done.failed_tool_calls) == (("intent__HassTurnOn",), 0)
+    assert [(each.data["tool_calls"], each.data["failed_tool_calls"]) for each in events] == [(1, 1), (1, 0)]
+    traced = [event.data or {} for trace in async_get_traces()[-2:] for event in trace._events]
+    assert [each["failed_tool_calls"] for each in traced if "failed_tool_calls" in each] == [1, 0]
+    assert (figure("tool_calls"), figure("failed_tool_calls")) == ("2", "1")
 
 
 async def test_figures_hold_no_word(home: HomeAssistant, entry: Any, say: Say, turns: Turns) -> None:
@@ -336,6 +358,19 @@ async def test_debug_log_has_a_line_for_each_turn_and_request_without_words(
     lines = [each.getMessage() for each in caplog.records if each.name.endswith("debug_log")]
     assert [line.split(" ")[0] for line in lines] == ["Turn", "Request", "Request"]
     assert SECRET not in " ".join(lines)
+
+
+async def test_debug_log_says_how_full_the_window_of_a_turn_is(
+    entry: Any, say: Say, agent_of: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG", logger=f"custom_components.{DOMAIN}.agents.debug_log")
+
+    await say("hello there", "mine")
+
+    (window,) = agent_of(entry).windows.newest_first()
+    stats = window.stats()
+    percent = round(100 * stats.current_tokens / 8000)
+    assert f"Window: mine, 2 messages, {stats.current_tokens:,}/8,000 tokens ({percent} %)" in caplog.text
 
 
 def _is_in_files(path: Path, text: str) -> bool:

@@ -59,6 +59,7 @@ def record(number, **fields):
         "first_token": 0.5,
         "duration": 2.0,
         "tools": ("HassTurnOn",),
+        "failed_tool_calls": 1,
         "requests": (request(),),
     }
     return TurnRecord(**known | fields)

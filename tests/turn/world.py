@@ -59,6 +59,7 @@ class Ear:
     tools: Mapping[str, Tool]
     heard: list[Spoken] = field(default_factory=list)
     spoke: asyncio.Event = field(default_factory=asyncio.Event)
+    failed_calls: int = 0
 
     @property
     def text(self) -> str:
@@ -90,6 +91,7 @@ class Ear:
 
     async def _run(self, call: ToolCall) -> str:
         tool = self.tools.get(call.name)
+        self.failed_calls += tool is None
         return json.dumps(await tool(**call.arguments) if tool else {"error": "no such tool"})
 
 

@@ -3,6 +3,7 @@
 import logging
 
 from ..turn.attempts import Attempt
+from ..window import WindowStats
 from .agent import Agent
 from .ended_turn import EndedTurn
 
@@ -15,7 +16,8 @@ def log_figures(agent: Agent, turn: EndedTurn) -> None:
         return
     outcome, usage = turn.outcome, turn.outcome.usage
     _LOGGER.debug(
-        "Turn %s with %s: %s by %s (%s), %d requests, %d calls, tokens %d in %d cached %d out, first %s s, all %.3f s",
+        "Turn %s with %s: %s by %s (%s), %d requests, %d calls (%d failed), tokens %d in %d cached %d out, "
+        "first %s s, all %.3f s. Window: %s",
         turn.id,
         turn.entity_id,
         outcome.end,
@@ -23,23 +25,32 @@ def log_figures(agent: Agent, turn: EndedTurn) -> None:
         outcome.decision.reason,
         outcome.requests,
         outcome.tool_calls,
+        outcome.failed_tool_calls,
         usage.input,
         usage.cached,
         usage.output,
         outcome.first_token,
         outcome.duration,
+        _window(turn),
     )
     log_requests(turn.id, outcome.attempts)
     if turn.after.trims > turn.before.trims:
-        _LOGGER.debug(
-            "Trim in turn %s: %d exchanges, %d messages, %d tokens evicted, %d tokens of %d are left",
-            turn.id,
-            turn.after.evicted_exchanges - turn.before.evicted_exchanges,
-            turn.after.evicted_messages - turn.before.evicted_messages,
-            turn.after.evicted_tokens - turn.before.evicted_tokens,
-            turn.after.current_tokens,
-            turn.after.max_tokens,
-        )
+        _LOGGER.debug("Trim in turn %s: %s. Window: %s", turn.id, _trimmed(turn.before, turn.after), _window(turn))
+
+
+def _window(turn: EndedTurn) -> str:
+    """Return the conversation, and how full its window is: `01J..., 12 messages, 1,234/8,000 tokens (15 %)`."""
+    stats = turn.after
+    tokens = f"{stats.current_tokens:,}/{stats.max_tokens:,} tokens ({stats.utilization:.0f} %)"
+    return f"{turn.window.conversation_id}, {stats.message_count} messages, {tokens}"
+
+
+def _trimmed(before: WindowStats, after: WindowStats) -> str:
+    exchanges = after.evicted_exchanges - before.evicted_exchanges
+    if not exchanges:
+        return "tool results or recalled lines shortened"
+    messages = after.evicted_messages - before.evicted_messages
+    return f"{exchanges} exchanges, {messages} messages, {after.evicted_tokens - before.evicted_tokens} tokens evicted"
 
 
 def log_requests(turn: str, attempts: tuple[Attempt, ...]) -> None:

@@ -36,6 +36,7 @@ class Issue(StrEnum):
     MEMORY_NEWER = "memory_newer"
     MEMORY_NO_FTS5 = "memory_no_fts5"
     MEMORY_READ_ONLY = "memory_read_only"
+    SERVER_AWAY = "server_away"
     TOO_FEW_CONVERSATIONS = "too_few_conversations"
     CACHE_LOST_TO_INSTRUCTIONS = "cache_lost_to_instructions"
     CACHE_LOST_TO_TOOLS = "cache_lost_to_tools"
@@ -162,6 +163,12 @@ def async_raise_or_clear_calibration(hass: HomeAssistant, entry_id: str, account
 def async_raise_or_clear_counting(hass: HomeAssistant, entry_id: str, account: str | None) -> None:
     """Raise an issue for an account whose agents cannot count exactly, or clear it for None."""
     _raise_or_clear(hass, Issue.EXACT_COUNTING_UNAVAILABLE, entry_id, None if account is None else {"account": account})
+
+
+@callback
+def async_raise_or_clear_server(hass: HomeAssistant, entry_id: str, account: str | None) -> None:
+    """Raise an issue for an account whose server has been away for long, or clear it for None."""
+    _raise_or_clear(hass, Issue.SERVER_AWAY, entry_id, None if account is None else {"account": account})
 
 
 @callback

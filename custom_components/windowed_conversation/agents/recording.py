@@ -81,6 +81,7 @@ def async_record_turn(agent: Agent, turn: EndedTurn) -> None:
         failures=tuple(FailureRecord(each.agent, type(each.error).__name__) for each in outcome.failures),
         first_token=outcome.first_token,
         duration=outcome.duration,
+        failed_tool_calls=outcome.failed_tool_calls,
         # what nobody was asked for has cost nothing
         cost="0" if outcome.asked is None else None,
     )

@@ -7,18 +7,24 @@ import logging
 from typing import Any
 
 from homeassistant.config_entries import ConfigEntry
-from homeassistant.core import HomeAssistant, callback
+from homeassistant.core import HassJob, HomeAssistant, callback
+from homeassistant.helpers.event import async_call_later
 from homeassistant.util import dt as dt_util
 
 from ..bridge.errors import faults_logged
 from ..bridge.known_server import KnownServer
 from ..providers import AWAY, AuthError, DeadlineExceeded, ListedModel, Provider, ProviderError, Unavailable
+from .issues import async_raise_or_clear_server
 
 _LOGGER = logging.getLogger(__name__)
 
 # How long a server has for the whole list of its models, in seconds. The SDKs' own time-outs are for each read: a
 # server that sends a byte now and then would be waited for without end.
 _PATIENCE = 10.0
+
+# When a server that a question found away becomes an issue, and how often it is looked for from then on, in seconds.
+_AWAY_FOR_LONG = 30 * 60.0
+_LOOK_AGAIN = 5 * 60.0
 
 _TROUBLES: dict[type[ProviderError], str] = {
     Unavailable: "cannot be reached",
@@ -31,6 +37,7 @@ class AccountServer:
     """The server of an account. Nothing waits for it: what the models read is known from its last list.
 
     `on_listed` is called with each list. Logs one line when the server stops responding, and one when it is back.
+    Raises an issue if it is still away half an hour after a question found it so, until it responds again.
     """
 
     def __init__(
@@ -48,6 +55,7 @@ class AccountServer:
         self._on_listed = on_listed
         self._is_listed = False
         self._listing: asyncio.Task[None] | None = None
+        self._stop_timer: Callable[[], None] | None = None
 
     @property
     def answered_at(self) -> datetime | None:
@@ -57,6 +65,11 @@ class AccountServer:
     @callback
     def begin(self) -> None:
         """List the models in the background after the set-up. Starts reauthentication if the server refuses the key."""
+        self._entry.async_on_unload(self._stop_looking)
+        if self._known.unanswered_since is None:
+            async_raise_or_clear_server(self._hass, self._entry.entry_id, None)
+        else:
+            self._look_when_away_for_long(self._known.unanswered_since)
         self._list_soon(self._on_trouble)
 
     @callback
@@ -76,6 +89,9 @@ class AccountServer:
         elif isinstance(error, AWAY) and not has_begun:
             self._is_listed = False
             self._on_away(error)
+            if self._known.unanswered_since is None:
+                self._known.unanswered_since = self._hass.loop.time()
+                self._look_when_away_for_long(self._known.unanswered_since)
 
     async def async_models(self) -> list[ListedModel]:
         """Return the models that the server lists now, or those that it listed last."""
@@ -131,5 +147,34 @@ class AccountServer:
     @callback
     def _on_back(self) -> None:
         if self._known.is_away:
-            self._known.is_away = False
+            self._known.is_away, self._known.unanswered_since = False, None
+            self._stop_looking()
+            async_raise_or_clear_server(self._hass, self._entry.entry_id, None)
             _LOGGER.info("The server of %s answers again", self._entry.title)
+
+    @callback
+    def _look_when_away_for_long(self, since: float) -> None:
+        self._look_in(max(0.0, since + _AWAY_FOR_LONG - self._hass.loop.time()))
+
+    @callback
+    def _look_in(self, seconds: float) -> None:
+        self._stop_timer = async_call_later(self._hass, seconds, HassJob(self._look, cancel_on_shutdown=True))
+
+    @callback
+    def _look(self, _now: datetime) -> None:
+        """List the models to see whether the server is back, although nobody asks."""
+        self._look_in(_LOOK_AGAIN)
+        self._list_soon(self._on_looked)
+
+    @callback
+    def _on_looked(self, error: ProviderError) -> None:
+        if isinstance(error, AWAY):
+            async_raise_or_clear_server(self._hass, self._entry.entry_id, self._entry.title)
+        else:
+            self._on_back()
+
+    @callback
+    def _stop_looking(self) -> None:
+        if self._stop_timer is not None:
+            self._stop_timer()
+            self._stop_timer = None

@@ -65,6 +65,7 @@ class Totals:
     turns_failed: int = 0
     requests: int = 0
     tool_calls: int = 0
+    failed_tool_calls: int = 0
     input_tokens: int = 0
     cached_input_tokens: int = 0
     output_tokens: int = 0
@@ -195,6 +196,7 @@ class AgentStatistics:
     def _count_work(self, outcome: Outcome, evicted_messages: int) -> None:
         self.totals.requests += outcome.requests
         self.totals.tool_calls += outcome.tool_calls
+        self.totals.failed_tool_calls += outcome.failed_tool_calls
         self._count(outcome.usage, evicted_messages)
 
     def _count(self, usage: Usage, evicted_messages: int) -> None:

@@ -28,13 +28,15 @@ _MODELS = "models"
 class KnownServer:
     """The models that a server listed last, with their limits, for when it is away. Outlives a reload.
 
-    `is_away`: whether it was logged that the server does not respond. `answered_at`: when it last answered a turn since
-    the start, or None.
+    `is_away`: whether it was logged that the server does not respond. `unanswered_since`: when the first question found
+    it away since it last responded, in seconds on the event loop's clock, or None. `answered_at`: when it last answered
+    a turn since the start, or None.
     """
 
     def __init__(self, hass: HomeAssistant, entry_id: str) -> None:
         self.models: tuple[ListedModel, ...] = ()
         self.is_away = False
+        self.unanswered_since: float | None = None
         self.answered_at: datetime | None = None
         key = f"{DOMAIN}.models.{entry_id}"
         self._file = TimelyStore(hass, _VERSION, key, state=lambda: self.models, encode=_encoded)
@@ -58,7 +60,7 @@ class KnownServer:
     @callback
     def forget(self) -> None:
         """Forget the server: the account has another one now."""
-        self.is_away, self.answered_at = False, None
+        self.is_away, self.unanswered_since, self.answered_at = False, None, None
         self.take_in(())
 
     async def async_save(self) -> None:

@@ -28,6 +28,7 @@ class ChatLogReply:
         self._chat_log = chat_log
         self._agent_id = agent_id
         self._said: list[str] = []
+        self.failed_calls = 0
 
     @property
     def is_heard(self) -> bool:
@@ -46,6 +47,7 @@ class ChatLogReply:
             async for content in contents:
                 if isinstance(content, ToolResultContent):
                     self._said.clear()
+                    self.failed_calls += bool(content.result.error)
                 for message in messages_of(self._chat_log.hass, (content,)):
                     yield message
 

@@ -1,6 +1,7 @@
 """Home Assistant's LLM tools: in a fixed order, as JSON schemas, and called so that none can break a turn."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from itertools import chain
 import logging
@@ -8,7 +9,7 @@ from operator import is_
 from typing import Any, override
 
 from homeassistant.core import HomeAssistant
-from homeassistant.exceptions import HomeAssistantError
+from homeassistant.exceptions import HomeAssistantError, Unauthorized
 from homeassistant.helpers import llm
 import probatio
 
@@ -70,20 +71,43 @@ async def async_get_tools(
     llm_context: llm.LLMContext,
     own: tuple[llm.Tool, ...] = (),
 ) -> SafeAPIInstance | None:
-    """Return the tools of the APIs and the agent's own, or None if there are none. Raises `ToolsUnavailable`."""
-    if not api_ids and not own:
-        return None
+    """Return the tools of the APIs and the agent's own, or None if there are none.
+
+    An API that the speaker may not use is left out. Raises `ToolsUnavailable` for one that does not exist.
+    """
     try:
-        if api_ids:
-            api = await llm.async_get_api(hass, list(api_ids), llm_context)
-        else:
-            api = await _OwnAPI(hass=hass, id=DOMAIN, name=DOMAIN).async_get_api_instance(llm_context)
+        api = await _async_usable(hass, api_ids, llm_context)
     except (HomeAssistantError, ValueError) as err:
         raise ToolsUnavailable(f"LLM API {', '.join(api_ids)}: {type(err).__name__}") from err
+    if api is None and not own:
+        return None
+    if api is None:
+        api = await _OwnAPI(hass=hass, id=DOMAIN, name=DOMAIN).async_get_api_instance(llm_context)
     safe = SafeAPIInstance(**{field.name: getattr(api, field.name) for field in fields(llm.APIInstance)})
     taken = {tool.name for tool in safe.tools}
     safe.tools = [*safe.tools, *(llm.NamespacedTool(DOMAIN, tool) if tool.name in taken else tool for tool in own)]
     return safe
+
+
+async def _async_usable(
+    hass: HomeAssistant, api_ids: tuple[str, ...], llm_context: llm.LLMContext
+) -> llm.APIInstance | None:
+    """Return the tools of those APIs that the speaker may use, or None if there are none.
+
+    Since 2026.11 some are for administrators only, and Home Assistant refuses all of them together because of one.
+    """
+    if not api_ids:
+        return None
+    try:
+        return await llm.async_get_api(hass, list(api_ids), llm_context)
+    except Unauthorized:
+        usable: dict[str, llm.APIInstance] = {}
+        for api_id in api_ids:
+            with suppress(Unauthorized):
+                usable[api_id] = await llm.async_get_api(hass, api_id, llm_context)
+    if len(usable) > 1:
+        return await llm.async_get_api(hass, list(usable), llm_context)
+    return next(iter(usable.values()), None)
 
 
 class ToolSchemas:

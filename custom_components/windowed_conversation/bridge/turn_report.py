@@ -108,6 +108,7 @@ def _turn(outcome: Outcome) -> dict[str, Any]:
         "route": outcome.decision.route,
         "requests": outcome.requests,
         "tool_calls": outcome.tool_calls,
+        "failed_tool_calls": outcome.failed_tool_calls,
         "usage": _usage(outcome.usage),
         "time_to_first_token": outcome.first_token,
         "duration": outcome.duration,

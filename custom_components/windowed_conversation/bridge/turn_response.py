@@ -49,6 +49,7 @@ def turn_response(hass: HomeAssistant, turn: TurnRecord, names: Mapping[str, str
             {"agent": entity_of_agent(hass, each.agent), "error": _error(each.error)} for each in turn.failures
         ],
         "tools": list(turn.tools),
+        "failed_tool_calls": turn.failed_tool_calls,
         "requests": len(turn.requests),
         "usage": _sum(turn.requests),
         "cost": None if turn.cost is None else float(turn.cost),

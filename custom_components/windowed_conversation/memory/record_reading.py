@@ -32,7 +32,8 @@ def _named(names: Iterable[str]) -> str:
 
 
 _TURNS = f"""
-    SELECT row, id, at, {_named(TURN_NAMES)}, message, failures, first_token, duration, tools, cost, cause,
+    SELECT row, id, at, {_named(TURN_NAMES)}, message, failures, first_token, duration, tools,
+        failed_tool_calls, cost, cause,
         EXISTS (SELECT 1 FROM record_words WHERE record_words.turn = turn_record.row) AS whole
     FROM turn_record
 """
@@ -142,6 +143,7 @@ def _turn(row: dict[str, Any], requests: tuple[RequestRecord, ...]) -> TurnRecor
         first_token=row["first_token"],
         duration=row["duration"],
         tools=tuple(_list(row["tools"])),
+        failed_tool_calls=row["failed_tool_calls"],
         cost=row["cost"],
         cause=row["cause"],
         level="whole" if row["whole"] else "figures",

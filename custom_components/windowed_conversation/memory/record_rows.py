@@ -54,8 +54,8 @@ def _stored_turn(connection: sqlite3.Connection, record: TurnRecord) -> int | No
         """
         INSERT OR IGNORE INTO turn_record (
             id, at, agent, conversation, person, device, entity_id, route, reason, outcome, error, message,
-            answered_by, failures, first_token, duration, tools, cost, cause
-        ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            answered_by, failures, first_token, duration, tools, failed_tool_calls, cost, cause
+        ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         """,
         (
             record.id,
@@ -80,6 +80,7 @@ def _stored_turn(connection: sqlite3.Connection, record: TurnRecord) -> int | No
             record.first_token,
             moment(record.duration),
             _json(record.tools),
+            record.failed_tool_calls,
             record.cost,
             record.cause,
         ),

@@ -43,7 +43,8 @@ SCRIPTS = (
         row INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, at REAL NOT NULL,
         agent INTEGER NOT NULL, conversation INTEGER, person INTEGER, device INTEGER, entity_id INTEGER,
         route INTEGER NOT NULL, reason INTEGER, outcome INTEGER NOT NULL, error INTEGER, message TEXT,
-        answered_by INTEGER, failures TEXT, first_token REAL, duration REAL NOT NULL, tools TEXT, cost TEXT, cause TEXT
+        answered_by INTEGER, failures TEXT, first_token REAL, duration REAL NOT NULL, tools TEXT,
+        failed_tool_calls INTEGER NOT NULL, cost TEXT, cause TEXT
     );
     CREATE INDEX turn_record_at ON turn_record (at);
     CREATE TABLE request_record (

@@ -98,8 +98,8 @@ class TurnRecord:
 
     `id` sorts by time. `at` is when it began, in seconds since the epoch; `first_token` and `duration` are in seconds
     from then. `error` is the class of the error and `message` its text for the log. `answered_by` is the id of the
-    agent that answered. `cost` is a decimal number of US dollars, or None if it is unknown. `words` are only kept at
-    level `whole`, and only read with a single turn.
+    agent that answered. `failed_tool_calls` is how many tool calls returned an error. `cost` is a decimal number of US
+    dollars, or None if it is unknown. `words` are only kept at level `whole`, and only read with a single turn.
     """
 
     id: str
@@ -119,6 +119,7 @@ class TurnRecord:
     first_token: float | None = None
     duration: float = 0.0
     tools: tuple[str, ...] = ()
+    failed_tool_calls: int = 0
     cost: str | None = None
     cause: str | None = None
     level: Level = "figures"

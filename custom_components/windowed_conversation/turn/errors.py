@@ -6,7 +6,7 @@
     +-- NoSummary            the model was asked for a summary and gave none
     +-- NoTokenCount         the provider has no endpoint that counts tokens
     +-- PromptFailed         the instructions could not be rendered
-    +-- ToolsUnavailable     a set of tools of the agent does not exist or must not be used
+    +-- ToolsUnavailable     a set of tools of the agent does not exist
     +-- LocalAnswerFailed    Home Assistant understood the input and failed to act on it: it says why
     +-- Busy                 another turn of the conversation did not end in time
     +-- IdTooLong            the id of the conversation or the device is too long
@@ -40,7 +40,7 @@ class PromptFailed(TurnError):
 
 
 class ToolsUnavailable(TurnError):
-    """A set of tools of the agent does not exist or must not be used."""
+    """A set of tools of the agent does not exist."""
 
 
 class LocalAnswerFailed(TurnError):

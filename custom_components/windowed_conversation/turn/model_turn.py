@@ -62,6 +62,7 @@ async def _answer(window: Window, answer: Answer, limits: Limits, reply: Reply) 
         aclosing(reply.add(deltas)) as messages,
     ):
         async for message in messages:
+            progress.failed_tool_calls = reply.failed_calls
             window.add(answer.kept(message))
             progress.begin_answer()
 

@@ -35,6 +35,11 @@ type Spoken = TextDelta | ReasoningDelta | ToolCallDone
 class Reply(Protocol):
     """The destination of an answer while it is still being written."""
 
+    @property
+    def failed_calls(self) -> int:
+        """How many of the tool calls so far have returned an error."""
+        ...
+
     def add(self, deltas: AsyncIterator[Spoken]) -> AsyncGenerator[Message]:
         """Pass one assistant message on, run its tool calls, and yield the message and the results.
 

@@ -27,8 +27,9 @@ class Outcome:
     """How a turn ended. Times are in seconds from its start, which was at `started` on the monotonic clock.
 
     `attempts` are its requests, in the order in which they ended. `asked` is the id of the agent that was asked last,
-    `answered_by` the same if it answered, and `failures` are those of agents asked before. `fault` is what interrupted
-    the turn: a cancellation, or an unexpected error.
+    `answered_by` the same if it answered, and `failures` are those of agents asked before. `failed_tool_calls` is how
+    many of the `tool_calls` returned an error. `fault` is what interrupted the turn: a cancellation, or an unexpected
+    error.
     """
 
     decision: Decision
@@ -38,6 +39,7 @@ class Outcome:
     started: float = 0.0
     attempts: tuple[Attempt, ...] = ()
     tool_calls: int = 0
+    failed_tool_calls: int = 0
     shortfall: Shortfall | None = None
     asked: str | None = None
     answered_by: str | None = None
@@ -107,6 +109,7 @@ class Progress:
     started: float = field(default_factory=time.monotonic)
     attempts: list[Attempt] = field(default_factory=list)
     tool_calls: int = 0
+    failed_tool_calls: int = 0
     first_token: float | None = None
     shortfall: Shortfall | None = None
     evicted: int = 0
@@ -171,6 +174,7 @@ class Progress:
             started=self.started,
             attempts=tuple(self.attempts),
             tool_calls=self.tool_calls,
+            failed_tool_calls=self.failed_tool_calls,
             shortfall=self.shortfall,
             asked=self.asked,
             answered_by=self.answered_by,
