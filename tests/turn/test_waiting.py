@@ -93,7 +93,7 @@ def begun(delay: float, answer: list[bytes]) -> tuple[float, list[Piece]]:
 
 
 def signs(every: float) -> Callable[[float, list[bytes]], tuple[float, list[Piece]]]:
-    """Send a comment each so many seconds until the answer."""
+    """Send a comment at intervals, in seconds, until the answer."""
 
     def signs(delay: float, answer: list[bytes]) -> tuple[float, list[Piece]]:
         times = range(int(every), int(delay), int(every))

@@ -158,7 +158,7 @@ class Progress:
         """Whether a request that stays open may still answer: nobody has heard or done anything yet."""
         return bool(self.waiting) and self.first_token is None and not self.tool_calls
 
-    def give_up(self, stream: AnswerStream) -> None:
+    def abandon(self, stream: AnswerStream) -> None:
         """Record a request whose answer nobody hears any more."""
         if stream.attempt is not None:
             stream.attempt.error = DeadlineExceeded("no first token in time")

@@ -117,7 +117,7 @@ async def _leave(progress: Progress, ways: Ways, left: float) -> None:
     `left` is how long it may, in seconds.
     """
     for stream in filter(None, (*progress.waiting, progress.resumed)):
-        progress.give_up(stream)
+        progress.abandon(stream)
         model = stream.model
         if ways.background and progress.answered_by and model.is_at_home and not model.limit.is_loading:
             ways.background(stream.load(left))
