@@ -1,6 +1,5 @@
 """The forms of an account, from the menu to an agent that answers; each mistake has a message, and can be mended."""
 
-import json
 from typing import Any
 
 from homeassistant.config_entries import SOURCE_USER, ConfigEntryState, ConfigFlowResult
@@ -19,7 +18,7 @@ from custom_components.windowed_conversation.const import (
     PROVIDER_OPENAI_CHAT,
 )
 from demo.model_server import ModelServer
-from tests.model_lists import OLLAMA
+from tests.model_lists import OLLAMA, OPENAI, ROUTER
 
 from .conftest import Page, Say, Submit, speech
 
@@ -88,9 +87,27 @@ async def test_first_model_that_can_converse_is_chosen_already(server_form: Subm
     assert form["data_schema"]({})[CONF_MODEL] == "llama3.2-vision:11b"
 
 
-@pytest.mark.parametrize("models", [[], [{"id": "nomic-embed-text:latest"}]])
-async def test_server_without_models_lets_a_model_be_typed(server_form: Submit, page: Page, models: list) -> None:
-    address = await page(json.dumps({"object": "list", "data": models}), "application/json")
+@pytest.mark.parametrize(
+    ("listed", "chosen"),
+    [
+        (OPENAI, "gpt-5-mini"),
+        (ROUTER, "openai/gpt-5-mini"),
+        (("nomic-embed-text:latest",), "nomic-embed-text:latest"),
+    ],
+    ids=["as openai", "router", "embeddings only"],
+)
+async def test_model_that_can_converse_is_chosen_on_any_server(
+    server_form: Submit, model_server: ModelServer, listed: tuple[str, ...], chosen: str
+) -> None:
+    model_server.change(models=listed)
+
+    form = await server_form(url=model_server.url)
+
+    assert form["data_schema"]({})[CONF_MODEL] == chosen
+
+
+async def test_server_without_models_lets_a_model_be_typed(server_form: Submit, page: Page) -> None:
+    address = await page('{"object": "list", "data": []}', "application/json")
 
     form = await server_form(url=f"{address}/v1")
 
