@@ -48,8 +48,8 @@ from .flows.account_trial import (
     async_try_model,
 )
 from .flows.agent import AgentFlow
-from .flows.model_fields import async_model_fields, has_deployments, models_to_choose
-from .flows.names import account_name, agent_name
+from .flows.model_fields import async_model_fields, has_deployments, models_to_choose, suggested_model
+from .flows.names import account_name, agent_name, name_or_suggestion
 from .flows.options import WindowOptionsFlow
 
 # The forms of new accounts, in the order of the menu, and the kind of account that each adds.
@@ -82,7 +82,7 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=DOMAIN):
         """Add an account without a model: there is nothing to enter."""
         account = {CONF_PROVIDER: PROVIDER_NONE}
         self._async_abort_entries_match(account)
-        return self._created("Home Assistant", account, agent_name(self.hass, account), {})
+        return self._created("Home Assistant", account, agent_name(self.hass, account, ""), {})
 
     async def async_step_openai(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
         """Ask for an account with OpenAI and try it."""
@@ -216,7 +216,7 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=DOMAIN):
             model = user_input[CONF_MODEL].strip()
             error = await async_try_model(self._tried, model) if model else "model_missing"
             if error is None:
-                return self._agent_named(self._tried.data, user_input)
+                return self._agent_named(self._tried, user_input)
             if error in OF_THE_ACCOUNT:
                 return self._show_account_form(self._tried.data, error)
             errors = {CONF_MODEL if error in {"model_missing", *OF_THE_MODEL} else "base": error}
@@ -225,18 +225,25 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=DOMAIN):
 
     async def _async_model_schema(self, tried: TriedAccount) -> probatio.Schema:
         fields = await async_model_fields(self.hass, tried.data, tried.models)
-        return probatio.Schema({probatio.Required(CONF_NAME, default=agent_name(self.hass, tried.data)): str, **fields})
+        name = self._suggested_name(tried)
+        marker = probatio.Required(CONF_NAME, default=name) if name else probatio.Optional(CONF_NAME)
+        return probatio.Schema({marker: str, **fields})
 
-    def _agent_named(self, account: dict[str, Any], user_input: dict[str, Any]) -> ConfigFlowResult:
+    def _suggested_name(self, tried: TriedAccount) -> str:
+        return agent_name(self.hass, tried.data, suggested_model(tried.data, tried.models))
+
+    def _agent_named(self, tried: TriedAccount, user_input: dict[str, Any]) -> ConfigFlowResult:
+        account, model = tried.data, user_input[CONF_MODEL].strip()
         data = {
-            CONF_MODEL: user_input[CONF_MODEL].strip(),
+            CONF_MODEL: model,
             CONF_LLM_HASS_API: [llm.LLM_API_ASSIST],
             CONF_ROUTING: DEFAULT_ROUTING,
         }
         if family := user_input.get(CONF_FAMILY, "").strip():
             data[CONF_FAMILY] = family
         title = account_name(self.hass, account_title(self._form, account))
-        return self._created(title, account, user_input[CONF_NAME].strip() or agent_name(self.hass, account), data)
+        entered, suggested = user_input.get(CONF_NAME, ""), self._suggested_name(tried)
+        return self._created(title, account, name_or_suggestion(self.hass, account, entered, suggested, model), data)
 
     def _created(self, title: str, account: dict[str, Any], name: str, agent: dict[str, Any]) -> ConfigFlowResult:
         """Create the entry of an account with its first agent."""

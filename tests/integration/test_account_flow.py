@@ -7,6 +7,7 @@ from homeassistant.const import CONF_API_KEY, CONF_LLM_HASS_API, CONF_MODEL, CON
 from homeassistant.core import HomeAssistant
 from homeassistant.data_entry_flow import FlowResultType
 from homeassistant.helpers.selector import TextSelector
+import probatio
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
@@ -17,6 +18,7 @@ from custom_components.windowed_conversation.const import (
     PROVIDER_NONE,
     PROVIDER_OPENAI_CHAT,
 )
+from custom_components.windowed_conversation.flows.names import agent_name
 from demo.model_server import ModelServer
 from tests.model_lists import OLLAMA, OPENAI, ROUTER
 
@@ -44,7 +46,7 @@ async def test_models_of_the_server_are_offered(server_form: Submit, model_serve
     assert form["step_id"] == "model"
     fields = form["data_schema"].schema
     assert fields[CONF_MODEL].config["options"] == model_server.settings.listed_models()
-    assert form["data_schema"]({}) == {CONF_NAME: "127.0.0.1 conversation", CONF_MODEL: "scripted"}
+    assert form["data_schema"]({}) == {CONF_NAME: "scripted", CONF_MODEL: "scripted"}
 
 
 async def test_account_and_its_first_agent_are_made(server_form: Submit, model_server: ModelServer) -> None:
@@ -127,13 +129,68 @@ async def test_blank_model_is_refused(server_form: Submit, model_server: ModelSe
     assert made["type"] is FlowResultType.CREATE_ENTRY
 
 
-async def test_agent_without_a_name_gets_ours(server_form: Submit, model_server: ModelServer) -> None:
-    await server_form(url=model_server.url)
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        ("qwen3", "qwen3"),
+        ("llama3.2:3b-instruct-q4_K_M", "llama3.2"),
+        ("hf.co/bartowski/Llama-3.2-3B-Instruct-GGUF:Q4_K_M", "Llama-3.2-3B-Instruct-GGUF"),
+        ("deepseek/deepseek-r1:free", "deepseek-r1"),
+        ("/models/phi-4.gguf", "phi-4"),
+        ("C:\\models\\phi-4.gguf", "phi-4"),
+        ("models/", "models/"),
+        ("m" * 300, "m" * 60),
+    ],
+)
+async def test_agent_of_a_compatible_server_is_called_like_its_model(
+    home: HomeAssistant, model: str, name: str
+) -> None:
+    assert agent_name(home, {CONF_PROVIDER: PROVIDER_OPENAI_CHAT}, model) == name
 
-    made = await server_form(name=" ", model="scripted")
+
+@pytest.mark.parametrize("left", [" ", "llama3.2-vision"], ids=["blank", "suggested"])
+async def test_name_follows_the_chosen_model_unless_one_is_typed(
+    server_form: Submit, model_server: ModelServer, left: str
+) -> None:
+    model_server.change(models=OLLAMA)
+    shown = await server_form(url=model_server.url)
+
+    made = await server_form(name=left, model="qwen3:8b")
 
     (agent,) = made["result"].subentries.values()
-    assert agent.title == "127.0.0.1 conversation"
+    assert (shown["data_schema"]({})[CONF_NAME], agent.title) == ("llama3.2-vision", "qwen3")
+
+
+async def test_name_that_was_typed_is_the_agent_s(server_form: Submit, model_server: ModelServer) -> None:
+    model_server.change(models=OLLAMA)
+    await server_form(url=model_server.url)
+
+    made = await server_form(name="Ada", model="qwen3:8b")
+
+    (agent,) = made["result"].subentries.values()
+    assert agent.title == "Ada"
+
+
+async def test_entity_of_an_agent_is_called_like_its_model(
+    home: HomeAssistant, server_form: Submit, model_server: ModelServer
+) -> None:
+    model_server.change(models=("llama3.2:3b",))
+    shown = await server_form(url=model_server.url)
+
+    await server_form(**shown["data_schema"]({}))
+
+    assert "conversation.llama3_2" in home.states.async_entity_ids("conversation")
+
+
+async def test_name_may_stay_empty_where_no_model_is_suggested(server_form: Submit, page: Page) -> None:
+    address = await page('{"object": "list", "data": []}', "application/json")
+    shown = await server_form(url=f"{address}/v1")
+    (name,) = [field for field in shown["data_schema"].schema if field == CONF_NAME]
+
+    made = await server_form(model="qwen3:8b")
+
+    (agent,) = made["result"].subentries.values()
+    assert (type(name), agent.title) == (probatio.Optional, "qwen3")
 
 
 @pytest.mark.parametrize("written", ["{address}", "{address}/", " {address}/v1 ", "{address}/v1/"])
@@ -292,7 +349,7 @@ async def test_second_account_of_a_server_has_names_of_its_own(
     form = await again(url=model_server.url, api_key="another")
 
     name = form["data_schema"]({})[CONF_NAME]
-    assert name == "127.0.0.1 conversation 2"
+    assert name == "scripted 2"
     second = (await again(name=name, model="scripted"))["result"]
     assert second.title == f"{first.title} 2"
 
