@@ -38,7 +38,7 @@ from .const import (
     PROVIDER_OPENAI_CHAT,
     SUBENTRY_CONVERSATION,
 )
-from .flows.account_form import ACCOUNT_FORMS, account_form, account_title, plain_address
+from .flows.account_form import ACCOUNT_FORMS, account_form, account_title, urls_of
 from .flows.account_trial import (
     OF_THE_ACCOUNT,
     OF_THE_MODEL,
@@ -71,6 +71,7 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=DOMAIN):
     def __init__(self) -> None:
         self._form = ACCOUNT_FORMS[PROVIDER_OPENAI_CHAT]
         self._form_step = ""
+        self._typed_key = ""
         self._tried: TriedAccount | None = None
 
     @override
@@ -142,14 +143,15 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=DOMAIN):
     ) -> ConfigFlowResult:
         self._form_step = step_id
         entered = self._form.entered(user_input or {}, known)
+        self._typed_key = (user_input or {}).get(CONF_API_KEY, "").strip()
         if user_input is None:
             return self._show_account_form(entered)
         if self._form.key_required and CONF_API_KEY not in entered:
             return self._show_account_form(entered, "key_missing")
-        url = plain_address(entered.get(CONF_URL, self._form.url))
-        if url is None:
+        urls = urls_of(entered.get(CONF_URL, self._form.url), has_key=CONF_API_KEY in entered)
+        if not urls:
             return self._show_account_form(entered, "invalid_url")
-        tried = await async_try_account(self.hass, {**entered, CONF_URL: url})
+        tried = await async_try_account(self.hass, entered, urls)
         if isinstance(tried, RejectedAccount):
             wants_key = tried.error == "invalid_auth" and CONF_API_KEY not in entered
             error = "key_wanted" if wants_key else tried.error
@@ -159,8 +161,10 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=DOMAIN):
     def _show_account_form(
         self, entered: Mapping[str, Any], error: str = "", new_address: str = ""
     ) -> ConfigFlowResult:
-        key_only = self.source == SOURCE_REAUTH
-        schema = self._form.schema(entered, key_only=key_only, key_known=self.source == SOURCE_RECONFIGURE, error=error)
+        key_only, key_known = self.source == SOURCE_REAUTH, self.source == SOURCE_RECONFIGURE
+        schema = self._form.schema(
+            entered, key_only=key_only, key_known=key_known, typed_key=self._typed_key, error=error
+        )
         errors = {self._form.place_of(error, key_only=key_only): error} if error else {}
         told = {**self._form.links, "url": entered.get(CONF_URL, ""), "new_address": new_address}
         return self.async_show_form(
