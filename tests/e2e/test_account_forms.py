@@ -47,6 +47,7 @@ async def make_each_mistake(page: Page, form: AccountForm, house: House, kind: K
     """Enter a server that is down, an address of something else, and a key that is refused."""
     await form.enter(f"http://127.0.0.1:{free_port()}", "key")
     await told(page, form, "The server cannot be reached.", f"{kind.menu}-down")
+    await expect(form.key).to_have_value("key")
     await form.enter(f"{house.url}/static/nothing", "key")
     await told(page, form, "A server responded, but it does not provide the expected API.", f"{kind.menu}-address")
     house.model.fault("401", 1)

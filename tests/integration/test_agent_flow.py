@@ -115,6 +115,16 @@ async def test_model_is_typed_where_the_server_lists_none(home: HomeAssistant, s
     assert form.shown["errors"] == {CONF_MODEL: "no_models"}
 
 
+async def test_name_may_stay_empty_where_no_model_is_suggested(home: HomeAssistant, set_up, page: Page) -> None:
+    address = await page('{"object": "list", "data": []}', "application/json")
+    entry = await set_up(account={CONF_URL: f"{address}/v1"})
+    form = await open_new(home, entry)
+
+    await form(**{field: value for field, value in FRIDAY.items() if field != CONF_NAME} | {CONF_MODEL: "qwen3:8b"})
+
+    assert [agent.title for agent in entry.subentries.values()] == ["Ada", "qwen3"]
+
+
 async def test_new_agent_is_there_at_once(home: HomeAssistant, new_form: AgentForm, entry, say: Say) -> None:
     await say("my name is Ada")
 
