@@ -47,3 +47,32 @@ GEMINI_OTHER = ("aqa", "gemini-embedding-001", "imagen-4.0-generate-001", "veo-3
 
 OLLAMA = ("all-minilm:latest", "bge-m3:latest", "llama3.2-vision:11b", "llama3.2:3b-instruct-q4_K_M",
           "mxbai-embed-large:latest", "nomic-embed-text:latest", "qwen3:8b")  # fmt: skip
+
+# Names as the libraries of Ollama, LocalAI, Groq, and Hugging Face have them.
+LOCAL = (
+    "bartowski/Llama-3.2-3B-Instruct-GGUF", "codellama:7b-instruct", "deepseek-r1:8b", "deepseek-v3.2",
+    "devstral:24b", "gemma3", "gemma3n:e4b", "gpt-oss:20b", "granite4:tiny-h", "llama3.2", "llama3.2-vision:11b",
+    "llava:7b", "meta-llama/Llama-3.3-70B-Instruct", "minicpm-v", "mistral-small", "mistral-small3.2:24b", "phi4",
+    "phi4-mini", "Qwen/Qwen2.5-VL-7B-Instruct", "qwen3:8b", "qwq", "smollm2:1.7b-instruct", "tinyllama",
+)  # fmt: skip
+LOCAL_OTHER = (
+    "BAAI/bge-reranker-v2-m3", "Systran/faster-whisper-small", "all-minilm", "babbage-002", "bge-m3",
+    "canopylabs/orpheus-v1-english", "dall-e-3", "deepseek-ocr:3b", "embeddinggemma:300m", "flux.1-dev",
+    "granite3-guardian", "gte-large", "intfloat/multilingual-e5-large", "jina-reranker-v1-base-en", "kokoro",
+    "llama-guard3", "meta-llama/llama-guard-4-12b", "mistral-ocr-latest", "mxbai-embed-large", "nomic-embed-text",
+    "openai/gpt-oss-safeguard-20b", "paraphrase-multilingual", "playai-tts", "qwen3-embedding", "sdxl-turbo",
+    "shieldgemma:2b", "snowflake-arctic-embed", "stablediffusion", "text-embedding-nomic-embed-text-v1.5",
+    "whisper-1", "whisper-large-v3", "xtts-v2",
+)  # fmt: skip
+# As a router names the models of several vendors, sorted.
+ROUTER = (
+    "anthropic/claude-3.5-haiku", "anthropic/claude-haiku-4.5", "anthropic/claude-sonnet-4.5",
+    "deepseek/deepseek-r1:free", "google/gemini-2.5-flash", "google/gemini-2.5-flash-lite",
+    "google/gemini-2.5-flash-lite-preview-09-2025", "meta-llama/llama-3.3-70b-instruct", "openai/gpt-4o-mini",
+    "openai/gpt-5", "openai/gpt-5-mini", "qwen/qwen3-8b",
+)  # fmt: skip
+ROUTER_OTHER = (
+    "google/gemini-2.5-flash-image", "openai/gpt-3.5-turbo-instruct", "openai/gpt-4o-audio-preview",
+    "openai/gpt-4o-mini-search-preview", "openai/o3-deep-research", "openai/o4-mini-deep-research",
+    "openai/text-embedding-3-small",
+)  # fmt: skip

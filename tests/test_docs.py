@@ -21,7 +21,7 @@ from custom_components.windowed_conversation.sensor import COSTS, MEMORY, RECORD
 from custom_components.windowed_conversation.turn.routing import Reason
 from demo import __main__ as demo
 
-from .documents import DOCS, PAGES, anchors, column, commands, links, section, slug, table
+from .documents import DOCS, PAGES, anchors, column, commands, links, prose, section, slug, table
 from .repository_files import ACTIONS, PACKAGE, REPOSITORY, TEXTS
 
 LINES_OF_THREE_SCREENS = 120
@@ -95,6 +95,15 @@ MARKED = [
 SUGGESTED = [
     pytest.param(name, default, ACCOUNT_CELLS.get(ACCOUNT_LABELS[name], ""), id=f"suggested {name}")
     for name, default in options._DEFAULTS.items()
+]
+
+# Each option that prose says to be on or off by default, by its label: the nearest one in italics before these words.
+DEFAULTS = {AGENT_LABELS[str(marker)]: marker.default for marker, _ in fields(AGENT_FORM)}
+IN_PROSE = [
+    pytest.param(label, said, id=f"{page.name}: {label}")
+    for page in PAGES
+    for label, said in re.findall(r"\*([^*\n]+)\*[^*]{0,200}?\b(on|off) by\s+default", prose(page))
+    if label in DEFAULTS
 ]
 
 
@@ -226,6 +235,11 @@ def test_fields_and_defaults_of_an_action_are_documented(action: str) -> None:
     assert {name.strip("`"): default for name, default, _ in rows} == defaults | required
 
 
+@pytest.mark.parametrize(("label", "said"), IN_PROSE)
+def test_default_that_prose_names_is_the_one_of_the_form(label: str, said: str) -> None:
+    assert said == written(DEFAULTS[label]())
+
+
 def test_every_event_is_documented_and_every_documented_event_exists() -> None:
     fired = {value for name, value in vars(turn_report).items() if name.startswith("EVENT_")}
 
@@ -247,3 +261,9 @@ def test_every_message_is_documented_and_every_documented_message_exists() -> No
     messages = [in_code(each["message"]) for each in TEXTS["exceptions"].values()]
 
     assert sorted(column(page, "Messages") + column(page, "Messages of actions")) == sorted(messages)
+
+
+def test_every_error_of_the_account_form_is_documented_and_every_documented_one_exists() -> None:
+    texts = [in_code(each) for each in TEXTS["config"]["error"].values()]
+
+    assert sorted(column(DOCS / "troubleshooting.md", "Messages of the account form")) == sorted(texts)

@@ -38,7 +38,7 @@ from .const import (
     PROVIDER_OPENAI_CHAT,
     SUBENTRY_CONVERSATION,
 )
-from .flows.account_form import ACCOUNT_FORMS, account_form, account_title, plain_address
+from .flows.account_form import ACCOUNT_FORMS, account_form, account_title, urls_of
 from .flows.account_trial import (
     OF_THE_ACCOUNT,
     OF_THE_MODEL,
@@ -48,8 +48,8 @@ from .flows.account_trial import (
     async_try_model,
 )
 from .flows.agent import AgentFlow
-from .flows.model_fields import async_model_fields, has_deployments, models_to_choose
-from .flows.names import account_name, agent_name
+from .flows.model_fields import async_model_fields, has_deployments, models_to_choose, suggested_model
+from .flows.names import account_name, agent_name, name_or_suggestion
 from .flows.options import WindowOptionsFlow
 
 # The forms of new accounts, in the order of the menu, and the kind of account that each adds.
@@ -71,6 +71,7 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=DOMAIN):
     def __init__(self) -> None:
         self._form = ACCOUNT_FORMS[PROVIDER_OPENAI_CHAT]
         self._form_step = ""
+        self._typed_key = ""
         self._tried: TriedAccount | None = None
 
     @override
@@ -82,7 +83,7 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=DOMAIN):
         """Add an account without a model: there is nothing to enter."""
         account = {CONF_PROVIDER: PROVIDER_NONE}
         self._async_abort_entries_match(account)
-        return self._created("Home Assistant", account, agent_name(self.hass, account), {})
+        return self._created("Home Assistant", account, agent_name(self.hass, account, ""), {})
 
     async def async_step_openai(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
         """Ask for an account with OpenAI and try it."""
@@ -142,14 +143,15 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=DOMAIN):
     ) -> ConfigFlowResult:
         self._form_step = step_id
         entered = self._form.entered(user_input or {}, known)
+        self._typed_key = (user_input or {}).get(CONF_API_KEY, "").strip()
         if user_input is None:
             return self._show_account_form(entered)
         if self._form.key_required and CONF_API_KEY not in entered:
             return self._show_account_form(entered, "key_missing")
-        url = plain_address(entered.get(CONF_URL, self._form.url))
-        if url is None:
+        urls = urls_of(entered.get(CONF_URL, self._form.url), has_key=CONF_API_KEY in entered)
+        if not urls:
             return self._show_account_form(entered, "invalid_url")
-        tried = await async_try_account(self.hass, {**entered, CONF_URL: url})
+        tried = await async_try_account(self.hass, entered, urls)
         if isinstance(tried, RejectedAccount):
             wants_key = tried.error == "invalid_auth" and CONF_API_KEY not in entered
             error = "key_wanted" if wants_key else tried.error
@@ -159,8 +161,10 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=DOMAIN):
     def _show_account_form(
         self, entered: Mapping[str, Any], error: str = "", new_address: str = ""
     ) -> ConfigFlowResult:
-        key_only = self.source == SOURCE_REAUTH
-        schema = self._form.schema(entered, key_only=key_only, key_known=self.source == SOURCE_RECONFIGURE, error=error)
+        key_only, key_known = self.source == SOURCE_REAUTH, self.source == SOURCE_RECONFIGURE
+        schema = self._form.schema(
+            entered, key_only=key_only, key_known=key_known, typed_key=self._typed_key, error=error
+        )
         errors = {self._form.place_of(error, key_only=key_only): error} if error else {}
         told = {**self._form.links, "url": entered.get(CONF_URL, ""), "new_address": new_address}
         return self.async_show_form(
@@ -216,7 +220,7 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=DOMAIN):
             model = user_input[CONF_MODEL].strip()
             error = await async_try_model(self._tried, model) if model else "model_missing"
             if error is None:
-                return self._agent_named(self._tried.data, user_input)
+                return self._agent_named(self._tried, user_input)
             if error in OF_THE_ACCOUNT:
                 return self._show_account_form(self._tried.data, error)
             errors = {CONF_MODEL if error in {"model_missing", *OF_THE_MODEL} else "base": error}
@@ -225,18 +229,25 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=DOMAIN):
 
     async def _async_model_schema(self, tried: TriedAccount) -> probatio.Schema:
         fields = await async_model_fields(self.hass, tried.data, tried.models)
-        return probatio.Schema({probatio.Required(CONF_NAME, default=agent_name(self.hass, tried.data)): str, **fields})
+        name = self._suggested_name(tried)
+        marker = probatio.Required(CONF_NAME, default=name) if name else probatio.Optional(CONF_NAME)
+        return probatio.Schema({marker: str, **fields})
 
-    def _agent_named(self, account: dict[str, Any], user_input: dict[str, Any]) -> ConfigFlowResult:
+    def _suggested_name(self, tried: TriedAccount) -> str:
+        return agent_name(self.hass, tried.data, suggested_model(tried.data, tried.models))
+
+    def _agent_named(self, tried: TriedAccount, user_input: dict[str, Any]) -> ConfigFlowResult:
+        account, model = tried.data, user_input[CONF_MODEL].strip()
         data = {
-            CONF_MODEL: user_input[CONF_MODEL].strip(),
+            CONF_MODEL: model,
             CONF_LLM_HASS_API: [llm.LLM_API_ASSIST],
             CONF_ROUTING: DEFAULT_ROUTING,
         }
         if family := user_input.get(CONF_FAMILY, "").strip():
             data[CONF_FAMILY] = family
         title = account_name(self.hass, account_title(self._form, account))
-        return self._created(title, account, user_input[CONF_NAME].strip() or agent_name(self.hass, account), data)
+        entered, suggested = user_input.get(CONF_NAME, ""), self._suggested_name(tried)
+        return self._created(title, account, name_or_suggestion(self.hass, account, entered, suggested, model), data)
 
     def _created(self, title: str, account: dict[str, Any], name: str, agent: dict[str, Any]) -> ConfigFlowResult:
         """Create the entry of an account with its first agent."""

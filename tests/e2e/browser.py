@@ -135,11 +135,11 @@ class AccountForm:
         await self._page.goto(f"{url}/config/integrations/dashboard/add?domain=windowed_conversation")
         await self._page.get_by_role("button", name="OK").click()
         await self._page.locator("step-flow-menu").get_by_text(kind, exact=True).click()
-        await self._key.wait_for()
+        await self.key.wait_for()
 
     async def enter(self, address: str, key: str) -> None:
         """Enter a key and an address, which may be among what few change."""
-        await self._key.fill(key)
+        await self.key.fill(key)
         url = self._form.locator("input[type=url]")
         if not await url.is_visible():
             await self._form.locator("ha-form-expandable").locator("#summary, .top").first.click()
@@ -174,7 +174,8 @@ class AccountForm:
         return self._form.locator("ha-selector-select")
 
     @property
-    def _key(self) -> Locator:
+    def key(self) -> Locator:
+        """The field for the key."""
         return self._form.locator("input[type=password]")
 
 

@@ -38,6 +38,7 @@ async def test_wrong_key_is_refused_again(reauth_form: Submit, entry) -> None:
     form = await reauth_form(api_key="wrong")
 
     assert form["errors"] == {"base": "invalid_auth"}
+    assert [key.description for key in form["data_schema"].schema] == [{"suggested_value": "wrong"}]
     assert entry.data == before
 
 
@@ -156,6 +157,18 @@ async def test_change_that_does_not_work_is_refused(
     assert form["errors"] == {"base": "cannot_connect"}
     assert entry.data == before
     assert (await reconfigure_form(url=model_server.url))["reason"] == "reconfigure_successful"
+
+
+@pytest.mark.parametrize(
+    ("typed", "suggested"), [({}, None), ({CONF_API_KEY: "sk-typed"}, {"suggested_value": "sk-typed"})]
+)
+async def test_refused_change_shows_a_key_that_was_typed_and_no_other(
+    reconfigure_form: Submit, unused_tcp_port: int, typed: dict[str, str], suggested: dict[str, str] | None
+) -> None:
+    form = await reconfigure_form(url=f"http://127.0.0.1:{unused_tcp_port}/v1", **typed)
+
+    (_, key) = form["data_schema"].schema
+    assert key.description == suggested
 
 
 async def test_account_whose_server_is_down_can_be_moved(

@@ -1,6 +1,6 @@
 """The forms of an account, from the menu to an agent that answers; each mistake has a message, and can be mended."""
 
-import json
+import logging
 from typing import Any
 
 from homeassistant.config_entries import SOURCE_USER, ConfigEntryState, ConfigFlowResult
@@ -8,6 +8,7 @@ from homeassistant.const import CONF_API_KEY, CONF_LLM_HASS_API, CONF_MODEL, CON
 from homeassistant.core import HomeAssistant
 from homeassistant.data_entry_flow import FlowResultType
 from homeassistant.helpers.selector import TextSelector
+import probatio
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
@@ -18,8 +19,9 @@ from custom_components.windowed_conversation.const import (
     PROVIDER_NONE,
     PROVIDER_OPENAI_CHAT,
 )
+from custom_components.windowed_conversation.flows.names import agent_name
 from demo.model_server import ModelServer
-from tests.model_lists import OLLAMA
+from tests.model_lists import OLLAMA, OPENAI, ROUTER
 
 from .conftest import Page, Say, Submit, speech
 
@@ -45,7 +47,7 @@ async def test_models_of_the_server_are_offered(server_form: Submit, model_serve
     assert form["step_id"] == "model"
     fields = form["data_schema"].schema
     assert fields[CONF_MODEL].config["options"] == model_server.settings.listed_models()
-    assert form["data_schema"]({}) == {CONF_NAME: "127.0.0.1 conversation", CONF_MODEL: "scripted"}
+    assert form["data_schema"]({}) == {CONF_NAME: "scripted", CONF_MODEL: "scripted"}
 
 
 async def test_account_and_its_first_agent_are_made(server_form: Submit, model_server: ModelServer) -> None:
@@ -88,9 +90,27 @@ async def test_first_model_that_can_converse_is_chosen_already(server_form: Subm
     assert form["data_schema"]({})[CONF_MODEL] == "llama3.2-vision:11b"
 
 
-@pytest.mark.parametrize("models", [[], [{"id": "nomic-embed-text:latest"}]])
-async def test_server_without_models_lets_a_model_be_typed(server_form: Submit, page: Page, models: list) -> None:
-    address = await page(json.dumps({"object": "list", "data": models}), "application/json")
+@pytest.mark.parametrize(
+    ("listed", "chosen"),
+    [
+        (OPENAI, "gpt-5-mini"),
+        (ROUTER, "openai/gpt-5-mini"),
+        (("nomic-embed-text:latest",), "nomic-embed-text:latest"),
+    ],
+    ids=["as openai", "router", "embeddings only"],
+)
+async def test_model_that_can_converse_is_chosen_on_any_server(
+    server_form: Submit, model_server: ModelServer, listed: tuple[str, ...], chosen: str
+) -> None:
+    model_server.change(models=listed)
+
+    form = await server_form(url=model_server.url)
+
+    assert form["data_schema"]({})[CONF_MODEL] == chosen
+
+
+async def test_server_without_models_lets_a_model_be_typed(server_form: Submit, page: Page) -> None:
+    address = await page('{"object": "list", "data": []}', "application/json")
 
     form = await server_form(url=f"{address}/v1")
 
@@ -110,24 +130,68 @@ async def test_blank_model_is_refused(server_form: Submit, model_server: ModelSe
     assert made["type"] is FlowResultType.CREATE_ENTRY
 
 
-async def test_agent_without_a_name_gets_ours(server_form: Submit, model_server: ModelServer) -> None:
-    await server_form(url=model_server.url)
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        ("qwen3", "qwen3"),
+        ("llama3.2:3b-instruct-q4_K_M", "llama3.2"),
+        ("hf.co/bartowski/Llama-3.2-3B-Instruct-GGUF:Q4_K_M", "Llama-3.2-3B-Instruct-GGUF"),
+        ("deepseek/deepseek-r1:free", "deepseek-r1"),
+        ("/models/phi-4.gguf", "phi-4"),
+        ("C:\\models\\phi-4.gguf", "phi-4"),
+        ("models/", "models/"),
+        ("m" * 300, "m" * 60),
+    ],
+)
+async def test_agent_of_a_compatible_server_is_called_like_its_model(
+    home: HomeAssistant, model: str, name: str
+) -> None:
+    assert agent_name(home, {CONF_PROVIDER: PROVIDER_OPENAI_CHAT}, model) == name
 
-    made = await server_form(name=" ", model="scripted")
+
+@pytest.mark.parametrize("left", [" ", "llama3.2-vision"], ids=["blank", "suggested"])
+async def test_name_follows_the_chosen_model_unless_one_is_typed(
+    server_form: Submit, model_server: ModelServer, left: str
+) -> None:
+    model_server.change(models=OLLAMA)
+    shown = await server_form(url=model_server.url)
+
+    made = await server_form(name=left, model="qwen3:8b")
 
     (agent,) = made["result"].subentries.values()
-    assert agent.title == "127.0.0.1 conversation"
+    assert (shown["data_schema"]({})[CONF_NAME], agent.title) == ("llama3.2-vision", "qwen3")
 
 
-@pytest.mark.parametrize("written", ["{address}", "{address}/", " {address}/v1 ", "{address}/v1/"])
-async def test_address_is_found_however_it_is_written(
-    server_form: Submit, model_server: ModelServer, written: str
+async def test_name_that_was_typed_is_the_agent_s(server_form: Submit, model_server: ModelServer) -> None:
+    model_server.change(models=OLLAMA)
+    await server_form(url=model_server.url)
+
+    made = await server_form(name="Ada", model="qwen3:8b")
+
+    (agent,) = made["result"].subentries.values()
+    assert agent.title == "Ada"
+
+
+async def test_entity_of_an_agent_is_called_like_its_model(
+    home: HomeAssistant, server_form: Submit, model_server: ModelServer
 ) -> None:
-    await server_form(url=written.format(address=model_server.address))
+    model_server.change(models=("llama3.2:3b",))
+    shown = await server_form(url=model_server.url)
 
-    made = await server_form(name="Ada", model="scripted")
+    await server_form(**shown["data_schema"]({}))
 
-    assert made["result"].data[CONF_URL] == model_server.url
+    assert "conversation.llama3_2" in home.states.async_entity_ids("conversation")
+
+
+async def test_name_may_stay_empty_where_no_model_is_suggested(server_form: Submit, page: Page) -> None:
+    address = await page('{"object": "list", "data": []}', "application/json")
+    shown = await server_form(url=f"{address}/v1")
+    (name,) = [field for field in shown["data_schema"].schema if field == CONF_NAME]
+
+    made = await server_form(model="qwen3:8b")
+
+    (agent,) = made["result"].subentries.values()
+    assert (type(name), agent.title) == (probatio.Optional, "qwen3")
 
 
 async def test_name_and_password_in_an_address_are_not_in_the_title(
@@ -138,34 +202,6 @@ async def test_name_and_password_in_an_address_are_not_in_the_title(
     made = await server_form(name="Ada", model="scripted")
 
     assert made["result"].title == model_server.address.removeprefix("http://")
-
-
-@pytest.mark.parametrize(
-    "url",
-    [
-        "",
-        "   ",
-        "localhost:8080/v1",
-        "my server",
-        "http://my server/v1",
-        "ftp://localhost/v1",
-        "http://",
-        "http:///v1",
-        "http://:8080/v1",
-        "http://localhost:99999/v1",
-        "http://localhost:0/v1",
-        "http://localhost:port/v1",
-        "http://[::1/v1",
-        "http://local\x07host/v1",
-        "http://127.0.0.256/v1",
-        "http://-\N{SNOWMAN}-/v1",
-    ],
-)
-async def test_what_is_no_address_is_refused(server_form: Submit, model_server: ModelServer, url: str) -> None:
-    form = await server_form(url=url)
-
-    assert form["errors"] == {CONF_URL: "invalid_url"}
-    assert (await server_form(url=model_server.url))["step_id"] == "model"
 
 
 @pytest.mark.parametrize(("key", "error"), [({}, "key_wanted"), ({CONF_API_KEY: "wrong"}, "invalid_auth")])
@@ -180,14 +216,27 @@ async def test_wrong_key_is_refused(
     assert (await server_form(url=model_server.url, api_key="right"))["step_id"] == "model"
 
 
-async def test_refused_form_keeps_the_address_and_not_the_key(server_form: Submit, model_server: ModelServer) -> None:
-    model_server.change(key="right")
+@pytest.mark.parametrize("fault", ["401", "404", "429", "quota", "500", "cut_before_headers"])
+async def test_refused_form_keeps_the_address_and_the_key(
+    server_form: Submit, model_server: ModelServer, caplog: pytest.LogCaptureFixture, fault: str
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    model_server.fault(fault, 1)
 
-    form = await server_form(url=model_server.url, api_key="wrong")
+    form = await server_form(url=model_server.url, api_key="sk-typed")
 
     (address, key) = form["data_schema"].schema
     assert address.description == {"suggested_value": model_server.url}
-    assert key.description is None
+    assert key.description == {"suggested_value": "sk-typed"}
+    assert "sk-typed" not in caplog.text
+
+
+async def test_form_with_a_wrong_address_keeps_the_key(server_form: Submit) -> None:
+    form = await server_form(url="http://", api_key="sk-typed")
+
+    (address, key) = form["data_schema"].schema
+    assert address.description == {"suggested_value": "http://"}
+    assert key.description == {"suggested_value": "sk-typed"}
 
 
 async def test_server_that_is_down_is_told(server_form: Submit, unused_tcp_port: int) -> None:
@@ -208,8 +257,8 @@ async def test_server_that_is_down_is_told(server_form: Submit, unused_tcp_port:
         ("404", "not_compatible"),
         ("429", "rate_limited"),
         ("quota", "no_credit"),
-        ("500", "cannot_connect"),
-        ("html", "cannot_connect"),
+        ("500", "server_failed"),
+        ("html", "server_failed"),
         ("cut_before_headers", "cannot_connect"),
     ],
 )
@@ -275,7 +324,7 @@ async def test_second_account_of_a_server_has_names_of_its_own(
     form = await again(url=model_server.url, api_key="another")
 
     name = form["data_schema"]({})[CONF_NAME]
-    assert name == "127.0.0.1 conversation 2"
+    assert name == "scripted 2"
     second = (await again(name=name, model="scripted"))["result"]
     assert second.title == f"{first.title} 2"
 

@@ -64,7 +64,7 @@ async def change_form(home: HomeAssistant, entry) -> AgentForm:
 
 async def test_new_agent_is_suggested_what_most_want(new_form: AgentForm) -> None:
     assert suggested(new_form) == {
-        CONF_NAME: "127.0.0.1 conversation",
+        CONF_NAME: "scripted",
         CONF_PROMPT: llm.DEFAULT_INSTRUCTIONS_PROMPT,
         CONF_LLM_HASS_API: ["assist"],
         CONF_ROUTING: "local_first",
@@ -116,6 +116,16 @@ async def test_model_is_typed_where_the_server_lists_none(home: HomeAssistant, s
     assert form.shown["errors"] == {CONF_MODEL: "no_models"}
 
 
+async def test_name_may_stay_empty_where_no_model_is_suggested(home: HomeAssistant, set_up, page: Page) -> None:
+    address = await page('{"object": "list", "data": []}', "application/json")
+    entry = await set_up(account={CONF_URL: f"{address}/v1"})
+    form = await open_new(home, entry)
+
+    await form(**{field: value for field, value in FRIDAY.items() if field != CONF_NAME} | {CONF_MODEL: "qwen3:8b"})
+
+    assert [agent.title for agent in entry.subentries.values()] == ["Ada", "qwen3"]
+
+
 async def test_new_agent_is_there_at_once(home: HomeAssistant, new_form: AgentForm, entry, say: Say) -> None:
     await say("my name is Ada")
 
@@ -155,12 +165,32 @@ async def test_limits_are_the_default_where_nothing_is_entered(new_form: AgentFo
         ({CONF_NAME: "", CONF_MODEL: " "}, {CONF_NAME: "name_missing", CONF_MODEL: "model_missing"}),
     ],
 )
-async def test_mistake_is_told_beside_its_field(new_form: AgentForm, wrong: dict[str, str], errors) -> None:
-    form = await new_form(**FRIDAY | wrong)
+async def test_mistake_is_told_beside_its_field(change_form: AgentForm, wrong: dict[str, str], errors) -> None:
+    form = await change_form(**FRIDAY | wrong)
 
     assert form["errors"] == errors
-    assert suggested(new_form)[CONF_ROUTING] == FRIDAY[CONF_ROUTING]
+    assert suggested(change_form)[CONF_ROUTING] == FRIDAY[CONF_ROUTING]
+    assert (await change_form(**FRIDAY))["reason"] == "reconfigure_successful"
+
+
+async def test_new_agent_without_a_model_is_refused(new_form: AgentForm) -> None:
+    form = await new_form(**FRIDAY | {CONF_MODEL: " "})
+
+    assert form["errors"] == {CONF_MODEL: "model_missing"}
     assert (await new_form(**FRIDAY))["type"] is FlowResultType.CREATE_ENTRY
+
+
+@pytest.mark.parametrize("name", ["scripted", "  "], ids=["suggested", "blank"])
+async def test_new_agent_is_called_like_its_model_unless_a_name_is_typed(new_form: AgentForm, entry, name: str) -> None:
+    await new_form(**FRIDAY | {CONF_NAME: name, CONF_MODEL: "llama3.2:3b"})
+
+    assert [agent.title for agent in entry.subentries.values()] == ["Ada", "llama3.2"]
+
+
+async def test_agent_keeps_its_name_when_its_model_changes(change_form: AgentForm, entry) -> None:
+    await change_form(**FRIDAY | {CONF_NAME: "Ada", CONF_MODEL: "llama3.2:3b"})
+
+    assert [agent.title for agent in entry.subentries.values()] == ["Ada"]
 
 
 @pytest.mark.parametrize(
@@ -301,7 +331,7 @@ async def test_all_that_was_stored_is_suggested_and_stored_again(home: HomeAssis
 
 async def test_sections_are_as_they_were_entered_when_there_is_a_mistake(new_form: AgentForm) -> None:
     shown = await new_form(
-        **FRIDAY | {CONF_NAME: " ", CONF_LIMITS: {CONF_TURN_TIMEOUT: 30}, CONF_MAX_ANSWER_TOKENS: 1000}
+        **FRIDAY | {CONF_MODEL: " ", CONF_LIMITS: {CONF_TURN_TIMEOUT: 30}, CONF_MAX_ANSWER_TOKENS: 1000}
     )
 
     sections = shown["data_schema"].schema

@@ -26,6 +26,12 @@ one_of_each_vendor = pytest.mark.parametrize("kind", VENDORS, ids=lambda kind: k
 type Open = Callable[[Kind], Coroutine[Any, Any, Submit]]
 
 
+def key_shown(form: Any) -> Any:
+    """Return the key that a form suggests, or None."""
+    (key,) = [field for field in form["data_schema"].schema if field == CONF_API_KEY]
+    return key.description and key.description["suggested_value"]
+
+
 @pytest.fixture(params=KINDS, ids=lambda kind: kind.name)
 def kind(request: pytest.FixtureRequest) -> Kind:
     """Return each kind of account."""
@@ -104,6 +110,19 @@ async def test_deployment_is_typed(opened: Open, model_server: ModelServer) -> N
     assert (model.description, model.default) == (None, UNDEFINED)
 
 
+@pytest.mark.parametrize("kind", KINDS[:2], ids=lambda kind: kind.name, indirect=True)
+@pytest.mark.parametrize("written", ["{address}", "{address}/", "{address}/v1/responses", "{address}/v1/models"])
+async def test_gateway_of_openai_is_found_however_its_address_is_written(
+    form: Submit, kind: Kind, model_server: ModelServer, written: str
+) -> None:
+    await form(**kind.entered(model_server, url=written.format(address=model_server.address)))
+
+    made = await form(**ADA)
+
+    assert made["result"].data == kind.account(model_server)
+    assert model_server.requests[-1].path == kind.asked
+
+
 @one_of_each_vendor
 async def test_model_is_asked_for_a_word_once(form: Submit, kind: Kind, model_server: ModelServer) -> None:
     await form(**kind.entered(model_server))
@@ -114,13 +133,13 @@ async def test_model_is_asked_for_a_word_once(form: Submit, kind: Kind, model_se
     assert asked.path == kind.asked
 
 
-async def test_wrong_key_is_refused_and_never_shown(form: Submit, kind: Kind, model_server: ModelServer) -> None:
+async def test_wrong_key_is_refused_and_shown_again(form: Submit, kind: Kind, model_server: ModelServer) -> None:
     model_server.change(key="right")
 
     shown = await form(**kind.entered(model_server, "wrong"))
 
     assert shown["errors"] == {"base": "invalid_auth"}
-    assert "wrong" not in str(shown["data_schema"].schema)
+    assert key_shown(shown) == "wrong"
     assert (await form(**kind.entered(model_server, "right")))["step_id"] == kind.model_step
 
 
@@ -131,6 +150,7 @@ async def test_key_that_only_lists_models_is_refused(form: Submit, kind: Kind, m
     shown = await form(**ADA)
 
     assert (shown["step_id"], shown["errors"]) == (kind.step, {"base": "invalid_auth"})
+    assert key_shown(shown) == "key"
     assert (await form(**kind.entered(model_server)))["step_id"] == kind.model_step
     assert (await form(**ADA))["type"] is FlowResultType.CREATE_ENTRY
 
@@ -149,6 +169,7 @@ async def test_server_that_is_down_is_told(
     shown = await form(**kind.entered(model_server, url=f"http://127.0.0.1:{unused_tcp_port}"))
 
     assert shown["errors"] == {"base": "cannot_connect"}
+    assert key_shown(shown) == "key"
     assert (await form(**kind.entered(model_server)))["step_id"] == kind.model_step
 
 
@@ -163,6 +184,7 @@ async def test_server_of_another_kind_is_told(
     shown = await form(**kind.entered(model_server, url=await page(*answer)))
 
     assert shown["errors"] == {"base": "not_compatible"}
+    assert key_shown(shown) == "key"
     assert (await form(**kind.entered(model_server)))["step_id"] == kind.model_step
 
 
@@ -172,16 +194,16 @@ async def test_what_is_no_address_is_refused(form: Submit, kind: Kind, model_ser
     shown = await form(**kind.entered(model_server, url=url))
 
     assert list(shown["errors"].values()) == ["invalid_url"]
+    assert key_shown(shown) == "key"
     assert (await form(**kind.entered(model_server)))["step_id"] == kind.model_step
 
 
 @pytest.mark.parametrize(
     ("fault", "errors"),
     [
-        ("404", {CONF_MODEL: "no_such_model"}),
         ("400", {CONF_MODEL: "unsuitable_model"}),
         ("quota", {"base": "no_credit"}),
-        ("500", {"base": "cannot_connect"}),
+        ("500", {"base": "server_failed"}),
         ("cut_mid_stream", {"base": "cannot_connect"}),
     ],
 )
@@ -216,7 +238,8 @@ async def test_model_or_deployment_that_is_not_there_is_told(
 
     shown = await form(name="Ada", model="nobody")
 
-    assert (shown["step_id"], shown["errors"]) == (kind.model_step, {CONF_MODEL: "no_such_model"})
+    error = {"model": "no_such_model", "deployment": "no_such_deployment"}[kind.model_step]
+    assert (shown["step_id"], shown["errors"]) == (kind.model_step, {CONF_MODEL: error})
     assert (await form(**ADA))["type"] is FlowResultType.CREATE_ENTRY
 
 
@@ -245,6 +268,7 @@ async def test_missing_credit_may_be_told_with_the_models(form: Submit, kind: Ki
     shown = await form(**kind.entered(model_server))
 
     assert shown["errors"] == {"base": "no_credit"}
+    assert key_shown(shown) == "key"
 
 
 @pytest.mark.parametrize("classic", [CLASSIC_CHAT, CLASSIC_RESPONSES], ids=lambda kind: kind.name)
@@ -254,6 +278,7 @@ async def test_version_that_there_never_was_is_told(opened: Open, model_server: 
     shown = await form(**classic.entered(model_server, api_version="2020-01-01"))
 
     assert shown["errors"] == {"advanced": "wrong_api_version"}
+    assert key_shown(shown) == "key"
     assert (await form(**classic.entered(model_server)))["step_id"] == "deployment"
 
 
@@ -264,6 +289,7 @@ async def test_version_that_is_older_than_the_format_is_told(opened: Open, model
     shown = await form(**ADA)
 
     assert (shown["step_id"], shown["errors"]) == ("azure", {"advanced": "wrong_api_version"})
+    assert key_shown(shown) == "key"
     await form(**CLASSIC_RESPONSES.entered(model_server))
     assert (await form(**ADA))["type"] is FlowResultType.CREATE_ENTRY
 

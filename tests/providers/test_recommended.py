@@ -8,10 +8,14 @@ from tests.model_lists import (
     ANTHROPIC,
     GEMINI,
     GEMINI_OTHER,
+    LOCAL,
+    LOCAL_OTHER,
     OLLAMA,
     OPENAI,
     OPENAI_CONVERSES,
     OPENAI_NEWER,
+    ROUTER,
+    ROUTER_OTHER,
 )
 
 
@@ -43,6 +47,23 @@ def test_models_of_a_server_that_cannot_converse_are_not_offered() -> None:
 
 
 @pytest.mark.parametrize(
+    ("converse", "others"),
+    [(LOCAL, LOCAL_OTHER), (ROUTER, ROUTER_OTHER), (OPENAI_CONVERSES, set(OPENAI) - set(OPENAI_CONVERSES))],
+    ids=["local", "router", "openai"],
+)
+def test_server_of_no_known_vendor_offers_what_can_converse(converse: tuple[str, ...], others: tuple[str, ...]) -> None:
+    assert conversation_models(None, [*converse, *others]) == list(converse)
+
+
+def test_all_models_are_offered_where_none_has_the_name_of_one_that_converses() -> None:
+    assert conversation_models(None, LOCAL_OTHER) == list(LOCAL_OTHER)
+
+
+def test_server_without_models_offers_none() -> None:
+    assert conversation_models(None, []) == []
+
+
+@pytest.mark.parametrize(
     ("vendor", "listed", "recommended"),
     [
         (Vendor.OPENAI, OPENAI, "gpt-5-mini"),
@@ -61,8 +82,13 @@ def test_models_of_a_server_that_cannot_converse_are_not_offered() -> None:
         (Vendor.GOOGLE, ["gemini-3-flash-preview", "gemini-2.5-flash", "gemini-2.5-pro"], "gemini-2.5-flash"),
         (Vendor.GOOGLE, ["gemini-10-flash-lite", "gemini-9.9-flash-lite"], "gemini-10-flash-lite"),
         (None, OLLAMA, "llama3.2-vision:11b"),
-        (None, ["qwen3:8b", "gpt-5-mini"], "qwen3:8b"),
-        (None, ["bge-m3:latest"], None),
+        (None, ["mistral", "qwen3:8b"], "mistral"),
+        (None, ["babbage-002", "gpt-4", "gpt-5-mini", "qwen3:8b"], "gpt-5-mini"),
+        (None, OPENAI, "gpt-5-mini"),
+        (None, ROUTER, "openai/gpt-5-mini"),
+        (None, [name for name in ROUTER if "mini" not in name], "anthropic/claude-haiku-4.5"),
+        (None, ["openai/gpt-5-mini-2025-08-07", "openai/gpt-5-mini"], "openai/gpt-5-mini"),
+        (None, ["models/gemini-2.5-flash", "models/gemini-2.5-flash-lite"], "models/gemini-2.5-flash-lite"),
         (Vendor.OPENAI, [], None),
     ],
 )

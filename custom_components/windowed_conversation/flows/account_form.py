@@ -2,8 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from ipaddress import ip_address
+import re
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urlsplit, urlunsplit
 
 from homeassistant.const import CONF_API_KEY, CONF_URL
 from homeassistant.data_entry_flow import section
@@ -58,10 +60,13 @@ class AccountForm:
     key_required: bool = True
     advanced: tuple[str, ...] = ()
 
-    def schema(self, known: Mapping[str, Any], *, key_only: bool, key_known: bool, error: str) -> probatio.Schema:
-        """Return the fields, filled with known values. The key is asked for again and never shown."""
+    def schema(
+        self, known: Mapping[str, Any], *, key_only: bool, key_known: bool, typed_key: str = "", error: str = ""
+    ) -> probatio.Schema:
+        """Return the fields, filled with known values. Of keys, only one that was typed just now is shown again."""
         key = probatio.Required if self.key_required and not key_known else probatio.Optional
-        fields: dict[Any, Any] = {key(CONF_API_KEY): _KEY_FIELD}
+        suggested = {"suggested_value": typed_key} if typed_key else None
+        fields: dict[Any, Any] = {key(CONF_API_KEY, description=suggested): _KEY_FIELD}
         if not key_only:
             address = {} if CONF_URL in self.advanced else self._field(CONF_URL, known)
             fields = {**address, **fields, **self._advanced_section(known, error)}
@@ -156,9 +161,47 @@ ACCOUNT_FORMS = {
 }
 
 
-def plain_address(url: str) -> str | None:
-    """Return the URL in its plain form, or None if it is not a URL."""
-    url = url.strip().rstrip("/")
+# What follows the base URL in the URL of a request: documentation shows that one, and people copy it.
+_ENDPOINT = re.compile(r"(/chat/completions|(?<=/v1)/(completions|models|responses))$")
+
+# Names of home networks: RFC 6762, RFC 8375, ICANN's resolution 2024.07.29.06, and those that routers give.
+_HOME_DOMAINS = ("home", "home.arpa", "internal", "lan", "local", "localdomain", "localhost")
+
+
+def urls_of(entered: str, *, has_key: bool) -> list[str]:
+    """Return the base URLs that a text may stand for, in the order to try, or none if it cannot be a URL.
+
+    The path of a request and a query are removed. Without a scheme, a host at home gets http, and any other https.
+    The latter gets http as well unless a key or a password would be sent without encryption.
+    """
+    address = entered.strip()
+    has_secret = has_key or "@" in address
+    urls = (_base_url(f"{scheme}{address}") for scheme in _missing_schemes(address, has_secret=has_secret))
+    return [url for url in urls if url is not None]
+
+
+def _missing_schemes(address: str, *, has_secret: bool) -> list[str]:
+    """Return what to put before an address. A single word is none: it has no dot, port, or path."""
+    if "://" in address:
+        return [""]
+    if not re.search(r"[.:/]", address) or re.match(r"https?[:/]", address, re.IGNORECASE):
+        return []
+    try:
+        is_at_home = _is_at_home(urlsplit(f"//{address}").hostname or "")
+    except ValueError:
+        return []
+    return ["http://"] if is_at_home else ["https://"] if has_secret else ["https://", "http://"]
+
+
+def _is_at_home(host: str) -> bool:
+    """Return whether a host's name or address is one of a home network."""
+    try:
+        return not ip_address(host).is_global
+    except ValueError:
+        return "." not in host or host.endswith(tuple(f".{domain}" for domain in _HOME_DOMAINS))
+
+
+def _base_url(url: str) -> str | None:
     try:
         parts = urlsplit(url)
         valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -166,7 +209,9 @@ def plain_address(url: str) -> str | None:
         httpx2.URL(url)
     except ValueError, httpx2.InvalidURL:
         return None
-    return url if valid and not any(char.isspace() for char in url) else None
+    path = _ENDPOINT.sub("", parts.path.rstrip("/")).rstrip("/")
+    valid = valid and not any(char.isspace() for char in url)
+    return urlunsplit((parts.scheme, parts.netloc, path, "", "")) if valid else None
 
 
 def account_title(form: AccountForm, account: Mapping[str, Any]) -> str:

@@ -1,8 +1,8 @@
 """Trying an account before it is stored: real calls that list its models and ask one of them for a word."""
 
 import asyncio
-from collections.abc import Mapping
-from contextlib import aclosing
+from collections.abc import Mapping, Sequence
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -11,8 +11,17 @@ from homeassistant.const import CONF_URL
 from homeassistant.core import HomeAssistant
 
 from ..bridge.account import async_create_provider, is_at_home
-from ..const import CONF_API_VERSION, CONF_FORMAT, CONF_PROVIDER, PROVIDER_OPENAI_CHAT, OpenAIFormat
+from ..const import (
+    CONF_API_VERSION,
+    CONF_FORMAT,
+    CONF_PROVIDER,
+    PROVIDER_AZURE,
+    PROVIDER_OPENAI,
+    PROVIDER_OPENAI_CHAT,
+    OpenAIFormat,
+)
 from ..providers import (
+    AWAY,
     AuthError,
     BadRequest,
     BadStream,
@@ -27,13 +36,17 @@ from ..providers import (
     Redirected,
     Refused,
     Request,
+    Unavailable,
 )
 from ..window import Message
 
 # Errors that another key, or another value in the account's form, can fix.
 OF_THE_ACCOUNT = frozenset({"invalid_auth", "wrong_api_version"})
 # Errors of the chosen model.
-OF_THE_MODEL = frozenset({"no_such_model", "unsuitable_model"})
+OF_THE_MODEL = frozenset({"no_such_deployment", "no_such_model", "unsuitable_model"})
+
+# Providers whose API is usually under `/v1`.
+_UNDER_V1 = (PROVIDER_OPENAI, PROVIDER_OPENAI_CHAT)
 
 # Of several that fit, the first counts.
 _LIST_ERRORS: dict[type[ProviderError], str] = {
@@ -72,10 +85,12 @@ class RejectedAccount:
     address: str = ""
 
 
-async def async_try_account(hass: HomeAssistant, account: dict[str, Any]) -> TriedAccount | RejectedAccount:
-    """Ask the server for its models."""
+async def async_try_account(
+    hass: HomeAssistant, account: dict[str, Any], urls: Sequence[str]
+) -> TriedAccount | RejectedAccount:
+    """Ask the server for its models, under the first of some URLs where one can be reached."""
     try:
-        return await _async_find_server(hass, account)
+        return await _async_find_server(hass, account, urls)
     except Redirected as err:
         return RejectedAccount("redirected", err.address)
     except ProviderError as err:
@@ -98,6 +113,8 @@ async def async_try_model(account: TriedAccount, model: str) -> str | None:
         return None
     except ProviderError as err:
         key = _key(_MODEL_ERRORS, err)
+        if key == "no_such_model" and account.data[CONF_PROVIDER] == PROVIDER_AZURE:
+            return "no_such_deployment"
         # older API versions list models, but do not support the format
         wrong_version = key == "unsuitable_model" and CONF_API_VERSION in account.data
         is_new_format = account.data.get(CONF_FORMAT) == OpenAIFormat.RESPONSES
@@ -105,15 +122,30 @@ async def async_try_model(account: TriedAccount, model: str) -> str | None:
     return None
 
 
-async def _async_find_server(hass: HomeAssistant, account: dict[str, Any]) -> TriedAccount:
-    """Find the server, also if the URL of a compatible server lacks `/v1`."""
-    provider = await async_create_provider(hass, account)
-    try:
-        return TriedAccount(account, provider, await provider.list_models())
-    except BadRequest, BadStream:
-        if account[CONF_PROVIDER] != PROVIDER_OPENAI_CHAT or urlsplit(account[CONF_URL]).path:
+async def _async_find_server(hass: HomeAssistant, account: dict[str, Any], urls: Sequence[str]) -> TriedAccount:
+    *others, last = urls
+    for url in others:
+        with suppress(*AWAY):
+            return await _async_find_api(hass, {**account, CONF_URL: url})
+    return await _async_find_api(hass, {**account, CONF_URL: last})
+
+
+async def _async_find_api(hass: HomeAssistant, account: dict[str, Any]) -> TriedAccount:
+    """Find a server's API: a URL without a path probably lacks `/v1`.
+
+    That one is tried first, as some servers list their models under both and answer under one.
+    """
+    if account[CONF_PROVIDER] in _UNDER_V1 and not urlsplit(account[CONF_URL]).path:
+        try:
+            return await _async_list_models(hass, {**account, CONF_URL: f"{account[CONF_URL]}/v1"})
+        except Redirected:
             raise
-    account = {**account, CONF_URL: f"{account[CONF_URL]}/v1"}
+        except BadRequest, BadStream:
+            pass
+    return await _async_list_models(hass, account)
+
+
+async def _async_list_models(hass: HomeAssistant, account: dict[str, Any]) -> TriedAccount:
     provider = await async_create_provider(hass, account)
     return TriedAccount(account, provider, await provider.list_models())
 
@@ -128,4 +160,6 @@ async def _async_hear(provider: Provider, request: Request) -> None:
 
 
 def _key(errors: Mapping[type[ProviderError], str], error: ProviderError) -> str:
+    if isinstance(error, Unavailable) and error.has_answered:
+        return "server_failed"
     return next((key for kind, key in errors.items() if isinstance(error, kind)), "cannot_connect")

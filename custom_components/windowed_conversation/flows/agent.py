@@ -28,8 +28,8 @@ from ..const import CONF_FALLBACK_AGENTS, CONF_FAMILY, CONF_PROVIDER, CONF_ROUTI
 from ..providers import ListedModel
 from ..turn.routing import Routing
 from .agent_sections import agent_sections, choice, in_sections, out_of_sections, sections_in_use
-from .model_fields import async_model_fields, has_deployments, models_to_choose
-from .names import agent_name
+from .model_fields import async_model_fields, has_deployments, models_to_choose, suggested_model
+from .names import agent_name, name_or_suggestion
 from .numbers import limits_of
 
 _PRIVACY_PAGE = "https://github.com/windowed-conversation/windowed-conversation/blob/main/docs/privacy.md"
@@ -43,6 +43,9 @@ _NEW_AGENT: dict[str, Any] = {
 
 class AgentFlow(ConfigSubentryFlow):
     """The subentry flow that adds an agent, or changes one."""
+
+    # The name that the form of a new agent suggests.
+    _suggested_name = ""
 
     async def async_step_user(self, user_input: dict[str, Any] | None = None) -> SubentryFlowResult:
         """Add an agent."""
@@ -71,7 +74,7 @@ class AgentFlow(ConfigSubentryFlow):
         account, listed = self._get_entry().data, await self._models()
         if user_input is None and self._needs_a_name_typed(listed):
             errors = {CONF_MODEL: "no_models"}
-        known = in_sections(self._known(), account)
+        known = in_sections(self._known(listed), account)
         form = await self._schema(listed, sections_in_use(account, known, user_input))
         return self.async_show_form(
             step_id="deployment" if has_deployments(account) else "agent",
@@ -80,10 +83,12 @@ class AgentFlow(ConfigSubentryFlow):
             description_placeholders={**limits_of(form), "privacy_page": _PRIVACY_PAGE},
         )
 
-    def _known(self) -> dict[str, Any]:
+    def _known(self, listed: list[ListedModel]) -> dict[str, Any]:
         """Return the agent's known data before anything is entered."""
         if self.source == SOURCE_USER:
-            return {CONF_NAME: agent_name(self.hass, self._get_entry().data), **_NEW_AGENT}
+            account = self._get_entry().data
+            self._suggested_name = agent_name(self.hass, account, suggested_model(account, listed))
+            return {CONF_NAME: self._suggested_name, **_NEW_AGENT}
         subentry = self._get_reconfigure_subentry()
         known = {CONF_NAME: subentry.title, CONF_PROMPT: llm.DEFAULT_INSTRUCTIONS_PROMPT, **subentry.data}
         # the form would refuse its own suggestion if it included an API that no longer exists
@@ -98,7 +103,7 @@ class AgentFlow(ConfigSubentryFlow):
 
     def _errors(self, user_input: dict[str, Any]) -> dict[str, str]:
         errors: dict[str, str] = {}
-        if not user_input[CONF_NAME].strip():
+        if self.source == SOURCE_RECONFIGURE and not user_input[CONF_NAME].strip():
             errors[CONF_NAME] = "name_missing"
         if self._has_model and not user_input[CONF_MODEL].strip():
             errors[CONF_MODEL] = "model_missing"
@@ -106,15 +111,17 @@ class AgentFlow(ConfigSubentryFlow):
 
     def _agent_entered(self, user_input: dict[str, Any]) -> SubentryFlowResult:
         data = out_of_sections(user_input)
-        title = data.pop(CONF_NAME).strip()
+        entered = data.pop(CONF_NAME, "")
         if self._has_model:
             names = {name: data.pop(name, "").strip() for name in (CONF_MODEL, CONF_FAMILY)}
             data |= {name: value for name, value in names.items() if value}
         if self.source == SOURCE_USER:
-            return self.async_create_entry(title=title, data=data)
+            account, suggested = self._get_entry().data, self._suggested_name
+            name = name_or_suggestion(self.hass, account, entered, suggested, data.get(CONF_MODEL, ""))
+            return self.async_create_entry(title=name, data=data)
         # the account's update listener applies the change
         entry, subentry = self._get_entry(), self._get_reconfigure_subentry()
-        return self.async_update_and_abort(entry, subentry, title=title, data=data)
+        return self.async_update_and_abort(entry, subentry, title=entered.strip(), data=data)
 
     @property
     def _has_model(self) -> bool:
@@ -123,7 +130,9 @@ class AgentFlow(ConfigSubentryFlow):
     async def _schema(self, listed: list[ListedModel], opened: Collection[str]) -> probatio.Schema:
         """Return the form. Settings that are rarely changed are in sections."""
         account = self._get_entry().data
-        fields: dict[Any, Any] = {probatio.Required(CONF_NAME): str}
+        # a browser submits no required field that is empty
+        may_be_empty = self.source == SOURCE_USER and not self._suggested_name
+        fields: dict[Any, Any] = {(probatio.Optional if may_be_empty else probatio.Required)(CONF_NAME): str}
         if self._has_model:
             fields |= {
                 **await async_model_fields(self.hass, account, listed),

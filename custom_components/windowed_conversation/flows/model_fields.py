@@ -26,6 +26,11 @@ def models_to_choose(account: Mapping[str, Any], listed: Sequence[ListedModel]) 
     return conversation_models(vendor_of(account), (model.id for model in listed))
 
 
+def suggested_model(account: Mapping[str, Any], listed: Sequence[ListedModel]) -> str:
+    """Return the name that a form suggests, or an empty one if it offers none."""
+    return recommended_model(vendor_of(account), models_to_choose(account, listed)) or ""
+
+
 async def async_model_fields(
     hass: HomeAssistant, account: Mapping[str, Any], listed: Sequence[ListedModel]
 ) -> dict[Any, Any]:
@@ -39,8 +44,7 @@ async def async_model_fields(
     names = models_to_choose(account, listed)
     if not names:
         return {probatio.Required(CONF_MODEL): TextSelector()}
-    recommended = recommended_model(vendor_of(account), names)
-    return {probatio.Required(CONF_MODEL, default=recommended): _name_selector(names)}
+    return {probatio.Required(CONF_MODEL, default=suggested_model(account, listed)): _name_selector(names)}
 
 
 def _name_selector(names: list[str]) -> SelectSelector:

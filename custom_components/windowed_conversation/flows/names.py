@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Mapping
 from itertools import chain, count
+import re
 from typing import Any
-from urllib.parse import urlsplit
 
-from homeassistant.const import CONF_URL, Platform
+from homeassistant.const import Platform
 from homeassistant.core import HomeAssistant
 
 from ..const import (
@@ -19,7 +19,7 @@ from ..const import (
 )
 
 # The names that Home Assistant's own integrations use.
-_MODELS = {
+_VENDORS = {
     PROVIDER_OPENAI: "OpenAI",
     PROVIDER_AZURE: "Azure OpenAI",
     PROVIDER_GEMINI: "Gemini",
@@ -28,13 +28,26 @@ _MODELS = {
 }
 
 
-def agent_name(hass: HomeAssistant, account: Mapping[str, Any]) -> str:
-    """Return a name for a new agent: the vendor of its models, or the host of the server."""
-    models = _MODELS.get(account[CONF_PROVIDER]) or urlsplit(account[CONF_URL]).hostname
+# The most characters of a model's name in an agent's: names of files can be long.
+_LONGEST = 60
+
+
+def agent_name(hass: HomeAssistant, account: Mapping[str, Any], model: str) -> str:
+    """Return a name for a new agent: its vendor's, or its model's on a compatible server; empty without either."""
+    vendor = _VENDORS.get(account[CONF_PROVIDER])
+    name = f"{vendor} conversation" if vendor else _short(model)
     entries = hass.config_entries.async_entries(DOMAIN)
     taken = {subentry.title for entry in entries for subentry in entry.subentries.values()}
     taken |= {state.name for state in hass.states.async_all(Platform.CONVERSATION)}
-    return _unused(f"{models} conversation", taken)
+    return name and _unused(name, taken)
+
+
+def name_or_suggestion(
+    hass: HomeAssistant, account: Mapping[str, Any], entered: str, suggested: str, model: str
+) -> str:
+    """Return the name that was entered. One that was left as suggested, or empty, follows from the chosen model."""
+    name = entered.strip()
+    return name if name not in ("", suggested) else agent_name(hass, account, model)
 
 
 def account_name(hass: HomeAssistant, title: str) -> str:
@@ -46,3 +59,9 @@ def _unused(name: str, taken: Iterable[str]) -> str:
     folded = {each.casefold() for each in taken}
     names = chain([name], (f"{name} {number}" for number in count(2)))
     return next(each for each in names if each.casefold() not in folded)
+
+
+def _short(model: str) -> str:
+    """Return a model's name without its registry or folder, its tag, and the ending of a file: `llama3.2`."""
+    own = re.split(r"[/\\]", model)[-1].partition(":")[0].removesuffix(".gguf")
+    return (own.strip() or model)[:_LONGEST]

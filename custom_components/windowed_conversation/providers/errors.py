@@ -56,7 +56,11 @@ class Incomplete(ProviderError):
 
 
 class Unavailable(ProviderError):
-    """No connection, or the server has a problem."""
+    """No connection, or the server has a problem. `has_answered`: the server, or a proxy before it, says so itself."""
+
+    def __init__(self, *message: str, is_unexplained: bool = False, has_answered: bool = False) -> None:
+        super().__init__(*message, is_unexplained=is_unexplained)
+        self.has_answered = has_answered
 
 
 class DeadlineExceeded(ProviderError):

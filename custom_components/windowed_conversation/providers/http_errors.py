@@ -77,7 +77,10 @@ def server_error(
         return Refused(message, code)
     if kind is BadRequest and may_be_too_long and status in _UNEXPLAINED:
         return ContextOverflow(message) if may_be_too_long() else BadRequest(message, is_unexplained=True)
-    return kind(message, is_unexplained=in_stream and known is None)
+    is_unexplained = in_stream and known is None
+    if kind is Unavailable:
+        return Unavailable(message, is_unexplained=is_unexplained, has_answered=True)
+    return kind(message, is_unexplained=is_unexplained)
 
 
 def _kind(status: int, known: type[ProviderError] | None) -> type[ProviderError]:
