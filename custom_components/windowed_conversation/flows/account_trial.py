@@ -13,6 +13,7 @@ from homeassistant.core import HomeAssistant
 from ..bridge.account import async_create_provider, is_at_home
 from ..const import CONF_API_VERSION, CONF_FORMAT, CONF_PROVIDER, PROVIDER_OPENAI_CHAT, OpenAIFormat
 from ..providers import (
+    AnswersWhole,
     AuthError,
     BadRequest,
     BadStream,
@@ -119,8 +120,9 @@ async def _async_find_server(hass: HomeAssistant, account: dict[str, Any]) -> Tr
 
 
 async def _async_hear(provider: Provider, request: Request) -> None:
+    ask = provider.whole_answer if isinstance(provider, AnswersWhole) else provider.stream
     try:
-        async with asyncio.timeout(_TRIAL_SECONDS), aclosing(provider.stream(request)) as events:
+        async with asyncio.timeout(_TRIAL_SECONDS), aclosing(ask(request)) as events:
             async for _ in events:
                 pass
     except TimeoutError as err:
