@@ -1,6 +1,6 @@
 """Google's SDK, which carries requests whose answer is small and whole: a count of tokens, and the trial of a model.
 
-To import it takes a second and 45 MB, so nothing imports this module before its first use. A turn never does.
+To import it takes up to a second and 50 MB, so nothing imports this module before its first use. A turn never does.
 """
 
 from collections.abc import Iterator, Mapping
