@@ -48,7 +48,7 @@ RIGHT = {
 WORDS = (
     *("aarch64", "CJK", "FTS5", "HACS", "http", "https", "jsonl", "kB", "LM", "MB", "md", "musl", "OS", "v1"),
     *("carbonara", "checkpointer", "cl100k", "cpp", "generateContent", "Kalman", "LangGraph", "MiniLM", "o200k"),
-    *("OpenRouter", "LocalAI", "Groq", "p50", "p95", "snowballstemmer", "tiktoken", "trigram", "vLLM"),
+    *("OpenRouter", "genai", "LocalAI", "Groq", "p50", "p95", "snowballstemmer", "tiktoken", "trigram", "vLLM"),
 )
 # A placeholder stands for a word or a number; a number fits in more sentences.
 PLACEHOLDER = re.compile(r"{\w+}")

@@ -1,8 +1,11 @@
 """What HACS requires of the manifests and the icon, as far as it can be checked offline, and what we do."""
 
+import ast
+from collections.abc import Iterator
 import json
 import re
 import struct
+import sys
 import tomllib
 
 from awesomeversion import AwesomeVersion
@@ -10,7 +13,7 @@ import pytest
 
 from custom_components.windowed_conversation.const import DOMAIN
 
-from .repository_files import MANIFEST, PACKAGE, REPOSITORY
+from .repository_files import MANIFEST, PACKAGE, REPOSITORY, syntax
 
 HACS = json.loads((REPOSITORY / "hacs.json").read_text())
 PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
@@ -18,6 +21,26 @@ PINS = dict(re.findall(r"^([\w-]+)==(\S+)$", (REPOSITORY / "requirements" / "tes
 
 # What HACS knows (hacs/validate/hacsjson.py).
 HACS_KEYS = {"name", "country", "hide_default_branch", "homeassistant", "persistent_directory", "render_readme"}
+# What a requirement is imported as, where that is not its name.
+IMPORTED_AS = {"google-genai": "google"}
+# What Home Assistant brings, by itself or for its conversation integration, or an SDK.
+OF_OTHERS = {"hassil", "homeassistant", "httpx2", "probatio", "yarl"}
+
+
+def module_of(requirement: str) -> str:
+    """Return the package that a requirement is imported as."""
+    name = requirement.partition(">=")[0]
+    return IMPORTED_AS.get(name, name.replace("-", "_"))
+
+
+def imported() -> Iterator[str]:
+    """Yield the packages that the integration imports."""
+    for node in syntax():
+        match node:
+            case ast.Import(names=modules):
+                yield from (module.name.partition(".")[0] for module in modules)
+            case ast.ImportFrom(module=str(module), level=0):
+                yield module.partition(".")[0]
 
 
 def test_manifest_says_what_home_assistant_and_hacs_show() -> None:
@@ -42,6 +65,13 @@ def test_requirement_is_a_floor_and_the_floor_is_tested(requirement: str) -> Non
 
     assert re.fullmatch(r"\d+(\.\d+)+", floor)
     assert PINS[name] == floor
+
+
+def test_requirements_are_the_packages_that_are_imported() -> None:
+    foreign = set(imported()) - sys.stdlib_module_names - OF_OTHERS
+    by_name = {node.value for node in syntax("memory/stemmers") if isinstance(node, ast.Constant)}
+
+    assert foreign | ({"snowballstemmer"} & by_name) == set(map(module_of, MANIFEST["requirements"]))
 
 
 def test_hacs_knows_the_oldest_home_assistant() -> None:

@@ -24,7 +24,8 @@ _CHAT_ADDRESS = "/openai/deployments/scripted/chat/completions"
 class Kind:
     """A kind of account: the step of its form, its data without address and key, and where its model is asked.
 
-    `path` is appended to the server's address. `title` is what the account is called at the server's host.
+    `path` is appended to the server's address. `title` is what the account is called at the server's host. `tried` is
+    where its model is tried, if that is not where it is asked.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Kind:
     asked: str
     path: str = ""
     title: str = "{host}"
+    tried: str = ""
 
     @property
     def model_step(self) -> str:
@@ -79,6 +81,7 @@ KINDS = (
         {CONF_PROVIDER: PROVIDER_GEMINI},
         "/v1beta/models/scripted:streamGenerateContent",
         title="Google Gemini ({host})",
+        tried="/v1beta/models/scripted:generateContent",
     ),
     Kind("anthropic", "anthropic", {CONF_PROVIDER: PROVIDER_ANTHROPIC}, "/v1/messages", title="Anthropic ({host})"),
 )

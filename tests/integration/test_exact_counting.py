@@ -1,6 +1,5 @@
 """Exact counting, if an agent wants it: by the vocabulary, or by the estimate if the vocabulary is not available."""
 
-import asyncio
 import gzip
 import logging
 from pathlib import Path
@@ -9,17 +8,14 @@ import sys
 
 from homeassistant.config_entries import ConfigEntryState
 from homeassistant.core import HomeAssistant
-from homeassistant.helpers import issue_registry as ir
-from homeassistant.requirements import RequirementsNotFound
 import pytest
-import tiktoken
 
 from custom_components.windowed_conversation.bridge import exact_counting
 from custom_components.windowed_conversation.bridge.exact_counting import (
     ExactCounter,
     async_exact_counter,
 )
-from custom_components.windowed_conversation.const import CONF_COUNTING, CONF_TOOL_RESULTS, DOMAIN, Counting
+from custom_components.windowed_conversation.const import CONF_COUNTING, CONF_TOOL_RESULTS, Counting
 from custom_components.windowed_conversation.window import EstimatedCounter, Message
 from custom_components.windowed_conversation.window.tokens import message_text
 from tests.exact_tokens import ENCODINGS, VOCABULARIES, exact_count, theirs, vocabulary
@@ -163,84 +159,23 @@ async def test_other_vocabulary_is_used_where_one_is_damaged(damaged: str, home:
 
 
 @pytest.fixture
-def not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have no tiktoken in this Home Assistant."""
+def not_loading(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have a tiktoken that cannot be imported."""
     monkeypatch.setitem(sys.modules, "tiktoken", None)
 
 
-@pytest.fixture
-def installer(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
-    """Have the package installed when the event is set."""
-    may_go_on = asyncio.Event()
-
-    async def install(*_: object) -> None:
-        await may_go_on.wait()
-        monkeypatch.setitem(sys.modules, "tiktoken", tiktoken)
-
-    monkeypatch.setattr(exact_counting, "async_process_requirements", install)
-    return may_go_on
-
-
-@pytest.mark.usefixtures("not_installed")
-async def test_package_is_installed_in_the_background_and_used_from_then_on(
-    installer: asyncio.Event, home: HomeAssistant, set_up: SetUp, say: Say, agent_of
+async def test_package_that_does_not_load_is_logged_once_and_tokens_are_estimated(
+    not_loading: None, set_up: SetUp, say: Say, agent_of, caplog
 ) -> None:
-    entry = await set_up(model=SILENT)
-    (ada,) = entry.subentries.values()
-    home.config_entries.async_update_subentry(entry, ada, data={**ada.data, CONF_COUNTING: "o200k_base"})
-    await home.async_block_till_done()
-    await say("turn on kitchen light")
-    (question, *_) = agent_of(entry).windows.newest_first()[0].messages()
-    assert question.tokens == 4 + EstimatedCounter().count(question.content)
-
-    installer.set()
-    await home.async_block_till_done(wait_background_tasks=True)
-    await say("turn on hall light")
-
-    newest = agent_of(entry).windows.newest_first()[0].messages()[-1]
-    assert newest.tokens == cost(newest, "o200k_base")
-    assert issues(home) == []
-
-
-async def test_package_that_cannot_be_had_is_an_issue_and_tokens_are_estimated(
-    not_installed: None, home: HomeAssistant, set_up: SetUp, say: Say, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def install(*_: object) -> None:
-        raise RequirementsNotFound(DOMAIN, ["tiktoken"])
-
-    monkeypatch.setattr(exact_counting, "async_process_requirements", install)
     entry = await set_up(model=SILENT, counting="o200k_base")
-    await home.async_block_till_done(wait_background_tasks=True)
+    await set_up(counting="o200k_base")
 
     assert "Nice to meet you" in speech(await say("my name is Ada"))
-    assert issues(home) == [f"exact_counting_unavailable_{entry.entry_id}"]
-
-
-async def test_package_that_does_not_load_once_installed_is_an_issue(
-    not_installed: None, home: HomeAssistant, set_up: SetUp
-) -> None:
-    entry = await set_up(counting="o200k_base")
-    await home.async_block_till_done(wait_background_tasks=True)
-
-    assert issues(home) == [f"exact_counting_unavailable_{entry.entry_id}"]
-
-
-async def test_issue_is_withdrawn_when_tokens_are_estimated_again(
-    not_installed: None, home: HomeAssistant, set_up: SetUp
-) -> None:
-    entry = await set_up(counting="o200k_base")
-    await home.async_block_till_done(wait_background_tasks=True)
-    form = await open_change(home, entry)
-
-    await form(**FRIDAY | {CONF_COUNTING: "estimate"})
-    await home.async_block_till_done(wait_background_tasks=True)
-
-    assert issues(home) == []
-
-
-def issues(home: HomeAssistant) -> list[str]:
-    """Return the ids of our issues."""
-    return [issue_id for domain, issue_id in ir.async_get(home).issues if domain == DOMAIN]
+    (window,) = agent_of(entry).windows.newest_first()
+    question = window.messages()[1]
+    assert question.tokens == 4 + EstimatedCounter().count(question.content)
+    told = "The package tiktoken cannot be used, so tokens are estimated: ModuleNotFoundError"
+    assert logged(caplog) == [(logging.WARNING, told)]
 
 
 @pytest.fixture

@@ -1,17 +1,22 @@
 """What is imported, and when: no SDK before an account needs one, and then not in the event loop."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 import subprocess
 import sys
 
-from homeassistant.config_entries import ConfigEntryState
+from homeassistant.config_entries import SOURCE_USER, ConfigEntryState
+from homeassistant.const import CONF_API_KEY, CONF_URL
 from homeassistant.core import HomeAssistant
+from homeassistant.data_entry_flow import FlowResultType
 import pytest
 
 import custom_components.windowed_conversation
+from custom_components.windowed_conversation.const import CONF_PROVIDER, DOMAIN, PROVIDER_GEMINI
+from demo.model_server import ModelServer
 
-from .conftest import Say, speech
+from .conftest import Say, Submit, speech
 from .states import state_of
 
 PACKAGE = Path(custom_components.windowed_conversation.__path__[0])
@@ -19,7 +24,9 @@ REPOSITORY = PACKAGE.parent.parent
 INTEGRATION = "custom_components.windowed_conversation"
 OF_THE_SDK = ("openai", f"{INTEGRATION}.providers.openai")
 INTEROP = f"{INTEGRATION}.window.interop"
-OF_ANY_SDK = (*OF_THE_SDK, f"{INTEGRATION}.providers.anthropic", f"{INTEGRATION}.providers.gemini")
+# Google's is not needed for a turn.
+OF_GOOGLE = ("google", f"{INTEGRATION}.providers.gemini")
+OF_ANY_SDK = (*OF_THE_SDK, f"{INTEGRATION}.providers.anthropic", f"{INTEGRATION}.providers.gemini.sdk")
 
 IMPORT_ALL = """
 import importlib, sys
@@ -52,7 +59,8 @@ def loaded() -> set[str]:
 @pytest.mark.long
 def test_importing_the_integration_and_its_platforms_loads_no_sdk(loaded: set[str]) -> None:
     assert {"homeassistant", *MODULES} <= loaded
-    assert not {"anthropic", "google.genai", "openai", "tiktoken"} & loaded
+    assert f"{INTEGRATION}.providers.gemini.clients" in loaded
+    assert not {"anthropic", "google", "openai", "tiktoken"} & loaded
 
 
 @pytest.mark.long
@@ -61,16 +69,30 @@ def test_importing_the_integration_does_not_load_what_is_for_other_programs(load
     assert not any(name.startswith(INTEROP) for name in loaded)
 
 
-@pytest.fixture
-def sdk_unloaded() -> Iterator[None]:
-    """Take the SDK out of this interpreter, as in a Home Assistant that has just started."""
-    before = {name: module for name, module in sys.modules.items() if name.startswith(OF_THE_SDK)}
+@contextmanager
+def unloaded(packages: tuple[str, ...]) -> Iterator[None]:
+    """Take packages out of this interpreter for a while."""
+    before = {name: module for name, module in sys.modules.items() if name.startswith(packages)}
     for name in before:
         del sys.modules[name]
     yield
-    for name in [name for name in sys.modules if name.startswith(OF_THE_SDK)]:
+    for name in [name for name in sys.modules if name.startswith(packages)]:
         del sys.modules[name]
     sys.modules.update(before)
+
+
+@pytest.fixture
+def sdk_unloaded() -> Iterator[None]:
+    """Take the SDK out of this interpreter, as in a Home Assistant that has just started."""
+    with unloaded(OF_THE_SDK):
+        yield
+
+
+@pytest.fixture
+def google_unloaded() -> Iterator[None]:
+    """Take everything of Google out of this interpreter, as in a Home Assistant that has just started."""
+    with unloaded(OF_GOOGLE):
+        yield
 
 
 @pytest.mark.long
@@ -92,3 +114,31 @@ async def test_account_without_a_model_loads_no_sdk(
 
     assert state_of(home, "input_boolean.kitchen").state == "on"
     assert "openai" not in sys.modules
+
+
+async def test_gemini_account_that_is_set_up_from_storage_and_its_turns_load_nothing_of_google(
+    home: HomeAssistant, google_unloaded: None, set_up, say: Say, model_server: ModelServer
+) -> None:
+    await set_up(account={CONF_PROVIDER: PROVIDER_GEMINI, CONF_URL: model_server.address})
+    await home.async_block_till_done(wait_background_tasks=True)
+
+    assert "Nice to meet you" in speech(await say("my name is Ada"))
+    assert "Ada" in speech(await say("what is my name?"))
+    assert {request.format for request in model_server.log.records} == {"gemini"}
+    assert [name for name in sys.modules if name.partition(".")[0] == "google"] == []
+
+
+@pytest.mark.long
+async def test_sdk_of_google_is_loaded_outside_of_the_event_loop_when_an_account_is_added(
+    home: HomeAssistant, google_unloaded: None, model_server: ModelServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    flows = home.config_entries.flow
+    menu = await flows.async_init(DOMAIN, context={"source": SOURCE_USER})
+    form = Submit(home, flows, await flows.async_configure(menu["flow_id"], {"next_step_id": "gemini"}))
+    await form(**{CONF_API_KEY: "key", "advanced": {CONF_URL: model_server.address}})
+
+    made = await form(name="Ada", model="scripted")
+
+    assert made["type"] is FlowResultType.CREATE_ENTRY
+    assert "google.genai" in sys.modules
+    assert "blocking call" not in caplog.text

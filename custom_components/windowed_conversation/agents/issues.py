@@ -27,7 +27,6 @@ class Issue(StrEnum):
     SOME_CONVERSATIONS_DAMAGED = "some_conversations_damaged"
     STORAGE_UNAVAILABLE = "storage_unavailable"
     CALIBRATION_UNAVAILABLE = "calibration_unavailable"
-    EXACT_COUNTING_UNAVAILABLE = "exact_counting_unavailable"
     MEMORY_AWAY = "memory_away"
     MEMORY_DAMAGED = "memory_damaged"
     MEMORY_FAULT = "memory_fault"
@@ -157,12 +156,6 @@ def async_raise_or_clear_calibration(hass: HomeAssistant, entry_id: str, account
     """Raise an issue for an account's calibration file that cannot be opened, or clear it for None."""
     placeholders = None if path is None else {"account": account, "path": str(path)}
     _raise_or_clear(hass, Issue.CALIBRATION_UNAVAILABLE, entry_id, placeholders)
-
-
-@callback
-def async_raise_or_clear_counting(hass: HomeAssistant, entry_id: str, account: str | None) -> None:
-    """Raise an issue for an account whose agents cannot count exactly, or clear it for None."""
-    _raise_or_clear(hass, Issue.EXACT_COUNTING_UNAVAILABLE, entry_id, None if account is None else {"account": account})
 
 
 @callback

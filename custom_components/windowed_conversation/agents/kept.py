@@ -7,7 +7,7 @@ from homeassistant.core import HomeAssistant, callback
 from homeassistant.util.hass_dict import HassKey
 
 from ..bridge.calibration import ModelCalibrations, async_load_calibrations
-from ..bridge.exact_counting import async_counter_at_hand
+from ..bridge.exact_counting import async_exact_counter
 from ..bridge.known_server import KnownServer, async_load_server
 from ..bridge.storage import WindowStore, async_open_store, async_remove_files
 from ..const import DOMAIN
@@ -49,7 +49,7 @@ async def async_kept(hass: HomeAssistant, entry_id: str, configs: Mapping[str, A
         accounts[entry_id] = KeptAccount(calibrations, server)
     account = accounts[entry_id]
     for agent_id, config in configs.items():
-        exact = await async_counter_at_hand(hass, config.counting)
+        exact = await async_exact_counter(hass, config.counting)
         # also for a known agent, as it may count by another model now
         counter = account.calibrations.counter(agent_id, config.model, exact)
         if agent_id not in account.agents:

@@ -9,7 +9,7 @@ from homeassistant.exceptions import ConfigEntryError
 
 from ..bridge.account import is_at_home, vendor_of
 from ..bridge.calibration import ModelCalibrations
-from ..bridge.exact_counting import ExactCounter, async_counter_at_hand
+from ..bridge.exact_counting import ExactCounter, async_exact_counter
 from ..bridge.models import async_profile, listed_model
 from ..const import DOMAIN, SUBENTRY_CONVERSATION
 from ..providers import ListedModel, Profile, Provider, Vendor
@@ -19,7 +19,6 @@ from ..turn.ports import Billed, Model
 from ..turn.request_limit import RequestLimit
 from .agent import AccountConfigEntry, Agent
 from .config import AgentConfig
-from .counting import async_install_wanted
 from .issues import (
     async_raise_or_clear_calibration,
     async_raise_or_clear_damage,
@@ -49,7 +48,7 @@ async def async_set_up_agents(
             model = _model(
                 agent_id, config, _Server(provider, profile, pause, limit, is_at_home(entry.data)), kept.calibrations
             )
-        exact = await async_counter_at_hand(hass, config.counting)
+        exact = await async_exact_counter(hass, config.counting)
         learn = partial(_learn, kept, exact)
         agent = Agent(
             hass,
@@ -63,7 +62,6 @@ async def async_set_up_agents(
         )
         agents[agent_id] = agent
         await _async_follow(agent)
-    async_install_wanted(hass, entry, [config.counting for config in configs.values()])
     return agents
 
 

@@ -1,10 +1,12 @@
 """Creates a provider from an account's data, on Home Assistant's HTTP client and without blocking.
 
-An SDK is imported in the import executor when the first account needs it, never earlier. Its clients are built in the
+An SDK is imported in the import executor when the first account needs it, Google's when the first account is tried or
+counts, never earlier. Its clients are built in the
 executor, too, because they look up the platform.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any
 
 from homeassistant.const import CONF_API_KEY, CONF_URL, EVENT_HOMEASSISTANT_CLOSE
@@ -107,7 +109,8 @@ async def _async_anthropic(hass: HomeAssistant, account: Mapping[str, Any]) -> P
 async def _async_gemini(hass: HomeAssistant, account: Mapping[str, Any]) -> Provider:
     clients = await _async_clients(hass, "gemini.clients")
     url, key = account[CONF_URL], account[CONF_API_KEY]
-    return await hass.async_add_executor_job(clients.gemini, url, key, get_async_client(hass), client_context())
+    build = partial(clients.gemini, import_module=partial(async_import_module, hass))
+    return await hass.async_add_executor_job(build, url, key, get_async_client(hass), client_context())
 
 
 _BUILDS: dict[str, _Build] = {

@@ -1,4 +1,4 @@
-"""Exact counting with tiktoken, installed when an agent first wants it, and the vocabularies that we ship."""
+"""Exact counting with tiktoken, imported when an agent first wants it, and the vocabularies that we ship."""
 
 import asyncio
 from binascii import a2b_base64
@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import zlib
 
 from homeassistant.core import HomeAssistant
-from homeassistant.requirements import RequirementsNotFound, async_process_requirements
 from homeassistant.util.hass_dict import HassKey
 
 from ..const import DOMAIN, Counting
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
     from tiktoken import Encoding
 
 _LOGGER = logging.getLogger(__name__)
-
-_REQUIREMENTS = ["tiktoken>=0.12.0"]
 
 _FOLDER = Path(__file__).parent.parent / "vocabularies"
 
@@ -65,61 +62,34 @@ class ExactCounter:
 _COUNTERS: HassKey[dict[Counting, asyncio.Future[ExactCounter | None]]] = HassKey(f"{DOMAIN}_exact_counters")
 
 
-class PackageMissing(Exception):
-    """The package is not installed, or does not load."""
-
-
 async def async_exact_counter(hass: HomeAssistant, counting: Counting) -> ExactCounter | None:
     """Return the exact counter, the same until Home Assistant stops, or None for the estimate.
 
-    None if the estimate was chosen, or the vocabulary is damaged, which is logged once. Raises `PackageMissing` until
-    `async_install` has succeeded.
+    None if the estimate was chosen, or if the package does not load or the vocabulary is damaged, which is logged once.
     """
     if counting is Counting.ESTIMATE:
         return None
     counters = hass.data.setdefault(_COUNTERS, {})
     if counting not in counters:
         counters[counting] = hass.async_add_executor_job(load_counter, counting)
-    try:
-        # a cancelled wait does not stop the others
-        return await asyncio.shield(counters[counting])
-    except PackageMissing:
-        counters.pop(counting, None)
-        raise
-
-
-async def async_counter_at_hand(hass: HomeAssistant, counting: Counting) -> ExactCounter | None:
-    """Return the exact counter, or None for the estimate. Waits for no download."""
-    try:
-        return await async_exact_counter(hass, counting)
-    except PackageMissing:
-        return None
-
-
-async def async_install(hass: HomeAssistant) -> None:
-    """Have Home Assistant install the package, which may take as long as a download. Raises `PackageMissing`."""
-    try:
-        await async_process_requirements(hass, DOMAIN, _REQUIREMENTS, False)
-    except RequirementsNotFound as err:
-        raise PackageMissing from err
+    # a cancelled wait does not stop the others
+    return await asyncio.shield(counters[counting])
 
 
 def load_counter(counting: Counting) -> ExactCounter | None:
-    """Return the exact counter, or None if the vocabulary cannot be used. Takes a thread about half a second.
-
-    Raises `PackageMissing`.
-    """
+    """Return the exact counter, or None if it cannot be used. Takes a thread about half a second."""
     try:
-        from tiktoken import Encoding  # noqa: PLC0415 - it is installed when it is wanted
+        from tiktoken import Encoding  # noqa: PLC0415 - few agents count exactly
     except ImportError as err:
-        raise PackageMissing from err
+        _log_unusable("package tiktoken", type(err).__name__)
+        return None
     try:
         vocabulary = gzip.decompress((_FOLDER / f"{counting}.tiktoken.gz").read_bytes())
     except (OSError, EOFError, zlib.error) as err:
-        _log_unusable(counting, type(err).__name__)
+        _log_unusable(f"vocabulary {counting}", type(err).__name__)
         return None
     if sha256(vocabulary).hexdigest() != _SHA256[counting]:
-        _log_unusable(counting, "its hash is wrong")
+        _log_unusable(f"vocabulary {counting}", "its hash is wrong")
         return None
     encoding = Encoding(
         str(counting), pat_str=_PATTERNS[counting], mergeable_ranks=_ranks(vocabulary), special_tokens={}
@@ -136,5 +106,5 @@ def _ranks(vocabulary: bytes) -> dict[bytes, int]:
     return ranks
 
 
-def _log_unusable(counting: Counting, why: str) -> None:
-    _LOGGER.warning("The vocabulary %s cannot be used, so tokens are estimated: %s", counting, why)
+def _log_unusable(what: str, why: str) -> None:
+    _LOGGER.warning("The %s cannot be used, so tokens are estimated: %s", what, why)

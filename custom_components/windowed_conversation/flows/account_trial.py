@@ -22,6 +22,7 @@ from ..const import (
 )
 from ..providers import (
     AWAY,
+    AnswersWhole,
     AuthError,
     BadRequest,
     BadStream,
@@ -151,8 +152,9 @@ async def _async_list_models(hass: HomeAssistant, account: dict[str, Any]) -> Tr
 
 
 async def _async_hear(provider: Provider, request: Request) -> None:
+    ask = provider.whole_answer if isinstance(provider, AnswersWhole) else provider.stream
     try:
-        async with asyncio.timeout(_TRIAL_SECONDS), aclosing(provider.stream(request)) as events:
+        async with asyncio.timeout(_TRIAL_SECONDS), aclosing(ask(request)) as events:
             async for _ in events:
                 pass
     except TimeoutError as err:

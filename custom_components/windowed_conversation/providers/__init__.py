@@ -22,6 +22,7 @@ from .errors import (
     Unavailable,
 )
 from .events import (
+    AnswersWhole,
     Compacts,
     CountsTokens,
     Event,
@@ -48,6 +49,7 @@ __all__ = [
     "EFFORTS",
     "UNKNOWN_MODEL",
     "UNSEEN",
+    "AnswersWhole",
     "AuthError",
     "BadRequest",
     "BadStream",

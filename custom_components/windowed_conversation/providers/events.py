@@ -187,6 +187,14 @@ class Compacts(Protocol):
 
 
 @runtime_checkable
+class AnswersWhole(Protocol):
+    """A provider that can also ask for an answer that comes whole, through its vendor's own SDK. For trials."""
+
+    def whole_answer(self, request: Request) -> AsyncGenerator[Event]:
+        """Send the request and yield the events of its answer, like `Provider.stream`, once all of it is there."""
+
+
+@runtime_checkable
 class CountsTokens(Protocol):
     """A provider with an endpoint that counts the tokens of a request."""
 

@@ -1,15 +1,13 @@
-"""Mapping errors of Google's SDK and its HTTP client to ours.
+"""Mapping errors of Google's servers, of its SDK, and of the HTTP client to ours.
 
 Decided by status, canonical code (google.rpc.Code) and the structured details (google/rpc/error_details.proto), never
 by message text. Our messages contain only the codes: a server's own text may repeat what people said.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Any
-
-from google.genai.errors import APIError
 
 from ..errors import (
     AuthError,
@@ -52,39 +50,52 @@ _PER_DAY = "PerDay"
 _UNREADABLE = (AttributeError, LookupError, TypeError, ValueError)
 
 
+class GoogleError(Exception):
+    """An error of a server, as `google.genai.errors.APIError` has it, but without the server's words in its text.
+
+    `status` is that of HTTP. `body` is the server's JSON, or anything else if it is not Google that answered.
+    """
+
+    def __init__(self, status: int, body: object, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(f"status {status}")
+        error = member(body[0] if isinstance(body, list) and len(body) == 1 else body, "error")
+        code = member(error, "status")
+        self.status = status
+        self.code = code if isinstance(code, str) and code in _BY_CODE else ""
+        self.details = objects(member(error, "details"))
+        self.headers = headers or {}
+
+
 @contextmanager
 def provider_errors(request: Request | None = None) -> Iterator[None]:
-    """Raise a `ProviderError` for every error of the SDK and its HTTP client. `request` is what was sent.
+    """Raise a `ProviderError` for every error of the server and the HTTP client. `request` is what was sent.
 
     For a request that is longer than the model can read, Gemini only says that an argument is invalid.
     """
     try:
         with transport_errors():
             yield
-    except APIError as err:
-        raise _from_api(err, lambda: request is not None and fills_context(request)) from err
+    except GoogleError as err:
+        raise _translated(err, lambda: request is not None and fills_context(request)) from err
     except _UNREADABLE as err:
-        # the SDK's own models and converters raise these, and its check of an error without a code (errors.py)
-        raise BadStream(f"the answer is not of the expected form ({type(err).__name__})") from err
+        # the SDK's own models and converters raise these, too, with what the server wrote in their text
+        raise BadStream(f"the answer is not of the expected form ({type(err).__name__})") from None
 
 
 def error_in_event(event: object) -> ProviderError:
     """Return the error for an event or an answer that is itself an error."""
     code = figure(member(member(event, "error"), "code"))
-    return _from_api(APIError(code or HTTPStatus.INTERNAL_SERVER_ERROR, event))
+    return _translated(GoogleError(code or HTTPStatus.INTERNAL_SERVER_ERROR, event))
 
 
-def _from_api(err: APIError, may_be_too_long: Callable[[], bool] | None = None) -> ProviderError:
-    # the SDK also puts the HTTP reason phrase where the canonical code is
-    code = err.status if isinstance(err.status, str) and err.status in _BY_CODE else ""
-    details = objects(member(member(err.details, "error"), "details"))
-    reasons = (each.get("reason") for each in details)
+def _translated(err: GoogleError, may_be_too_long: Callable[[], bool] | None = None) -> ProviderError:
+    reasons = (each.get("reason") for each in err.details)
     by_reason = next(
         (_BY_REASON[reason] for reason in reasons if isinstance(reason, str) and reason in _BY_REASON), None
     )
-    known, delay = by_reason or _BY_CODE.get(code), _retry_after(err, details)
-    error = server_error(err.code, code, known, delay=delay, may_be_too_long=may_be_too_long)
-    return QuotaError(str(error)) if isinstance(error, RateLimited) and _is_daily(details) else error
+    known, delay = by_reason or _BY_CODE.get(err.code), _retry_after(err)
+    error = server_error(err.status, err.code, known, delay=delay, may_be_too_long=may_be_too_long)
+    return QuotaError(str(error)) if isinstance(error, RateLimited) and _is_daily(err.details) else error
 
 
 def _is_daily(details: list[dict[str, Any]]) -> bool:
@@ -92,9 +103,9 @@ def _is_daily(details: list[dict[str, Any]]) -> bool:
     return any(_PER_DAY in str(each.get("quotaId", "")) for each in violations)
 
 
-def _retry_after(err: APIError, details: list[dict[str, Any]]) -> float | None:
+def _retry_after(err: GoogleError) -> float | None:
     """Return the seconds to wait: `RetryInfo.retryDelay`, a duration such as `34.5s`, or else the header."""
-    delays = (each["retryDelay"] for each in details if isinstance(each.get("retryDelay"), str))
+    delays = (each["retryDelay"] for each in err.details if isinstance(each.get("retryDelay"), str))
     seconds = (seconds_of(delay.removesuffix("s")) for delay in delays)
     named = next((each for each in seconds if each is not None), None)
-    return retry_after(getattr(err.response, "headers", None) or {}) if named is None else named
+    return retry_after(err.headers) if named is None else named

@@ -1,18 +1,14 @@
 """The provider for Gemini: `streamGenerateContent` with whole requests, never a chat session of the SDK.
 
-The SDK only counts tokens. Answers and model lists are requested directly: the SDK reads them without limits and builds
-objects for every value in the event loop, which costs several times what everything else in a turn does.
+Google's SDK carries what is small and whole: counts of tokens, and trials of a model. Answers and model lists are
+requested directly: the SDK reads them without limits and builds objects for every value in the event loop.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from http import HTTPStatus
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
-
-from google.genai.errors import APIError
-from google.genai.models import AsyncModels
-from google.genai.types import CountTokensConfig, HttpOptions
 
 from ..errors import BadStream
 from ..events import Event, ListedModel, OnBytes, Request, ignore
@@ -21,30 +17,36 @@ from ..model_lists import PAGE, ModelPage, read_page, read_pages
 from ..streaming import answered, read_any_json
 from .decoding import ChunkDecoder
 from .encoding import encode_body, encode_prompt
-from .errors import provider_errors
+from .errors import GoogleError, provider_errors
 from .residue import NAME
 
-# In seconds; the SDK takes milliseconds.
-_TIMEOUT = 10.0
-_SHORT_ANSWER = HttpOptions(timeout=10_000)
-_GENERATES = "generateContent"
+if TYPE_CHECKING:
+    from .sdk import GoogleSdk
 
-# The SDK requires contents; its options replace them with the conversation's.
-_PLACE = " "
+# In seconds, for each part of a model list.
+_TIMEOUT = 10.0
+_GENERATES = "generateContent"
 
 
 class Gemini:
-    """A provider on top of the models of a Google SDK client. The caller keeps ownership of the client."""
+    """A provider over an HTTP client, whose ownership the caller keeps. `connect` returns a client of Google's SDK."""
 
     name = NAME
 
     def __init__(
-        self, models: AsyncModels, http_client: Any, url: str, api_key: str, *, timeout: float | None = None
+        self,
+        http_client: Any,
+        url: str,
+        api_key: str,
+        connect: Callable[[], Awaitable[GoogleSdk]],
+        *,
+        timeout: float | None = None,
     ) -> None:
-        self._models = models
         self._http_client = http_client
         self._url = url
         self._headers = {"x-goog-api-key": api_key}
+        self._connect = connect
+        self._sdk: GoogleSdk | None = None
         self._timeout = timeout
 
     def stream(self, request: Request, on_bytes: OnBytes = ignore) -> AsyncGenerator[Event]:
@@ -59,12 +61,12 @@ class Gemini:
 
     @asynccontextmanager
     async def _sent(self, method: str, url: str, **options: Any) -> AsyncIterator[Any]:
-        """Hold the response to a request. Raises `APIError`."""
+        """Hold the response to a request. Raises `GoogleError`."""
         asked = self._http_client.build_request(method, url, headers=self._headers, **options)
         answer = await self._http_client.send(asked, stream=True)
         try:
             if answer.status_code >= HTTPStatus.MULTIPLE_CHOICES:
-                raise APIError(answer.status_code, await _error_body(answer), answer)
+                raise GoogleError(answer.status_code, await _error_body(answer), answer.headers)
             yield answer
         finally:
             await answer.aclose()
@@ -81,7 +83,7 @@ class Gemini:
         return sorted(listed, key=lambda model: model.id)
 
     async def _page(self, token: str) -> ModelPage:
-        """Return a page of the model list. Raises `APIError`."""
+        """Return a page of the model list. Raises `GoogleError`."""
         query = {"pageSize": PAGE, **({"pageToken": token} if token else {})}
         async with self._sent("GET", f"{self._url}/models", params=query, timeout=_TIMEOUT) as answer:
             return await read_page(await answer.aread(), "models", "name")
@@ -92,12 +94,34 @@ class Gemini:
         # request, and then no contents beside it: https://ai.google.dev/api/tokens#request-body
         inner = {"model": _path(request.model), **encode_prompt(request)}
         body = {"contents": [], "generateContentRequest": inner}
+        sdk = await self._connected()
         with provider_errors(request):
-            options = HttpOptions(timeout=_SHORT_ANSWER.timeout, extra_body=body)
-            response = await self._models.count_tokens(
-                model=request.model, contents=_PLACE, config=CountTokensConfig(http_options=options)
-            )
-        return counted(response.total_tokens)
+            return counted(await sdk.count_tokens(request.model, body))
+
+    def whole_answer(self, request: Request) -> AsyncGenerator[Event]:
+        """Ask the model through Google's SDK, see `AnswersWhole`."""
+        return answered(self._whole(request), ChunkDecoder(request), provider_errors(request), ignore)
+
+    @asynccontextmanager
+    async def _whole(self, request: Request) -> AsyncIterator[_Body]:
+        sdk = await self._connected()
+        yield _Body(await sdk.generate_content(request.model, encode_body(request)))
+
+    async def _connected(self) -> GoogleSdk:
+        """Return the client of Google's SDK. The first time it is imported."""
+        if self._sdk is None:
+            self._sdk = await self._connect()
+        return self._sdk
+
+
+class _Body:
+    """A body that is there already, to be read like that of a response."""
+
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+
+    async def aiter_raw(self) -> AsyncGenerator[bytes]:
+        yield self._body
 
 
 async def _error_body(answer: Any) -> Any:

@@ -1,0 +1,79 @@
+"""Google's SDK, which carries requests whose answer is small and whole: a count of tokens, and the trial of a model.
+
+To import it takes up to a second and 50 MB, so nothing imports this module before its first use. A turn never does.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from ssl import SSLContext
+from typing import Any
+
+import google.auth.aio.credentials  # noqa: F401 - the SDK would import it in the event loop, with its first client
+from google.genai import Client
+from google.genai.errors import APIError
+from google.genai.types import (
+    AutomaticFunctionCallingConfig,
+    CountTokensConfig,
+    GenerateContentConfig,
+    HttpOptions,
+)
+
+from .errors import GoogleError
+
+# In milliseconds, for each part of an answer. The SDK also sends it to the server, for which it is that of all of it.
+_TIMEOUT = 15_000
+
+# The SDK requires contents; its options replace them with the conversation's.
+_PLACE = " "
+
+# Left to itself, the SDK says in the log that it may call functions.
+_NO_CALLING = AutomaticFunctionCallingConfig(disable=True)
+
+
+class GoogleSdk:
+    """The asynchronous models of an SDK client. The caller keeps ownership of the HTTP client."""
+
+    def __init__(self, url: str, api_version: str, api_key: str, http_client: Any, ssl_context: SSLContext) -> None:
+        """Build the client. Reads no file and opens no connection, but looks up the platform.
+
+        `http_client` is an httpx or an httpx2 client: every supported version of the SDK accepts either. `ssl_context`
+        is for clients that the SDK builds and never uses: without it the SDK reads the certificates three times.
+        """
+        options = HttpOptions(
+            base_url=url,
+            api_version=api_version,
+            httpx_async_client=http_client,
+            client_args={"verify": ssl_context},
+            async_client_args={"verify": ssl_context, "ssl": ssl_context},
+        )
+        self._models = Client(vertexai=False, api_key=api_key, http_options=options).aio.models
+
+    async def count_tokens(self, model: str, body: Mapping[str, Any]) -> object:
+        """Return how many tokens the server counts in a request. Raises `GoogleError`."""
+        with _sdk_errors():
+            config = CountTokensConfig(http_options=_options(body))
+            return (await self._models.count_tokens(model=model, contents=_PLACE, config=config)).total_tokens
+
+    async def generate_content(self, model: str, body: Mapping[str, Any]) -> bytes:
+        """Return the body of a whole answer as the server wrote it. Raises `GoogleError`."""
+        config = GenerateContentConfig(
+            http_options=_options(body), should_return_http_response=True, automatic_function_calling=_NO_CALLING
+        )
+        with _sdk_errors():
+            response = await self._models.generate_content(model=model, contents=_PLACE, config=config)
+        answer = response.sdk_http_response
+        return ((answer and answer.body) or "").encode()
+
+
+def _options(body: Mapping[str, Any]) -> HttpOptions:
+    return HttpOptions(timeout=_TIMEOUT, extra_body=dict(body))
+
+
+@contextmanager
+def _sdk_errors() -> Iterator[None]:
+    """Raise a `GoogleError` for an `APIError`, whose text repeats what the server wrote."""
+    try:
+        yield
+    except APIError as err:
+        headers = getattr(err.response, "headers", None)
+        raise GoogleError(err.code, err.details, headers) from None
