@@ -11,7 +11,7 @@ import json
 from typing import Any, override
 from urllib.parse import quote
 
-from openai import AsyncOpenAI, AsyncStream, BadRequestError
+from openai import AsyncOpenAI, AsyncStream, BadRequestError, UnprocessableEntityError
 from openai.resources.models import AsyncModels
 
 from ...window import Native
@@ -26,8 +26,9 @@ from ..sizes import named_context_tokens
 from ..streaming import answered
 from .chat_decoding import ChunkDecoder
 from .chat_encoding import Dialect, encode_request as encode_chat
+from .chat_residue import without_fields
 from .compaction import encode_compaction, read_compaction
-from .errors import provider_errors
+from .errors import is_about_form, provider_errors
 from .fields import CACHE_PARAMETERS, caching_parameters
 from .responses_decoding import ResponseDecoder
 from .responses_encoding import encode_prompt, encode_request
@@ -86,7 +87,10 @@ class _Format(ABC):
 
 
 class ChatCompletions(_Format):
-    """Chat Completions. `has_deployments`: whether each model has a URL of its own, as at Azure's classic endpoint."""
+    """Chat Completions. `has_deployments`: whether each model has a URL of its own, as at Azure's classic endpoint.
+
+    One server cannot read the residue of another, so each has its own `name`.
+    """
 
     name = "openai_chat"
     _decoder = ChunkDecoder
@@ -102,13 +106,30 @@ class ChatCompletions(_Format):
     ) -> None:
         known = cache_parameters if dialect is Dialect.OPENAI else ()
         super().__init__(client, headers=headers, cache_parameters=known)
+        self.name = f"{self.name} {client.base_url.netloc.decode()}"
         self._dialect = dialect
         self._has_deployments = has_deployments
+        # Models that refuse to see fields again that they wrote themselves.
+        self._strict: set[str] = set()
 
     @override
     async def _send(self, request: Request) -> Any:
+        bare = without_fields(request, self.name)
+        if request.model in self._strict:
+            return await self._create(bare)
+        try:
+            return await self._create(request)
+        except (BadRequestError, UnprocessableEntityError) as err:
+            # as Groq does: https://github.com/karthink/gptel/issues/774
+            if bare == request or not is_about_form(err, request):
+                raise
+            answer = await self._create(bare)
+            self._strict.add(request.model)
+            return answer
+
+    async def _create(self, request: Request) -> Any:
         deployment = f"/deployments/{quote(request.model, safe='')}" if self._has_deployments else ""
-        body = encode_chat(request, self._dialect, self.caching(request))
+        body = encode_chat(request, self._dialect, self.name, self.caching(request))
         return await self._post_for_stream(f"{deployment}/chat/completions", body)
 
 
