@@ -321,6 +321,45 @@ async def test_server_that_refuses_both_is_sent_all_the_next_time(
     assert ["reasoning" in sent["messages"][1] for sent in byte_server.requests] == [True, False] * 2
 
 
+async def test_server_that_wants_reasoning_in_every_message_gets_some(
+    connect: Connect, stamp: Any, byte_server: ByteServer
+) -> None:
+    called = Message.assistant(tool_calls=(ToolCall("toolu_01", "act", {}),))
+    request = Request(
+        "model", (HELLO, thoughtful(stamp), HELLO, called, *results(called), Message.assistant("Yes."), HELLO)
+    )
+    provider = connect(byte_server.url)
+    byte_server.reply(b'{"error": {"code": "invalid_request_error"}}', status=400)
+    byte_server.then_reply(text("Hi."), STOP, DONE)
+    byte_server.then_reply(text("Hi."), STOP, DONE)
+
+    for _ in range(2):
+        await Heard().listen(provider.stream(request))
+
+    sent = byte_server.requests[1]["messages"]
+    assert [each.get("reasoning_content", each.get("reasoning")) for each in sent if each["role"] == "assistant"] == [
+        "Greet.",
+        " ",
+        " ",
+    ]
+    assert byte_server.requests[2] == byte_server.requests[1]
+
+
+async def test_server_that_has_served_a_form_is_not_offered_another(
+    connect: Connect, stamp: Any, byte_server: ByteServer
+) -> None:
+    request = Request("model", (HELLO, Message.assistant("Hello."), HELLO))
+    provider = connect(byte_server.url)
+    byte_server.reply(text("Hi."), STOP, DONE)
+    byte_server.then_reply(b"{}", status=400)
+    await Heard().listen(provider.stream(request))
+
+    with pytest.raises(BadRequest):
+        await Heard().listen(provider.stream(request))
+
+    assert len(byte_server.requests) == 2
+
+
 async def test_request_that_is_too_long_is_sent_once(ask: AskServer, stamp: Any, byte_server: ByteServer) -> None:
     byte_server.reply(b'{"error": {"code": "context_length_exceeded"}}', status=400)
 

@@ -12,7 +12,7 @@ from ...window import Attachment, Message, Role, ToolCall
 from ..encoder import given, with_notes
 from ..events import Request, ToolSchema
 from ..names import is_short, sent_name, short_id, within
-from .chat_residue import Residue, own_residue
+from .chat_residue import Echo, own_residue, sent_fields
 from .fields import data_url, effort, encoded_tool, file_name, is_image, sampling, tool_choice, written_arguments
 
 # A longer one, of another provider, is refused: https://github.com/vercel/ai/issues/5171
@@ -26,10 +26,13 @@ class Dialect(StrEnum):
     COMPATIBLE = "compatible"
 
 
-def encode_request(request: Request, dialect: Dialect, provider: str, caching: Mapping[str, Any]) -> dict[str, Any]:
+def encode_request(
+    request: Request, dialect: Dialect, provider: str, echo: Echo, caching: Mapping[str, Any]
+) -> dict[str, Any]:
     """Return the parameters of a request, without those that the model does not accept or that have no value.
 
-    Residue is sent if `provider` and the request's model made it. `caching` are the prompt cache parameters.
+    Residue that `provider` and the request's model made is sent as `echo` says. `caching` are the prompt cache
+    parameters.
     """
     images, limit = request.profile.images, request.answer_limit
     shown = (_shown(each, dialect, images=images) for each in request.messages)
@@ -40,7 +43,7 @@ def encode_request(request: Request, dialect: Dialect, provider: str, caching: M
     )
     return {
         "model": request.model,
-        "messages": encode_messages(_merged(shown, provider, request.model), dialect, provider, request.model),
+        "messages": encode_messages(_merged(shown, provider, request.model), dialect, provider, request.model, echo),
         **_encode_offer(request, dialect),
         **given(**sampling(request), **asked),
         **caching,
@@ -50,7 +53,11 @@ def encode_request(request: Request, dialect: Dialect, provider: str, caching: M
 
 
 def encode_messages(
-    messages: Iterable[Message], dialect: Dialect = Dialect.COMPATIBLE, provider: str = "", model: str = ""
+    messages: Iterable[Message],
+    dialect: Dialect = Dialect.COMPATIBLE,
+    provider: str = "",
+    model: str = "",
+    echo: Echo = Echo.WRITTEN,
 ) -> list[dict[str, Any]]:
     """Return the messages in this format, in the same order, with the residue that `provider` and `model` made."""
     encoded: list[dict[str, Any]] = []
@@ -59,7 +66,8 @@ def encode_messages(
         if message.role is Role.ASSISTANT:
             residue = own_residue(message, provider, model)
             ids = {call.id: _sent_id(call.id, dialect, is_own=residue is not None) for call in message.tool_calls}
-            encoded.append(_encode_assistant(message, ids, residue or Residue()))
+            calls = residue.calls if residue and echo is not Echo.NOTHING else {}
+            encoded.append({**_encode_assistant(message, ids, calls), **sent_fields(residue, echo)})
         elif message.role is Role.TOOL:
             call_id = message.tool_call_id or ""
             sent = ids.get(call_id) or _sent_id(call_id, dialect)
@@ -131,12 +139,12 @@ def _encode_content(message: Message) -> Any:
     return [*text, *map(_encode_attachment, message.attachments)]
 
 
-def _encode_assistant(message: Message, ids: Mapping[str, str], residue: Residue) -> dict[str, Any]:
+def _encode_assistant(message: Message, ids: Mapping[str, str], extras: Mapping[str, Any]) -> dict[str, Any]:
     if not message.tool_calls:
-        return {"role": "assistant", "content": message.content, **residue.fields}
-    calls = [_encode_call(call, ids[call.id], residue.calls.get(call.id)) for call in message.tool_calls]
+        return {"role": "assistant", "content": message.content}
+    calls = [_encode_call(call, ids[call.id], extras.get(call.id)) for call in message.tool_calls]
     content = message.content if message.content.strip() else None
-    return {"role": "assistant", "content": content, "tool_calls": calls, **residue.fields}
+    return {"role": "assistant", "content": content, "tool_calls": calls}
 
 
 def _encode_attachment(attachment: Attachment) -> dict[str, Any]:

@@ -7,11 +7,12 @@ https://ai.google.dev/gemini-api/docs/thought-signatures
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from enum import StrEnum
 import json
 from typing import Any
 
-from ...window import EstimatedCounter, Message
+from ...window import EstimatedCounter, Message, Role
 from ..encoder import residue_of
 from ..events import Request
 from ..json_values import objects, whole_json
@@ -29,6 +30,22 @@ _FRAGMENTS = frozenset({"text", "summary"})
 _ESTIMATE = EstimatedCounter()
 
 type _Object = Mapping[str, Any]
+
+# What DeepSeek accepts for a message that it did not think about; it refuses an empty text:
+# https://github.com/NousResearch/hermes-agent/pull/18263
+_FILLER: _Object = {"reasoning_content": " "}
+
+
+class Echo(StrEnum):
+    """How a server wants to see again what it wrote beside its messages.
+
+    WRITTEN: as it wrote it. FILLED: with reasoning in every message, as DeepSeek, also where another model or nobody
+    wrote it. NOTHING: not at all, as Groq for some models: https://github.com/karthink/gptel/issues/774
+    """
+
+    WRITTEN = "written"
+    FILLED = "filled"
+    NOTHING = "nothing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +68,19 @@ def own_residue(message: Message | None, provider: str, model: str) -> Residue |
     return Residue(fields, calls) if known else None
 
 
-def without_fields(request: Request, provider: str) -> Request:
-    """Return a request whose residue says only which messages this provider's model wrote."""
-    return replace(request, messages=tuple(_bare(message, provider, request.model) for message in request.messages))
+def sent_fields(residue: Residue | None, echo: Echo) -> _Object:
+    """Return the fields to send with an assistant message."""
+    if echo is Echo.NOTHING:
+        return {}
+    fields = residue.fields if residue else {}
+    return fields or (_FILLER if echo is Echo.FILLED else {})
 
 
-def _bare(message: Message, provider: str, model: str) -> Message:
-    if not message.native or not own_residue(message, provider, model):
-        return message
-    return replace(message, native=replace(message.native, value={}))
+def other_echoes(request: Request, provider: str) -> list[Echo]:
+    """Return the ways to send the request's residue that differ from `Echo.WRITTEN`."""
+    written = (own_residue(each, provider, request.model) for each in request.messages if each.role is Role.ASSISTANT)
+    with_fields = {bool(residue and residue.fields) for residue in written}
+    return [echo for echo, has_fields in ((Echo.FILLED, False), (Echo.NOTHING, True)) if has_fields in with_fields]
 
 
 class ResidueReader:

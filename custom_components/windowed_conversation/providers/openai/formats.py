@@ -4,8 +4,8 @@ Chat Completions: OpenAI itself, Azure, llama.cpp, Ollama, LM Studio, vLLM and t
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 import json
 from typing import Any, override
@@ -26,7 +26,7 @@ from ..sizes import named_context_tokens
 from ..streaming import answered
 from .chat_decoding import ChunkDecoder
 from .chat_encoding import Dialect, encode_request as encode_chat
-from .chat_residue import without_fields
+from .chat_residue import Echo, other_echoes
 from .compaction import encode_compaction, read_compaction
 from .errors import is_about_form, provider_errors
 from .fields import CACHE_PARAMETERS, caching_parameters
@@ -109,27 +109,41 @@ class ChatCompletions(_Format):
         self.name = f"{self.name} {client.base_url.netloc.decode()}"
         self._dialect = dialect
         self._has_deployments = has_deployments
-        # Models that refuse to see fields again that they wrote themselves.
-        self._strict: set[str] = set()
+        # What is learned of each model: how it wants its residue, and which other ways it has not needed.
+        self._echoes: dict[str, Echo] = {}
+        self._needless: set[tuple[str, Echo]] = set()
 
     @override
     async def _send(self, request: Request) -> Any:
-        bare = without_fields(request, self.name)
-        if request.model in self._strict:
-            return await self._create(bare)
-        try:
-            return await self._create(request)
-        except (BadRequestError, UnprocessableEntityError) as err:
-            # as Groq does: https://github.com/karthink/gptel/issues/774
-            if bare == request or not is_about_form(err, request):
-                raise
-            answer = await self._create(bare)
-            self._strict.add(request.model)
-            return answer
+        """Send the request; if the server refuses its form, once more in each other way to send residue.
 
-    async def _create(self, request: Request) -> Any:
+        Nothing was said yet, and no error tells these refusals from others.
+        """
+        known = self._echoes.get(request.model, Echo.WRITTEN)
+        others = {(request.model, echo) for echo in other_echoes(request, self.name)}
+        try:
+            answer = await self._create(request, known)
+        except (BadRequestError, UnprocessableEntityError) as err:
+            if is_about_form(err, request):
+                left = [echo for _, echo in sorted(others - self._needless) if echo is not known]
+                if answer := await self._create_otherwise(request, left):
+                    return answer
+            raise
+        self._needless |= others
+        return answer
+
+    async def _create_otherwise(self, request: Request, echoes: Iterable[Echo]) -> Any:
+        """Return the SDK's stream of the first way that the server accepts, or None."""
+        for echo in echoes:
+            with suppress(BadRequestError, UnprocessableEntityError):
+                answer = await self._create(request, echo)
+                self._echoes[request.model] = echo
+                return answer
+        return None
+
+    async def _create(self, request: Request, echo: Echo) -> Any:
         deployment = f"/deployments/{quote(request.model, safe='')}" if self._has_deployments else ""
-        body = encode_chat(request, self._dialect, self.name, self.caching(request))
+        body = encode_chat(request, self._dialect, self.name, echo, self.caching(request))
         return await self._post_for_stream(f"{deployment}/chat/completions", body)
 
 
