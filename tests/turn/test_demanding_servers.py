@@ -8,7 +8,7 @@ import pytest
 
 from custom_components.windowed_conversation.turn.budget import Budget
 from custom_components.windowed_conversation.turn.ports import Model, Question
-from custom_components.windowed_conversation.window import Window, WindowPolicy
+from custom_components.windowed_conversation.window import Role, Window, WindowPolicy
 from demo.model_server import ModelServer
 from demo.model_server.shapes import DEMANDS
 from tests.providers.wires.chat import ChatWire
@@ -80,3 +80,11 @@ async def test_tool_rounds_and_turns_use_one_connection(ask: Ask, take: Take, mo
     await ten_turns(take, ask(ChatWire(), "scripted"))
 
     assert len({record.client for record in model_server.requests}) == 1
+
+
+@pytest.mark.parametrize("shapes", ["deepseek", "deepseek+no_usage"])
+async def test_what_is_sent_back_counts_in_the_window(shapes: str, ask: Ask, take: Take, window: Window) -> None:
+    await take(ON, asked=ask(ChatWire(), f"scripted+{shapes}"))
+
+    answers = [message for message in window.messages() if message.role is Role.ASSISTANT]
+    assert all(message.native and message.native.tokens > 5 for message in answers)
