@@ -4,9 +4,10 @@
 
 The bytes are handed to the SDK's HTTP client by a transport in the same process, so no socket is measured. "SDK" is the
 SDK alone, as its documentation has it: the iterator of its own method is drained, and every object that it makes of an
-event dropped. "Ours" is the whole of the provider's `stream`, from the request to the last event, drained likewise, the
-SDK's HTTP and server-sent events included. Where the provider reads the SDK's objects (Gemini), its parsing is in both,
-and what is over 1 is our decoding; the others read the JSON itself. Both in processor time of one process, in turns.
+event dropped. "Ours" is the whole of the provider's `stream`, from the request to the last event, drained likewise. It
+reads the server-sent events and their JSON itself: OpenAI's and Anthropic's SDKs send the request and hand over the raw
+response; Gemini's provider sends it with the HTTP client, as google-genai hands over none while it streams. Both in
+processor time of one process, in turns.
 """
 
 import argparse

@@ -12,6 +12,7 @@ from uuid import uuid4
 
 from aiohttp import web
 
+from .chat_demands import details, with_demands
 from .chat_validation import chat_violations
 from .conversation import Answer, Call, Conversation, Finish, Turn
 from .media import Attachment, from_data_url
@@ -186,7 +187,8 @@ def _usage(usage: Usage) -> dict[str, Any]:
 
 
 def _reasoning_key(shapes: tuple[str, ...]) -> str:
-    return "reasoning" if "reasoning_key" in shapes else "reasoning_content"
+    named = {"reasoning_key", "openrouter", "groq"}.intersection(shapes)
+    return "reasoning" if named else "reasoning_content"
 
 
 def _document(reply: Reply) -> dict[str, Any]:
@@ -199,7 +201,11 @@ def _document(reply: Reply) -> dict[str, Any]:
     if answer.reasoning:
         message[_reasoning_key(reply.shapes)] = answer.reasoning
     if answer.calls:
-        message["tool_calls"] = whole_calls(answer.calls, reply.shapes)
+        message["tool_calls"] = [
+            with_demands(call, reply, at) for at, call in enumerate(whole_calls(answer.calls, reply.shapes))
+        ]
+    if beside := details(reply):
+        message["reasoning_details"] = beside
     choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _finish_reason(reply)}
     document = {**_head("chat.completion", reply.model), "choices": [choice]}
     return document if "no_usage" in reply.shapes else document | {"usage": _usage(reply.usage)}
@@ -242,9 +248,11 @@ def _deltas(reply: Reply) -> Iterator[tuple[FrameKind, dict[str, Any]]]:
     answer, shapes = reply.answer, reply.shapes
     for piece in pieces(answer.reasoning, shapes):
         yield FrameKind.REASONING, {_reasoning_key(shapes): piece}
+    for detail in details(reply):
+        yield FrameKind.REASONING, {"reasoning_details": [detail]}
     for piece in pieces(answer.text, shapes):
         yield FrameKind.TEXT, {"content": piece}
     for piece in pieces(answer.refusal, shapes):
         yield FrameKind.TEXT, {"refusal": piece}
     for calls in call_deltas(answer.calls, shapes):
-        yield FrameKind.CALL, {"tool_calls": calls}
+        yield FrameKind.CALL, {"tool_calls": [with_demands(call, reply, call.get("index", 0)) for call in calls]}

@@ -12,6 +12,8 @@ from typing import Any
 from aiohttp import web
 
 from . import skills
+from .chat_completions import ChatCompletions
+from .chat_demands import check_demands
 from .conversation import Answer
 from .delivery import Delivery
 from .faults import ArmedFault, fault_asked_for
@@ -19,6 +21,7 @@ from .home_history import home_violations
 from .refusal import NO_SUCH_MODEL, WRONG_KEY, Reason, Refusal, RefusedError
 from .request_log import Outcome, Record
 from .settings import ModelChoice
+from .shapes import THINKING
 from .state import State
 from .usage import Usage, completion_tokens, tokens
 from .wire import Prompt, Reply, WireFormat
@@ -53,6 +56,8 @@ class Endpoints:
             if choice is None:
                 raise RefusedError(NO_SUCH_MODEL)
             self._check_request(prompt, record)
+            if record.format == ChatCompletions.name:
+                check_demands(prompt.body, choice.shapes)
             reply = self._reply(prompt, choice, armed)
             record.usage = asdict(reply.usage)
             return await Delivery(http, record, self._state.settings.delay, armed, self._state.held).send(reply, wire)
@@ -160,7 +165,7 @@ class Endpoints:
 
     def _reply(self, prompt: Prompt, choice: ModelChoice, armed: ArmedFault | None) -> Reply:
         answer = self._state.scripted.answer(prompt.conversation) or skills.answer(prompt.conversation)
-        if "reasoning" in choice.shapes or prompt.always_thinks:
+        if THINKING.intersection(choice.shapes) or prompt.always_thinks:
             answer = replace(answer, reasoning=answer.reasoning or _THOUGHT)
         if not prompt.thinks:
             answer = replace(answer, reasoning="")

@@ -37,6 +37,7 @@ class Record:
     `usage` is empty until the answer has been billed.
     `first_event_ns` is when the first bytes of the answer were about to be written, `first_content_ns` the same for
     the first text; `text_events` counts the events with text that were written.
+    `client` is the client's end of the connection, by which requests on one connection are known.
     """
 
     number: int
@@ -59,6 +60,7 @@ class Record:
     text_events: int = 0
     ended_ns: int | None = None
     outcome: Outcome = Outcome.OPEN
+    client: str = ""
 
     @property
     def client_left(self) -> bool:
@@ -100,6 +102,7 @@ class RequestLog:
         query = {name: value for name, value in http.query.items() if name != "key"}
         self.received += 1
         record = Record(self.received, http.method, http.path, kept, arrived, wire, query, for_answer)
+        record.client = str(http.transport.get_extra_info("peername")) if http.transport else ""
         self.records.append(record)
         return record
 

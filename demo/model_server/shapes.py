@@ -22,21 +22,35 @@ _CALL_SHAPES: dict[str, str] = {
     "no_id": "each call whole, the id missing",
     "empty_id": "each call whole, the id an empty string",
 }
-SHAPES: dict[str, str] = _CALL_SHAPES | {
-    "empty_arguments": "a call without arguments has '' instead of '{}'",
-    "broken_arguments": "the arguments are cut off: no JSON",
-    "finish_stop": "finish_reason 'stop' with tool calls",
-    "reasoning_key": "thinking in `reasoning` instead of `reasoning_content`",
-    "think_tags": "thinking in the text, between <think> and </think>",
-    "azure": "a first chunk with no choices",
-    "tiny_chunks": "text and arguments one character at a time",
-    "no_usage": "usage is never reported",
-    "usage_at_finish": "usage in the chunk with the finish_reason",
-    "reasoning": "thinks before every answer and before every call",
-    "redacted": "Anthropic: the thinking is redacted",
-    "nested_error": "Responses: an error in the stream around an error object",
-    "raw_reasoning": "Responses: thinking as reasoning_text, as local servers write it",
+# Servers of Chat Completions that want to see again what they wrote, or refuse it; see `chat_demands`.
+DEMANDS: dict[str, str] = {
+    "deepseek": "as DeepSeek: thinks, and refuses an assistant message without `reasoning_content`",
+    "openrouter": "as Gemini 3 at OpenRouter: refuses its calls without their `reasoning_details`",
+    "google": "as Gemini 3 at Google's compatible endpoint: refuses its calls without their `extra_content`",
+    "mistral": "as Mistral: refuses ids of calls that are not nine letters and digits",
+    "groq": "as Groq: thinks in `reasoning`, and refuses to see that again",
 }
+# Those that think before every answer.
+THINKING = frozenset({"reasoning", "deepseek", "openrouter", "groq"})
+SHAPES: dict[str, str] = (
+    _CALL_SHAPES
+    | DEMANDS
+    | {
+        "empty_arguments": "a call without arguments has '' instead of '{}'",
+        "broken_arguments": "the arguments are cut off: no JSON",
+        "finish_stop": "finish_reason 'stop' with tool calls",
+        "reasoning_key": "thinking in `reasoning` instead of `reasoning_content`",
+        "think_tags": "thinking in the text, between <think> and </think>",
+        "azure": "a first chunk with no choices",
+        "tiny_chunks": "text and arguments one character at a time",
+        "no_usage": "usage is never reported",
+        "usage_at_finish": "usage in the chunk with the finish_reason",
+        "reasoning": "thinks before every answer and before every call",
+        "redacted": "Anthropic: the thinking is redacted",
+        "nested_error": "Responses: an error in the stream around an error object",
+        "raw_reasoning": "Responses: thinking as reasoning_text, as local servers write it",
+    }
+)
 
 _FRAGMENT_CHARACTERS = 8
 _WORDS = re.compile(r"\s*\S+\s*|\s+")

@@ -125,6 +125,20 @@ async def test_conversation_goes_on_after_a_restart_with_the_same_bytes(
     assert after[len(before) : -1] == [json.dumps({"role": "assistant", "content": answered})]
 
 
+@pytest.mark.parametrize("server", ["deepseek", "openrouter", "google"])
+async def test_server_gets_back_after_a_restart_what_it_wrote(
+    server: str, entry, say: Say, model_server: ModelServer, disk: Disk
+) -> None:
+    model_server.change(shapes=(server,))
+    await say("my name is Ada", "mine")
+    await say("I would like the hall light switched on", "mine")
+
+    await disk.restart(entry)
+
+    assert "Ada" in speech(await say("what is my name?", "mine"))
+    assert [record.status for record in model_server.requests] == [200] * 4
+
+
 async def test_turn_of_the_last_moment_is_written(home: HomeAssistant, entry, disk: Disk) -> None:
     await conversation.async_converse(home, "turn on kitchen light", "mine", Context(), "en", AGENT)
 

@@ -77,6 +77,7 @@ class ByteServer:
         self.requests: list[Any] = []
         # How many clients have left before their reply was whole.
         self.left = 0
+        self._clients: set[object] = set()
         self._replies: list[_Reply] = [_Reply()]
         self._runner: web.AppRunner | None = None
 
@@ -117,6 +118,11 @@ class ByteServer:
         assert self._runner.server
         return len(self._runner.server.connections)
 
+    @property
+    def connections(self) -> int:
+        """How many connections have brought requests since the start."""
+        return len(self._clients)
+
     async def __aenter__(self) -> Self:
         app = web.Application()
         app.router.add_route("*", "/{path:.*}", self._handle)
@@ -130,6 +136,8 @@ class ByteServer:
         await self._runner.cleanup()
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
+        assert request.transport
+        self._clients.add(request.transport.get_extra_info("peername"))
         body = await request.read()
         self.requests.append(json.loads(body) if body else None)
         reply = self._replies.pop(0) if len(self._replies) > 1 else self._replies[0]
@@ -145,7 +153,8 @@ class ByteServer:
         await response.prepare(request)
         for piece in reply.pieces:
             await _write(piece, response)
-        if reply.cut and request.transport:
+        if reply.cut:
+            assert request.transport
             request.transport.abort()
             await asyncio.Event().wait()
         await response.write_eof()

@@ -53,6 +53,7 @@ BODIES = {
         400, {"object": "error", "message": _TEXT, "type": "BadRequestError", "param": None, "code": 400}
     ),
     "vllm": Body(400, _openai(400, "BadRequestError", "input_tokens"), is_known=True),
+    "vllm_both": Body(400, _openai(400, "BadRequestError", "input_tokens, max_tokens"), is_known=True),
     "litellm": Body(400, _openai("400", None)),
     "openrouter": Body(400, {"error": {"message": _TEXT, "code": 400, "metadata": {"provider_name": "Made up"}}}),
     "lm_studio": Body(400, {"error": _TEXT}),

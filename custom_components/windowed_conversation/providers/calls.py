@@ -9,6 +9,7 @@ from ..window import ToolCall
 from .errors import BadStream
 from .events import Request, ToolCallDone
 from .json_values import most_values, whole_json
+from .names import short_id
 
 _MOST_CALLS = 64
 # In characters.
@@ -58,7 +59,7 @@ class Calls:
         if arguments is None or not name:
             raise BadStream("a tool call is not whole")
         if not call_id or call_id in self._taken:
-            call_id = f"call_{uuid4().hex}"
+            call_id = short_id(uuid4().hex)
         self._taken.add(call_id)
         self._announced += 1
         return ToolCallDone(ToolCall(call_id, self._names.get(name, name), dict(arguments)))

@@ -42,7 +42,8 @@ class Decoder(ABC):
         if error := self._error():
             raise error
         reason = FinishReason.TOOL_CALLS if self._calls else FinishReason.STOP
-        yield Finished(reason, self._ended, self._residue())
+        residue = self._residue()
+        yield Finished(reason, self._ended, residue, self._residue_tokens(residue))
 
     def _error(self) -> ProviderError | None:
         """Return what is wrong with the answer after its end, or None."""
@@ -50,6 +51,10 @@ class Decoder(ABC):
 
     def _residue(self) -> Any:
         """Return what to send back to the model with the answer, see `Finished`."""
+        return None
+
+    def _residue_tokens(self, residue: Any) -> int | None:
+        """Return the size of the residue, see `Finished`."""
         return None
 
     def _said(self, text: str) -> Sequence[TextDelta]:

@@ -115,12 +115,14 @@ class Finished:
     """The terminal marker of a stream that ended well. `native` is the provider's own word for the reason.
 
     `residue` is a JSON value that is useful only to the same provider and model when it is sent back (signatures,
-    encrypted reasoning), or None.
+    encrypted reasoning), or None. `residue_tokens` is its size when it is sent back; None if that is the reasoning of
+    the usage.
     """
 
     reason: FinishReason
     native: str
     residue: Any = None
+    residue_tokens: int | None = None
 
 
 type Event = TextDelta | ReasoningDelta | ToolCallDone | Usage | Finished

@@ -4,6 +4,7 @@ OpenAI's and Anthropic's formats accept the same characters, https://platform.op
 and https://platform.claude.com/docs/en/agents-and-tools/tool-use/implement-tool-use; for Gemini's see its module.
 """
 
+from base64 import b32encode
 from collections.abc import Collection, Iterable
 from hashlib import sha256
 import re
@@ -11,6 +12,9 @@ import re
 from .events import ToolSchema
 
 _VALID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_ID_LENGTH = 9
+# Mistral refuses any other id of a call: https://github.com/langchain-ai/langchain/issues/24668
+_SHORT_ID = re.compile(rf"[a-zA-Z0-9]{{{_ID_LENGTH}}}")
 _INVALID_CHARACTER = re.compile(r"[^a-zA-Z0-9_-]")
 _LONGEST_NAME = 64
 
@@ -25,6 +29,16 @@ def within(length: int, text: str) -> str:
         return text
     mark = f"_{_digest(text)}"
     return text[: length - len(mark)] + mark
+
+
+def short_id(text: str) -> str:
+    """Return an id of a call that every server accepts, made of a text. Different texts get different ids."""
+    return b32encode(sha256(text.encode(errors="backslashreplace")).digest())[:_ID_LENGTH].decode()
+
+
+def is_short(call_id: str) -> bool:
+    """Return whether every server accepts an id of a call."""
+    return _SHORT_ID.fullmatch(call_id) is not None
 
 
 def sent_name(name: str) -> str:

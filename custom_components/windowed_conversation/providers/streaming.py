@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, aclosing
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, aclosing, suppress
 from functools import partial
 from itertools import chain, count
 from typing import Any
@@ -25,6 +25,9 @@ _AT_ONCE = 64
 # How long the end of a whole answer may take to come, in seconds. The shortest idle timeout of an agent is one second:
 # with as much, or more, a server that never ends its stream would have that make an error of a whole answer.
 GRACE = 0.9
+# How long the end of a body may take to come after the last event, in seconds, and how long it may be, in bytes.
+_END = 0.1
+_LONGEST_END = 2**16
 
 _DATA = b"data:"
 _DONE = b"[DONE]"
@@ -112,6 +115,7 @@ async def _sent(raw: AsyncGenerator[bytes], decoder: Decoder) -> AsyncGenerator[
                 if number % _AT_ONCE == 0:
                     await asyncio.sleep(0)
                 if data.startswith(_DONE):
+                    await _drain(chunks)
                     return
                 yield _named_error(data) if reader.named_error else await read_any_json(data)
             chunk = await anext(chunks, None)
@@ -128,10 +132,25 @@ def _named_error(data: bytes) -> Any:
     return {"type": "error", **(said if isinstance(said, dict) else {})}
 
 
+async def _drain(chunks: AsyncIterator[bytes]) -> None:
+    """Read the end of a body, which is nothing or little. The HTTP client closes the connection of any other body."""
+    left = _LONGEST_END
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_END):
+            async for chunk in chunks:
+                left -= len(chunk)
+                if left < 0:
+                    return
+
+
 async def _first(chunks: AsyncIterator[bytes]) -> bytes:
-    """Return the first chunk from its first non-blank byte on."""
+    """Return the first bytes from the first non-blank one on, without a byte order mark, which may come in parts."""
+    first = b""
     async for chunk in chunks:
-        if first := chunk.removeprefix(_BYTE_ORDER_MARK).lstrip():
+        first += chunk
+        if _BYTE_ORDER_MARK.startswith(first):
+            continue
+        if first := first.removeprefix(_BYTE_ORDER_MARK).lstrip():
             return first
     return b""
 

@@ -104,8 +104,9 @@ class Answer:
                 return [event]
             case Usage():
                 self._reasoning_tokens += event.reasoning
-            case Finished(residue=residue) if residue is not None:
-                self._native = Native(self.model.provider.name, self.request.model, residue, self._reasoning_tokens)
+            case Finished(residue=residue, residue_tokens=tokens) if residue is not None:
+                tokens = self._reasoning_tokens if tokens is None else tokens
+                self._native = Native(self.model.provider.name, self.request.model, residue, tokens)
         return []
 
     async def _read_slowly(self, text: str) -> AsyncGenerator[Spoken]:

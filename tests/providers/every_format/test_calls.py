@@ -1,11 +1,13 @@
 """Tool calls are announced whole, once, and with a unique id."""
 
 import json
+import re
 
 import pytest
 
 from custom_components.windowed_conversation.providers.errors import BadStream
 from custom_components.windowed_conversation.providers.events import FinishReason, TextDelta, ToolCallDone
+from custom_components.windowed_conversation.window import Message, ToolCall
 from tests.providers.byte_server import ByteServer
 from tests.providers.heard import Heard
 from tests.providers.wires.parts import Call, Calls, Reasoning, Text, Wire
@@ -157,3 +159,15 @@ async def test_call_that_names_no_tool_is_an_error(wire: Wire, ask_wire: AskWire
 
     with pytest.raises(BadStream):
         await Heard().listen(ask_wire())
+
+
+async def test_call_with_an_infinite_number_does_not_stop_a_conversation(
+    wire: Wire, ask_wire: AskWire, byte_server: ByteServer
+) -> None:
+    call = ToolCall("call_a", "act", {"level": float("inf"), "name": "lamp", "all": [float("nan")]})
+    byte_server.reply(*wire.answer(Text(("yes",))))
+
+    history = Message.user("hello"), Message.assistant(tool_calls=(call,)), Message.tool("call_a", "act", "{}")
+    await Heard().listen(ask_wire(*history))
+
+    assert not {"Infinity", "NaN"} & set(re.findall(r"[A-Z]\w+", json.dumps(byte_server.requests)))

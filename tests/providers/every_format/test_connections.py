@@ -6,10 +6,15 @@ from typing import Any
 import pytest
 
 from custom_components.windowed_conversation.providers.errors import ProviderError
-from tests.providers.byte_server import ByteServer
+from custom_components.windowed_conversation.providers.events import Request
+from custom_components.windowed_conversation.providers.openai.chat_encoding import Dialect
+from custom_components.windowed_conversation.window import Message
+from tests.providers.byte_server import ByteServer, ForEver, Piece
 from tests.providers.conftest import over_either_client
 from tests.providers.heard import Heard, closing
-from tests.providers.wires.parts import End, Text, Wire
+from tests.providers.wires import WIRES
+from tests.providers.wires.chat import ChatWire
+from tests.providers.wires.parts import Call, Calls, End, Text, Wire
 from tests.waiting import until
 
 from .conftest import AskWire
@@ -90,3 +95,41 @@ async def test_streams_side_by_side_do_not_mix(wire: Wire, ask_wire: AskWire, by
     heard = await asyncio.gather(*(Heard().listen(ask_wire()) for _ in range(8)))
 
     assert sorted(each.text for each in heard) == [f"{n}{n}" for n in range(8)]
+
+
+async def twenty(wire: Wire, ask_wire: AskWire, byte_server: ByteServer) -> None:
+    """Have twenty requests answered, one after another, every other one with a call."""
+    call = Calls((Call("call_a", "intent__HassTurnOn", ("{}",)),))
+    for number in range(20):
+        byte_server.reply(*wire.answer(call if number % 2 else Text(("yes",))))
+        await Heard().listen(ask_wire())
+
+
+@pytest.mark.parametrize("wire", [*WIRES, ChatWire(Dialect.OPENAI)], ids=lambda wire: wire.name)
+async def test_twenty_answers_use_one_connection(wire: Wire, ask_wire: AskWire, byte_server: ByteServer) -> None:
+    await twenty(wire, ask_wire, byte_server)
+
+    assert byte_server.connections == 1
+
+
+@pytest.mark.parametrize("end", [ForEver(b":\n\n"), b" " * 2**20, asyncio.Event()], ids=["pings", "much", "silence"])
+async def test_what_comes_after_an_answer_is_not_waited_for(
+    end: Piece, wire: Wire, ask_wire: AskWire, byte_server: ByteServer
+) -> None:
+    byte_server.reply(*wire.answer(Text(("yes",))), end)
+
+    async with asyncio.timeout(1):
+        heard = await Heard().listen(ask_wire())
+
+    assert heard.text == "yes"
+
+
+async def test_end_of_a_chat_is_waited_for_a_tenth_of_a_second(http_client: Any, byte_server: ByteServer) -> None:
+    wire = ChatWire()
+    byte_server.reply(*wire.answer(Text(("yes",))), asyncio.Event())
+    request = Request("model", (Message.user("hello"),))
+
+    async with asyncio.timeout(0.2):
+        heard = await Heard().listen(wire.connect(byte_server.address, http_client).stream(request))
+
+    assert heard.text == "yes"

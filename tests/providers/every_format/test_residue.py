@@ -10,12 +10,9 @@ from custom_components.windowed_conversation.providers.events import Provider
 from custom_components.windowed_conversation.window import Message, Native
 from tests.providers.byte_server import ByteServer
 from tests.providers.heard import Heard
-from tests.providers.wires import THINKING_WIRES
 from tests.providers.wires.parts import Call, Calls, Reasoning, Text, Wire
 
 from .conftest import AskWire
-
-pytestmark = pytest.mark.parametrize("wire", THINKING_WIRES, ids=lambda wire: wire.name)
 
 
 async def answered(wire: Wire, ask_wire: AskWire, provider: Provider, byte_server: ByteServer) -> tuple[Message, ...]:

@@ -123,3 +123,15 @@ async def test_question_is_what_the_server_is_sent(wire: Wire, ask_wire: AskWire
     await Heard().listen(ask_wire())
 
     assert wire.request_text(byte_server.requests[0]) == QUESTION
+
+
+@pytest.mark.parametrize("cut", [1, 2, 3, 4])
+async def test_byte_order_mark_may_come_in_parts(
+    cut: int, wire: Wire, ask_wire: AskWire, byte_server: ByteServer
+) -> None:
+    answer = b"\xef\xbb\xbf" + b"".join(wire.answer(Text(("hello",))))
+    byte_server.reply(answer[:cut], answer[cut:])
+
+    heard = await Heard().listen(ask_wire())
+
+    assert heard.text == "hello"

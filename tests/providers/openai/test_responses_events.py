@@ -27,6 +27,7 @@ from custom_components.windowed_conversation.providers.events import (
     ToolSchema,
     Usage,
 )
+from custom_components.windowed_conversation.providers.names import is_short
 from custom_components.windowed_conversation.window import Message, ToolCall
 
 from ..byte_server import ByteServer
@@ -156,8 +157,7 @@ async def test_call_without_an_id_of_its_own_gets_one_of_ours(call_id: str, ask:
 
     heard = await Heard().listen(ask(earlier, Message.tool("call_0", "time", "{}")))
 
-    assert heard.ids[0].startswith("call_")
-    assert heard.ids[0] != "call_0"
+    assert is_short(heard.ids[0])
     assert heard.finished[0].residue[1]["call_id"] == heard.ids[0]
 
 

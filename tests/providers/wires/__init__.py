@@ -13,8 +13,6 @@ from .parts import Wire
 from .responses import ResponsesWire
 
 WIRES: tuple[Wire, ...] = (AnthropicWire(), ChatWire(), GeminiWire(), ResponsesWire())
-# Those whose models leave residue behind when they think.
-THINKING_WIRES: tuple[Wire, ...] = (AnthropicWire(), GeminiWire(), ResponsesWire())
 # Those whose servers write calls in fragments, and a comment where they have nothing to say.
 FRAGMENTING_WIRES: tuple[Wire, ...] = (AnthropicWire(), ChatWire(), ResponsesWire())
 # Those whose servers can be told that the tools in a request may not be called.

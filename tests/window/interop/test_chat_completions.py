@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 import pytest
 
 from custom_components.windowed_conversation.providers.names import sent_name
-from custom_components.windowed_conversation.providers.openai.chat_encoding import encode_messages
+from custom_components.windowed_conversation.providers.openai.chat_encoding import Dialect, encode_messages
 from custom_components.windowed_conversation.window import Message, ToolCall, Window
 from custom_components.windowed_conversation.window.codecs import Malformed
 from custom_components.windowed_conversation.window.interop import chat_completions, from_chat_completions
@@ -38,7 +38,7 @@ def test_chat_completions_are_what_a_provider_is_sent(window: Window) -> None:
     # providers refuse blank text, so it is not sent, and some names; written down they come back as they were
     assume(not any(message.content.isspace() for message in messages))
 
-    assert chat_completions(map(with_sent_names, messages)) == encode_messages(messages)
+    assert chat_completions(map(with_sent_names, messages)) == encode_messages(messages, Dialect.OPENAI)
 
 
 def test_chat_completions_of_other_programs_are_read() -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 from ...window import Attachment, Message, Role, ToolCall
 from ..encoder import UNSEEN, mime_type_of, residue_of
+from ..json_values import finite
 from ..names import sent_name
 from .tools import Renamed, renamed
 
@@ -170,5 +171,5 @@ def _assistant(message: Message, model: str, ids: _CallIds, names: Renamed) -> l
 
 
 def _tool_use(call: ToolCall, ids: _CallIds, names: Mapping[str, str]) -> Block:
-    given = renamed(call.arguments, names)
+    given = renamed(finite(dict(call.arguments)), names)
     return {"type": "tool_use", "id": ids.of_call(call.id), "name": sent_name(call.name), "input": given}

@@ -14,7 +14,7 @@ from typing import Any
 from ...window import Attachment, Message, Role, ToolCall
 from ..encoder import UNSEEN, given, mime_type_of, system_prompt
 from ..events import Request
-from ..json_values import whole_json
+from ..json_values import finite, whole_json
 from ..profile import Effort, Profile, ReasoningStyle, taken_effort
 from .residue import NOTHING, Residue, SignedText, signatures_of
 
@@ -141,7 +141,7 @@ def _call_parts(calls: tuple[ToolCall, ...], residue: Residue, insists: bool) ->
     """Yield the calls. The first of parallel calls carries the signature for all."""
     for place, call in enumerate(calls):
         signature = residue.signatures.get(call.id) or (NO_SIGNATURE if insists and not place else None)
-        function_call = {**_id(residue, call.id), "name": encode_name(call.name), "args": dict(call.arguments)}
+        function_call = {**_id(residue, call.id), "name": encode_name(call.name), "args": finite(dict(call.arguments))}
         yield {"functionCall": function_call, **(_signed(signature) if signature else {})}
 
 

@@ -7,17 +7,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ...window import ToolCall
 from ..calls import Arguments, Calls
 from ..decoder import Decoder
 from ..errors import Incomplete, ProviderError
 from ..events import Event, Request
 from ..json_values import member, objects, text_of
-from ..names import own_names
+from ..names import is_short, own_names
+from .chat_residue import ResidueReader, residue_tokens
 from .errors import error_in_event, is_error, refused
 from .fields import usage_of
-
-# Where servers put a model's reasoning: DeepSeek, llama.cpp, LM Studio and vLLM; Ollama and OpenRouter.
-_REASONING_FIELDS = ("reasoning_content", "reasoning")
 
 
 @dataclass(slots=True)
@@ -28,7 +27,8 @@ class _OpenCall:
     id: str
     name: str
     arguments: Arguments
-    announced: bool = False
+    extra: Any = None
+    announced: ToolCall | None = None
 
 
 class _ToolCalls:
@@ -38,8 +38,9 @@ class _ToolCalls:
     omit the number or the id, or send the arguments as an object: https://github.com/ollama/ollama/issues/15457
     """
 
-    def __init__(self, calls: Calls) -> None:
+    def __init__(self, calls: Calls, residue: ResidueReader) -> None:
         self._calls = calls
+        self._residue = residue
         self._open: list[_OpenCall] = []
 
     def add(self, fragment: Any) -> Iterator[Event]:
@@ -47,6 +48,9 @@ class _ToolCalls:
         function = fragment.get("function") or {}
         call = self._call_of(fragment, function)
         call.arguments.add(function.get("arguments"))
+        extra = fragment.get("extra_content")
+        if extra and self._residue.has_room_for(extra):
+            call.extra = extra
         if call.arguments.so_far():
             yield from self._announce(call)
 
@@ -65,17 +69,22 @@ class _ToolCalls:
         self._open.append(call)
         return call
 
+    def extras(self) -> dict[str, Any]:
+        """Return the `extra_content` of each announced call, or None if it has none, by our id of the call."""
+        return {call.announced.id: call.extra for call in self._open if call.announced}
+
     def _announce(self, call: _OpenCall) -> Iterator[Event]:
         if not call.announced:
-            call.announced = True
-            yield self._calls.announce(call.id, call.name, call.arguments.whole())
+            done = self._calls.announce(call.id, call.name, call.arguments.whole())
+            call.announced = done.call
+            yield done
 
 
 def _starts_another(newest: _OpenCall, fragment: Any, function: Any) -> bool:
     if fragment.get("id"):
         other = fragment["id"] != newest.id
         return other or bool(function.get("name") and newest.announced and function.get("arguments"))
-    return bool(function.get("name")) and (fragment.get("index") is None or newest.announced)
+    return bool(function.get("name")) and (fragment.get("index") is None or newest.announced is not None)
 
 
 class ChunkDecoder(Decoder):
@@ -83,7 +92,8 @@ class ChunkDecoder(Decoder):
 
     def __init__(self, request: Request) -> None:
         super().__init__(request, own_names(request.tools))
-        self._tool_calls = _ToolCalls(self._calls)
+        self._beside = ResidueReader()
+        self._tool_calls = _ToolCalls(self._calls, self._beside)
         self._refused = False
 
     def as_stream(self, answer: Any) -> Sequence[Any]:
@@ -108,7 +118,7 @@ class ChunkDecoder(Decoder):
     def _on_delta(self, delta: Any, events: list[Event]) -> None:
         content = delta.get("content")
         said, thought = _chunks(content) if isinstance(content, list) else (text_of(content), "")
-        if thought := _thought(delta) or thought:
+        if thought := self._beside.on_delta(delta) or thought:
             events += self._thought(thought)
         if said:
             events += self._said(said)
@@ -132,13 +142,18 @@ class ChunkDecoder(Decoder):
                 return refused(self._ended)
         return super()._error() or (refused("refusal") if self._refused else None)
 
+    def _residue(self) -> dict[str, Any] | None:
+        """Return the residue. An empty object marks calls whose ids only their own server accepts."""
+        extras = self._tool_calls.extras()
+        value = self._beside.value({call_id: extra for call_id, extra in extras.items() if extra})
+        return value if value or not all(map(is_short, extras)) else None
 
-def _thought(delta: Any) -> str:
-    for field in _REASONING_FIELDS:
-        thought = delta.get(field)
-        if thought and isinstance(thought, str):
-            return thought
-    return ""
+    def _residue_tokens(self, residue: Any) -> int | None:
+        """Return what the server counted, or an estimate if it does not tell reasoning from the rest."""
+        if residue is None:
+            return None
+        counted = self._usage.reasoning if self._usage and residue else 0
+        return counted or residue_tokens(residue)
 
 
 def _chunks(content: list[Any]) -> tuple[str, str]:

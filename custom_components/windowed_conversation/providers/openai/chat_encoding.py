@@ -11,7 +11,8 @@ from typing import Any
 from ...window import Attachment, Message, Role, ToolCall
 from ..encoder import given, with_notes
 from ..events import Request, ToolSchema
-from ..names import sent_name, within
+from ..names import is_short, sent_name, short_id, within
+from .chat_residue import Echo, own_residue, sent_fields
 from .fields import data_url, effort, encoded_tool, file_name, is_image, sampling, tool_choice, written_arguments
 
 # A longer one, of another provider, is refused: https://github.com/vercel/ai/issues/5171
@@ -25,12 +26,16 @@ class Dialect(StrEnum):
     COMPATIBLE = "compatible"
 
 
-def encode_request(request: Request, dialect: Dialect, caching: Mapping[str, Any]) -> dict[str, Any]:
+def encode_request(
+    request: Request, dialect: Dialect, provider: str, echo: Echo, caching: Mapping[str, Any]
+) -> dict[str, Any]:
     """Return the parameters of a request, without those that the model does not accept or that have no value.
 
-    `caching` are the prompt cache parameters.
+    Residue that `provider` and the request's model made is sent as `echo` says. `caching` are the prompt cache
+    parameters.
     """
     images, limit = request.profile.images, request.answer_limit
+    shown = (_shown(each, dialect, images=images) for each in request.messages)
     asked = (
         {"max_completion_tokens": limit, "reasoning_effort": effort(request)}
         if dialect is Dialect.OPENAI
@@ -38,9 +43,7 @@ def encode_request(request: Request, dialect: Dialect, caching: Mapping[str, Any
     )
     return {
         "model": request.model,
-        "messages": encode_messages(
-            _merged(_shown(each, dialect, images=images) for each in request.messages), dialect
-        ),
+        "messages": encode_messages(_merged(shown, provider, request.model), dialect, provider, request.model, echo),
         **_encode_offer(request, dialect),
         **given(**sampling(request), **asked),
         **caching,
@@ -49,9 +52,29 @@ def encode_request(request: Request, dialect: Dialect, caching: Mapping[str, Any
     }
 
 
-def encode_messages(messages: Iterable[Message], dialect: Dialect = Dialect.COMPATIBLE) -> list[dict[str, Any]]:
-    """Return the messages in this format, in the same order."""
-    return [_encode_message(message, dialect) for message in messages]
+def encode_messages(
+    messages: Iterable[Message],
+    dialect: Dialect = Dialect.COMPATIBLE,
+    provider: str = "",
+    model: str = "",
+    echo: Echo = Echo.WRITTEN,
+) -> list[dict[str, Any]]:
+    """Return the messages in this format, in the same order, with the residue that `provider` and `model` made."""
+    encoded: list[dict[str, Any]] = []
+    ids: dict[str, str] = {}
+    for message in messages:
+        if message.role is Role.ASSISTANT:
+            residue = own_residue(message, provider, model)
+            ids = {call.id: _sent_id(call.id, dialect, is_own=residue is not None) for call in message.tool_calls}
+            calls = residue.calls if residue and echo is not Echo.NOTHING else {}
+            encoded.append({**_encode_assistant(message, ids, calls), **sent_fields(residue, echo)})
+        elif message.role is Role.TOOL:
+            call_id = message.tool_call_id or ""
+            sent = ids.get(call_id) or _sent_id(call_id, dialect)
+            encoded.append({"role": "tool", "tool_call_id": sent, "content": message.content})
+        else:
+            encoded.append({"role": message.role.value, "content": _encode_content(message)})
+    return encoded
 
 
 def encode_tools(tools: Iterable[ToolSchema]) -> list[dict[str, Any]]:
@@ -76,16 +99,16 @@ def _shown(message: Message, dialect: Dialect, *, images: bool) -> Message:
     return replace(message, content=content, attachments=seen)
 
 
-def _merged(messages: Iterable[Message]) -> Iterator[Message]:
+def _merged(messages: Iterable[Message], provider: str, model: str) -> Iterator[Message]:
     """Yield the messages with neighbors of the same role merged: llama.cpp's chat templates refuse those.
 
-    An assistant message without text and calls is skipped.
+    An assistant message without text and calls is skipped. One with residue of this provider's model stays as it is.
     """
     last: Message | None = None
     for message in messages:
         if message.role is Role.ASSISTANT and not message.content.strip() and not message.tool_calls:
             continue
-        if last and _go_together(last, message):
+        if last and _go_together(last, message) and not own_residue(last, provider, model):
             last = _together(last, message)
             continue
         if last:
@@ -104,22 +127,24 @@ def _together(first: Message, second: Message) -> Message:
         first,
         content="\n\n".join(filter(None, (first.content, second.content))),
         tool_calls=second.tool_calls,
+        native=second.native,
         attachments=(*first.attachments, *second.attachments),
     )
 
 
-def _encode_message(message: Message, dialect: Dialect) -> dict[str, Any]:
-    content: Any = message.content
-    match message.role:
-        case Role.TOOL:
-            return {"role": "tool", "tool_call_id": _sent_id(message.tool_call_id or "", dialect), "content": content}
-        case Role.ASSISTANT if message.tool_calls:
-            calls = [_encode_call(call, dialect) for call in message.tool_calls]
-            return {"role": "assistant", "content": content if content.strip() else None, "tool_calls": calls}
-        case Role.USER if message.attachments:
-            text = [{"type": "text", "text": content}] if content else []
-            content = [*text, *map(_encode_attachment, message.attachments)]
-    return {"role": message.role.value, "content": content}
+def _encode_content(message: Message) -> Any:
+    if not message.attachments:
+        return message.content
+    text = [{"type": "text", "text": message.content}] if message.content else []
+    return [*text, *map(_encode_attachment, message.attachments)]
+
+
+def _encode_assistant(message: Message, ids: Mapping[str, str], extras: Mapping[str, Any]) -> dict[str, Any]:
+    if not message.tool_calls:
+        return {"role": "assistant", "content": message.content}
+    calls = [_encode_call(call, ids[call.id], extras.get(call.id)) for call in message.tool_calls]
+    content = message.content if message.content.strip() else None
+    return {"role": "assistant", "content": content, "tool_calls": calls}
 
 
 def _encode_attachment(attachment: Attachment) -> dict[str, Any]:
@@ -128,11 +153,13 @@ def _encode_attachment(attachment: Attachment) -> dict[str, Any]:
     return {"type": "file", "file": {"filename": file_name(attachment), "file_data": data_url(attachment)}}
 
 
-def _encode_call(call: ToolCall, dialect: Dialect) -> dict[str, Any]:
+def _encode_call(call: ToolCall, sent_id: str, extra: Any) -> dict[str, Any]:
     function = {"name": sent_name(call.name), "arguments": written_arguments(call.arguments)}
-    return {"type": "function", "id": _sent_id(call.id, dialect), "function": function}
+    return {"type": "function", "id": sent_id, "function": function, **given(extra_content=extra)}
 
 
-def _sent_id(call_id: str, dialect: Dialect) -> str:
-    # a compatible server may have put something into its ids that it wants to see again
-    return within(_CALL_ID_LENGTH, call_id) if dialect is Dialect.OPENAI else call_id
+def _sent_id(call_id: str, dialect: Dialect, *, is_own: bool = False) -> str:
+    if dialect is Dialect.OPENAI:
+        return within(_CALL_ID_LENGTH, call_id)
+    # a server may have put something into its ids that it wants to see again
+    return call_id if is_own or is_short(call_id) else short_id(call_id)

@@ -47,7 +47,7 @@ _CODES: dict[type[ProviderError], str] = {
 }
 _BY_CODE = {code: kind for kind, codes in _CODES.items() for code in codes.split()}
 
-# vLLM names the parameter that is too large.
+# vLLM names the parameter that is too large, or several: https://github.com/vllm-project/vllm/issues/33425
 _TOO_LARGE = "input_tokens"
 
 
@@ -84,10 +84,16 @@ def known_code(*codes: object) -> str:
     return next(known, code_of(codes[0]))
 
 
+def is_about_form(err: openai.APIStatusError, request: Request) -> bool:
+    """Return whether a server refused a request neither for its length nor for its model, nor for a limit."""
+    return type(_from_status(request, err)) is BadRequest
+
+
 def _from_status(request: Request | None, err: openai.APIStatusError) -> ProviderError:
     # llama.cpp and vLLM put their code where the type belongs
     status, code = err.status_code, known_code(err.code, err.type)
-    is_too_large = status == HTTPStatus.BAD_REQUEST and err.param == _TOO_LARGE
+    named = err.param.split(",") if isinstance(err.param, str) else ()
+    is_too_large = status == HTTPStatus.BAD_REQUEST and _TOO_LARGE in map(str.strip, named)
     return server_error(
         status,
         code,

@@ -9,7 +9,7 @@ from typing import Any
 from ...window import Attachment
 from ..encoder import mime_type_of
 from ..events import Request, ToolSchema, Usage
-from ..json_values import member, tokens_of
+from ..json_values import finite, member, tokens_of
 from ..names import sent_name, within
 from ..profile import Caching, ReasoningStyle, taken_effort
 from ..schemas import with_items, without_choice
@@ -82,8 +82,8 @@ def tool_choice(request: Request) -> dict[str, Any]:
 
 
 def written_arguments(arguments: Mapping[str, Any]) -> str:
-    """Return a call's arguments as both formats write them: JSON as text."""
-    return json.dumps(dict(arguments), ensure_ascii=False)
+    """Return a call's arguments as both formats write them: JSON as text, without numbers that JSON cannot express."""
+    return json.dumps(finite(dict(arguments)), ensure_ascii=False)
 
 
 def usage_of(usage: object, read: str, written: str) -> Usage:

@@ -4,9 +4,9 @@ Chat Completions: OpenAI itself, Azure, llama.cpp, Ollama, LM Studio, vLLM and t
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Mapping
-from contextlib import asynccontextmanager
-from dataclasses import replace
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, replace
 import json
 from typing import Any, override
 from urllib.parse import quote
@@ -26,8 +26,9 @@ from ..sizes import named_context_tokens, named_output_tokens
 from ..streaming import answered
 from .chat_decoding import ChunkDecoder
 from .chat_encoding import Dialect, encode_request as encode_chat
+from .chat_residue import Echo, other_echoes
 from .compaction import encode_compaction, read_compaction
-from .errors import provider_errors
+from .errors import is_about_form, provider_errors
 from .fields import CACHE_PARAMETERS, caching_parameters
 from .responses_decoding import ResponseDecoder
 from .responses_encoding import encode_prompt, encode_request
@@ -88,8 +89,22 @@ class _Format(ABC):
         ]
 
 
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """How a request is written for a compatible server: its residue, and whether it asks for an effort.
+
+    Ollama refuses an effort in words, without a code, if its model cannot reason.
+    """
+
+    echo: Echo = Echo.WRITTEN
+    effort: bool = True
+
+
 class ChatCompletions(_Format):
-    """Chat Completions. `has_deployments`: whether each model has a URL of its own, as at Azure's classic endpoint."""
+    """Chat Completions. `has_deployments`: whether each model has a URL of its own, as at Azure's classic endpoint.
+
+    One server cannot read the residue of another, so each has its own `name`.
+    """
 
     name = "openai_chat"
     _decoder = ChunkDecoder
@@ -105,29 +120,53 @@ class ChatCompletions(_Format):
     ) -> None:
         known = cache_parameters if dialect is Dialect.OPENAI else ()
         super().__init__(client, headers=headers, cache_parameters=known)
+        self.name = f"{self.name} {client.base_url.netloc.decode()}"
         self._dialect = dialect
         self._has_deployments = has_deployments
-        # Models that were refused with an effort and served without.
-        self._without_effort: set[str] = set()
+        # Learned of each model: the form that its server accepts, and which other forms it has not needed.
+        self._forms: dict[str, _Form] = {}
+        self._needless: set[tuple[str, _Form]] = set()
 
     @override
     async def _send(self, request: Request) -> Any:
-        if self._dialect is Dialect.OPENAI or request.settings.effort is None:
-            return await self._create(request)
-        without = replace(request, settings=replace(request.settings, effort=None))
-        if request.model in self._without_effort:
-            return await self._create(without)
-        try:
-            return await self._create(request)
-        except BadRequestError, UnprocessableEntityError:
-            # no code names the reason: Ollama says in words that a model cannot think
-            answer = await self._create(without)
-            self._without_effort.add(request.model)
-            return answer
+        """Send the request; if the server refuses its form, once more in each other form that changes something.
 
-    async def _create(self, request: Request) -> Any:
+        Nothing was said yet, and no error tells these refusals from others.
+        """
+        form = self._forms.get(request.model, _Form())
+        others = self._other_forms(request, form)
+        try:
+            answer = await self._create(request, form)
+        except (BadRequestError, UnprocessableEntityError) as err:
+            if is_about_form(err, request):
+                left = [other for other in others if (request.model, other) not in self._needless]
+                if answer := await self._create_otherwise(request, left):
+                    return answer
+            raise
+        self._needless |= {(request.model, other) for other in others}
+        return answer
+
+    def _other_forms(self, request: Request, form: _Form) -> list[_Form]:
+        if self._dialect is Dialect.OPENAI:
+            return []
+        without_effort = [replace(form, effort=False)] if form.effort and request.settings.effort is not None else []
+        echoes = [echo for echo in other_echoes(request, self.name) if echo is not form.echo]
+        return [*without_effort, *(replace(form, echo=echo) for echo in echoes)]
+
+    async def _create_otherwise(self, request: Request, forms: Iterable[_Form]) -> Any:
+        """Return the SDK's stream of the first form that the server accepts, or None."""
+        for form in forms:
+            with suppress(BadRequestError, UnprocessableEntityError):
+                answer = await self._create(request, form)
+                self._forms[request.model] = form
+                return answer
+        return None
+
+    async def _create(self, request: Request, form: _Form) -> Any:
+        if not form.effort:
+            request = replace(request, settings=replace(request.settings, effort=None))
         deployment = f"/deployments/{quote(request.model, safe='')}" if self._has_deployments else ""
-        body = encode_chat(request, self._dialect, self.caching(request))
+        body = encode_chat(request, self._dialect, self.name, form.echo, self.caching(request))
         return await self._post_for_stream(f"{deployment}/chat/completions", body)
 
 
