@@ -311,6 +311,7 @@ async def test_no_message_stays_cached_that_holds_what_was_forgotten(home: HomeA
     assert SECRET in cached()
 
     await say(f"forget that the wifi password is {SECRET}")
+    await say("hello there")
     await written(home)
 
     assert len(WRITTEN_MESSAGES) > 0

@@ -57,7 +57,8 @@ async def ask_in_order(window: Window, question: Question, limits: Limits, reply
                 await _ask_fallback_agent(window, asked, reply, progress)
         except (ProviderError, EmptyAnswer) as err:
             reason = _reason_to_hand_over(err, progress)
-            if reason is not None:
+            may_go_on = progress.may_resume or not is_last
+            if reason is not None and may_go_on:
                 progress.failures.append(Failure(asked.agent, reason))
             if reason is not None and not is_last:
                 continue
