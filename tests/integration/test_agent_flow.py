@@ -20,6 +20,7 @@ from custom_components.windowed_conversation.const import (
     CONF_EXCLUDED_TAGS,
     CONF_FALLBACK_AGENTS,
     CONF_FAMILY,
+    CONF_HEAD_START,
     CONF_HISTORY_TOKENS,
     CONF_IDLE_TIMEOUT,
     CONF_LIMITS,
@@ -261,6 +262,7 @@ async def test_what_few_change_is_in_sections_that_are_closed(home: HomeAssistan
             CONF_MAX_ANSWER_TOKENS,
             CONF_COUNTING,
             CONF_COMPACTION,
+            CONF_HEAD_START,
         ],
         "conversations": [
             CONF_SCOPE,

@@ -6,6 +6,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 import logging
 import math
+import time
 from typing import Any
 
 from homeassistant.config_entries import ConfigEntry
@@ -37,7 +38,7 @@ _ANYTHING = "."
 class _Asked:
     """What the requests of a question begin with, besides what is only of one speaker.
 
-    `key` is that of its window, whose system prompt is the one that was sent. `at` is on the event loop's clock.
+    `key` is that of its window, whose system prompt is the one that was sent. `at` is on the monotonic clock.
     """
 
     key: str | None
@@ -55,11 +56,17 @@ class HeadStart:
     """
 
     def __init__(
-        self, hass: HomeAssistant, entry: ConfigEntry[Any], connect: Callable[[], Coroutine[Any, Any, None]]
+        self,
+        hass: HomeAssistant,
+        entry: ConfigEntry[Any],
+        connect: Callable[[], Coroutine[Any, Any, None]],
+        *,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._hass = hass
         self._entry = entry
         self._connect = connect
+        self._clock = clock
         # by the ids of the agents
         self._asked: dict[str, _Asked] = {}
         self._began_at = -math.inf
@@ -73,7 +80,7 @@ class HeadStart:
 
         A server at home has `patience` seconds.
         """
-        now, asked = self._hass.loop.time(), self._asked.get(model.agent)
+        now, asked = self._clock(), self._asked.get(model.agent)
         is_on = self._task is not None and not self._task.done()
         if is_on or now - self._began_at < _LEAST_PAUSE or model.pause.seconds_left:
             return
@@ -92,14 +99,14 @@ class HeadStart:
         Leaving then takes no longer than without a head start.
         """
         stable = prompt.instructions, prompt.entities
-        asked = _Asked(key, question.tools, stable, self._hass.loop.time())
+        asked = _Asked(key, question.tools, stable, self._clock())
         self._asked[question.model.agent] = asked
         read = self._read
         if self._task is not None and read is not None and (read.tools, read.prompt) != (asked.tools, asked.prompt):
             self._task.cancel()
 
     def _run(self, work: Coroutine[Any, Any, None], seconds: float) -> None:
-        self._began_at = self._hass.loop.time()
+        self._began_at = self._clock()
         self._task = self._entry.async_create_background_task(
             self._hass, self._async_quietly(work, seconds), f"head start of {self._entry.title}"
         )

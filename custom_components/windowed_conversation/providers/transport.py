@@ -41,8 +41,7 @@ def lent(http_client: Any) -> Any:
     The caller keeps ownership. Requests raise `Redirected`, and `BadStream` if an answer is too long or has an
     unrequested encoding.
     """
-    packages = [base.__module__.partition(".")[0] for base in type(http_client).__mro__]
-    package: Any = import_module("httpx2" if "httpx2" in packages else "httpx")
+    package = _package_of(http_client)
     stream = type("BoundedStream", (_BoundedStream, package.AsyncByteStream), {})
     headers = {**http_client.headers, "accept-encoding": "gzip, deflate"}
     return package.AsyncClient(transport=_Lent(http_client, package, stream), headers=headers)
@@ -55,7 +54,38 @@ async def open_connection(http_client: Any, url: str) -> None:
     """
     parts = urlsplit(url)
     with transport_errors():
-        await http_client.head(f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}/", follow_redirects=False)
+        asked = http_client.build_request("HEAD", f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}/")
+        answer = await _sent(http_client, _package_of(http_client), asked)
+        # it has no body, but only its end frees the connection
+        await answer.aread()
+
+
+def _package_of(http_client: Any) -> Any:
+    packages = [base.__module__.partition(".")[0] for base in type(http_client).__mro__]
+    return import_module("httpx2" if "httpx2" in packages else "httpx")
+
+
+async def _sent(client: Any, package: Any, request: Any) -> Any:
+    """Return the response to a request, which is sent again if the server was just closing an idle connection.
+
+    It has then not read the request: https://datatracker.ietf.org/doc/html/rfc9112#section-9.3.1. A new connection
+    that breaks, or one that breaks later, is the server's failure.
+    """
+    connects: list[str] = []
+
+    async def trace(event: str, _info: Any) -> None:
+        if event.startswith(_CONNECTS):
+            connects.append(event)
+
+    request.extensions = {**request.extensions, "trace": trace}
+    began = time.monotonic()
+    send = partial(client.send, request, stream=True, follow_redirects=False)
+    try:
+        return await send()
+    except package.NetworkError, package.RemoteProtocolError:
+        if connects or time.monotonic() - began > _ROUND_TRIP:
+            raise
+    return await send()
 
 
 class _Lent:
@@ -63,44 +93,21 @@ class _Lent:
 
     def __init__(self, client: Any, package: Any, bound: Callable[..., Any]) -> None:
         self._client = client
-        self._respond = package.Response
-        self._broken = (package.NetworkError, package.RemoteProtocolError)
+        self._package = package
         self._bound = bound
 
     async def handle_async_request(self, request: Any) -> Any:
-        response = await self._sent(request)
+        response = await _sent(self._client, self._package, request)
         if response.has_redirect_location:
             await response.aclose()
             raise Redirected(str(response.url.join(response.headers["location"]).copy_with(query=None, fragment=None)))
         headers = [(name, value) for name, value in response.headers.multi_items() if name.lower() != _ENCODING]
-        return self._respond(
+        return self._package.Response(
             response.status_code,
             headers=headers,
             stream=self._bound(response, request.method),
             extensions=response.extensions,
         )
-
-    async def _sent(self, request: Any) -> Any:
-        """Return the response to a request, which is sent again if the server was just closing an idle connection.
-
-        It has then not read the request: https://datatracker.ietf.org/doc/html/rfc9112#section-9.3.1. A new connection
-        that breaks, or one that breaks later, is the server's failure.
-        """
-        connects: list[str] = []
-
-        async def trace(event: str, _info: Any) -> None:
-            if event.startswith(_CONNECTS):
-                connects.append(event)
-
-        request.extensions = {**request.extensions, "trace": trace}
-        began = time.monotonic()
-        send = partial(self._client.send, request, stream=True, follow_redirects=False)
-        try:
-            return await send()
-        except self._broken:
-            if connects or time.monotonic() - began > _ROUND_TRIP:
-                raise
-        return await send()
 
     async def aclose(self) -> None:
         """Close nothing: the shared client stays open."""
