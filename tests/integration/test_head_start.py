@@ -10,9 +10,21 @@ import time
 from types import SimpleNamespace
 from typing import Any
 
-from homeassistant.components import conversation
+from homeassistant.components import assist_pipeline, conversation
+from homeassistant.components.assist_pipeline.models import PipelineStage
+from homeassistant.components.assist_pipeline.pipeline import async_update_pipeline
+from homeassistant.components.stt import (
+    AudioBitRates,
+    AudioChannels,
+    AudioCodecs,
+    AudioFormats,
+    AudioSampleRates,
+    SpeechMetadata,
+)
+from homeassistant.components.stt.const import DATA_COMPONENT as DATA_STT
 from homeassistant.const import CONF_API_KEY, CONF_URL
 from homeassistant.core import Context, HomeAssistant
+from homeassistant.setup import async_setup_component
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
@@ -29,6 +41,7 @@ from custom_components.windowed_conversation.const import (
 )
 from demo.model_server import ModelServer
 from demo.model_server.request_log import Outcome, Record
+from demo.scripted_voice.stt import ScriptedSpeechToText
 from tests.front import Front
 from tests.waiting import until
 
@@ -71,7 +84,7 @@ async def at_home(set_up: SetUp) -> MockConfigEntry:
 
 @pytest.fixture
 def later(home: HomeAssistant) -> Later:
-    """Return what has the head starts believe that so many seconds have passed since the last time."""
+    """Return what has the head starts believe that more seconds have passed."""
     passed = 0.0
 
     def later(seconds: float) -> None:
@@ -156,6 +169,40 @@ async def test_connection_is_kept_for_two_minutes(
     await say(ASK)
 
     assert front.connections == 2
+
+
+async def test_connection_is_opened_while_the_person_speaks(home: HomeAssistant, set_up: SetUp, front: Front) -> None:
+    await set_up(account={CONF_URL: f"{front.address}/v1"})
+    assert await async_setup_component(home, "stt", {})
+    ears = ScriptedSpeechToText()
+    await home.data[DATA_STT].async_add_entities([ears])
+    front.forget()
+
+    async def speech_until_it_is_open() -> AsyncIterator[bytes]:
+        yield bytes(320)
+        await until(lambda: front.asked == ["HEAD /"])
+
+    metadata = SpeechMetadata(
+        language="en",
+        format=AudioFormats.WAV,
+        codec=AudioCodecs.PCM,
+        bit_rate=AudioBitRates.BITRATE_16,
+        sample_rate=AudioSampleRates.SAMPLERATE_16000,
+        channel=AudioChannels.CHANNEL_MONO,
+    )
+    pipeline = assist_pipeline.async_get_pipeline(home)
+    voice = {"stt_engine": ears.entity_id, "stt_language": "en"}
+    await async_update_pipeline(home, pipeline, conversation_engine=AGENT, conversation_language="*", **voice)
+    await assist_pipeline.async_pipeline_from_audio_stream(
+        home,
+        context=Context(),
+        event_callback=lambda _event: None,
+        stt_metadata=metadata,
+        stt_stream=speech_until_it_is_open(),
+        end_stage=PipelineStage.INTENT,
+    )
+
+    assert front.asked == ["HEAD /"]
 
 
 # the model at home
