@@ -12,7 +12,7 @@ from typing import Any
 
 from homeassistant.components import assist_pipeline, conversation
 from homeassistant.components.assist_pipeline.models import PipelineStage
-from homeassistant.components.assist_pipeline.pipeline import async_update_pipeline
+from homeassistant.components.assist_pipeline.pipeline import async_get_pipeline, async_update_pipeline
 from homeassistant.components.stt import (
     AudioBitRates,
     AudioChannels,
@@ -190,9 +190,15 @@ async def test_connection_is_opened_while_the_person_speaks(home: HomeAssistant,
         sample_rate=AudioSampleRates.SAMPLERATE_16000,
         channel=AudioChannels.CHANNEL_MONO,
     )
-    pipeline = assist_pipeline.async_get_pipeline(home)
-    voice = {"stt_engine": ears.entity_id, "stt_language": "en"}
-    await async_update_pipeline(home, pipeline, conversation_engine=AGENT, conversation_language="*", **voice)
+    pipeline = async_get_pipeline(home)
+    await async_update_pipeline(
+        home,
+        pipeline,
+        conversation_engine=AGENT,
+        conversation_language="*",
+        stt_engine=ears.entity_id,
+        stt_language="en",
+    )
     await assist_pipeline.async_pipeline_from_audio_stream(
         home,
         context=Context(),
