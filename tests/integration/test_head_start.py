@@ -267,6 +267,26 @@ async def test_no_head_start_follows_another_within_a_minute(
     assert len(model_server.requests) == 2
 
 
+async def test_model_at_home_is_loaded_where_the_last_conversation_is_gone(
+    at_home: MockConfigEntry,
+    later: Later,
+    home: HomeAssistant,
+    *,
+    model_server: ModelServer,
+    prepare: Prepare,
+    say: Say,
+) -> None:
+    await say(TELL)
+    for agent in async_agents(home):
+        for key in agent.windows.keys_newest_first():
+            agent.windows.drop(key)
+    later(300)
+
+    await prepare()
+
+    assert [message["role"] for message in model_server.requests[1].body["messages"]] == ["user"]
+
+
 async def test_what_was_forgotten_is_not_sent_again(
     at_home: MockConfigEntry, later: Later, model_server: ModelServer, prepare: Prepare, say: Say
 ) -> None:
