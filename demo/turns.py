@@ -29,8 +29,8 @@ class ToolCall:
 class Turn:
     """What one input led to.
 
-    Times are seconds since it was sent. `targets` are the entities that a local intent acted on; `error` is what went
-    wrong, empty if nothing did.
+    Times are seconds since it was sent. `recognized` is when it was known what was said, if it was heard. `targets` are
+    the entities that a local intent acted on; `error` is what went wrong, empty if nothing did.
     """
 
     text: str
@@ -42,6 +42,7 @@ class Turn:
     processed_locally: bool = False
     continues: bool = False
     duration: float = 0.0
+    recognized: float | None = None
     error: str = ""
 
     @property
@@ -98,6 +99,8 @@ def take_event(turn: Turn, event: Json, elapsed: float, watch: Watcher) -> None:
     match event["type"]:
         case "run-start":
             turn.conversation_id = data["conversation_id"]
+        case "stt-end":
+            turn.recognized = elapsed
         case "intent-progress":
             _take_delta(turn, data.get("chat_log_delta") or {}, elapsed, watch)
         case "intent-end":

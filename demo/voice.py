@@ -16,9 +16,14 @@ _SAMPLES = bytes(_RATE // 10 * 2)
 
 
 async def take_voice_turn(
-    client: Client, text: str, *, pipeline: str | None = None, watch: Watcher = lambda _kind, _value: None
+    client: Client,
+    text: str,
+    *,
+    pipeline: str | None = None,
+    speech: float = 0.0,
+    watch: Watcher = lambda _kind, _value: None,
 ) -> Turn:
-    """Have the pipeline hear `text`, and return when the answer was spoken.
+    """Have the pipeline hear `text`, which takes `speech` seconds, and return when the answer was spoken.
 
     `watch` is called as by `take_turn`, and with ("audio", bytes) as the sound of the answer comes.
     """
@@ -32,7 +37,7 @@ async def take_voice_turn(
         async for event in events:
             if event["type"] == "run-start":
                 listening = asyncio.create_task(_listen(client, event["data"]["tts_output"]["url"], watch))
-                await _say_something(client, event["data"]["runner_data"]["stt_binary_handler_id"])
+                await _say_something(client, event["data"]["runner_data"]["stt_binary_handler_id"], speech)
             take_event(turn, event, time.perf_counter() - began, watch)
             if event["type"] == "tts-end" and listening:
                 await listening
@@ -45,8 +50,9 @@ async def take_voice_turn(
     return turn
 
 
-async def _say_something(client: Client, handler_id: int) -> None:
+async def _say_something(client: Client, handler_id: int, seconds: float) -> None:
     await client.send_audio(handler_id, _SAMPLES)
+    await asyncio.sleep(seconds)
     await client.send_audio(handler_id, b"")
 
 

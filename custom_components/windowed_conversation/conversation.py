@@ -54,7 +54,11 @@ class WindowedConversationEntity(AgentEntity, ConversationEntity):
 
     @override
     async def async_prepare(self, language: str | None = None) -> None:
-        """Load Home Assistant's sentences before the first input needs them."""
+        """Give the next input a head start, and load Home Assistant's sentences before the first one needs them.
+
+        A pipeline calls this when it begins to recognize speech.
+        """
+        self.agent.prepare()
         if self.agent.config.routing is not Routing.LLM_ONLY:
             await async_prepare_sentences(self.hass, language)
 

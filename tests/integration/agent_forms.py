@@ -14,6 +14,7 @@ from custom_components.windowed_conversation.const import (
     CONF_COUNTING,
     CONF_EXCLUDED_TAGS,
     CONF_FALLBACK_TIMEOUT,
+    CONF_HEAD_START,
     CONF_IDLE_TIMEOUT,
     CONF_LIMITS,
     CONF_MAX_ANSWER_TOKENS,
@@ -50,6 +51,7 @@ FRIDAY: dict[str, Any] = {
     CONF_STATES_DOMAINS: ["timer"],
     CONF_MAX_ANSWER_TOKENS: 500,
     CONF_COUNTING: "estimate",
+    CONF_HEAD_START: True,
     CONF_LIMITS: LIMITS,
 }
 

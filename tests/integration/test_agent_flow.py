@@ -21,6 +21,7 @@ from custom_components.windowed_conversation.const import (
     CONF_FALLBACK_AGENTS,
     CONF_FALLBACK_TIMEOUT,
     CONF_FAMILY,
+    CONF_HEAD_START,
     CONF_HISTORY_TOKENS,
     CONF_IDLE_TIMEOUT,
     CONF_LIMITS,
@@ -292,6 +293,7 @@ async def test_what_few_change_is_in_sections_that_are_closed(home: HomeAssistan
             CONF_MAX_ANSWER_TOKENS,
             CONF_COUNTING,
             CONF_COMPACTION,
+            CONF_HEAD_START,
         ],
         "conversations": [
             CONF_SCOPE,

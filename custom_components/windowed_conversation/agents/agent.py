@@ -14,8 +14,10 @@ from ..bridge.errors import faults_logged
 from ..bridge.tools import ToolSchemas
 from ..providers import Profile, Vendor
 from ..turn.ports import Billed, Model
+from ..turn.routing import Routing
 from ..window import KindCounter, Window, WindowRegistry
 from .config import AgentConfig
+from .head_start import HeadStart
 from .kept import Kept
 from .profiles import MadeProfiles
 from .server import AccountServer
@@ -34,7 +36,7 @@ class Agent:
     """One agent while its account is set up. State that outlives a reload is in `kept`.
 
     `id` is that of its subentry. `vendor` is the vendor of its models, or None for a compatible server. `learn` is
-    called with the usage of each request to its model.
+    called with the usage of each request to its model. `head_start` is that of its account.
     """
 
     def __init__(
@@ -48,6 +50,7 @@ class Agent:
         model: Model | None = None,
         vendor: Vendor | None = None,
         learn: Callable[[Billed], None] = lambda billed: None,
+        head_start: HeadStart | None = None,
     ) -> None:
         self.hass = hass
         self.entry = entry
@@ -56,6 +59,7 @@ class Agent:
         self.kept = kept
         self.vendor = vendor
         self.learn = learn
+        self.head_start = head_start
         self.schemas = ToolSchemas()
         self.profiles = MadeProfiles()
         self._model = model
@@ -106,6 +110,14 @@ class Agent:
         if self._model is None:
             return None
         return replace(self._model, budget=replace(self._model.budget, policy=self.config.policy))
+
+    @callback
+    def prepare(self) -> None:
+        """Give the next turn a head start if it may ask the model. Returns at once."""
+        model, config = self.model, self.config
+        if model is None or self.head_start is None or not config.head_start or config.routing is Routing.LOCAL_ONLY:
+            return
+        self.head_start.begin(model, self.windows, config.limits.turn)
 
     def _evicted_messages(self) -> int:
         return sum(window.stats().evicted_messages for window in self.windows.newest_first())

@@ -26,6 +26,7 @@ from ..const import (
     CONF_FALLBACK_AGENTS,
     CONF_FALLBACK_TIMEOUT,
     CONF_FAMILY,
+    CONF_HEAD_START,
     CONF_HISTORY_TOKENS,
     CONF_IDLE_TIMEOUT,
     CONF_LIMITS,
@@ -72,6 +73,7 @@ DEFAULT_COMPACTION = Compaction.OFF
 DEFAULT_CONTEXT_PLACEMENT = ContextPlacement.MESSAGE
 DEFAULT_COUNTING = Counting.ESTIMATE
 DEFAULT_EXPIRY_HOURS = 24
+DEFAULT_HEAD_START = True
 DEFAULT_MAX_WINDOWS = 100
 DEFAULT_MEMORY = True
 DEFAULT_MEMORY_DAYS = 90
@@ -123,6 +125,7 @@ class AgentConfig:
     context_placement: ContextPlacement
     counting: Counting
     context_tokens: int | None
+    head_start: bool
     limits: Limits
     expiry_seconds: float
     max_windows: int
@@ -154,6 +157,7 @@ class AgentConfig:
             context_placement=ContextPlacement(data.get(CONF_CONTEXT_PLACEMENT, DEFAULT_CONTEXT_PLACEMENT)),
             counting=Counting(data.get(CONF_COUNTING, DEFAULT_COUNTING)),
             context_tokens=_context_tokens(data),
+            head_start=bool(data.get(CONF_HEAD_START, DEFAULT_HEAD_START)),
             limits=_limits(data.get(CONF_LIMITS, {})),
             expiry_seconds=_expiry_seconds(entry.options),
             max_windows=_positive(CONF_MAX_WINDOWS, entry.options.get(CONF_MAX_WINDOWS, DEFAULT_MAX_WINDOWS)),

@@ -105,7 +105,7 @@ class ModelQuestion:
         sections = context.sections() if in_system else ""
         prompt = _with_sections(memory.prompt(system), sections)
         after_eviction = memory.prompt_after_eviction(system)
-        return Question(
+        question = Question(
             model=self._with_tools(model, tools),
             system=prompt.text,
             profile=prompt.profile,
@@ -121,6 +121,10 @@ class ModelQuestion:
                 self._with_tools(asked, tools) if isinstance(asked, Model) else asked for asked in fallback
             ),
         )
+        if self._agent.head_start is not None and self.prompt is not None:
+            key = self._agent.windows.key_of(self._window)
+            self._agent.head_start.on_question(question, self.prompt, key)
+        return question
 
     def _recalled(self, context: VolatileContext) -> Remembered | None:
         recalled = self.added.memory.recalled

@@ -7,7 +7,7 @@ from functools import partial
 from homeassistant.core import HomeAssistant, callback
 from homeassistant.exceptions import ConfigEntryError
 
-from ..bridge.account import is_at_home, vendor_of
+from ..bridge.account import async_open_connection, is_at_home, vendor_of
 from ..bridge.calibration import ModelCalibrations
 from ..bridge.exact_counting import ExactCounter, async_exact_counter
 from ..bridge.models import async_profile, listed_model
@@ -19,6 +19,7 @@ from ..turn.ports import Billed, Model
 from ..turn.request_limit import RequestLimit
 from .agent import AccountConfigEntry, Agent
 from .config import AgentConfig
+from .head_start import HeadStart
 from .issues import (
     async_raise_or_clear_calibration,
     async_raise_or_clear_damage,
@@ -40,7 +41,7 @@ async def async_set_up_agents(
     configs = _configs(entry)
     kept, pause, limit = await async_kept(hass, entry.entry_id, configs), Pause(), RequestLimit()
     async_raise_or_clear_calibration(hass, entry.entry_id, entry.title, kept.calibrations.unavailable)
-    agents = {}
+    agents, head_start = {}, HeadStart(hass, entry, partial(async_open_connection, hass, entry.data))
     for agent_id, config in configs.items():
         model = None
         if provider is not None:
@@ -59,6 +60,7 @@ async def async_set_up_agents(
             model=model,
             vendor=vendor_of(entry.data),
             learn=learn,
+            head_start=head_start,
         )
         agents[agent_id] = agent
         await _async_follow(agent)

@@ -1,8 +1,7 @@
-"""Creates a provider from an account's data, on Home Assistant's HTTP client and without blocking.
+"""Creates a provider from an account's data, on an HTTP client that all accounts share, and without blocking.
 
 An SDK is imported in the import executor when the first account needs it, Google's when the first account is tried or
-counts, never earlier. Its clients are built in the
-executor, too, because they look up the platform.
+counts, never earlier. Its clients are built in the executor, too, because they look up the platform.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -10,11 +9,12 @@ from functools import partial
 from typing import Any
 
 from homeassistant.const import CONF_API_KEY, CONF_URL, EVENT_HOMEASSISTANT_CLOSE
-from homeassistant.core import Event, HomeAssistant
-from homeassistant.helpers.httpx_client import get_async_client
+from homeassistant.core import Event, HomeAssistant, callback
+from homeassistant.helpers.httpx_client import SERVER_SOFTWARE, HassHttpXAsyncClient
 from homeassistant.helpers.importlib import async_import_module
 from homeassistant.util.hass_dict import HassKey
-from homeassistant.util.ssl import client_context
+from homeassistant.util.ssl import SSL_ALPN_HTTP11, client_context
+import httpx2
 
 from ..const import (
     CONF_API_VERSION,
@@ -30,7 +30,7 @@ from ..const import (
     PROVIDER_OPENAI_CHAT,
     OpenAIFormat,
 )
-from ..providers import Provider, Vendor
+from ..providers import Provider, Vendor, open_connection
 
 _PROVIDERS = f"{__package__.rpartition('.')[0]}.providers"
 
@@ -41,8 +41,14 @@ _VENDORS = {
     PROVIDER_GEMINI: Vendor.GOOGLE,
 }
 
-# A client for an SDK that does not run on the package whose client Home Assistant shares.
-_OWN_CLIENT: HassKey[Any] = HassKey(f"{DOMAIN}_http_client")
+# The HTTP clients by their class: an SDK may not run on the package that Home Assistant uses.
+_HTTP_CLIENTS: HassKey[dict[type[Any], Any]] = HassKey(f"{DOMAIN}_http_clients")
+
+# Idle connections stay for two minutes: Home Assistant's shared client closes them after 15 seconds, which is before
+# most people say something again.
+_LIMITS = httpx2.Limits(max_keepalive_connections=32, keepalive_expiry=120)
+
+_ANTHROPIC = "anthropic.clients"
 
 type _Build = Callable[[HomeAssistant, Mapping[str, Any]], Awaitable[Provider]]
 
@@ -50,6 +56,11 @@ type _Build = Callable[[HomeAssistant, Mapping[str, Any]], Awaitable[Provider]]
 async def async_create_provider(hass: HomeAssistant, account: Mapping[str, Any]) -> Provider:
     """Return the provider for an account's data. Opens no connection."""
     return await _BUILDS[account[CONF_PROVIDER]](hass, account)
+
+
+async def async_open_connection(hass: HomeAssistant, account: Mapping[str, Any]) -> None:
+    """Open a connection that the account's next request will use. Sends no key. Raises `ProviderError`."""
+    await open_connection(await _async_http_client(hass, account), account[CONF_URL])
 
 
 def vendor_of(account: Mapping[str, Any]) -> Vendor | None:
@@ -78,39 +89,37 @@ def can_compact(account: Mapping[str, Any]) -> bool:
 
 
 async def _async_compatible(hass: HomeAssistant, account: Mapping[str, Any]) -> Provider:
-    clients = await _async_clients(hass, "openai.clients")
+    clients, http_client = await _async_clients(hass, "openai.clients"), await _async_http_client(hass, account)
     url, key = account[CONF_URL], account.get(CONF_API_KEY)
     if url == OPENAI_URL:
-        return await hass.async_add_executor_job(clients.openai_chat, key, get_async_client(hass))
-    return await hass.async_add_executor_job(clients.chat_completions, url, key, get_async_client(hass))
+        return await hass.async_add_executor_job(clients.openai_chat, key, http_client)
+    return await hass.async_add_executor_job(clients.chat_completions, url, key, http_client)
 
 
 async def _async_openai(hass: HomeAssistant, account: Mapping[str, Any]) -> Provider:
-    clients = await _async_clients(hass, "openai.clients")
+    clients, http_client = await _async_clients(hass, "openai.clients"), await _async_http_client(hass, account)
     build = clients.openai_responses if _speaks_responses(account) else clients.openai_chat
-    return await hass.async_add_executor_job(build, account[CONF_API_KEY], get_async_client(hass), account[CONF_URL])
+    return await hass.async_add_executor_job(build, account[CONF_API_KEY], http_client, account[CONF_URL])
 
 
 async def _async_azure(hass: HomeAssistant, account: Mapping[str, Any]) -> Provider:
-    clients = await _async_clients(hass, "openai.clients")
+    clients, http_client = await _async_clients(hass, "openai.clients"), await _async_http_client(hass, account)
     server = clients.AzureServer(account[CONF_URL], account[CONF_API_KEY], account.get(CONF_API_VERSION, ""))
     build = clients.azure_responses if _speaks_responses(account) else clients.azure_chat
-    return await hass.async_add_executor_job(build, server, get_async_client(hass))
+    return await hass.async_add_executor_job(build, server, http_client)
 
 
 async def _async_anthropic(hass: HomeAssistant, account: Mapping[str, Any]) -> Provider:
-    clients = await _async_clients(hass, "anthropic.clients")
-    shared = get_async_client(hass)
-    http_client = shared if clients.accepts(shared) else _own_client(hass, clients.own_http_client)
+    clients, http_client = await _async_clients(hass, _ANTHROPIC), await _async_http_client(hass, account)
     url, key = account[CONF_URL], account[CONF_API_KEY]
     return await hass.async_add_executor_job(clients.anthropic_messages, url, key, http_client)
 
 
 async def _async_gemini(hass: HomeAssistant, account: Mapping[str, Any]) -> Provider:
-    clients = await _async_clients(hass, "gemini.clients")
+    clients, http_client = await _async_clients(hass, "gemini.clients"), await _async_http_client(hass, account)
     url, key = account[CONF_URL], account[CONF_API_KEY]
     build = partial(clients.gemini, import_module=partial(async_import_module, hass))
-    return await hass.async_add_executor_job(build, url, key, get_async_client(hass), client_context())
+    return await hass.async_add_executor_job(build, url, key, http_client, client_context())
 
 
 _BUILDS: dict[str, _Build] = {
@@ -130,12 +139,28 @@ async def _async_clients(hass: HomeAssistant, module: str) -> Any:
     return await async_import_module(hass, f"{_PROVIDERS}.{module}")
 
 
-def _own_client(hass: HomeAssistant, create: Callable[..., Any]) -> Any:
-    if _OWN_CLIENT not in hass.data:
-        client = hass.data[_OWN_CLIENT] = create(client_context())
+async def _async_http_client(hass: HomeAssistant, account: Mapping[str, Any]) -> Any:
+    """Return the HTTP client for an account's requests: one of Home Assistant's package, if the SDK runs on it."""
+    client = _http_client(hass, HassHttpXAsyncClient)
+    if account[CONF_PROVIDER] != PROVIDER_ANTHROPIC:
+        return client
+    clients = await _async_clients(hass, _ANTHROPIC)
+    return client if clients.accepts(client) else _http_client(hass, clients.HttpClient)
+
+
+@callback
+def _http_client(hass: HomeAssistant, kind: type[Any]) -> Any:
+    """Return the client of a class, which is closed with Home Assistant.
+
+    The helper that creates clients for integrations sets the limits itself.
+    """
+    clients = hass.data.setdefault(_HTTP_CLIENTS, {})
+    if kind not in clients:
+        context = client_context(alpn_protocols=SSL_ALPN_HTTP11)
+        client = clients[kind] = kind(verify=context, headers={"User-Agent": SERVER_SOFTWARE}, limits=_LIMITS)
 
         async def close(_event: Event) -> None:
             await client.aclose()
 
         hass.bus.async_listen_once(EVENT_HOMEASSISTANT_CLOSE, close)
-    return hass.data[_OWN_CLIENT]
+    return clients[kind]

@@ -13,6 +13,7 @@ from ..agents.config import (
     DEFAULT_CONTEXT_PLACEMENT,
     DEFAULT_COUNTING,
     DEFAULT_FALLBACK_TIMEOUT,
+    DEFAULT_HEAD_START,
     DEFAULT_LIMITS,
     DEFAULT_MEMORY,
     DEFAULT_RECORD,
@@ -30,6 +31,7 @@ from ..const import (
     CONF_EFFORT,
     CONF_EXCLUDED_TAGS,
     CONF_FALLBACK_TIMEOUT,
+    CONF_HEAD_START,
     CONF_HISTORY_TOKENS,
     CONF_IDLE_TIMEOUT,
     CONF_LIMITS,
@@ -200,7 +202,7 @@ def _model_fields(account: Mapping[str, Any]) -> dict[Any, Any]:
     if can_shorten(account):
         compaction = probatio.Required(CONF_COMPACTION, default=DEFAULT_COMPACTION)
         fields[compaction] = choice(CONF_COMPACTION, Compaction)
-    return fields
+    return fields | {probatio.Required(CONF_HEAD_START, default=DEFAULT_HEAD_START): BooleanSelector()}
 
 
 def _limits_fields() -> dict[Any, Any]:

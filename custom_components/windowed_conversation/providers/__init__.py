@@ -42,6 +42,7 @@ from .profiles import Vendor, profile_of
 from .recommended import conversation_models, recommended_model
 from .settings import DEFAULT_SETTINGS, ModelSettings
 from .sizes import messages_tokens, request_tokens, tools_tokens
+from .transport import open_connection
 
 __all__ = [
     "AWAY",
@@ -82,6 +83,7 @@ __all__ = [
     "Vendor",
     "conversation_models",
     "messages_tokens",
+    "open_connection",
     "profile_of",
     "recommended_model",
     "request_tokens",

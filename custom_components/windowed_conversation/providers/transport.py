@@ -1,14 +1,17 @@
-"""A shared HTTP client, wrapped for an SDK: follows no redirects and bounds the size of responses."""
+"""A shared HTTP client: its connections, and a wrapper for an SDK that follows no redirects and bounds responses."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterator
 from functools import partial
 from http import HTTPStatus
 from importlib import import_module
+import time
 from typing import Any, Self
+from urllib.parse import urlsplit
 import zlib
 
 from .errors import BadStream, Redirected
+from .http_errors import transport_errors
 
 _MEGABYTE = 2**20
 # The limit of an answer in bytes, with everything around each word of it.
@@ -24,6 +27,11 @@ _ENCODING = "content-encoding"
 # zlib and gzip, told apart by their headers: https://docs.python.org/3/library/zlib.html#zlib.decompress
 _EITHER_HEADER = 47
 
+# How long it may take to hear that a server had closed a connection before a request arrived on it, in seconds.
+_ROUND_TRIP = 1.0
+# What an HTTP client calls the beginning of a new connection: https://www.encode.io/httpcore/extensions/#trace
+_CONNECTS = "connection.connect"
+
 type _Pieces = Callable[[bytes], Iterator[bytes]]
 
 
@@ -33,28 +41,68 @@ def lent(http_client: Any) -> Any:
     The caller keeps ownership. Requests raise `Redirected`, and `BadStream` if an answer is too long or has an
     unrequested encoding.
     """
-    packages = [base.__module__.partition(".")[0] for base in type(http_client).__mro__]
-    package: Any = import_module("httpx2" if "httpx2" in packages else "httpx")
+    package = _package_of(http_client)
     stream = type("BoundedStream", (_BoundedStream, package.AsyncByteStream), {})
     headers = {**http_client.headers, "accept-encoding": "gzip, deflate"}
-    return package.AsyncClient(transport=_Lent(http_client, package.Response, stream), headers=headers)
+    return package.AsyncClient(transport=_Lent(http_client, package, stream), headers=headers)
+
+
+async def open_connection(http_client: Any, url: str) -> None:
+    """Open a connection to the server of a URL, which the client's next request there uses. Raises `ProviderError`.
+
+    Asks for the headers of the server's first page and sends nothing else of the URL: no key, name or query.
+    """
+    parts = urlsplit(url)
+    with transport_errors():
+        asked = http_client.build_request("HEAD", f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}/")
+        answer = await _sent(http_client, _package_of(http_client), asked)
+        # it has no body, but only its end frees the connection
+        await answer.aread()
+
+
+def _package_of(http_client: Any) -> Any:
+    packages = [base.__module__.partition(".")[0] for base in type(http_client).__mro__]
+    return import_module("httpx2" if "httpx2" in packages else "httpx")
+
+
+async def _sent(client: Any, package: Any, request: Any) -> Any:
+    """Return the response to a request, which is sent again if the server was just closing an idle connection.
+
+    It has then not read the request: https://datatracker.ietf.org/doc/html/rfc9112#section-9.3.1. A new connection
+    that breaks, or one that breaks later, is the server's failure.
+    """
+    connects: list[str] = []
+
+    async def trace(event: str, _info: Any) -> None:
+        if event.startswith(_CONNECTS):
+            connects.append(event)
+
+    request.extensions = {**request.extensions, "trace": trace}
+    began = time.monotonic()
+    send = partial(client.send, request, stream=True, follow_redirects=False)
+    try:
+        return await send()
+    except package.NetworkError, package.RemoteProtocolError:
+        if connects or time.monotonic() - began > _ROUND_TRIP:
+            raise
+    return await send()
 
 
 class _Lent:
-    """A transport on top of a shared client."""
+    """A transport on top of a shared client. `bound` makes the stream of a response's body."""
 
-    def __init__(self, client: Any, respond: Callable[..., Any], bound: Callable[..., Any]) -> None:
+    def __init__(self, client: Any, package: Any, bound: Callable[..., Any]) -> None:
         self._client = client
-        self._respond = respond
+        self._package = package
         self._bound = bound
 
     async def handle_async_request(self, request: Any) -> Any:
-        response = await self._client.send(request, stream=True, follow_redirects=False)
+        response = await _sent(self._client, self._package, request)
         if response.has_redirect_location:
             await response.aclose()
             raise Redirected(str(response.url.join(response.headers["location"]).copy_with(query=None, fragment=None)))
         headers = [(name, value) for name, value in response.headers.multi_items() if name.lower() != _ENCODING]
-        return self._respond(
+        return self._package.Response(
             response.status_code,
             headers=headers,
             stream=self._bound(response, request.method),

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from custom_components.windowed_conversation.providers.anthropic.clients import _CLIENT
+from custom_components.windowed_conversation.providers.anthropic.clients import HttpClient
 from custom_components.windowed_conversation.providers.anthropic.messages import Messages
 from custom_components.windowed_conversation.providers.events import Event, Request, ToolSchema
 from custom_components.windowed_conversation.window import Message, Native
@@ -32,7 +32,7 @@ def native(*residue: Any, model: str = MODEL, provider: str = "anthropic") -> Na
 @pytest.fixture
 async def http_client() -> AsyncIterator[Any]:
     """Return a client of the package that the SDK runs on."""
-    async with _CLIENT(verify=False) as client:
+    async with HttpClient(verify=False) as client:
         yield client
 
 

@@ -30,7 +30,7 @@ ERROR_TYPES = {
     529: "overloaded_error",
 }
 # The package of the SDK's own client.
-SDK_CLIENT = clients._CLIENT.__module__.partition(".")[0]
+SDK_CLIENT = clients.HttpClient.__module__.partition(".")[0]
 STOP_REASONS = {End.LENGTH: "max_tokens", End.REFUSED: "refusal"}
 
 type JsonObject = dict[str, Any]

@@ -1,13 +1,11 @@
 """Clients of the Anthropic SDK: the server, the key, and the HTTP client they use.
 
-The SDK needs an `AsyncClient` of the HTTP package that it runs on: httpx in 0.x, httpx2 in 2.x. Home Assistant shares
-an httpx client up to 2026.10 and an httpx2 client from 2026.11 on, which fits the SDK that it installs itself. Another
-integration may have installed another version: `accepts` tells whether a client fits, and `own_http_client` makes one
-that does.
+The SDK needs an `AsyncClient` of the HTTP package that it runs on: httpx in 0.x, httpx2 in 2.x. Home Assistant uses
+httpx up to 2026.10 and httpx2 from 2026.11 on, which fits the SDK that it installs itself. Another integration may have
+installed another version: `accepts` tells whether a client fits, and a `HttpClient` does.
 """
 
 from inspect import signature
-from ssl import SSLContext
 from typing import Any
 
 from anthropic import AsyncAnthropic, DefaultAsyncHttpxClient
@@ -20,8 +18,8 @@ _ANTHROPIC = "https://api.anthropic.com"
 # The SDK refuses to go without a key; servers at home ask for none.
 _NO_KEY = "none"
 
-# The SDK's own client has the class of whichever HTTP package it runs on.
-_CLIENT = next(kind for kind in DefaultAsyncHttpxClient.__mro__ if kind.__name__ == "AsyncClient")
+# The class of a client on the HTTP package that the SDK runs on.
+HttpClient: Any = next(kind for kind in DefaultAsyncHttpxClient.__mro__ if kind.__name__ == "AsyncClient")
 
 # Spans of newer versions: nobody here collects them, and what they hold is the environment's to say.
 _NO_TRACES: dict[str, Any] = (
@@ -31,15 +29,7 @@ _NO_TRACES: dict[str, Any] = (
 
 def accepts(http_client: object) -> bool:
     """Return whether the installed SDK runs on this HTTP client."""
-    return isinstance(http_client, _CLIENT)
-
-
-def own_http_client(ssl_context: SSLContext) -> Any:
-    """Return an HTTP client that the SDK accepts, for when a shared one does not fit. The caller closes it.
-
-    Reads nothing from disk if it gets an SSL context.
-    """
-    return DefaultAsyncHttpxClient(verify=ssl_context, follow_redirects=False)
+    return isinstance(http_client, HttpClient)
 
 
 def anthropic_messages(url: str | None, api_key: str | None, http_client: Any) -> Messages:
@@ -50,7 +40,7 @@ def anthropic_messages(url: str | None, api_key: str | None, http_client: Any) -
     """
     if not accepts(http_client):
         kind = type(http_client)
-        raise TypeError(f"the SDK runs on {_CLIENT.__module__}, not on {kind.__name__} of {kind.__module__}")
+        raise TypeError(f"the SDK runs on {HttpClient.__module__}, not on {kind.__name__} of {kind.__module__}")
     with provider_errors():
         client = AsyncAnthropic(
             api_key=api_key or _NO_KEY,

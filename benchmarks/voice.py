@@ -1,0 +1,246 @@
+"""What a head start is worth by voice: from the recognized text to the first streamed word, with and without it.
+
+    .venv/demo/bin/python -m benchmarks.voice
+
+1. A server far away: 50 ms each way, TLS, and a model that takes 50 ms for its first word. Without a head start, the
+   request waits for two round trips, of TCP and of TLS.
+2. A server at home: it loads its model for 2 seconds, reads 4,000 tokens a second, has one slot, and keeps what it has
+   read. Before each turn it has unloaded the model, as Ollama does after five minutes.
+
+The demo home in this process, with the scripted voice: somebody speaks for four seconds. The two agents of each kind
+take turns, each turn is a new conversation, and each agent has a server of its own. A head start may follow another at
+once here, or this would take hours.
+"""
+
+import argparse
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
+import json
+from pathlib import Path
+import ssl
+from statistics import median
+import tempfile
+
+from aiohttp import web
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+from homeassistant.util.ssl import SSL_ALPN_HTTP11, client_context
+
+from benchmarks.beside_core import running_home
+import custom_components
+from custom_components.windowed_conversation.agents import head_start
+from demo.client import Client
+from demo.home import furnish
+from demo.home_assistant import REPOSITORY
+from demo.model_server import ModelServer
+from demo.model_server.prompt_cache import common_prefix
+from demo.setup_agent import Model, add_account, change_agent, pipeline_for
+from demo.voice import take_voice_turn
+
+_SPEECH = 4.0
+_ONE_WAY = 0.05
+_OWN_TIME = 0.05
+_LOAD = 2.0
+_TOKENS_A_SECOND = 4_000
+_BYTES_PER_TOKEN = 4
+_MODEL = "scripted"
+_QUESTION = "tell me a story in 30 words, number"
+# seconds that an account has to be loaded again after its agent was changed
+_RELOAD = 3.0
+
+
+class LocalServer:
+    """A server at home with one slot, which loads its model when it is asked."""
+
+    def __init__(self) -> None:
+        self._is_loaded = False
+        self._read = b""
+        self._slot = asyncio.Lock()
+
+    def unload(self) -> None:
+        """Unload the model, and with it what it has read."""
+        self._is_loaded, self._read = False, b""
+
+    async def models(self, _request: web.Request) -> web.Response:
+        """List the model."""
+        return web.json_response({"object": "list", "data": [{"id": _MODEL, "object": "model"}]})
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        """Load, read, and answer in some words, or in as few as are asked for."""
+        body = await request.json()
+        async with self._slot:
+            if not self._is_loaded:
+                await asyncio.sleep(_LOAD)
+                self._is_loaded = True
+            prompt = json.dumps([body.get("tools"), *body["messages"]]).encode()
+            unread = len(prompt) - common_prefix(prompt, self._read)
+            await asyncio.sleep(unread / _BYTES_PER_TOKEN / _TOKENS_A_SECOND)
+            self._read = prompt
+            response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+            await response.prepare(request)
+            for _ in range(min(body.get("max_tokens", 30), 30)):
+                await response.write(_chunk({"content": "word "}, None))
+            await response.write(_chunk({}, "stop") + b"data: [DONE]\n\n")
+            return response
+
+
+def _chunk(delta: dict[str, str], finish: str | None) -> bytes:
+    choices = [{"index": 0, "delta": delta, "finish_reason": finish}]
+    return b"data: " + json.dumps({"object": "chat.completion.chunk", "choices": choices}).encode() + b"\n\n"
+
+
+@asynccontextmanager
+async def _local_server() -> AsyncIterator[tuple[LocalServer, str]]:
+    server, app = LocalServer(), web.Application()
+    app.router.add_get("/v1/models", server.models)
+    app.router.add_post("/v1/chat/completions", server.answer)
+    runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=1)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        yield server, f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
+    finally:
+        await runner.cleanup()
+
+
+class Far:
+    """A server behind a network that takes its time; `cut` closes all connections, as servers do with idle ones."""
+
+    def __init__(self) -> None:
+        self._writers: list[asyncio.StreamWriter] = []
+
+    def cut(self) -> None:
+        """Close every connection."""
+        for writer in self._writers:
+            writer.close()
+        self._writers.clear()
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, port: int) -> None:
+        """Pass bytes on to a port of this machine, and back, each half a round trip later."""
+        self._writers.append(writer)
+        # a connection on loopback is there at once
+        await asyncio.sleep(2 * _ONE_WAY)
+        await _join(reader, writer, port, _ONE_WAY)
+
+
+async def _join(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, port: int, delay: float) -> None:
+    upstream, out = await asyncio.open_connection("127.0.0.1", port)
+    await asyncio.gather(_pass_on(reader, out, delay), _pass_on(upstream, writer, delay))
+
+
+async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, delay: float) -> None:
+    loop = asyncio.get_running_loop()
+    try:
+        while data := await reader.read(2**16):
+            loop.call_later(delay, writer.write, data)
+    except OSError:
+        pass
+    loop.call_later(delay, writer.close)
+
+
+@asynccontextmanager
+async def _far_server(port: int, certificate: Path) -> AsyncIterator[tuple[Far, str]]:
+    """Yield the network and the URL of the server on this port, which has TLS in front of it."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(certificate)
+    far = Far()
+    tls = await asyncio.start_server(lambda r, w: _join(r, w, port, 0), "127.0.0.1", 0, ssl=context)
+    tls_port = tls.sockets[0].getsockname()[1]
+    network = await asyncio.start_server(lambda r, w: far.serve(r, w, tls_port), "127.0.0.1", 0)
+    try:
+        yield far, f"https://127.0.0.1:{network.sockets[0].getsockname()[1]}/v1"
+    finally:
+        for server in (network, tls):
+            server.close()
+            server.close_clients()
+
+
+def _write_certificate(path: Path) -> None:
+    """Write a key and a certificate of its own for this machine."""
+    key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC)
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "benchmark")])
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(hours=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    path.write_bytes(key.private_bytes(*form) + made.public_bytes(serialization.Encoding.PEM))
+
+
+async def _pipeline(client: Client, model: Model, name: str, *, has_head_start: bool) -> str:
+    account = await add_account(client, model, name)
+    await change_agent(client, account, {"routing": "llm_only", "model_settings": {"head_start": has_head_start}})
+    await asyncio.sleep(_RELOAD)
+    return await pipeline_for(client, account.agent_id, name)
+
+
+async def _compare(
+    client: Client, title: str, sides: dict[str, tuple[str, Callable[[], None]]], turns: int, own_time: float
+) -> None:
+    """Print the first token of each side; a side is a pipeline, and what makes its server cold before each turn."""
+    times: dict[str, list[float]] = {name: [] for name in sides}
+    for number in range(turns + 1):
+        for name, (pipeline, make_cold) in sides.items():
+            make_cold()
+            turn = await take_voice_turn(client, f"{_QUESTION} {number}", pipeline=pipeline, speech=_SPEECH)
+            if turn.error or turn.first_token is None or turn.recognized is None:
+                raise SystemExit(f"a turn failed: {turn.error}")
+            # the first turn of each shows what the next ones begin with
+            times[name] += [turn.first_token - turn.recognized] if number else []
+    print(f"{title}, {turns} turns each (ms)")
+    for name, measured in times.items():
+        print(f"  {name:<24}{median(measured) * 1e3:9.0f}  from {min(measured) * 1e3:.0f} to {max(measured) * 1e3:.0f}")
+    without, having = (median(measured) for measured in times.values())
+    print(f"  ratio {having / without:.3f}; beside what the server itself takes: {(having - own_time) * 1e3:.0f} ms\n")
+
+
+async def _run(turns: int, folder: Path) -> None:
+    async with AsyncExitStack() as stack:
+        _, client = await stack.enter_async_context(running_home(str(folder / "home")))
+        await furnish(client)
+        far: dict[str, tuple[str, Callable[[], None]]] = {}
+        home: dict[str, tuple[str, Callable[[], None]]] = {}
+        for name, has in (("without a head start", False), ("with a head start", True)):
+            model = await stack.enter_async_context(ModelServer(delay=_OWN_TIME))
+            port = int(model.address.rpartition(":")[2])
+            network, url = await stack.enter_async_context(_far_server(port, folder / "certificate.pem"))
+            entered = Model(url=url, model=_MODEL, api_key="key", form="openai", wire_format="responses")
+            far[name] = await _pipeline(client, entered, f"far, {name}", has_head_start=has), network.cut
+            server, url = await stack.enter_async_context(_local_server())
+            entered = Model(url=url, model=_MODEL)
+            home[name] = await _pipeline(client, entered, f"at home, {name}", has_head_start=has), server.unload
+        await _compare(client, "A server far away", far, turns, 2 * _ONE_WAY + _OWN_TIME)
+        await _compare(client, "A server at home", home, turns, 0.0)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description="What a head start is worth by voice.")
+    parser.add_argument("--turns", type=int, default=10, help="turns of each agent")
+    turns = parser.parse_args().turns
+    # the integration is imported from here, and so is the voice
+    custom_components.__path__.append(str(REPOSITORY / "demo"))
+    setattr(head_start, "_LOADED", 0.0)  # noqa: B010
+    setattr(head_start, "_LEAST_PAUSE", 0.0)  # noqa: B010
+    with tempfile.TemporaryDirectory() as folder:
+        certificate = Path(folder) / "certificate.pem"
+        _write_certificate(certificate)
+        client_context(alpn_protocols=SSL_ALPN_HTTP11).load_verify_locations(certificate)
+        asyncio.run(_run(turns, Path(folder)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,467 @@
+"""What is done while somebody still speaks: the model at home is loaded, or the connection to a vendor is opened."""
+
+from collections.abc import AsyncIterator, Callable
+from importlib import import_module
+from importlib.util import find_spec
+import json
+import logging
+from pathlib import Path
+import time
+from types import SimpleNamespace
+from typing import Any
+
+from homeassistant.components import assist_pipeline, conversation
+from homeassistant.components.assist_pipeline.models import PipelineStage
+from homeassistant.components.assist_pipeline.pipeline import async_get_pipeline, async_update_pipeline
+from homeassistant.components.stt import (
+    AudioBitRates,
+    AudioChannels,
+    AudioCodecs,
+    AudioFormats,
+    AudioSampleRates,
+    SpeechMetadata,
+)
+from homeassistant.components.stt.const import DATA_COMPONENT as DATA_STT
+from homeassistant.const import CONF_API_KEY, CONF_URL
+from homeassistant.core import Context, HomeAssistant
+from homeassistant.setup import async_setup_component
+import pytest
+from pytest_homeassistant_custom_component.common import MockConfigEntry
+
+from custom_components.windowed_conversation.agents import head_start
+from custom_components.windowed_conversation.agents.agent import Agent
+from custom_components.windowed_conversation.agents.lookup import async_agents
+from custom_components.windowed_conversation.const import (
+    CONF_HEAD_START,
+    CONF_LIMITS,
+    CONF_PROVIDER,
+    CONF_ROUTING,
+    CONF_TURN_TIMEOUT,
+    PROVIDER_NONE,
+)
+from demo.model_server import ModelServer
+from demo.model_server.request_log import Outcome, Record
+from demo.scripted_voice.stt import ScriptedSpeechToText
+from tests.front import Front
+from tests.waiting import until
+
+from .account_kinds import KINDS, VENDORS, Kind
+from .conftest import AGENT, Say, SetUp, speech
+
+AT_HOME = {CONF_API_KEY: None}
+TELL, ASK = "my name is Lovelace", "what is my name?"
+
+# Which one is used depends on Home Assistant and on the SDK.
+HTTP = [import_module(f"{name}._async.http11") for name in ("httpcore", "httpcore2") if find_spec(name)]
+
+type Prepare = Callable[[], Any]
+type Later = Callable[[float], None]
+
+
+@pytest.fixture
+async def front(model_server: ModelServer) -> AsyncIterator[Front]:
+    """Count the connections to the server."""
+    async with Front(model_server.address) as front:
+        yield front
+
+
+@pytest.fixture
+def prepare(home: HomeAssistant) -> Prepare:
+    """Return what prepares the agent, as a pipeline does when it begins to hear, and has what that begins done."""
+
+    async def prepare() -> None:
+        await conversation.async_prepare_agent(home, AGENT, "en")
+        await home.async_block_till_done(wait_background_tasks=True)
+
+    return prepare
+
+
+@pytest.fixture
+async def at_home(set_up: SetUp) -> MockConfigEntry:
+    """Return an account without a key."""
+    return await set_up(account=AT_HOME)
+
+
+@pytest.fixture
+def later(home: HomeAssistant) -> Later:
+    """Return what has the head starts believe that more seconds have passed."""
+    passed = 0.0
+
+    def later(seconds: float) -> None:
+        nonlocal passed
+        passed += seconds
+        for agent in async_agents(home):
+            assert agent.head_start is not None
+            agent.head_start._clock = lambda: passed
+
+    later(0)
+    return later
+
+
+def pass_by(seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the HTTP clients believe that this many seconds have passed."""
+    later = SimpleNamespace(monotonic=lambda: time.monotonic() + seconds)
+    for module in HTTP:
+        monkeypatch.setattr(module, "time", later)
+
+
+def beginning(request: Record) -> tuple[str, str]:
+    """Return the system prompt and the tools of a request, as they were sent."""
+    return json.dumps(request.body["messages"][0]), json.dumps(request.body["tools"])
+
+
+# the connection
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+async def test_vendor_gets_a_connection_without_a_key_and_no_request(
+    kind: Kind, set_up: SetUp, front: Front, *, model_server: ModelServer, prepare: Prepare, say: Say
+) -> None:
+    await set_up(account={**kind.account(model_server), CONF_URL: f"{front.address}{kind.path}"})
+    front.forget()
+
+    await prepare()
+
+    assert (front.asked, front.has_key, list(model_server.log.records)) == (["HEAD /"], [False], [])
+
+    await say(TELL)
+
+    assert front.asked[1:] == [f"POST {model_server.requests[0].path}" + _query(model_server.requests[0])]
+    assert front.connections == 1
+
+
+def _query(request: Record) -> str:
+    return "".join(f"?{name}={value}" for name, value in request.query.items())
+
+
+async def test_compatible_server_with_a_key_gets_a_connection_and_no_request(
+    set_up: SetUp, front: Front, model_server: ModelServer, prepare: Prepare, say: Say
+) -> None:
+    await set_up(account={CONF_URL: f"{front.address}/v1"})
+    front.forget()
+
+    await prepare()
+    await say(TELL)
+
+    assert (front.asked, front.connections) == (["HEAD /", "POST /v1/chat/completions"], 1)
+
+
+@pytest.mark.parametrize("kind", VENDORS, ids=lambda kind: kind.name)
+async def test_connection_is_kept_for_two_minutes(
+    kind: Kind,
+    set_up: SetUp,
+    front: Front,
+    model_server: ModelServer,
+    *,
+    say: Say,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    await set_up(account={**kind.account(model_server), CONF_URL: f"{front.address}{kind.path}"})
+    front.forget()
+
+    await say(TELL)
+    pass_by(115, monkeypatch)
+    await say(ASK)
+
+    assert front.connections == 1
+
+    pass_by(240, monkeypatch)
+    await say(ASK)
+
+    assert front.connections == 2
+
+
+async def test_connection_is_opened_while_the_person_speaks(home: HomeAssistant, set_up: SetUp, front: Front) -> None:
+    await set_up(account={CONF_URL: f"{front.address}/v1"})
+    assert await async_setup_component(home, "stt", {})
+    ears = ScriptedSpeechToText()
+    await home.data[DATA_STT].async_add_entities([ears])
+    front.forget()
+
+    async def speech_until_it_is_open() -> AsyncIterator[bytes]:
+        yield bytes(320)
+        await until(lambda: front.asked == ["HEAD /"])
+
+    metadata = SpeechMetadata(
+        language="en",
+        format=AudioFormats.WAV,
+        codec=AudioCodecs.PCM,
+        bit_rate=AudioBitRates.BITRATE_16,
+        sample_rate=AudioSampleRates.SAMPLERATE_16000,
+        channel=AudioChannels.CHANNEL_MONO,
+    )
+    pipeline = async_get_pipeline(home)
+    await async_update_pipeline(
+        home,
+        pipeline,
+        conversation_engine=AGENT,
+        conversation_language="*",
+        stt_engine=ears.entity_id,
+        stt_language="en",
+    )
+    await assist_pipeline.async_pipeline_from_audio_stream(
+        home,
+        context=Context(),
+        event_callback=lambda _event: None,
+        stt_metadata=metadata,
+        stt_stream=speech_until_it_is_open(),
+        end_stage=PipelineStage.INTENT,
+    )
+
+    assert front.asked == ["HEAD /"]
+
+
+# the model at home
+
+
+async def test_model_at_home_reads_the_beginning_of_the_last_request(
+    at_home: MockConfigEntry, later: Later, model_server: ModelServer, prepare: Prepare, say: Say
+) -> None:
+    await say(TELL)
+    later(300)
+
+    await prepare()
+    await say(ASK, None)
+
+    asked, head_start, turn = model_server.requests
+    assert beginning(asked) == beginning(head_start) == beginning(turn)
+    assert [message["role"] for message in head_start.body["messages"]] == ["system", "user"]
+    assert "Lovelace" not in head_start.raw.decode()
+    assert (head_start.body["max_tokens"], head_start.violations) == (1, [])
+
+
+async def test_model_at_home_is_loaded_before_the_first_question(
+    at_home: MockConfigEntry, model_server: ModelServer, prepare: Prepare
+) -> None:
+    await prepare()
+
+    (head_start,) = model_server.requests
+    assert (head_start.body["model"], head_start.body["max_tokens"]) == ("scripted", 1)
+    assert len(head_start.body["messages"]) == 1
+    assert "tools" not in head_start.body
+
+
+async def test_model_that_was_asked_lately_is_not_asked(
+    at_home: MockConfigEntry, later: Later, model_server: ModelServer, prepare: Prepare, say: Say
+) -> None:
+    await say(TELL)
+    later(230)
+
+    await prepare()
+
+    assert len(model_server.requests) == 1
+
+
+async def test_no_head_start_follows_another_within_a_minute(
+    at_home: MockConfigEntry, later: Later, model_server: ModelServer, prepare: Prepare
+) -> None:
+    await prepare()
+    later(59)
+    await prepare()
+
+    assert len(model_server.requests) == 1
+
+    later(1)
+    await prepare()
+
+    assert len(model_server.requests) == 2
+
+
+async def test_model_at_home_is_loaded_where_the_last_conversation_is_gone(
+    at_home: MockConfigEntry,
+    later: Later,
+    home: HomeAssistant,
+    *,
+    model_server: ModelServer,
+    prepare: Prepare,
+    say: Say,
+) -> None:
+    await say(TELL)
+    for agent in async_agents(home):
+        for key in agent.windows.keys_newest_first():
+            agent.windows.drop(key)
+    later(300)
+
+    await prepare()
+
+    assert [message["role"] for message in model_server.requests[1].body["messages"]] == ["user"]
+
+
+async def test_what_was_forgotten_is_not_sent_again(
+    at_home: MockConfigEntry, later: Later, model_server: ModelServer, prepare: Prepare, say: Say
+) -> None:
+    await say("remember that the bins go out on Friday")
+    await say(TELL, "another")
+    assert "bins" in model_server.requests[-1].raw.decode()
+    assert speech(await say("forget that the bins go out on Friday", "a third")).startswith("I have forgotten")
+    model_server.log.clear()
+    later(300)
+
+    await prepare()
+
+    (head_start,) = model_server.requests
+    assert "bins" not in head_start.raw.decode()
+
+
+async def test_head_start_leaves_no_trace(
+    home: HomeAssistant,
+    at_home: MockConfigEntry,
+    later: Later,
+    agent_of: Callable[[MockConfigEntry], Agent],
+    *,
+    model_server: ModelServer,
+    prepare: Prepare,
+    say: Say,
+    memory_file: Path,
+) -> None:
+    await say(TELL)
+    agent = agent_of(at_home)
+    later(300)
+    states = {state.entity_id: state for state in home.states.async_all()}
+    learned, window = agent.counter.count(TELL), agent.windows.newest_first()[0].messages()
+    written, totals = await home.async_add_executor_job(memory_file.read_bytes), agent.statistics.as_dict()
+
+    await prepare()
+
+    assert len(model_server.requests) == 2
+    assert {state.entity_id: state for state in home.states.async_all()} == states
+    assert (agent.counter.count(TELL), agent.windows.newest_first()[0].messages()) == (learned, window)
+    assert await home.async_add_executor_job(memory_file.read_bytes) == written
+    assert agent.statistics.as_dict() == totals
+
+
+# when there is none
+
+
+@pytest.mark.parametrize("account", [{}, AT_HOME], ids=["with_key", "at_home"])
+@pytest.mark.parametrize(
+    "agent", [{CONF_HEAD_START: False}, {CONF_ROUTING: "local_only"}], ids=["option_off", "local_only"]
+)
+async def test_agent_that_wants_none_has_none(
+    agent: dict[str, Any],
+    account: dict[str, Any],
+    set_up: SetUp,
+    front: Front,
+    prepare: Prepare,
+) -> None:
+    await set_up(account={**account, CONF_URL: f"{front.address}/v1"}, **agent)
+    front.forget()
+
+    await prepare()
+
+    assert (front.asked, front.connections) == ([], 0)
+
+
+async def test_account_without_a_model_has_none(set_up: SetUp, model_server: ModelServer, prepare: Prepare) -> None:
+    await set_up(account={CONF_PROVIDER: PROVIDER_NONE})
+
+    await prepare()
+
+    assert list(model_server.log.records) == []
+
+
+# servers that fail
+
+
+@pytest.mark.parametrize("account", [{}, AT_HOME], ids=["with_key", "at_home"])
+@pytest.mark.parametrize("fault", ["no_answer", "500", "cut_before_headers", "json_200"])
+async def test_server_that_fails_costs_nothing(
+    fault: str,
+    account: dict[str, Any],
+    home: HomeAssistant,
+    set_up: SetUp,
+    *,
+    model_server: ModelServer,
+    prepare: Prepare,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(head_start, "_CONNECTING", 0.3)
+    await set_up(account=account, **{CONF_LIMITS: {CONF_TURN_TIMEOUT: 0.3}})
+    caplog.clear()
+    model_server.fault(fault)
+    began = home.loop.time()
+
+    await conversation.async_prepare_agent(home, AGENT, "en")
+    assert home.loop.time() == began
+
+    await home.async_block_till_done(wait_background_tasks=True)
+    ours = [each for each in caplog.records if each.name.startswith("custom_components")]
+    assert [each for each in ours if each.levelno > logging.DEBUG] == []
+
+
+@pytest.mark.parametrize("account", [{}, AT_HOME], ids=["with_key", "at_home"])
+async def test_server_that_is_not_there_costs_nothing(
+    account: dict[str, Any], set_up: SetUp, model_server: ModelServer, prepare: Prepare, caplog: Any
+) -> None:
+    await set_up(account=account)
+    await model_server.stop()
+    caplog.clear()
+
+    await prepare()
+
+    ours = [each for each in caplog.records if each.name.startswith("custom_components")]
+    assert [each for each in ours if each.levelno > logging.DEBUG] == []
+
+
+# when it ends
+
+
+@pytest.fixture
+async def loading(
+    home: HomeAssistant, at_home: MockConfigEntry, later: Later, model_server: ModelServer, say: Say
+) -> Record:
+    """Return the request of a head start that the server does not answer, after a turn."""
+    await say(TELL)
+    later(300)
+    model_server.fault("no_answer", times=1)
+    await conversation.async_prepare_agent(home, AGENT, "en")
+    await until(lambda: len(model_server.requests) == 2)
+    return model_server.requests[1]
+
+
+async def test_head_start_goes_on_while_the_turn_asks_for_the_same(
+    loading: Record, model_server: ModelServer, say_at_once: Callable[[str], Any]
+) -> None:
+    await say_at_once(ASK)
+
+    assert (model_server.requests[2].outcome, loading.outcome) == (Outcome.ANSWERED, Outcome.OPEN)
+
+
+async def test_head_start_goes_on_while_the_turn_is_answered_locally(
+    loading: Record, model_server: ModelServer, say_at_once: Callable[[str], Any]
+) -> None:
+    await say_at_once("turn on kitchen light")
+
+    assert (len(model_server.requests), loading.outcome) == (2, Outcome.OPEN)
+
+
+async def test_head_start_ends_before_the_turn_asks_for_something_else(
+    home: HomeAssistant, loading: Record, model_server: ModelServer
+) -> None:
+    await conversation.async_converse(home, ASK, None, Context(), "en", AGENT, extra_system_prompt="Be brief.")
+
+    assert loading.outcome is Outcome.CLIENT_LEFT
+    assert loading.ended_ns is not None
+    assert loading.ended_ns < model_server.requests[2].arrived_ns
+
+
+async def test_head_start_ends_with_the_turn_timeout(
+    home: HomeAssistant, set_up: SetUp, model_server: ModelServer, prepare: Prepare
+) -> None:
+    await set_up(account=AT_HOME, **{CONF_LIMITS: {CONF_TURN_TIMEOUT: 0.3}})
+    model_server.fault("no_answer")
+    began = home.loop.time()
+
+    await prepare()
+
+    await until(lambda: [request.outcome for request in model_server.requests] == [Outcome.CLIENT_LEFT])
+    assert home.loop.time() - began == pytest.approx(0.3, abs=0.1)
+
+
+async def test_head_start_ends_when_the_account_is_unloaded(
+    home: HomeAssistant, at_home: MockConfigEntry, loading: Record
+) -> None:
+    await home.config_entries.async_unload(at_home.entry_id)
+
+    await until(lambda: loading.outcome is Outcome.CLIENT_LEFT)
