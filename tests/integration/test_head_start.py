@@ -45,7 +45,7 @@ from demo.scripted_voice.stt import ScriptedSpeechToText
 from tests.front import Front
 from tests.waiting import until
 
-from .account_kinds import KINDS, VENDORS, Kind
+from .account_kinds import KINDS, Kind
 from .conftest import AGENT, Say, SetUp, speech
 
 AT_HOME = {CONF_API_KEY: None}
@@ -146,7 +146,7 @@ async def test_compatible_server_with_a_key_gets_a_connection_and_no_request(
     assert (front.asked, front.connections) == (["HEAD /", "POST /v1/chat/completions"], 1)
 
 
-@pytest.mark.parametrize("kind", VENDORS, ids=lambda kind: kind.name)
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 async def test_connection_is_kept_for_two_minutes(
     kind: Kind,
     set_up: SetUp,
