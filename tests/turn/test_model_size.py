@@ -212,18 +212,6 @@ def test_request_has_grown_against_the_last_one_that_was_served(size: ModelSize)
     assert not size.is_larger(1000)
 
 
-def test_what_was_served_is_doubted_after_less_was_refused_for_no_known_reason(size: ModelSize) -> None:
-    size.doubt()
-
-    assert size.target(4000) == 2000
-
-
-def test_what_refusals_show_is_not_doubted(learned: ModelSize) -> None:
-    learned.doubt()
-
-    assert learned.tokens() == 4000
-
-
 def test_what_was_learned_outlives_a_restart(learned: ModelSize, clock: Clock) -> None:
     kept = json.loads(json.dumps(learned.as_dict()))
 

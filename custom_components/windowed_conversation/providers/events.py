@@ -115,12 +115,14 @@ class Finished:
     """The terminal marker of a stream that ended well. `native` is the provider's own word for the reason.
 
     `residue` is a JSON value that is useful only to the same provider and model when it is sent back (signatures,
-    encrypted reasoning), or None.
+    encrypted reasoning), or None. `server` is a compatible server's own word for who answered: its fingerprint, its
+    model and its provider; empty for other formats.
     """
 
     reason: FinishReason
     native: str
     residue: Any = None
+    server: str = ""
 
 
 type Event = TextDelta | ReasoningDelta | ToolCallDone | Usage | Finished
@@ -183,6 +185,17 @@ class Compacts(Protocol):
         """Return what can replace the request's conversation, or None if the server cannot compact.
 
         Raises `ProviderError`.
+        """
+
+
+@runtime_checkable
+class NamesItsSize(Protocol):
+    """A provider whose server may say how much a loaded model reads."""
+
+    async def context_tokens(self, model: str, server: str) -> int | None:
+        """Return how many tokens the loaded model reads, or None if the server does not say.
+
+        `server` is its word for who answered, see `Finished`. Raises `ProviderError`.
         """
 
 

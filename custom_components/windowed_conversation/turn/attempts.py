@@ -82,6 +82,7 @@ class OpenAttempt:
         self._on_billed = on_billed
         self._began = time.monotonic()
         self._first_event: float | None = None
+        self._usage: Usage | None = None
         self._finish: str | None = None
         self._calls: list[ToolCall] = []
 
@@ -91,14 +92,21 @@ class OpenAttempt:
             self._first_event = time.monotonic()
         match event:
             case Usage():
-                self.bill(event)
-            case Finished(native=native):
+                self._usage = event
+            case Finished(native=native, server=server):
                 self._finish = native
+                self._bill_usage(server)
 
-    def bill(self, usage: Usage) -> None:
-        """Take in the usage, and pass it on at once."""
-        self.billed = Billed(self._model, self.request, usage)
+    def bill(self, usage: Usage, server: str = "") -> None:
+        """Take in the usage, and pass it on at once. `server` is the server's word for who answered."""
+        self.billed = Billed(self._model, self.request, usage, server=server)
         self._on_billed(self.billed)
+
+    def _bill_usage(self, server: str = "") -> None:
+        """Bill the usage of the stream, which says at its end who answered."""
+        if self._usage is not None:
+            self.bill(self._usage, server)
+            self._usage = None
 
     def on_call(self, call: ToolCall) -> None:
         """Take in a call that is passed on."""
@@ -110,6 +118,7 @@ class OpenAttempt:
 
     def ended(self, purpose: Purpose) -> Attempt:
         """Return how it ended, which it does now."""
+        self._bill_usage()
         costs_nothing = isinstance(self.error, _COST_NOTHING) and self._first_event is None
         return Attempt(
             model=self._model,

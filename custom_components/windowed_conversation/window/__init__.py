@@ -3,7 +3,14 @@
 Standard library only; knows no Home Assistant and no provider.
 """
 
-from .calibration import CalibratedCounter, Calibration, Calibrator, estimate_request
+from .calibration import (
+    GREATEST_FACTOR,
+    LEAST_FACTOR,
+    CalibratedCounter,
+    Calibration,
+    Calibrator,
+    estimate_request,
+)
 from .entry import rewritten
 from .errors import (
     DuplicateToolCall,
@@ -44,11 +51,13 @@ from .window import Window
 
 __all__ = [
     "CUT_BEGINS",
+    "GREATEST_FACTOR",
     "GREATEST_FIGURE",
     "IMPORTANT",
     "INCOMPLETE",
     "INTERRUPTED_ANSWER",
     "INTERRUPTED_CALL",
+    "LEAST_FACTOR",
     "MAX_TAG_LENGTH",
     "MESSAGE_OVERHEAD",
     "QUESTION",

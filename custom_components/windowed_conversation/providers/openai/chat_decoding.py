@@ -19,6 +19,10 @@ from .fields import usage_of
 # Where servers put a model's reasoning: DeepSeek, llama.cpp, LM Studio and vLLM; Ollama and OpenRouter.
 _REASONING_FIELDS = ("reasoning_content", "reasoning")
 
+# Who answered: the fingerprint of Ollama and others, the model that a router chose, and the provider that it asked.
+_SERVER_FIELDS = ("system_fingerprint", "model", "provider")
+_LONGEST_WORD = 100
+
 
 @dataclass(slots=True)
 class _OpenCall:
@@ -95,6 +99,8 @@ class ChunkDecoder(Decoder):
         """Return the events of one chunk, see `Decoder.on_event`."""
         if is_error(event) and not self.is_whole:
             raise error_in_event(event)
+        if not self._server:
+            self._server = " ".join(filter(None, (_word(event.get(field)) for field in _SERVER_FIELDS)))
         if (usage := event.get("usage")) is not None:
             self._usage = usage_of(usage, "prompt", "completion")
         events: list[Event] = []
@@ -131,6 +137,10 @@ class ChunkDecoder(Decoder):
             case "content_filter":
                 return refused(self._ended)
         return super()._error() or (refused("refusal") if self._refused else None)
+
+
+def _word(value: object) -> str:
+    return value[:_LONGEST_WORD] if isinstance(value, str) else ""
 
 
 def _thought(delta: Any) -> str:
