@@ -22,6 +22,7 @@ from .errors import (
     Unavailable,
 )
 from .events import (
+    OLLAMA,
     Compacts,
     CountsTokens,
     Event,
@@ -47,6 +48,7 @@ __all__ = [
     "AWAY",
     "DEFAULT_SETTINGS",
     "EFFORTS",
+    "OLLAMA",
     "UNKNOWN_MODEL",
     "UNSEEN",
     "AuthError",

@@ -125,6 +125,10 @@ class Finished:
     server: str = ""
 
 
+# The first word of `Finished.server` of an Ollama server:
+# https://github.com/ollama/ollama/blob/main/openai/openai.go
+OLLAMA = "fp_ollama"
+
 type Event = TextDelta | ReasoningDelta | ToolCallDone | Usage | Finished
 
 

@@ -46,7 +46,7 @@ class _Sent:
 
         What a provider has dropped on request, and requests that forbid calls, are billed in ways of their own.
         """
-        unclear = not usage.input or not usage.output or usage.cleared or (request.tools and not request.may_call)
+        unclear = not usage.input or usage.cleared or (request.tools and not request.may_call)
         return None if unclear or not server else cls(request.messages, request.tools, usage.input, server)
 
     def added_to(self, earlier: Self) -> Sequence[Message] | None:
@@ -111,18 +111,18 @@ class _Step:
     """A request that extends an earlier one by some messages."""
 
     earlier: _Sent
-    later: _Sent
+    newer: _Sent
     added: Sequence[Message]
 
     @property
     def is_round(self) -> bool:
         """Whether this is a step in a tool loop."""
-        return self.later.messages[-1].role is not Role.USER
+        return self.newer.messages[-1].role is not Role.USER
 
     @property
     def grown(self) -> int:
         """By how many tokens the bill has grown."""
-        return self.later.billed - self.earlier.billed
+        return self.newer.billed - self.earlier.billed
 
     @property
     def has_grown(self) -> bool:
@@ -144,8 +144,8 @@ class _Step:
     def makes_sense(self, *, is_cut: bool) -> bool:
         """Return whether the bill is that of a server that counts all that it reads."""
         if is_cut or self.grown <= 0:
-            return self.later.billed >= max(
-                _LEAST_SIZE, _LEAST_LEFT * self.earlier.billed, LEAST_FACTOR * self.later.least_read
+            return self.newer.billed >= max(
+                _LEAST_SIZE, _LEAST_LEFT * self.earlier.billed, LEAST_FACTOR * self.newer.least_read
             )
         added = estimate_request(self.added)
         return self.grown <= GREATEST_FACTOR * (added.texts + added.frames) + _LEAST_ADDED

@@ -6,7 +6,7 @@ import time
 from typing import Any, Self
 
 from ..providers import Request, Usage
-from ..window import GREATEST_FIGURE, is_figure
+from ..window import GREATEST_FACTOR, GREATEST_FIGURE, is_figure
 from .bills import Bills
 
 # No clock is later than this, in seconds since the epoch.
@@ -90,6 +90,9 @@ class ModelSize:
         self._doubtful: tuple[int, int] | None = None
         self._bills = Bills()
         self.may_have_changed = False
+        # What the newest whole request was billed for each token of its plan, at least 1.
+        self._scale = 1.0
+        self._is_cut = False
 
     @property
     def reads(self) -> int | None:
@@ -102,7 +105,8 @@ class ModelSize:
         It is never below a request that was read and served, and always below one whose refusal is believed.
         """
         self._age()
-        size, learned = self._known.reads, self._known.learned
+        learned = self._known.learned
+        size = self._known.reads and max(int(self._known.reads / self._scale), 1)
         named = self._known.named or listed
         if size is None and named is not None:
             size = max(named, self._known.served)
@@ -132,6 +136,7 @@ class ModelSize:
         if known.reads is not None:
             whole = min(whole, known.reads)
         self._last = tokens
+        self._compare(tokens, billed - answer)
         if self._doubtful is not None and tokens >= self._doubtful[1]:
             self._doubtful = None
         known.served = max(known.served, whole)
@@ -142,6 +147,11 @@ class ModelSize:
         # `served` is stored whenever the refusals are
         if refusals != (known.refused, known.tried):
             self._on_change()
+
+    def _compare(self, planned: int, billed: int) -> None:
+        """Compare the plan of a request that was read whole with its bill: old texts keep the count of their time."""
+        if billed > 0 and planned > 0 and not self._is_cut:
+            self._scale = min(max(billed / planned, 1.0), GREATEST_FACTOR)
 
     def _on_served_since(self, refused: int, tokens: int, whole: int) -> None:
         known = self._known
@@ -209,17 +219,17 @@ class ModelSize:
         `server` is the server's word for who answered, see `Finished`.
         """
         self._age()
-        if self.reads is not None and usage.input > self.reads:
+        if self.reads is not None and usage.output and usage.input > self.reads:
             # a little more is what bills had not shown so far, much more another size
             self._known.reads = usage.input if usage.input <= (1 + _NEAR) * self.reads else None
             self.may_have_changed = True
             self._on_change()
         size = self._bills.take(request, usage, server)
-        if size is None:
-            return False
-        self.may_have_changed = True
-        self._read_only(size if self.reads is None else min(size, self.reads))
-        return True
+        self._is_cut = size is not None
+        if size is not None:
+            self.may_have_changed = True
+            self._read_only(size if self.reads is None else min(size, self.reads))
+        return self._is_cut
 
     def _read_only(self, tokens: int) -> None:
         known = self._known
