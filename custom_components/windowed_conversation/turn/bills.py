@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from ..providers import Request, ToolSchema, Usage
-from ..window import GREATEST_FACTOR, LEAST_FACTOR, Message, Role, estimate_request
+from ..providers import Request, ToolSchema, Usage, messages_tokens
+from ..window import GREATEST_FACTOR, LEAST_FACTOR, Message, Role, estimate_request, frame_tokens
 
 # How many requests are compared with the next one: several conversations take turns.
 _MOST = 32
@@ -20,7 +20,7 @@ _MOST = 32
 # this small.
 _LEAST_SIZE = 1000
 
-# How much has to be added before a bill can be too small, in tokens of the estimate. Less may be lost in what a chat
+# How much has to be added before a bill can be too small, in tokens of our count. Less may be lost in what a chat
 # template writes differently around the newest message.
 _LEAST_ADDED = 64
 
@@ -136,10 +136,10 @@ class _Step:
 
     @property
     def _least(self) -> int:
-        """The estimate of what was added and every template has: of ended turns only what was said."""
+        """The tokens of what was added and every template has: of ended turns only what was said."""
         is_said = [not each.tool_calls and each.role is not Role.TOOL for each in self.added]
         shown = [each for each, said in zip(self.added, is_said, strict=True) if said or self.is_round]
-        return estimate_request(shown).texts
+        return sum(map(_text_tokens, shown))
 
     def makes_sense(self, *, is_cut: bool) -> bool:
         """Return whether the bill is that of a server that counts all that it reads."""
@@ -147,5 +147,9 @@ class _Step:
             return self.newer.billed >= max(
                 _LEAST_SIZE, _LEAST_LEFT * self.earlier.billed, LEAST_FACTOR * self.newer.least_read
             )
-        added = estimate_request(self.added)
-        return self.grown <= GREATEST_FACTOR * (added.texts + added.frames) + _LEAST_ADDED
+        return self.grown <= GREATEST_FACTOR * messages_tokens(self.added) + _LEAST_ADDED
+
+
+def _text_tokens(message: Message) -> int:
+    """Return the tokens of a message's text by the window's count, without what residue and frame cost."""
+    return messages_tokens([message]) - frame_tokens(message)
