@@ -1,7 +1,10 @@
 """Requests that are refused for the form of an ended exchange: it is sent as text, and no size is learned."""
 
-from typing import Any
+from dataclasses import replace
+import json
+from typing import Any, override
 
+from aiohttp import web
 import pytest
 
 from custom_components.windowed_conversation.turn.ports import Question
@@ -9,7 +12,7 @@ from custom_components.windowed_conversation.window import Window
 from tests.providers.byte_server import CALLS, DONE, STOP, ByteServer, fragment, text, usage
 from tests.providers.overflow_bodies import BODIES
 
-from .conftest import Take
+from .conftest import Take, provider
 
 ANSWER = (text("Good day."), STOP, DONE)
 EMPTY = (STOP, usage(prompt_tokens=36_000, completion_tokens=0), DONE)
@@ -105,18 +108,31 @@ async def test_less_is_sent_when_the_form_was_not_the_reason_and_the_form_is_kep
     assert ["lucky" in str(each) for each in (as_text, smaller)] == [True, False]
 
 
-async def test_server_that_refuses_every_other_tool_turn_teaches_no_size(
-    take: Take, window: Window, byte_question: Question, byte_server: ByteServer
-) -> None:
-    for number in range(8):
-        # the round after the call is refused, the question after that is refused until the call is text
-        byte_server.reply(*CALL)
-        byte_server.then_reply(UNEXPLAINED.content, status=UNEXPLAINED.status, headers=UNEXPLAINED.headers)
-        await take(f"make the kitchen cosier {number}", asked=byte_question)
-        refuse(byte_server, 1)
-        await take(f"hello {number}", asked=byte_question)
+class Demanding(ByteServer):
+    """Refuses every request with a call in it, without a reason, as servers do that miss what they wrote beside it."""
 
-    assert byte_question.model.size.tokens() is None
+    @override
+    async def _handle(self, request: web.Request) -> web.StreamResponse:
+        sent = json.loads(await request.read())
+        if called(sent):
+            self.reply(UNEXPLAINED.content, status=UNEXPLAINED.status, headers=UNEXPLAINED.headers)
+        else:
+            self.reply(*(CALL if "cosier" in sent["messages"][-1]["content"] else ANSWER))
+        return await super()._handle(request)
+
+
+async def test_server_that_refuses_calls_teaches_no_size_and_the_window_keeps_its_budget(
+    take: Take, window: Window, question: Question, http_client: Any
+) -> None:
+    async with Demanding() as server:
+        asked = replace(question, model=replace(question.model, provider=provider(http_client, server.url)))
+        for number in range(6):
+            await take(f"make the kitchen cosier {number}", asked=asked)
+            outcomes = [await take(f"remember that the number {number}{each} is lucky", asked=asked) for each in "abc"]
+            assert [outcome.error for outcome in outcomes] == [None] * 3
+
+    assert asked.model.size.tokens() is None
+    assert asked.model.planned.context_tokens is None
     assert window.stats().evicted_messages == 0
 
 
