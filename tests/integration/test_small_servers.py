@@ -10,6 +10,7 @@ from pytest_homeassistant_custom_component.common import MockConfigEntry
 
 from custom_components.windowed_conversation.const import CONF_HISTORY_TOKENS, CONF_ROUTING
 from demo.model_server import Dropping, ModelServer
+from demo.model_server.usage import prompt_bytes, tokens
 
 from .conftest import Say, SetUp, listed, speech
 
@@ -114,3 +115,19 @@ async def test_server_that_does_not_tell_is_found_out_and_the_issue_says_so(
     assert at[-1] - at[0] <= 3
     assert issues(home)["server_reads_little"]["agent"] == "Ada"
     assert window.stats().evicted_exchanges > 0
+
+
+async def test_utilization_is_true_while_messages_are_dropped_and_after(
+    set_up: SetUp, say: Say, model_server: ModelServer
+) -> None:
+    model_server.dropping = Dropping(4096)
+    entry = await set_up(account={CONF_API_KEY: None}, **{CONF_ROUTING: "llm_only"})
+    for number in range(32):
+        await say(LINE.format(number))
+    (agent,) = entry.runtime_data.agents.values()
+    (window,) = agent.windows.newest_first()
+    shown = window.stats().current_tokens
+    await say("hello")
+
+    newest = model_server.requests[-1].body["messages"]
+    assert shown == pytest.approx(tokens(prompt_bytes((), newest[1:-1])), rel=0.05)
