@@ -109,9 +109,11 @@ class AccountServer:
         with faults_logged(_LOGGER, "Asking how much a model reads failed in an unexpected way"):
             try:
                 async with asyncio.timeout(_SIZE_PATIENCE):
-                    size = await provider.context_tokens(model.name, server)
+                    size = await _async_size(provider, model.name, server)
             except (ProviderError, TimeoutError) as err:
                 _LOGGER.debug("The server of %s does not say what it reads: %s", self._entry.title, type(err).__name__)
+                # asked again after the next answer
+                del self._sizes_due_at[model.name]
                 return
             if size is not None:
                 model.size.on_asked(size)
@@ -181,3 +183,11 @@ class AccountServer:
         if self._known.is_away:
             self._known.is_away = False
             _LOGGER.info("The server of %s answers again", self._entry.title)
+
+
+async def _async_size(provider: NamesItsSize, model: str, server: str) -> int | None:
+    """Ask for a model's size, twice if a connection that was kept had been closed. Raises `ProviderError`."""
+    try:
+        return await provider.context_tokens(model, server)
+    except Unavailable:
+        return await provider.context_tokens(model, server)
