@@ -12,7 +12,7 @@ from custom_components.windowed_conversation.const import CONF_HISTORY_TOKENS, C
 from demo.model_server import Dropping, ModelServer
 from demo.model_server.usage import prompt_bytes, tokens
 
-from .conftest import Say, SetUp, listed, speech
+from .conftest import Say, SetUp, listed, until
 
 LINE = (
     "consider that the locker number {0} with the {0} blue and {0} red boxes is on the left of the cellar, behind the "
@@ -32,36 +32,35 @@ def issues(home: HomeAssistant) -> dict[str | None, Any]:
     return {each.translation_key: each.translation_placeholders for each in ir.async_get(home).issues.values()}
 
 
-async def said(home: HomeAssistant, say: Say, text: str) -> str:
-    """Return what is answered, once what goes on in the background is done."""
-    answer = speech(await say(text))
-    await listed(home)
-    return answer
-
-
-async def test_ollama_is_asked_after_its_first_answer_and_nothing_larger_is_sent(
-    home: HomeAssistant, entry: MockConfigEntry, say: Say, model_server: ModelServer
-) -> None:
-    await said(home, say, "my name is Ada")
+async def asked(entry: MockConfigEntry, say: Say, reads: int) -> None:
+    """Say something, and wait until the server has told how much it reads."""
+    await say("my name is Ada")
     (agent,) = entry.runtime_data.agents.values()
-    asked = [record.path for record in model_server.log.records if not record.for_answer]
+    await until(lambda: agent.model.size.reads == reads)
 
-    assert asked == ["/api/ps"]
-    assert agent.model.size.reads == 4096
+
+async def test_ollama_is_asked_after_its_first_answer_and_nothing_larger_is_planned(
+    entry: MockConfigEntry, say: Say, model_server: ModelServer
+) -> None:
+    await asked(entry, say, 4096)
+    (agent,) = entry.runtime_data.agents.values()
+    paths = [record.path for record in model_server.log.records if not record.for_answer]
+
+    assert paths == ["/api/ps"]
     assert agent.model.planned.context_tokens <= 4096
 
 
 async def test_issue_names_what_to_set_in_ollama_and_clears_once_it_is_set(
     home: HomeAssistant, entry: MockConfigEntry, say: Say, model_server: ModelServer
 ) -> None:
-    await said(home, say, "my name is Ada")
-    await said(home, say, "hello")
+    await asked(entry, say, 4096)
+    await say("hello")
     raised = issues(home)
     model_server.dropping = Dropping(32_768, is_ollama=True)
     (agent,) = entry.runtime_data.agents.values()
     agent.model.size.may_have_changed = True
-    await said(home, say, "hello")
-    await said(home, say, "hello")
+    await asked(entry, say, 32_768)
+    await say("hello")
 
     assert [*raised] == ["ollama_reads_little"]
     assert raised["ollama_reads_little"]["context"] == "4,096"
@@ -70,11 +69,11 @@ async def test_issue_names_what_to_set_in_ollama_and_clears_once_it_is_set(
 
 
 async def test_issue_clears_with_a_smaller_window(home: HomeAssistant, entry: MockConfigEntry, say: Say) -> None:
-    await said(home, say, "my name is Ada")
-    await said(home, say, "hello")
+    await asked(entry, say, 4096)
+    await say("hello")
     home.config_entries.async_update_entry(entry, options={CONF_HISTORY_TOKENS: 1000})
     await home.async_block_till_done()
-    await said(home, say, "hello")
+    await say("hello")
 
     assert issues(home) == {}
 
@@ -82,8 +81,8 @@ async def test_issue_clears_with_a_smaller_window(home: HomeAssistant, entry: Mo
 async def test_issue_clears_when_the_account_has_another_server(
     home: HomeAssistant, entry: MockConfigEntry, say: Say
 ) -> None:
-    await said(home, say, "my name is Ada")
-    await said(home, say, "hello")
+    await asked(entry, say, 4096)
+    await say("hello")
     home.config_entries.async_update_entry(entry, data={**entry.data, CONF_API_KEY: "key"})
     await home.async_block_till_done()
 
@@ -95,7 +94,8 @@ async def test_server_with_a_key_is_not_asked(
 ) -> None:
     model_server.dropping = Dropping(4096, is_ollama=True)
     await set_up(**{CONF_ROUTING: "llm_only"})
-    await said(home, say, "my name is Ada")
+    await say("my name is Ada")
+    await listed(home)
 
     assert [record.path for record in model_server.log.records if not record.for_answer] == []
 
