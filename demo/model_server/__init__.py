@@ -6,6 +6,7 @@ Needs aiohttp and nothing else; knows nothing of Home Assistant but the names of
 from .anthropic_validation import anthropic_violations
 from .chat_validation import chat_violations, message_bytes, shared_prefix
 from .conversation import Answer
+from .dropping import Dropping
 from .faults import FAULTS
 from .gemini_validation import gemini_violations
 from .home_history import HomeHistory
@@ -22,6 +23,7 @@ __all__ = [
     "SHAPES",
     "WHAT_TO_TRY",
     "Answer",
+    "Dropping",
     "HomeHistory",
     "ModelServer",
     "Settings",

@@ -17,7 +17,7 @@ from .chat_validation import chat_violations
 from .conversation import Answer, Call, Conversation, Finish, Turn
 from .media import Attachment, from_data_url
 from .openai_errors import openai_error, openai_words
-from .refusal import Refusal, RefusedError
+from .refusal import NO_SUCH_PATH, Refusal, RefusedError
 from .shapes import call_deltas, pieces, whole_calls
 from .state import State
 from .usage import Usage, prompt_bytes, to_bytes
@@ -119,6 +119,14 @@ def model(http: web.Request, state: State) -> dict[str, Any]:
     return _model(state.named_model(http.match_info["model"]))
 
 
+def running_models(_http: web.Request, state: State) -> dict[str, Any]:
+    """Return the models that are loaded, as Ollama's `/api/ps` does; raises RefusedError for another server."""
+    running = state.dropping.running(state.settings.models) if state.dropping else None
+    if running is None:
+        raise RefusedError(NO_SUCH_PATH)
+    return running
+
+
 def _model(name: str) -> dict[str, Any]:
     return {"id": name, "object": "model", "created": 0, "owned_by": "demo"}
 
@@ -207,12 +215,13 @@ def _document(reply: Reply) -> dict[str, Any]:
     if beside := details(reply):
         message["reasoning_details"] = beside
     choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _finish_reason(reply)}
-    document = {**_head("chat.completion", reply.model), "choices": [choice]}
+    document = {**_head("chat.completion", reply), "choices": [choice]}
     return document if "no_usage" in reply.shapes else document | {"usage": _usage(reply.usage)}
 
 
-def _head(kind: str, model: str) -> dict[str, Any]:
-    return {"id": f"chatcmpl-{uuid4().hex}", "object": kind, "created": int(time.time()), "model": model}
+def _head(kind: str, reply: Reply) -> dict[str, Any]:
+    head = {"id": f"chatcmpl-{uuid4().hex}", "object": kind, "created": int(time.time()), "model": reply.model}
+    return head | ({"system_fingerprint": "fp_ollama"} if "ollama" in reply.shapes else {})
 
 
 def _event(value: dict[str, Any]) -> bytes:
@@ -220,7 +229,7 @@ def _event(value: dict[str, Any]) -> bytes:
 
 
 def _events(reply: Reply) -> Iterator[Frame]:
-    head = _head("chat.completion.chunk", reply.model)
+    head = _head("chat.completion.chunk", reply)
     reports = reply.prompt.stream_usage and "no_usage" not in reply.shapes
     # OpenAI writes `usage: null` into every chunk before the one that has it.
     tail: dict[str, Any] = {"usage": None} if reports else {}

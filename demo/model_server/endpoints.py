@@ -48,7 +48,7 @@ class Endpoints:
         """Return the handler that answers as the model."""
 
         async def work(http: web.Request, record: Record, wire: WireFormat) -> web.StreamResponse:
-            prompt = await self._read(http, record, wire)
+            prompt = self._as_read(await self._read(http, record, wire), wire)
             choice = self._state.settings.choice(prompt.model)
             armed = self._armed(prompt, choice)
             await self._fail_early(http, record, armed)
@@ -134,6 +134,11 @@ class Endpoints:
         record.violations += home_violations(prompt.conversation.turns, self._state.home)
         return prompt
 
+    def _as_read(self, prompt: Prompt, wire: WireFormat) -> Prompt:
+        """Return the part of a request that is read."""
+        dropping = self._state.dropping
+        return prompt if dropping is None else wire.read(dropping.read(prompt.body))
+
     def _armed(self, prompt: Prompt, choice: ModelChoice | None) -> ArmedFault | None:
         """Return the fault that was set from outside, else the model id's, else the one that the user asks for."""
         name = (choice.fault if choice else None) or fault_asked_for(prompt.conversation.newest.said)
@@ -181,8 +186,9 @@ class Endpoints:
             written=cached.written,
             written_long=cached.written_long,
         )
-        figures = self._state.settings.figures
-        return Reply(prompt=prompt, answer=answer, usage=usage, shapes=choice.shapes, figures=figures)
+        figures, dropping = self._state.settings.figures, self._state.dropping
+        shapes = (*choice.shapes, *(("ollama",) if dropping and dropping.is_ollama else ()))
+        return Reply(prompt=prompt, answer=answer, usage=usage, shapes=shapes, figures=figures)
 
 
 def _completion(answer: Answer) -> tuple[int, int]:

@@ -57,6 +57,7 @@ class RefusedError(Exception):
 
 
 WRONG_KEY = Refusal(401, "invalid_request_error", "invalid_api_key", "Incorrect API key.", reason=Reason.WRONG_KEY)
+NO_SUCH_PATH = Refusal(404, "invalid_request_error", None, "There is no such path.", reason=Reason.NOT_FOUND)
 NO_SUCH_MODEL = Refusal(
     404, "invalid_request_error", "model_not_found", "The model does not exist.", reason=Reason.NO_SUCH_MODEL
 )

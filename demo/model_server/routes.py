@@ -6,7 +6,7 @@ from aiohttp import web
 
 from . import anthropic_messages, gemini_content, gemini_models, responses
 from .azure import AzureChat, AzureResponses, Gateway, azure_models
-from .chat_completions import ChatCompletions
+from .chat_completions import ChatCompletions, running_models
 from .endpoints import Endpoints, Wires
 from .gemini_content import GeminiContent
 from .responses import Responses
@@ -34,6 +34,7 @@ def _shared(endpoints: Endpoints) -> Iterator[web.RouteDef]:
 def _openai(endpoints: Endpoints) -> Iterator[web.RouteDef]:
     chat, answers = _always(ChatCompletions), _always(Responses)
     yield web.post("/v1/chat/completions", endpoints.answers(chat))
+    yield web.get("/api/ps", endpoints.lists(chat, running_models))
     yield web.post("/v1/responses", endpoints.answers(answers))
     yield web.post("/v1/responses/input_tokens", endpoints.documents(answers, responses.count_body))
     yield web.post("/v1/responses/compact", endpoints.documents(answers, responses.compaction_body))

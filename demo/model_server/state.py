@@ -6,6 +6,7 @@ from typing import Any
 
 from .conversation import Answer
 from .delivery import Hold
+from .dropping import Dropping
 from .faults import ArmedFault, FaultSwitch
 from .home_history import HomeHistory
 from .prompt_cache import PromptCache
@@ -18,7 +19,8 @@ from .settings import Settings
 class State(ABC):
     """Settings, the armed fault, the script, the log and the prompt cache. Options are the fields of `Settings`.
 
-    Requests have to tell the home as `home` says that it was, if that is set.
+    Requests have to tell the home as `home` says that it was, if that is set. With `dropping`, only part of a long
+    request to Chat Completions is read.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -29,6 +31,7 @@ class State(ABC):
         self.cache = PromptCache()
         self.held: Hold | None = None
         self.home: HomeHistory | None = None
+        self.dropping: Dropping | None = None
         self._started_with = self.settings
 
     @property
@@ -89,6 +92,7 @@ class State(ABC):
             self.held.release()
             self.held = None
         self.home = None
+        self.dropping = None
         self.faults.armed = None
         self.scripted = Script()
         self.log.clear()

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis.strategies import dictionaries, floats, integers, none, one_of, sampled_from, text
 import pytest
 
+from custom_components.windowed_conversation.providers import Request, Usage
 from custom_components.windowed_conversation.turn.model_size import ModelSize
 
 DAY = 24 * 60 * 60
@@ -212,18 +213,6 @@ def test_request_has_grown_against_the_last_one_that_was_served(size: ModelSize)
     assert not size.is_larger(1000)
 
 
-def test_what_was_served_is_doubted_after_less_was_refused_for_no_known_reason(size: ModelSize) -> None:
-    size.doubt()
-
-    assert size.target(4000) == 2000
-
-
-def test_what_refusals_show_is_not_doubted(learned: ModelSize) -> None:
-    learned.doubt()
-
-    assert learned.tokens() == 4000
-
-
 def test_what_was_learned_outlives_a_restart(learned: ModelSize, clock: Clock) -> None:
     kept = json.loads(json.dumps(learned.as_dict()))
 
@@ -372,3 +361,57 @@ def test_server_that_shrinks_is_followed(context: int, share: float) -> None:
         server.talk()
 
     assert server.refused - before <= 6
+
+
+def test_refusal_without_a_reason_teaches_nothing_from_one_question(size: ModelSize) -> None:
+    for _ in range(5):
+        size.on_unexplained(5000, 1000, newest=1)
+
+    assert size.tokens() is None
+
+
+def test_two_different_questions_show_a_size(size: ModelSize) -> None:
+    size.on_unexplained(5000, 1000, newest=1)
+    size.on_unexplained(4600, 1000, newest=2)
+
+    assert size.tokens() == 4250
+
+
+def test_refusals_that_are_hardly_larger_than_what_was_served_show_nothing(size: ModelSize) -> None:
+    for newest in range(5):
+        size.on_unexplained(4200, 1000, newest=newest)
+
+    assert size.tokens() is None
+
+
+def test_larger_request_that_is_served_refutes_a_refusal_without_a_reason(size: ModelSize) -> None:
+    size.on_unexplained(4600, 1000, newest=1)
+    size.on_served(4700)
+    size.on_unexplained(5300, 1000, newest=2)
+
+    assert size.tokens() is None
+
+
+def test_what_a_server_says_that_it_reads_is_planned_with_whatever_was_sent_before() -> None:
+    size = ModelSize()
+    size.on_served(9000)
+    size.on_asked(4096)
+    size.on_served(9000, billed=4000)
+
+    assert size.tokens(128_000) == 4096
+
+
+def test_bill_above_what_a_server_is_said_to_read_heals_it() -> None:
+    size = ModelSize()
+    size.on_asked(4096)
+    size.on_billed(Request("scripted", ()), Usage(input=6000, output=10), "fp_ollama scripted")
+
+    assert (size.tokens(), size.may_have_changed) == (None, True)
+
+
+def test_plan_that_counts_too_little_is_given_less() -> None:
+    size = ModelSize()
+    size.on_asked(4000)
+    size.on_served(1000, billed=1250)
+
+    assert size.tokens() == 3200

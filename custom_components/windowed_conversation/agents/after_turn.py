@@ -12,12 +12,13 @@ from homeassistant.helpers import llm
 from ..bridge.errors import faults_logged
 from ..bridge.turn_report import async_fire_turn
 from ..const import DOMAIN
-from ..providers import AWAY
+from ..providers import AWAY, OLLAMA
+from ..turn.budget import full_shortfall
 from .agent import Agent
 from .costs import async_price_turn
 from .debug_log import log_figures
 from .ended_turn import EndedTurn
-from .issues import async_raise_or_clear_model, async_raise_or_clear_window
+from .issues import async_raise_or_clear_model, async_raise_or_clear_size, async_raise_or_clear_window
 from .lookup import async_follow_servers
 from .memory import async_memory
 from .recording import async_record_cost, async_record_turn
@@ -67,6 +68,11 @@ def raise_issues(agent: Agent, turn: EndedTurn) -> None:
         async_raise_or_clear_model(agent.hass, agent.id, name, outcome.shortfall)
     if outcome.shortfall is None:
         async_raise_or_clear_window(agent.hass, agent.id, name, turn.after)
+    own = [billed for billed in outcome.billed if billed.model.agent == agent.id]
+    if own:
+        model, reads = own[-1].model, own[-1].model.size.reads
+        little = None if reads is None else full_shortfall(model.budget, reads, turn.after.prefix_tokens)
+        async_raise_or_clear_size(agent.hass, agent.id, name, little, is_ollama=own[-1].server.startswith(OLLAMA))
 
 
 def follow_servers(agent: Agent, turn: EndedTurn) -> None:

@@ -23,6 +23,8 @@ class Issue(StrEnum):
     WINDOW_TOO_SMALL = "window_too_small"
     WINDOW_STAYS_FULL = "window_stays_full"
     MODEL_TOO_SMALL = "model_too_small"
+    SERVER_READS_LITTLE = "server_reads_little"
+    OLLAMA_READS_LITTLE = "ollama_reads_little"
     CONVERSATIONS_DAMAGED = "conversations_damaged"
     SOME_CONVERSATIONS_DAMAGED = "some_conversations_damaged"
     STORAGE_UNAVAILABLE = "storage_unavailable"
@@ -87,6 +89,24 @@ def async_raise_or_clear_model(
         "context": f"{shortfall.context:,}",
     }
     _raise_or_clear(hass, Issue.MODEL_TOO_SMALL, agent_id, placeholders)
+
+
+@callback
+def async_raise_or_clear_size(
+    hass: HomeAssistant, agent_id: str, agent_name: str, shortfall: Shortfall | None, *, is_ollama: bool = False
+) -> None:
+    """Raise an issue while the server reads less than what a full window needs."""
+    placeholders = None
+    if shortfall is not None:
+        placeholders = {
+            "agent": agent_name,
+            "context": f"{shortfall.context:,}",
+            "needed": f"{shortfall.needed:,}",
+            # rounded up to what such settings are: a power of two
+            "suggested": str(1 << (shortfall.needed - 1).bit_length()),
+        }
+    _raise_or_clear(hass, Issue.OLLAMA_READS_LITTLE, agent_id, placeholders if is_ollama else None)
+    _raise_or_clear(hass, Issue.SERVER_READS_LITTLE, agent_id, None if is_ollama else placeholders)
 
 
 @callback

@@ -71,6 +71,8 @@ def async_follow_servers(hass: HomeAssistant, outcome: Outcome) -> None:
             server.on_failed(failure.error, has_begun=has_begun)
     for server in _servers(hass, outcome.answered_by or ""):
         server.on_answered()
+        if outcome.billed:
+            server.follow_size(outcome.billed[-1])
 
 
 def _servers(hass: HomeAssistant, agent_id: str) -> Iterator[AccountServer]:

@@ -1,4 +1,4 @@
-"""An account's server while the account is set up: its models, listed in the background, and whether it responds."""
+"""An account's server while it is set up: its models and their sizes, asked in the background, and if it responds."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -13,7 +13,17 @@ from homeassistant.util import dt as dt_util
 
 from ..bridge.errors import faults_logged
 from ..bridge.known_server import KnownServer
-from ..providers import AWAY, AuthError, DeadlineExceeded, ListedModel, Provider, ProviderError, Unavailable
+from ..providers import (
+    AWAY,
+    AuthError,
+    DeadlineExceeded,
+    ListedModel,
+    NamesItsSize,
+    Provider,
+    ProviderError,
+    Unavailable,
+)
+from ..turn.ports import Billed, Model
 from .issues import async_raise_or_clear_server
 
 _LOGGER = logging.getLogger(__name__)
@@ -25,6 +35,10 @@ _PATIENCE = 10.0
 # When a server that a question found away becomes an issue, and how often it is looked for from then on, in seconds.
 _AWAY_FOR_LONG = 30 * 60.0
 _LOOK_AGAIN = 5 * 60.0
+# How long a server has to say how much a model reads, and how long it is believed, in seconds. The user may restart it
+# with a larger context.
+_SIZE_PATIENCE = 5.0
+_SIZE_STAYS = 300.0
 
 _TROUBLES: dict[type[ProviderError], str] = {
     Unavailable: "cannot be reached",
@@ -56,6 +70,9 @@ class AccountServer:
         self._is_listed = False
         self._listing: asyncio.Task[None] | None = None
         self._stop_timer: Callable[[], None] | None = None
+        self._sizing: asyncio.Task[None] | None = None
+        # When to ask how much a model reads, by its name, in seconds of the event loop.
+        self._sizes_due_at: dict[str, float] = {}
 
     @property
     def answered_at(self) -> datetime | None:
@@ -80,6 +97,38 @@ class AccountServer:
         if not self._is_listed:
             # a server that responds without a list works
             self._list_soon(lambda _error: None)
+
+    @callback
+    def follow_size(self, billed: Billed) -> None:
+        """Ask how much the model reads after its first answer, when a bill is a surprise, and now and then.
+
+        Only a server at home is asked: a gateway may not expect it.
+        """
+        model, now = billed.model, self._hass.loop.time()
+        due_at = self._sizes_due_at.get(model.name, now)
+        if not isinstance(self._provider, NamesItsSize) or not model.is_at_home or not billed.server:
+            return
+        if (now >= due_at or model.size.may_have_changed) and (self._sizing is None or self._sizing.done()):
+            model.size.may_have_changed = False
+            self._sizes_due_at[model.name] = now + _SIZE_STAYS
+            self._sizing = self._entry.async_create_background_task(
+                self._hass,
+                self._async_ask_size(self._provider, model, billed.server),
+                f"ask how much {model.name} reads",
+            )
+
+    async def _async_ask_size(self, provider: NamesItsSize, model: Model, server: str) -> None:
+        with faults_logged(_LOGGER, "Asking how much a model reads failed in an unexpected way"):
+            try:
+                async with asyncio.timeout(_SIZE_PATIENCE):
+                    size = await _async_size(provider, model.name, server)
+            except (ProviderError, TimeoutError) as err:
+                _LOGGER.debug("The server of %s does not say what it reads: %s", self._entry.title, type(err).__name__)
+                # asked again after the next answer
+                del self._sizes_due_at[model.name]
+                return
+            if size is not None:
+                model.size.on_asked(size)
 
     @callback
     def on_failed(self, error: ProviderError, *, has_begun: bool) -> None:
@@ -178,3 +227,11 @@ class AccountServer:
         if self._stop_timer is not None:
             self._stop_timer()
             self._stop_timer = None
+
+
+async def _async_size(provider: NamesItsSize, model: str, server: str) -> int | None:
+    """Ask for a model's size, twice if a connection that was kept had been closed. Raises `ProviderError`."""
+    try:
+        return await provider.context_tokens(model, server)
+    except Unavailable:
+        return await provider.context_tokens(model, server)

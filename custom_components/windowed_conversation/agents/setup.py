@@ -24,6 +24,7 @@ from .issues import (
     async_raise_or_clear_calibration,
     async_raise_or_clear_damage,
     async_raise_or_clear_health,
+    async_raise_or_clear_size,
     async_raise_or_clear_storage,
     async_review_windows,
 )
@@ -97,6 +98,8 @@ async def _async_follow(agent: Agent) -> None:
     async_raise_or_clear_damage(hass, agent_id, name, await store.async_damage())
     async_raise_or_clear_storage(hass, agent_id, name, store.unavailable)
     async_review_windows(hass, agent_id, name, agent.windows)
+    if agent.model is None or agent.model.size.reads is None:
+        async_raise_or_clear_size(hass, agent_id, name, None)
 
 
 def _configs(entry: AccountConfigEntry) -> dict[str, AgentConfig]:
@@ -143,7 +146,9 @@ def _model(agent_id: str, config: AgentConfig, server: _Server, calibrations: Mo
 
 @callback
 def _learn(kept: KeptAccount, exact: ExactCounter | None, billed: Billed) -> None:
-    kept.calibrations.learn(billed.request, billed.usage, exact)
+    # what the server did not read is not in the bill
+    if not billed.is_cut:
+        kept.calibrations.learn(billed.request, billed.usage, exact)
 
 
 @callback

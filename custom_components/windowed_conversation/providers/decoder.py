@@ -22,6 +22,8 @@ class Decoder(ABC):
         self._usage: Usage | None = None
         # The server's own word for how the answer ended.
         self._ended = ""
+        # The server's own word for who answered, see `Finished`.
+        self._server = ""
         self._text = WholeCharacters()
         self._reasoning = WholeCharacters()
         # The length of the text so far, in characters.
@@ -43,7 +45,7 @@ class Decoder(ABC):
             raise error
         reason = FinishReason.TOOL_CALLS if self._calls else FinishReason.STOP
         residue = self._residue()
-        yield Finished(reason, self._ended, residue, self._residue_tokens(residue))
+        yield Finished(reason, self._ended, residue, self._residue_tokens(residue), self._server)
 
     def _error(self) -> ProviderError | None:
         """Return what is wrong with the answer after its end, or None."""

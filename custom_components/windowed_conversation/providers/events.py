@@ -116,14 +116,20 @@ class Finished:
 
     `residue` is a JSON value that is useful only to the same provider and model when it is sent back (signatures,
     encrypted reasoning), or None. `residue_tokens` is its size when it is sent back; None if that is the reasoning of
-    the usage.
+    the usage. `server` is a compatible server's own word for who answered: its fingerprint, its model and its provider;
+    empty for other formats.
     """
 
     reason: FinishReason
     native: str
     residue: Any = None
     residue_tokens: int | None = None
+    server: str = ""
 
+
+# The first word of `Finished.server` of an Ollama server:
+# https://github.com/ollama/ollama/blob/main/openai/openai.go
+OLLAMA = "fp_ollama"
 
 type Event = TextDelta | ReasoningDelta | ToolCallDone | Usage | Finished
 
@@ -194,6 +200,17 @@ class AnswersWhole(Protocol):
 
     def whole_answer(self, request: Request) -> AsyncGenerator[Event]:
         """Send the request and yield the events of its answer, like `Provider.stream`, once all of it is there."""
+
+
+@runtime_checkable
+class NamesItsSize(Protocol):
+    """A provider whose server may say how much a loaded model reads."""
+
+    async def context_tokens(self, model: str, server: str) -> int | None:
+        """Return how many tokens the loaded model reads, or None if the server does not say.
+
+        `server` is its word for who answered, see `Finished`. Raises `ProviderError`.
+        """
 
 
 @runtime_checkable

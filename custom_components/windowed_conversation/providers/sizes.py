@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from ..window import EstimatedCounter, Message, TextKind, TokenCounter, message_tokens, text_tokens
 from .events import Request, ToolSchema
-from .json_values import limit_of, member
+from .json_values import limit_of, member, objects
 
 _ESTIMATE = EstimatedCounter()
 
@@ -33,6 +33,27 @@ def named_output_tokens(value: object) -> int | None:
     """
     limits = (limit_of(each, "max_completion_tokens") for each in (value, member(value, "top_provider")))
     return next((limit for limit in limits if limit), None)
+
+
+def loaded_context_tokens(answer: object, model: str) -> int | None:
+    """Return how many tokens a loaded model reads according to what a server tells of itself, or None if it does not.
+
+    `answer` is that of Ollama's `/api/ps`, of llama.cpp's `/props` for each of its slots, or of LM Studio's
+    `/api/v0/models`: https://docs.ollama.com/api/ps, https://github.com/ggml-org/llama.cpp/tree/master/tools/server,
+    https://lmstudio.ai/docs/developer/rest/endpoints
+    """
+    slot = member(answer, "default_generation_settings")
+    if slot is not None:
+        return limit_of(slot, "n_ctx")
+    running = ((each, "context_length") for each in objects(member(answer, "models")))
+    loaded = ((each, "loaded_context_length") for each in objects(member(answer, "data")))
+    names = {model, f"{model}:latest"}
+    sizes = (
+        limit_of(each, field)
+        for each, field in (*running, *loaded)
+        if any(member(each, name) in names for name in ("name", "model", "id"))
+    )
+    return next((size for size in sizes if size), None)
 
 
 def messages_tokens(messages: Iterable[Message], counter: TokenCounter = _ESTIMATE) -> int:

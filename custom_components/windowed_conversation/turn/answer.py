@@ -10,7 +10,7 @@ from ..window import Message, Native, Role, ToolCall
 from .answer_stream import AnswerStream
 from .attempts import OpenAttempt, Purpose, taken_down
 from .errors import EmptyAnswer
-from .ports import Question, Spoken
+from .ports import Billed, Question, Spoken
 from .progress import Progress
 from .repetition import REPEATED
 from .request_limit import Permit
@@ -39,13 +39,16 @@ class Answer:
         self._native: Native | None = None
         self._reasoning_tokens = 0
         self._text = False
+        self._has_thought = False
+        self._is_cut = False
         self._error: Exception | None = None
         self._speech = SpeechFilter(tool.name for tool in request.tools)
 
     async def deltas(self, events: AsyncIterator[Event]) -> AsyncGenerator[Spoken]:
         """Yield what the user hears and the calls to run. An error ends this and is stored."""
         progress = self.progress
-        opened = self.stream.attempt or OpenAttempt(self.model, self.request, progress.on_billed)
+        opened = self.stream.attempt or OpenAttempt(self.model, self.request)
+        opened.on_billed = self._on_billed
         with taken_down(opened, Purpose.ANSWER, progress.attempts.append) as asked:
             try:
                 async with aclosing(self._read(events, asked)) as deltas:
@@ -93,9 +96,16 @@ class Answer:
         if self._error:
             raise self._error
 
+    def _on_billed(self, billed: Billed) -> None:
+        """Find out whether the server has read the whole request, and pass the bill on."""
+        self._is_cut = self.model.size.on_billed(billed.request, billed.usage, billed.server)
+        self.progress.is_cut |= self._is_cut
+        self.progress.on_billed(replace(billed, is_cut=self._is_cut))
+
     def _on_event(self, event: Event, asked: OpenAttempt) -> list[Spoken]:
         match event:
             case ReasoningDelta():
+                self._has_thought = True
                 return [event]
             case ToolCallDone(call) if self.request.tools and self.request.may_call:
                 self.calls[call.id] = call
@@ -137,8 +147,9 @@ class Answer:
         if self._text or self.calls:
             return held
         wanted_more = self._speech.has_call and self.request.may_call
-        if wanted_more or not self.progress.tool_calls:
-            raise EmptyAnswer("no text and no tool call")
+        if wanted_more or self._is_cut or not self.progress.tool_calls:
+            is_nothing = not (wanted_more or self._has_thought)
+            raise EmptyAnswer("no text and no tool call", is_unexplained=self._is_cut or is_nothing)
         return [*held, self._passed(TextDelta(self._done), asked)]
 
 

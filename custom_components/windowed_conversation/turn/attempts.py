@@ -79,15 +79,16 @@ type OnAttempt = Callable[[Attempt], None]
 class OpenAttempt:
     """A request that is being answered."""
 
-    def __init__(self, model: Model, request: Request, on_billed: OnBilled) -> None:
+    def __init__(self, model: Model, request: Request, on_billed: OnBilled = lambda billed: None) -> None:
         self.request = request
+        self.on_billed = on_billed
         self.billed: Billed | None = None
         self.error: BaseException | None = None
         self.is_withdrawn = False
         self._model = model
-        self._on_billed = on_billed
         self._began = time.monotonic()
         self._first_event: float | None = None
+        self._usage: Usage | None = None
         self._finish: str | None = None
         self._calls: list[ToolCall] = []
         self._is_heard = False
@@ -99,15 +100,22 @@ class OpenAttempt:
             self._first_event = time.monotonic()
         match event:
             case Usage():
-                self.bill(event)
-            case Finished(native=native):
+                self._usage = event
+            case Finished(native=native, server=server):
                 self._finish = native
+                self._bill_usage(server)
 
-    def bill(self, usage: Usage) -> None:
-        """Take in the usage, and pass it on at once."""
-        self.billed = Billed(self._model, self.request, usage)
+    def bill(self, usage: Usage, server: str = "") -> None:
+        """Take in the usage, and pass it on at once. `server` is the server's word for who answered."""
+        self.billed = Billed(self._model, self.request, usage, server=server)
         self._has_reasoning = self._has_reasoning or usage.reasoning > 0
-        self._on_billed(self.billed)
+        self.on_billed(self.billed)
+
+    def _bill_usage(self, server: str = "") -> None:
+        """Bill the usage of the stream, which says at its end who answered."""
+        if self._usage is not None:
+            self.bill(self._usage, server)
+            self._usage = None
 
     def on_delta(self, delta: Spoken) -> None:
         """Take in what the speech filter has made of an event."""
@@ -144,6 +152,7 @@ class OpenAttempt:
 
     def ended(self, purpose: Purpose) -> Attempt:
         """Return how it ended, which it does now."""
+        self._bill_usage()
         costs_nothing = isinstance(self.error, _COST_NOTHING) and self._first_event is None
         return Attempt(
             model=self._model,
@@ -197,7 +206,8 @@ def taken_down(opened: OpenAttempt, purpose: Purpose, on_end: OnAttempt) -> Iter
         raise
     finally:
         if not opened.is_withdrawn:
+            ended = opened.ended(purpose)
             opened.learn()
-            on_end(opened.ended(purpose))
+            on_end(ended)
         # not kept alive with the frames in which it was raised
         opened.error = None

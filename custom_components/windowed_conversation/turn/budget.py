@@ -100,6 +100,11 @@ def shortfall(budget: Budget, system_tokens: int, history_tokens: int) -> Shortf
     return Shortfall(needed, budget.context_tokens)
 
 
+def full_shortfall(budget: Budget, reads: int, system_tokens: int) -> Shortfall | None:
+    """Return by how much a full window is too large for a server that reads this much, or None if it fits."""
+    return shortfall(limited(budget, reads), system_tokens, budget.policy.history_tokens)
+
+
 def to_evict(exchanges: Sequence[Exchange], spare: int) -> frozenset[int]:
     """Return the numbers of the exchanges to evict when `spare` tokens are free, or missing if negative."""
     evicted = list[int]()

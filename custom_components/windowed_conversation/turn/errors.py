@@ -24,7 +24,14 @@ class NothingSaid(TurnError):
 
 
 class EmptyAnswer(TurnError):
-    """The model's answer was empty."""
+    """The model's answer was empty.
+
+    `is_unexplained`: there was nothing in it at all, so that the length of the request may be the reason.
+    """
+
+    def __init__(self, *message: str, is_unexplained: bool = False) -> None:
+        super().__init__(*message)
+        self.is_unexplained = is_unexplained
 
 
 class NoSummary(TurnError):

@@ -1,11 +1,13 @@
-"""How much a model reads: what its server says, and what served and refused requests have shown."""
+"""How much a model reads: what its server says, and what served, billed and refused requests have shown."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 import time
 from typing import Any, Self
 
-from ..window import GREATEST_FIGURE, is_figure
+from ..providers import Request, Usage
+from ..window import GREATEST_FACTOR, GREATEST_FIGURE, is_figure
+from .bills import Bills
 
 # No clock is later than this, in seconds since the epoch.
 _LAST_SECOND = 10**12
@@ -14,7 +16,8 @@ _LAST_SECOND = 10**12
 # this, so that a server that does not change refuses ever fewer requests.
 _LEAST_PATIENCE, _MOST_PATIENCE = 8, 1024
 
-# A refusal this far below the size that was refused before confirms it.
+# A refusal this far below the size that was refused before confirms it. One without a known reason counts if it was
+# this much larger than everything that was served.
 _NEAR = 0.1
 
 # A request is limited by a learned size if it fills this share of it: a trim leaves three quarters of the history.
@@ -31,12 +34,14 @@ _LIFE = 24 * 60 * 60
 class _Known:
     """What was learned, in tokens; `at` is the time of the last refusal or named size, in seconds since the epoch.
 
-    `named` is the size that the server named, `served` the largest request that was served, and `refused` the smallest
+    `reads` is how much the server reads of longer requests: by its own word when it was asked, or by its bills. `named`
+    is the size that it named in a refusal, `served` the largest request that was served, and `refused` the smallest
     request that was refused since. `refusals` counts these up to those that are believed, and `since` is the largest
     request that was served since the first of them. `tried` is the refusal that was forgotten in order to try a larger
     request, which happens after `patience` requests were `limited`.
     """
 
+    reads: int | None = None
     named: int | None = None
     served: int = 0
     since: int = 0
@@ -70,8 +75,9 @@ class _Known:
 class ModelSize:
     """What is known of the size of one model of an account, in tokens of planned requests, including their answers.
 
-    Shared by all who ask the model. `clock` returns seconds since the epoch; `on_change` is called when something worth
-    storing was learned.
+    Shared by all who ask the model. `may_have_changed`: whether a bill contradicts what is known, so that a server that
+    can be asked is asked again; whoever asks it sets this back. `clock` returns seconds since the epoch; `on_change` is
+    called when something worth storing was learned.
     """
 
     def __init__(self, on_change: Callable[[], None] = lambda: None, *, clock: Callable[[], float] = time.time) -> None:
@@ -80,23 +86,38 @@ class ModelSize:
         self._known = _Known()
         # the newest request that was served, without its answer
         self._last: int | None = None
+        # The newest refusal without a known reason: what stands for its newest exchange, and its tokens.
+        self._doubtful: tuple[int, int] | None = None
+        self._bills = Bills()
+        self.may_have_changed = False
+        # What the newest whole request was billed for each token of its plan, at least 1.
+        self._scale = 1.0
+        self._is_cut = False
+
+    @property
+    def reads(self) -> int | None:
+        """How much the server reads of longer requests, by its own word or its bills; None if that is unknown."""
+        return self._known.reads
 
     def tokens(self, listed: int | None = None) -> int | None:
         """Return the size to plan with, or None if it is unknown; `listed` is the size in the model's list or profile.
 
-        It is never below a request that was served, and always below one whose refusal is believed.
+        It is never below a request that was read and served, and always below one whose refusal is believed.
         """
         self._age()
-        named = self._known.named or listed
-        size = None if named is None else max(named, self._known.served)
         learned = self._known.learned
+        size = self._known.reads and max(int(self._known.reads / self._scale), 1)
+        named = self._known.named or listed
+        if size is None and named is not None:
+            size = max(named, self._known.served)
         return size if learned is None else min(size or learned, learned)
 
     def target(self, refused: int) -> int | None:
         """Return how many tokens the next, smaller request may have after a refusal, or None if that is unknown."""
         self._age()
         known = self._known
-        size = min(known.named or refused, known.middle(refused) if known.served < refused else refused)
+        told = known.reads or known.named or refused
+        size = min(told, known.middle(refused) if known.served < refused else refused)
         return size if size < refused else None
 
     def is_larger(self, tokens: int) -> bool:
@@ -112,7 +133,12 @@ class ModelSize:
         known = self._known
         refusals = known.refused, known.tried
         whole = min(max(tokens + answer, billed), GREATEST_FIGURE)
+        if known.reads is not None:
+            whole = min(whole, known.reads)
         self._last = tokens
+        self._compare(tokens, billed - answer)
+        if self._doubtful is not None and tokens >= self._doubtful[1]:
+            self._doubtful = None
         known.served = max(known.served, whole)
         if known.tried is not None and tokens >= known.tried:
             known.tried, known.patience = None, _LEAST_PATIENCE
@@ -121,6 +147,11 @@ class ModelSize:
         # `served` is stored whenever the refusals are
         if refusals != (known.refused, known.tried):
             self._on_change()
+
+    def _compare(self, planned: int, billed: int) -> None:
+        """Compare the plan of a request that was read whole with its bill: old texts keep the count of their time."""
+        if billed > 0 and planned > 0 and not self._is_cut:
+            self._scale = min(max(billed / planned, 1.0), GREATEST_FACTOR)
 
     def _on_served_since(self, refused: int, tokens: int, whole: int) -> None:
         known = self._known
@@ -155,19 +186,60 @@ class ModelSize:
             known.served = min(known.since, least - 1)
         self._on_change()
 
+    def on_unexplained(self, refused: int, served: int, newest: int) -> None:
+        """Learn from a request that was refused for no known reason while a smaller one was served instead.
+
+        The reason may be anything in it, so that it takes two with different newest exchanges, for which `newest`
+        stands, and both have to be larger by a tenth than everything that was served.
+        """
+        self._age()
+        known, before = self._known, self._doubtful
+        if known.tried is not None and refused >= (1 - _NEAR) * known.tried:
+            self.on_refused(refused, served)
+        elif refused >= (1 + _NEAR) * known.served:
+            self._doubtful = newest, refused
+            if before is not None and before[0] != newest and before[1] >= (1 + _NEAR) * known.served:
+                self._doubtful = None
+                self.on_refused(before[1], served)
+                self.on_refused(refused, served)
+
     def on_named(self, tokens: int) -> None:
-        """Learn from the size that the server named, in tokens."""
-        self._known.named = min(max(tokens, 1), GREATEST_FIGURE)
+        """Learn from the size that the server named in a refusal, in tokens."""
+        self._known.named, self._known.reads = min(max(tokens, 1), GREATEST_FIGURE), None
         self._known.at = self._clock()
         self._on_change()
 
-    def doubt(self) -> None:
-        """Record that less than what was served before was refused for an unknown reason."""
-        if self._known.refused is None:
-            self._known.served = 0
+    def on_asked(self, tokens: int) -> None:
+        """Learn from the size that the server names when it is asked, in tokens."""
+        self._read_only(tokens)
+
+    def on_billed(self, request: Request, usage: Usage, server: str) -> bool:
+        """Learn from what a request was billed. Return whether the server read only part of it.
+
+        `server` is the server's word for who answered, see `Finished`.
+        """
+        self._age()
+        if self.reads is not None and usage.output and usage.input > self.reads:
+            # a little more is what bills had not shown so far, much more another size
+            self._known.reads = usage.input if usage.input <= (1 + _NEAR) * self.reads else None
+            self.may_have_changed = True
+            self._on_change()
+        size = self._bills.take(request, usage, server)
+        self._is_cut = size is not None
+        if size is not None:
+            self.may_have_changed = True
+            self._read_only(size if self.reads is None else min(size, self.reads))
+        return self._is_cut
+
+    def _read_only(self, tokens: int) -> None:
+        known = self._known
+        known.reads, known.at = min(max(tokens, 1), GREATEST_FIGURE), self._clock()
+        known.served, known.since = min(known.served, known.reads), min(known.since, known.reads)
+        self._on_change()
 
     def forget(self) -> None:
         """Forget everything that was learned."""
+        self._doubtful, self._bills = None, Bills()
         if self._known != _Known():
             self._known = _Known()
             self._on_change()
@@ -194,13 +266,14 @@ class ModelSize:
         """Forget what is a day old, also if the clock was set back by more than a day."""
         known = self._known
         if known.at and abs(self._clock() - known.at) >= _LIFE:
-            known.named, known.tried, known.at, known.patience = None, None, 0.0, _LEAST_PATIENCE
+            known.reads, known.named, known.tried = None, None, None
+            known.at, known.patience = 0.0, _LEAST_PATIENCE
             known.forget_refusals()
 
 
 def _is_possible(kept: Mapping[str, Any]) -> bool:
     return (
-        all(kept[name] is None or is_figure(kept[name], 1) for name in ("named", "refused", "tried"))
+        all(kept[name] is None or is_figure(kept[name], 1) for name in ("reads", "named", "refused", "tried"))
         and all(is_figure(kept[name]) for name in ("served", "since", "refusals", "limited"))
         and is_figure(kept["patience"], _LEAST_PATIENCE, _MOST_PATIENCE)
         and isinstance(kept["at"], int | float)

@@ -12,7 +12,7 @@ from .answer import Answer
 from .answer_stream import AnswerStream
 from .budget import room, shortfall, to_evict
 from .deadlines import Limits
-from .ports import Model, Question, Reply
+from .ports import Question, Reply
 from .progress import Progress
 
 
@@ -25,7 +25,7 @@ async def ask_model(window: Window, question: Question, limits: Limits, reply: R
             progress.has_asked_again = True
             answer = await _ask(window, question, limits, reply, progress, may_call=may_call)
         answer.raise_error()
-        _on_served(question.model, progress)
+        _on_served(window, question, progress)
         if not answer.calls:
             return
 
@@ -68,21 +68,38 @@ async def _answer(window: Window, answer: Answer, limits: Limits, reply: Reply) 
 
 
 def _request(window: Window, question: Question, progress: Progress, *, may_call: bool) -> Request:
-    budget = question.model.planned
-    is_view = progress.failures or budget.sent_tokens is not None
-    messages = _fitting(window, question) if is_view else _trimmed(window, question, progress)
+    model, budget = question.model, question.model.planned
+    fitting = _fitting(window, question) if _is_view(question, progress) else _trimmed(window, question, progress)
+    messages = model.plain_form.written(window, fitting)
     progress.request_tokens = messages_tokens(messages) + budget.schema_tokens
     return question.request(messages, question.tools, may_call=may_call)
 
 
-def _on_served(model: Model, progress: Progress) -> None:
-    """Learn the model's size from the newest request, which was served."""
-    billed = progress.attempts[-1].billed
-    usage = billed.usage if billed else Usage()
+def _on_served(window: Window, question: Question, progress: Progress) -> None:
+    """Learn from the newest request, which was served, and evict what the model no longer reads."""
+    model, newest = question.model, progress.attempts[-1]
+    usage = newest.billed.usage if newest.billed else Usage()
     model.size.on_served(progress.request_tokens, usage.output, usage.input + usage.output)
+    model.plain_form.on_served(window, newest.request.messages)
     if progress.refused is not None:
-        model.size.on_refused(progress.refused, progress.request_tokens)
+        _learn_refusal(question, newest.request, progress, progress.refused)
         progress.refused = None
+    if progress.is_cut and not _is_view(question, progress):
+        window.limit(room(model.planned, window.stats().prefix_tokens))
+
+
+def _learn_refusal(question: Question, served: Request, progress: Progress, refused: int) -> None:
+    if progress.is_unexplained:
+        said = next(each.content for each in reversed(served.messages) if each.role is Role.USER)
+        newest = hash(said.removeprefix(question.prefix))
+        question.model.size.on_unexplained(refused, progress.request_tokens, newest)
+    else:
+        question.model.size.on_refused(refused, progress.request_tokens)
+
+
+def _is_view(question: Question, progress: Progress) -> bool:
+    """Return whether less than the window is sent without evicting anything."""
+    return bool(progress.failures) or question.model.budget.sent_tokens is not None
 
 
 def _trimmed(window: Window, question: Question, progress: Progress) -> tuple[Message, ...]:

@@ -24,6 +24,7 @@ from ..window import Message, Remembered, Told
 from .budget import Budget, answer_limit, planned
 from .deadlines import Pause
 from .model_size import ModelSize
+from .plain_form import PlainForm
 from .profile import SystemPrompt
 from .reasoning import Reasoning
 from .request_limit import RequestLimit
@@ -55,8 +56,9 @@ class Model:
 
     `agent` is the id of the agent whose model it is. `budget` has the context size that the user has entered, `profile`
     the one of the provider or a list, and `size` what was learned. `size` and `reasoning` are shared by all agents that
-    ask this model; `pause` and `limit` by all that ask this provider. `is_at_home`: whether its server takes no key, so
-    that it costs nothing, may have to load the model first, and sends nothing meanwhile.
+    ask this model; `pause` and `limit` by all that ask this provider. `plain_form` has the exchanges whose form it
+    refuses. `is_at_home`: whether its server takes no key, so that it costs nothing, may have to load the model first,
+    and sends nothing meanwhile.
     """
 
     agent: str
@@ -69,6 +71,7 @@ class Model:
     limit: RequestLimit = field(default_factory=RequestLimit)
     size: ModelSize = field(default_factory=ModelSize)
     reasoning: Reasoning = field(default_factory=Reasoning)
+    plain_form: PlainForm = field(default_factory=PlainForm)
     is_at_home: bool = False
 
     @property
@@ -84,12 +87,17 @@ class Model:
 
 @dataclass(frozen=True, slots=True)
 class Billed:
-    """The usage that a provider has reported for one request, and when, in seconds on the monotonic clock."""
+    """The usage that a provider has reported for one request, and when, in seconds on the monotonic clock.
+
+    `server` is its own word for who answered, see `Finished`. `is_cut`: whether it read only part of the request.
+    """
 
     model: Model
     request: Request
     usage: Usage
     at: float = field(default_factory=time.monotonic)
+    server: str = ""
+    is_cut: bool = False
 
 
 # Takes in what a request was billed, before its answer is counted into the window.

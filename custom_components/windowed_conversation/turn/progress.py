@@ -97,7 +97,8 @@ class Progress:
     `decision` is the route. `attempts` are the requests that have ended; what one is billed is passed to `on_billed` at
     once. `evicted` is the number of exchanges that the window had evicted before. `request_tokens` is the planned size
     of the newest request, and `refused` that of the smallest one that was refused as too long while none was served
-    since. `asked` is the id of the agent that was asked last. `failures` are those of agents asked before
+    since; `is_unexplained` if the server did not say that it was too long. `is_cut`: whether the server has read only
+    part of a request. `asked` is the id of the agent that was asked last. `failures` are those of agents asked before
     `answered_by`, the id of the agent that answered. `waiting` are requests that stay open although their first token
     took too long, and `resumed` is the one whose answer is heard next. `has_asked_again`: whether a model was asked
     again because its reasoning had used up the limit of the answer. `called` are the calls of the current answer while
@@ -115,6 +116,8 @@ class Progress:
     evicted: int = 0
     request_tokens: int = 0
     refused: int | None = None
+    is_unexplained: bool = False
+    is_cut: bool = False
     asked: str | None = None
     failures: list[Failure] = field(default_factory=list)
     answered_by: str | None = None

@@ -1,14 +1,14 @@
 """Requests that a model refuses, most often for their length: asking again with less of the window."""
 
 from dataclasses import replace
-from itertools import count
 
 from ..providers import BadRequest, ContextOverflow, ProviderError
 from ..window import Window
 from .budget import less_history, limited, room
 from .deadlines import Limits
+from .errors import EmptyAnswer
 from .model_turn import ask_model
-from .ports import Model, Question, Reply
+from .ports import Question, Reply
 from .progress import Progress
 
 # How much of the history each further try keeps after a request was too long, unless something shows the model's size.
@@ -22,49 +22,87 @@ _ONLY_SHARE = (0.0,)
 async def ask_for_less(window: Window, question: Question, limits: Limits, reply: Reply, progress: Progress) -> None:
     """Ask a model, and again with less of the window while it refuses a request for its length.
 
-    Each request is smaller than the one before. If the server gave no known reason and a smaller request does not help,
-    raises the error of the first refusal.
+    After a refusal without a known reason the same history is sent once with calls and results as text, then a smaller
+    request once. If neither helps, raises the error of the first refusal.
     """
     progress.refused = None
-    unexplained: ProviderError | None = None
-    for tries in count():
+    tries = _Tries(window, question, progress)
+    while True:
         try:
-            await ask_model(window, question, limits, reply, progress)
-        except ProviderError as err:
+            await ask_model(window, tries.question, limits, reply, progress)
+        except (ProviderError, EmptyAnswer) as err:
             if progress.first_token is not None:
                 raise
-            if unexplained is not None and err.is_unexplained:
-                question.model.size.doubt()
-                raise unexplained from err
-            shares = _shares(err, question.model, progress)
-            if len(shares) <= tries:
-                raise
-            smaller = _smaller(window, question, progress, shares[tries], is_last=tries == len(_SHARES) - 1)
-            if smaller is None:
-                raise
-            unexplained = err if err.is_unexplained else None
-            question = smaller
+            tries.prepare_next(err)
         else:
             return
 
 
-def _shares(error: ProviderError, model: Model, progress: Progress) -> tuple[float, ...]:
-    """Return the share of the history that each further try keeps; empty if the length was not the reason.
+class _Tries:
+    """The requests of one turn to one model; `question` is the next one."""
 
-    Without a known reason the length was not it if the model has just served as much. Raises an explained `BadRequest`
-    then.
-    """
-    if isinstance(error, ContextOverflow):
-        if error.context_tokens is not None:
-            model.size.on_named(error.context_tokens)
-        return _SHARES
-    if not error.is_unexplained:
-        return ()
-    if model.size.is_larger(progress.request_tokens):
-        return _ONLY_SHARE
-    if isinstance(error, BadRequest):
-        raise BadRequest(str(error)) from error
-    return ()
+    def __init__(self, window: Window, question: Question, progress: Progress) -> None:
+        self.question = question
+        self._window = window
+        self._model = question.model
+        self._progress = progress
+        # How many requests were made smaller.
+        self._smaller = 0
+        # The first refusal without a known reason, and the exchanges that were then sent as text.
+        self._unexplained: ProviderError | EmptyAnswer | None = None
+        self._as_text: frozenset[float | None] = frozenset()
+
+    def prepare_next(self, error: ProviderError | EmptyAnswer) -> None:
+        """Prepare what to send after a refusal. Raises an error if nothing else is sent."""
+        if isinstance(error, ContextOverflow):
+            self._undo_text()
+            if error.context_tokens is not None:
+                self._model.size.on_named(error.context_tokens)
+            self._send_less(error, _SHARES)
+        elif error.is_unexplained:
+            self._prepare_after_unexplained(error)
+        else:
+            raise error
+
+    def _prepare_after_unexplained(self, error: ProviderError | EmptyAnswer) -> None:
+        if self._unexplained is None:
+            self._unexplained = error
+            if isinstance(error, ProviderError) and self._write_text():
+                return
+        self._undo_text()
+        first = self._unexplained
+        if self._smaller:
+            raise first
+        if not self._model.size.is_larger(self._progress.request_tokens):
+            # the length was not the reason: as much has just been served
+            raise BadRequest(str(first)) if isinstance(first, BadRequest) else first
+        self._send_less(first, _ONLY_SHARE)
+
+    def _write_text(self) -> bool:
+        """Send calls and results of ended exchanges as text. Return whether there are any."""
+        sent = self._progress.attempts[-1].request.messages
+        self._as_text = self._model.plain_form.suspects(self._window, sent)
+        self._model.plain_form.write(self._window, self._as_text)
+        return bool(self._as_text)
+
+    def _undo_text(self) -> None:
+        """Send exchanges as they are again: their form was not the reason."""
+        self._model.plain_form.unwrite(self._window, self._as_text)
+        self._as_text = frozenset()
+
+    def _send_less(self, error: ProviderError | EmptyAnswer, shares: tuple[float, ...]) -> None:
+        """Have less sent, by the next share of the history. Raises the error if that is not possible."""
+        place, progress = self._smaller, self._progress
+        is_last = place == len(_SHARES) - 1
+        smaller = None
+        if place < len(shares):
+            smaller = _smaller(self._window, self.question, progress, shares[place], is_last=is_last)
+        if smaller is None:
+            raise error
+        progress.is_unexplained = error.is_unexplained and (place == 0 or progress.is_unexplained)
+        if isinstance(error, EmptyAnswer):
+            progress.refused = None
+        self.question, self._smaller = smaller, place + 1
 
 
 def _smaller(window: Window, question: Question, progress: Progress, share: float, *, is_last: bool) -> Question | None:

@@ -3,7 +3,14 @@
 Standard library only; knows no Home Assistant and no provider.
 """
 
-from .calibration import CalibratedCounter, Calibration, Calibrator, estimate_request
+from .calibration import (
+    GREATEST_FACTOR,
+    LEAST_FACTOR,
+    CalibratedCounter,
+    Calibration,
+    Calibrator,
+    estimate_request,
+)
 from .entry import rewritten
 from .errors import (
     DuplicateToolCall,
@@ -33,6 +40,7 @@ from .tokens import (
     KindCounter,
     TextKind,
     TokenCounter,
+    frame_tokens,
     message_tokens,
     text_tokens,
     tool_text,
@@ -44,11 +52,13 @@ from .window import Window
 
 __all__ = [
     "CUT_BEGINS",
+    "GREATEST_FACTOR",
     "GREATEST_FIGURE",
     "IMPORTANT",
     "INCOMPLETE",
     "INTERRUPTED_ANSWER",
     "INTERRUPTED_CALL",
+    "LEAST_FACTOR",
     "MAX_TAG_LENGTH",
     "MESSAGE_OVERHEAD",
     "QUESTION",
@@ -87,6 +97,7 @@ __all__ = [
     "WindowStats",
     "all_told",
     "estimate_request",
+    "frame_tokens",
     "is_figure",
     "is_in_turn",
     "is_summary",

@@ -18,6 +18,10 @@ from .chat_residue import ResidueReader, residue_tokens
 from .errors import error_in_event, is_error, refused
 from .fields import usage_of
 
+# Who answered: the fingerprint of Ollama and others, the model that a router chose, and the provider that it asked.
+_SERVER_FIELDS = ("system_fingerprint", "model", "provider")
+_LONGEST_WORD = 100
+
 
 @dataclass(slots=True)
 class _OpenCall:
@@ -105,6 +109,8 @@ class ChunkDecoder(Decoder):
         """Return the events of one chunk, see `Decoder.on_event`."""
         if is_error(event) and not self.is_whole:
             raise error_in_event(event)
+        if not self._server:
+            self._server = " ".join(filter(None, (_word(event.get(field)) for field in _SERVER_FIELDS)))
         if (usage := event.get("usage")) is not None:
             self._usage = usage_of(usage, "prompt", "completion")
         events: list[Event] = []
@@ -154,6 +160,10 @@ class ChunkDecoder(Decoder):
             return None
         counted = self._usage.reasoning if self._usage and residue else 0
         return counted or residue_tokens(residue)
+
+
+def _word(value: object) -> str:
+    return value[:_LONGEST_WORD] if isinstance(value, str) else ""
 
 
 def _chunks(content: list[Any]) -> tuple[str, str]:

@@ -17,13 +17,13 @@ from openai.resources.models import AsyncModels
 from ...window import Native
 from ..decoder import Decoder
 from ..encoder import residue_of
-from ..errors import BadRequest
-from ..events import Compacted, Event, ListedModel, OnBytes, Request, ignore
+from ..errors import BadRequest, BadStream
+from ..events import OLLAMA, Compacted, Event, ListedModel, OnBytes, Request, ignore
 from ..json_values import counted, member
 from ..model_lists import read_page
-from ..sdk import post, post_for_stream
-from ..sizes import named_context_tokens, named_output_tokens
-from ..streaming import answered
+from ..sdk import get_for_stream, post, post_for_stream
+from ..sizes import loaded_context_tokens, named_context_tokens, named_output_tokens
+from ..streaming import answered, read_any_json
 from .chat_decoding import ChunkDecoder
 from .chat_encoding import Dialect, encode_request as encode_chat
 from .chat_residue import Echo, other_echoes
@@ -34,6 +34,11 @@ from .responses_decoding import ResponseDecoder
 from .responses_encoding import encode_prompt, encode_request
 
 _MODEL_LIST_TIMEOUT = 10.0
+_SIZE_TIMEOUT = 5.0
+
+# Where servers tell how much a loaded model reads, by their fingerprint: Ollama; llama.cpp and LM Studio.
+_TELL_SIZES = {OLLAMA: ("api/ps",)}
+_ALL_TELL_SIZES = ("props", "api/v0/models")
 
 
 class _Format(ABC):
@@ -126,6 +131,24 @@ class ChatCompletions(_Format):
         # Learned of each model: the form that its server accepts, and which other forms it has not needed.
         self._forms: dict[str, _Form] = {}
         self._needless: set[tuple[str, _Form]] = set()
+
+    async def context_tokens(self, model: str, server: str) -> int | None:
+        """Ask the server how much a loaded model reads, see `NamesItsSize`."""
+        base = str(self._client.base_url).rstrip("/").removesuffix("/v1")
+        for path in _TELL_SIZES.get(server.partition(" ")[0], _ALL_TELL_SIZES):
+            try:
+                with provider_errors():
+                    answer = loaded_context_tokens(await self._told(f"{base}/{path}"), model)
+            except BadRequest, BadStream:
+                # the server has no such path, or a page for every path
+                continue
+            if answer is not None:
+                return answer
+        return None
+
+    async def _told(self, url: str) -> Any:
+        async with await get_for_stream(self._client, AsyncStream, url, timeout=_SIZE_TIMEOUT) as answer:
+            return await read_any_json(await answer.response.aread())
 
     @override
     async def _send(self, request: Request) -> Any:

@@ -1,0 +1,155 @@
+"""What a server bills for requests that extend each other: it shows when one leaves the oldest messages unread.
+
+Ollama and others answer a request that is longer than their context as if it were whole. They keep the system prompt
+and the newest messages: https://github.com/ollama/ollama/blob/main/server/prompt.go. So the bill stops growing, or
+jumps about below the size, while the requests grow.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+from ..providers import Request, ToolSchema, Usage, messages_tokens
+from ..window import GREATEST_FACTOR, LEAST_FACTOR, Message, Role, estimate_request, frame_tokens
+
+# How many requests are compared with the next one: several conversations take turns.
+_MOST = 32
+
+# No model that answers has a smaller context, in tokens. Servers that count only what is not in their cache have bills
+# this small.
+_LEAST_SIZE = 1000
+
+# How much has to be added before a bill can be too small, in tokens of our count. Less may be lost in what a chat
+# template writes differently around the newest message.
+_LEAST_ADDED = 64
+
+# How many steps in a row a server's bills have to make sense before a small one is believed.
+_CONSISTENT = 2
+
+# The share of an earlier bill below which no server cuts: it leaves out only as much as it has to.
+_LEAST_LEFT = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    """A request that was billed: its messages and tools, the billed input in tokens, and who answered."""
+
+    messages: tuple[Message, ...]
+    tools: tuple[ToolSchema, ...]
+    billed: int
+    server: str
+
+    @classmethod
+    def of(cls, request: Request, usage: Usage, server: str) -> Self | None:
+        """Return the request, or None if its bill cannot be compared.
+
+        What a provider has dropped on request, and requests that forbid calls, are billed in ways of their own.
+        """
+        unclear = not usage.input or usage.cleared or (request.tools and not request.may_call)
+        return None if unclear or not server else cls(request.messages, request.tools, usage.input, server)
+
+    def added_to(self, earlier: Self) -> Sequence[Message] | None:
+        """Return the messages by which this extends an earlier request, or None if the two cannot be compared.
+
+        Compared are the first requests of two turns, and those of one turn. What follows the first request of a turn
+        looks different in the next one: results become stubs, and templates leave reasoning out.
+        """
+        begun = len(earlier.messages)
+        added = self.messages[begun:]
+        is_same = (earlier.server, earlier.tools) == (self.server, self.tools)
+        if not added or not is_same or self.messages[:begun] != earlier.messages:
+            return None
+        turns = {each.role is Role.USER for each in (earlier.messages[-1], self.messages[-1])}
+        is_comparable = turns == {True} or all(each.role is not Role.USER for each in added)
+        return added if is_comparable and not any(each.attachments for each in added) else None
+
+    @property
+    def least_read(self) -> int:
+        """The part that every server reads, by the estimate: system prompt, tools and the newest message."""
+        kept = [each for each in self.messages if each.role is Role.SYSTEM]
+        return estimate_request([*kept, self.messages[-1]], (tool.text for tool in self.tools)).texts
+
+
+class Bills:
+    """The newest bills of one model. No bill counts before the server's counting has made sense."""
+
+    def __init__(self) -> None:
+        self._recent: deque[_Sent] = deque(maxlen=_MOST)
+        # How many steps in a row made sense.
+        self._consistent = 0
+        # Whether the model was ever billed for calls and results: not every chat template has them.
+        self._bills_rounds = False
+
+    def take(self, request: Request, usage: Usage, server: str) -> int | None:
+        """Take in what a request was billed. Return the size that it shows if the server read only part of it.
+
+        That is the greatest of these bills, in tokens. The answer is not part of it, as some servers forget the
+        beginning while they answer.
+        """
+        sent = _Sent.of(request, usage, server)
+        if sent is None:
+            return None
+        steps = [_Step(each, sent, added) for each in self._recent if (added := sent.added_to(each)) is not None]
+        self._recent.append(sent)
+        if not steps:
+            return None
+        is_cut = any(step.is_short and (self._bills_rounds or not step.is_round) for step in steps)
+        newest = steps[-1]
+        if not newest.makes_sense(is_cut=is_cut):
+            self._consistent = 0
+            return None
+        self._consistent += 1
+        self._bills_rounds |= newest.is_round and newest.has_grown
+        if not is_cut or self._consistent <= _CONSISTENT:
+            return None
+        return max(sent.billed, *(step.earlier.billed for step in steps))
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A request that extends an earlier one by some messages."""
+
+    earlier: _Sent
+    newer: _Sent
+    added: Sequence[Message]
+
+    @property
+    def is_round(self) -> bool:
+        """Whether this is a step in a tool loop."""
+        return self.newer.messages[-1].role is not Role.USER
+
+    @property
+    def grown(self) -> int:
+        """By how many tokens the bill has grown."""
+        return self.newer.billed - self.earlier.billed
+
+    @property
+    def has_grown(self) -> bool:
+        """Whether the bill has grown by at least what any model needs for what was added."""
+        return 0 < LEAST_FACTOR * self._least <= self.grown
+
+    @property
+    def is_short(self) -> bool:
+        """Whether the bill has grown by far less than any model needs for what was added."""
+        return self._least >= _LEAST_ADDED and self.grown < LEAST_FACTOR * self._least / 2
+
+    @property
+    def _least(self) -> int:
+        """The tokens of what was added and every template has: of ended turns only what was said."""
+        is_said = [not each.tool_calls and each.role is not Role.TOOL for each in self.added]
+        shown = [each for each, said in zip(self.added, is_said, strict=True) if said or self.is_round]
+        return sum(map(_text_tokens, shown))
+
+    def makes_sense(self, *, is_cut: bool) -> bool:
+        """Return whether the bill is that of a server that counts all that it reads."""
+        if is_cut or self.grown <= 0:
+            return self.newer.billed >= max(
+                _LEAST_SIZE, _LEAST_LEFT * self.earlier.billed, LEAST_FACTOR * self.newer.least_read
+            )
+        return self.grown <= GREATEST_FACTOR * messages_tokens(self.added) + _LEAST_ADDED
+
+
+def _text_tokens(message: Message) -> int:
+    """Return the tokens of a message's text by the window's count, without what residue and frame cost."""
+    return messages_tokens([message]) - frame_tokens(message)

@@ -1,0 +1,133 @@
+"""A server at home that reads 4,096 tokens and says nothing when it drops the rest: asked, limited, and told about."""
+
+from typing import Any
+
+from homeassistant.const import CONF_API_KEY
+from homeassistant.core import HomeAssistant
+from homeassistant.helpers import issue_registry as ir
+import pytest
+from pytest_homeassistant_custom_component.common import MockConfigEntry
+
+from custom_components.windowed_conversation.const import CONF_HISTORY_TOKENS, CONF_ROUTING
+from demo.model_server import Dropping, ModelServer
+from demo.model_server.usage import prompt_bytes, tokens
+
+from .conftest import Say, SetUp, listed, until
+
+LINE = (
+    "consider that the locker number {0} with the {0} blue and {0} red boxes is on the left of the cellar, behind the "
+    "old wooden door and next to the bicycles"
+)
+
+
+@pytest.fixture
+async def entry(set_up: SetUp, model_server: ModelServer) -> MockConfigEntry:
+    """Return an account with a server without a key that drops messages as Ollama does, and can be asked."""
+    model_server.dropping = Dropping(4096, is_ollama=True)
+    return await set_up(account={CONF_API_KEY: None}, **{CONF_ROUTING: "llm_only"})
+
+
+def issues(home: HomeAssistant) -> dict[str | None, Any]:
+    """Return the placeholders of the issues by their translation keys."""
+    return {each.translation_key: each.translation_placeholders for each in ir.async_get(home).issues.values()}
+
+
+async def asked(entry: MockConfigEntry, say: Say, reads: int) -> None:
+    """Say something, and wait until the server has told how much it reads."""
+    await say("my name is Ada")
+    (agent,) = entry.runtime_data.agents.values()
+    await until(lambda: agent.model.size.reads == reads)
+
+
+async def test_ollama_is_asked_after_its_first_answer_and_nothing_larger_is_planned(
+    entry: MockConfigEntry, say: Say, model_server: ModelServer
+) -> None:
+    await asked(entry, say, 4096)
+    (agent,) = entry.runtime_data.agents.values()
+    paths = [record.path for record in model_server.log.records if not record.for_answer]
+
+    assert paths == ["/api/ps"]
+    assert agent.model.planned.context_tokens <= 4096
+
+
+async def test_issue_names_what_to_set_in_ollama_and_clears_once_it_is_set(
+    home: HomeAssistant, entry: MockConfigEntry, say: Say, model_server: ModelServer
+) -> None:
+    await asked(entry, say, 4096)
+    await say("hello")
+    raised = issues(home)
+    model_server.dropping = Dropping(32_768, is_ollama=True)
+    (agent,) = entry.runtime_data.agents.values()
+    agent.model.size.may_have_changed = True
+    await asked(entry, say, 32_768)
+    await say("hello")
+
+    assert [*raised] == ["ollama_reads_little"]
+    assert raised["ollama_reads_little"]["context"] == "4,096"
+    assert raised["ollama_reads_little"]["suggested"] == "16384"
+    assert issues(home) == {}
+
+
+async def test_issue_clears_with_a_smaller_window(home: HomeAssistant, entry: MockConfigEntry, say: Say) -> None:
+    await asked(entry, say, 4096)
+    await say("hello")
+    home.config_entries.async_update_entry(entry, options={CONF_HISTORY_TOKENS: 1000})
+    await home.async_block_till_done()
+    await say("hello")
+
+    assert issues(home) == {}
+
+
+async def test_issue_clears_when_the_account_has_another_server(
+    home: HomeAssistant, entry: MockConfigEntry, say: Say
+) -> None:
+    await asked(entry, say, 4096)
+    await say("hello")
+    home.config_entries.async_update_entry(entry, data={**entry.data, CONF_API_KEY: "key"})
+    await home.async_block_till_done()
+
+    assert issues(home) == {}
+
+
+async def test_server_with_a_key_is_not_asked(
+    home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer
+) -> None:
+    model_server.dropping = Dropping(4096, is_ollama=True)
+    await set_up(**{CONF_ROUTING: "llm_only"})
+    await say("my name is Ada")
+    await listed(home)
+
+    assert [record.path for record in model_server.log.records if not record.for_answer] == []
+
+
+async def test_server_that_does_not_tell_is_found_out_and_the_issue_says_so(
+    home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer
+) -> None:
+    model_server.dropping = Dropping(4096)
+    entry = await set_up(account={CONF_API_KEY: None}, **{CONF_ROUTING: "llm_only"})
+    for number in range(40):
+        await say(LINE.format(number))
+
+    (agent,) = entry.runtime_data.agents.values()
+    (window,) = agent.windows.newest_first()
+    dropped = [record for record in model_server.requests if model_server.dropping.read(record.body) != record.body]
+    at = [model_server.requests.index(record) for record in dropped]
+    assert at[-1] - at[0] <= 3
+    assert issues(home)["server_reads_little"]["agent"] == "Ada"
+    assert window.stats().evicted_exchanges > 0
+
+
+async def test_utilization_is_true_while_messages_are_dropped_and_after(
+    set_up: SetUp, say: Say, model_server: ModelServer
+) -> None:
+    model_server.dropping = Dropping(4096)
+    entry = await set_up(account={CONF_API_KEY: None}, **{CONF_ROUTING: "llm_only"})
+    for number in range(32):
+        await say(LINE.format(number))
+    (agent,) = entry.runtime_data.agents.values()
+    (window,) = agent.windows.newest_first()
+    shown = window.stats().current_tokens
+    await say("hello")
+
+    newest = model_server.requests[-1].body["messages"]
+    assert shown == pytest.approx(tokens(prompt_bytes((), newest[1:-1])), rel=0.05)
