@@ -94,7 +94,7 @@ class ModelCalibrations:
 
     @callback
     def reasoning(self, model: str) -> Reasoning:
-        """Return what is known of whether a model reasons. All who ask the model share it."""
+        """Return the `Reasoning` of a model, which all who ask the model share."""
         return self._reasoning.setdefault(model, Reasoning())
 
     @callback

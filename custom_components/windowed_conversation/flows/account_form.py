@@ -181,7 +181,7 @@ def urls_of(entered: str, *, has_key: bool) -> list[str]:
 
 
 def _missing_schemes(address: str, *, has_secret: bool) -> list[str]:
-    """Return what to put before an address. A single word is none: it has no dot, port, or path."""
+    """Return the scheme for an address without one. A single word is no address: it has no dot, port, or path."""
     if "://" in address:
         return [""]
     if not re.search(r"[.:/]", address) or re.match(r"https?[:/]", address, re.IGNORECASE):

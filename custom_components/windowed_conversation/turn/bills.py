@@ -1,4 +1,4 @@
-"""What a server bills for requests that extend each other: it shows when one leaves the oldest messages unread.
+"""Bills of requests that extend each other: they show when a server leaves the oldest messages unread.
 
 Ollama and others answer a request that is longer than their context as if it were whole. They keep the system prompt
 and the newest messages: https://github.com/ollama/ollama/blob/main/server/prompt.go. So the bill stops growing, or

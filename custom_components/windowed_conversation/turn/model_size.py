@@ -1,4 +1,4 @@
-"""How much a model reads: what its server says, and what served, billed and refused requests have shown."""
+"""The context size of a model: as its server names it, and as served, billed and refused requests show it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass

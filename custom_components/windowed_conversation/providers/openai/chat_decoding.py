@@ -155,7 +155,7 @@ class ChunkDecoder(Decoder):
         return value if value or not all(map(is_short, extras)) else None
 
     def _residue_tokens(self, residue: Any) -> int | None:
-        """Return what the server counted, or an estimate if it does not tell reasoning from the rest."""
+        """Return the server's count of the reasoning, or an estimate if the server does not count it apart."""
         if residue is None:
             return None
         counted = self._usage.reasoning if self._usage and residue else 0

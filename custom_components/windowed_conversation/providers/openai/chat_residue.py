@@ -57,7 +57,7 @@ class Residue:
 
 
 def own_residue(message: Message | None, provider: str, model: str) -> Residue | None:
-    """Return what this provider's model left on a message; None if it did not write the message or cannot be read."""
+    """Return the residue of this provider's model on a message; None if another wrote it or it cannot be read."""
     value = residue_of(message, provider, model)
     if not isinstance(value, dict) or not value.keys() <= {"fields", "calls"}:
         return None
