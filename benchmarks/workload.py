@@ -62,7 +62,7 @@ def conversation(turns: int, seed: int = 1) -> tuple[Turn, ...]:
 def _turn(random: Random, number: int) -> Iterator[Said]:
     yield Said("user", _text(random, random.randint(*_QUESTION)))
     if number % _TOOL_TURN == _TOOL_TURN - 1:
-        call_id = f"call_{number:08}"
+        call_id = f"c{number:08}"
         arguments = json.dumps({"area": random.choice(_WORDS), "domain": random.choice(_WORDS)})
         yield Said("assistant", "", call_id, arguments)
         yield Said("tool", _text(random, random.randint(*_RESULT)), call_id)

@@ -18,7 +18,6 @@ from .agents.forgetting import async_follow_users
 from .agents.issues import async_clear_issues, async_review_windows
 from .agents.kept import async_forget, async_kept, async_save
 from .agents.memory import async_memory, async_remove_memory, async_start_memory
-from .agents.migration import async_migrate
 from .agents.setup import async_set_up_agents, async_set_up_server
 from .bridge.account import async_create_provider
 from .bridge.errors import failure_of
@@ -42,11 +41,6 @@ async def async_setup(hass: HomeAssistant, config: ConfigType) -> bool:
     async_follow_users(hass)
     llm.async_register_api(hass, MemoryAPI(hass, partial(async_memory, hass)))
     return True
-
-
-async def async_migrate_entry(hass: HomeAssistant, entry: AccountConfigEntry) -> bool:
-    """Bring an account's settings up to date. Return whether this version can use them."""
-    return async_migrate(hass, entry)
 
 
 async def async_setup_entry(hass: HomeAssistant, entry: AccountConfigEntry) -> bool:

@@ -22,7 +22,6 @@ from homeassistant.core import callback
 from homeassistant.helpers import llm
 import probatio
 
-from .agents import migration
 from .agents.agent import AccountConfigEntry
 from .agents.config import DEFAULT_ROUTING
 from .const import (
@@ -66,7 +65,6 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=DOMAIN):
     """The config flow of an account, with its first agent."""
 
     VERSION = 1
-    MINOR_VERSION = migration.MINOR_VERSION
 
     def __init__(self) -> None:
         self._form = ACCOUNT_FORMS[PROVIDER_OPENAI_CHAT]

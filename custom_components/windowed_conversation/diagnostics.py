@@ -126,7 +126,7 @@ def _dollars(cost: object) -> str | None:
 def _model(model: Model) -> dict[str, Any]:
     budget = model.planned
     return {
-        "format": model.provider.name,
+        "format": model.provider.name.partition(" ")[0],
         "profile": asdict(model.profile),
         "context_tokens": budget.context_tokens,
         "max_answer_tokens": budget.max_answer_tokens,

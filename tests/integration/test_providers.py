@@ -17,6 +17,7 @@ from custom_components.windowed_conversation.bridge.turn_report import EVENT_TUR
 from custom_components.windowed_conversation.const import (
     CONF_EFFORT,
     CONF_FALLBACK_AGENTS,
+    CONF_FALLBACK_TIMEOUT,
     CONF_FAMILY,
     CONF_FORMAT,
     CONF_IDLE_TIMEOUT,
@@ -110,7 +111,12 @@ def provider(request: pytest.FixtureRequest) -> str:
 async def asked(provider: str, set_up: SetUp, model_server: ModelServer) -> MockConfigEntry:
     """Return an account with the provider, whose agent may ask a second one."""
     model_server.change(models=tuple(_MODELS.values()))
-    limits = {CONF_IDLE_TIMEOUT: _PATIENCE, CONF_TURN_TIMEOUT: 5, CONF_TOOL_ITERATIONS: 10}
+    limits = {
+        CONF_FALLBACK_TIMEOUT: _PATIENCE,
+        CONF_IDLE_TIMEOUT: _PATIENCE,
+        CONF_TURN_TIMEOUT: 5,
+        CONF_TOOL_ITERATIONS: 10,
+    }
     return await set_up(
         account=account(provider, model_server),
         **{CONF_MODEL: _MODELS[provider], CONF_LIMITS: limits, CONF_FALLBACK_AGENTS: [_SECOND], CONF_FAMILY: _FAMILY},

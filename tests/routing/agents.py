@@ -32,13 +32,13 @@ async def add_agent(hass: HomeAssistant, url: str | None, **options: Any) -> str
         data=account,
         discovery_keys={},  # type: ignore[arg-type]
         domain=DOMAIN,
-        minor_version=WindowedConversationConfigFlow.MINOR_VERSION,
         options={},
         source=SOURCE_USER,
         subentries_data=[agent],
         title="Server",
         unique_id=None,
         version=WindowedConversationConfigFlow.VERSION,
+        minor_version=WindowedConversationConfigFlow.MINOR_VERSION,
     )
     await hass.config_entries.async_add(entry)
     await hass.async_block_till_done()

@@ -44,11 +44,20 @@ def whole_json(text: str) -> Any:
 
 def finite(value: Any) -> Any:
     """Return a JSON value without numbers that are not finite: removed from objects, null elsewhere."""
+    try:
+        # nearly all are, and what is nested deeply is not walked through
+        json.dumps(value, allow_nan=False)
+    except ValueError:
+        return _with_finite_numbers(value)
+    return value
+
+
+def _with_finite_numbers(value: Any) -> Any:
     match value:
         case dict():
-            return {name: finite(each) for name, each in value.items() if not _is_infinite(each)}
+            return {name: _with_finite_numbers(each) for name, each in value.items() if not _is_infinite(each)}
         case list() | tuple():
-            return [finite(each) for each in value]
+            return [_with_finite_numbers(each) for each in value]
     return None if _is_infinite(value) else value
 
 

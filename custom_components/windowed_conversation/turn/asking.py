@@ -1,4 +1,4 @@
-"""The order of models in a turn: one that fails before its first token hands over to the fallback agents."""
+"""The order of requests in a turn: less after a refusal, then the fallback agents, if there was no token yet."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -18,11 +18,12 @@ from ..providers import (
     Unavailable,
 )
 from ..window import Window
+from .budget import less_history, limited, room
 from .deadlines import Limits, Pause
 from .errors import EmptyAnswer
+from .model_turn import ask_model
 from .ports import FallbackAgent, Model, Question, Reply, Spoken
 from .progress import Failure, Progress
-from .refusals import ask_for_less
 
 # Errors that another model may not have. A refusal or a wrong parameter would only be repeated elsewhere.
 _HANDS_OVER = (
@@ -38,6 +39,13 @@ _HANDS_OVER = (
 
 # How long a pause a person waits for if nobody else can answer, in seconds.
 _SHORT_PAUSE = 10.0
+
+# How much of the history each further try keeps after a request was too long, unless something shows the model's size.
+# The last one sends the newest exchange alone.
+_SHARES = (2 / 3, 1 / 2, 0.0)
+
+# The one try after a refusal without a known reason has to show whether it was the length.
+_ONLY_SHARE = (0.0,)
 
 
 async def ask_in_order(window: Window, question: Question, limits: Limits, reply: Reply, progress: Progress) -> None:
@@ -81,7 +89,7 @@ async def _hear_the_slow(window: Window, question: Question, limits: Limits, rep
         model = stream.model
         progress.asked = model.agent
         try:
-            await ask_for_less(window, replace(question, model=model), patience, reply, progress)
+            await _ask_for_less(window, replace(question, model=model), patience, reply, progress)
         except ProviderError, EmptyAnswer:
             if not progress.may_resume:
                 raise
@@ -107,18 +115,18 @@ async def _ask(
     window: Window, question: Question, limits: Limits, reply: Reply, progress: Progress, *, wait: bool
 ) -> None:
     """Ask a model; once more if it asked for a short pause and there is no fallback agent."""
-    model = question.model
-    await _respect(model.pause, _SHORT_PAUSE if wait else 0.0)
+    model, patience = question.model, min(_SHORT_PAUSE, limits.turn)
+    await _respect(model.pause, patience if wait else 0.0)
     try:
-        await ask_for_less(window, question, limits, reply, progress)
+        await _ask_for_less(window, question, limits, reply, progress)
     except RateLimited as err:
         if err.retry_after is None:
             raise
         model.pause.begin(err.retry_after)
-        if not wait or progress.first_token is not None or err.retry_after > _SHORT_PAUSE:
+        if not wait or progress.first_token is not None or err.retry_after > patience:
             raise
-        await _respect(model.pause, _SHORT_PAUSE)
-        await ask_for_less(window, question, limits, reply, progress)
+        await _respect(model.pause, patience)
+        await _ask_for_less(window, question, limits, reply, progress)
 
 
 async def _respect(pause: Pause, patience: float) -> None:
@@ -142,3 +150,116 @@ async def _ask_fallback_agent(window: Window, agent: FallbackAgent, reply: Reply
 
     async for message in reply.add(delta()):
         window.add(message)
+
+
+async def _ask_for_less(window: Window, question: Question, limits: Limits, reply: Reply, progress: Progress) -> None:
+    """Ask a model, and again with less of the window while it refuses a request for its length.
+
+    After a refusal without a known reason the same history is sent once with calls and results as text, then a smaller
+    request once. If neither helps, raises the error of the first refusal.
+    """
+    progress.refused = None
+    tries = _Tries(window, question, progress)
+    while True:
+        try:
+            await ask_model(window, tries.question, limits, reply, progress)
+        except (ProviderError, EmptyAnswer) as err:
+            if progress.first_token is not None:
+                raise
+            tries.prepare_next(err)
+        else:
+            return
+
+
+class _Tries:
+    """The requests of one turn to one model; `question` is the next one."""
+
+    def __init__(self, window: Window, question: Question, progress: Progress) -> None:
+        self.question = question
+        self._window = window
+        self._model = question.model
+        self._progress = progress
+        # How many requests were made smaller.
+        self._smaller = 0
+        # The first refusal without a known reason, and the exchanges that were then sent as text.
+        self._unexplained: ProviderError | EmptyAnswer | None = None
+        self._as_text: frozenset[float | None] = frozenset()
+
+    def prepare_next(self, error: ProviderError | EmptyAnswer) -> None:
+        """Prepare what to send after a refusal. Raises an error if nothing else is sent."""
+        if isinstance(error, ContextOverflow):
+            self._undo_text()
+            if error.context_tokens is not None:
+                self._model.size.on_named(error.context_tokens)
+            self._send_less(error, _SHARES)
+        elif error.is_unexplained:
+            self._prepare_after_unexplained(error)
+        else:
+            raise error
+
+    def _prepare_after_unexplained(self, error: ProviderError | EmptyAnswer) -> None:
+        if self._unexplained is None:
+            self._unexplained = error
+            if isinstance(error, ProviderError) and self._write_text():
+                return
+        self._undo_text()
+        first = self._unexplained
+        if self._smaller:
+            raise first
+        if not self._model.size.is_larger(self._progress.request_tokens):
+            # the length was not the reason: as much has just been served
+            raise BadRequest(str(first)) if isinstance(first, BadRequest) else first
+        self._send_less(first, _ONLY_SHARE)
+
+    def _write_text(self) -> bool:
+        """Send calls and results of ended exchanges as text. Return whether there are any."""
+        sent = self._progress.attempts[-1].request.messages
+        self._as_text = self._model.plain_form.suspects(self._window, sent)
+        self._model.plain_form.write(self._window, self._as_text)
+        return bool(self._as_text)
+
+    def _undo_text(self) -> None:
+        """Send exchanges as they are again: their form was not the reason."""
+        self._model.plain_form.unwrite(self._window, self._as_text)
+        self._as_text = frozenset()
+
+    def _send_less(self, error: ProviderError | EmptyAnswer, shares: tuple[float, ...]) -> None:
+        """Have less sent, by the next share of the history. Raises the error if that is not possible."""
+        place, progress = self._smaller, self._progress
+        is_last = place == len(_SHARES) - 1
+        smaller = None
+        if place < len(shares):
+            smaller = _smaller(self._window, self.question, progress, shares[place], is_last=is_last)
+        if smaller is None:
+            raise error
+        progress.is_unexplained = error.is_unexplained and (place == 0 or progress.is_unexplained)
+        if isinstance(error, EmptyAnswer):
+            progress.refused = None
+        self.question, self._smaller = smaller, place + 1
+
+
+def _smaller(window: Window, question: Question, progress: Progress, share: float, *, is_last: bool) -> Question | None:
+    """Return the question with less of the window after a refusal, or None if nothing can be removed."""
+    model, refused, stats = question.model, progress.request_tokens, window.stats()
+    newest = stats.current_tokens - sum(exchange.tokens for exchange in window.exchanges())
+    others = stats.prefix_tokens + model.budget.schema_tokens + newest
+    if window.has_tool_calls and newest > refused // 2:
+        return _shorter_results(window, question, progress)
+    if refused <= others:
+        return None
+    progress.refused = refused if progress.refused is None else min(refused, progress.refused)
+    context = None if is_last else model.size.target(refused)
+    kept = less_history(refused - others, others, context, share)
+    return replace(question, model=replace(model, budget=replace(model.budget, sent_tokens=newest + kept)))
+
+
+def _shorter_results(window: Window, question: Question, progress: Progress) -> Question | None:
+    """Return the question with shorter tool results of this turn, or None if they cannot be shortened."""
+    model, refused, stats = question.model, progress.request_tokens, window.stats()
+    context = model.size.target(refused) or int(refused * _SHARES[0])
+    budget = limited(model.budget, context)
+    window.limit(room(budget, stats.prefix_tokens))
+    if window.stats().current_tokens >= stats.current_tokens:
+        return None
+    progress.refused = refused if progress.refused is None else min(refused, progress.refused)
+    return replace(question, model=replace(model, budget=budget))

@@ -77,10 +77,16 @@ def sent_fields(residue: Residue | None, echo: Echo) -> _Object:
 
 
 def other_echoes(request: Request, provider: str) -> list[Echo]:
-    """Return the ways to send the request's residue that differ from `Echo.WRITTEN`."""
-    written = (own_residue(each, provider, request.model) for each in request.messages if each.role is Role.ASSISTANT)
-    with_fields = {bool(residue and residue.fields) for residue in written}
-    return [echo for echo, has_fields in ((Echo.FILLED, False), (Echo.NOTHING, True)) if has_fields in with_fields]
+    """Return the ways to send the request's residue that differ from `Echo.WRITTEN`.
+
+    Reasoning is filled in only if this model or another has left any residue: most models do not reason.
+    """
+    answers = [message for message in request.messages if message.role is Role.ASSISTANT]
+    own = [own_residue(message, provider, request.model) for message in answers]
+    with_fields = [residue is not None and bool(residue.fields) for residue in own]
+    of_others = any(message.native and residue is None for message, residue in zip(answers, own, strict=True))
+    may_fill = not all(with_fields) and (any(with_fields) or of_others)
+    return [*([Echo.FILLED] if may_fill else []), *([Echo.NOTHING] if any(with_fields) else [])]
 
 
 class ResidueReader:
