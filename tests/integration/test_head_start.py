@@ -436,14 +436,10 @@ async def test_head_start_goes_on_while_the_turn_is_answered_locally(
     assert (len(model_server.requests), loading.outcome) == (2, Outcome.OPEN)
 
 
-async def test_head_start_ends_before_the_turn_asks_for_something_else(
-    home: HomeAssistant, loading: Record, model_server: ModelServer
-) -> None:
+async def test_head_start_ends_when_the_turn_asks_for_something_else(home: HomeAssistant, loading: Record) -> None:
     await conversation.async_converse(home, ASK, None, Context(), "en", AGENT, extra_system_prompt="Be brief.")
 
-    assert loading.outcome is Outcome.CLIENT_LEFT
-    assert loading.ended_ns is not None
-    assert loading.ended_ns < model_server.requests[2].arrived_ns
+    await until(lambda: loading.outcome is Outcome.CLIENT_LEFT)
 
 
 async def test_head_start_ends_with_the_turn_timeout(

@@ -305,17 +305,19 @@ def cached() -> str:
 
 
 async def test_no_message_stays_cached_that_holds_what_was_forgotten(home: HomeAssistant, whole: Any, say: Say) -> None:
-    await say(f"remember that the wifi password is {SECRET}")
+    # a word of its own: messages of earlier tests may not be collected yet
+    fact = "the wifi password is cormorant"
+    await say(f"remember that {fact}")
     await say("hello there")
     await written(home)
-    assert SECRET in cached()
+    assert "cormorant" in cached()
 
-    await say(f"forget that the wifi password is {SECRET}")
+    await say(f"forget that {fact}")
     await say("hello there")
     await written(home)
 
     assert len(WRITTEN_MESSAGES) > 0
-    assert SECRET not in cached()
+    assert "cormorant" not in cached()
 
 
 async def test_everything_of_a_person_leaves_with_its_figures(
