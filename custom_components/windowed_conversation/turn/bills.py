@@ -7,7 +7,7 @@ jumps about below the size, while the requests grow.
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 from ..providers import Request, ToolSchema, Usage, messages_tokens
@@ -33,9 +33,15 @@ _LEAST_LEFT = 0.5
 
 @dataclass(frozen=True, slots=True)
 class _Sent:
-    """A request that was billed: its messages and tools, the billed input in tokens, and who answered."""
+    """A request that was billed: its messages and tools, the billed input in tokens, and who answered.
+
+    `marks` stand for the messages, which do not stay here: what is forgotten would stay, too. `is_question`: whether it
+    ends with the user's words.
+    """
 
     messages: tuple[Message, ...]
+    marks: tuple[int, ...]
+    is_question: bool
     tools: tuple[ToolSchema, ...]
     billed: int
     server: str
@@ -47,7 +53,11 @@ class _Sent:
         What a provider has dropped on request, and requests that forbid calls, are billed in ways of their own.
         """
         unclear = not usage.input or usage.cleared or (request.tools and not request.may_call)
-        return None if unclear or not server else cls(request.messages, request.tools, usage.input, server)
+        if unclear or not server:
+            return None
+        messages = request.messages
+        is_question = messages[-1].role is Role.USER
+        return cls(messages, tuple(map(_mark, messages)), is_question, request.tools, usage.input, server)
 
     def added_to(self, earlier: Self) -> Sequence[Message] | None:
         """Return the messages by which this extends an earlier request, or None if the two cannot be compared.
@@ -55,13 +65,12 @@ class _Sent:
         Compared are the first requests of two turns, and those of one turn. What follows the first request of a turn
         looks different in the next one: results become stubs, and templates leave reasoning out.
         """
-        begun = len(earlier.messages)
+        begun = len(earlier.marks)
         added = self.messages[begun:]
         is_same = (earlier.server, earlier.tools) == (self.server, self.tools)
-        if not added or not is_same or self.messages[:begun] != earlier.messages:
+        if not added or not is_same or self.marks[:begun] != earlier.marks:
             return None
-        turns = {each.role is Role.USER for each in (earlier.messages[-1], self.messages[-1])}
-        is_comparable = turns == {True} or all(each.role is not Role.USER for each in added)
+        is_comparable = (earlier.is_question and self.is_question) or all(each.role is not Role.USER for each in added)
         return added if is_comparable and not any(each.attachments for each in added) else None
 
     @property
@@ -91,7 +100,7 @@ class Bills:
         if sent is None:
             return None
         steps = [_Step(each, sent, added) for each in self._recent if (added := sent.added_to(each)) is not None]
-        self._recent.append(sent)
+        self._recent.append(replace(sent, messages=()))
         if not steps:
             return None
         is_cut = any(step.is_short and (self._bills_rounds or not step.is_round) for step in steps)
@@ -117,7 +126,7 @@ class _Step:
     @property
     def is_round(self) -> bool:
         """Whether this is a step in a tool loop."""
-        return self.newer.messages[-1].role is not Role.USER
+        return not self.newer.is_question
 
     @property
     def grown(self) -> int:
@@ -153,3 +162,9 @@ class _Step:
 def _text_tokens(message: Message) -> int:
     """Return the tokens of a message's text by the window's count, without what residue and frame cost."""
     return messages_tokens([message]) - frame_tokens(message)
+
+
+def _mark(message: Message) -> int:
+    """Return a number that differs between any two messages of a conversation, for as long as the process runs."""
+    calls = tuple((call.id, call.name) for call in message.tool_calls)
+    return hash((message.role, message.content, calls, message.tool_call_id))
