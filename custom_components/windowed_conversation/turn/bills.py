@@ -56,7 +56,7 @@ class _Sent:
         if unclear or not server:
             return None
         messages = request.messages
-        is_question = messages[-1].role is Role.USER
+        is_question = any(each.role is Role.USER for each in messages[-1:])
         return cls(messages, tuple(map(_mark, messages)), is_question, request.tools, usage.input, server)
 
     def added_to(self, earlier: Self) -> Sequence[Message] | None:
