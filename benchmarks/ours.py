@@ -17,19 +17,13 @@ from benchmarks.workload import TOOL_NAME, Said, cheap_count
 _FOLDER = Path(__file__).parent.parent / "custom_components" / "windowed_conversation"
 
 if TYPE_CHECKING:
-    from custom_components.windowed_conversation.window import Message, Remembered, ToolCall, Window, WindowPolicy
+    from custom_components.windowed_conversation.window import Message, ToolCall, Window, WindowPolicy
 else:
     _parent = ModuleType(_FOLDER.name)
     _parent.__path__ = [str(_FOLDER)]
     sys.modules.setdefault(_FOLDER.name, _parent)
     _window = import_module(f"{_FOLDER.name}.window")
-    Message, Remembered, ToolCall, Window, WindowPolicy = (
-        _window.Message,
-        _window.Remembered,
-        _window.ToolCall,
-        _window.Window,
-        _window.WindowPolicy,
-    )
+    Message, ToolCall, Window, WindowPolicy = _window.Message, _window.ToolCall, _window.Window, _window.WindowPolicy
 
 POLICY_FIELDS = frozenset(field.name for field in fields(WindowPolicy))
 

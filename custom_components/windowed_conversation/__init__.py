@@ -51,7 +51,7 @@ async def async_setup_entry(hass: HomeAssistant, entry: AccountConfigEntry) -> b
     provider = await _async_provider(hass, entry)
     agents = await async_set_up_agents(hass, entry, provider)
     server = await async_set_up_server(hass, entry, provider, agents)
-    if any(agent.config.states for agent in agents.values()):
+    if any(agent.config.states is not None for agent in agents.values()):
         entry.async_on_unload(async_follow_home(hass))
     entry.runtime_data = AccountData(server, agents, _set_up_as(entry))
     if any(agent.config.memory for agent in agents.values()):

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from custom_components.windowed_conversation.window import (
     Message,
-    Remembered,
     Role,
     ToolCall,
     Window,
@@ -87,13 +86,10 @@ def new_window(policy: WindowPolicy, system: str = "") -> Window:
     return window
 
 
-def steps(window: Window, history: list[Exchange], recalled: int = 0) -> Iterator[None]:
-    """Play a history, stopping wherever a request could be sent: no call is without its result.
-
-    `recalled` is how many characters are recalled before each question.
-    """
+def steps(window: Window, history: list[Exchange]) -> Iterator[None]:
+    """Play a history, stopping wherever a request could be sent: no call is without its result."""
     for question, *others in history:
-        window.open("r" * recalled + question.content, recalled=Remembered(0, recalled, recalled))
+        window.open(question.content)
         yield
         unanswered = 0
         for message in others:

@@ -6,7 +6,7 @@ from weakref import ref
 
 import pytest
 
-from custom_components.windowed_conversation.window import Attachment, Message, Native, Remembered, Role, Told, ToolCall
+from custom_components.windowed_conversation.window import Attachment, Message, Native, Role, ToolCall
 from custom_components.windowed_conversation.window.messages import new_message
 
 _EVERY_FIELD: dict[str, Any] = {
@@ -20,8 +20,6 @@ _EVERY_FIELD: dict[str, Any] = {
     "tokens": 7,
     "native": Native("provider", "model", {}),
     "attachments": (Attachment("image/png", b"png"),),
-    "remembered": Remembered(0, 2, 1, ("fact:1",)),
-    "told": Told(0, 2, 1, {"light.hall": "on"}),
 }
 
 

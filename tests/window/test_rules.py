@@ -142,12 +142,12 @@ def test_rule_4_the_oldest_exchanges_go_first_and_whole(history: list[Exchange],
 
 
 @by_rule
-@given(histories, policies, texts, st.integers(0, 40))
+@given(histories, policies, texts)
 def test_rule_4_between_trims_a_request_less_its_volatile_tail_begins_the_next_one(
-    history: list[Exchange], policy: WindowPolicy, system: str, recalled: int
+    history: list[Exchange], policy: WindowPolicy, system: str
 ) -> None:
     window = new_window(policy, system)
-    seen = [(window.stats().trims, window.is_open, window.messages()) for _ in steps(window, history, recalled)]
+    seen = [(window.stats().trims, window.is_open, window.messages()) for _ in steps(window, history)]
     for (trims_before, open_before, before), (trims_after, open_after, after) in pairwise(seen):
         is_closed_between = open_before and not open_after
         stays = less_volatile_tail(before, policy) if is_closed_between else before

@@ -1,11 +1,12 @@
 """An agent at run time: its configuration, its model, and the listeners to its figures."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 import logging
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from homeassistant.config_entries import ConfigEntry
 from homeassistant.core import CALLBACK_TYPE, HomeAssistant, callback
@@ -62,6 +63,8 @@ class Agent:
         self.head_start = head_start
         self.schemas = ToolSchemas()
         self.profiles = MadeProfiles()
+        # The states that the last turn of each conversation has listed.
+        self.listed: WeakKeyDictionary[Window, Mapping[str, str]] = WeakKeyDictionary()
         self._model = model
         # The windows of which a summary is being written.
         self.summarizing: set[Window] = set()

@@ -41,9 +41,7 @@ from ..const import (
     CONF_ROUTING,
     CONF_SCOPE,
     CONF_STATES,
-    CONF_STATES_CHANGES,
     CONF_STATES_DOMAINS,
-    CONF_STATES_TOKENS,
     CONF_SUMMARIZE,
     CONF_TEMPERATURE,
     CONF_TOOL_ITERATIONS,
@@ -62,7 +60,6 @@ from ..const import (
 from ..providers import DEFAULT_SETTINGS, Effort, ModelSettings
 from ..turn.context import ContextPlacement
 from ..turn.deadlines import Limits
-from ..turn.home import Limits as StatesLimits
 from ..turn.routing import Routing
 from ..turn.scope import Scope
 from ..window import WindowPolicy
@@ -83,21 +80,12 @@ DEFAULT_POLICY = WindowPolicy()
 DEFAULT_FALLBACK_TIMEOUT = 10.0
 DEFAULT_LIMITS = Limits(DEFAULT_FALLBACK_TIMEOUT)
 DEFAULT_STATES = True
-DEFAULT_STATES_LIMITS = StatesLimits()
 
 # A model that calls tools should not vary much. Ollama sets 1.0 if a request has none, whatever the model's file says:
 # https://github.com/ollama/ollama/blob/main/openai/openai.go
 _TEMPERATURE_AT_HOME = 0.6
 
 _SECONDS_PER_HOUR = 3600
-
-
-@dataclass(frozen=True, slots=True)
-class StatesConfig:
-    """How many tokens of states a turn sends, and of which domains besides those that people ask about."""
-
-    limits: StatesLimits = DEFAULT_STATES_LIMITS
-    domains: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +96,7 @@ class AgentConfig:
     that are asked if the model does not answer. Exchanges with a tag in `excluded_tags` are kept and not sent.
     `context_tokens` is what the model reads, or None if unknown. `expiry_seconds` is how long an idle conversation is
     kept, and `max_windows` how many are kept at most. `device_owners` maps devices to the users who own them.
-    `states` is None if no states of the home are sent.
+    `states` are the domains of which states are sent besides those that people ask about, or None if none are sent.
     """
 
     name: str
@@ -133,7 +121,7 @@ class AgentConfig:
     memory: bool
     record: RecordLevel
     device_owners: Mapping[str, str]
-    states: StatesConfig | None
+    states: tuple[str, ...] | None
 
     @classmethod
     def from_entry(cls, entry: ConfigEntry, subentry: ConfigSubentry) -> Self:
@@ -192,15 +180,11 @@ def _settings(account: Mapping[str, Any], agent: Mapping[str, Any]) -> ModelSett
     )
 
 
-def _states(agent: Mapping[str, Any]) -> StatesConfig | None:
-    """Return which states of the home are sent, or None. Only the tools of Assist let an agent know them."""
+def _states(agent: Mapping[str, Any]) -> tuple[str, ...] | None:
+    """Return of which further domains states are sent, or None. Only the tools of Assist let an agent know them."""
     if llm.LLM_API_ASSIST not in agent.get(CONF_LLM_HASS_API, ()) or not agent.get(CONF_STATES, DEFAULT_STATES):
         return None
-    limits = StatesLimits(
-        _positive(CONF_STATES_TOKENS, agent.get(CONF_STATES_TOKENS, DEFAULT_STATES_LIMITS.snapshot)),
-        _positive(CONF_STATES_CHANGES, agent.get(CONF_STATES_CHANGES, DEFAULT_STATES_LIMITS.changes)),
-    )
-    return StatesConfig(limits, tuple(agent.get(CONF_STATES_DOMAINS, ())))
+    return tuple(agent.get(CONF_STATES_DOMAINS, ()))
 
 
 def _policy(entry: ConfigEntry, agent: Mapping[str, Any]) -> WindowPolicy:

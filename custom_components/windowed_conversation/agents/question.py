@@ -1,4 +1,4 @@
-"""An input as the model gets it: the stable system prompt, the tools, and the volatile context of this turn."""
+"""An input as the model gets it: the stable system prompt, the tools, the stamp and the live context of this turn."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,17 +14,17 @@ from ..bridge.errors import async_done_phrase
 from ..bridge.tools import async_get_tools
 from ..const import DOMAIN
 from ..providers import ToolSchema, Unavailable, tools_tokens
-from ..turn.context import ContextPlacement, VolatileContext, plain_name
+from ..turn.context import ContextPlacement, Stamp, plain_name
 from ..turn.errors import PromptFailed
 from ..turn.home import HINT
 from ..turn.ports import Model, PromptFingerprints, Question
-from ..turn.profile import SystemPrompt
+from ..turn.profile import with_profile
 from ..turn.speaker import Speaker
-from ..window import Remembered, Window
+from ..window import Window
 from .agent import Agent
+from .live_context import TurnContext, tools_of_home
 from .lookup import async_fallback_agents
 from .memory_use import counted_tools
-from .telling import Added, async_add, tools_of_home
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -57,12 +57,12 @@ class ModelQuestion:
     """Implements `ModelAccess` for one turn: gives the chat log the tools, and builds the question for the model.
 
     `entity_id` is the agent's entity. The tools that `own_tools` makes are offered in addition to those of the LLM
-    APIs. `prompt` has the fingerprints of the system prompt that was sent, or None if no model was asked, and `added`
-    what was added from memory and about the home.
+    APIs. `prompt` has the fingerprints of the system prompt that was sent, or None if no model was asked, and `context`
+    what its requests said of memory and the home.
     """
 
     prompt: PromptFingerprints | None = None
-    added = Added()
+    context: TurnContext | None = None
 
     def __init__(
         self,
@@ -89,57 +89,43 @@ class ModelQuestion:
         model, config = _model(self._agent), self._agent.config
         fallback = async_fallback_agents(self._hass, config.fallback_agents, self._entity_id, self._user_input)
         llm_context = self._user_input.as_llm_context(DOMAIN)
-        device, area = self._device_and_area()
-        self.added = await async_add(self._agent, self._window, self._speaker, area)
+        stamp = Stamp(dt_util.now(), self._speaker.user_name, *self._device_and_area())
+        context = self.context = TurnContext(self._agent, self._window, self._speaker, stamp)
+        await context.async_read()
         own = (*self._own_tools(), *tools_of_home(self._agent))
         api = await async_get_tools(self._hass, config.llm_apis, llm_context, own)
-        if api is not None:
-            api.known = self.added.known
-        memory, home = self.added.memory, self.added.home
         self._chat_log.llm_api = api
         self._chat_log.llm_input_provided_index = len(self._chat_log.content)
-        tools, name = self._agent.schemas.of(api), self._speaker.user_name
-        context = VolatileContext(dt_util.now(), name, device, area, memory.lines, home.text)
+        tools = self._agent.schemas.of(api)
         in_system = config.context_placement is ContextPlacement.SYSTEM
-        system = self._system_prompt(llm_context, api, volatile=in_system)
-        sections = context.sections() if in_system else ""
-        prompt = _with_sections(memory.prompt(system), sections)
-        after_eviction = memory.prompt_after_eviction(system)
         question = Question(
-            model=self._with_tools(model, tools),
-            system=prompt.text,
-            profile=prompt.profile,
-            after_eviction=after_eviction and _with_sections(after_eviction, sections),
-            prefix="" if in_system else context.prefix(),
-            recalled=None if in_system else self._recalled(context),
-            told=None if in_system else home.told(context.states_start),
-            tells_anew=home.anew,
+            model=self._planned(model, tools),
+            system=with_profile(self._system_prompt(llm_context, api, volatile=in_system), context.profile),
+            prefix="" if in_system else stamp.prefix(),
             tools=tools,
             done=await async_done_phrase(self._hass, self._user_input.language),
             excluded_tags=config.excluded_tags,
             fallback_agents=tuple(
-                self._with_tools(asked, tools) if isinstance(asked, Model) else asked for asked in fallback
+                self._planned(asked, tools) if isinstance(asked, Model) else asked for asked in fallback
             ),
+            live=context.live,
         )
         if self._agent.head_start is not None and self.prompt is not None:
             key = self._agent.windows.key_of(self._window)
             self._agent.head_start.on_question(question, self.prompt, key)
         return question
 
-    def _recalled(self, context: VolatileContext) -> Remembered | None:
-        recalled = self.added.memory.recalled
-        return Remembered(*context.recalled(), recalled.tokens, recalled.sources) if recalled else None
-
-    def _with_tools(self, model: Model, tools: tuple[ToolSchema, ...]) -> Model:
-        """Return the model with the size of the tools, which learned sizes include."""
+    def _planned(self, model: Model, tools: tuple[ToolSchema, ...]) -> Model:
+        """Return the model with the sizes of the tools, which learned sizes include, and of the live context."""
         schema_tokens = tools_tokens(tools, self._agent.counter)
-        return replace(model, budget=replace(model.budget, schema_tokens=schema_tokens))
+        live_tokens = self.context.tokens if self.context else 0
+        return replace(model, budget=replace(model.budget, schema_tokens=schema_tokens, live_tokens=live_tokens))
 
     def _system_prompt(self, llm_context: llm.LLMContext, api: llm.APIInstance | None, *, volatile: bool) -> str:
         extra = self._user_input.extra_system_prompt or self._chat_log.extra_system_prompt
         self._chat_log.extra_system_prompt = extra
         instructions, entities = self._instructions(llm_context), api.api_prompt if api else ""
-        parts = (instructions, entities, HINT if self.added.known is not None and api else "", extra or "")
+        parts = (instructions, entities, HINT if self._agent.config.states is not None and api else "", extra or "")
         self.prompt = PromptFingerprints(hash((instructions, extra)), hash(entities), volatile)
         return "\n".join(part.strip() for part in parts if part.strip())
 
@@ -165,8 +151,3 @@ class ModelQuestion:
         area_id = dr.async_get_effective_area_id(self._hass, device)
         area = ar.async_get(self._hass).async_get_area(area_id) if area_id else None
         return device.name_by_user or device.name, area.name if area else None
-
-
-def _with_sections(prompt: SystemPrompt, sections: str) -> SystemPrompt:
-    """Return a system prompt with the volatile context after it, if that is the placement."""
-    return prompt._replace(text=f"{prompt.text}\n\n{sections}".strip()) if sections else prompt

@@ -33,6 +33,7 @@ from ..window import Window, WindowBusy, WindowError, WindowStats
 from .after_turn import after_turn
 from .agent import Agent
 from .ended_turn import EndedTurn
+from .live_context import NO_FIGURES
 from .lookup import async_find_agent, async_learn
 from .memory import async_memory
 from .memory_use import memory_use
@@ -173,7 +174,7 @@ class ConversationTurn:
         """Trace the turn that ended, and leave what follows it for when its answer is on its way."""
         answer = {
             **answer_attributes(self.agent.hass, outcome),
-            **question.added.figures,
+            **(question.context.figures if question.context else NO_FIGURES),
             "turn_id": self._recorded_id,
         }
         async_trace_turn(outcome, answer, self.window.stats())

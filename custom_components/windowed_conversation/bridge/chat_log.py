@@ -23,7 +23,6 @@ from homeassistant.helpers.json import json_dumps
 
 from ..turn.context import as_typed
 from ..window import Message, ToolCall
-from .told_results import told_in
 from .touched import tags_of_call, tags_of_result
 
 # Who answers in a pipeline before an agent is asked (`assist_pipeline/default_pipeline.py`).
@@ -43,8 +42,7 @@ def _message(hass: HomeAssistant, content: Content) -> Message | None:
         return Message.user(as_typed(content.content), created=created)
     if isinstance(content, ToolResultContent):
         text, tags = result_text(content.result), tags_of_result(hass, content.result)
-        told = told_in(hass, content.result, text)
-        return Message.tool(content.tool_call_id, content.tool_name, text, tags=tags, created=created, told=told)
+        return Message.tool(content.tool_call_id, content.tool_name, text, tags=tags, created=created)
     calls = tuple(ToolCall(call.id, call.tool_name, call.tool_args) for call in content.tool_calls or ())
     if not calls and not content.content:
         return None

@@ -7,7 +7,7 @@ from typing import Any
 from homeassistant.util import dt as dt_util
 from homeassistant.util.json import JsonObjectType
 
-from ..window import Message, Role, Window
+from ..window import Message, Window
 
 
 def messages_response(conversation_id: str, messages: Iterable[Message]) -> dict[str, Any]:
@@ -54,11 +54,6 @@ def _message(message: Message) -> dict[str, Any]:
         "created": None if message.created is None else iso_time(message.created),
         "tokens": message.tokens,
     }
-    if message.remembered is not None and message.remembered.tokens:
-        name = "profile_tokens" if message.role is Role.SYSTEM else "recalled_tokens"
-        fields[name] = message.remembered.tokens
-    if message.told is not None:
-        fields["states_tokens"] = message.told.tokens
     if message.tool_calls:
         calls = [{"id": c.id, "name": c.name, "arguments": dict(c.arguments)} for c in message.tool_calls]
         fields["tool_calls"] = calls

@@ -19,7 +19,6 @@ from ..agents.config import (
     DEFAULT_RECORD,
     DEFAULT_SCOPE,
     DEFAULT_STATES,
-    DEFAULT_STATES_LIMITS,
     default_temperature,
 )
 from ..bridge.account import can_shorten
@@ -41,9 +40,7 @@ from ..const import (
     CONF_RECORD,
     CONF_SCOPE,
     CONF_STATES,
-    CONF_STATES_CHANGES,
     CONF_STATES_DOMAINS,
-    CONF_STATES_TOKENS,
     CONF_TEMPERATURE,
     CONF_TOOL_ITERATIONS,
     CONF_TOP_P,
@@ -62,7 +59,6 @@ from .numbers import OutOfRangeError, number_field, tokens_field
 _OFTEN_EXCLUDED = ["route:local", "tool_call"]
 # Domains that some people ask about; any other can be typed.
 _OFTEN_ADDED = ["automation", "number", "select", "sun", "timer", "update"]
-_LEAST_STATES_TOKENS, _MOST_STATES_TOKENS = 20, 5000
 _DROPDOWN = SelectSelectorMode.DROPDOWN
 
 _MODEL_SETTINGS = "model_settings"
@@ -173,15 +169,8 @@ def _memory_fields() -> dict[Any, Any]:
 
 def _home_fields() -> dict[Any, Any]:
     domains = SelectSelectorConfig(options=_OFTEN_ADDED, multiple=True, custom_value=True, mode=_DROPDOWN)
-    limits = DEFAULT_STATES_LIMITS
-    tokens = {
-        name: number_field(name, _LEAST_STATES_TOKENS, _MOST_STATES_TOKENS, "tokens")
-        for name in (CONF_STATES_TOKENS, CONF_STATES_CHANGES)
-    }
     return {
         probatio.Required(CONF_STATES, default=DEFAULT_STATES): BooleanSelector(),
-        probatio.Required(CONF_STATES_TOKENS, default=limits.snapshot): tokens[CONF_STATES_TOKENS],
-        probatio.Required(CONF_STATES_CHANGES, default=limits.changes): tokens[CONF_STATES_CHANGES],
         probatio.Optional(CONF_STATES_DOMAINS, default=list): SelectSelector(domains),
     }
 

@@ -84,7 +84,7 @@ class Answer:
         """Return the message as the window stores it: an answer with its residue, a repetition with a note."""
         if message.role is not Role.TOOL:
             return replace(message, native=self._native) if self._native else message
-        return _prefaced(message, f"{REPEATED}\n") if self._is_repeated(message) else message
+        return replace(message, content=f"{REPEATED}\n{message.content}") if self._is_repeated(message) else message
 
     @property
     def is_cut_reasoning(self) -> bool:
@@ -151,10 +151,3 @@ class Answer:
             is_nothing = not (wanted_more or self._has_thought)
             raise EmptyAnswer("no text and no tool call", is_unexplained=self._is_cut or is_nothing)
         return [*held, self._passed(TextDelta(self._done), asked)]
-
-
-def _prefaced(result: Message, preface: str) -> Message:
-    """Return a result that begins with something else."""
-    told, length = result.told, len(preface)
-    moved = told and told._replace(start=told.start + length, end=told.end + length)
-    return replace(result, content=preface + result.content, told=moved)

@@ -241,8 +241,8 @@ class _Tries:
 def _smaller(window: Window, question: Question, progress: Progress, share: float, *, is_last: bool) -> Question | None:
     """Return the question with less of the window after a refusal, or None if nothing can be removed."""
     model, refused, stats = question.model, progress.request_tokens, window.stats()
-    newest = stats.current_tokens - sum(exchange.tokens for exchange in window.exchanges())
-    others = stats.prefix_tokens + model.budget.schema_tokens + newest
+    newest, live = window.open_tokens, progress.live.tokens if progress.live else 0
+    others = stats.prefix_tokens + model.budget.schema_tokens + live + newest
     if window.has_tool_calls and newest > refused // 2:
         return _shorter_results(window, question, progress)
     if refused <= others:

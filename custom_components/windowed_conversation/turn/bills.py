@@ -12,6 +12,7 @@ from typing import Self
 
 from ..providers import Request, ToolSchema, Usage, messages_tokens
 from ..window import GREATEST_FACTOR, LEAST_FACTOR, Message, Role, estimate_request, frame_tokens
+from .context import said_in
 
 # How many requests are compared with the next one: several conversations take turns.
 _MOST = 32
@@ -36,12 +37,14 @@ class _Sent:
     """A request that was billed: its messages and tools, the billed input in tokens, and who answered.
 
     `marks` stand for the messages, which do not stay here: what is forgotten would stay, too. `is_question`: whether it
-    ends with the user's words.
+    ends with the user's words, and `last_tokens` what its last message cost, with the live context that no later turn
+    sends.
     """
 
     messages: tuple[Message, ...]
     marks: tuple[int, ...]
     is_question: bool
+    last_tokens: int
     tools: tuple[ToolSchema, ...]
     billed: int
     server: str
@@ -57,7 +60,8 @@ class _Sent:
             return None
         messages = request.messages
         is_question = any(each.role is Role.USER for each in messages[-1:])
-        return cls(messages, tuple(map(_mark, messages)), is_question, request.tools, usage.input, server)
+        last_tokens, marks = messages_tokens(messages[-1:]), tuple(map(_mark, messages))
+        return cls(messages, marks, is_question, last_tokens, request.tools, usage.input, server)
 
     def added_to(self, earlier: Self) -> Sequence[Message] | None:
         """Return the messages by which this extends an earlier request, or None if the two cannot be compared.
@@ -148,7 +152,13 @@ class _Step:
         """The tokens of what was added and every template has: of ended turns only what was said."""
         is_said = [not each.tool_calls and each.role is not Role.TOOL for each in self.added]
         shown = [each for each, said in zip(self.added, is_said, strict=True) if said or self.is_round]
-        return sum(map(_text_tokens, shown))
+        return sum(map(_text_tokens, shown)) - self._removed
+
+    @property
+    def _removed(self) -> int:
+        """The tokens of the live context that the earlier request had and the newer one has not."""
+        last = len(self.earlier.marks) - 1
+        return self.earlier.last_tokens - messages_tokens(self.newer.messages[last : last + 1])
 
     def makes_sense(self, *, is_cut: bool) -> bool:
         """Return whether the bill is that of a server that counts all that it reads."""
@@ -167,4 +177,5 @@ def _text_tokens(message: Message) -> int:
 def _mark(message: Message) -> int:
     """Return a number that differs between any two messages of a conversation, for as long as the process runs."""
     calls = tuple((call.id, call.name) for call in message.tool_calls)
-    return hash((message.role, message.content, calls, message.tool_call_id))
+    content = said_in(message.content) if message.role is Role.USER else message.content
+    return hash((message.role, content, message.created, calls, message.tool_call_id))

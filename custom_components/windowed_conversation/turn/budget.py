@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ..window import IMPORTANT, Exchange, WindowPolicy
+from .live_context import LIVE_SHARE
 from .model_size import ModelSize
 
 # The part of a model's size that is reserved for the answer if the user has not entered the size. What is spoken is
@@ -25,14 +26,16 @@ _LEAST_LIMIT = 16
 class Budget:
     """An agent's limits in tokens: its policy, and its model's context size, or None if unknown.
 
-    `max_answer_tokens` are reserved for the answer; `schema_tokens` are the size of the tools. `sent_tokens` limits how
-    much of the window a request sends, without changing the window; None sends all of it.
+    `max_answer_tokens` are reserved for the answer, and up to `live_tokens` for the live context; `schema_tokens` are
+    the size of the tools. `sent_tokens` limits how much of the window a request sends, without changing the window;
+    None sends all of it.
     """
 
     policy: WindowPolicy
     context_tokens: int | None = None
     max_answer_tokens: int = 0
     schema_tokens: int = 0
+    live_tokens: int = 0
     sent_tokens: int | None = None
 
 
@@ -74,9 +77,29 @@ def less_history(history: int, others: int, context: int | None, share: float) -
 
 def room(budget: Budget, system_tokens: int) -> int | None:
     """Return how many tokens of exchanges fit into the model: below 1 if none fit, None if its size is unknown."""
+    left = _left(budget, system_tokens)
+    return None if left is None else left - _live_share(budget, left)
+
+
+def live_room(budget: Budget, system_tokens: int, history_tokens: int) -> int:
+    """Return how many tokens the live context may have beside these of exchanges.
+
+    A fixed share is reserved for it; less is left if the newest exchange alone takes more than the rest.
+    """
+    left = _left(budget, system_tokens)
+    if left is None:
+        return _live_share(budget, budget.policy.history_tokens)
+    return max(0, min(_live_share(budget, left), left - history_tokens))
+
+
+def _left(budget: Budget, system_tokens: int) -> int | None:
     if budget.context_tokens is None:
         return None
     return budget.context_tokens - system_tokens - budget.schema_tokens - budget.max_answer_tokens
+
+
+def _live_share(budget: Budget, left: int) -> int:
+    return max(0, min(budget.live_tokens, int(LIVE_SHARE * min(left, budget.policy.history_tokens))))
 
 
 def answer_limit(budget: Budget, sent: int, thoughts: int) -> int | None:

@@ -1,9 +1,8 @@
-"""Volatile context: what changes from turn to turn, written before the user's words and frozen with them.
+"""The stamp: time, speaker, device and area, written before the user's words and kept with them.
 
-So the system prompt stays the same, and a provider's cache serves it (a time stamp in it costs three to four times the
-tokens). Answers never contain the prefix: `speech_filter` removes echoes of it. For models that keep echoing it, an
-option writes it into the system prompt instead. Text of a user that looks like the prefix is marked as typed, so that
-the model can tell them apart.
+What is true only now is the live context, see `live_context`. Answers never contain either: `speech_filter` removes
+echoes. For models that keep echoing them, an option writes both at the end of the system instruction. Text of a user
+that looks like the stamp is marked as typed, so that the model can tell them apart.
 """
 
 from dataclasses import dataclass
@@ -14,9 +13,8 @@ import unicodedata
 
 PREFIX_OPENS = "[CONTEXT:"
 PREFIX_CLOSES = "]"
-# What `VolatileContext.sections` writes above its lines, the time first.
+# The headings of the context in a system instruction, the time first.
 HEADINGS = ("## Time", "## Speaker", "## Device", "## Area", "## States", "## Memory")
-_MEMORY = "memory, quoted"
 
 # Replaces the beginning of a prefix that the user typed. The rest stays as it was typed.
 TYPED = "[typed by the user: CONTEXT:"
@@ -32,57 +30,31 @@ _looks_like_prefix = re.compile(r"[^\w\[]*".join(map(re.escape, PREFIX_OPENS)), 
 
 
 class ContextPlacement(StrEnum):
-    """Where the volatile context is written; an option of the agent."""
+    """Where stamp and live context are written; an option of the agent."""
 
     MESSAGE = "message"
     SYSTEM = "system"
 
 
 @dataclass(frozen=True, slots=True)
-class VolatileContext:
-    """Who speaks, when and where, the states of the home, and what was recalled.
-
-    Names are as the user wrote them, or None if unknown. `states` is a part of the prefix, see `home`. It and the lines
-    of `memory` contain nothing that breaks the prefix, see `without_breaks`.
-    """
+class Stamp:
+    """When an input was given, by whom and where. Names are as the user wrote them, or None if unknown."""
 
     now: datetime
     speaker: str | None = None
     device: str | None = None
     area: str | None = None
-    memory: tuple[str, ...] = ()
-    states: str = ""
 
     def prefix(self) -> str:
         """Return the line before the user's words, and the blank line after it."""
-        return f"{self._known}{self.states}{recalled_text(self.memory)}{PREFIX_CLOSES}\n\n"
-
-    @property
-    def states_start(self) -> int:
-        """Where the states of the home begin in the prefix."""
-        return len(self._known)
-
-    def recalled(self) -> tuple[int, int]:
-        """Return the part of the prefix that was recalled. The rest is a valid prefix without it."""
-        start = len(self._known) + len(self.states)
-        return start, start + len(recalled_text(self.memory))
-
-    @property
-    def _known(self) -> str:
         facts = [f"time: {self._time}"]
         facts += [f"{name}: {without_breaks(value)}" for name, value in self._names.items() if value]
-        return f"{PREFIX_OPENS} {'; '.join(facts)}"
+        return f"{PREFIX_OPENS} {'; '.join(facts)}{PREFIX_CLOSES}\n\n"
 
-    def sections(self) -> str:
-        """Return the Markdown sections for the end of the system prompt: a heading and a line for each."""
+    def sections(self) -> dict[str, str]:
+        """Return the lines for the end of the system instruction by their headings."""
         lines = {name: value.lstrip(_BEGINS_BLOCK) for name, value in self._names.items()}
-        facts = {
-            "time": self._time,
-            **lines,
-            "states": self.states.removeprefix("; "),
-            "memory": "; ".join(self.memory),
-        }
-        return "\n\n".join(f"## {name.capitalize()}\n{line}" for name, line in facts.items() if line)
+        return {"time": self._time, **lines}
 
     @property
     def _time(self) -> str:
@@ -92,11 +64,6 @@ class VolatileContext:
     def _names(self) -> dict[str, str]:
         names = {"speaker": self.speaker, "device": self.device, "area": self.area}
         return {name: plain_name(value or "") for name, value in names.items()}
-
-
-def recalled_text(lines: tuple[str, ...]) -> str:
-    """Return lines as the prefix ends with them, or an empty text if there are none."""
-    return f"; {_MEMORY}: {'; '.join(lines)}" if lines else ""
 
 
 def without_breaks(text: str) -> str:

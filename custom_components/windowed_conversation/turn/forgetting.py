@@ -13,7 +13,7 @@ import math
 from typing import Self
 
 from ..memory import Forgotten, Repetitions
-from ..window import QUESTION, Exchange, Message, Snapshot, rewritten
+from ..window import QUESTION, Exchange, Snapshot
 from .narration import key_of
 from .scope import WindowKey
 
@@ -41,22 +41,15 @@ class Erasure:
     def rest(self, key: str, snapshot: Snapshot) -> Snapshot:
         """Return what may stay of a window, or the same snapshot if all of it may."""
         since = min(self.repeated.get(key, math.inf), self.since if self._reaches(key) else math.inf)
-        has_profile = self._names(snapshot.system)
-        system = snapshot.system
-        if has_profile:
-            system = _without_profile(system)
-        elif since < math.inf:
-            system = _without_recalled(system)
         first = self._first(snapshot.exchanges, since)
+        # its profile may have what was forgotten; the next turn writes it anew
+        system = None if since < math.inf else snapshot.system
         if first == len(snapshot.exchanges):
-            if system is snapshot.system:
-                return snapshot
-            # a profile was sent although the times say otherwise: the clock was set back
-            first = 0 if has_profile else first
+            return snapshot if system is snapshot.system else snapshot._replace(system=system)
         removed = snapshot.exchanges[first:]
         evicted = snapshot.evicted
         return snapshot._replace(
-            system=system,
+            system=None,
             exchanges=snapshot.exchanges[:first],
             evicted=evicted._replace(
                 exchanges=evicted.exchanges + len(removed),
@@ -73,7 +66,7 @@ class Erasure:
 
     def _first(self, exchanges: tuple[Exchange, ...], since: float) -> int:
         for place, exchange in enumerate(exchanges):
-            if (since < math.inf and _end(exchange) >= since) or self._names(exchange.messages[0]):
+            if (since < math.inf and _end(exchange) >= since) or not self.sources.isdisjoint(exchange.sources):
                 return place
         return len(exchanges)
 
@@ -83,9 +76,6 @@ class Erasure:
             if (self._reaches(key) and _is_opaque(exchange)) or repetitions.are_in(_text(exchange)):
                 return exchange.messages[-1].created or -math.inf
         return None
-
-    def _names(self, message: Message | None) -> bool:
-        return bool(message and message.remembered and not self.sources.isdisjoint(message.remembered.sources))
 
 
 class Search:
@@ -119,19 +109,3 @@ def _text(exchange: Exchange) -> str:
     said = (message.content for message in exchange.messages)
     calls = (call.arguments for message in exchange.messages for call in message.tool_calls)
     return "\n".join((*said, *(json.dumps(dict(arguments), ensure_ascii=False, default=str) for arguments in calls)))
-
-
-def _without_profile(system: Message | None) -> Message | None:
-    """Return a system message without the profile; its tokens are counted when a turn sets the next one."""
-    if system is None or system.remembered is None:
-        return system
-    content = system.content[: system.remembered.start].rstrip()
-    return rewritten(system, content, max(0, (system.tokens or 0) - system.remembered.tokens))
-
-
-def _without_recalled(system: Message | None) -> Message | None:
-    """Return a system message up to its profile; what follows belongs to one turn and may contain recalled lines."""
-    if system is None or system.remembered is None or system.remembered.end >= len(system.content):
-        return system
-    content = system.content[: system.remembered.end]
-    return rewritten(system, content, system.tokens or 0, system.remembered)

@@ -3,15 +3,18 @@
 The window is open from start to end. The caller closes or aborts it and keeps the deadline of the whole turn.
 """
 
+from collections.abc import Sequence
 from contextlib import aclosing
 from itertools import chain, count
 
 from ..providers import RateLimited, Request, Usage, messages_tokens
-from ..window import Message, Role, Window, outdated, without_told
+from ..window import Exchange, Message, Role, Window
 from .answer import Answer
 from .answer_stream import AnswerStream
-from .budget import room, shortfall, to_evict
+from .budget import live_room, room, shortfall, to_evict
+from .context import said_in
 from .deadlines import Limits
+from .live_context import LiveContext, with_context
 from .ports import Question, Reply
 from .progress import Progress
 
@@ -68,11 +71,34 @@ async def _answer(window: Window, answer: Answer, limits: Limits, reply: Reply) 
 
 
 def _request(window: Window, question: Question, progress: Progress, *, may_call: bool) -> Request:
+    """Return the next request: plan which exchanges it sends, then add what memory and the home say beside them."""
     model, budget = question.model, question.model.planned
-    fitting = _fitting(window, question) if _is_view(question, progress) else _trimmed(window, question, progress)
-    messages = model.plain_form.written(window, fitting)
+    sent = _fitting(window, question) if _is_view(question, progress) else _trimmed(window, question, progress)
+    live = _live_context(window, question, progress, sent)
+    messages = with_context(_messages(window, sent), question.prefix, live)
+    messages = model.plain_form.written(window, messages)
     progress.request_tokens = messages_tokens(messages) + budget.schema_tokens
     return question.request(messages, question.tools, may_call=may_call)
+
+
+def _messages(window: Window, sent: Sequence[Exchange]) -> tuple[Message, ...]:
+    """Return the system message, those of the closed exchanges that are sent, and those of the open one."""
+    messages, closed = window.messages(), window.exchanges()
+    system = messages[:1] if messages[0].role is Role.SYSTEM else ()
+    newest = messages[len(system) + sum(len(exchange.messages) for exchange in closed) :]
+    return (*system, *chain.from_iterable(exchange.messages for exchange in sent), *newest)
+
+
+def _live_context(window: Window, question: Question, progress: Progress, sent: Sequence[Exchange]) -> LiveContext:
+    """Return the live context of the turn. It is made again for a request that sends fewer exchanges than before."""
+    numbers = frozenset(exchange.number for exchange in sent)
+    if progress.live is None or not numbers >= progress.live_for:
+        stats, newest = window.stats(), window.open_tokens
+        tokens = newest + sum(exchange.tokens for exchange in sent)
+        limit = live_room(question.model.planned, stats.prefix_tokens, tokens)
+        progress.live, progress.live_for = question.live(sent, limit), numbers
+        window.lend(progress.live.sources)
+    return progress.live
 
 
 def _on_served(window: Window, question: Question, progress: Progress) -> None:
@@ -91,7 +117,7 @@ def _on_served(window: Window, question: Question, progress: Progress) -> None:
 def _learn_refusal(question: Question, served: Request, progress: Progress, refused: int) -> None:
     if progress.is_unexplained:
         said = next(each.content for each in reversed(served.messages) if each.role is Role.USER)
-        newest = hash(said.removeprefix(question.prefix))
+        newest = hash(said_in(said))
         question.model.size.on_unexplained(refused, progress.request_tokens, newest)
     else:
         question.model.size.on_refused(refused, progress.request_tokens)
@@ -102,45 +128,27 @@ def _is_view(question: Question, progress: Progress) -> bool:
     return bool(progress.failures) or question.model.budget.sent_tokens is not None
 
 
-def _trimmed(window: Window, question: Question, progress: Progress) -> tuple[Message, ...]:
+def _trimmed(window: Window, question: Question, progress: Progress) -> Sequence[Exchange]:
     """Evict history for which the model has no room. A request that is still too large is recorded, and sent."""
     budget = question.model.planned
     window.limit(room(budget, window.stats().prefix_tokens))
-    if follow_eviction(window, question, progress):
-        window.limit(room(budget, window.stats().prefix_tokens))
     stats = window.stats()
     progress.shortfall = shortfall(budget, stats.prefix_tokens, stats.current_tokens) or progress.shortfall
-    return window.messages(exclude=question.excluded_tags)
+    return _shown(window, question)
 
 
-def follow_eviction(window: Window, question: Question, progress: Progress) -> bool:
-    """Write the current profile into the system prompt if the turn has evicted exchanges. Return whether it did.
-
-    An eviction ends the provider's cache before them anyway, so a new prompt costs least then.
-    """
-    if question.after_eviction is None or window.stats().evicted_exchanges <= progress.evicted:
-        return False
-    window.set_system(*question.after_eviction)
-    return True
-
-
-def _fitting(window: Window, question: Question) -> tuple[Message, ...]:
-    """Return the messages that fit without evicting anything.
+def _fitting(window: Window, question: Question) -> Sequence[Exchange]:
+    """Return the closed exchanges that fit, without evicting any.
 
     The window belongs to the agent's own model. Another model, or a single refusal, costs it no history.
     """
-    stats, closed = window.stats(), window.exchanges()
-    budget = question.model.planned
-    limits = (budget.policy.history_tokens, room(budget, stats.prefix_tokens), budget.sent_tokens)
-    sent = [each for each in closed if question.excluded_tags.isdisjoint(each.tags)]
-    hidden = sum(each.tokens for each in closed) - sum(each.tokens for each in sent)
+    shown, budget = _shown(window, question), question.model.planned
+    limits = (budget.policy.history_tokens, room(budget, window.stats().prefix_tokens), budget.sent_tokens)
     allowed = min(limit for limit in limits if limit is not None)
-    evicted = to_evict(sent, allowed - (stats.current_tokens - hidden))
-    # an exchange that is not sent may have newer states than those that are
-    stale = {each.number for each in outdated(sent, [each for each in sent if each.number in evicted])}
-    kept = [each for each in sent if each.number not in evicted]
-    shown = [without_told(each) if each.number in stale else each for each in kept]
-    messages = window.messages()
-    system = [message for message in messages[:1] if message.role is Role.SYSTEM]
-    newest = messages[len(system) + sum(len(exchange.messages) for exchange in closed) :]
-    return (*system, *chain.from_iterable(exchange.messages for exchange in shown), *newest)
+    evicted = to_evict(shown, allowed - window.open_tokens - sum(each.tokens for each in shown))
+    return [each for each in shown if each.number not in evicted]
+
+
+def _shown(window: Window, question: Question) -> list[Exchange]:
+    excluded = question.excluded_tags
+    return [each for each in window.exchanges() if excluded.isdisjoint(each.tags)]

@@ -1,6 +1,6 @@
 """What a turn needs from outside, as protocols. `bridge` implements them for Home Assistant."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field, replace
 import time
 from typing import Protocol
@@ -20,12 +20,12 @@ from ..providers import (
     messages_tokens,
     room_to_think,
 )
-from ..window import Message, Remembered, Told
+from ..window import Exchange, Message
 from .budget import Budget, answer_limit, planned
 from .deadlines import Pause
+from .live_context import NO_CONTEXT, LiveContext
 from .model_size import ModelSize
 from .plain_form import PlainForm
-from .profile import SystemPrompt
 from .reasoning import Reasoning
 from .request_limit import RequestLimit
 from .routing import Reason, Situation
@@ -130,12 +130,11 @@ class FallbackAgent(Protocol):
 class Question:
     """An input as the model gets it.
 
-    `system` is the system prompt. `prefix` is the volatile context that is frozen before the user's words, or empty if
-    it is in the system prompt. `done` is what to say when tools ran and the model said nothing. `fallback_agents` are
-    asked in their order if `model` fails before its first token. Exchanges with a tag in `excluded_tags` are not sent.
-    `profile` and `recalled` mark what memory has added to system prompt and prefix. `after_eviction` is the prompt with
-    the current profile, for when the cache is lost anyway, or None if it is the same. `told` marks what the prefix says
-    of the home. With `tells_anew`, what earlier exchanges say of it leaves the window.
+    `system` is the system prompt, the same in each turn until instructions, home or facts change. `prefix` is the stamp
+    before the user's words, or empty if it is in the system prompt. `done` is what to say when tools ran and the model
+    said nothing. `fallback_agents` are asked in their order if `model` fails before its first token. Exchanges with a
+    tag in `excluded_tags` are not sent. `live` returns the live context of a request that sends these closed exchanges,
+    within this number of tokens.
     """
 
     model: Model
@@ -145,11 +144,7 @@ class Question:
     done: str
     excluded_tags: frozenset[str] = frozenset()
     fallback_agents: tuple[Model | FallbackAgent, ...] = ()
-    profile: Remembered | None = None
-    recalled: Remembered | None = None
-    after_eviction: SystemPrompt | None = None
-    told: Told | None = None
-    tells_anew: bool = False
+    live: Callable[[Sequence[Exchange], int], LiveContext] = lambda exchanges, limit: NO_CONTEXT
 
     def request(
         self,

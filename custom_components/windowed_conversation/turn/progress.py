@@ -9,6 +9,7 @@ from .answer_stream import AnswerStream
 from .attempts import Attempt, End, Purpose, end_of
 from .budget import Shortfall
 from .errors import TurnError
+from .live_context import LiveContext
 from .ports import Billed, OnBilled
 from .repetition import Repetition
 from .routing import Decision
@@ -95,7 +96,8 @@ class Progress:
     """What has happened so far, also if the turn fails. Times are in seconds on the monotonic clock.
 
     `decision` is the route. `attempts` are the requests that have ended; what one is billed is passed to `on_billed` at
-    once. `evicted` is the number of exchanges that the window had evicted before. `request_tokens` is the planned size
+    once. `live` is the live context of its
+    requests, made for the closed exchanges of these numbers. `request_tokens` is the planned size
     of the newest request, and `refused` that of the smallest one that was refused as too long while none was served
     since; `is_unexplained` if the server did not say that it was too long. `is_cut`: whether the server has read only
     part of a request. `asked` is the id of the agent that was asked last. `failures` are those of agents asked before
@@ -113,7 +115,8 @@ class Progress:
     failed_tool_calls: int = 0
     first_token: float | None = None
     shortfall: Shortfall | None = None
-    evicted: int = 0
+    live: LiveContext | None = None
+    live_for: frozenset[int] = frozenset()
     request_tokens: int = 0
     refused: int | None = None
     is_unexplained: bool = False

@@ -6,7 +6,7 @@ from itertools import islice
 
 from ..memory import Recalled
 from ..window import Exchange, Role, is_summary
-from .context import recalled_text
+from .live_context import recalled_text
 from .narration import Narrator, key_of
 from .sources import Addition
 

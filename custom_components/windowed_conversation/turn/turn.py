@@ -17,7 +17,6 @@ from .asking import ask_in_order
 from .context import as_typed
 from .deadlines import Limits
 from .errors import LocalAnswerFailed, NothingSaid, TurnError
-from .model_turn import follow_eviction
 from .ports import LocalAnswers, ModelAccess, OnBilled, Reply
 from .progress import Outcome, Progress
 from .routing import Reason, Route, Routing, after_failure, after_local_miss, first_choice, situation
@@ -91,18 +90,14 @@ async def _answer_by_model(window: Window, text: str, ways: Ways, limits: Limits
     try:
         async with deadline:
             question = await ways.model.question()
-            progress.evicted = window.stats().evicted_exchanges
-            said, anew = question.prefix + as_typed(text), question.tells_anew
-            window.open(said, recalled=question.recalled, told=question.told, anew=anew)
-            window.set_system(question.system, question.profile)
-            follow_eviction(window, question, progress)
+            window.open(question.prefix + as_typed(text))
+            window.set_system(question.system)
             window.tag(f"route:{Route.LLM}")
             await ask_in_order(window, question, limits, ways.reply, progress)
             if progress.answered_by != question.model.agent:
                 progress.decision = after_failure(progress.failures[0].error)
                 window.tag(f"route:{Route.FALLBACK}")
             window.close()
-            follow_eviction(window, question, progress)
     except TimeoutError as err:
         raise DeadlineExceeded(f"no whole answer in {limits.turn:g} seconds") from err
     finally:

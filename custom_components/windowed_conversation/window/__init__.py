@@ -27,10 +27,10 @@ from .errors import (
 from .exchange import Exchange
 from .figures import GREATEST_FIGURE, is_figure
 from .incomplete import INTERRUPTED_ANSWER, INTERRUPTED_CALL
-from .messages import Attachment, Message, Native, Remembered, Role, Told, ToolCall
+from .messages import Attachment, Message, Native, Role, ToolCall
 from .policy import ToolResults, WindowPolicy
 from .registry import WindowRegistry
-from .restore import Snapshot, recounted, recounted_message
+from .restore import Snapshot, recounted
 from .stats import WindowStats
 from .summary import QUESTION, Passage, is_summary, joined, older_passage, plain_text, summary_text
 from .tags import IMPORTANT, INCOMPLETE, MAX_TAG_LENGTH
@@ -45,7 +45,6 @@ from .tokens import (
     text_tokens,
     tool_text,
 )
-from .told import all_told, outdated, tells, told_by, without_told
 from .tool_results import CUT_BEGINS, STUB_BEGINS
 from .turns_above import is_in_turn
 from .window import Window
@@ -78,12 +77,10 @@ __all__ = [
     "Native",
     "NoOpenExchange",
     "Passage",
-    "Remembered",
     "Role",
     "Snapshot",
     "TextKind",
     "TokenCounter",
-    "Told",
     "ToolCall",
     "ToolResults",
     "UnansweredToolCalls",
@@ -95,7 +92,6 @@ __all__ = [
     "WindowPolicy",
     "WindowRegistry",
     "WindowStats",
-    "all_told",
     "estimate_request",
     "frame_tokens",
     "is_figure",
@@ -104,15 +100,10 @@ __all__ = [
     "joined",
     "message_tokens",
     "older_passage",
-    "outdated",
     "plain_text",
     "recounted",
-    "recounted_message",
     "rewritten",
     "summary_text",
-    "tells",
     "text_tokens",
-    "told_by",
     "tool_text",
-    "without_told",
 ]

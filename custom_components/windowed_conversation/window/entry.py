@@ -1,23 +1,15 @@
 """Messages as a window stores them: counted, dated and tagged."""
 
-from .messages import Message, Remembered, Role, Told, new_message
+from .messages import Message, Role, new_message
 from .tags import BY_ROLE, INPUT, OUTPUT_AND_CALL, checked_tags
 from .tokens import MESSAGE_OVERHEAD, TokenCounter
 
 
-def question(
-    text: str,
-    tags: frozenset[str],
-    counter: TokenCounter,
-    now: float,
-    *,
-    remembered: Remembered | None = None,
-    told: Told | None = None,
-) -> Message:
+def question(text: str, tags: frozenset[str], counter: TokenCounter, now: float) -> Message:
     """Return the user's message as a window stores it; `now` is in seconds since the epoch."""
     tokens = MESSAGE_OVERHEAD + counter.count(text)
     tags = INPUT if tags <= INPUT else INPUT | tags
-    return new_message(Role.USER, text, tags=tags, created=now, tokens=tokens, remembered=remembered, told=told)
+    return new_message(Role.USER, text, tags=tags, created=now, tokens=tokens)
 
 
 def entered(message: Message, content: str, tokens: int, now: float) -> Message:
@@ -37,15 +29,11 @@ def entered(message: Message, content: str, tokens: int, now: float) -> Message:
         tokens=tokens,
         native=message.native,
         attachments=message.attachments,
-        remembered=message.remembered,
-        told=message.told,
     )
 
 
-def rewritten(
-    message: Message, content: str, tokens: int, remembered: Remembered | None = None, told: Told | None = None
-) -> Message:
-    """Return a stored message with other content, and with what memory and the home have added to it."""
+def rewritten(message: Message, content: str, tokens: int) -> Message:
+    """Return a stored message with other content."""
     return new_message(
         message.role,
         content,
@@ -57,6 +45,4 @@ def rewritten(
         tokens=tokens,
         native=message.native,
         attachments=message.attachments,
-        remembered=remembered,
-        told=told,
     )

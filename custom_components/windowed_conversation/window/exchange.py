@@ -17,7 +17,8 @@ class Exchange(NamedTuple):
     """A closed exchange. `tags` are its own and those of its messages; `tokens` is the sum over its messages.
 
     `number` identifies it in its window. Numbers count from 1 in the order of closing; an exchange outside a window has
-    0. `whole_results` is True while it has tool results that stubs may still replace.
+    0. `whole_results` is True while it has tool results that stubs may still replace. `sources` are the ids of what
+    memory lent to its answer.
     """
 
     messages: tuple[Message, ...]
@@ -25,12 +26,7 @@ class Exchange(NamedTuple):
     tokens: int
     number: int = 0
     whole_results: bool = False
-
-    @property
-    def has_recalled(self) -> bool:
-        """Whether memory has added lines to the user's message that leave at a trim."""
-        recalled = self.messages[0].remembered
-        return recalled is not None and recalled.end > recalled.start
+    sources: frozenset[str] = _NO_IDS
 
     def numbered(self, number: int) -> Exchange:
         """Return the exchange with another number."""
@@ -55,7 +51,17 @@ class OpenExchange:
     does not check again.
     """
 
-    __slots__ = ("_call_ids", "_unanswered", "messages", "newest_round", "stubbed", "tags", "tokens", "uncut")
+    __slots__ = (
+        "_call_ids",
+        "_unanswered",
+        "messages",
+        "newest_round",
+        "sources",
+        "stubbed",
+        "tags",
+        "tokens",
+        "uncut",
+    )
 
     def __init__(self, question: Message) -> None:
         if question.role is not Role.USER or question.tool_calls:
@@ -67,7 +73,7 @@ class OpenExchange:
         self.newest_round = self.stubbed = 0
         # By index, the originals of results that were cut after they were added.
         self.uncut = _NOTHING_CUT
-        self._call_ids = self._unanswered = _NO_IDS
+        self._call_ids = self._unanswered = self.sources = _NO_IDS
 
     @property
     def has_calls(self) -> bool:
@@ -133,7 +139,7 @@ class OpenExchange:
         if self._unanswered:
             raise self._without_results()
         # what `Exchange(...)` does, without the call of a Python function, which takes longer than the rest
-        fields = tuple(self.messages), self.tags, self.tokens, number, bool(self._call_ids)
+        fields = tuple(self.messages), self.tags, self.tokens, number, bool(self._call_ids), self.sources
         return tuple.__new__(Exchange, fields)
 
     def _without_results(self) -> UnansweredToolCalls:

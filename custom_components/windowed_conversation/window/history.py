@@ -30,7 +30,7 @@ class History:
     a trim, or a change of tags.
     """
 
-    __slots__ = ("_classes", "_recalled", "_whole", "tags", "tokens", "version")
+    __slots__ = ("_classes", "_whole", "tags", "tokens", "version")
 
     def __init__(self) -> None:
         self.tokens = self.version = 0
@@ -39,8 +39,6 @@ class History:
         self._classes: tuple[dict[int, Exchange], ...] = ({}, {}, {})
         # The exchanges whose tool results stubs may still replace.
         self._whole: dict[int, Exchange] = {}
-        # The exchanges that have lines from memory, which leave at the next trim.
-        self._recalled: dict[int, Exchange] = {}
 
     def __len__(self) -> int:
         return sum(map(len, self._classes))
@@ -70,8 +68,6 @@ class History:
         self._classes[_eviction_class(exchange)][exchange.number] = exchange
         if exchange.whole_results:
             self._whole[exchange.number] = exchange
-        if exchange.messages[0].remembered is not None and exchange.has_recalled:
-            self._recalled[exchange.number] = exchange
         self.version += 1
         self.tokens += exchange.tokens
         self.tags.add(exchange.tags)
@@ -88,7 +84,7 @@ class History:
                 self.remove(() if old is None else (old,))
             self.append(exchange)
         if not in_order:
-            for group in (*self._classes, self._whole, self._recalled):
+            for group in (*self._classes, self._whole):
                 ordered = sorted(group.items())
                 group.clear()
                 group.update(ordered)
@@ -102,7 +98,6 @@ class History:
     def _forget(self, exchange: Exchange) -> None:
         """Remove an exchange from the totals and all indexes, except from its eviction class."""
         self._whole.pop(exchange.number, None)
-        self._recalled.pop(exchange.number, None)
         self.version += 1
         self.tokens -= exchange.tokens
         self.tags.remove(exchange.tags)
@@ -111,10 +106,6 @@ class History:
         """Return the exchanges with whole tool results, except the newest `kept` ones and the number `spared`."""
         whole = list(self._whole.values())
         return [exchange for exchange in whole[: max(0, len(whole) - kept)] if exchange.number != spared]
-
-    def with_recalled(self, spared: int) -> list[Exchange]:
-        """Return the exchanges that have lines from memory, except the number `spared`."""
-        return [exchange for exchange in self._recalled.values() if exchange.number != spared]
 
     def to_evict(self, tokens: int, policy: WindowPolicy, spared: int) -> list[Exchange]:
         """Return the exchanges to evict from a window of this many tokens: ephemeral, ordinary, then protected ones.

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 from .figures import GREATEST_FIGURE
 
@@ -57,34 +57,6 @@ class Attachment:
     name: str = ""
 
 
-class Remembered(NamedTuple):
-    """What memory has added to a message: `content[start:end]`, and its tokens.
-
-    In a system message this is the profile. In a user message these are recalled lines, which leave at the next trim;
-    `end` is `start` from then on. `sources` names the memories that were used and stays.
-    """
-
-    start: int
-    end: int
-    tokens: int
-    sources: tuple[str, ...] = ()
-
-
-class Told(NamedTuple):
-    """What a user message or a tool's result tells about the home: `content[start:end]`, of this number of tokens.
-
-    `states` has the text for each entity, or an empty text if the entity was removed. A snapshot tells all states, not
-    only the changes; it is complete if no entity was omitted.
-    """
-
-    start: int
-    end: int
-    tokens: int
-    states: Mapping[str, str] = MappingProxyType({})
-    is_snapshot: bool = False
-    is_complete: bool = False
-
-
 @dataclass(frozen=True, slots=True, weakref_slot=True, kw_only=True)
 class Message:
     """One message. `created` is in seconds since the epoch. A window sets `created` and `tokens` on entry.
@@ -102,8 +74,6 @@ class Message:
     tokens: int | None = None
     native: Native | None = None
     attachments: tuple[Attachment, ...] = ()
-    remembered: Remembered | None = None
-    told: Told | None = None
 
     @staticmethod
     def system(content: str, **fields: Any) -> Message:
@@ -144,8 +114,6 @@ def new_message(
     tokens: int | None = None,
     native: Native | None = None,
     attachments: tuple[Attachment, ...] = (),
-    remembered: Remembered | None = None,
-    told: Told | None = None,
 ) -> Message:
     """Return the `Message` with these fields, five times as fast as `Message` does.
 
@@ -162,8 +130,6 @@ def new_message(
     draft.tokens = tokens
     draft.native = native
     draft.attachments = attachments
-    draft.remembered = remembered
-    draft.told = told
     draft.__class__ = Message
     message: Message = draft
     return message

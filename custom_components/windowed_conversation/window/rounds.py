@@ -53,7 +53,7 @@ def cut_newest_round(exchange: OpenExchange, limit: int, counter: TokenCounter) 
         if (result.tokens or 0) > most:
             content, cost = capped(exchange.uncut.get(place, result), most, counter)
             if cost < (result.tokens or 0):
-                cuts[place] = rewritten(result, content, cost, told=result.told)
+                cuts[place] = rewritten(result, content, cost)
     before = exchange.uncut
     exchange.uncut = {place: before.get(place, exchange.messages[place]) for place in (*before, *cuts)}
     exchange.replace(cuts)

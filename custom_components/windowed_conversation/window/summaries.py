@@ -3,7 +3,6 @@
 from .contents import Contents
 from .exchange import Exchange
 from .summary import Passage, with_summary
-from .trim import take_out_outdated
 
 
 def put_summary(contents: Contents, passage: Passage, summary: Exchange) -> None:
@@ -11,7 +10,6 @@ def put_summary(contents: Contents, passage: Passage, summary: Exchange) -> None
     newest = max(1, contents.last_number)
     replaced = [exchange for exchange in contents.history if exchange.number in passage.numbers - {newest}]
     if replaced:
-        take_out_outdated(contents, replaced)
         contents.evict(replaced)
     contents.replace(with_summary(contents.history, newest, summary))
     contents.last_number += 1

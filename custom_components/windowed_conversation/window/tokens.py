@@ -52,16 +52,21 @@ class KindCounter(TokenCounter, Protocol):
         ...
 
 
-def message_tokens(message: Message, counter: TokenCounter) -> int:
-    """Return the size of a message in a request, in tokens. Asks the counter once.
+def message_tokens(message: Message, counter: TokenCounter, content: str | None = None) -> int:
+    """Return the size of a message in a request, in tokens, or with other content. Asks the counter once.
 
     Counts the content, the name, and each call's name and arguments as JSON; not the ids, which no model reads. Residue
     counts as its provider reported, attachments as the most expensive provider counts them.
     """
-    if not message.tool_calls and message.name is None and message.role is not Role.SYSTEM:
-        return min(frame_tokens(message) + counter.count(message.content), GREATEST_FIGURE)
-    counted = text_tokens(message_kind(message), message_text(message), counter)
-    return min(frame_tokens(message) + counted, GREATEST_FIGURE)
+    if content is None:
+        content = message.content
+    if message.tool_calls or message.name is not None or message.role is Role.SYSTEM:
+        counted = text_tokens(message_kind(message), message_text(message, content), counter)
+    else:
+        counted = counter.count(content)
+    has_more = message.tool_calls or message.native is not None or message.attachments
+    tokens = counted + (frame_tokens(message) if has_more else MESSAGE_OVERHEAD)
+    return tokens if tokens < GREATEST_FIGURE else GREATEST_FIGURE
 
 
 def text_tokens(kind: TextKind, text: str, counter: TokenCounter) -> int:
@@ -69,12 +74,12 @@ def text_tokens(kind: TextKind, text: str, counter: TokenCounter) -> int:
     return counter.count_as(kind, text) if _knows_kinds(counter) else counter.count(text)
 
 
-def message_text(message: Message) -> str:
-    """Return the text of a message that is counted."""
-    calls = message.tool_calls
-    if not calls and message.name is None:
-        return message.content
-    return "\n".join(filter(None, (message.name, message.content, *map(_call_text, calls))))
+def message_text(message: Message, content: str | None = None) -> str:
+    """Return the text of a message that is counted, or what it would be with other content."""
+    calls, said = message.tool_calls, message.content if content is None else content
+    if not calls:
+        return said if message.name is None else f"{message.name}\n{said}" if said else message.name
+    return "\n".join(filter(None, (message.name, said, *map(_call_text, calls))))
 
 
 def message_kind(message: Message) -> TextKind:

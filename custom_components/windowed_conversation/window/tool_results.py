@@ -1,7 +1,6 @@
 """Shortening tool results: the cut on entry, and the stub that replaces a result in the history."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 import json
 import re
 from types import MappingProxyType
@@ -10,7 +9,6 @@ from .entry import rewritten
 from .exchange import Exchange
 from .messages import Message, Role, ToolCall
 from .tokens import TokenCounter, message_tokens
-from .told import unstated
 
 # A text with more characters per token of the limit is too long in any language: prose has four to six.
 _MOST_CHARACTERS_PER_TOKEN = 8
@@ -45,7 +43,7 @@ def capped(message: Message, limit: int, counter: TokenCounter) -> tuple[str, in
     kept = min(kept, len(content))
     while True:
         text = f"{content[:kept]}\n{CUT_BEGINS}{kept} of {length} characters.]"
-        tokens = message_tokens(replace(message, content=text), counter)
+        tokens = message_tokens(message, counter, text)
         if tokens <= limit or not kept:
             return text, tokens
         kept = _shorter(kept, tokens, limit)
@@ -68,26 +66,24 @@ def stubbed(exchange: Exchange, counter: TokenCounter, uncut: Mapping[int, Messa
         if message.role == Role.TOOL and len(message.content) > _LONGEST_PART:
             messages[place] = shorter = stub(message, calls[message.tool_call_id], counter, uncut.get(place))
             tokens += (shorter.tokens or 0) - (message.tokens or 0)
-    return Exchange(tuple(messages), exchange.tags, tokens, exchange.number)
+    return Exchange(tuple(messages), exchange.tags, tokens, exchange.number, sources=exchange.sources)
 
 
 def stub(result: Message, call: ToolCall, counter: TokenCounter, uncut: Message | None = None) -> Message:
     """Return the stub of a tool result, or the result itself if it is a stub or no longer than one.
 
-    States of the home are not in it, but still known to have been told. `uncut` is the result before it was cut, or
-    None if it was not; the stub is made of that.
+    `uncut` is the result before it was cut, or None if it was not; the stub is made of that.
     """
     whole = uncut or result
     content = whole.content
     if len(result.content) <= _LONGEST_PART or result.content.startswith(STUB_BEGINS):
         return result
     called = f"{_one_line(call.name)} {_one_line(_encode_json(dict(call.arguments)))}"
-    text = f"{STUB_BEGINS}{called}: {whole.tokens} tokens, beginning with {_one_line(unstated(content, whole.told))}]"
+    text = f"{STUB_BEGINS}{called}: {whole.tokens} tokens, beginning with {_one_line(content)}]"
     if len(text) >= len(result.content):
         return result
-    told = result.told and result.told._replace(start=0, end=0, tokens=0)
-    tokens = message_tokens(rewritten(result, text, 0), counter)
-    return result if tokens >= (result.tokens or 0) else rewritten(result, text, tokens, told=told)
+    tokens = message_tokens(result, counter, text)
+    return result if tokens >= (result.tokens or 0) else rewritten(result, text, tokens)
 
 
 def _one_line(text: str) -> str:

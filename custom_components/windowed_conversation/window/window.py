@@ -9,7 +9,7 @@ from .entry import entered, question
 from .errors import ExchangeStillOpen, InvalidMessage, NoOpenExchange, UnknownExchange
 from .exchange import Exchange, OpenExchange
 from .incomplete import ending
-from .messages import Message, Native, Remembered, Role, Told, ToolCall
+from .messages import Message, Native, Role, ToolCall
 from .policy import WindowPolicy
 from .restore import Snapshot
 from .stats import WindowStats, figures
@@ -18,7 +18,7 @@ from .summary import Passage, summary_exchange
 from .tags import INCOMPLETE, NO_TAGS, checked_tags, joined_tags, tag_filter
 from .tokens import TokenCounter, message_tokens
 from .tool_results import capped, stubbed
-from .trim import cut_to_fit, staying, take_out_told, trim
+from .trim import cut_to_fit, trim
 
 _INCOMPLETE = frozenset({INCOMPLETE})
 
@@ -79,6 +79,12 @@ class Window:
         return opened is not None and opened.has_calls
 
     @property
+    def open_tokens(self) -> int:
+        """The tokens of the open exchange, 0 if none is open."""
+        opened = self._contents.opened
+        return 0 if opened is None else opened.tokens
+
+    @property
     def unsummarized(self) -> Passage | None:
         """Evicted exchanges that wait for a summary; None if the policy does not summarize."""
         return self._contents.state.unsummarized if self._policy.summarize else None
@@ -104,22 +110,11 @@ class Window:
         """Return the closed exchanges, oldest first."""
         return tuple(self._contents.history)
 
-    def would_stay(self, tokens: int) -> tuple[Exchange, ...]:
-        """Return the closed exchanges that certainly stay if this many tokens are added, oldest first.
-
-        They are as they would be then: a trim removes recalled lines.
-        """
-        return staying(self._contents, tokens, self._in_force, self._counter)
-
-    def set_system(self, prompt: str, profile: Remembered | None = None) -> None:
-        """Set the system prompt, or remove it if the text is empty. The same text again changes nothing.
-
-        `profile` is the part of it that memory has added.
-        """
+    def set_system(self, prompt: str) -> None:
+        """Set the system prompt, or remove it if the text is empty. The same text again changes nothing."""
         system = self._contents.state.system
-        if prompt != (system.content if system else "") or (system and system.remembered != profile):
-            message = self._entered(Message.system(prompt, remembered=profile)) if prompt else None
-            self._contents.put_system(message)
+        if prompt != (system.content if system else ""):
+            self._contents.put_system(self._entered(Message.system(prompt)) if prompt else None)
 
     def set_policy(self, policy: WindowPolicy) -> None:
         """Change the policy and trim to it at once. A limit of the current turn stays."""
@@ -140,26 +135,13 @@ class Window:
         self._enforce()
         cut_to_fit(self._contents, self._in_force, self._counter)
 
-    def open(
-        self,
-        text: str,
-        tags: Iterable[str] = (),
-        recalled: Remembered | None = None,
-        told: Told | None = None,
-        *,
-        anew: bool = False,
-    ) -> None:
-        """Open the newest exchange with what the user said. Raises `ExchangeStillOpen` and `InvalidTag`.
-
-        `recalled` leaves at the next trim after this exchange; with `anew`, what was `told` before leaves now.
-        """
+    def open(self, text: str, tags: Iterable[str] = ()) -> None:
+        """Open the newest exchange with what the user said. Raises `ExchangeStillOpen` and `InvalidTag`."""
         if self._contents.opened is not None:
             _one_is_open()
         checked, now = checked_tags(tags) if tags else NO_TAGS, self._clock()
-        exchange = OpenExchange(question(text, checked, self._counter, now, remembered=recalled, told=told))
+        exchange = OpenExchange(question(text, checked, self._counter, now))
         self._contents.begin(exchange)
-        if anew:
-            take_out_told(self._contents)
         if self._contents.history.tokens + exchange.tokens > self._in_force.history_tokens:
             self._trim()
 
@@ -183,6 +165,11 @@ class Window:
         """Tag the open exchange. Raises `NoOpenExchange` and `InvalidTag`."""
         exchange = self._contents.opened or _none_is_open()
         exchange.tags = joined_tags(exchange.tags, checked_tags(tags))
+
+    def lend(self, sources: Iterable[str]) -> None:
+        """Record the ids of what memory lent to the answer of the open exchange. Raises `NoOpenExchange`."""
+        exchange = self._contents.opened or _none_is_open()
+        exchange.sources = exchange.sources.union(sources)
 
     def close(self) -> None:
         """Close the open exchange, with stubs for its tool results if the policy says so.

@@ -1,13 +1,13 @@
 """The parts that several formats share: dates, tags, residue, attachments, exchanges."""
 
 from base64 import b64decode, b64encode
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 import json
 from typing import Any
 
 from ..errors import WindowError
 from ..exchange import Exchange, OpenExchange
-from ..messages import Attachment, Message, Native, Remembered, Told
+from ..messages import Attachment, Message, Native
 from ..state import Evicted
 from ..tags import checked_tags, joined_tags
 from .errors import Malformed
@@ -16,9 +16,7 @@ from .fields import Fields
 _EVICTED = Evicted._fields
 # More than a window ever evicts.
 _MOST_EVICTED = 10**15
-MARKS = ("tags", "created", "tokens", "native", "attachments", "remembered", "told")
-_REMEMBERED = Remembered._fields
-_TOLD = Told._fields
+MARKS = ("tags", "created", "tokens", "native", "attachments")
 
 
 def write_json(value: object) -> str:
@@ -34,8 +32,6 @@ def write_marks(message: Message) -> dict[str, Any]:
         "tokens": message.tokens,
         "native": _written_native(message.native),
         "attachments": [_written_attachment(attachment) for attachment in message.attachments],
-        "remembered": _written_remembered(message.remembered),
-        "told": _written_told(message.told),
     }
     return {name: value for name, value in marks.items() if value not in (None, [])}
 
@@ -48,8 +44,6 @@ def read_marks(fields: Fields) -> dict[str, Any]:
         "tokens": fields.whole("tokens") if fields.has("tokens") else None,
         "native": _read_native(fields.child("native")) if fields.has("native") else None,
         "attachments": tuple(_read_attachment(each) for each in fields.children("attachments")),
-        "remembered": _read_remembered(fields.child("remembered")) if fields.has("remembered") else None,
-        "told": _read_told(fields.child("told")) if fields.has("told") else None,
     }
 
 
@@ -72,7 +66,9 @@ def read_evicted(fields: Fields) -> Evicted:
     return Evicted(*(fields.whole(name, _MOST_EVICTED) for name in _EVICTED))
 
 
-def closed_exchange(messages: Sequence[Message], tags: frozenset[str], where: str) -> Exchange:
+def closed_exchange(
+    messages: Sequence[Message], tags: frozenset[str], where: str, sources: Iterable[str] = ()
+) -> Exchange:
     """Return the exchange made of counted messages. Raises `Malformed` if they are not one whole exchange."""
     if not messages:
         raise Malformed(f"{where} is empty")
@@ -82,6 +78,7 @@ def closed_exchange(messages: Sequence[Message], tags: frozenset[str], where: st
             exchange.check(message)
             exchange.append(message)
         exchange.tags = joined_tags(exchange.tags, tags)
+        exchange.sources = frozenset(sources)
         return exchange.closed()
     except WindowError as err:
         # without the error's own text, which holds ids
@@ -120,31 +117,3 @@ def _read_attachment(fields: Fields) -> Attachment:
     except ValueError as err:
         raise fields.malformed("data", "is no base64") from err
     return Attachment(fields.text("mime_type"), data, fields.text("name"))
-
-
-def _written_remembered(remembered: Remembered | None) -> dict[str, Any] | None:
-    return None if remembered is None else {**remembered._asdict(), "sources": list(remembered.sources)}
-
-
-def _read_remembered(fields: Fields) -> Remembered:
-    fields.expect_only(*_REMEMBERED)
-    return Remembered(*_read_span(fields), tuple(fields.texts("sources")))
-
-
-def _written_told(told: Told | None) -> dict[str, Any] | None:
-    return None if told is None else {**told._asdict(), "states": dict(told.states)}
-
-
-def _read_told(fields: Fields) -> Told:
-    fields.expect_only(*_TOLD)
-    states = fields.mapping("states")
-    if not all(isinstance(state, str) for state in states.values()):
-        raise fields.malformed("states", "are no texts")
-    return Told(*_read_span(fields), states, fields.flag("is_snapshot"), fields.flag("is_complete"))
-
-
-def _read_span(fields: Fields) -> tuple[int, int, int]:
-    start, end, tokens = (fields.whole(name) for name in ("start", "end", "tokens"))
-    if start > end:
-        raise fields.malformed("end", "comes before the start")
-    return start, end, tokens

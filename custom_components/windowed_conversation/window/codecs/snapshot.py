@@ -1,7 +1,7 @@
 """Our own format of a conversation: a JSON dictionary that loses nothing.
 
     {"format": "windowed_conversation", "version": 1, "conversation_id": ..., "system": message or absent,
-     "exchanges": [{"tags": [...], "messages": [message, ...]}, ...],
+     "exchanges": [{"tags": [...], "messages": [message, ...], "sources": ["fact:7", ...] or absent}, ...],
      "evicted": {"exchanges": 0, "messages": 0, "tokens": 0, "trims": 0}}
 
 A message has the fields of `Message` without the empty ones. Arguments and residue are JSON texts, so that numbers and
@@ -38,10 +38,7 @@ def dump_snapshot(snapshot: Snapshot) -> dict[str, Any]:
         "version": VERSION,
         "conversation_id": snapshot.conversation_id,
         **system,
-        "exchanges": [
-            {"tags": sorted(exchange.tags), "messages": [_write_message(message) for message in exchange.messages]}
-            for exchange in snapshot.exchanges
-        ],
+        "exchanges": [_write_exchange(exchange) for exchange in snapshot.exchanges],
         "evicted": write_evicted(snapshot.evicted),
     }
 
@@ -67,10 +64,16 @@ def load_snapshot(data: object) -> Snapshot:
     )
 
 
+def _write_exchange(exchange: Exchange) -> dict[str, Any]:
+    sources = {"sources": sorted(exchange.sources)} if exchange.sources else {}
+    messages = [_write_message(message) for message in exchange.messages]
+    return {"tags": sorted(exchange.tags), "messages": messages, **sources}
+
+
 def _read_exchange(fields: Fields) -> Exchange:
-    fields.expect_only("tags", "messages")
+    fields.expect_only("tags", "messages", "sources")
     messages = [_read_message(message) for message in fields.children("messages")]
-    return closed_exchange(messages, read_tags(fields, "tags"), fields.where)
+    return closed_exchange(messages, read_tags(fields, "tags"), fields.where, fields.texts("sources"))
 
 
 def _read_system(fields: Fields) -> Message:

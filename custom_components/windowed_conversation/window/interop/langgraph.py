@@ -42,8 +42,8 @@ def to_langgraph_state(window: Window) -> dict[str, Any]:
     number = snapshot.evicted.messages
     for exchange in snapshot.exchanges:
         for place, message in enumerate(exchange.messages):
-            tags = None if place else exchange.tags
-            messages.append(_write(message, f"{snapshot.conversation_id}:{number}", tags))
+            begun = None if place else exchange
+            messages.append(_write(message, f"{snapshot.conversation_id}:{number}", begun))
             number += 1
     beside = {
         "conversation_id": snapshot.conversation_id,
@@ -104,12 +104,12 @@ def _read_messages(
 ) -> tuple[Message | None, tuple[Exchange, ...]]:
     system: Message | None = None
     history: list[Message] = []
-    tags: dict[int, frozenset[str]] = {}
+    marks: dict[int, tuple[frozenset[str], frozenset[str]]] = {}
     for message in fields:
-        read, exchange_tags = _read(message)
+        read, tags, sources = _read(message)
         counted = entered(read, read.content, message_tokens(read, counter), now) if read.tokens is None else read
         if read.role != Role.SYSTEM:
-            tags[len(history)] = exchange_tags
+            marks[len(history)] = tags, sources
             history.append(counted)
         elif history or system:
             raise Malformed(f"{message.where} is a system message behind others")
@@ -118,7 +118,8 @@ def _read_messages(
     exchanges = []
     place = 0
     for number, messages in enumerate(_split(history)):
-        exchanges.append(closed_exchange(messages, tags[place], f"exchange {number}"))
+        tags, sources = marks[place]
+        exchanges.append(closed_exchange(messages, tags, f"exchange {number}", sources))
         place += len(messages)
     return system, tuple(exchanges)
 
@@ -140,10 +141,11 @@ def _as_mapping(message: object) -> object:
     return {"type": message.get("type"), **data} if isinstance(data, Mapping) else message
 
 
-def _write(message: Message, message_id: str, exchange_tags: frozenset[str] | None = None) -> dict[str, Any]:
+def _write(message: Message, message_id: str, begun: Exchange | None = None) -> dict[str, Any]:
+    """Return a message; the first one of an exchange has the exchange's own marks as well."""
     ours = write_marks(message)
-    if exchange_tags is not None:
-        ours["exchange_tags"] = sorted(exchange_tags)
+    if begun is not None:
+        ours |= {"exchange_tags": sorted(begun.tags), "exchange_sources": sorted(begun.sources)}
     written: dict[str, Any] = {"role": str(message.role), "content": message.content, "id": message_id}
     if message.tool_calls:
         written["tool_calls"] = [
@@ -157,8 +159,8 @@ def _write(message: Message, message_id: str, exchange_tags: frozenset[str] | No
     return written | {"additional_kwargs": {_OURS: ours}}
 
 
-def _read(fields: Fields) -> tuple[Message, frozenset[str]]:
-    """Return a message and the tags of the exchange that it begins."""
+def _read(fields: Fields) -> tuple[Message, frozenset[str], frozenset[str]]:
+    """Return a message, and the tags and the sources of the exchange that it begins."""
     role = _ROLES.get(fields.text("role" if fields.has("role") else "type"))
     if role is None:
         raise fields.malformed("role", "is none")
@@ -171,9 +173,10 @@ def _read(fields: Fields) -> tuple[Message, frozenset[str]]:
     )
     more = fields.child("additional_kwargs") if fields.has("additional_kwargs") else None
     if more is None or not more.has(_OURS):
-        return message, NO_TAGS
+        return message, NO_TAGS, NO_TAGS
     ours = more.child(_OURS)
-    return replace(message, **read_marks(ours)), read_tags(ours, "exchange_tags")
+    tags, sources = read_tags(ours, "exchange_tags"), frozenset(ours.texts("exchange_sources"))
+    return replace(message, **read_marks(ours)), tags, sources
 
 
 def _read_call(fields: Fields) -> ToolCall:

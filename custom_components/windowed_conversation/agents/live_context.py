@@ -1,0 +1,166 @@
+"""What a turn's requests say besides the window: the profile, what memory finds, and the states of the home."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+import logging
+import time
+from typing import Any, NamedTuple
+
+from homeassistant.helpers import llm
+from homeassistant.util import dt as dt_util
+
+from ..bridge.home_states import async_home_states
+from ..bridge.home_tools import home_tools
+from ..memory import Fact, Memory, Recalled
+from ..turn.context import ContextPlacement, Stamp
+from ..turn.home import NO_STATES, STATES_TOKENS, States, states_of
+from ..turn.live_context import LIVE_TOKENS, LiveContext, context_sections, context_text
+from ..turn.narration import Narrator
+from ..turn.profile import Profile, new_profile
+from ..turn.recall import CANDIDATES, RECALLED_TOKENS, Addition, chosen_lines, held, in_turn
+from ..turn.speaker import Speaker
+from ..turn.state_text import area_name
+from ..window import Exchange, TextKind, Window
+from .agent import Agent
+from .memory import async_memory
+from .profiles import MadeProfile
+
+_LOGGER = logging.getLogger(__name__)
+
+# How long a turn waits for memory, in seconds.
+DEADLINE = 0.05
+
+NO_FIGURES: Mapping[str, Any] = {"recalled_tokens": None, "recall_ms": None}
+
+
+class _Read(NamedTuple):
+    """What was read: the facts of the window's owner, or None if unchanged, their revision, and the search results."""
+
+    facts: list[Fact] | None
+    revision: object
+    facts_found: list[Recalled]
+    others_found: list[Recalled]
+
+
+class TurnContext:
+    """The profile and the live context of one turn. `profile` is None if the agent has no memory, or it was late."""
+
+    def __init__(self, agent: Agent, window: Window, speaker: Speaker, stamp: Stamp) -> None:
+        config = agent.config
+        self.profile: Profile | None = None
+        self._agent = agent
+        self._window = window
+        self._speaker = speaker
+        self._stamp = stamp
+        self._memory = async_memory(agent.hass) if config.memory else None
+        self._home = async_home_states(agent.hass) if config.states is not None else None
+        self._narrator = Narrator(speaker.name, stamp.now)
+        self._found: Sequence[Recalled] = ()
+        self._seconds = 0.0
+        self._limit = 0
+        self._recalled: Addition | None = None
+        self._is_in_system = config.context_placement is ContextPlacement.SYSTEM
+        self._stamp_tokens = self._count(context_sections(stamp, "", ())) if self._is_in_system else 0
+
+    @property
+    def tokens(self) -> int:
+        """The most tokens that the live context may have, with a stamp that is beside it in the system instruction."""
+        memory = RECALLED_TOKENS if self._memory is not None else 0
+        home = STATES_TOKENS if self._home is not None else 0
+        return min(LIVE_TOKENS, memory + home + self._stamp_tokens)
+
+    @property
+    def figures(self) -> Mapping[str, Any]:
+        """How much was added, for the trace and the last turn's attributes."""
+        recalled = self._recalled.tokens if self._recalled else 0
+        figures = {"recalled_tokens": recalled, "recall_ms": round(1000 * self._seconds, 1)}
+        if self._home is None:
+            return figures if self._memory is not None else NO_FIGURES
+        listed = {"states_listed": len(self.states.listed), "states_tokens": self.states.tokens}
+        return {**(figures if self._memory is not None else NO_FIGURES), **listed}
+
+    async def async_read(self) -> None:
+        """Read the facts and search for what was said; without memory, or if it is late, the turn goes on without."""
+        if self._memory is None:
+            return
+        agent, speaker, began = self._agent, self._speaker, time.monotonic()
+        # everybody who uses the window gets the prompt
+        owner = speaker.person if speaker.is_alone else None
+        key = (owner, speaker.is_alone, self._narrator.owner)
+        made = agent.profiles.get(key)
+
+        def read(memory: Memory) -> _Read:
+            # read before the facts, so that the next turn notices a change in between
+            revision = memory.facts_revision()
+            is_known = made is not None and made.revision == revision
+            facts = None if is_known else memory.facts(owner, private=speaker.is_alone)
+            found, others = memory.recall_apart(
+                speaker.said,
+                ("fact",),
+                ("episode", "turn"),
+                person=speaker.person,
+                speaker=speaker.name if speaker.person else None,
+                limit=CANDIDATES,
+                private=speaker.is_alone,
+            )
+            return _Read(facts, revision, found, others)
+
+        try:
+            async with asyncio.timeout(DEADLINE):
+                facts, revision, found, others = await self._memory.async_read(read, _Read([], None, [], []))
+        except Exception as err:  # noqa: BLE001 - whatever it is, a turn goes on without memory
+            _LOGGER.debug("A turn continues without memory: %s", type(err).__name__)
+        else:
+            self._found = tuple(in_turn(found, others))
+            if made is None or facts is not None:
+                made = MadeProfile(new_profile(facts or (), self._narrator, self._count_fixed), revision)
+            agent.profiles.put(key, made)
+        self._seconds = time.monotonic() - began
+        self.profile = made.profile if made is not None else None
+
+    def live(self, exchanges: Sequence[Exchange], limit: int) -> LiveContext:
+        """Return the live context of a request that sends these closed exchanges, within this number of tokens."""
+        limit -= self._stamp_tokens
+        self._recalled = self._lines(exchanges, min(RECALLED_TOKENS, limit // 2 if self._home else limit))
+        recalled = self._recalled or Addition((), 0)
+        self._limit = limit - recalled.tokens
+        states = self.states.text
+        if self._is_in_system:
+            text = context_sections(self._stamp, states, recalled.lines)
+        else:
+            text = context_text(states, recalled.lines)
+        return LiveContext(text, self._count(text), frozenset(recalled.sources))
+
+    def _lines(self, exchanges: Sequence[Exchange], most: int) -> Addition | None:
+        if not self._found:
+            return None
+        profile = self.profile.sources if self.profile else ()
+        known = held(exchanges, profile, self._speaker.said)
+        return chosen_lines(self._found, known, self._narrator, self._count, most)
+
+    @cached_property
+    def states(self) -> States:
+        """The states of the home, the same in all requests of the turn."""
+        domains = self._agent.config.states
+        if self._home is None or domains is None:
+            return NO_STATES
+        home, listed = self._home.home(domains), self._agent.listed
+        asked = home.asked(self._speaker.said)
+        limit = min(STATES_TOKENS, self._limit)
+        before = listed.get(self._window, {})
+        states = states_of(home, asked, area_name(self._stamp.area or ""), before, limit, self._count)
+        listed[self._window] = states.listed
+        return states
+
+    def _count(self, text: str) -> int:
+        return self._agent.counter.count(text)
+
+    def _count_fixed(self, text: str) -> int:
+        return self._agent.counter.count_as(TextKind.FIXED, text)
+
+
+def tools_of_home(agent: Agent) -> tuple[llm.Tool, ...]:
+    """Return the tools that look up what the home was and is, none for an agent that does not know it."""
+    domains = agent.config.states
+    return () if domains is None else home_tools(agent.counter.count, domains)

@@ -1,0 +1,66 @@
+"""The ids of what memory lent to an exchange: all that a window knows of recalled lines and facts."""
+
+import json
+
+import pytest
+
+from custom_components.windowed_conversation.window import NoOpenExchange, Window, WindowPolicy
+from custom_components.windowed_conversation.window.codecs import dump_snapshot, load_snapshot
+from custom_components.windowed_conversation.window.interop.langgraph import from_langgraph_state, to_langgraph_state
+
+from .histories import LengthCounter, calls, new_window, results
+
+_POLICY = WindowPolicy(4_000, tool_results="stub", max_tool_turns=1)
+_SOURCES = frozenset({"fact:1", "turn:7"})
+
+
+@pytest.fixture
+def window() -> Window:
+    """Return a window with an exchange that memory lent something to, and calls whose results may become stubs."""
+    window = new_window(_POLICY)
+    window.open("what is my name?")
+    window.lend(["fact:1"])
+    window.lend(["turn:7", "fact:1"])
+    called = calls(1)
+    window.add(window.messages()[0].assistant(tool_calls=called))
+    window.add(*results(called, "r" * 900))
+    window.close()
+    return window
+
+
+def _sources(window: Window) -> list[frozenset[str]]:
+    return [exchange.sources for exchange in window.exchanges()]
+
+
+def test_exchange_has_all_that_was_lent_to_it(window: Window) -> None:
+    assert _sources(window) == [_SOURCES]
+
+
+def test_sources_stay_when_results_become_stubs(window: Window) -> None:
+    for _ in range(3):
+        window.record(window.exchanges()[0].messages)
+    window.set_policy(WindowPolicy(2_900, 0.0, max_tool_turns=1))
+    assert _sources(window)[0] == _SOURCES
+
+
+def test_sources_stay_in_a_file(window: Window) -> None:
+    loaded = Window("other", _POLICY, LengthCounter())
+    loaded.restore(load_snapshot(json.loads(json.dumps(dump_snapshot(window.snapshot())))))
+    assert _sources(loaded) == [_SOURCES]
+
+
+def test_sources_stay_in_the_state_of_a_graph(window: Window) -> None:
+    assert _sources(from_langgraph_state(to_langgraph_state(window), _POLICY, LengthCounter())) == [_SOURCES]
+
+
+def test_aborted_exchange_lends_nothing_to_the_next(window: Window) -> None:
+    window.open("and hers?")
+    window.lend(["fact:2"])
+    window.abort()
+    window.record(window.exchanges()[0].messages)
+    assert _sources(window) == [_SOURCES, frozenset()]
+
+
+def test_nothing_is_lent_without_an_open_exchange(window: Window) -> None:
+    with pytest.raises(NoOpenExchange):
+        window.lend(["fact:1"])
