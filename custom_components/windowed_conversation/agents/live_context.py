@@ -8,7 +8,6 @@ import time
 from typing import Any, NamedTuple
 
 from homeassistant.helpers import llm
-from homeassistant.util import dt as dt_util
 
 from ..bridge.home_states import async_home_states
 from ..bridge.home_tools import home_tools

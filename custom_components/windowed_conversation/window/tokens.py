@@ -66,7 +66,7 @@ def message_tokens(message: Message, counter: TokenCounter, content: str | None 
         counted = counter.count(content)
     has_more = message.tool_calls or message.native is not None or message.attachments
     tokens = counted + (frame_tokens(message) if has_more else MESSAGE_OVERHEAD)
-    return tokens if tokens < GREATEST_FIGURE else GREATEST_FIGURE
+    return min(GREATEST_FIGURE, tokens)
 
 
 def text_tokens(kind: TextKind, text: str, counter: TokenCounter) -> int:
