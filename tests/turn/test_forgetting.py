@@ -8,7 +8,7 @@ import pytest
 from custom_components.windowed_conversation.memory import Forgotten
 from custom_components.windowed_conversation.turn.forgetting import Erasure, Search
 from custom_components.windowed_conversation.turn.scope import WindowKey
-from custom_components.windowed_conversation.window import Exchange, Message, Native, Remembered
+from custom_components.windowed_conversation.window import Exchange, Message, Native
 from custom_components.windowed_conversation.window.restore import Snapshot
 from custom_components.windowed_conversation.window.summary import QUESTION
 
@@ -16,10 +16,12 @@ HOMES = frozenset({None})
 SHARED = str(WindowKey("mine"))
 
 
-def exchange(at: float | None, said: str = "hello", answer: str = "hi", **fields: Any) -> Exchange:
-    question = Message.user(said, created=at, remembered=fields.pop("recalled", None))
+def exchange(
+    at: float | None, said: str = "hello", answer: str = "hi", sources: Iterable[str] = (), **fields: Any
+) -> Exchange:
     end = None if at is None else at + 1
-    return Exchange((question, Message.assistant(answer, created=end, **fields)), frozenset(), tokens=10)
+    messages = Message.user(said, created=at), Message.assistant(answer, created=end, **fields)
+    return Exchange(messages, frozenset(), tokens=10, sources=frozenset(sources))
 
 
 def window(*exchanges: Exchange, system: Message | None = None) -> Snapshot:
@@ -71,29 +73,22 @@ def test_an_exchange_without_a_time_goes() -> None:
 
 
 def test_an_exchange_in_which_it_was_recalled_goes_also_if_the_clock_was_set_back() -> None:
-    recalled = exchange(2.0, "recalled", recalled=Remembered(0, 0, 0, ("fact:7",)))
+    recalled = exchange(2.0, "recalled", sources=["fact:7"])
 
     assert left(window(exchange(1.0), recalled), told()) == ["hello"]
 
 
-def test_a_window_whose_profile_has_it_is_emptied_also_if_the_clock_was_set_back() -> None:
-    system = Message.system("Be brief.\n\n- tea", remembered=Remembered(9, 16, 4, ("fact:7",)))
+@pytest.mark.parametrize("exchanges", [(exchange(1.0),), (exchange(1.0), exchange(200.0))], ids=["before", "after"])
+def test_system_prompt_goes_because_its_profile_may_have_it(exchanges: tuple[Exchange, ...]) -> None:
+    rest = Erasure.of(told()).rest(SHARED, window(*exchanges, system=Message.system("Be brief.\n\ntea")))
 
-    rest = Erasure.of(told()).rest(SHARED, window(exchange(1.0), system=system))
-
-    assert rest.exchanges == ()
-    assert rest.system is not None
-    assert rest.system.content == "Be brief."
+    assert rest.system is None
 
 
-@pytest.mark.parametrize("sources", [(), ("fact:8",), ("fact:7",)], ids=["none", "others", "forgotten"])
-def test_what_was_recalled_after_the_profile_goes_from_the_system_prompt(sources: tuple[str, ...]) -> None:
-    told_before = Message.system("Be brief.\n\n## Memory\ntea", remembered=Remembered(9, 9, 0, sources))
+def test_system_prompt_stays_where_it_cannot_have_been() -> None:
+    key, snapshot = str(WindowKey("mine", "ben")), window(exchange(1.0), system=Message.system("Be brief."))
 
-    rest = Erasure.of(told()).rest(SHARED, window(exchange(1.0), system=told_before))
-
-    assert rest.system is not None
-    assert rest.system.content == "Be brief."
+    assert Erasure.of(told(people={"anna"})).rest(key, snapshot) is snapshot
 
 
 @pytest.mark.parametrize(

@@ -1,19 +1,21 @@
 """What may stay of an older copy of a window after something was forgotten."""
 
+from collections.abc import Iterable
+
 from custom_components.windowed_conversation.memory import Tombstone
 from custom_components.windowed_conversation.turn.old_copies import without_forgotten
 from custom_components.windowed_conversation.turn.scope import WindowKey
-from custom_components.windowed_conversation.window import Exchange, Message, Remembered, Snapshot
+from custom_components.windowed_conversation.window import Exchange, Message, Snapshot
 from custom_components.windowed_conversation.window.tags import SUMMARY
 
 KEY = str(WindowKey("mine"))
 
 
-def exchange(at: float | None, *, recalled: Remembered | None = None, tags: frozenset[str] = frozenset()) -> Exchange:
+def exchange(at: float | None, *, sources: Iterable[str] = (), tags: frozenset[str] = frozenset()) -> Exchange:
     """Return an exchange that took two seconds."""
-    question = Message.user(f"at {at}", created=at, remembered=recalled, tags=tags)
+    question = Message.user(f"at {at}", created=at, tags=tags)
     answer = Message.assistant("hi", created=None if at is None else at + 2)
-    return Exchange((question, answer), frozenset(), tokens=10)
+    return Exchange((question, answer), frozenset(), tokens=10, sources=frozenset(sources))
 
 
 def left(exchanges: list[Exchange], *tombstones: Tombstone) -> list[str]:
@@ -36,8 +38,7 @@ def test_what_was_forgotten_of_another_time_takes_nothing_along() -> None:
 
 
 def test_all_goes_from_the_exchange_in_which_it_was_recalled() -> None:
-    recalled = Remembered(0, 5, 2, ("fact:7",))
-    exchanges = [exchange(10.0), exchange(20.0, recalled=recalled), exchange(30.0)]
+    exchanges = [exchange(10.0), exchange(20.0, sources=["fact:7"]), exchange(30.0)]
 
     assert left(exchanges, Tombstone("fact", 7, 1.0)) == ["at 10.0"]
     assert left(exchanges, Tombstone("fact", 8, 1.0)) == ["at 10.0", "at 20.0", "at 30.0"]
