@@ -43,7 +43,7 @@ from custom_components.windowed_conversation.const import (
     SUBENTRY_CONVERSATION,
 )
 from custom_components.windowed_conversation.memory import file
-from custom_components.windowed_conversation.turn import sources
+from custom_components.windowed_conversation.agents import live_context
 from demo.model_server import ModelServer
 
 from .done_once import done_once
@@ -74,7 +74,7 @@ def _done_once() -> Iterator[None]:
 @pytest.fixture
 def memory_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the path of the test's own memory. Writes do not wait for the disk, and turns wait for recall."""
-    monkeypatch.setattr(sources, "DEADLINE", 60.0)
+    monkeypatch.setattr(live_context, "DEADLINE", 60.0)
     monkeypatch.setattr(file, "_SYNCHRONOUS", "OFF")
     monkeypatch.setattr(memory, "STORAGE_DIR", str(tmp_path))
     return tmp_path / f"{DOMAIN}.memory.db"

@@ -175,20 +175,15 @@ CONVERSATIONS = (
     ),
     Case("a script in a turn shows Ada's conversation", shown_by_a_script, NOTHING),
     *(Case(f"{who} shows Ada's conversation", on_adas_talk("get_window", who), NOTHING) for who in ("Grace", "admin")),
-    Case("Ada shows her conversation", on_adas_talk("get_window", "Ada"), HOMES | ADAS),
+    # what was recalled is in no conversation
+    Case("Ada shows her conversation", on_adas_talk("get_window", "Ada"), (HOMES | ADAS) & FACTS),
     Case("Grace exports Ada's conversation", on_adas_talk("export_conversation", "Grace"), NOTHING),
     *(
         Case(f"{who} goes on with Ada's conversation with the scope {scope}", after_ada(who, scope), ALONE[who])
         for scope in (Scope.CONVERSATION, Scope.DEVICE, Scope.USER)
         for who in ("Grace", "satellite")
     ),
-    Case(
-        "Grace speaks after Ada in the window of all",
-        after_ada("Grace", Scope.AGENT),
-        HOMES | GRACES_OPEN,
-        # recalled for Ada, it stays in her message, but not in the system prompt
-        either=ADAS_OPEN,
-    ),
+    Case("Grace speaks after Ada in the window of all", after_ada("Grace", Scope.AGENT), HOMES | GRACES_OPEN),
     Case("Ada goes on with her fork", forked("Ada", "Ada"), HOMES | ADAS),
     *(Case(f"{who} goes on with Ada's fork", forked("Ada", who), ALONE[who]) for who in ("Grace", "satellite")),
     Case("a satellite goes on with an automation's fork", forked("automation", "satellite"), HOMES),

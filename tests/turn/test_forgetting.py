@@ -7,6 +7,7 @@ import pytest
 
 from custom_components.windowed_conversation.memory import Forgotten
 from custom_components.windowed_conversation.turn.forgetting import Erasure, Search
+from custom_components.windowed_conversation.turn.profile import HEADING
 from custom_components.windowed_conversation.turn.scope import WindowKey
 from custom_components.windowed_conversation.window import Exchange, Message, Native
 from custom_components.windowed_conversation.window.restore import Snapshot
@@ -79,14 +80,18 @@ def test_an_exchange_in_which_it_was_recalled_goes_also_if_the_clock_was_set_bac
 
 
 @pytest.mark.parametrize("exchanges", [(exchange(1.0),), (exchange(1.0), exchange(200.0))], ids=["before", "after"])
-def test_system_prompt_goes_because_its_profile_may_have_it(exchanges: tuple[Exchange, ...]) -> None:
-    rest = Erasure.of(told()).rest(SHARED, window(*exchanges, system=Message.system("Be brief.\n\ntea")))
+def test_profile_goes_because_it_may_have_it(exchanges: tuple[Exchange, ...]) -> None:
+    system = Message.system(f"Be brief.\n\n{HEADING}\ntea", tokens=100)
 
-    assert rest.system is None
+    rest = Erasure.of(told()).rest(SHARED, window(*exchanges, system=system))
+
+    assert rest.system is not None
+    assert rest.system.content == "Be brief."
 
 
-def test_system_prompt_stays_where_it_cannot_have_been() -> None:
-    key, snapshot = str(WindowKey("mine", "ben")), window(exchange(1.0), system=Message.system("Be brief."))
+def test_profile_stays_where_it_cannot_have_been() -> None:
+    key, system = str(WindowKey("mine", "ben")), Message.system(f"Be brief.\n\n{HEADING}\ntea")
+    snapshot = window(exchange(1.0), system=system)
 
     assert Erasure.of(told(people={"anna"})).rest(key, snapshot) is snapshot
 

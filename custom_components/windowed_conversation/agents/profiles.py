@@ -14,7 +14,6 @@ class MadeProfile:
     """A profile, the names of all facts that it was chosen from, and the revision of these facts."""
 
     profile: Profile
-    facts: frozenset[str]
     revision: object
 
 

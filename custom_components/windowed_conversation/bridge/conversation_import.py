@@ -4,7 +4,7 @@ import asyncio
 
 from homeassistant.core import HomeAssistant
 
-from ..window import Exchange, Snapshot, TokenCounter, recounted
+from ..window import Exchange, Snapshot, TokenCounter, recounted, recounted_message
 from ..window.codecs import load_snapshot
 
 
@@ -16,5 +16,5 @@ async def async_read_conversation(hass: HomeAssistant, data: object, counter: To
         exchanges.append(recounted(exchange, counter))
         # a counter is not thread-safe, and a long conversation must not block the event loop
         await asyncio.sleep(0)
-    # its instructions and profile are not used: the next turn writes them
-    return snapshot._replace(system=None, exchanges=tuple(exchanges))
+    system = snapshot.system and recounted_message(snapshot.system, counter)
+    return snapshot._replace(system=system, exchanges=tuple(exchanges))

@@ -17,7 +17,6 @@ from ..turn.home_search import Found, in_areas, named, of_domains
 from ..turn.state_text import area_name
 from .home_history import HistoryUnavailable, async_changes
 from .home_states import HomeStates, async_home_states
-from .told_results import TellingResult
 
 type Entities = Mapping[str, EntityState]
 
@@ -82,7 +81,7 @@ class GetStatesTool(_HomeTool):
             return _refused("not_found", _NOT_FOUND)
         missed: JsonObjectType = {"not_found": list(found.missed)} if found.missed else {}
         data: JsonObjectType = {"note": _NOTE, "states": telling.text, **missed}
-        return TellingResult(data, text=telling.text, tokens=telling.tokens, states=telling.states)
+        return llm.ToolResult(data=data)
 
 
 class GetHistoryTool(_HomeTool):
@@ -135,7 +134,7 @@ class GetHistoryTool(_HomeTool):
             return _refused("nothing_recorded", _NOTHING_RECORDED)
         history = history_text(entity, changes.states, changes.read_to)
         data: JsonObjectType = {"note": _NOTE, "history": history}
-        return TellingResult(data, text=history, tokens=self._count(history), states={entity_id: entity.told})
+        return llm.ToolResult(data=data)
 
 
 def home_tools(count: Callable[[str], int], domains: tuple[str, ...]) -> tuple[llm.Tool, ...]:

@@ -17,7 +17,6 @@ from ..const import DOMAIN
 from ..providers import ToolSchema
 from ..turn.errors import ToolsUnavailable
 from .errors import log_fault
-from .told_results import TellingResult, async_noted
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -34,12 +33,11 @@ class SafeAPIInstance(llm.APIInstance):
     far, or None if the agent is not told of it.
     """
 
-    known: dict[str, str] | None = None
 
     @override
     async def async_call_tool(self, tool_input: llm.ToolInput) -> llm.ToolResult:
         try:
-            return self._noted(await super().async_call_tool(tool_input))
+            return await super().async_call_tool(tool_input)
         except (HomeAssistantError, probatio.Invalid) as err:
             data: dict[str, Any] = {"error": type(err).__name__}
             if str(err):
@@ -48,13 +46,6 @@ class SafeAPIInstance(llm.APIInstance):
             log_fault(_LOGGER, f"Tool {tool_input.tool_name} failed", err)
             data = {"error": type(err).__name__}
         return llm.ToolResult(data=data, error=True)
-
-    def _noted(self, result: llm.ToolResult) -> llm.ToolResult:
-        if self.known is None:
-            return result
-        noted = async_noted(self.api.hass, result, self.known)
-        self.known |= noted.states if isinstance(noted, TellingResult) else {}
-        return noted
 
 
 class _OwnAPI(llm.API):

@@ -13,8 +13,9 @@ import math
 from typing import Self
 
 from ..memory import Forgotten, Repetitions
-from ..window import QUESTION, Exchange, Snapshot
+from ..window import QUESTION, Exchange, Message, Snapshot, rewritten
 from .narration import key_of
+from .profile import HEADING
 from .scope import WindowKey
 
 
@@ -42,14 +43,13 @@ class Erasure:
         """Return what may stay of a window, or the same snapshot if all of it may."""
         since = min(self.repeated.get(key, math.inf), self.since if self._reaches(key) else math.inf)
         first = self._first(snapshot.exchanges, since)
-        # its profile may have what was forgotten; the next turn writes it anew
-        system = None if since < math.inf else snapshot.system
+        system = snapshot.system if since == math.inf else without_profile(snapshot.system)
         if first == len(snapshot.exchanges):
             return snapshot if system is snapshot.system else snapshot._replace(system=system)
         removed = snapshot.exchanges[first:]
         evicted = snapshot.evicted
         return snapshot._replace(
-            system=None,
+            system=without_profile(snapshot.system),
             exchanges=snapshot.exchanges[:first],
             evicted=evicted._replace(
                 exchanges=evicted.exchanges + len(removed),
@@ -109,3 +109,14 @@ def _text(exchange: Exchange) -> str:
     said = (message.content for message in exchange.messages)
     calls = (call.arguments for message in exchange.messages for call in message.tool_calls)
     return "\n".join((*said, *(json.dumps(dict(arguments), ensure_ascii=False, default=str) for arguments in calls)))
+
+
+def without_profile(system: Message | None) -> Message | None:
+    """Return a system message without the profile, which may have what was forgotten.
+
+    Its tokens are in proportion until a turn sets the next one.
+    """
+    if system is None or HEADING not in system.content:
+        return system
+    content = system.content.partition(HEADING)[0].rstrip()
+    return rewritten(system, content, (system.tokens or 0) * len(content) // len(system.content))

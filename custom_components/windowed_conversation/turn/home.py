@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 from heapq import nsmallest
 from itertools import chain
 
-from ..window import Exchange, Told, all_told, outdated, tells, told_by
 from .asked import Asked
 
 # The most tokens of states at first, and of changes in a later turn.
@@ -70,45 +69,6 @@ class Home:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """How many tokens states and changes may cost."""
-
-    snapshot: int = SNAPSHOT_TOKENS
-    changes: int = CHANGES_TOKENS
-
-    def within(self, history_tokens: int) -> Limits:
-        """Return the limits in a window with this budget."""
-        most = int(history_tokens * SNAPSHOT_SHARE)
-        return Limits(min(self.snapshot, most), min(self.changes, most))
-
-
-@dataclass(frozen=True, slots=True)
-class Held:
-    """The states that a window holds for certain, as they were told, empty for an entity that was removed.
-
-    `sent` are those of all exchanges, also of those that may be evicted in the turn. `doubted` are entities of which a
-    model cannot know whether they have changed, because a later message only counted changes. `is_complete` is True if
-    the snapshot left no entity out.
-    """
-
-    states: Mapping[str, str] = field(default_factory=dict)
-    sent: Mapping[str, str] = field(default_factory=dict)
-    has_snapshot: bool = False
-    is_complete: bool = False
-    doubted: AbstractSet[str] = frozenset()
-
-    def missing(self, entities: Mapping[str, EntityState]) -> dict[str, str]:
-        """Return the entities that the model was told about and that are not among these, with what it was told."""
-        known = [each for each in (self.sent, self.states) if each.keys() - entities.keys()]
-        return {key: told for each in known for key, told in each.items() if told and key not in entities}
-
-    def stale(self, entities: Mapping[str, EntityState]) -> list[str]:
-        """Return the entities whose states differ from what the model was told."""
-        both = (*self.states.items(), *self.sent.items())
-        return list({key: None for key, told in both if key in entities and entities[key].told != told})
-
-
-@dataclass(frozen=True, slots=True)
 class Telling:
     """What a turn tells the model about the home. With `anew`, everything told before leaves the window."""
 
@@ -119,54 +79,8 @@ class Telling:
     is_complete: bool = False
     anew: bool = False
 
-    def told(self, start: int) -> Told | None:
-        """Return what an exchange notes of it if it begins there in the text, or None if there is nothing to say."""
-        if not self.text:
-            return None
-        end = start + len(self.text)
-        return Told(start, end, self.tokens, self.states, self.is_snapshot, self.is_complete)
-
 
 NOTHING = Telling()
-
-
-def held(exchanges: Sequence[Exchange], staying: Iterable[Exchange], excluded_tags: Collection[str] = ()) -> Held:
-    """Return what is held of these exchanges when only some of them stay, and those with an excluded tag are not sent.
-
-    All are given oldest first.
-    """
-    telling = [exchange for exchange in exchanges if tells(exchange)]
-    if not telling:
-        return Held()
-    numbers = {exchange.number for exchange in staying}
-    evicted = [exchange for exchange in telling if exchange.number not in numbers]
-    leaving = {exchange.number for exchange in (*evicted, *outdated(telling, evicted))}
-    sent = [exchange for exchange in telling if exchange.tags.isdisjoint(excluded_tags)]
-    kept = [exchange for exchange in sent if exchange.number not in leaving]
-    snapshots = [told for told in map(told_by, kept) if told is not None and told.is_snapshot]
-    is_complete = bool(snapshots) and snapshots[-1].is_complete
-    return Held(_folded(kept), _folded(sent), bool(snapshots), is_complete, _doubted(kept))
-
-
-def _doubted(exchanges: Iterable[Exchange]) -> set[str]:
-    """Return the entities that were told before changes were only counted, and not since."""
-    states, doubted = set[str](), set[str]()
-    for exchange in exchanges:
-        changes = told_by(exchange)
-        if changes is not None and not changes.is_snapshot and not changes.is_complete:
-            doubted |= states
-        for told in all_told(exchange):
-            states.update(told.states)
-            doubted.difference_update(told.states)
-    return doubted
-
-
-def _folded(exchanges: Iterable[Exchange]) -> dict[str, str]:
-    """Return the states as they were told last."""
-    states: dict[str, str] = {}
-    for told in chain.from_iterable(map(all_told, exchanges)):
-        states.update(told.states)
-    return states
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,22 +95,20 @@ class Focus:
         return 0 if key in self.entities else 1 if entity.area in self.areas else 2, -entity.changed
 
 
-def tell(home: Home, known: Held, area: str, limits: Limits, count: Count, *, asked: Asked = NOT_ASKED) -> Telling:
-    """Return what a turn tells; `area` is the speaker's, empty if that is unknown.
+@dataclass(frozen=True, slots=True)
+class States:
+    text: str = ""
+    tokens: int = 0
+    listed: Mapping[str, str] = field(default_factory=dict)
 
-    It includes what is asked for if the window does not hold it for certain.
-    """
-    focus = Focus(asked.entities, asked.areas | {area} if area else asked.areas)
-    missing = known.missing(home.entities)
-    new = home.entities.keys() - known.states.keys() if known.is_complete else set[str]()
-    is_hidden = any(map(home.exists, missing))
-    if is_hidden or not known.has_snapshot or len(new) > max(len(known.states), _MANY):
-        telling = _snapshot(home.entities, focus, limits.snapshot, count)
-        # remove from the window what must not be told, and what the snapshot does not replace
-        return replace(telling, anew=bool(missing) or not telling.states.keys() >= set(known.stale(home.entities)))
-    stale = known.stale(home.entities)
-    new |= (asked.entities & home.entities.keys()) - (known.states.keys() - known.doubted)
-    return _changes(_Changes(home.entities, missing, stale, new.difference(stale)), focus, limits.changes, count)
+
+NO_STATES = States()
+STATES_TOKENS = 200
+
+
+def states_of(home, asked, area, before, limit, count):
+    t = _snapshot(home.entities, Focus(asked.entities, asked.areas | ({area} if area else set())), limit, count)
+    return States(t.text.removeprefix("; states: "), t.tokens, t.states)
 
 
 def listing(entities: Mapping[str, EntityState], area: str, limit: int, count: Count) -> Telling:
@@ -222,54 +134,6 @@ def _snapshot(entities: Mapping[str, EntityState], focus: Focus, limit: int, cou
         chosen = chosen[: _fewer(len(chosen), tokens, limit)]
     states = {key: entities[key].told for key in chosen}
     return Telling(text, tokens, states, is_snapshot=True, is_complete=not rest)
-
-
-@dataclass(frozen=True, slots=True)
-class _Changes:
-    """Which entities have changed since they were told, are no longer there, or are new."""
-
-    entities: Mapping[str, EntityState]
-    missing: Mapping[str, str]
-    stale: Collection[str]
-    new: AbstractSet[str]
-
-    def ranked(self, focus: Focus) -> list[str]:
-        """Return them all, what matters most first."""
-
-        def rank(key: str) -> tuple[int, float]:
-            return focus.rank(key, self.entities[key])
-
-        asked = self.new & focus.entities
-        return [*sorted((*self.stale, *asked), key=rank), *self.missing, *sorted(self.new - asked, key=rank)]
-
-    def area_of(self, key: str) -> str:
-        """Return the area of an entity, or the one that it was in."""
-        return self.entities[key].area if key in self.entities else self.missing[key].partition("|")[0]
-
-    def name_of(self, key: str) -> str:
-        """Return the name that an entity had which is no longer there."""
-        return self.missing[key].partition("|")[2].partition("=")[0]
-
-
-def _changes(changes: _Changes, focus: Focus, limit: int, count: Count) -> Telling:
-    chosen = ranked = changes.ranked(focus)
-    if not ranked:
-        return NOTHING
-    chosen = ranked[: max(1, limit // _LEAST_TOKENS)]
-    while True:
-        there = [changes.entities[key] for key in chosen if key in changes.entities]
-        removed = [changes.name_of(key) for key in chosen if key not in changes.entities]
-        rest = Counter(changes.area_of(key) for key in ranked[len(chosen) :])
-        text = _text(_CHANGED, there, removed, rest, _MORE_CHANGED)
-        tokens = count(text)
-        if tokens <= limit or not chosen:
-            break
-        chosen = chosen[: _fewer(len(chosen), tokens, limit)]
-    if tokens > limit:
-        text = f"; {_CHANGED}: {len(ranked)}"
-        tokens = count(text)
-    states = {key: changes.entities[key].told if key in changes.entities else "" for key in chosen}
-    return Telling(text, tokens, states, is_complete=len(chosen) == len(ranked))
 
 
 def _fewer(chosen: int, tokens: int, limit: int) -> int:

@@ -16,7 +16,15 @@ class Narrator:
     """Writes quotes for a person, whose name may be unknown, with dates of a time zone."""
 
     name: str | None
-    zone: tzinfo
+    now: object
+
+    @property
+    def zone(self):
+        return self.now.tzinfo
+
+    @property
+    def owner(self):
+        return self.name
 
     def heading(self, fact: Fact) -> str:
         """Return the heading that the facts of one owner and month share."""

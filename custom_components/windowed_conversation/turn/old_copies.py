@@ -5,7 +5,7 @@ import math
 
 from ..memory import Tombstone
 from ..window import Exchange, Snapshot, is_summary
-from .forgetting import Erasure
+from .forgetting import Erasure, without_profile
 from .narration import key_of
 
 
@@ -16,6 +16,8 @@ def without_forgotten(key: str, snapshot: Snapshot, tombstones: Collection[Tombs
     the first one that was in progress at that time or names the item as a source. A summary is removed if anything
     older was forgotten, because nobody knows when the exchanges that it stands for were said.
     """
+    if tombstones and (system := without_profile(snapshot.system)) is not snapshot.system:
+        snapshot = snapshot._replace(system=system)
     sources = frozenset(key_of(each.kind, each.id) for each in tombstones)
     times = sorted(each.at for each in tombstones)
     first = next((_end(each) for each in snapshot.exchanges if _may_hold(each, times)), math.inf)

@@ -6,7 +6,6 @@ from itertools import groupby
 from typing import NamedTuple
 
 from ..memory import Fact
-from ..window import Message, Remembered, Role
 from .narration import Narrator, key_of
 
 PROFILE_TOKENS = 800
@@ -30,13 +29,6 @@ class Profile:
     text: str = ""
     tokens: int = 0
     sources: tuple[str, ...] = ()
-
-
-class SystemPrompt(NamedTuple):
-    """A system prompt; `profile` marks the part of it that is the profile, None if no profile was made."""
-
-    text: str
-    profile: Remembered | None = None
 
 
 def new_profile(facts: Iterable[Fact], narrator: Narrator, count: Callable[[str], int]) -> Profile:
@@ -87,31 +79,8 @@ def _text(chosen: Iterable[_Line]) -> str:
     return "\n".join(lines)
 
 
-def kept_profile(system: Message | None) -> Profile | None:
-    """Return the profile that a window's system message has, None if none was made."""
-    if system is None or system.role is not Role.SYSTEM or system.remembered is None:
-        return None
-    start, end, tokens, sources = system.remembered
-    return Profile(system.content[start:end], tokens, sources)
-
-
-def profile_in_force(kept: Profile | None, new: Profile | None, standing: frozenset[str]) -> Profile | None:
-    """Return the kept profile if all of its facts are still current, or else the new one, which may be None.
-
-    So the prompt stays the same until one of its facts is forgotten or replaced.
-    """
-    if new is None:
-        return kept
-    return kept if kept is not None and standing.issuperset(kept.sources) else new
-
-
-def with_profile(system: str, profile: Profile | None) -> SystemPrompt:
-    """Return a system prompt with a profile at its end."""
-    if profile is None:
-        return SystemPrompt(system)
-    head = f"{system}\n\n" if system and profile.text else system
-    text = head + profile.text
-    return SystemPrompt(text, Remembered(len(head), len(text), profile.tokens, profile.sources))
+def with_profile(system: str, profile: Profile | None) -> str:
+    return "\n\n".join(filter(None, (system, profile.text if profile else "")))
 
 
 def _rank(fact: Fact) -> tuple[bool, float]:

@@ -8,7 +8,6 @@ from ..memory import Recalled
 from ..window import Exchange, Role, is_summary
 from .live_context import recalled_text
 from .narration import Narrator, key_of
-from .sources import Addition
 
 RECALLED_TOKENS = 150
 # The part of a window's budget that recalled lines may take until a trim removes them; the rest is for exchanges.
@@ -24,6 +23,13 @@ _FACTS_FOR_EACH = 2
 _MOST_MISSES = 4
 _SHORTEST = 16
 _CUT = "…"
+
+
+@dataclass(frozen=True, slots=True)
+class Addition:
+    lines: tuple[str, ...]
+    tokens: int
+    sources: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,21 +60,13 @@ def held(exchanges: Iterable[Exchange], sources: Iterable[str], asked: str = "")
     The current question is held, too: earlier answers to the same question may be wrong or out of date.
     """
     exchanges = tuple(exchanges)
-    recalled = (each.messages[0].remembered for each in exchanges if each.has_recalled)
-    theirs = (source for each in recalled if each for source in each.sources)
     said = (
         " ".join(message.content.split())
         for exchange in exchanges
         for message in exchange.messages
         if message.role is Role.USER or is_summary(exchange)
     )
-    return Held((*said, " ".join(asked.split())), frozenset((*sources, *theirs)))
-
-
-def room_for_lines(exchanges: Iterable[Exchange], history_tokens: int) -> int:
-    """Return how many tokens may be recalled into a window that holds these exchanges."""
-    taken = sum(each.messages[0].remembered.tokens for each in exchanges if each.messages[0].remembered)
-    return min(RECALLED_TOKENS, int(RECALLED_SHARE * history_tokens) - taken)
+    return Held((*said, " ".join(asked.split())), frozenset(sources))
 
 
 def in_turn(facts: Iterable[Recalled], others: Iterable[Recalled]) -> Iterator[Recalled]:

@@ -30,7 +30,7 @@ from .incomplete import INTERRUPTED_ANSWER, INTERRUPTED_CALL
 from .messages import Attachment, Message, Native, Role, ToolCall
 from .policy import ToolResults, WindowPolicy
 from .registry import WindowRegistry
-from .restore import Snapshot, recounted
+from .restore import Snapshot, recounted, recounted_message
 from .stats import WindowStats
 from .summary import QUESTION, Passage, is_summary, joined, older_passage, plain_text, summary_text
 from .tags import IMPORTANT, INCOMPLETE, MAX_TAG_LENGTH
@@ -102,6 +102,7 @@ __all__ = [
     "older_passage",
     "plain_text",
     "recounted",
+    "recounted_message",
     "rewritten",
     "summary_text",
     "text_tokens",

@@ -24,12 +24,12 @@ class Snapshot(NamedTuple):
 
 def recounted(exchange: Exchange, counter: TokenCounter) -> Exchange:
     """Return the exchange with the tokens of its messages counted anew."""
-    messages = tuple(_recounted(message, counter) for message in exchange.messages)
+    messages = tuple(recounted_message(message, counter) for message in exchange.messages)
     return exchange._replace(messages=messages, tokens=sum(message.tokens or 0 for message in messages))
 
 
-def _recounted(message: Message, counter: TokenCounter) -> Message:
-    """Return a message with its tokens counted anew. The tokens of its residue are bounded by its size."""
+def recounted_message(message: Message, counter: TokenCounter) -> Message:
+    """Return the message with its tokens counted anew. The tokens of its residue are bounded by its size."""
     counted = replace(message, native=message.native and _plausible(message.native))
     return replace(counted, tokens=message_tokens(counted, counter))
 
