@@ -142,7 +142,7 @@ class Calibration:
             for factor, part in zip(self.factors, shared, strict=True)
         )
         if surprise != believed and abs(surprise) > _DOUBTFUL * counted:
-            return Calibration(tuple(factors), fixed=estimate.fixed)
+            return Calibration(tuple(factors))
         rest = (
             tuple(entry - part * other / variance for entry, other in zip(row, shared, strict=True))
             for row, part in zip(covariance, shared, strict=True)
