@@ -95,15 +95,6 @@ async def test_answers_are_counted_by_what_their_own_request_has_taught(
     assert answer.tokens == 4 + calibrations.counter("new agent", "scripted").count(answer.content)
 
 
-async def test_what_was_learned_is_there_after_a_restart(home: HomeAssistant, entry: MockConfigEntry, say: Say) -> None:
-    await say("my name is Ada")
-    learned = known(await async_calibrations(home, entry.entry_id))
-
-    await written(home)
-
-    assert known(await loaded(home, entry.entry_id)) == learned
-
-
 async def test_what_was_learned_is_written_soon(home: HomeAssistant, hass_storage) -> None:
     calibrations = await async_calibrations(home, "one")
 

@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 import random
 from typing import Any
 
 from hypothesis import given, settings, strategies as st
 import pytest
 
+from benchmarks.counting_day import SHARES, worst_by_hour
 from custom_components.windowed_conversation.window import EstimatedCounter, Message, ToolCall, Window, WindowPolicy
 from custom_components.windowed_conversation.window.calibration import (
     GREATEST_FACTOR,
@@ -20,6 +22,7 @@ from custom_components.windowed_conversation.window.calibration import (
 )
 from custom_components.windowed_conversation.window.tokens import TextKind
 
+from ..exact_tokens import exact_count
 from .histories import LengthCounter
 
 factors = st.floats(0.65, 1.9)
@@ -97,10 +100,33 @@ def test_each_kind_of_text_gets_its_own_factor_where_mixtures_differ(model: Mode
     assert calibration.factor(TextKind.TOOLS) == pytest.approx(model.tools, rel=0.2)
 
 
-def test_request_that_is_sent_again_costs_what_was_billed() -> None:
-    estimate = RequestEstimate(fixed=3000, prose=40, frames=8)
+@cache
+def exact(text: str) -> int:
+    return exact_count("o200k_base", text)
 
-    assert Calibration().learned(estimate, 3700).tokens(estimate) == pytest.approx(3700, rel=0.001)
+
+@pytest.mark.parametrize("share", SHARES)
+@pytest.mark.parametrize("day", range(1, 6))
+def test_live_contexts_weigh_what_a_server_counts_after_each_hour_of_a_day(day: int, share: float) -> None:
+    assert max(map(abs, worst_by_hour(day, share, exact))) <= 0.1
+
+
+@pytest.mark.parametrize("share", SHARES)
+@pytest.mark.parametrize(("day", "factor"), [(10, 0.7), (15, 0.7), (9, 1.35), (11, 1.35)])
+def test_live_contexts_weigh_what_another_tokenizer_counts_after_a_morning(
+    day: int, factor: float, share: float
+) -> None:
+    worst = worst_by_hour(day, share, lambda text: round(factor * exact(text)))
+
+    assert max(map(abs, worst[5:])) <= 0.1
+
+
+def test_request_that_is_sent_again_costs_what_was_billed() -> None:
+    estimate = RequestEstimate(fixed=3000, frames=8)
+
+    calibration = Calibration().learned(estimate, 3700).learned(estimate, 3700)
+
+    assert calibration.tokens(estimate) == pytest.approx(3700, rel=0.001)
 
 
 @given(factors)
@@ -134,27 +160,36 @@ def test_another_language_is_learned_when_the_window_holds_it() -> None:
     assert calibration.factor(TextKind.PROSE) == pytest.approx(1.3, rel=0.05)
 
 
+@pytest.mark.parametrize("kind", ["prose", "tools"])
+def test_slow_change_is_learned_over_a_hundred_conversations(kind: str) -> None:
+    calibration = Calibration()
+    for weight in range(100, 120):
+        model = Model(**{kind: weight / 100})
+        for _ in range(5):
+            calibration = after(calibration, model, requests(1000, [(60, 120, 60)] * 3))
+
+    assert calibration.factor(TextKind(kind)) == pytest.approx(1.19, rel=0.05)
+
+
+SMALL = RequestEstimate(500, 400, 100, 20)
+
+
 @pytest.mark.parametrize(
-    ("reported", "cached"),
+    ("estimate", "reported", "cached"),
     [
-        pytest.param(0, 0, id="nothing"),
-        pytest.param(-5, 0, id="less than nothing"),
-        pytest.param(300, 0, id="less than any model"),
-        pytest.param(10**12, 0, id="more than any model"),
-        pytest.param(600, 700, id="what was cached apart"),
+        pytest.param(SMALL, 0, 0, id="nothing"),
+        pytest.param(SMALL, -5, 0, id="less than nothing"),
+        pytest.param(SMALL, 300, 0, id="less than any model"),
+        pytest.param(SMALL, 10**12, 0, id="more than any model"),
+        pytest.param(SMALL, 600, 700, id="what was cached apart"),
+        pytest.param(RequestEstimate(), 0, 0, id="nothing of nothing"),
+        pytest.param(RequestEstimate(frames=4), 4, 0, id="no text"),
     ],
 )
-def test_usage_that_cannot_be_the_requests_is_ignored(reported: int, cached: int) -> None:
+def test_usage_that_cannot_be_the_requests_is_ignored(estimate: RequestEstimate, reported: int, cached: int) -> None:
     calibration = Calibration()
 
-    assert calibration.learned(RequestEstimate(500, 400, 100, 20), reported, cached) is calibration
-
-
-def test_empty_request_teaches_nothing() -> None:
-    calibration = Calibration()
-
-    assert calibration.learned(RequestEstimate(), 0) is calibration
-    assert calibration.learned(RequestEstimate(frames=4), 4) is calibration
+    assert calibration.learned(estimate, reported, cached) is calibration
 
 
 def test_one_usage_that_is_far_off_does_little_to_what_is_known() -> None:
@@ -218,12 +253,7 @@ def test_what_was_learned_is_remembered() -> None:
         {},
         {"fixed": 1.0, "prose": 1.0},
         {"fixed": 1.0, "prose": 1.0, "tools": 1.0, "more": 1.0},
-        {"fixed": 1.0, "prose": "1.0", "tools": 1.0},
-        {"fixed": 1.0, "prose": None, "tools": 1.0},
-        {"fixed": 1.0, "prose": 0.0, "tools": 1.0},
-        {"fixed": 1.0, "prose": 40.0, "tools": 1.0},
-        {"fixed": 1.0, "prose": float("nan"), "tools": 1.0},
-        {"fixed": 1.0, "prose": True, "tools": 1.0},
+        *({"fixed": 1.0, "prose": value, "tools": 1.0} for value in ("1.0", None, 0.0, 40.0, float("nan"), True)),
     ],
 )
 def test_what_is_no_factors_is_not_remembered(damaged: Any) -> None:
@@ -272,10 +302,10 @@ def test_counter_counts_no_text_as_nothing_and_any_other_as_something() -> None:
     assert (counter.count(""), counter.count("a")) == (0, 1)
 
 
-def test_factor_that_changes_leaves_what_is_in_the_window_and_evicts_nothing() -> None:
+def test_factor_that_changes_counts_for_the_next_message_and_evicts_nothing() -> None:
     calibrator = Calibrator()
     window = Window("conversation", WindowPolicy(450), CalibratedCounter(calibrator, LengthCounter()))
-    for _ in range(4):
+    for _ in range(3):
         window.open("x" * 96)
         window.close()
     before = window.messages(), window.stats()
@@ -284,16 +314,8 @@ def test_factor_that_changes_leaves_what_is_in_the_window_and_evicts_nothing() -
     window.set_policy(WindowPolicy(450))
 
     assert (window.messages(), window.stats()) == before
-
-
-def test_factor_that_changes_counts_for_the_next_message() -> None:
-    calibrator = Calibrator()
-    window = Window("conversation", WindowPolicy(), CalibratedCounter(calibrator, LengthCounter()))
-    window.open("x" * 100)
-    calibrator.calibration = knowing(prose=2).calibration
-    window.add(Message.assistant("x" * 100))
-
-    assert [message.tokens for message in window.messages()] == [104, 204]
+    window.open("x" * 48)
+    assert [message.tokens for message in window.messages()] == [100] * 4
 
 
 def test_calibrator_tells_whether_it_learned() -> None:

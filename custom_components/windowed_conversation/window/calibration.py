@@ -11,24 +11,22 @@ from .tokens import EstimatedCounter, TextKind, TokenCounter, frame_tokens, mess
 type _Vector = Sequence[float]
 
 _KINDS = tuple(TextKind)
-_FIXED = _KINDS.index(TextKind.FIXED)
 
 # Outside these bounds, the billed input is something other than the size of the request.
 LEAST_FACTOR = 0.5
 GREATEST_FACTOR = 2.5
 
-# The weight of the newest request against all earlier ones.
-_EXPONENTIAL_SHARE = 0.3
-
 # The standard deviation of a factor before anything is learned, and of a factor from an earlier run.
 _UNKNOWN = 0.3
 _REMEMBERED = 0.1
+# By how much the factors of prose and tools may differ from one request to the next: languages and models change.
+_DRIFT = 0.01
 
 # The variance of what a text costs around its kind's factor, in square tokens per token: sentences of 25 tokens are
 # off by 20 %, results of 500 by 4 %.
 _NOISE = 1.0
-# The variance of a request that is all fixed: roundings, and what a chat template adds.
-_NOISE_OF_REQUEST = 4.0
+# The variance of a request apart from that: what a chat template adds, and fixed parts of one size that are not one.
+_NOISE_OF_REQUEST = 25.0
 
 # Usage that is off by more standard deviations counts as if it were off by this many. If it is also off by this share
 # of the request, what was learned is no longer trusted: after a second such usage, another model is behind the name.
@@ -86,9 +84,9 @@ class Calibration:
     """One factor on the estimate for each kind of text, and how certain each factor is.
 
     Every request is one equation in these factors, so what one request leaves open is settled by later ones: a Kalman
-    filter in which the newest request has a weight of 0.3 against all earlier ones. The fixed part is the same text in
-    every request. Its factor is known after one request and is frozen until the text changes; otherwise its size would
-    drown the conversation's share.
+    filter, in which each factor drifts a little. The fixed part is nearly the same text in every request, so its factor
+    is known after one; otherwise its size would drown the conversation's share. It differs by person and area, and
+    becomes uncertain by the share of it that has changed: then a request says less about prose and tools.
     """
 
     factors: _Vector = (1.0,) * len(_KINDS)
@@ -103,14 +101,8 @@ class Calibration:
         if not all(_is_factor(factor) for factor in factors.values()):
             raise ValueError(f"a factor is a number from {LEAST_FACTOR} to {GREATEST_FACTOR}")
         remembered = tuple(float(factors[kind]) for kind in _KINDS)
-        # the fixed part may have changed meanwhile, and exactly 1 was never learned
-        return cls(
-            remembered,
-            _spread(
-                _UNKNOWN if kind is TextKind.FIXED or factor == 1 else _REMEMBERED
-                for kind, factor in zip(_KINDS, remembered, strict=True)
-            ),
-        )
+        # exactly 1 was never learned
+        return cls(remembered, _spread(_UNKNOWN if factor == 1 else _REMEMBERED for factor in remembered))
 
     @property
     def is_learned(self) -> bool:
@@ -150,7 +142,7 @@ class Calibration:
             for factor, part in zip(self.factors, shared, strict=True)
         )
         if surprise != believed and abs(surprise) > _DOUBTFUL * counted:
-            return Calibration(tuple(factors), fixed=estimate.fixed)
+            return Calibration(tuple(factors))
         rest = (
             tuple(entry - part * other / variance for entry, other in zip(row, shared, strict=True))
             for row, part in zip(covariance, shared, strict=True)
@@ -158,35 +150,15 @@ class Calibration:
         return Calibration(tuple(factors), tuple(rest), estimate.fixed)
 
     def _before(self, estimate: RequestEstimate) -> tuple[_Vector, ...]:
-        """Return the covariance at the start of a request.
-
-        Only the certainty about the request's own mixture of prose and tools decays. Decaying every kind by itself
-        would, over many requests with one mixture, lose what told the kinds apart (directional forgetting, Kulhavy
-        1987).
-        """
-        mixture = 0.0, float(estimate.prose), float(estimate.tools)
-        shared = [_dot(row, mixture) for row in self.covariance]
-        known = _dot(shared, mixture)
-        aged = _EXPONENTIAL_SHARE / (1 - _EXPONENTIAL_SHARE) / known if known > 0 else 0.0
-        covariance = [
-            [entry + aged * part * other for entry, other in zip(row, shared, strict=True)]
-            for row, part in zip(self.covariance, shared, strict=True)
-        ]
-        if estimate.fixed != self.fixed:
-            covariance[_FIXED] = [0.0] * len(_KINDS)
-            for row in covariance:
-                row[_FIXED] = 0.0
-            covariance[_FIXED][_FIXED] = _UNKNOWN**2
-        return _limited(covariance)
-
-
-def _limited(covariance: list[list[float]]) -> tuple[_Vector, ...]:
-    """Return the covariance with each variance capped at the prior's."""
-    least = [min(1.0, _UNKNOWN / sqrt(row[kind])) if row[kind] > 0 else 1.0 for kind, row in enumerate(covariance)]
-    return tuple(
-        tuple(entry * one * other for entry, other in zip(row, least, strict=True))
-        for row, one in zip(covariance, least, strict=True)
-    )
+        """Return the covariance at the start of a request, no variance of which exceeds that of an unknown factor."""
+        changed = abs(estimate.fixed - self.fixed) / max(estimate.fixed, 1)
+        drifts = _UNKNOWN * changed, _DRIFT, _DRIFT
+        return tuple(
+            tuple(
+                min(entry + drift**2, _UNKNOWN**2) if row == column else entry for column, entry in enumerate(entries)
+            )
+            for row, (entries, drift) in enumerate(zip(self.covariance, drifts, strict=True))
+        )
 
 
 class Calibrator:

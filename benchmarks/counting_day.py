@@ -1,0 +1,126 @@
+"""A day of four people at two satellites and two phones, as its requests are billed.
+
+What every request begins with differs by person and place: facts about the person, the area of the satellite. A server
+bills what o200k_base counts, four tokens a message, and `share` of the schemas of the tools. The newest message of each
+request has a live context, which later requests no longer have.
+"""
+
+from collections.abc import Callable, Iterator
+import json
+from pathlib import Path
+from random import Random
+
+from custom_components.windowed_conversation.window import (
+    CalibratedCounter,
+    Calibrator,
+    Message,
+    ToolCall,
+    estimate_request,
+)
+from custom_components.windowed_conversation.window.tokens import frame_tokens, message_text, tool_text
+
+_SAID = json.loads(Path(__file__).with_name("counting_texts.json").read_text("utf-8"))["English"]
+# What a server may bill of the tools: less than their schemas, as they are, or as JSON on the wire.
+SHARES = (0.55, 1.0, 1.4)
+_LIMITS = (150, 200, 300)
+
+_AREAS = (
+    "Kitchen", "Living room", "Bedroom", "Bathroom", "Office", "Hall", "Nursery", "Garage", "Cellar", "Workshop",
+    "Terrace", "Attic",
+)  # fmt: skip
+_STATES = {
+    "ceiling light": ("on 78%", "on"),
+    "lamp": ("on 20%", "off"),
+    "window": ("open", "closed"),
+    "blind": ("open 40%", "closed"),
+    "temperature": ("20.5 °C", "18 °C"),
+    "humidity": ("48%", "51%"),
+    "socket power": ("312 W", "0.4 W"),
+    "radiator": ("heat 20 °C set to 21 °C", "off 18 °C"),
+    "front door": ("unlocked", "unavailable"),
+}
+_SYSTEM = "You are a voice assistant for Home Assistant. Answer questions about the world truthfully.\n" + "".join(
+    f"- names: {area} {name}\n  domain: light\n  areas: {area}\n" for area in _AREAS for name in _STATES
+)
+_TARGET = {
+    key: {"type": "string", "description": f"The {key} of the device"} for key in ("name", "area", "floor", "domain")
+}
+_SCHEMAS = [
+    tool_text(f"Hass{verb}{what}", f"{verb}s the {what.lower()} of an area.", {"type": "object", "properties": _TARGET})
+    for verb in ("Open", "Set", "Pause", "Find", "Start", "Stop")
+    for what in ("Light", "Cover", "Volume", "Timer", "Vacuum", "List")
+]
+_FACTS = (
+    "likes the bedroom at 17 degrees at night.",
+    "sees the physiotherapist every Monday at 18:00.",
+    "is allergic to peanuts.",
+    "said: the plumber is Mr Okafor, 0161 496 0021.",
+    "does not want scouring powder on the black pans.",
+    "takes the bins out on Thursdays.",
+)
+# One state of ten has changed.
+_MARKS = ("",) * 9 + (" (changed)",)
+# Who speaks, and how many facts are known of them; nobody knows who speaks at a satellite.
+_PEOPLE = {"Anna": 6, "Ben": 4, "Mila": 1}
+_SATELLITES = ("Kitchen", "Living room")
+
+type Count = Callable[[str], int]
+
+
+def _live_context(random: Random, limit: int, count: Count) -> str:
+    """Return states of a home, as many as are within `limit` tokens."""
+    end = f" | not listed: {random.randint(2, 9)} light on, 40 measurements | rest off, closed, locked, clear"
+    text = ""
+    for area in random.sample(_AREAS, len(_AREAS)):
+        listed = random.sample(sorted(_STATES), random.randint(1, 5))
+        names = [random.choice((name.capitalize(), f"{area} {name}")) for name in listed]
+        states = [random.choice(_STATES[name]) + random.choice(_MARKS) for name in listed]
+        longer = f"{text} | {area}: {', '.join(map('='.join, zip(names, states, strict=True)))}".removeprefix(" | ")
+        if count(longer + end) > limit:
+            break
+        text = longer
+    return text + end
+
+
+def worst_by_hour(day: int, share: float, exact: Count) -> list[float]:
+    """Return by how much live contexts within `_LIMITS` are miscounted after each hour, from 7 to 22, as signed shares.
+
+    Each is the worst of the limits, over three texts within that limit. `exact` is what the server counts.
+    """
+    random = Random(day)
+    calibrator = Calibrator()
+    counter = CalibratedCounter(calibrator)
+    worst = []
+    for _hour in range(7, 23):
+        for _conversation in range(random.randint(1, 4)):
+            for request in _conversation_of(random, counter.count):
+                billed = sum(frame_tokens(message) + exact(message_text(message)) for message in request)
+                billed += round(share * sum(map(exact, _SCHEMAS)))
+                calibrator.learn(estimate_request(request, _SCHEMAS), billed)
+        worst.append(max((_error(counter.count, limit, exact) for limit in _LIMITS), key=abs))
+    return worst
+
+
+def _error(count: Count, limit: int, exact: Count) -> float:
+    texts = [_live_context(Random(number), limit, count) for number in range(3)]
+    return sum(map(count, texts)) / sum(map(exact, texts)) - 1
+
+
+def _conversation_of(random: Random, count: Count) -> Iterator[tuple[Message, ...]]:
+    """Yield the requests of a conversation of someone somewhere."""
+    person, known = random.choice([*_PEOPLE.items(), ("Someone", 0)])
+    place = f"You are in area {random.choice(_SATELLITES)}.\n" if person == "Someone" or random.random() < 0.3 else ""
+    system = Message.system(_SYSTEM + place + "".join(f"- {person} {fact}\n" for fact in _FACTS[:known]))
+    history: list[Message] = []
+    for number in range(random.choice((1, 1, 2, 6))):
+        asked, answered = random.choice(_SAID)
+        stamp = f"time: Monday 2026-11-23 08:{random.randint(10, 59)}; speaker: {person}"
+        states = _live_context(random, random.choice((60, 200, 200)), count)
+        turn = [Message.user(f"[CONTEXT: {stamp}; states: {states}]\n\n{asked}")]
+        yield system, *history, *turn
+        if random.random() < 0.3:
+            call = ToolCall(f"call-{number}", "HassSetLight", {"name": "Lamp", "area": "Office"})
+            result = Message.tool(call.id, call.name, '{"speech":{},"response_type":"action_done","data":{}}')
+            turn += [Message.assistant(tool_calls=(call,)), result]
+            yield system, *history, *turn
+        history += [Message.user(f"[CONTEXT: {stamp}]\n\n{asked}"), *turn[1:], Message.assistant(answered)]
