@@ -1,7 +1,7 @@
 """An agent at run time: its configuration, its model, and the listeners to its figures."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 import logging
@@ -14,6 +14,7 @@ from homeassistant.core import CALLBACK_TYPE, HomeAssistant, callback
 from ..bridge.errors import faults_logged
 from ..bridge.tools import ToolSchemas
 from ..providers import Profile, Vendor
+from ..turn.home import States
 from ..turn.ports import Billed, Model
 from ..turn.routing import Routing
 from ..window import KindCounter, Window, WindowRegistry
@@ -64,7 +65,7 @@ class Agent:
         self.schemas = ToolSchemas()
         self.profiles = MadeProfiles()
         # The states that the last turn of each conversation has listed.
-        self.listed: WeakKeyDictionary[Window, Mapping[str, str]] = WeakKeyDictionary()
+        self.listed: WeakKeyDictionary[Window, States] = WeakKeyDictionary()
         self._model = model
         # The windows of which a summary is being written.
         self.summarizing: set[Window] = set()

@@ -144,12 +144,11 @@ class TurnContext:
         domains = self._agent.config.states
         if self._home is None or domains is None:
             return NO_STATES
-        home, listed = self._home.home(domains), self._agent.listed
-        asked = home.asked(self._speaker.said)
-        limit = min(STATES_TOKENS, self._limit)
-        before = listed.get(self._window, {})
-        states = states_of(home, asked, area_name(self._stamp.area or ""), before, limit, self._count)
-        listed[self._window] = states.listed
+        home, listed = self._home.home(), self._agent.listed
+        asked, area = home.asked(self._speaker.said), area_name(self._stamp.area or "")
+        before, limit = listed.get(self._window, NO_STATES), min(STATES_TOKENS, self._limit)
+        states = states_of(home, asked, area, before, limit, self._count, domains=domains, now=time.time())
+        listed[self._window] = states
         return states
 
     def _count(self, text: str) -> int:

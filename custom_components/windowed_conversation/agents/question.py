@@ -36,7 +36,8 @@ async def async_question_without_input(agent: Agent, llm_context: llm.LLMContext
     """
     model = _model(agent)
     own = (*counted_tools(agent), *tools_of_home(agent))
-    api = await async_get_tools(agent.hass, agent.config.llm_apis, llm_context, own)
+    knows_states = agent.config.states is not None
+    api = await async_get_tools(agent.hass, agent.config.llm_apis, llm_context, own, knows_states=knows_states)
     return Question(
         model=model,
         system="",
@@ -93,7 +94,8 @@ class ModelQuestion:
         context = self.context = TurnContext(self._agent, self._window, self._speaker, stamp)
         await context.async_read()
         own = (*self._own_tools(), *tools_of_home(self._agent))
-        api = await async_get_tools(self._hass, config.llm_apis, llm_context, own)
+        knows_states = config.states is not None
+        api = await async_get_tools(self._hass, config.llm_apis, llm_context, own, knows_states=knows_states)
         self._chat_log.llm_api = api
         self._chat_log.llm_input_provided_index = len(self._chat_log.content)
         tools = self._agent.schemas.of(api)
@@ -125,7 +127,8 @@ class ModelQuestion:
         extra = self._user_input.extra_system_prompt or self._chat_log.extra_system_prompt
         self._chat_log.extra_system_prompt = extra
         instructions, entities = self._instructions(llm_context), api.api_prompt if api else ""
-        parts = (instructions, entities, HINT if self._agent.config.states is not None and api else "", extra or "")
+        hint = HINT if self._agent.config.states is not None and api else ""
+        parts = (instructions, entities, hint, extra or "")
         self.prompt = PromptFingerprints(hash((instructions, extra)), hash(entities), volatile)
         return "\n".join(part.strip() for part in parts if part.strip())
 

@@ -1,7 +1,9 @@
 """The states of the exposed entities, followed by what changes: a turn only reads them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from datetime import datetime
 from functools import lru_cache
+import logging
 from typing import Any
 
 from homeassistant.components import conversation
@@ -9,12 +11,16 @@ from homeassistant.components.homeassistant.exposed_entities import async_listen
 from homeassistant.const import EVENT_CORE_CONFIG_UPDATE, EVENT_STATE_CHANGED
 from homeassistant.core import CALLBACK_TYPE, Event, EventStateChangedData, HomeAssistant, State, callback
 from homeassistant.helpers import area_registry as ar, device_registry as dr, entity_registry as er
+from homeassistant.helpers.event import async_call_later
+from homeassistant.helpers.translation import async_get_translations
 from homeassistant.util.hass_dict import HassKey
 
 from ..const import DOMAIN
-from ..turn.asked import NameIndex
+from ..turn.asked import KindWords
 from ..turn.home import EntityState, Home
-from ..turn.state_text import area_name, one_name, state_text
+from ..turn.state_text import area_name, kind_of, one_name, standing_of, state_text
+
+_LOGGER = logging.getLogger(__name__)
 
 _USUAL_DOMAINS = frozenset(
     {
@@ -88,23 +94,32 @@ _USUAL_CLASSES: Mapping[str, frozenset[str | None]] = {
         }
     ),
 }
+# What people have words for, besides what is exposed: names of kinds come from these integrations.
+_KINDS_OF = (
+    "alarm_control_panel", "binary_sensor", "climate", "cover", "fan", "humidifier", "lawn_mower", "light", "lock",
+    "media_player", "sensor", "siren", "switch", "vacuum", "valve", "water_heater",
+)  # fmt: skip
+_CATEGORY = "entity_component"
 _NAMES_IN_USE = 4096
+# How long changes of the registries may wait for a turn before they are taken in anyway, in seconds.
+_LATEST = 1.0
 
 _one_name = lru_cache(maxsize=_NAMES_IN_USE)(one_name)
 
 
 class HomeStates:
-    """The exposed entities as they may be told: of the domains that people ask about, and of all others apart."""
+    """The exposed entities as they may be told, and the names of all that a sentence may ask for."""
 
     def __init__(self, hass: HomeAssistant) -> None:
         self._hass = hass
-        self._usual: dict[str, EntityState] = {}
-        self._others: dict[str, EntityState] = {}
-        # The area of each entity that is exposed.
-        self._areas: dict[str, str] = {}
-        self._names = NameIndex()
+        self._home = Home()
+        # The names and the area of each entity that is exposed; the first name is told.
+        self._exposed: dict[str, tuple[tuple[str, ...], str]] = {}
         self._is_behind = True
+        self._timer: CALLBACK_TYPE | None = None
         self._unsubscribe: tuple[CALLBACK_TYPE, ...] = ()
+        # Entities that could not be read, which is logged once.
+        self._odd: set[str] = set()
         self.users = 0
 
     @callback
@@ -113,42 +128,39 @@ class HomeStates:
         bus, hass = self._hass.bus, self._hass
         self._unsubscribe = (
             bus.async_listen(EVENT_STATE_CHANGED, self._on_state),
-            bus.async_listen(er.EVENT_ENTITY_REGISTRY_UPDATED, self._on_entity),
-            bus.async_listen(dr.EVENT_DEVICE_REGISTRY_UPDATED, self._on_device),
+            bus.async_listen(er.EVENT_ENTITY_REGISTRY_UPDATED, self._on_change),
+            bus.async_listen(dr.EVENT_DEVICE_REGISTRY_UPDATED, self._on_change),
             bus.async_listen(ar.EVENT_AREA_REGISTRY_UPDATED, self._on_change),
             bus.async_listen(EVENT_CORE_CONFIG_UPDATE, self._on_change),
             async_listen_entity_updates(hass, conversation.DOMAIN, self._fall_behind),
         )
         self._fall_behind()
+        hass.async_create_background_task(self._async_name_kinds(), "names of kinds of entities")
 
     @callback
     def async_stop(self) -> None:
         """Follow nothing any more."""
-        for unsubscribe in self._unsubscribe:
+        for unsubscribe in (*self._unsubscribe, *filter(None, [self._timer])):
             unsubscribe()
-        self._unsubscribe = ()
+        self._unsubscribe, self._timer = (), None
 
     @callback
-    def home(self, domains: tuple[str, ...] = (), also: Iterable[str] = ()) -> Home:
-        """Return the home of this moment, to be read at once, with these domains and entities besides the usual."""
+    def home(self) -> Home:
+        """Return the home of this moment, to be read at once."""
         self._catch_up()
-        more = {key: each for key, each in self._others.items() if key.partition(".")[0] in domains} if domains else {}
-        more |= {key: self._others[key] for key in also if key in self._others}
-        return Home({**self._usual, **more} if more else self._usual, self._exists, self._names.asked)
+        return self._home
 
-    @callback
-    def exposed(self) -> Mapping[str, EntityState]:
-        """Return all exposed entities of this moment, of any domain, to be read at once."""
-        self._catch_up()
-        return {**self._usual, **self._others}
-
-    def _exists(self, entity_id: str) -> bool:
-        """Return whether an entity that is not told exists. A hidden one does, even without a state."""
-        if self._hass.states.get(entity_id) is not None:
-            return True
-        entry = er.async_get(self._hass).async_get(entity_id)
-        options = entry.options.get(conversation.DOMAIN) if entry is not None else None
-        return options is not None and not options.get("should_expose", True)
+    async def _async_name_kinds(self) -> None:
+        """Take in what Home Assistant calls kinds of things in the home's language and in English."""
+        languages = (self._hass.config.language, "en")
+        names: dict[tuple[str, str], None] = {}
+        for language in languages:
+            found = await async_get_translations(self._hass, language, _CATEGORY, _KINDS_OF)
+            for key, name in found.items():
+                _, domain, _, device_class, field, *more = (*key.split("."), "", "")
+                if field == "name" and not any(more):
+                    names[kind_of(domain, device_class.strip("_")), name] = None
+        self._home.kinds = await self._hass.async_add_executor_job(KindWords, languages, tuple(names))
 
     @callback
     def _on_state(self, event: Event[EventStateChangedData]) -> None:
@@ -157,19 +169,8 @@ class HomeStates:
             self._drop(entity_id)
         elif event.data["old_state"] is None:
             self._consider(state)
-        elif entity_id in self._areas:
+        elif entity_id in self._exposed:
             self._put(state)
-
-    @callback
-    def _on_entity(self, event: Event[er.EventEntityRegistryUpdatedData]) -> None:
-        state = self._hass.states.get(event.data["entity_id"])
-        if state is not None:
-            self._consider(state)
-
-    @callback
-    def _on_device(self, event: Event[dr.EventDeviceRegistryUpdatedData]) -> None:
-        if event.data["action"] == "update" and "area_id" in event.data["changes"]:
-            self._fall_behind()
 
     @callback
     def _on_change(self, _event: Event[Any]) -> None:
@@ -177,15 +178,23 @@ class HomeStates:
 
     @callback
     def _fall_behind(self) -> None:
-        """Have everything looked at again, once for all changes of this moment, and at the latest by a turn."""
+        """Have everything looked at again: once for all changes, by the next turn or a little later."""
         self._is_behind = True
-        self._hass.loop.call_soon(self._catch_up)
+        if self._timer is None:
+            self._timer = async_call_later(self._hass, _LATEST, self._on_time)
+
+    @callback
+    def _on_time(self, _now: datetime) -> None:
+        self._timer = None
+        self._catch_up()
 
     @callback
     def _catch_up(self) -> None:
         if not self._is_behind or not self._unsubscribe:
             return
         self._is_behind = False
+        areas = ar.async_get(self._hass).async_list_areas()
+        self._home.names.put_areas({area_name(each.name): (each.name, *each.aliases) for each in areas})
         for state in self._hass.states.async_all():
             self._consider(state)
 
@@ -194,42 +203,63 @@ class HomeStates:
         """Take in an entity if it is exposed, wherever it is now."""
         entity_id = state.entity_id
         if async_should_expose(self._hass, conversation.DOMAIN, entity_id):
-            self._areas[entity_id] = self._area(entity_id)
+            self._exposed[entity_id] = self._named(state)
             self._put(state)
         else:
             self._drop(entity_id)
 
-    def _area(self, entity_id: str) -> str:
+    def _named(self, state: State) -> tuple[tuple[str, ...], str]:
+        """Return the names that Home Assistant matches, and the area."""
         hass = self._hass
-        entry = er.async_get(hass).async_get(entity_id)
+        entry = er.async_get(hass).async_get(state.entity_id)
         if entry is None:
-            return ""
+            return (state.name,), ""
         area_id = entry.area_id
         if area_id is None and entry.device_id is not None:
             device = dr.async_get(hass).async_get(entry.device_id)
             area_id = dr.async_get_effective_area_id(hass, device) if device else None
         area = ar.async_get(hass).async_get_area(area_id) if area_id else None
-        return area_name(area.name) if area else ""
+        names = er.async_get_entity_aliases(hass, entry, allow_empty=False)
+        return tuple(filter(None, names)) or (state.name,), area_name(area.name) if area else ""
 
     def _put(self, state: State) -> None:
-        domain, attributes, entity_id = state.domain, state.attributes, state.entity_id
+        """Take in a state. One that cannot be read hides no other entity."""
+        try:
+            self._home.put(state.entity_id, self._entity(state))
+        except (ArithmeticError, LookupError, TypeError, ValueError) as err:
+            self._home.drop(state.entity_id)
+            if state.entity_id not in self._odd:
+                self._odd.add(state.entity_id)
+                _LOGGER.warning("The state of %s cannot be read: %s", state.entity_id, type(err).__name__)
+            return
+        names, area = self._exposed[state.entity_id]
+        self._home.names.put(state.entity_id, names, area)
+
+    def _entity(self, state: State) -> EntityState:
+        domain, attributes = state.domain, state.attributes
+        device_class = attributes.get("device_class")
         text = state_text(domain, state.state, attributes, self._hass.config.units.temperature_unit)
+        names, area = self._exposed[state.entity_id]
         # what changes within rounding has not changed
-        entity = EntityState(self._areas[entity_id], _one_name(state.name), text, state.last_updated_timestamp)
-        before = self._usual.get(entity_id) or self._others.get(entity_id)
-        if before is not None and before.told == entity.told:
-            entity = before
+        before = self._home.entities.get(state.entity_id)
+        is_same = before is not None and before.state == text
         classes = _USUAL_CLASSES.get(domain)
-        is_usual = domain in _USUAL_DOMAINS or (classes is not None and attributes.get("device_class") in classes)
-        there, elsewhere = (self._usual, self._others) if is_usual else (self._others, self._usual)
-        there[entity_id] = entity
-        elsewhere.pop(entity_id, None)
-        self._names.put(entity_id, entity.name, entity.area)
+        is_common = domain in _USUAL_DOMAINS or (classes is not None and device_class in classes)
+        return EntityState(
+            area,
+            _one_name(names[0]),
+            text,
+            kind_of(domain, device_class),
+            standing_of(domain, device_class, state.state, text),
+            before.changed if before is not None and is_same else state.last_updated_timestamp,
+            domain,
+            "" if is_common else domain,
+        )
 
     def _drop(self, entity_id: str) -> None:
-        for kept in (self._areas, self._usual, self._others):
-            kept.pop(entity_id, None)
-        self._names.drop(entity_id)
+        self._exposed.pop(entity_id, None)
+        self._home.drop(entity_id)
+        self._home.names.drop(entity_id)
 
 
 _HOME: HassKey[HomeStates] = HassKey(f"{DOMAIN}_home")

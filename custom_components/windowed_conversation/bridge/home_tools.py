@@ -75,13 +75,18 @@ class GetStatesTool(_HomeTool):
         states = async_home_states(hass)
         if states is None:
             return _refused("unavailable", _UNAVAILABLE)
-        found = _found(hass, states, **filters) if filters else Found(states.home(self._domains).entities)
-        telling = listing(found.entities, _area_of_speaker(hass, llm_context), LISTING_TOKENS, self._count)
-        if not telling.text:
+        found = _found(hass, states, **filters) if filters else Found(self._often_asked(states))
+        listed = listing(found.entities, _area_of_speaker(hass, llm_context), LISTING_TOKENS, self._count)
+        if not listed.listed:
             return _refused("not_found", _NOT_FOUND)
         missed: JsonObjectType = {"not_found": list(found.missed)} if found.missed else {}
-        data: JsonObjectType = {"note": _NOTE, "states": telling.text, **missed}
-        return llm.ToolResult(data=data)
+        # the time comes first, so that not even the beginning of an old result claims to be the present
+        at = f"{dt_util.now():%Y-%m-%d %H:%M}"
+        return llm.ToolResult(data={"at": at, "note": _NOTE, "states": listed.text, **missed})
+
+    def _often_asked(self, states: HomeStates) -> Entities:
+        entities = states.home().entities
+        return {key: each for key, each in entities.items() if not each.extra or each.extra in self._domains}
 
 
 class GetHistoryTool(_HomeTool):
@@ -157,7 +162,7 @@ def _found(
     names: list[str] | None = None,
 ) -> Found:
     """Return the exposed entities that are meant, of any domain."""
-    entities = in_areas(states.exposed(), _area_names(hass, areas or ()))
+    entities = in_areas(states.home().entities, _area_names(hass, areas or ()))
     return named(of_domains(entities, domains or ()), names or (), partial(_aliases, hass))
 
 

@@ -8,6 +8,7 @@ import logging
 from operator import is_
 from typing import Any, override
 
+from homeassistant.components.homeassistant import llm as home_llm
 from homeassistant.core import HomeAssistant
 from homeassistant.exceptions import HomeAssistantError, Unauthorized
 from homeassistant.helpers import llm
@@ -19,6 +20,10 @@ from ..turn.errors import ToolsUnavailable
 from .errors import log_fault
 
 _LOGGER = logging.getLogger(__name__)
+
+# Home Assistant's own tool that looks up states, and its order to use it.
+_LOOKS_UP = "GetLiveContext"
+_ORDER: str = getattr(home_llm, "DYNAMIC_CONTEXT_PROMPT", "")
 
 type Serializer = Callable[[Any], Any]
 type _Origin = tuple[object, ...]
@@ -32,7 +37,6 @@ class SafeAPIInstance(llm.APIInstance):
     tool that outlives its turn would be logged with its message. `known` is what the window has said of the home so
     far, or None if the agent is not told of it.
     """
-
 
     @override
     async def async_call_tool(self, tool_input: llm.ToolInput) -> llm.ToolResult:
@@ -61,10 +65,14 @@ async def async_get_tools(
     api_ids: tuple[str, ...],
     llm_context: llm.LLMContext,
     own: tuple[llm.Tool, ...] = (),
+    *,
+    knows_states: bool = False,
 ) -> SafeAPIInstance | None:
     """Return the tools of the APIs and the agent's own, or None if there are none.
 
-    An API that the speaker may not use is left out. Raises `ToolsUnavailable` for one that does not exist.
+    An API that the speaker may not use is left out. With `knows_states` the agent's own tools look up states: Home
+    Assistant's tool for that, and the paragraph that orders to use it, are left out. Raises `ToolsUnavailable` for an
+    API that does not exist.
     """
     try:
         api = await _async_usable(hass, api_ids, llm_context)
@@ -75,9 +83,19 @@ async def async_get_tools(
     if api is None:
         api = await _OwnAPI(hass=hass, id=DOMAIN, name=DOMAIN).async_get_api_instance(llm_context)
     safe = SafeAPIInstance(**{field.name: getattr(api, field.name) for field in fields(llm.APIInstance)})
+    if knows_states:
+        safe.tools = [tool for tool in safe.tools if tool.name.rpartition("__")[2] != _LOOKS_UP]
+        safe.api_prompt = _without_order(safe.api_prompt)
     taken = {tool.name for tool in safe.tools}
     safe.tools = [*safe.tools, *(llm.NamespacedTool(DOMAIN, tool) if tool.name in taken else tool for tool in own)]
     return safe
+
+
+def _without_order(prompt: str) -> str:
+    """Return the prompt of the tools without the paragraph that orders a look-up for each state."""
+    if _ORDER and _ORDER in prompt:
+        return prompt.replace(_ORDER, "")
+    return "\n".join(line for line in prompt.split("\n") if _LOOKS_UP not in line)
 
 
 async def _async_usable(

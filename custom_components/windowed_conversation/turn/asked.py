@@ -1,10 +1,12 @@
-"""What a sentence asks for of the home: the entities and the areas that it names."""
+"""What a sentence asks for of the home: the entities, the areas and the kinds of things that it names."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 import re
+
+from ..memory import Words
 
 _WORD = re.compile(r"\w+")
 # The most words that are read of a sentence, and of a name.
@@ -13,80 +15,107 @@ _MOST_NAME_WORDS = 12
 # "lights" names "light": this number of letters may follow a word of at least that number.
 _LEAST_LETTERS = 4
 _ENDING = 2
-_AREAS_IN_USE = 1024
+_NAMES_IN_USE = 4096
+
+type _Name = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The entities that a sentence names, by their keys, and the areas."""
+    """The entities that a sentence names, by their keys, the areas, and the kinds."""
 
-    entities: frozenset[str] = frozenset()
+    entities: tuple[str, ...] = ()
     areas: frozenset[str] = frozenset()
+    kinds: frozenset[str] = frozenset()
+
+
+class KindWords:
+    """The names of kinds of things, such as "window", in the languages of the home. Not thread-safe."""
+
+    def __init__(self, languages: tuple[str, ...] = ("en",), names: Iterable[tuple[str, str]] = ()) -> None:
+        """Take in pairs of a kind and a name of it."""
+        self._words = Words(languages)
+        self._kinds: defaultdict[frozenset[str], set[str]] = defaultdict(set)
+        for kind, name in names:
+            self._kinds[frozenset(self._words.held(name))].add(kind)
+
+    def named(self, said: str) -> frozenset[str]:
+        """Return the kinds that a sentence names, in any number and case that a stemmer knows."""
+        held = self._words.held(" ".join(_words(said, _MOST_WORDS)))
+        return frozenset(kind for words, kinds in self._kinds.items() if words <= held for kind in kinds)
 
 
 class NameIndex:
     """The names of the entities by their words, so that a turn need not read them all."""
 
     def __init__(self) -> None:
-        self._names: dict[str, str] = {}
+        self._names: dict[str, tuple[str, ...]] = {}
         self._areas: dict[str, str] = {}
-        # by the form of a word: the entities that have it, and which of their words it is, as bits
-        self._keys: defaultdict[str, dict[str, int]] = defaultdict(dict)
-        self._whole: dict[str, int] = {}
+        self._area_names: Mapping[str, Iterable[str]] = {}
+        # by the form of a word: the names that have it, and which of their words it is, as bits
+        self._found: defaultdict[str, dict[_Name, int]] = defaultdict(dict)
 
-    def put(self, key: str, name: str, area: str) -> None:
-        """Take in an entity, or its new name or area."""
+    def put(self, key: str, names: tuple[str, ...], area: str) -> None:
+        """Take in an entity, or its new names or area."""
+        if self._names.get(key) != names:
+            self.drop(key)
+            self._names[key] = names
+            for form, name, bit in _places(key, names):
+                self._found[form][name] = self._found[form].get(name, 0) | bit
         self._areas[key] = area
-        if self._names.get(key) == name:
-            return
-        self.drop(key)
-        self._names[key], self._areas[key] = name, area
-        words = _words(name, _MOST_NAME_WORDS)
-        if not words:
-            return
-        self._whole[key] = (1 << len(words)) - 1
-        for at, word in enumerate(words):
-            for form in _forms(word):
-                self._keys[form][key] = self._keys[form].get(key, 0) | 1 << at
+
+    def put_areas(self, names: Mapping[str, Iterable[str]]) -> None:
+        """Take in all names of the areas."""
+        self._area_names = names
 
     def drop(self, key: str) -> None:
         """Forget an entity."""
-        name = self._names.pop(key, None)
         self._areas.pop(key, None)
-        self._whole.pop(key, None)
-        for form in {form for word in _words(name or "", _MOST_NAME_WORDS) for form in _forms(word)}:
-            keys = self._keys[form]
-            keys.pop(key, None)
-            if not keys:
-                del self._keys[form]
+        for form, name, _ in _places(key, self._names.pop(key, ())):
+            self._found[form].pop(name, None)
+            if not self._found[form]:
+                del self._found[form]
 
-    def asked(self, said: str) -> Asked:
+    def asked(self, said: str, kinds: frozenset[str] = frozenset()) -> Asked:
         """Return what the sentence names: if it names an area, of entities with the same name those that are there."""
         forms = {form for word in _words(said, _MOST_WORDS) for form in _forms(word)}
-        found: dict[str, int] = {}
+        found: defaultdict[_Name, int] = defaultdict(int)
         for form in forms:
-            for key, words in self._keys.get(form, {}).items():
-                found[key] = found.get(key, 0) | words
-        named = {key for key, words in found.items() if words == self._whole[key]}
-        areas = frozenset(area for area in {*self._areas.values()} if area and _is_named(area, forms))
-        return Asked(frozenset(self._in_their_areas(named, areas)), areas)
+            for name, words in self._found.get(form, {}).items():
+                found[name] |= words
+        named = [name for name, words in found.items() if words == _whole(self._names[name[0]][name[1]])]
+        areas = frozenset(area for area, names in self._area_names.items() if _is_any_named(names, forms))
+        return Asked(tuple(sorted(set(self._in_their_areas(named, areas)))), areas, kinds)
 
-    def _in_their_areas(self, named: Iterable[str], areas: frozenset[str]) -> Iterator[str]:
+    def _in_their_areas(self, named: Iterable[_Name], areas: frozenset[str]) -> Iterator[str]:
         by_name: defaultdict[str, list[str]] = defaultdict(list)
-        for key in named:
-            by_name[self._names[key]].append(key)
+        for key, number in named:
+            by_name[self._names[key][number].casefold()].append(key)
         for keys in by_name.values():
             there = [key for key in keys if self._areas[key] in areas]
             yield from there or keys
 
 
-def _is_named(area: str, forms: set[str]) -> bool:
-    return all(not forms.isdisjoint(word) for word in _area_forms(area))
+def _places(key: str, names: tuple[str, ...]) -> Iterator[tuple[str, _Name, int]]:
+    """Yield each form of each word of the names, with the name and the word's place in it as a bit."""
+    for number, name in enumerate(names):
+        for at, forms in enumerate(_word_forms(name)):
+            for form in forms:
+                yield form, (key, number), 1 << at
 
 
-@lru_cache(maxsize=_AREAS_IN_USE)
-def _area_forms(area: str) -> tuple[tuple[str, ...], ...]:
-    return tuple(map(_forms, _words(area, _MOST_NAME_WORDS)))
+def _whole(name: str) -> int:
+    return (1 << len(_word_forms(name))) - 1
+
+
+def _is_any_named(names: Iterable[str], forms: set[str]) -> bool:
+    words = map(_word_forms, names)
+    return any(each and all(not forms.isdisjoint(word) for word in each) for each in words)
+
+
+@lru_cache(maxsize=_NAMES_IN_USE)
+def _word_forms(name: str) -> tuple[tuple[str, ...], ...]:
+    return tuple(map(_forms, _words(name, _MOST_NAME_WORDS)))
 
 
 def _words(text: str, most: int) -> list[str]:

@@ -1,163 +1,290 @@
-"""What a turn tells of the home: all of it at first, then what has changed since what the window still holds."""
+"""The home of one moment, and which of its states a sentence is likely to need: the live context lists these.
 
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set as AbstractSet
-from dataclasses import dataclass, field, replace
-from heapq import nsmallest
-from itertools import chain
+What the sentence names comes first, then what has changed since the conversation's last turn, then what is not as
+usual anywhere, then the speaker's area. Of all the rest the text says what is true, or how many there are.
+"""
 
-from .asked import Asked
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from itertools import chain, islice
 
-# The most tokens of states at first, and of changes in a later turn.
-SNAPSHOT_TOKENS = 300
-CHANGES_TOKENS = 50
-# The part of a window's budget that a snapshot may take.
-SNAPSHOT_SHARE = 0.15
+from .asked import Asked, KindWords, NameIndex
 
-# Follows the states in the message, so that a model does not look them up again.
+# The most tokens of states in a live context.
+STATES_TOKENS = 200
+
+# Follows the instructions, so that a model does not look up what it has.
 HINT = (
-    "The context before a message may list states of the home. They are live context of the moment of that message, "
-    "and what a later message lists replaces them. Answer from them without a tool; use one for what is not listed."
+    "The context before the newest message lists states of the home at this moment; older messages may be out of date. "
+    "Answer from these states without a tool. Look up what they do not say."
 )
 
-_STATES, _CHANGED, _GONE = "states", "states changed", "no longer there"
-_MORE, _MORE_CHANGED = "more, not listed", "more changed"
-_NO_AREA, _ELSEWHERE = "no area", "elsewhere"
-_BETWEEN_AREAS = " | "
-_MOST_AREAS_COUNTED = 6
+_NO_AREA = "no area"
+_BETWEEN = " | "
+_CHANGED = " (changed)"
+_NOT_LISTED, _REST = "not listed: ", "rest "
+_MEASUREMENTS, _OTHERS = "measurements", "others"
+_MOST_COUNTS = 6
 # The least tokens that an entity costs, so that no more than fit are looked at.
-_LEAST_TOKENS = 3
-# This number of entities appears at once only when a home starts.
-_MANY = 10
-
-NOT_ASKED = Asked()
+_LEAST_TOKENS = 4
+# What people like to know although it has no usual state.
+_OF_INTEREST = ("person", "alarm control panel", "weather")
+_SAYS_NOTHING = frozenset({"unavailable", "unknown"})
 
 type Count = Callable[[str], int]
 
 
+class Standing(StrEnum):
+    """Whether an entity is as usual, is not, or has no usual state."""
+
+    USUAL = "usual"
+    UNUSUAL = "unusual"
+    MEASURED = "measured"
+
+
+_ORDER = (Standing.UNUSUAL, Standing.MEASURED, Standing.USUAL)
+
+
 @dataclass(frozen=True, slots=True)
 class EntityState:
-    """An entity as it may be told: names and state hold nothing that separates. `changed` is when, in seconds."""
+    """An entity as it may be told: its texts hold nothing that separates.
+
+    `kind` is its device class or domain. `extra` is its domain if only agents that were given this domain get it.
+    `changed` is when its text has changed, in seconds since the epoch.
+    """
 
     area: str
     name: str
     state: str
+    kind: str = ""
+    standing: Standing = Standing.MEASURED
     changed: float = 0.0
-    # The state's text, as a window records it.
-    told: str = field(init=False)
-
-    def __post_init__(self) -> None:
-        """Write how it is noted."""
-        object.__setattr__(self, "told", f"{self.area}|{self.name}={self.state}")
+    domain: str = ""
+    extra: str = ""
 
     @property
-    def doubtful(self) -> str:
-        """How it is noted when the window may say more than one thing of it: the next turn tells its state."""
-        return f"{self.area}|{self.name}=?"
+    def word(self) -> str:
+        """The state without its details, such as "on" of "on 50%"."""
+        return self.state.partition(" ")[0]
 
-
-@dataclass(frozen=True, slots=True)
-class Home:
-    """The home of one moment: the entities that may be told, and of those that may not, whether they exist.
-
-    `asked` returns what a sentence names.
-    """
-
-    entities: Mapping[str, EntityState]
-    exists: Callable[[str], bool] = lambda key: False
-    asked: Callable[[str], Asked] = lambda said: NOT_ASKED
-
-
-@dataclass(frozen=True, slots=True)
-class Telling:
-    """What a turn tells the model about the home. With `anew`, everything told before leaves the window."""
-
-    text: str = ""
-    tokens: int = 0
-    states: Mapping[str, str] = field(default_factory=dict)
-    is_snapshot: bool = False
-    is_complete: bool = False
-    anew: bool = False
-
-
-NOTHING = Telling()
-
-
-@dataclass(frozen=True, slots=True)
-class Focus:
-    """What matters most in a turn: the entities that are asked for, then those of some areas, then the newest."""
-
-    entities: AbstractSet[str] = frozenset()
-    areas: AbstractSet[str] = frozenset()
-
-    def rank(self, key: str, entity: EntityState) -> tuple[int, float]:
-        """Return what sorts entities, what matters most first."""
-        return 0 if key in self.entities else 1 if entity.area in self.areas else 2, -entity.changed
+    @property
+    def label(self) -> str:
+        """What it is counted as: "measurements", "light on", or for a usual one "off"."""
+        if self.standing is Standing.USUAL:
+            return self.word
+        if self.standing is Standing.UNUSUAL:
+            is_low = self.kind == "battery" and self.state not in _SAYS_NOTHING
+            return f"{self.kind} {'low' if is_low else self.word}"
+        return _MEASUREMENTS if self.domain == "sensor" else self.kind
 
 
 @dataclass(frozen=True, slots=True)
 class States:
+    """The states that a live context lists, by the keys of their entities, as text; `at` is when, in seconds."""
+
     text: str = ""
     tokens: int = 0
     listed: Mapping[str, str] = field(default_factory=dict)
+    at: float = float("inf")
 
 
 NO_STATES = States()
-STATES_TOKENS = 200
 
 
-def states_of(home, asked, area, before, limit, count):
-    t = _snapshot(home.entities, Focus(asked.entities, asked.areas | ({area} if area else set())), limit, count)
-    return States(t.text.removeprefix("; states: "), t.tokens, t.states)
+class Home:
+    """The exposed entities, by what sentences ask for, so that a turn need not look at all of them."""
+
+    def __init__(self) -> None:
+        self.entities: dict[str, EntityState] = {}
+        self.names = NameIndex()
+        self.kinds = KindWords()
+        self._unusual: dict[str, None] = {}
+        self._in_area: defaultdict[str, dict[str, None]] = defaultdict(dict)
+        self._of_kind: defaultdict[str, dict[str, None]] = defaultdict(dict)
+        # How many entities there are of each domain that only some agents get, standing and label.
+        self._counts = Counter[tuple[str, Standing, str]]()
+
+    def put(self, key: str, entity: EntityState) -> None:
+        """Take in an entity, or its new state."""
+        before = self.entities.get(key)
+        if before is not None and (before.area, before.kind, before.domain) != (
+            entity.area,
+            entity.kind,
+            entity.domain,
+        ):
+            self.drop(key)
+        elif before is not None:
+            self._count(before, -1)
+        self.entities[key] = entity
+        self._count(entity, 1)
+        self._in_area[entity.area][key] = None
+        for kind in (entity.kind, entity.domain):
+            self._of_kind[kind][key] = None
+        if entity.standing is Standing.UNUSUAL:
+            self._unusual[key] = None
+        else:
+            self._unusual.pop(key, None)
+
+    def drop(self, key: str) -> None:
+        """Forget an entity."""
+        entity = self.entities.pop(key, None)
+        if entity is not None:
+            self._count(entity, -1)
+            for group in (
+                self._unusual,
+                self._in_area[entity.area],
+                *(self._of_kind[kind] for kind in (entity.kind, entity.domain)),
+            ):
+                group.pop(key, None)
+
+    def _count(self, entity: EntityState, number: int) -> None:
+        self._counts[entity.extra, entity.standing, entity.label] += number
+
+    def asked(self, said: str) -> Asked:
+        """Return what a sentence names."""
+        return self.names.asked(said, self.kinds.named(said))
+
+    def ranked(self, asked: Asked, area: str, changed: Iterable[str]) -> Iterator[str]:
+        """Yield the keys of the entities that a sentence is likely to need, the first ones first; some twice."""
+        unusual = sorted(self._unusual, key=lambda key: self._order(key, area))
+        return chain(
+            asked.entities,
+            sorted(self._asked_by_kind(asked), key=lambda key: self._order(key, area)),
+            changed,
+            *(self._by_standing(each) for each in sorted(asked.areas)),
+            unusual,
+            (key for key in self._by_standing(area) if self.entities[key].standing is Standing.MEASURED),
+            *(self._of_kind[kind] for kind in _OF_INTEREST),
+        )
+
+    def _by_standing(self, area: str) -> list[str]:
+        """Return the entities of an area, those that are as usual last."""
+        keys = self._in_area[area] if area in self._in_area and area else ()
+        return sorted(keys, key=lambda key: _ORDER.index(self.entities[key].standing))
+
+    def _asked_by_kind(self, asked: Asked) -> Iterator[str]:
+        for key in chain.from_iterable(self._of_kind[kind] for kind in asked.kinds if kind in self._of_kind):
+            entity = self.entities[key]
+            if entity.area in asked.areas if asked.areas else entity.standing is not Standing.USUAL:
+                yield key
+
+    def _order(self, key: str, area: str) -> tuple[bool, bool, str, str]:
+        entity = self.entities[key]
+        return entity.state in _SAYS_NOTHING, entity.area != area, entity.area, entity.name
+
+    def left(self, listed: Collection[str], domains: Collection[str]) -> tuple[Counter[str], list[str]]:
+        """Return how many entities are not listed, by label, and the usual states of the rest."""
+        counts = Counter({each: number for each, number in self._counts.items() if not each[0] or each[0] in domains})
+        for entity in (self.entities[key] for key in listed):
+            counts[entity.extra, entity.standing, entity.label] -= 1
+        left = Counter[str]()
+        usual = set[str]()
+        for (_, standing, label), number in counts.items():
+            if number > 0 and standing is Standing.USUAL:
+                usual.add(label)
+            elif number > 0:
+                left[label] += number
+        return left, sorted(usual)
 
 
-def listing(entities: Mapping[str, EntityState], area: str, limit: int, count: Count) -> Telling:
-    """Return as many of these entities as fit, as a snapshot lists them; the text has only them and the counts."""
-    telling = _snapshot(entities, Focus(areas=frozenset({area} if area else ())), limit, count)
-    return replace(telling, text=telling.text.removeprefix(f"; {_STATES}: "))
+def states_of(
+    home: Home,
+    asked: Asked,
+    area: str,
+    before: States,
+    limit: int,
+    count: Count,
+    *,
+    domains: Collection[str] = (),
+    now: float = 0.0,
+) -> States:
+    """Return what a live context lists, within a limit in tokens.
+
+    `area` is the speaker's, `before` what the conversation's last turn has listed, and `domains` are those that the
+    agent gets besides what people often ask about.
+    """
+    entities = home.entities
+    changed = [key for key, text in before.listed.items() if key in entities and entities[key].state != text]
+
+    def is_sent(key: str) -> bool:
+        return not entities[key].extra or entities[key].extra in domains or key in asked.entities
+
+    ranked = dict.fromkeys(filter(is_sent, home.ranked(asked, area, changed)))
+    chosen = list(islice(ranked, max(1, limit // _LEAST_TOKENS)))
+    marked = {key for key in chosen if key in changed or _is_new(key, entities[key], before)}
+
+    def text(chosen: Collection[str]) -> str:
+        return _text(entities, chosen, marked, *home.left(chosen, domains))
+
+    return _fitting(entities, chosen, text, limit, count, now)
 
 
-def _snapshot(entities: Mapping[str, EntityState], focus: Focus, limit: int, count: Count) -> Telling:
-    if not entities:
-        return NOTHING
-    most = max(1, limit // _LEAST_TOKENS)
-    chosen = nsmallest(most, entities, key=lambda key: focus.rank(key, entities[key]))
-    counts = Counter(entity.area for entity in entities.values())
+def _is_new(key: str, entity: EntityState, before: States) -> bool:
+    """Return whether an entity that the last turn did not list, because it was usual, has changed since."""
+    return key not in before.listed and entity.standing is Standing.UNUSUAL and entity.changed > before.at
+
+
+def listing(entities: Mapping[str, EntityState], area: str, limit: int, count: Count) -> States:
+    """Return as many of these entities as fit, the unusual ones first, then those of an area, and how many are left."""
+
+    def order(key: str) -> tuple[bool, bool, str]:
+        entity = entities[key]
+        return entity.standing is not Standing.UNUSUAL, entity.area != area, entity.area
+
+    ranked = sorted(entities, key=order)
+
+    def text(chosen: Collection[str]) -> str:
+        left = Counter(each.label for each in entities.values())
+        left.subtract(entities[key].label for key in chosen)
+        return _text(entities, chosen, (), +left, ())
+
+    return _fitting(entities, ranked[: max(1, limit // _LEAST_TOKENS)], text, limit, count, 0.0)
+
+
+def _fitting(
+    entities: Mapping[str, EntityState],
+    chosen: list[str],
+    text: Callable[[Collection[str]], str],
+    limit: int,
+    count: Count,
+    now: float,
+) -> States:
+    """Return the text with as many of the chosen entities as fit, or no text if not even the counts do."""
     while True:
-        rest = counts - Counter(entities[key].area for key in chosen)
-        text = _text(_STATES, (entities[key] for key in chosen), (), rest, _MORE)
-        tokens = count(text)
+        written = text(chosen)
+        tokens = count(written) if written else 0
         if tokens <= limit:
-            break
+            return States(written, tokens, {key: entities[key].state for key in chosen}, now)
         if not chosen:
-            return NOTHING
-        chosen = chosen[: _fewer(len(chosen), tokens, limit)]
-    states = {key: entities[key].told for key in chosen}
-    return Telling(text, tokens, states, is_snapshot=True, is_complete=not rest)
-
-
-def _fewer(chosen: int, tokens: int, limit: int) -> int:
-    """Return how many to try next when this number has cost too much."""
-    return min(chosen - 1, int(chosen * limit / tokens) + 1)
+            return States(at=now)
+        chosen = chosen[: min(len(chosen) - 1, int(len(chosen) * limit / tokens) + 1)]
 
 
 def _text(
-    name: str, entities: Iterable[EntityState], removed: Sequence[str], rest: Mapping[str, int], more: str
+    entities: Mapping[str, EntityState],
+    chosen: Iterable[str],
+    marked: Collection[str],
+    left: Mapping[str, int],
+    usual: Collection[str],
 ) -> str:
-    """Return the part of the prefix that lists these entities by area, and counts the rest."""
-    areas: dict[str, list[str]] = {}
-    for entity in entities:
-        areas.setdefault(entity.area, []).append(f"{entity.name}={entity.state}")
+    """Return the states by area, the counts of what is not listed, and what is true of the rest."""
+    areas: defaultdict[str, list[str]] = defaultdict(list)
+    for key in chosen:
+        entity = entities[key]
+        areas[entity.area].append(f"{entity.name}={entity.state}{_CHANGED if key in marked else ''}")
     groups = [f"{area or _NO_AREA}: {', '.join(states)}" for area, states in areas.items()]
-    if removed:
-        groups.append(f"{_GONE}: {', '.join(removed)}")
-    if any(rest.values()):
-        groups.append(f"{more}: {', '.join(_counts(rest))}")
-    return f"; {name}: {_BETWEEN_AREAS.join(groups)}"
+    if left:
+        groups.append(_NOT_LISTED + ", ".join(_counts(left)))
+    if usual:
+        groups.append(_REST + ", ".join(usual))
+    return _BETWEEN.join(groups)
 
 
-def _counts(rest: Mapping[str, int]) -> list[str]:
-    most = Counter(rest).most_common()
-    elsewhere = sum(number for _, number in most[_MOST_AREAS_COUNTED:])
-    counted = [f"{area or _NO_AREA} {number}" for area, number in most[:_MOST_AREAS_COUNTED]]
-    return [*counted, f"{_ELSEWHERE} {elsewhere}"] if elsewhere else counted
+def _counts(left: Mapping[str, int]) -> Iterator[str]:
+    most = Counter(left).most_common()
+    for label, number in most[:_MOST_COUNTS]:
+        yield f"{number} {label}"
+    if others := sum(number for _, number in most[_MOST_COUNTS:]):
+        yield f"{others} {_OTHERS}"

@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from .context import without_breaks
+from .home import Standing
 
 # What separates and closes states in a text, besides what does so in the prefix.
 _SEPARATES = re.compile(r"[=|,]+")
@@ -18,6 +19,20 @@ _DIGITS = 3
 
 # The greatest difference that is none, by unit; other values have this number of significant digits.
 _STEPS = {"°C": 0.5, "°F": 1.0, "%": 1.0}
+
+# The states that are as usual, by domain; binary sensors have theirs in `_BINARY`.
+_USUAL: Mapping[str, frozenset[str]] = {
+    **dict.fromkeys(("fan", "humidifier", "input_boolean", "light", "siren", "switch"), frozenset({"off"})),
+    **dict.fromkeys(("cover", "valve"), frozenset({"closed"})),
+    "lawn_mower": frozenset({"docked"}),
+    "lock": frozenset({"locked"}),
+    "media_player": frozenset({"off", "idle", "standby"}),
+    "vacuum": frozenset({"docked", "idle", "off"}),
+}
+# What shades and connects is used both ways, who is home changes all the time.
+_USED_BOTH_WAYS = frozenset(
+    {"awning", "battery_charging", "blind", "curtain", "damper", "plug", "presence", "shade", "shutter"}
+)
 
 _DETECTED = ("clear", "detected")
 _OPEN = ("closed", "open")
@@ -59,6 +74,28 @@ def area_name(text: str) -> str:
     return one_name(text.replace(":", " "), _MOST_CHARACTERS - 20)
 
 
+def kind_of(domain: str, device_class: object) -> str:
+    """Return what a thing is called in counts and asked for by: its device class or its domain."""
+    return (device_class if isinstance(device_class, str) and device_class else domain).replace("_", " ")
+
+
+def standing_of(domain: str, device_class: object, state: str, text: str) -> Standing:
+    """Return whether a state, and the text that was made of it, is as usual for such a thing."""
+    if state in ("unavailable", "unknown") or " battery " in f" {text}":
+        return Standing.UNUSUAL
+    if device_class in _USED_BOTH_WAYS:
+        return Standing.MEASURED
+    if domain == "binary_sensor":
+        usual = "on" if device_class == "connectivity" else "off"
+        return Standing.USUAL if state == usual else Standing.UNUSUAL
+    if domain == "sensor" and device_class == "battery":
+        charge = _number(state)
+        return Standing.UNUSUAL if charge is not None and charge < _LOW_BATTERY else Standing.MEASURED
+    if domain not in _USUAL:
+        return Standing.MEASURED
+    return Standing.USUAL if state in _USUAL[domain] else Standing.UNUSUAL
+
+
 def state_text(domain: str, state: str, attributes: Attributes, temperature_unit: str) -> str:
     """Return the text of the state of an entity; `temperature_unit` is that of the user's system."""
     if state in ("unavailable", "unknown"):
@@ -85,7 +122,7 @@ def _light(state: str, attributes: Attributes, _unit: str) -> tuple[str, ...]:
     brightness = _number(attributes.get("brightness"))
     if state != "on" or brightness is None:
         return ()
-    return (f"{max(1, round(_FULL * brightness / _BRIGHTEST))}%",)
+    return (f"{max(1, round(_FULL * min(brightness / _BRIGHTEST, 1)))}%",)
 
 
 def _position(_state: str, attributes: Attributes, _unit: str) -> tuple[str, ...]:
@@ -117,7 +154,7 @@ def _humidifier(_state: str, attributes: Attributes, _unit: str) -> tuple[str, .
 
 def _media(state: str, attributes: Attributes, _unit: str) -> tuple[str, ...]:
     title = attributes.get("media_title")
-    return (_quoted(title),) if title and state in ("playing", "paused", "buffering") else ()
+    return (_quoted(title),) if isinstance(title, str) and title and state in ("playing", "paused", "buffering") else ()
 
 
 def _weather(_state: str, attributes: Attributes, unit: str) -> tuple[str, ...]:
@@ -143,8 +180,8 @@ _MORE: Mapping[str, Callable[[str, Attributes, str], tuple[str, ...]]] = {
 }
 
 
-def _quoted(title: object) -> str:
-    return f'"{one_name(str(title), _MOST_CHARACTERS - 20).replace('"', "'")}"'
+def _quoted(title: str) -> str:
+    return f'"{one_name(title, _MOST_CHARACTERS - 20).replace('"', "'")}"'
 
 
 def _number(value: object) -> float | None:
@@ -161,7 +198,7 @@ def _number(value: object) -> float | None:
 def _rounded(number: float, unit: str) -> str:
     """Return a number with its unit, rounded so that changes that nobody notices do not count."""
     step = _STEPS.get(unit)
-    if step is not None:
+    if step is not None and math.isfinite(number / step):
         number = round(number / step) * step
     elif number:
         number = round(number, _DIGITS - 1 - math.floor(math.log10(abs(number))))
