@@ -17,7 +17,7 @@ from ..turn.home import NO_STATES, STATES_TOKENS, States, states_of
 from ..turn.live_context import LIVE_TOKENS, LiveContext, context_sections, context_text
 from ..turn.narration import Narrator
 from ..turn.profile import Profile, new_profile
-from ..turn.recall import CANDIDATES, RECALLED_TOKENS, Addition, chosen_lines, held, in_turn
+from ..turn.recall import CANDIDATES, RECALLED_TOKENS, Addition, chosen_lines, held, in_turn, is_of_home
 from ..turn.speaker import Speaker
 from ..turn.state_text import area_name
 from ..window import Exchange, TextKind, Window
@@ -111,7 +111,7 @@ class TurnContext:
         except Exception as err:  # noqa: BLE001 - whatever it is, a turn goes on without memory
             _LOGGER.debug("A turn continues without memory: %s", type(err).__name__)
         else:
-            self._found = tuple(in_turn(found, others))
+            self._found = tuple(in_turn(found, (each for each in others if not is_of_home(each, self._names_home))))
             if made is None or facts is not None:
                 made = MadeProfile(new_profile(facts or (), self._narrator, self._count_fixed), revision)
             agent.profiles.put(key, made)
@@ -131,6 +131,13 @@ class TurnContext:
             text = context_text(states, recalled.lines)
         return LiveContext(text, self._count(text), frozenset(recalled.sources))
 
+    def _names_home(self, said: str) -> bool:
+        """Return whether a sentence names an entity or a kind of things of the home."""
+        if self._home is None:
+            return False
+        asked = self._home.home().asked(said)
+        return bool(asked.entities or asked.kinds)
+
     def _lines(self, exchanges: Sequence[Exchange], most: int) -> Addition | None:
         if not self._found:
             return None
@@ -147,7 +154,7 @@ class TurnContext:
         home, listed = self._home.home(), self._agent.listed
         asked, area = home.asked(self._speaker.said), area_name(self._stamp.area or "")
         before, limit = listed.get(self._window, NO_STATES), min(STATES_TOKENS, self._limit)
-        states = states_of(home, asked, area, before, limit, self._count, domains=domains, now=time.time())
+        states = states_of(home, asked, area, before, limit=limit, count=self._count, domains=domains, now=time.time())
         listed[self._window] = states
         return states
 

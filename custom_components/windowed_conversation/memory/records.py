@@ -71,7 +71,7 @@ class Fact:
 class Recalled:
     """A search result. `private` is True for a private fact, and for every turn and episode of a person.
 
-    `excerpt` is the part of an episode that matches the question.
+    `excerpt` is the part of an episode that matches the question. `tools` are the names of those that ran in a turn.
     """
 
     kind: Kind
@@ -83,6 +83,7 @@ class Recalled:
     conversation: str | None = None
     private: bool = False
     excerpt: str = ""
+    tools: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ _HITS_OF = """
 
 _FOUND = """
     WITH hit (id, score) AS MATERIALIZED ({hits}), found (id, score) AS (SELECT id, score / max(score) OVER () FROM hit)
-    SELECT found.id, found.score, {row}.at, {row}.text, owner.name, {conversation}, {private}
+    SELECT found.id, found.score, {row}.at, {row}.text, owner.name, {conversation}, {private}, NULL
     FROM found JOIN {row} USING (id)
     LEFT JOIN label AS owner ON owner.id = {row}.person
     ORDER BY found.score DESC, {row}.at DESC, {row}.id DESC LIMIT :limit
@@ -58,10 +58,11 @@ _NEIGHBOURS = """
         ORDER BY 2 DESC, lifted.id DESC LIMIT :limit
     )
     SELECT found.id, found.score, turn.at, turn.said || char(10) || turn.answer, owner.name, conversation.name,
-        turn.person IS NOT NULL
+        turn.person IS NOT NULL, used.name
     FROM found JOIN turn USING (id)
     JOIN label AS conversation ON conversation.id = turn.conversation
     LEFT JOIN label AS owner ON owner.id = turn.person
+    LEFT JOIN label AS used ON used.id = turn.tools
     ORDER BY found.score DESC, found.id DESC
 """
 
@@ -125,8 +126,9 @@ def _found(connection: sqlite3.Connection, kind: Kind, asked: Search) -> Iterato
         "until": asked.until,
         "limit": asked.limit,
     }
-    for row, score, at, text, person, conversation, private in connection.execute(_SEARCHES[kind], parameters):
-        yield Recalled(kind, row, text.strip("\n"), at, person, score, conversation, bool(private))
+    for row, score, at, text, person, conversation, private, tools in connection.execute(_SEARCHES[kind], parameters):
+        said, used = text.strip("\n"), tuple((tools or "").split())
+        yield Recalled(kind, row, said, at, person, score, conversation, bool(private), tools=used)
 
 
 def _match(connection: sqlite3.Connection, kind: Kind, question: Question) -> str:

@@ -6,7 +6,7 @@ usual anywhere, then the speaker's area. Of all the rest the text says what is t
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import chain, islice
 
@@ -194,9 +194,9 @@ def states_of(
     asked: Asked,
     area: str,
     before: States,
+    *,
     limit: int,
     count: Count,
-    *,
     domains: Collection[str] = (),
     now: float = 0.0,
 ) -> States:
@@ -218,7 +218,7 @@ def states_of(
     def text(chosen: Collection[str]) -> str:
         return _text(entities, chosen, marked, *home.left(chosen, domains))
 
-    return _fitting(entities, chosen, text, limit, count, now)
+    return replace(_fitting(entities, chosen, text, limit, count), at=now)
 
 
 def _is_new(key: str, entity: EntityState, before: States) -> bool:
@@ -240,7 +240,7 @@ def listing(entities: Mapping[str, EntityState], area: str, limit: int, count: C
         left.subtract(entities[key].label for key in chosen)
         return _text(entities, chosen, (), +left, ())
 
-    return _fitting(entities, ranked[: max(1, limit // _LEAST_TOKENS)], text, limit, count, 0.0)
+    return _fitting(entities, ranked[: max(1, limit // _LEAST_TOKENS)], text, limit, count)
 
 
 def _fitting(
@@ -249,16 +249,15 @@ def _fitting(
     text: Callable[[Collection[str]], str],
     limit: int,
     count: Count,
-    now: float,
 ) -> States:
     """Return the text with as many of the chosen entities as fit, or no text if not even the counts do."""
     while True:
         written = text(chosen)
         tokens = count(written) if written else 0
         if tokens <= limit:
-            return States(written, tokens, {key: entities[key].state for key in chosen}, now)
+            return States(written, tokens, {key: entities[key].state for key in chosen})
         if not chosen:
-            return States(at=now)
+            return NO_STATES
         chosen = chosen[: min(len(chosen) - 1, int(len(chosen) * limit / tokens) + 1)]
 
 

@@ -1,54 +1,69 @@
-"""What was said before, written as quoted data: on one line, with who and when, closed by nothing inside of it."""
+"""What was said before, as plain lines of data: on one line each, with who and when, closed by nothing inside of it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, tzinfo
+from datetime import datetime, timedelta
+import json
+from pathlib import Path
+import re
 
 from ..memory import Fact, Recalled
 from .context import without_breaks
 
-_HOME, _SOMEONE = "home", "someone"
+HOME = "the home"
+_SOMEONE = "someone"
 SUMMARY_OF = "summary of an earlier conversation"
+
+# What cuts a sentence in two where the context separates its parts.
+_SEPARATES = re.compile(r"\s*;\s*")
+
+# Words that mean another day each day, by language; read at import, which Home Assistant does outside the event loop.
+_RELATIVE = re.compile(
+    "|".join(json.loads(Path(__file__).with_name("relative_dates.json").read_text(encoding="utf-8")).values()),
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Narrator:
-    """Writes quotes for a person, whose name may be unknown, with dates of a time zone."""
+    """Writes lines for a person, whose name may be unknown, at a time."""
 
     name: str | None
-    now: object
+    now: datetime
 
     @property
-    def zone(self):
-        return self.now.tzinfo
+    def owner(self) -> str:
+        """What a person's facts are known of."""
+        return without_breaks(self.name or "the user")
 
-    @property
-    def owner(self):
-        return self.name
-
-    def heading(self, fact: Fact) -> str:
-        """Return the heading that the facts of one owner and month share."""
-        return ", ".join(filter(None, (self._who(fact.person, _HOME), _date(fact.at, self.zone, "%Y-%m"))))
-
-    def under_heading(self, fact: Fact) -> str:
-        """Return the line of a fact under its heading, with the day of the month."""
-        return ": ".join(filter(None, (_date(fact.at, self.zone, "%d"), _quoted(fact.text))))
+    def fact(self, fact: Fact) -> str:
+        """Return a fact as a sentence, with the day on which it was told if that matters."""
+        text = one_sentence(fact.text)
+        day = self._date(fact.at, "%a %Y-%m-%d") if _RELATIVE.search(text) else ""
+        return f"{text} (told {day})" if day else text
 
     def recalled(self, found: Recalled) -> Sequence[str]:
         """Return possible lines for a search result, the most complete first."""
         if found.kind == "fact":
-            return (f"{self._head(found.at, found.person, _HOME)}: {_quoted(found.text)}",)
+            return (f"{self._head(found, HOME)}: {_quoted(found.text)}",)
         if found.kind == "episode":
-            return (f"{self._head(found.at, found.person, _HOME)}, {SUMMARY_OF}: {_quoted(found.excerpt)}",)
+            return (f"{self._head(found, HOME)}, {SUMMARY_OF}: {_quoted(found.excerpt)}",)
         said, _, answer = found.text.partition("\n")
-        line = f"{self._head(found.at, found.person, _SOMEONE)}: {_quoted(said)}"
+        line = f"{self._head(found, _SOMEONE)}: {_quoted(said)}"
         return (f"{line}, answered: {_quoted(answer)}", line) if answer else (line,)
 
-    def _head(self, at: float, person: str | None, nobody: str) -> str:
-        return " ".join(filter(None, (_date(at, self.zone, "%Y-%m-%d"), self._who(person, nobody))))
+    def _head(self, found: Recalled, nobody: str) -> str:
+        """Return when and by whom; of today and yesterday with the hour."""
+        since = (self.now - timedelta(days=1)).replace(hour=0, minute=0, second=0, microsecond=0)
+        form = "%Y-%m-%d %H:%M" if found.at >= since.timestamp() else "%Y-%m-%d"
+        return " ".join(filter(None, (self._date(found.at, form), self.owner if found.person else nobody)))
 
-    def _who(self, person: str | None, nobody: str) -> str:
-        return without_breaks(self.name or "user") if person else nobody
+    def _date(self, at: float, form: str) -> str:
+        """Return a date, empty for a time that an import has and no calendar."""
+        try:
+            return datetime.fromtimestamp(at, self.now.tzinfo).strftime(form)
+        except OSError, OverflowError, ValueError:
+            return ""
 
 
 def key_of(kind: str, row: int) -> str:
@@ -56,18 +71,10 @@ def key_of(kind: str, row: int) -> str:
     return f"{kind}:{row}"
 
 
-def keys_of(facts: Iterable[Fact]) -> frozenset[str]:
-    """Return the names of facts among the sources of a line."""
-    return frozenset(key_of("fact", fact.id) for fact in facts)
+def one_sentence(text: str) -> str:
+    """Return a text on one line that closes and separates nothing."""
+    return without_breaks(_SEPARATES.sub(", ", text))
 
 
 def _quoted(text: str) -> str:
-    return f'"{without_breaks(text).replace('"', "'")}"'
-
-
-def _date(at: float, zone: tzinfo, form: str) -> str:
-    """Return a date, empty for a time that an import has and no calendar."""
-    try:
-        return datetime.fromtimestamp(at, zone).strftime(form)
-    except OSError, OverflowError, ValueError:
-        return ""
+    return f'"{one_sentence(text).replace('"', "'")}"'

@@ -10,12 +10,13 @@ from .live_context import recalled_text
 from .narration import Narrator, key_of
 
 RECALLED_TOKENS = 150
-# The part of a window's budget that recalled lines may take until a trim removes them; the rest is for exchanges.
-# Simulated in full windows with short turns of which each finds something: half of them find the room taken, with 0.2 a
-# quarter. But with 0.2 a provider's cache serves less than 80 % of the input of a window of 4,000 tokens.
-RECALLED_SHARE = 0.15
-# How many search results are considered: most are long, or already in the window.
-CANDIDATES = 20
+# How many search results are considered: most are long, already in the window, or about the home.
+CANDIDATES = 30
+
+# Home Assistant's tools that ask or command the home, by their names without a namespace, and ours.
+_COMMANDS = "Hass"
+_LOOKS_UP = frozenset({"GetLiveContext", "get_states", "get_history"})
+_SCRIPTS = "script"
 
 _FACTS_FOR_EACH = 2
 # There is no room left when this many search results in a row do not fit, or when fewer tokens are left than a date,
@@ -27,6 +28,8 @@ _CUT = "…"
 
 @dataclass(frozen=True, slots=True)
 class Addition:
+    """Recalled lines, oldest first, their tokens in total, and the ids of their sources."""
+
     lines: tuple[str, ...]
     tokens: int
     sources: tuple[str, ...] = ()
@@ -34,7 +37,7 @@ class Addition:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What the model is sent anyway: the lines of users and summaries, and the sources of recalled lines."""
+    """What the model is sent anyway: what users and summaries say, and the facts of the profile as sources."""
 
     texts: tuple[str, ...] = ()
     sources: frozenset[str] = frozenset()
@@ -69,6 +72,19 @@ def held(exchanges: Iterable[Exchange], sources: Iterable[str], asked: str = "")
     return Held((*said, " ".join(asked.split())), frozenset(sources))
 
 
+def is_of_home(found: Recalled, names_home: Callable[[str], bool]) -> bool:
+    """Return whether a turn asked or commanded the home: what it says of states was true only then.
+
+    `names_home` returns whether a sentence names an entity or a kind of things of the home.
+    """
+    return found.kind == "turn" and (any(map(_is_of_home, found.tools)) or names_home(_told(found)))
+
+
+def _is_of_home(tool: str) -> bool:
+    namespace, _, name = tool.rpartition("__")
+    return name.startswith(_COMMANDS) or name in _LOOKS_UP or namespace == _SCRIPTS
+
+
 def in_turn(facts: Iterable[Recalled], others: Iterable[Recalled]) -> Iterator[Recalled]:
     """Yield two facts for each turn or summary, so that neither kind takes all the room."""
     facts, others = iter(facts), iter(others)
@@ -98,15 +114,19 @@ def chosen_lines(
 
 
 class _Chosen:
-    """The lines that were chosen, and their tokens as the context ends with them."""
+    """The lines that were chosen, oldest first so that a correction comes last, and their tokens in the context."""
 
     def __init__(self, narrator: Narrator, count: Callable[[str], int], most: int) -> None:
-        self.lines: tuple[str, ...] = ()
         self.tokens = 0
         self.sources: list[str] = []
+        self._dated: list[tuple[float, str]] = []
         self._narrator = narrator
         self._count = count
         self._most = most
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        return tuple(line for _, line in self._dated)
 
     def add(self, found: Recalled) -> bool:
         """Add the most complete line that fits, and return whether there is one."""
@@ -114,9 +134,9 @@ class _Chosen:
             # the line alone is counted first: most do not fit
             if self.tokens + self._count(line) > self._most:
                 continue
-            lines = (*self.lines, line)
-            if (tokens := self._count(recalled_text(lines))) <= self._most:
-                self.lines, self.tokens = lines, tokens
+            dated = sorted((*self._dated, (found.at, line)))
+            if (tokens := self._count(recalled_text(tuple(each for _, each in dated)))) <= self._most:
+                self._dated, self.tokens = dated, tokens
                 self.sources.append(key_of(found.kind, found.id))
                 return True
         return False
