@@ -175,16 +175,19 @@ class Home:
         return entity.state in _SAYS_NOTHING, entity.area != area, entity.area, entity.name
 
     def left(self, listed: Collection[str], domains: Collection[str]) -> tuple[Counter[str], list[str]]:
-        """Return how many entities are not listed, by label, and the usual states of the rest."""
-        counts = Counter({each: number for each, number in self._counts.items() if not each[0] or each[0] in domains})
-        for entity in (self.entities[key] for key in listed):
-            counts[entity.extra, entity.standing, entity.label] -= 1
-        left = Counter[str]()
-        usual = set[str]()
-        for (_, standing, label), number in counts.items():
-            if number > 0 and standing is Standing.USUAL:
+        """Return how many entities are not listed, by label, and the usual states of the rest.
+
+        Those of domains that the agent does not get are counted as others, as nothing is said of them.
+        """
+        counts = self._counts.copy()
+        counts.subtract((each.extra, each.standing, each.label) for each in (self.entities[key] for key in listed))
+        left, usual = Counter[str](), set[str]()
+        for (extra, standing, label), number in (+counts).items():
+            if extra and extra not in domains:
+                left[_OTHERS] += number
+            elif standing is Standing.USUAL:
                 usual.add(label)
-            elif number > 0:
+            else:
                 left[label] += number
         return left, sorted(usual)
 
@@ -236,9 +239,10 @@ def listing(entities: Mapping[str, EntityState], area: str, limit: int, count: C
     ranked = sorted(entities, key=order)
 
     def text(chosen: Collection[str]) -> str:
-        left = Counter(each.label for each in entities.values())
-        left.subtract(entities[key].label for key in chosen)
-        return _text(entities, chosen, (), +left, ())
+        rest = [entities[key] for key in entities.keys() - chosen]
+        left = Counter(each.label for each in rest if each.standing is not Standing.USUAL)
+        usual = sorted({each.label for each in rest if each.standing is Standing.USUAL})
+        return _text(entities, chosen, (), left, usual)
 
     return _fitting(entities, ranked[: max(1, limit // _LEAST_TOKENS)], text, limit, count)
 
@@ -282,8 +286,9 @@ def _text(
 
 
 def _counts(left: Mapping[str, int]) -> Iterator[str]:
-    most = Counter(left).most_common()
-    for label, number in most[:_MOST_COUNTS]:
+    named = Counter({label: number for label, number in left.items() if label != _OTHERS})
+    most = named.most_common(_MOST_COUNTS)
+    for label, number in most:
         yield f"{number} {label}"
-    if others := sum(number for _, number in most[_MOST_COUNTS:]):
+    if others := sum(left.values()) - sum(number for _, number in most):
         yield f"{others} {_OTHERS}"
