@@ -135,7 +135,7 @@ class HomeStates:
             async_listen_entity_updates(hass, conversation.DOMAIN, self._fall_behind),
         )
         self._fall_behind()
-        hass.async_create_background_task(self._async_name_kinds(), "names of kinds of entities")
+        hass.async_create_background_task(self.async_name_kinds(), "names of kinds of entities")
 
     @callback
     def async_stop(self) -> None:
@@ -150,7 +150,7 @@ class HomeStates:
         self._catch_up()
         return self._home
 
-    async def _async_name_kinds(self) -> None:
+    async def async_name_kinds(self) -> None:
         """Take in what Home Assistant calls kinds of things in the home's language and in English."""
         languages = (self._hass.config.language, "en")
         names: dict[tuple[str, str], None] = {}

@@ -32,7 +32,7 @@ class Asked:
 class KindWords:
     """The names of kinds of things, such as "window", in the languages of the home. Not thread-safe."""
 
-    def __init__(self, languages: tuple[str, ...] = ("en",), names: Iterable[tuple[str, str]] = ()) -> None:
+    def __init__(self, languages: tuple[str, ...], names: Iterable[tuple[str, str]]) -> None:
         """Take in pairs of a kind and a name of it."""
         self._words = Words(languages)
         self._kinds: defaultdict[frozenset[str], set[str]] = defaultdict(set)

@@ -99,7 +99,8 @@ class Home:
     def __init__(self) -> None:
         self.entities: dict[str, EntityState] = {}
         self.names = NameIndex()
-        self.kinds = KindWords()
+        # The names of kinds, None until they are known.
+        self.kinds: KindWords | None = None
         self._unusual: dict[str, None] = {}
         self._in_area: defaultdict[str, dict[str, None]] = defaultdict(dict)
         self._of_kind: defaultdict[str, dict[str, None]] = defaultdict(dict)
@@ -144,7 +145,7 @@ class Home:
 
     def asked(self, said: str) -> Asked:
         """Return what a sentence names."""
-        return self.names.asked(said, self.kinds.named(said))
+        return self.names.asked(said, self.kinds.named(said) if self.kinds else frozenset())
 
     def ranked(self, asked: Asked, area: str, changed: Iterable[str]) -> Iterator[str]:
         """Yield the keys of the entities that a sentence is likely to need, the first ones first; some twice."""
