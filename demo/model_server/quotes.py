@@ -8,7 +8,7 @@ from .conversation import Conversation
 
 # A recalled line: `2026-11-23 Ada: "my name is Ada", answered: "Nice to meet you, Ada."`
 _QUOTE = re.compile(
-    r'(?:(?P<date>\d{4}-\d\d-\d\d) )?(?P<who>[^\s,:;"-][^:;"\n]*): "(?P<text>[^"]*)"(?:, answered: "[^"]*")?'
+    r'(?:(?P<date>\d{4}-\d\d-\d\d(?: \d\d:\d\d)?) )?(?P<who>[^\s,:;"-][^:;"\n]*): "(?P<text>[^"]*)"(?:, answered: "[^"]*")?'
 )
 # A line of the profile, `- 23: "my name is Ada"`, under a heading such as `Ada, 2026-11`
 _ITEM = re.compile(r'- (?:(?P<day>\d\d): )?"(?P<text>[^"]*)"')

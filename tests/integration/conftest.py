@@ -32,7 +32,7 @@ from homeassistant.setup import async_setup_component
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
-from custom_components.windowed_conversation.agents import memory
+from custom_components.windowed_conversation.agents import live_context, memory
 from custom_components.windowed_conversation.agents.agent import Agent
 from custom_components.windowed_conversation.const import (
     CONF_PROVIDER,
@@ -43,7 +43,6 @@ from custom_components.windowed_conversation.const import (
     SUBENTRY_CONVERSATION,
 )
 from custom_components.windowed_conversation.memory import file
-from custom_components.windowed_conversation.agents import live_context
 from demo.model_server import ModelServer
 
 from .done_once import done_once

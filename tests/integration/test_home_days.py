@@ -14,38 +14,38 @@ import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
 from custom_components.windowed_conversation.const import (
+    CONF_CONTEXT_PLACEMENT,
     CONF_HISTORY_TOKENS,
     CONF_MEMORY,
     CONF_PERSISTENCE,
+    CONF_ROUTING,
     CONF_STATES,
-    CONF_TOOL_RESULTS,
     DOMAIN,
 )
+from custom_components.windowed_conversation.turn.context import ContextPlacement
+from custom_components.windowed_conversation.turn.routing import Routing
 from demo.model_server import ModelServer, call, words
 
 from .conftest import AGENT, Say, SetUp, start, stop
 
 TURNS = 40
 LIGHTS = [f"input_boolean.{name}" for name in ("kitchen", "hall", "cellar")]
-LOOKS = [(), (call("get_states"),), (call("get_states", names=["light"]), call("GetLiveContext"))]
+LOOKS = [(), (call("get_states"),), (call("get_states", names=["light"]), call("get_states", domains=["light"]))]
 
 type Happening = Callable[[], Coroutine[Any, Any, None]]
 
 
-def known(messages: list[dict[str, Any]]) -> dict[str, str]:
-    """Return the states by name that a request says, the later ones over the earlier ones."""
-    states: dict[str, str] = {}
-    calls: dict[str, dict[str, str]] = {}
-    for message in messages:
-        calls |= {each["id"]: json.loads(each["function"]["arguments"]) for each in message.get("tool_calls") or ()}
-        call = calls.get(message.get("tool_call_id", ""), {})
-        states |= {call["name"]: "on"} if "name" in call and "MatchFailed" not in message["content"] else {}
-        found = re.match(r"\[CONTEXT: .*?; states(?: changed)?: (.*?)\]\n", message["content"] or "")
-        for group in found[1].split(" | ") if found and message["role"] == "user" else ():
-            area, _, listed = group.partition(": ")
-            pairs = [each.partition("=") for each in listed.split(", ")]
-            states |= {name: state for name, is_state, state in pairs if is_state and area != "no longer there"}
-    return states
+def states_in(messages: list[dict[str, Any]]) -> tuple[dict[str, str], list[str]]:
+    """Return the states by name that a request lists, and those of the rest. No older message has any."""
+    *older, newest = [str(each["content"]) for each in messages if each["role"] == "user"]
+    assert not any("; states: " in each for each in older)
+    found = re.match(r"\[CONTEXT: .*?; states: (.*?)\]\n", newest)
+    found = found or re.search(r"\n## States\n(.*)", str(messages[0]["content"]))
+    parts = found[1].split(" | ") if found else []
+    rest = [each.removeprefix("rest ").split(", ") for each in parts if each.startswith("rest ")]
+    pairs = [pair.partition("=") for each in parts for pair in each.partition(": ")[2].split(", ")]
+    listed = {name: state.removesuffix(" (changed)") for name, is_state, state in pairs if is_state}
+    return listed, [word for words in rest for word in words]
 
 
 class Day:
@@ -129,8 +129,10 @@ class Day:
 async def test_request_says_how_the_home_is_and_nothing_of_what_is_hidden(
     home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer, seed: int
 ) -> None:
-    options = {CONF_PERSISTENCE: "all", CONF_TOOL_RESULTS: ("stub", "keep")[seed % 2], CONF_HISTORY_TOKENS: 1200}
-    entry = await set_up(options=options, **{CONF_STATES: True, CONF_MEMORY: False})
+    options = {CONF_PERSISTENCE: "all", CONF_HISTORY_TOKENS: 1200}
+    placement = (ContextPlacement.MESSAGE, ContextPlacement.SYSTEM)[seed % 2]
+    more = {CONF_MEMORY: False, CONF_CONTEXT_PLACEMENT: placement, CONF_ROUTING: Routing.LLM_ONLY}
+    entry = await set_up(options=options, **{CONF_STATES: True, **more})
     day = Day(home, entry, seed)
     await say("hello there", day.conversation)
     for _ in range(TURNS):
@@ -144,9 +146,12 @@ async def test_request_says_how_the_home_is_and_nothing_of_what_is_hidden(
         await say("consider it", day.conversation)
         first = model_server.requests[0].body["messages"]
 
-        assert {name: state for name, state in known(first).items() if shown.get(name, state) != state} == {}
-        assert shown.keys() <= known(first).keys()
+        listed, rest = states_in(first)
+        assert listed.items() <= shown.items()
+        assert {state for name, state in shown.items() if name not in listed} == set(rest)
+        assert "on" not in rest
         assert [name for name in hidden if f"{name}=" in json.dumps(first)] == []
+        assert len({json.dumps(states_in(each.body["messages"])) for each in model_server.requests}) == 1
 
 
 async def test_entity_that_is_hidden_in_the_middle_of_a_turn_is_in_no_later_result(

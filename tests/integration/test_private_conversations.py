@@ -14,7 +14,6 @@ from demo.model_server import ModelServer, words
 from .conftest import Say, SetUp
 from .private_house import (
     ADAS,
-    ADAS_OPEN,
     ALL,
     ALONE,
     FACTS,

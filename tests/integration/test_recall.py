@@ -10,17 +10,16 @@ from homeassistant.components.conversation import ConversationResult
 from homeassistant.components.conversation.trace import async_get_traces
 from homeassistant.core import Context, HomeAssistant
 import pytest
-from pytest_homeassistant_custom_component.common import MockUser, async_capture_events
+from pytest_homeassistant_custom_component.common import MockUser
 
+from custom_components.windowed_conversation.agents import live_context
 from custom_components.windowed_conversation.const import (
     CONF_CONTEXT_PLACEMENT,
     CONF_HISTORY_TOKENS,
     CONF_MEMORY,
     CONF_SCOPE,
-    DOMAIN,
 )
 from custom_components.windowed_conversation.memory import Fact, file
-from custom_components.windowed_conversation.agents import live_context
 from custom_components.windowed_conversation.turn.context import ContextPlacement
 from custom_components.windowed_conversation.turn.profile import HEADING, Profile, new_profile
 from custom_components.windowed_conversation.turn.scope import Scope

@@ -1,0 +1,85 @@
+"""What was told last is what a small server's model reads, whatever was told before and whatever the window has lost."""
+
+from datetime import timedelta
+
+from freezegun.api import FrozenDateTimeFactory
+from homeassistant.const import CONF_API_KEY, CONF_MODEL, CONF_URL
+from homeassistant.core import Context, HomeAssistant
+import pytest
+from pytest_homeassistant_custom_component.common import MockConfigEntry, MockUser
+
+from custom_components.windowed_conversation.const import (
+    CONF_FORMAT,
+    CONF_PROVIDER,
+    CONF_ROUTING,
+    PROVIDER_ANTHROPIC,
+    PROVIDER_GEMINI,
+    PROVIDER_OPENAI,
+    PROVIDER_OPENAI_CHAT,
+)
+from demo.model_server import ModelServer
+
+from .conftest import Say, SetUp, speech, start, stop
+from .remembered import memory_of
+
+# The kind of account, the path of the server's address, and the model.
+_KINDS = {
+    "responses": (PROVIDER_OPENAI, {CONF_FORMAT: "responses"}, "/v1", "gpt-4o-mini"),
+    "chat": (PROVIDER_OPENAI, {CONF_FORMAT: "chat"}, "/v1", "gpt-4o-mini"),
+    "gemini": (PROVIDER_GEMINI, {}, "", "gemini-2.5-flash"),
+    "anthropic": (PROVIDER_ANTHROPIC, {}, "", "claude-haiku-4-5"),
+    "server": (PROVIDER_OPENAI_CHAT, {}, "/v1", "scripted"),
+}
+
+
+@pytest.fixture
+def ada(home: HomeAssistant) -> Context:
+    return Context(user_id=MockUser(name="Ada").add_to_hass(home).id)
+
+
+def _story(number: int, tokens: int) -> str:
+    return f"consider that locker {number} is {'far far away and ' * (tokens // 4)}blue"
+
+
+def evicted(entry: MockConfigEntry) -> int:
+    """Return how many exchanges the windows of the account's agent have evicted."""
+    (agent,) = entry.runtime_data.agents.values()
+    return sum(window.stats().evicted_exchanges for window in agent.windows.newest_first())
+
+
+@pytest.mark.parametrize("size", [3_600, 8_192])
+@pytest.mark.parametrize("kind", _KINDS)
+async def test_name_is_the_one_that_was_told_last(
+    home: HomeAssistant,
+    set_up: SetUp,
+    say: Say,
+    model_server: ModelServer,
+    freezer: FrozenDateTimeFactory,
+    *,
+    ada: Context,
+    kind: str,
+    size: int,
+) -> None:
+    provider, more, path, model = _KINDS[kind]
+    model_server.change(models=(model,), context_size=size)
+    account = {CONF_PROVIDER: provider, CONF_URL: f"{model_server.address}{path}", CONF_API_KEY: "key", **more}
+    entry = await set_up(account=account, **{CONF_MODEL: model, CONF_ROUTING: "llm_only"})
+
+    async def ask(conversation: str) -> tuple[str, int]:
+        """Return the answer, and how often the request that was answered says the name."""
+        await memory_of(home).async_change(lambda memory: None)
+        answer = speech(await say("what is my name?", conversation, context=ada))
+        return answer, str(model_server.requests[-1].body).count("my name is Eve")
+
+    await say("my name is Bob", "yesterday", context=ada)
+    freezer.tick(timedelta(days=1))
+    await say("my name is Eve", "today", context=ada)
+    for number in range(4):
+        await say(_story(number, size // 8), "today", context=ada)
+    answers = [await ask("today"), await ask("new")]
+    await stop(home, entry)
+    await start(home, entry)
+    answers += [await ask("today"), await ask("newest")]
+
+    assert answers == [("Your name is Eve.", 1)] * 4
+    assert evicted(entry) > 0
