@@ -9,7 +9,7 @@ def question(text: str, tags: frozenset[str], counter: TokenCounter, now: float)
     """Return the user's message as a window stores it; `now` is in seconds since the epoch."""
     tokens = MESSAGE_OVERHEAD + counter.count(text)
     tags = INPUT if tags <= INPUT else INPUT | tags
-    return new_message(Role.USER, text, tags=tags, created=now, tokens=tokens)
+    return new_message(Role.USER, text, (), None, None, tags, now, tokens)
 
 
 def entered(message: Message, content: str, tokens: int, now: float) -> Message:
@@ -24,25 +24,9 @@ def entered(message: Message, content: str, tokens: int, now: float) -> Message:
         message.tool_calls,
         message.tool_call_id,
         message.name,
-        tags=automatic if message.tags <= automatic else automatic | checked_tags(message.tags),
-        created=now if message.created is None else message.created,
-        tokens=tokens,
-        native=message.native,
-        attachments=message.attachments,
-    )
-
-
-def rewritten(message: Message, content: str, tokens: int) -> Message:
-    """Return a stored message with other content."""
-    return new_message(
-        message.role,
-        content,
-        message.tool_calls,
-        message.tool_call_id,
-        message.name,
-        tags=message.tags,
-        created=message.created,
-        tokens=tokens,
-        native=message.native,
-        attachments=message.attachments,
+        automatic if message.tags <= automatic else automatic | checked_tags(message.tags),
+        now if message.created is None else message.created,
+        tokens,
+        message.native,
+        message.attachments,
     )

@@ -94,6 +94,11 @@ def tool_text(name: str, description: str, parameters: Mapping[str, Any]) -> str
     return f"{name}\n{description}\n{_encode_json(dict(parameters))}"
 
 
+def arguments_json(call: ToolCall) -> str:
+    """Return the arguments of a call as JSON."""
+    return _encode_json(dict(call.arguments))
+
+
 def frame_tokens(message: Message) -> int:
     """Return the tokens that a message costs in addition to its text."""
     tokens = MESSAGE_OVERHEAD + CALL_OVERHEAD * len(message.tool_calls)
@@ -113,7 +118,7 @@ def _knows_kinds(counter: TokenCounter) -> TypeIs[KindCounter]:
 
 
 def _call_text(call: ToolCall) -> str:
-    return f"{call.name}\n{_encode_json(dict(call.arguments))}"
+    return f"{call.name}\n{arguments_json(call)}"
 
 
 _FURTHER, _SPACE, _LOWER, _LETTER, _DENSE, _IDEOGRAPH, _MARK, _EMOJI, _STRUCTURE = (bytes([n]) for n in b"- aA0C.!{")

@@ -8,12 +8,10 @@ from .contents import Contents
 from .entry import entered, question
 from .errors import ExchangeStillOpen, InvalidMessage, NoOpenExchange, UnknownExchange
 from .exchange import Exchange, OpenExchange
-from .incomplete import ending
 from .messages import Message, Native, Role, ToolCall
 from .policy import WindowPolicy
 from .restore import Snapshot
 from .stats import WindowStats, figures
-from .summaries import fail_summary, put_summary
 from .summary import Passage, summary_exchange
 from .tags import INCOMPLETE, NO_TAGS, checked_tags, joined_tags, tag_filter
 from .tokens import TokenCounter, message_tokens
@@ -154,7 +152,6 @@ class Window:
         """
         contents = self._contents
         exchange = contents.opened or _none_is_open()
-        exchange.check(message)
         entry = self._entered(message)
         exchange.append(entry)
         contents.sent.append(entry)
@@ -193,7 +190,7 @@ class Window:
         one that says that it was interrupted; calls that cannot be added are skipped. Raises `NoOpenExchange`.
         """
         exchange = self._contents.opened or _none_is_open()
-        for message in tuple(ending(exchange, said, calls)):
+        for message in tuple(exchange.ending(said, calls)):
             self.add(message)
         exchange.tags = joined_tags(exchange.tags, _INCOMPLETE)
         self.close()
@@ -251,13 +248,14 @@ class Window:
         if self._contents.opened is not None:
             _one_is_open()
         summary = summary_exchange(text, self._policy, self._counter, self._clock(), native)
-        put_summary(self._contents, passage, summary)
+        self._contents.summarize(passage, summary)
         self._enforce()
         return summary
 
     def fail_to_summarize(self, passage: Passage) -> None:
         """Record that summarizing the evicted exchanges failed. After the second time they are dropped for good."""
-        fail_summary(self._contents, passage)
+        waiting = self._contents.state.unsummarized
+        self._contents.hold(waiting and waiting.after_failure(passage))
 
     def snapshot(self) -> Snapshot:
         """Return the window between two turns; with an open exchange, the window that `abort` would restore."""

@@ -17,8 +17,7 @@ from ..entry import entered
 from ..exchange import Exchange
 from ..messages import Message, Role, ToolCall
 from ..policy import WindowPolicy
-from ..restore import Snapshot
-from ..state import Evicted
+from ..restore import Evicted, Snapshot
 from ..tags import NO_TAGS
 from ..tokens import TokenCounter, message_tokens
 from ..window import Window
