@@ -36,11 +36,12 @@ def checked_tags(tags: Iterable[str]) -> frozenset[str]:
     """Return the tags as a set. Raises `InvalidTag` for one that is not a text, blank, or over 100 characters."""
     if isinstance(tags, str):
         raise InvalidTag("tags are given as a collection, not as one text")
-    return _checked(tuple(tags))
+    return tag_set(tuple(tags))
 
 
 @lru_cache(maxsize=_SETS_IN_USE)
-def _checked(tags: tuple[str, ...]) -> frozenset[str]:
+def tag_set(tags: tuple[str, ...]) -> frozenset[str]:
+    """Return the tags as a set. Raises `InvalidTag` like `checked_tags`."""
     for tag in tags:
         if not isinstance(tag, str) or not tag.strip():
             raise InvalidTag("a tag is a text that is not blank")

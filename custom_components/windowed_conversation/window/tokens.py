@@ -61,12 +61,12 @@ def message_tokens(message: Message, counter: TokenCounter, content: str | None 
     if content is None:
         content = message.content
     if message.tool_calls or message.name is not None or message.role is Role.SYSTEM:
-        counted = text_tokens(message_kind(message), message_text(message, content), counter)
+        tokens = text_tokens(message_kind(message), message_text(message, content), counter)
     else:
-        counted = counter.count(content)
-    has_more = message.tool_calls or message.native is not None or message.attachments
-    tokens = counted + (frame_tokens(message) if has_more else MESSAGE_OVERHEAD)
-    return min(GREATEST_FIGURE, tokens)
+        tokens = counter.count(content)
+    if message.tool_calls or message.native is not None or message.attachments:
+        return min(GREATEST_FIGURE, tokens + frame_tokens(message))
+    return tokens + MESSAGE_OVERHEAD
 
 
 def text_tokens(kind: TextKind, text: str, counter: TokenCounter) -> int:
