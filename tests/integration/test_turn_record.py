@@ -15,7 +15,6 @@ from homeassistant.core import Context, HomeAssistant
 import pytest
 from pytest_homeassistant_custom_component.common import async_capture_events
 
-from custom_components.windowed_conversation.agents.written_messages import WRITTEN_MESSAGES
 from custom_components.windowed_conversation.bridge.turn_report import EVENT_TURN
 from custom_components.windowed_conversation.const import (
     CONF_FALLBACK_AGENTS,
@@ -297,27 +296,6 @@ async def test_words_go_when_something_is_forgotten_that_was_told_before(
     assert {turn.level for turn in found} == {"figures"}
     assert SECRET not in str(found)
     assert not await home.async_add_executor_job(_is_in_files, memory_file, SECRET)
-
-
-def cached() -> str:
-    """Return what is cached of messages."""
-    return "".join(text for _, text in WRITTEN_MESSAGES._written.values())
-
-
-async def test_no_message_stays_cached_that_holds_what_was_forgotten(home: HomeAssistant, whole: Any, say: Say) -> None:
-    # a word of its own: messages of earlier tests may not be collected yet
-    fact = "the wifi password is cormorant"
-    await say(f"remember that {fact}")
-    await say("hello there")
-    await written(home)
-    assert "cormorant" in cached()
-
-    await say(f"forget that {fact}")
-    await say("hello there")
-    await written(home)
-
-    assert len(WRITTEN_MESSAGES) > 0
-    assert "cormorant" not in cached()
 
 
 async def test_everything_of_a_person_leaves_with_its_figures(

@@ -2,7 +2,6 @@
 
 from dataclasses import FrozenInstanceError, fields
 from typing import Any
-from weakref import ref
 
 import pytest
 
@@ -38,16 +37,6 @@ def test_every_field_of_a_message_is_tried_here() -> None:
 def test_message_that_is_made_past_its_constructor_cannot_be_changed() -> None:
     with pytest.raises(FrozenInstanceError):
         Message.user("hello").content = "goodbye"  # type: ignore[misc]  # which is what fails
-
-
-def test_message_that_is_made_past_its_constructor_can_be_referred_to_weakly() -> None:
-    message = Message.user("hello")
-    seen = ref(message)
-    assert seen() is message
-
-    del message
-
-    assert seen() is None
 
 
 def test_arguments_of_a_call_are_apart_from_the_dictionary_that_they_came_in() -> None:

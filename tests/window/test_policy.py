@@ -79,10 +79,6 @@ def test_low_water_mark_is_the_budget_less_the_share() -> None:
     assert WindowPolicy(8000, 0.25).low_water == 6000
 
 
-def test_high_water_mark_is_the_budget_less_a_sixteenth() -> None:
-    assert WindowPolicy(8000, 0.25).high_water == 7500
-
-
 @pytest.mark.parametrize("tokens", [8000, 9000])
 def test_limit_that_is_no_smaller_changes_nothing(tokens: int) -> None:
     policy = WindowPolicy(8000)

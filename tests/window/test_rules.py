@@ -69,17 +69,6 @@ def test_rule_2_the_newest_exchange_is_sent_whole(history: list[Exchange], polic
 
 
 @by_rule
-@given(histories, stubbing)
-def test_rule_2_the_newest_exchange_is_sent_with_stubs_once_it_is_closed(
-    history: list[Exchange], policy: WindowPolicy
-) -> None:
-    window = new_window(policy)
-    for exchange in history:
-        window.record(exchange)
-        assert said(window.messages())[-len(exchange) :] == said(tuple(with_stubs(list(exchange))))
-
-
-@by_rule
 @given(short_histories, policies)
 def test_rule_2_an_open_exchange_is_sent_whole_from_its_first_message_on(
     history: list[Exchange], policy: WindowPolicy

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 import gc
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -462,67 +462,81 @@ def refuses(window: Window, error: type[WindowError], act: Callable[[], None]) -
     return type(raised.value) is error and (window.messages(), window.stats(), window.is_open) == before
 
 
-def test_exchange_cannot_be_opened_while_one_is_open(called: Window) -> None:
-    assert refuses(called, ExchangeStillOpen, lambda: called.open("again"))
+type Act = Callable[[Window], None]
+
+OTHER_CALL = ToolCall("call-2", "turn_on", {})
+REFUSED_WHEN_CLOSED: dict[str, tuple[type[WindowError], Act]] = {
+    "an addition": (NoOpenExchange, lambda window: window.add(Message.assistant("hi"))),
+    "a tag": (NoOpenExchange, lambda window: window.tag("important")),
+    "a second close": (NoOpenExchange, lambda window: window.close()),
+    "an abort": (NoOpenExchange, lambda window: window.abort()),
+    "a tag of an exchange that is not there": (UnknownExchange, lambda window: window.tag_exchange(2, add={"mine"})),
+    "no more input": (InvalidTag, lambda window: window.tag_exchange(1, remove={"input"})),
+    "no more output": (InvalidTag, lambda window: window.tag_exchange(1, remove={"output"})),
+    "no more call": (InvalidTag, lambda window: window.tag_exchange(1, remove={"tool_call"})),
+    "tags spelled out of one text": (InvalidTag, lambda window: window.open("hello", tags="input")),
+    "a record of nothing": (InvalidMessage, lambda window: window.record(())),
+    "a record without a question": (InvalidMessage, lambda window: window.record((Message.assistant("hi"),))),
+    "a question that calls": (
+        InvalidMessage,
+        lambda window: window.record((Message.user("hello", tool_calls=(CALL,)),)),
+    ),
+    "two questions": (InvalidMessage, lambda window: window.record((Message.user("hello"), Message.user("hello?")))),
+}
+REFUSED_AFTER_THE_QUESTION: dict[str, tuple[type[WindowError], Act]] = {
+    "another question": (InvalidMessage, lambda window: window.add(Message.user("and?"))),
+    "another prompt": (InvalidMessage, lambda window: window.add(Message.system("obey"))),
+    "a call without an id": (
+        InvalidMessage,
+        lambda window: window.add(Message.assistant(tool_calls=(ToolCall("", "turn_on", {}),))),
+    ),
+    "a result without a call": (UnknownToolCall, lambda window: window.add(RESULT)),
+    "a call id twice": (DuplicateToolCall, lambda window: window.add(Message.assistant(tool_calls=(CALL, CALL)))),
+    "a bad tag": (InvalidTag, lambda window: window.add(Message.assistant("hi", tags=frozenset({""})))),
+    "a tag of a closed exchange": (ExchangeStillOpen, lambda window: window.tag_exchange(1, add={"important"})),
+}
+REFUSED_AFTER_THE_CALL: dict[str, tuple[type[WindowError], Act]] = {
+    "another exchange": (ExchangeStillOpen, lambda window: window.open("again")),
+    "a record": (ExchangeStillOpen, lambda window: window.record((Message.user("again"),))),
+    "a close": (UnansweredToolCalls, lambda window: window.close()),
+    "an answer": (UnansweredToolCalls, lambda window: window.add(Message.assistant("done"))),
+    "a result that calls": (InvalidMessage, lambda window: window.add(replace(RESULT, tool_calls=(OTHER_CALL,)))),
+    "an empty tag": (InvalidTag, lambda window: window.tag("")),
+    "a blank tag": (InvalidTag, lambda window: window.tag("  ")),
+    "a long tag": (InvalidTag, lambda window: window.tag("x" * 101)),
+    "a tag that is no text": (InvalidTag, lambda window: window.tag(cast("str", 5))),
+}
+REFUSED_AFTER_THE_RESULT: dict[str, tuple[type[WindowError], Act]] = {
+    "another result": (UnknownToolCall, lambda window: window.add(RESULT)),
+    "the same call": (DuplicateToolCall, lambda window: window.add(Message.assistant(tool_calls=(CALL,)))),
+}
 
 
-def test_exchange_cannot_be_recorded_while_one_is_open(called: Window) -> None:
-    assert refuses(called, ExchangeStillOpen, lambda: called.record((Message.user("again"),)))
-
-
-def test_nothing_can_be_added_when_no_exchange_is_open(window: Window) -> None:
-    assert refuses(window, NoOpenExchange, lambda: window.add(Message.assistant("hi")))
-
-
-def test_nothing_can_be_tagged_when_no_exchange_is_open(window: Window) -> None:
-    assert refuses(window, NoOpenExchange, lambda: window.tag("important"))
-
-
-def test_exchange_that_is_not_there_cannot_be_tagged(window: Window) -> None:
+@pytest.mark.parametrize(("error", "act"), REFUSED_WHEN_CLOSED.values(), ids=REFUSED_WHEN_CLOSED)
+def test_closed_exchange_stays_as_it_is(window: Window, error: type[WindowError], act: Act) -> None:
     fill(window, 1)
-    assert refuses(window, UnknownExchange, lambda: window.tag_exchange(2, add={"important"}))
+    assert refuses(window, error, lambda: act(window))
 
 
-def test_closed_exchange_cannot_be_tagged_during_a_turn(window: Window) -> None:
+@pytest.mark.parametrize(("error", "act"), REFUSED_AFTER_THE_QUESTION.values(), ids=REFUSED_AFTER_THE_QUESTION)
+def test_question_is_followed_by_what_the_assistant_says(window: Window, error: type[WindowError], act: Act) -> None:
     fill(window, 1)
     window.open("hello")
-    assert refuses(window, ExchangeStillOpen, lambda: window.tag_exchange(1, add={"important"}))
+    assert refuses(window, error, lambda: act(window))
 
 
-@pytest.mark.parametrize("tag", ["input", "output", "tool_call"])
-def test_automatic_tag_cannot_be_taken_away(window: Window, tag: str) -> None:
-    fill(window, 1)
-    assert refuses(window, InvalidTag, lambda: window.tag_exchange(1, remove={tag}))
+@pytest.mark.parametrize(("error", "act"), REFUSED_AFTER_THE_CALL.values(), ids=REFUSED_AFTER_THE_CALL)
+def test_call_is_followed_by_its_result(called: Window, error: type[WindowError], act: Act) -> None:
+    assert refuses(called, error, lambda: act(called))
 
 
-def test_exchange_cannot_be_closed_twice(window: Window) -> None:
-    window.open("hello")
-    window.close()
-    assert refuses(window, NoOpenExchange, window.close)
-
-
-def test_closed_exchange_cannot_be_aborted(window: Window) -> None:
-    window.open("hello")
-    window.close()
-    assert refuses(window, NoOpenExchange, window.abort)
-
-
-def test_exchange_cannot_be_closed_before_its_calls_have_results(called: Window) -> None:
-    assert refuses(called, UnansweredToolCalls, called.close)
-
-
-def test_assistant_cannot_speak_before_its_calls_have_results(called: Window) -> None:
-    assert refuses(called, UnansweredToolCalls, lambda: called.add(Message.assistant("done")))
-
-
-def test_result_needs_a_call(window: Window) -> None:
-    window.open("hello")
-    assert refuses(window, UnknownToolCall, lambda: window.add(RESULT))
-
-
-def test_call_gets_one_result(called: Window) -> None:
+@pytest.mark.parametrize(("error", "act"), REFUSED_AFTER_THE_RESULT.values(), ids=REFUSED_AFTER_THE_RESULT)
+def test_call_and_its_result_come_once_in_an_exchange(called: Window, error: type[WindowError], act: Act) -> None:
     called.add(RESULT)
-    assert refuses(called, UnknownToolCall, lambda: called.add(RESULT))
+    assert refuses(called, error, lambda: act(called))
+    called.add(Message.assistant(tool_calls=(OTHER_CALL,)))
+    called.add(Message.tool("call-2", "turn_on", "done"))
+    assert refuses(called, error, lambda: act(called))
 
 
 def test_call_of_an_earlier_exchange_gets_no_result(called: Window) -> None:
@@ -530,23 +544,6 @@ def test_call_of_an_earlier_exchange_gets_no_result(called: Window) -> None:
     called.close()
     called.open("and now?")
     assert refuses(called, UnknownToolCall, lambda: called.add(RESULT))
-
-
-def test_call_id_is_used_once_in_a_message(window: Window) -> None:
-    window.open("hello")
-    assert refuses(window, DuplicateToolCall, lambda: window.add(Message.assistant(tool_calls=(CALL, CALL))))
-
-
-def test_call_id_is_used_once_in_an_exchange(called: Window) -> None:
-    called.add(RESULT)
-    assert refuses(called, DuplicateToolCall, lambda: called.add(Message.assistant(tool_calls=(CALL,))))
-
-
-def test_call_id_is_used_once_in_an_exchange_with_other_calls_since(called: Window) -> None:
-    called.add(RESULT)
-    called.add(Message.assistant(tool_calls=(ToolCall("call-2", "turn_on", {}),)))
-    called.add(Message.tool("call-2", "turn_on", "done"))
-    assert refuses(called, DuplicateToolCall, lambda: called.add(Message.assistant(tool_calls=(CALL,))))
 
 
 def test_call_id_may_come_again_in_a_later_exchange(called: Window) -> None:
@@ -558,62 +555,16 @@ def test_call_id_may_come_again_in_a_later_exchange(called: Window) -> None:
     assert called.stats().tag_distribution["tool_call"] == 2
 
 
-@pytest.mark.parametrize(
-    "message",
-    [
-        Message.user("and?"),
-        Message.system("obey"),
-        Message.assistant(tool_calls=(ToolCall("", "turn_on", {}),)),
-    ],
-)
-def test_message_needs_its_place_in_the_exchange(window: Window, message: Message) -> None:
-    window.open("hello")
-    assert refuses(window, InvalidMessage, lambda: window.add(message))
-
-
 def test_call_is_not_its_own_result(window: Window) -> None:
     window.open("hello")
     window.add(Message.assistant(tool_calls=(CALL,), tool_call_id=CALL.id))
     assert refuses(window, UnansweredToolCalls, window.close)
 
 
-def test_tool_result_calls_no_tools(called: Window) -> None:
-    odd = replace(RESULT, tool_calls=(ToolCall("call-2", "turn_on", {}),))
-    assert refuses(called, InvalidMessage, lambda: called.add(odd))
-
-
-@pytest.mark.parametrize(
-    "exchange",
-    [
-        (),
-        (Message.assistant("hi"),),
-        (Message.user("hello", tool_calls=(CALL,)),),
-        (Message.user("hello"), Message.user("hello?")),
-    ],
-    ids=["nothing", "no question", "a question that calls", "two questions"],
-)
-def test_recorded_exchange_begins_with_one_question(window: Window, exchange: tuple[Message, ...]) -> None:
-    assert refuses(window, InvalidMessage, lambda: window.record(exchange))
-
-
 def test_recorded_exchange_that_breaks_off_leaves_nothing(window: Window) -> None:
     fill(window, 10)
     broken = (Message.user("x" * 500), Message.assistant(tool_calls=(CALL,)))
     assert refuses(window, UnansweredToolCalls, lambda: window.record(broken))
-
-
-@pytest.mark.parametrize("tag", ["", "  ", "x" * 10_000, 5])
-def test_tag_is_a_short_text(called: Window, tag: str) -> None:
-    assert refuses(called, InvalidTag, lambda: called.tag(tag))
-
-
-def test_tags_are_not_spelled_out_of_one_text(window: Window) -> None:
-    assert refuses(window, InvalidTag, lambda: window.open("hello", tags="input"))
-
-
-def test_bad_tag_on_a_message_is_refused(window: Window) -> None:
-    window.open("hello")
-    assert refuses(window, InvalidTag, lambda: window.add(Message.assistant("hi", tags=frozenset({""}))))
 
 
 class CounterThatFails(LengthCounter):

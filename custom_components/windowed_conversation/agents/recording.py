@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from functools import lru_cache, partial
+import json
 from uuid import uuid7
 
 from homeassistant.core import callback
@@ -27,9 +28,10 @@ from ..window import Message, Role
 from .agent import Agent
 from .ended_turn import EndedTurn
 from .memory import async_memory
-from .written_messages import WRITTEN_MESSAGES, compact_json
 
 ROUTE_OF_SUMMARIES = "summary"
+
+_compact_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str).encode
 
 
 def new_record_id() -> str:
@@ -170,8 +172,25 @@ def _request(attempt: Attempt, started: float, *, is_whole: bool) -> RequestReco
         error=attempt.error,
         finish=attempt.finish,
         usage=Tokens(**asdict(attempt.billed.usage)) if attempt.billed else None,
-        sent=Sent(system, tools, tuple(map(WRITTEN_MESSAGES.write, messages))) if is_whole else None,
+        sent=Sent(system, tools, tuple(map(_written, messages))) if is_whole else None,
     )
+
+
+def _written(message: Message) -> str:
+    """Return a message as JSON, without a provider's residue and without the bytes of attachments."""
+    known = {
+        "role": message.role,
+        "content": message.content,
+        "tool_calls": [
+            {"id": call.id, "name": call.name, "arguments": dict(call.arguments)} for call in message.tool_calls
+        ],
+        "tool_call_id": message.tool_call_id,
+        "name": message.name,
+        "attachments": [
+            {"mime_type": each.mime_type, "name": each.name, "bytes": len(each.data)} for each in message.attachments
+        ],
+    }
+    return _compact_json({name: value for name, value in known.items() if value not in (None, [])})
 
 
 def _split(request: Request) -> tuple[str, tuple[Message, ...]]:
@@ -192,7 +211,7 @@ def _parameters(request: Request) -> str:
         "max_answer_tokens": request.answer_limit,
         "may_call": None if request.may_call else False,
     }
-    return compact_json({name: value for name, value in known.items() if value is not None})
+    return _compact_json({name: value for name, value in known.items() if value is not None})
 
 
 def _calls(attempts: Sequence[Attempt]) -> tuple[CallRecord, ...]:
@@ -201,7 +220,7 @@ def _calls(attempts: Sequence[Attempt]) -> tuple[CallRecord, ...]:
     for attempt in attempts:
         results.update(_results(attempt.request.messages))
     return tuple(
-        CallRecord(call.name, compact_json(dict(call.arguments)), results.get(call.id))
+        CallRecord(call.name, _compact_json(dict(call.arguments)), results.get(call.id))
         for attempt in attempts
         for call in attempt.calls
     )
@@ -221,7 +240,7 @@ def _results(messages: Sequence[Message]) -> Mapping[str | None, str]:
 # Few agents have few tool lists, which change rarely and take long to write.
 @lru_cache(maxsize=16)
 def _tools(tools: tuple[ToolSchema, ...]) -> str:
-    return compact_json(
+    return _compact_json(
         [{"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)} for tool in tools]
     )
 

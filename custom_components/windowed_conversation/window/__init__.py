@@ -11,7 +11,6 @@ from .calibration import (
     Calibrator,
     estimate_request,
 )
-from .entry import rewritten
 from .errors import (
     DuplicateToolCall,
     ExchangeStillOpen,
@@ -24,12 +23,11 @@ from .errors import (
     WindowBusy,
     WindowError,
 )
-from .exchange import Exchange
+from .exchange import INTERRUPTED_ANSWER, INTERRUPTED_CALL, Exchange
 from .figures import GREATEST_FIGURE, is_figure
-from .incomplete import INTERRUPTED_ANSWER, INTERRUPTED_CALL
-from .messages import Attachment, Message, Native, Role, ToolCall
+from .messages import Attachment, Message, Native, Role, ToolCall, rewritten
 from .policy import ToolResults, WindowPolicy
-from .registry import WindowRegistry
+from .registry import WindowRegistry, is_in_turn
 from .restore import Snapshot, recounted, recounted_message
 from .stats import WindowStats
 from .summary import QUESTION, Passage, is_summary, joined, older_passage, plain_text, summary_text
@@ -46,7 +44,6 @@ from .tokens import (
     tool_text,
 )
 from .tool_results import CUT_BEGINS, STUB_BEGINS
-from .turns_above import is_in_turn
 from .window import Window
 
 __all__ = [

@@ -2,13 +2,21 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
+from typing import NamedTuple
 
 from .exchange import Exchange, OpenExchange
 from .history import History
 from .messages import Message
-from .restore import Snapshot
-from .state import State
-from .summary import Passage
+from .restore import Evicted, Snapshot
+from .summary import Passage, with_summary
+
+
+class _State(NamedTuple):
+    """The system message, the figures of evicted exchanges, and the evicted exchanges that wait for a summary."""
+
+    system: Message | None = None
+    evicted: Evicted = Evicted()
+    unsummarized: Passage | None = None
 
 
 class Contents:
@@ -16,14 +24,13 @@ class Contents:
 
     `sent` holds all messages in order, so that rendering is a single copy; every method that changes a part changes
     `sent` too. `begin` starts a transaction that `close` commits and `abort` rolls back: closed exchanges that change
-    in between are set aside. `at_rest` caches its result until the state or the history changes, so no mutator has to
-    invalidate it.
+    in between are set aside.
     """
 
-    __slots__ = ("_before", "_kept", "_made_of", "_set_aside", "history", "last_number", "opened", "sent", "state")
+    __slots__ = ("_at_rest", "_before", "_set_aside", "history", "last_number", "opened", "sent", "state")
 
     def __init__(self) -> None:
-        self.state = State()
+        self.state = _State()
         self.history = History()
         self.last_number = 0
         self.opened: OpenExchange | None = None
@@ -31,8 +38,8 @@ class Contents:
         # What `abort` restores: the state at `begin`, and the closed exchanges that have changed since.
         self._before = self.state
         self._set_aside: dict[int, Exchange] = {}
-        self._kept: Snapshot | None = None
-        self._made_of = self.state, 0
+        # What `at_rest` has returned, until a part of it changes.
+        self._at_rest: Snapshot | None = None
 
     @property
     def first(self) -> int:
@@ -66,7 +73,7 @@ class Contents:
         """Append the exchange that was open to the history."""
         self.history.append(exchange)
         self.last_number = exchange.number
-        self.opened = None
+        self.opened = self._at_rest = None
         if self._set_aside:
             self._set_aside.clear()
 
@@ -85,6 +92,7 @@ class Contents:
         if self.opened:
             self._put_aside(filter(None, (self.history.get(exchange.number) for exchange in exchanges)))
         self.history.put(exchanges)
+        self._at_rest = None
         self._render()
 
     def evict(self, exchanges: Sequence[Exchange]) -> None:
@@ -95,6 +103,7 @@ class Contents:
         messages = sum(len(exchange.messages) for exchange in exchanges)
         tokens = sum(exchange.tokens for exchange in exchanges)
         self.state = self.state._replace(evicted=self.state.evicted.and_a_trim(len(exchanges), messages, tokens))
+        self._at_rest = None
         if self.opened:
             self._put_aside(exchanges)
         self.history.remove(exchanges)
@@ -103,21 +112,31 @@ class Contents:
         else:
             self._render()
 
+    def summarize(self, passage: Passage, summary: Exchange) -> None:
+        """Evict a passage and insert its summary before the newest exchange, which stays. No exchange may be open."""
+        newest = max(1, self.last_number)
+        replaced = [exchange for exchange in self.history if exchange.number in passage.numbers - {newest}]
+        if replaced:
+            self.evict(replaced)
+        self.replace(with_summary(self.history, newest, summary))
+        self.last_number += 1
+        waiting = self.state.unsummarized
+        self.hold(waiting and waiting.without(passage.numbers))
+
     def at_rest(self, conversation_id: str) -> Snapshot:
         """Return the contents between two turns; with an open exchange, the contents that `abort` would restore."""
-        state, version = made_of = self._before if self.opened else self.state, self.history.version
-        if self._kept is None or self._made_of[0] is not state or self._made_of[1] != version:
+        if self._at_rest is None:
+            state = self._before if self.opened else self.state
             exchanges = {exchange.number: exchange for exchange in self.history} | self._set_aside
-            at_rest = tuple(exchanges[number].numbered(0) for number in sorted(exchanges))
-            self._kept = Snapshot(conversation_id, state.system, at_rest, state.evicted)
-            self._made_of = made_of
-        return self._kept
+            in_order = tuple(exchanges[number].numbered(0) for number in sorted(exchanges))
+            self._at_rest = Snapshot(conversation_id, state.system, in_order, state.evicted)
+        return self._at_rest
 
     def restore(self, snapshot: Snapshot) -> None:
         """Load a snapshot into empty contents."""
         self.last_number = len(snapshot.exchanges)
         self.replace(exchange.numbered(number) for number, exchange in enumerate(snapshot.exchanges, start=1))
-        self._become(State(snapshot.system, snapshot.evicted))
+        self._become(_State(snapshot.system, snapshot.evicted))
 
     def view(self, shows: Callable[[frozenset[str]], bool]) -> tuple[Message, ...]:
         """Return the messages of the exchanges with visible tags, and always those of the newest exchange."""
@@ -125,9 +144,10 @@ class Contents:
         shown = [*filter(lambda exchange: shows(exchange.tags), exchanges[:-1]), *exchanges[-1:]]
         return (*self.sent[: self.first], *chain.from_iterable(exchange.messages for exchange in shown))
 
-    def _become(self, state: State) -> None:
+    def _become(self, state: _State) -> None:
         self.sent[: self.first] = () if state.system is None else (state.system,)
         self.state = state
+        self._at_rest = None
 
     def _put_aside(self, exchanges: Iterable[Exchange]) -> None:
         for exchange in exchanges:

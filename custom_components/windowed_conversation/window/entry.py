@@ -1,22 +1,26 @@
 """Messages as a window stores them: counted, dated and tagged."""
 
 from .messages import Message, Role, new_message
-from .tags import BY_ROLE, INPUT, OUTPUT_AND_CALL, checked_tags
-from .tokens import MESSAGE_OVERHEAD, TokenCounter
+from .tags import BY_ROLE, INPUT, OUTPUT_AND_CALL, checked_tags, joined_tags
+from .tokens import MESSAGE_OVERHEAD, TokenCounter, message_tokens
+from .tool_results import capped
 
 
 def question(text: str, tags: frozenset[str], counter: TokenCounter, now: float) -> Message:
     """Return the user's message as a window stores it; `now` is in seconds since the epoch."""
     tokens = MESSAGE_OVERHEAD + counter.count(text)
-    tags = INPUT if tags <= INPUT else INPUT | tags
-    return new_message(Role.USER, text, tags=tags, created=now, tokens=tokens)
+    return new_message(Role.USER, text, (), None, None, joined_tags(INPUT, tags) if tags else INPUT, now, tokens)
 
 
-def entered(message: Message, content: str, tokens: int, now: float) -> Message:
-    """Return a message as a window stores it, with this content and its tokens. Raises `InvalidTag`.
+def entered(message: Message, most: int, counter: TokenCounter, now: float) -> Message:
+    """Return a message as a window stores it; a tool result is cut to `most` tokens. Raises `InvalidTag`.
 
     The message is dated `now` unless it has a date.
     """
+    if message.role is Role.TOOL:
+        content, tokens = capped(message, most, counter)
+    else:
+        content, tokens = message.content, message_tokens(message, counter)
     automatic = OUTPUT_AND_CALL if message.tool_calls else BY_ROLE[message.role]
     return new_message(
         message.role,
@@ -24,25 +28,9 @@ def entered(message: Message, content: str, tokens: int, now: float) -> Message:
         message.tool_calls,
         message.tool_call_id,
         message.name,
-        tags=automatic if message.tags <= automatic else automatic | checked_tags(message.tags),
-        created=now if message.created is None else message.created,
-        tokens=tokens,
-        native=message.native,
-        attachments=message.attachments,
-    )
-
-
-def rewritten(message: Message, content: str, tokens: int) -> Message:
-    """Return a stored message with other content."""
-    return new_message(
-        message.role,
-        content,
-        message.tool_calls,
-        message.tool_call_id,
-        message.name,
-        tags=message.tags,
-        created=message.created,
-        tokens=tokens,
-        native=message.native,
-        attachments=message.attachments,
+        joined_tags(automatic, checked_tags(message.tags)) if message.tags else automatic,
+        now if message.created is None else message.created,
+        tokens,
+        message.native,
+        message.attachments,
     )

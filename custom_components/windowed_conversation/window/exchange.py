@@ -1,6 +1,6 @@
 """Exchanges: a user message and everything up to the next one. An exchange is the atom of eviction."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import NamedTuple
@@ -8,6 +8,11 @@ from typing import NamedTuple
 from .errors import DuplicateToolCall, InvalidMessage, InvalidTag, UnansweredToolCalls, UnknownToolCall
 from .messages import Message, Role, ToolCall
 from .tags import AUTOMATIC, joined_tags
+
+# Stands for a result that never came. Short enough that no stub replaces it.
+INTERRUPTED_CALL = "[Interrupted before the result came: this call may or may not have been carried out.]"
+# The last line of an answer that was interrupted.
+INTERRUPTED_ANSWER = "[The answer was interrupted here.]"
 
 _NO_IDS = frozenset[str]()
 _NOTHING_CUT: Mapping[int, Message] = MappingProxyType({})
@@ -47,8 +52,7 @@ class Exchange(NamedTuple):
 class OpenExchange:
     """The exchange that is still being written. Every call gets its result before the assistant speaks again.
 
-    It begins with the user's message and raises `InvalidMessage` for any other. Call `check` before `append`, which
-    does not check again.
+    It begins with the user's message and raises `InvalidMessage` for any other.
     """
 
     __slots__ = (
@@ -81,52 +85,26 @@ class OpenExchange:
         return bool(self._call_ids)
 
     @property
-    def unanswered(self) -> tuple[ToolCall, ...]:
-        """The calls without a result, in the order in which they were made."""
-        if not self._unanswered:
-            return ()
-        calls = self.messages[self.newest_round].tool_calls
-        return tuple(call for call in calls if call.id in self._unanswered)
-
-    def acceptable(self, calls: Iterable[ToolCall]) -> tuple[ToolCall, ...]:
-        """Return those of these calls that the assistant may make: those with a new id."""
-        acceptable: dict[str, ToolCall] = {}
-        for call in calls:
-            if call.id and call.id not in self._call_ids:
-                acceptable.setdefault(call.id, call)
-        return tuple(acceptable.values())
-
-    @property
     def has_results(self) -> bool:
         """Whether any tool call has its result."""
         return len(self._call_ids) > len(self._unanswered)
 
-    def check(self, message: Message) -> None:
-        """Raise `InvalidMessage` if the message is not allowed next."""
+    def append(self, message: Message) -> None:
+        """Append a counted message. Raises `InvalidMessage` if it is not allowed next."""
         if message.role is Role.TOOL:
-            self._check_result(message)
-            return
-        if message.role is not Role.ASSISTANT:
+            self._answer(message)
+        elif message.role is not Role.ASSISTANT:
             raise InvalidMessage(
                 f"a message of role {message.role} cannot stand here: an exchange is a user message, "
                 "then the assistant's messages and its tool results"
             )
-        if self._unanswered:
+        elif self._unanswered:
             raise self._without_results()
-        if message.tool_calls:
-            self._check_calls(message)
-
-    def append(self, message: Message) -> None:
-        """Append a counted message."""
+        elif message.tool_calls:
+            self._call(message.tool_calls)
         self.messages.append(message)
         self.tags = joined_tags(self.tags, message.tags)
         self.tokens += message.tokens or 0
-        if message.tool_calls:
-            self.newest_round = len(self.messages) - 1
-            self._unanswered = frozenset(call.id for call in message.tool_calls)
-            self._call_ids |= self._unanswered
-        elif message.role is Role.TOOL:
-            self._unanswered -= {message.tool_call_id}
 
     def replace(self, messages: Mapping[int, Message]) -> None:
         """Replace messages by index with others that differ in content and tokens."""
@@ -142,24 +120,45 @@ class OpenExchange:
         fields = tuple(self.messages), self.tags, self.tokens, number, bool(self._call_ids), self.sources
         return tuple.__new__(Exchange, fields)
 
+    def ending(self, said: str, calls: Iterable[ToolCall]) -> Iterator[Message]:
+        """Yield the messages that complete the exchange: results for all calls, then what was said.
+
+        `said` and `calls` belong to the answer that was being written. Calls without an id, or with an id that is not
+        new, are skipped.
+        """
+        newest = self.messages[self.newest_round].tool_calls
+        yield from (_interrupted(call) for call in newest if call.id in self._unanswered)
+        acceptable: dict[str, ToolCall] = {}
+        for call in calls:
+            if call.id and call.id not in self._call_ids:
+                acceptable.setdefault(call.id, call)
+        if acceptable:
+            yield Message.assistant(tool_calls=tuple(acceptable.values()))
+            yield from map(_interrupted, acceptable.values())
+        yield Message.assistant("\n".join(filter(None, (said.rstrip(), INTERRUPTED_ANSWER))))
+
     def _without_results(self) -> UnansweredToolCalls:
         return UnansweredToolCalls(f"no result yet for the calls {sorted(self._unanswered)}")
 
-    def _check_result(self, message: Message) -> None:
+    def _answer(self, message: Message) -> None:
         if message.tool_calls:
             raise InvalidMessage("a tool result calls no tools")
         if message.tool_call_id not in self._unanswered:
             raise UnknownToolCall(f"no call without a result has the id {message.tool_call_id!r}")
+        self._unanswered -= {message.tool_call_id}
 
-    def _check_calls(self, message: Message) -> None:
-        known = set(self._call_ids)
-        for call in message.tool_calls:
-            self._check_call(call, known)
-            known.add(call.id)
+    def _call(self, calls: Iterable[ToolCall]) -> None:
+        called = set[str]()
+        for call in calls:
+            if not call.id:
+                raise InvalidMessage("a tool call without an id")
+            if call.id in called or call.id in self._call_ids:
+                raise DuplicateToolCall(f"the call id {call.id!r} came before in this exchange")
+            called.add(call.id)
+        self.newest_round = len(self.messages)
+        self._unanswered = frozenset(called)
+        self._call_ids |= called
 
-    @staticmethod
-    def _check_call(call: ToolCall, known: set[str]) -> None:
-        if not call.id:
-            raise InvalidMessage("a tool call without an id")
-        if call.id in known:
-            raise DuplicateToolCall(f"the call id {call.id!r} came before in this exchange")
+
+def _interrupted(call: ToolCall) -> Message:
+    return Message.tool(call.id, call.name, INTERRUPTED_CALL)

@@ -1,13 +1,14 @@
 """The closed exchanges of a window: their order, their totals, and the order of their eviction."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from operator import attrgetter
+from types import MappingProxyType
 
 from .exchange import Exchange
 from .messages import Message
 from .policy import WindowPolicy
-from .tags import EPHEMERAL, IMPORTANT, TagCounts
+from .tags import EPHEMERAL, IMPORTANT
 
 _EPHEMERAL, _ORDINARY, _PROTECTED = range(3)
 
@@ -16,25 +17,25 @@ _messages = attrgetter("messages")
 _tokens = attrgetter("tokens")
 
 
-def _eviction_class(exchange: Exchange) -> int:
-    if IMPORTANT in exchange.tags:
+def _eviction_class(tags: frozenset[str]) -> int:
+    if IMPORTANT in tags:
         return _PROTECTED
-    return _EPHEMERAL if EPHEMERAL in exchange.tags else _ORDINARY
+    return _EPHEMERAL if EPHEMERAL in tags else _ORDINARY
 
 
 class History:
     """Closed exchanges by number, which rises from the oldest to the newest.
 
-    `tokens` is their total, `tags` counts the exchanges of each tag, and `version` rises with every change. Appending
-    takes constant time, and evicting is linear in what is evicted. Inserting older exchanges sorts: after the abort of
-    a trim, or a change of tags.
+    `tokens` is their total. Appending takes constant time, and evicting is linear in what is evicted. Inserting older
+    exchanges sorts: after the abort of a trim, or a change of tags.
     """
 
-    __slots__ = ("_classes", "_whole", "tags", "tokens", "version")
+    __slots__ = ("_by_tags", "_classes", "_whole", "tokens")
 
     def __init__(self) -> None:
-        self.tokens = self.version = 0
-        self.tags = TagCounts()
+        self.tokens = 0
+        # The number of exchanges with each set of tags: there are few sets, and their hashes are cached.
+        self._by_tags: dict[frozenset[str], int] = {}
         # By eviction class, in the order of eviction; each ordered by number.
         self._classes: tuple[dict[int, Exchange], ...] = ({}, {}, {})
         # The exchanges whose tool results stubs may still replace.
@@ -55,6 +56,14 @@ class History:
         """The tokens of the protected exchanges."""
         return sum(map(_tokens, self._classes[_PROTECTED].values()))
 
+    def tag_counts(self, opened: frozenset[str]) -> Mapping[str, int]:
+        """Return the number of exchanges with each tag, including an open exchange with these tags."""
+        counts = dict.fromkeys(opened, 1)
+        for tags, exchanges in self._by_tags.items():
+            for tag in tags:
+                counts[tag] = counts.get(tag, 0) + exchanges
+        return MappingProxyType(counts)
+
     def get(self, number: int) -> Exchange | None:
         """Return the exchange with this number, or None."""
         return next((group[number] for group in self._classes if number in group), None)
@@ -65,19 +74,19 @@ class History:
 
     def append(self, exchange: Exchange) -> None:
         """Append the newest exchange."""
-        self._classes[_eviction_class(exchange)][exchange.number] = exchange
+        number, tags = exchange.number, exchange.tags
+        self._classes[_eviction_class(tags)][number] = exchange
+        self._by_tags[tags] = self._by_tags.get(tags, 0) + 1
         if exchange.whole_results:
-            self._whole[exchange.number] = exchange
-        self.version += 1
+            self._whole[number] = exchange
         self.tokens += exchange.tokens
-        self.tags.add(exchange.tags)
 
     def put(self, exchanges: Iterable[Exchange]) -> None:
         """Insert exchanges by their number, replacing those with the same number."""
         in_order = True
         for exchange in exchanges:
             old = self.get(exchange.number)
-            if old is not None and _eviction_class(old) == _eviction_class(exchange):
+            if old is not None and _eviction_class(old.tags) == _eviction_class(exchange.tags):
                 self._forget(old)
             else:
                 in_order = False
@@ -92,15 +101,16 @@ class History:
     def remove(self, exchanges: Iterable[Exchange]) -> None:
         """Remove exchanges."""
         for exchange in exchanges:
-            del self._classes[_eviction_class(exchange)][exchange.number]
+            del self._classes[_eviction_class(exchange.tags)][exchange.number]
             self._forget(exchange)
 
     def _forget(self, exchange: Exchange) -> None:
         """Remove an exchange from the totals and all indexes, except from its eviction class."""
         self._whole.pop(exchange.number, None)
-        self.version += 1
         self.tokens -= exchange.tokens
-        self.tags.remove(exchange.tags)
+        self._by_tags[exchange.tags] -= 1
+        if not self._by_tags[exchange.tags]:
+            del self._by_tags[exchange.tags]
 
     def to_stub(self, kept: int, spared: int) -> list[Exchange]:
         """Return the exchanges with whole tool results, except the newest `kept` ones and the number `spared`."""

@@ -14,11 +14,6 @@ _LARGE_WINDOW, _LARGE_WINDOW_SHARE = 32_000, 0.15
 # A model that reads less than the user allows should be filled: with this share, a request to one that reads 4,000
 # tokens has 80 % of what fits right after a trim as well, where a quarter would leave it at 75 %.
 _LIMITED_SHARE = 0.15
-# What memory has recalled stands in the newest exchanges. Without it, the cache still serves what is older than that,
-# which an eviction ends. So a trim that frees this share in that way is enough. Simulated with recalled lines in every
-# turn of 295 tokens, in windows of 4,000 and 8,000 tokens: 80.7 and 88.0 % of the input are cached and 95 and 96 % of
-# the exchanges stay, instead of 77.7 and 86.9, 90 and 91 %.
-_HIGH_WATER_SHARE = 1 / 16
 # With less there is no room for the line that marks a cut.
 MIN_RESULT_TOKENS = 100
 # From simulated tool loops of 50 rounds, results of 200 to 2,000 tokens in windows of 4,000 to 32,000: the share of a
@@ -83,11 +78,6 @@ class WindowPolicy:
     def low_water(self) -> float:
         """The most that a trim leaves, in tokens."""
         return (1 - self.share) * self.history_tokens
-
-    @property
-    def high_water(self) -> float:
-        """The most that a trim leaves, in tokens, if it takes out lines that memory has added and evicts nothing."""
-        return (1 - _HIGH_WATER_SHARE) * self.history_tokens
 
     def rounds_low_water(self, closed: int) -> float:
         """Return the most that stubs of older tool rounds leave of the open exchange, in tokens.

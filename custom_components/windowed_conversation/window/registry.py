@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Hashable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextvars import ContextVar
 from functools import partial
 from itertools import islice
 import time
@@ -11,9 +12,40 @@ from .errors import WindowBusy
 from .overflow import Overflow
 from .policy import WindowPolicy
 from .restore import Snapshot
-from .slot import Slot
-from .turns_above import turns_above
 from .window import Window
+
+# A turn that leads to itself would wait for ever. A task that outlives its turn still inherits the mark, which by then
+# belongs to no window.
+_turns_above: ContextVar[frozenset[object]] = ContextVar("turns_above", default=frozenset())
+
+
+def is_in_turn() -> bool:
+    """Return whether the current task is part of a turn, or was started by one."""
+    return bool(_turns_above.get())
+
+
+class _Slot:
+    """A window and its users. `turn` marks the turn that uses it; `users` counts that turn and those that wait.
+
+    `after_turn` must run before anybody else looks at the window, `rewrites` when the turn has ended.
+    """
+
+    __slots__ = ("after_turn", "last_used", "lock", "rewrites", "turn", "users", "window")
+
+    def __init__(self, window: Window) -> None:
+        self.window = window
+        self.lock = asyncio.Lock()
+        self.turn: object = None
+        self.users = 0
+        self.last_used = 0.0
+        self.after_turn: list[Callable[[], None]] = []
+        self.rewrites: list[Callable[[Snapshot], Snapshot]] = []
+
+    def finish_turns(self) -> Window:
+        """Run the deferred work and return the window."""
+        while self.after_turn:
+            self.after_turn.pop(0)()
+        return self.window
 
 
 class WindowRegistry[K: Hashable = str]:
@@ -36,7 +68,7 @@ class WindowRegistry[K: Hashable = str]:
         self._clock = clock
         self._policy: WindowPolicy | None = None
         # Least recently used first.
-        self._slots: dict[K, Slot] = {}
+        self._slots: dict[K, _Slot] = {}
         self._overflow: Overflow[K] = Overflow()
         self._max_windows = max_windows
         self._idle_seconds = idle_seconds
@@ -174,12 +206,12 @@ class WindowRegistry[K: Hashable = str]:
         try:
             await self._wait(slot, seconds)
             slot.turn = object()
-            turns_above.set(turns_above.get() | {slot.turn})
+            _turns_above.set(_turns_above.get() | {slot.turn})
             try:
                 yield slot.finish_turns()
             finally:
                 # Not reset by token: a generator may be closed in another context than it was entered in.
-                turns_above.set(turns_above.get() - {slot.turn})
+                _turns_above.set(_turns_above.get() - {slot.turn})
                 slot.turn = None
                 if slot.window.is_open:
                     slot.window.abort()
@@ -206,7 +238,7 @@ class WindowRegistry[K: Hashable = str]:
                 slot.window = self._new(key, after)
                 self._drop_unused(key, slot)
 
-    def _release(self, key: K, slot: Slot) -> None:
+    def _release(self, key: K, slot: _Slot) -> None:
         """Release the window to the next turn, rewritten if that was asked for meanwhile."""
         while slot.rewrites:
             slot.window = self._new(key, slot.rewrites.pop(0)(slot.window.snapshot()))
@@ -220,14 +252,14 @@ class WindowRegistry[K: Hashable = str]:
             window.restore(snapshot)
         return window
 
-    def _drop_unused(self, key: K, slot: Slot) -> None:
+    def _drop_unused(self, key: K, slot: _Slot) -> None:
         """Drop a window without exchanges, unless a turn uses it or waits for it."""
         if not slot.users and not slot.window.stats().exchange_count and self._slots.get(key) is slot:
             del self._slots[key]
 
     @staticmethod
-    async def _wait(slot: Slot, seconds: float | None) -> None:
-        if slot.turn in turns_above.get():
+    async def _wait(slot: _Slot, seconds: float | None) -> None:
+        if slot.turn in _turns_above.get():
             raise WindowBusy("the turn that has the window waits for this one")
         if not slot.lock.locked() and slot.users == 1:
             # nothing to wait for: a deadline would cost more than the lock
@@ -239,15 +271,15 @@ class WindowRegistry[K: Hashable = str]:
         except TimeoutError as err:
             raise WindowBusy(f"another turn has had the window for {seconds:g} seconds") from err
 
-    def _is_idle(self, slot: Slot) -> bool:
+    def _is_idle(self, slot: _Slot) -> bool:
         return not slot.users and self._clock() - slot.last_used >= self._idle_seconds
 
-    def _claim(self, key: K) -> Slot:
+    def _claim(self, key: K) -> _Slot:
         if key in self._slots and self._is_idle(self._slots[key]):
             self.drop(key)
         slot = self._slots.pop(key, None)
         if slot is None:
-            slot = Slot(self._new(key))
+            slot = _Slot(self._new(key))
             slot.last_used = self._clock()
             self._overflow.wanted(key, self._clock(), self._idle_seconds)
         self._slots[key] = slot
@@ -271,7 +303,7 @@ class WindowRegistry[K: Hashable = str]:
         Restore several in the order of their last use. Raises `WindowBusy` while the window is in use.
         """
         self.drop(key)
-        slot = Slot(self._new(key, snapshot))
+        slot = _Slot(self._new(key, snapshot))
         slot.last_used = self._clock() - idle_seconds
         self._slots[key] = slot
         self._drop_surplus()

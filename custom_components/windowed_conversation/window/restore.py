@@ -6,11 +6,23 @@ from typing import NamedTuple
 
 from .exchange import Exchange
 from .messages import Message, Native
-from .state import Evicted
 from .tokens import TokenCounter, message_tokens
 
 # Residue has fewer characters than that to a token, whatever it is written in.
 _MOST_CHARACTERS_PER_TOKEN = 16
+
+
+class Evicted(NamedTuple):
+    """What a window has evicted since it began; `trims` is the number of trims."""
+
+    exchanges: int = 0
+    messages: int = 0
+    tokens: int = 0
+    trims: int = 0
+
+    def and_a_trim(self, exchanges: int, messages: int, tokens: int) -> Evicted:
+        """Return the figures with one more trim."""
+        return Evicted(self.exchanges + exchanges, self.messages + messages, self.tokens + tokens, self.trims + 1)
 
 
 class Snapshot(NamedTuple):

@@ -46,7 +46,7 @@ def figures(contents: Contents, policy: WindowPolicy, in_force: WindowPolicy) ->
         utilization=min(100.0, 100 * tokens / budget),
         prefix_tokens=(system and system.tokens) or 0,
         over_budget=tokens > in_force.history_tokens,
-        tag_distribution=history.tags.snapshot(tags),
+        tag_distribution=history.tag_counts(tags),
         evicted_exchanges=evicted.exchanges,
         evicted_messages=evicted.messages,
         evicted_tokens=evicted.tokens,

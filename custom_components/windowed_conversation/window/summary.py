@@ -5,11 +5,11 @@ from dataclasses import replace
 from itertools import chain
 from typing import NamedTuple
 
-from .entry import entered, question
+from .entry import question
 from .exchange import Exchange
 from .messages import Message, Native, Role
 from .policy import WindowPolicy
-from .tags import EPHEMERAL, IMPORTANT, SUMMARY
+from .tags import BY_ROLE, EPHEMERAL, IMPORTANT, SUMMARY
 from .tokens import TokenCounter
 from .tool_results import capped
 
@@ -168,10 +168,10 @@ def summary_exchange(
     The model that made it reads `native` instead of the text. The more expensive of the two counts.
     """
     asked = question(QUESTION, _TAGS, counter, now)
-    written = Message.assistant(text, tags=_TAGS)
-    content, tokens = capped(written, policy.summary_tokens - (asked.tokens or 0), counter)
+    content, tokens = capped(Message.assistant(text), policy.summary_tokens - (asked.tokens or 0), counter)
     if native is not None:
         native = replace(native, tokens=max(0, native.tokens - tokens))
-        written, tokens = replace(written, native=native), tokens + native.tokens
-    answer = entered(written, content, tokens, now)
+        tokens += native.tokens
+    tags = _TAGS | BY_ROLE[Role.ASSISTANT]
+    answer = Message.assistant(content, tags=tags, created=now, tokens=tokens, native=native)
     return Exchange((asked, answer), asked.tags | answer.tags | _PROTECTED, tokens + (asked.tokens or 0))

@@ -1,15 +1,14 @@
 """The tags of messages and exchanges: which are automatic, and which tags are valid."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from functools import lru_cache
-from types import MappingProxyType
 
 from .errors import InvalidTag
 from .messages import Role
 
 MAX_TAG_LENGTH = 100
 
-# Conversations share few sets of tags. Equal sets are one object, checked and hashed once.
+# Conversations share few sets of tags. Each is one object, checked and hashed once.
 _SETS_IN_USE = 256
 
 NO_TAGS = frozenset[str]()
@@ -37,17 +36,18 @@ def checked_tags(tags: Iterable[str]) -> frozenset[str]:
     """Return the tags as a set. Raises `InvalidTag` for one that is not a text, blank, or over 100 characters."""
     if isinstance(tags, str):
         raise InvalidTag("tags are given as a collection, not as one text")
-    return _checked(frozenset(tags))
+    return tag_set(tuple(tags))
 
 
 @lru_cache(maxsize=_SETS_IN_USE)
-def _checked(tags: frozenset[str]) -> frozenset[str]:
+def tag_set(tags: tuple[str, ...]) -> frozenset[str]:
+    """Return the tags as a set. Raises `InvalidTag` like `checked_tags`."""
     for tag in tags:
         if not isinstance(tag, str) or not tag.strip():
             raise InvalidTag("a tag is a text that is not blank")
         if len(tag) > MAX_TAG_LENGTH:
             raise InvalidTag(f"a tag has at most {MAX_TAG_LENGTH} characters, not {len(tag)}")
-    return tags
+    return frozenset(tags)
 
 
 @lru_cache(maxsize=_SETS_IN_USE)
@@ -71,32 +71,3 @@ def tag_filter(tags: Iterable[str], match: str, exclude: Iterable[str]) -> Calla
         return is_wanted and not unwanted & found
 
     return shows
-
-
-class TagCounts:
-    """The number of exchanges with each tag. Counts whole sets of tags: there are few, and their hashes are cached."""
-
-    __slots__ = ("_exchanges",)
-
-    def __init__(self) -> None:
-        self._exchanges: dict[frozenset[str], int] = {}
-
-    def add(self, tags: frozenset[str]) -> None:
-        """Count the tags of an exchange that is added."""
-        self._exchanges[tags] = self._exchanges.get(tags, 0) + 1
-
-    def remove(self, tags: frozenset[str]) -> None:
-        """Uncount the tags of an exchange."""
-        left = self._exchanges[tags] - 1
-        if left:
-            self._exchanges[tags] = left
-        else:
-            del self._exchanges[tags]
-
-    def snapshot(self, opened: frozenset[str]) -> Mapping[str, int]:
-        """Return the current counts, including those of an open exchange."""
-        counts = dict.fromkeys(opened, 1)
-        for tags, exchanges in self._exchanges.items():
-            for tag in tags:
-                counts[tag] = counts.get(tag, 0) + exchanges
-        return MappingProxyType(counts)

@@ -61,12 +61,12 @@ def message_tokens(message: Message, counter: TokenCounter, content: str | None 
     if content is None:
         content = message.content
     if message.tool_calls or message.name is not None or message.role is Role.SYSTEM:
-        counted = text_tokens(message_kind(message), message_text(message, content), counter)
+        tokens = text_tokens(message_kind(message), message_text(message, content), counter)
     else:
-        counted = counter.count(content)
-    has_more = message.tool_calls or message.native is not None or message.attachments
-    tokens = counted + (frame_tokens(message) if has_more else MESSAGE_OVERHEAD)
-    return min(GREATEST_FIGURE, tokens)
+        tokens = counter.count(content)
+    if message.tool_calls or message.native is not None or message.attachments:
+        return min(GREATEST_FIGURE, tokens + frame_tokens(message))
+    return tokens + MESSAGE_OVERHEAD
 
 
 def text_tokens(kind: TextKind, text: str, counter: TokenCounter) -> int:
@@ -94,6 +94,11 @@ def tool_text(name: str, description: str, parameters: Mapping[str, Any]) -> str
     return f"{name}\n{description}\n{_encode_json(dict(parameters))}"
 
 
+def arguments_json(call: ToolCall) -> str:
+    """Return the arguments of a call as JSON."""
+    return _encode_json(dict(call.arguments))
+
+
 def frame_tokens(message: Message) -> int:
     """Return the tokens that a message costs in addition to its text."""
     tokens = MESSAGE_OVERHEAD + CALL_OVERHEAD * len(message.tool_calls)
@@ -113,7 +118,7 @@ def _knows_kinds(counter: TokenCounter) -> TypeIs[KindCounter]:
 
 
 def _call_text(call: ToolCall) -> str:
-    return f"{call.name}\n{_encode_json(dict(call.arguments))}"
+    return f"{call.name}\n{arguments_json(call)}"
 
 
 _FURTHER, _SPACE, _LOWER, _LETTER, _DENSE, _IDEOGRAPH, _MARK, _EMOJI, _STRUCTURE = (bytes([n]) for n in b"- aA0C.!{")

@@ -1,14 +1,12 @@
 """Shortening tool results: the cut on entry, and the stub that replaces a result in the history."""
 
 from collections.abc import Mapping
-import json
 import re
 from types import MappingProxyType
 
-from .entry import rewritten
 from .exchange import Exchange
-from .messages import Message, Role, ToolCall
-from .tokens import TokenCounter, message_tokens
+from .messages import Message, Role, ToolCall, rewritten
+from .tokens import TokenCounter, arguments_json, message_tokens
 
 # A text with more characters per token of the limit is too long in any language: prose has four to six.
 _MOST_CHARACTERS_PER_TOKEN = 8
@@ -22,7 +20,6 @@ _NONE_CUT: Mapping[int, Message] = MappingProxyType({})
 
 STUB_BEGINS = "[Shortened result of "
 _LONGEST_PART = 100
-_encode_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str).encode
 
 
 def capped(message: Message, limit: int, counter: TokenCounter) -> tuple[str, int]:
@@ -78,7 +75,7 @@ def stub(result: Message, call: ToolCall, counter: TokenCounter, uncut: Message 
     content = whole.content
     if len(result.content) <= _LONGEST_PART or result.content.startswith(STUB_BEGINS):
         return result
-    called = f"{_one_line(call.name)} {_one_line(_encode_json(dict(call.arguments)))}"
+    called = f"{_one_line(call.name)} {_one_line(arguments_json(call))}"
     text = f"{STUB_BEGINS}{called}: {whole.tokens} tokens, beginning with {_one_line(content)}]"
     if len(text) >= len(result.content):
         return result

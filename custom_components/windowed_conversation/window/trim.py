@@ -1,12 +1,18 @@
-"""A trim: it stubs results of the open exchange, then results of closed exchanges, and evicts closed exchanges last."""
+"""A trim: it stubs results of the open exchange, then results of closed exchanges, and evicts closed exchanges last.
+
+A tool round is an assistant message with calls and the results of these calls. The model has read a round's results
+when the next round begins.
+"""
+
+from collections.abc import Iterable
 
 from .contents import Contents
 from .exchange import Exchange
-from .policy import WindowPolicy
-from .rounds import cut_newest_round, stub_older_rounds
+from .messages import Message, Role, ToolCall, rewritten
+from .policy import MIN_RESULT_TOKENS, WindowPolicy
 from .summary import evicted_passage, joined
 from .tokens import TokenCounter
-from .tool_results import stubbed
+from .tool_results import capped, stub, stubbed
 
 
 def trim(contents: Contents, policy: WindowPolicy, in_force: WindowPolicy, counter: TokenCounter) -> None:
@@ -24,21 +30,67 @@ def trim(contents: Contents, policy: WindowPolicy, in_force: WindowPolicy, count
 
 
 def cut_to_fit(contents: Contents, policy: WindowPolicy, counter: TokenCounter) -> None:
-    """Cut the newest results of the open exchange to what the policy in force leaves. A cut counts as a trim."""
-    opened, room = contents.opened, policy.history_tokens - contents.history.tokens
-    if opened and opened.tokens > room and cut_newest_round(opened, room, counter):
-        contents.rewrite(opened.messages)
+    """Cut the results of the newest round until the policy in force is met, or each costs at most 100 tokens.
+
+    Small results stay whole. A cut counts as a trim.
+    """
+    exchange, room = contents.opened, policy.history_tokens - contents.history.tokens
+    if exchange is None or exchange.tokens <= room:
+        return
+    places = range(exchange.newest_round + 1, len(exchange.messages))
+    results = {place: exchange.messages[place] for place in places if exchange.messages[place].role is Role.TOOL}
+    tokens = [result.tokens or 0 for result in results.values()]
+    most = max(_most_each(tokens, room - exchange.tokens + sum(tokens)), MIN_RESULT_TOKENS)
+    cuts: dict[int, Message] = {}
+    for place, result in results.items():
+        if (result.tokens or 0) > most:
+            content, cost = capped(exchange.uncut.get(place, result), most, counter)
+            if cost < (result.tokens or 0):
+                cuts[place] = rewritten(result, content, cost)
+    if cuts:
+        exchange.uncut = {**{place: results[place] for place in cuts}, **exchange.uncut}
+        exchange.replace(cuts)
+        contents.rewrite(exchange.messages)
         contents.evict(())
 
 
+def _most_each(tokens: Iterable[int], room: int) -> int:
+    """Return the largest size for each that lets all fit. Room that small ones leave is shared by the others."""
+    larger = sorted(tokens)
+    while larger and larger[0] * len(larger) <= room:
+        room -= larger.pop(0)
+    return room // max(1, len(larger))
+
+
 def _stub_older_rounds(contents: Contents, policy: WindowPolicy, counter: TokenCounter) -> bool:
-    opened = contents.opened
-    if opened is None:
+    """Replace results of the open exchange with stubs, oldest round first, down to the low water of its rounds.
+
+    Keeps the newest round. Returns whether anything changed. Looks at each round only once, however often it is called.
+    """
+    exchange = contents.opened
+    if exchange is None:
         return False
-    shortened = stub_older_rounds(opened, policy.rounds_low_water(contents.history.tokens), counter)
-    if shortened:
-        contents.rewrite(opened.messages)
-    return shortened
+    stubs: dict[int, Message] = {}
+    low_water = policy.rounds_low_water(contents.history.tokens)
+    tokens, calls = exchange.tokens, dict[str | None, ToolCall]()
+    place = exchange.stubbed
+    while place < exchange.newest_round:
+        message = exchange.messages[place]
+        if message.tool_calls:
+            if tokens <= low_water:
+                break
+            calls = {call.id: call for call in message.tool_calls}
+        elif message.role is Role.TOOL:
+            shorter = stub(message, calls[message.tool_call_id], counter, exchange.uncut.get(place))
+            if shorter is not message:
+                stubs[place] = shorter
+                tokens -= (message.tokens or 0) - (shorter.tokens or 0)
+        place += 1
+    exchange.stubbed = place
+    if stubs:
+        exchange.replace(stubs)
+        contents.rewrite(exchange.messages)
+    return bool(stubs)
 
 
 def _stub_old_results(contents: Contents, policy: WindowPolicy, newest: int, counter: TokenCounter) -> list[Exchange]:

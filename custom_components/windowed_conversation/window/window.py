@@ -8,16 +8,14 @@ from .contents import Contents
 from .entry import entered, question
 from .errors import ExchangeStillOpen, InvalidMessage, NoOpenExchange, UnknownExchange
 from .exchange import Exchange, OpenExchange
-from .incomplete import ending
-from .messages import Message, Native, Role, ToolCall
+from .messages import Message, Native, ToolCall
 from .policy import WindowPolicy
 from .restore import Snapshot
 from .stats import WindowStats, figures
-from .summaries import fail_summary, put_summary
 from .summary import Passage, summary_exchange
-from .tags import INCOMPLETE, NO_TAGS, checked_tags, joined_tags, tag_filter
-from .tokens import TokenCounter, message_tokens
-from .tool_results import capped, stubbed
+from .tags import INCOMPLETE, NO_TAGS, checked_tags, joined_tags, tag_filter, tag_set
+from .tokens import TokenCounter
+from .tool_results import stubbed
 from .trim import cut_to_fit, trim
 
 _INCOMPLETE = frozenset({INCOMPLETE})
@@ -137,12 +135,13 @@ class Window:
 
     def open(self, text: str, tags: Iterable[str] = ()) -> None:
         """Open the newest exchange with what the user said. Raises `ExchangeStillOpen` and `InvalidTag`."""
-        if self._contents.opened is not None:
+        contents = self._contents
+        if contents.opened is not None:
             _one_is_open()
         checked, now = checked_tags(tags) if tags else NO_TAGS, self._clock()
         exchange = OpenExchange(question(text, checked, self._counter, now))
-        self._contents.begin(exchange)
-        if self._contents.history.tokens + exchange.tokens > self._in_force.history_tokens:
+        contents.begin(exchange)
+        if contents.history.tokens + exchange.tokens > self._in_force.history_tokens:
             self._trim()
 
     def add(self, message: Message) -> None:
@@ -154,8 +153,7 @@ class Window:
         """
         contents = self._contents
         exchange = contents.opened or _none_is_open()
-        exchange.check(message)
-        entry = self._entered(message)
+        entry = entered(message, self._policy.result_cap_tokens, self._counter, self._clock())
         exchange.append(entry)
         contents.sent.append(entry)
         if contents.history.tokens + exchange.tokens > self._in_force.history_tokens:
@@ -164,7 +162,7 @@ class Window:
     def tag(self, *tags: str) -> None:
         """Tag the open exchange. Raises `NoOpenExchange` and `InvalidTag`."""
         exchange = self._contents.opened or _none_is_open()
-        exchange.tags = joined_tags(exchange.tags, checked_tags(tags))
+        exchange.tags = joined_tags(exchange.tags, tag_set(tags))
 
     def lend(self, sources: Iterable[str]) -> None:
         """Record the ids of what memory lent to the answer of the open exchange. Raises `NoOpenExchange`."""
@@ -193,7 +191,7 @@ class Window:
         one that says that it was interrupted; calls that cannot be added are skipped. Raises `NoOpenExchange`.
         """
         exchange = self._contents.opened or _none_is_open()
-        for message in tuple(ending(exchange, said, calls)):
+        for message in tuple(exchange.ending(said, calls)):
             self.add(message)
         exchange.tags = joined_tags(exchange.tags, _INCOMPLETE)
         self.close()
@@ -251,13 +249,14 @@ class Window:
         if self._contents.opened is not None:
             _one_is_open()
         summary = summary_exchange(text, self._policy, self._counter, self._clock(), native)
-        put_summary(self._contents, passage, summary)
+        self._contents.summarize(passage, summary)
         self._enforce()
         return summary
 
     def fail_to_summarize(self, passage: Passage) -> None:
         """Record that summarizing the evicted exchanges failed. After the second time they are dropped for good."""
-        fail_summary(self._contents, passage)
+        waiting = self._contents.state.unsummarized
+        self._contents.hold(waiting and waiting.after_failure(passage))
 
     def snapshot(self) -> Snapshot:
         """Return the window between two turns; with an open exchange, the window that `abort` would restore."""
@@ -269,11 +268,7 @@ class Window:
         self._enforce()
 
     def _entered(self, message: Message) -> Message:
-        if message.role is Role.TOOL:
-            content, tokens = capped(message, self._policy.result_cap_tokens, self._counter)
-        else:
-            content, tokens = message.content, message_tokens(message, self._counter)
-        return entered(message, content, tokens, self._clock())
+        return entered(message, self._policy.result_cap_tokens, self._counter, self._clock())
 
     def _put_limit(self, tokens: int | None) -> None:
         self._limit = tokens

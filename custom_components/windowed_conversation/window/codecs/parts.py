@@ -8,7 +8,7 @@ from typing import Any
 from ..errors import WindowError
 from ..exchange import Exchange, OpenExchange
 from ..messages import Attachment, Message, Native
-from ..state import Evicted
+from ..restore import Evicted
 from ..tags import checked_tags, joined_tags
 from .errors import Malformed
 from .fields import Fields
@@ -75,7 +75,6 @@ def closed_exchange(
     try:
         exchange = OpenExchange(messages[0])
         for message in messages[1:]:
-            exchange.check(message)
             exchange.append(message)
         exchange.tags = joined_tags(exchange.tags, tags)
         exchange.sources = frozenset(sources)

@@ -15,12 +15,12 @@ from ..codecs.fields import Allowance, Fields
 from ..codecs.parts import closed_exchange, read_evicted, read_marks, read_tags, write_evicted, write_marks
 from ..entry import entered
 from ..exchange import Exchange
+from ..figures import GREATEST_FIGURE
 from ..messages import Message, Role, ToolCall
 from ..policy import WindowPolicy
-from ..restore import Snapshot
-from ..state import Evicted
+from ..restore import Evicted, Snapshot
 from ..tags import NO_TAGS
-from ..tokens import TokenCounter, message_tokens
+from ..tokens import TokenCounter
 from ..window import Window
 from .chat_completions import read_content
 
@@ -107,7 +107,7 @@ def _read_messages(
     marks: dict[int, tuple[frozenset[str], frozenset[str]]] = {}
     for message in fields:
         read, tags, sources = _read(message)
-        counted = entered(read, read.content, message_tokens(read, counter), now) if read.tokens is None else read
+        counted = entered(read, GREATEST_FIGURE, counter, now) if read.tokens is None else read
         if read.role != Role.SYSTEM:
             marks[len(history)] = tags, sources
             history.append(counted)
