@@ -8,8 +8,7 @@ import pytest
 
 from custom_components.windowed_conversation.bridge.window_file import Contents, Conversation, Encoder, Found, read
 from custom_components.windowed_conversation.window import Exchange, Message, Native
-from custom_components.windowed_conversation.window.restore import Snapshot
-from custom_components.windowed_conversation.window.restore import Evicted
+from custom_components.windowed_conversation.window.restore import Evicted, Snapshot
 from tests.window.conversations import windows
 
 texts = st.text(st.characters(), max_size=20)

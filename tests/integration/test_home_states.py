@@ -260,7 +260,13 @@ async def test_hostile_name_and_title_stay_data(
     ],
 )
 async def test_odd_entity_hides_no_other(
-    home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer, entity_id: str, attributes: dict[str, Any]
+    home: HomeAssistant,
+    set_up: SetUp,
+    say: Say,
+    model_server: ModelServer,
+    *,
+    entity_id: str,
+    attributes: dict[str, Any],
 ) -> None:
     put(home, entity_id, "on", "", **attributes)
     put(home, "switch.later", "on", "later")

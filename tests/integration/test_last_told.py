@@ -1,8 +1,7 @@
-"""What was told last is what a small server's model reads, whatever was told before and whatever the window has lost."""
+"""What was told last is what a small server's model reads, whatever was told before and the window has lost."""
 
-from datetime import timedelta
+import time
 
-from freezegun.api import FrozenDateTimeFactory
 from homeassistant.const import CONF_API_KEY, CONF_MODEL, CONF_URL
 from homeassistant.core import Context, HomeAssistant
 import pytest
@@ -17,6 +16,7 @@ from custom_components.windowed_conversation.const import (
     PROVIDER_OPENAI,
     PROVIDER_OPENAI_CHAT,
 )
+from custom_components.windowed_conversation.memory import PastTurn
 from demo.model_server import ModelServer
 
 from .conftest import Say, SetUp, speech, start, stop
@@ -54,7 +54,6 @@ async def test_name_is_the_one_that_was_told_last(
     set_up: SetUp,
     say: Say,
     model_server: ModelServer,
-    freezer: FrozenDateTimeFactory,
     *,
     ada: Context,
     kind: str,
@@ -71,8 +70,9 @@ async def test_name_is_the_one_that_was_told_last(
         answer = speech(await say("what is my name?", conversation, context=ada))
         return answer, str(model_server.requests[-1].body).count("my name is Eve")
 
-    await say("my name is Bob", "yesterday", context=ada)
-    freezer.tick(timedelta(days=1))
+    yesterday = time.time() - 86_400
+    bob = PastTurn("yesterday", yesterday, "my name is Bob", "Nice to meet you, Bob.", person=ada.user_id)
+    await memory_of(home).async_change(lambda memory: memory.add_turn(bob))
     await say("my name is Eve", "today", context=ada)
     for number in range(4):
         await say(_story(number, size // 8), "today", context=ada)
