@@ -20,6 +20,7 @@ from custom_components.windowed_conversation.const import (
     CONF_PERSISTENCE,
     CONF_ROUTING,
     CONF_STATES,
+    CONF_TOOL_RESULTS,
     DOMAIN,
 )
 from custom_components.windowed_conversation.turn.context import ContextPlacement
@@ -129,8 +130,8 @@ class Day:
 async def test_request_says_how_the_home_is_and_nothing_of_what_is_hidden(
     home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer, seed: int
 ) -> None:
-    options = {CONF_PERSISTENCE: "all", CONF_HISTORY_TOKENS: 1200}
-    placement = (ContextPlacement.MESSAGE, ContextPlacement.SYSTEM)[seed % 2]
+    options = {CONF_PERSISTENCE: "all", CONF_TOOL_RESULTS: ("stub", "keep")[seed % 2], CONF_HISTORY_TOKENS: 1200}
+    placement = (ContextPlacement.MESSAGE, ContextPlacement.SYSTEM)[seed // 2]
     more = {CONF_MEMORY: False, CONF_CONTEXT_PLACEMENT: placement, CONF_ROUTING: Routing.LLM_ONLY}
     entry = await set_up(options=options, **{CONF_STATES: True, **more})
     day = Day(home, entry, seed)

@@ -1,6 +1,7 @@
 """Tool results by example: the cut on entry, the stub at the close, and what a policy keeps."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -196,3 +197,20 @@ def test_ten_megabytes_of_blanks_enter_as_little() -> None:
     window.add(Message.assistant(tool_calls=(CALL,)))
     window.add(Message.tool(CALL.id, CALL.name, " " * 10_000_000))
     assert len(window.messages()[-1].content) < 4_000 * 8 + 100
+
+
+@pytest.mark.parametrize("policy", [{}, {"tool_results": "keep"}, {"max_tool_turns": 2}], ids=str)
+def test_result_of_a_live_tool_says_nothing_once_its_exchange_is_closed(policy: dict[str, Any]) -> None:
+    window = Window("c", WindowPolicy(live_tools=frozenset({"get_states"}), **policy), EstimatedCounter())
+    window.open("is it open?")
+    window.add(Message.assistant(tool_calls=(ToolCall("1", "get_states", {}), ToolCall("2", "other", {}))))
+    window.add(Message.tool("1", "get_states", "Window=open"))
+    window.add(Message.tool("2", "other", "short"))
+    assert [message.content for message in window.messages()[2:]] == ["Window=open", "short"]
+
+    window.close()
+
+    closed = window.exchanges()[0]
+    shown = [message.content for message in closed.messages[2:]]
+    assert shown == ["[Shortened result of get_states {}: true only at that moment]", "short"]
+    assert closed.tokens == sum(message.tokens or 0 for message in closed.messages)

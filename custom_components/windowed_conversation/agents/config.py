@@ -12,6 +12,7 @@ from homeassistant.const import CONF_LLM_HASS_API, CONF_MODEL, CONF_PROMPT
 from homeassistant.helpers import llm
 
 from ..bridge.account import can_compact, is_at_home
+from ..bridge.home_tools import GetStatesTool
 from ..const import (
     ATTR_DEVICE,
     ATTR_PERSON,
@@ -199,6 +200,7 @@ def _policy(entry: ConfigEntry, agent: Mapping[str, Any]) -> WindowPolicy:
         max_tool_turns=options.get(CONF_MAX_TOOL_TURNS),
         result_cap_tokens=options.get(CONF_RESULT_CAP, DEFAULT_POLICY.result_cap_tokens),
         summarize=compacts or bool(options.get(CONF_SUMMARIZE, DEFAULT_POLICY.summarize)),
+        live_tools=frozenset({GetStatesTool.name}),
     )
 
 

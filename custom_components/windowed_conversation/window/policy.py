@@ -35,7 +35,8 @@ class WindowPolicy:
     A tool result costs at most `result_cap_tokens`; the rest is cut off on entry. With `tool_results` "stub", a line
     replaces each result when its exchange is closed: measured, 70 to 80 % more exchanges in the same budget, 12 to 15 %
     cheaper. With `max_tool_turns`, the newest exchanges with whole results, up to this number, keep theirs, and older
-    results are replaced only at a trim. "keep" replaces none.
+    results are replaced only at a trim. "keep" replaces none. Results of `live_tools` are replaced in any case: they
+    were true only while their exchange was open.
 
     With `summarize`, a window holds on to evicted exchanges until there is a summary of them or summarizing fails.
 
@@ -49,6 +50,7 @@ class WindowPolicy:
     max_tool_turns: int | None = None
     result_cap_tokens: int = 4000
     summarize: bool = False
+    live_tools: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         """Check the fields. Number fields in forms send whole numbers as floats."""

@@ -16,6 +16,7 @@ _AIM = 0.95
 CUT_BEGINS = "[Cut: these are the first "
 _cut_mark = re.compile(rf"\n{re.escape(CUT_BEGINS)}\d+ of (\d+) characters\.\]\Z")
 _LONGEST_CUT_MARK = 100
+_NO_TOOLS = frozenset[str]()
 _NONE_CUT: Mapping[int, Message] = MappingProxyType({})
 
 STUB_BEGINS = "[Shortened result of "
@@ -50,20 +51,41 @@ def _shorter(length: int, tokens: int, limit: int) -> int:
     return int(length * _AIM * limit / tokens)
 
 
-def stubbed(exchange: Exchange, counter: TokenCounter, uncut: Mapping[int, Message] = _NONE_CUT) -> Exchange:
-    """Return an exchange with a stub for each tool result that is longer than its stub.
+def stubbed(
+    exchange: Exchange,
+    counter: TokenCounter,
+    uncut: Mapping[int, Message] = _NONE_CUT,
+    live_tools: frozenset[str] = _NO_TOOLS,
+    *,
+    only_live: bool = False,
+) -> Exchange:
+    """Return an exchange with a stub for each tool result that is longer than its stub, or only for live ones.
 
-    `uncut` has, by index, the originals of results that were cut.
+    Each result of a live tool becomes a stub that says nothing of it. `uncut` has, by index, the originals of results
+    that were cut.
     """
     messages, tokens = list(exchange.messages), exchange.tokens
     calls: dict[str | None, ToolCall] = {}
     for place, message in enumerate(messages):
         for call in message.tool_calls:
             calls[call.id] = call
-        if message.role == Role.TOOL and len(message.content) > _LONGEST_PART:
-            messages[place] = shorter = stub(message, calls[message.tool_call_id], counter, uncut.get(place))
-            tokens += (shorter.tokens or 0) - (message.tokens or 0)
-    return Exchange(tuple(messages), exchange.tags, tokens, exchange.number, sources=exchange.sources)
+        if message.role != Role.TOOL:
+            continue
+        if message.name in live_tools:
+            shorter = _live_stub(message, calls[message.tool_call_id], counter)
+        elif only_live or len(message.content) <= _LONGEST_PART:
+            continue
+        else:
+            shorter = stub(message, calls[message.tool_call_id], counter, uncut.get(place))
+        messages[place] = shorter
+        tokens += (shorter.tokens or 0) - (message.tokens or 0)
+    return Exchange(tuple(messages), exchange.tags, tokens, exchange.number, only_live, exchange.sources)
+
+
+def _live_stub(result: Message, call: ToolCall, counter: TokenCounter) -> Message:
+    """Return the stub of a result that was true only while its exchange was open."""
+    text = f"{STUB_BEGINS}{_called(call)}: true only at that moment]"
+    return rewritten(result, text, message_tokens(result, counter, text))
 
 
 def stub(result: Message, call: ToolCall, counter: TokenCounter, uncut: Message | None = None) -> Message:
@@ -75,12 +97,15 @@ def stub(result: Message, call: ToolCall, counter: TokenCounter, uncut: Message 
     content = whole.content
     if len(result.content) <= _LONGEST_PART or result.content.startswith(STUB_BEGINS):
         return result
-    called = f"{_one_line(call.name)} {_one_line(arguments_json(call))}"
-    text = f"{STUB_BEGINS}{called}: {whole.tokens} tokens, beginning with {_one_line(content)}]"
+    text = f"{STUB_BEGINS}{_called(call)}: {whole.tokens} tokens, beginning with {_one_line(content)}]"
     if len(text) >= len(result.content):
         return result
     tokens = message_tokens(result, counter, text)
     return result if tokens >= (result.tokens or 0) else rewritten(result, text, tokens)
+
+
+def _called(call: ToolCall) -> str:
+    return f"{_one_line(call.name)} {_one_line(arguments_json(call))}"
 
 
 def _one_line(text: str) -> str:

@@ -177,8 +177,10 @@ class Window:
         contents = self._contents
         opened = contents.opened or _none_is_open()
         exchange = opened.closed(contents.last_number + 1)
-        if exchange.whole_results and self._policy.stubs_at_close:
-            exchange = stubbed(exchange, self._counter, opened.uncut)
+        policy = self._policy
+        if exchange.whole_results and (policy.stubs_at_close or policy.live_tools):
+            only_live = not policy.stubs_at_close
+            exchange = stubbed(exchange, self._counter, opened.uncut, policy.live_tools, only_live=only_live)
             contents.rewrite(exchange.messages)
         contents.close(exchange)
         if self._limit is not None:
