@@ -83,7 +83,7 @@ def standing_of(domain: str, device_class: object, state: str, text: str) -> Sta
     """Return whether a state, and the text that was made of it, is as usual for such a thing."""
     if state in ("unavailable", "unknown") or " battery " in f" {text}":
         return Standing.UNUSUAL
-    if device_class in _USED_BOTH_WAYS:
+    if isinstance(device_class, str) and device_class in _USED_BOTH_WAYS:
         return Standing.MEASURED
     if domain == "binary_sensor":
         usual = "on" if device_class == "connectivity" else "off"
