@@ -9,7 +9,7 @@ import re
 
 from .conversation import Answer, Call, Conversation, Result
 from .home_questions import QUESTIONS
-from .home_states import known_home
+from .home_states import listed_home
 from .live_context import look, seen
 from .named import named
 from .outcome import outcome
@@ -51,12 +51,14 @@ def _look_then_switch(match: re.Match[str], conversation: Conversation) -> Answe
     match [each for each in conversation.rounds if not _is_look(each)]:
         case [*_, switched]:
             return _report(switched, wanted)
-    state = known_home(conversation.turns).state_of(name)
+    state = listed_home(conversation.turns).state_of(name)
     if conversation.rounds:
         found = outcome(conversation.rounds[-1][0])
         if found.error:
             return Answer(text=f"I could not look: {found.error}.")
-        state = wanted if wanted in seen(found.text).states.values() else ""
+        state = listed_home((), [found.text]).state_of(name)
+        if state is None:
+            state = wanted if wanted in seen(found.text).states.values() else ""
     if state is None:
         return look(conversation, name=name)
     if state.partition(" ")[0] == wanted:

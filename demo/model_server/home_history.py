@@ -1,67 +1,51 @@
-"""Which requests tell the home as it was: what a home has really had, and what a request says of it.
+"""Which requests tell the home as it was not: what a home has really had, and what a request says of it.
 
-`states_in_one_place`: the system prompt is of now, so no message may tell the home beside it.
-`states_in_order`: no state of an entity is older than one that stands before it.
-`states_current`: in a request that ends with the user, the last state of an entity is that of the moment, unless the
-request says that more has changed there.
+`states_once`: only the newest message lists states or quotes memory, and none does beside the system prompt.
+`states_current`: in a request that ends with the user, each listed state is that of the moment.
+`states_rest`: what such a request calls the rest is true of everything that it neither lists nor counts.
 
-The last two need a `HomeHistory`. Order is judged in favour of the request: of states that an entity has had several
-times, the earliest counts that fits, so that a history in which each state is another one finds the most.
+The last two need a `HomeHistory`.
 """
 
 from collections.abc import Iterator, Sequence
 
 from .conversation import Turn
-from .home_states import Known, known_home, tellings
+from .home_states import listed_home
 from .violations import Violation
-
-# An entity that is not there.
-_GONE = Known("", "")
 
 
 class HomeHistory:
-    """What each entity has been, oldest first, by its name and in the words of the request."""
+    """What each entity is, by its name and in the words of the request."""
 
     def __init__(self) -> None:
-        self._states: dict[str, list[str]] = {}
+        self._states: dict[str, str] = {}
 
     def note(self, name: str, state: str) -> None:
         """Take in what an entity is from now on; an empty state is one that is not there any more."""
-        states = self._states.setdefault(name, [])
-        if states[-1:] != [state]:
-            states.append(state)
+        self._states[name] = state
+        if not state:
+            del self._states[name]
 
     def violations(self, turns: Sequence[Turn]) -> Iterator[Violation]:
-        """Yield where the request tells the home as it was not, or was before."""
-        yield from self._disordered(turns)
-        if turns and turns[-1].role == "user":
-            yield from self._outdated(turns)
-
-    def _disordered(self, turns: Sequence[Turn]) -> Iterator[Violation]:
-        reached: dict[str, int] = {}
-        for number, telling in enumerate(tellings(turns)):
-            for name, known in (telling.states | dict.fromkeys(telling.gone, _GONE)).items():
-                at = self._index(name, known, reached.get(name, 0))
-                if at is None:
-                    yield Violation("states_in_order", f"tellings[{number}]", "an older state follows a newer one")
-                else:
-                    reached[name] = at
-
-    def _outdated(self, turns: Sequence[Turn]) -> Iterator[Violation]:
-        for name, known in known_home(turns).states.items():
-            if not known.is_so(self._states.get(name, [""])[-1]):
-                yield Violation("states_current", "tellings", "the last state is not so any more")
-
-    def _index(self, name: str, known: Known, start: int) -> int | None:
-        """Return where the entity first was in this state from there on, or None if it never was."""
-        states = self._states.get(name, ())
-        return next((at for at in range(start, len(states)) if known.is_so(states[at])), None)
+        """Yield where a request that ends with the user says what is not so."""
+        if not turns or turns[-1].role != "user":
+            return
+        home = listed_home(turns)
+        if any(self._states.get(name) != state for name, state in home.states.items()):
+            yield Violation("states_current", "states", "a listed state is not so")
+        left = [state for name, state in self._states.items() if name not in home.states]
+        unsaid = [state for state in left if state.partition(" ")[0] not in home.rest]
+        if home.is_listed and len(unsaid) > sum(home.counts.values()):
+            yield Violation("states_rest", "states", "what is said of the rest is not true of all")
 
 
 def home_violations(turns: Sequence[Turn], history: HomeHistory | None) -> Iterator[Violation]:
     """Yield what is wrong with how the request tells the home."""
-    roles = {turn.role for turn in turns if any(tellings((turn,)))}
-    if "system" in roles and "user" in roles:
-        yield Violation("states_in_one_place", "messages", "a message tells the home beside the system prompt")
+    said = [turn for turn in turns if turn.role == "user"]
+    is_in_system = listed_home([turn for turn in turns if turn.role == "system"]).is_listed
+    for number, turn in enumerate(said):
+        is_newest = number == len(said) - 1
+        if (turn.memory or "states" in turn.context) and (is_in_system or not is_newest):
+            yield Violation("states_once", f"user[{number}]", "an older message has a live context")
     if history is not None:
         yield from history.violations(turns)

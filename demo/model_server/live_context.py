@@ -1,11 +1,11 @@
-"""How the scripted model looks at the home with GetLiveContext, and what it reads in the result."""
+"""How the scripted model looks at the home with the tool that it has, and what it reads in Home Assistant's own."""
 
 from dataclasses import dataclass
 import re
 
 from .conversation import Answer, Call, Conversation
 
-_TOOL = "GetLiveContext"
+_CORES_TOOL, _OURS = "GetLiveContext", "get_states"
 
 # GetLiveContext answers with YAML: "- names: Kitchen light, Big light", then "  state: 'on'".
 _ENTITY = re.compile(r"^- names: (?P<names>.+)(?P<fields>(?:\n  .*)*)", re.MULTILINE)
@@ -29,8 +29,10 @@ class Seen:
 
 
 def look(conversation: Conversation, **filters: str) -> Answer:
-    """Return the call that looks at what the filters name, which are the tool's: name, area, domain."""
-    tool = conversation.tool(_TOOL)
+    """Return the call that looks at what the filters name, which are name, area, domain."""
+    if tool := conversation.tool(_OURS):
+        return Answer(calls=(Call(tool, {f"{name}s": [value] for name, value in filters.items()}),))
+    tool = conversation.tool(_CORES_TOOL)
     return Answer(calls=(Call(tool, filters),)) if tool else Answer(text="I have no tool for that.")
 
 

@@ -8,16 +8,17 @@ from .conversation import Conversation
 
 # A recalled line: `2026-11-23 Ada: "my name is Ada", answered: "Nice to meet you, Ada."`
 _QUOTE = re.compile(
-    r'(?:(?P<date>\d{4}-\d\d-\d\d(?: \d\d:\d\d)?) )?(?P<who>[^\s,:;"-][^:;"\n]*): "(?P<text>[^"]*)"(?:, answered: "[^"]*")?'
+    r'(?:(?P<date>\d{4}-\d\d-\d\d(?: \d\d:\d\d)?) )?(?P<who>[^\s,:;"-][^:;"\n]*): "(?P<text>[^"]*)"'
+    r'(?:, answered: "[^"]*")?'
 )
-# A line of the profile, `- 23: "my name is Ada"`, under a heading such as `Ada, 2026-11`
-_ITEM = re.compile(r'- (?:(?P<day>\d\d): )?"(?P<text>[^"]*)"')
-_HEADING = re.compile(r'(?P<who>[^,:"\n]+)(?:, (?P<month>\d{4}-\d\d))?')
+# A heading of the profile, with a sentence on each line below it
+_HEADING = re.compile(r"Known of (?P<who>.+):")
+_SENTENCE = re.compile(r"(?P<text>.+?)(?: \(told \w+ (?P<date>[\d-]+)\))?")
 _SECTION = re.compile(r"^## Memory\b.*", re.MULTILINE | re.DOTALL)
 _SPEAKER = re.compile(r"^## Speaker\n(?P<name>.+)", re.MULTILINE)
 _OF_ONESELF = re.compile(r"\b(?:i|me|my|mine)\b", re.IGNORECASE)
 # Who speaks in the quotes of a person without a name.
-_NAMELESS = "user"
+_NAMELESS = "the user"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +44,15 @@ def _recalled(text: str) -> Iterator[Quote]:
 
 
 def _in_section(section: str) -> Iterator[Quote]:
-    """Yield what a section of the system prompt quotes: the profile under its headings, or recalled lines."""
-    who = month = ""
+    """Yield what a section of the system prompt says: the profile under its headings, or recalled lines."""
+    who = ""
     for line in section.splitlines():
-        if item := _ITEM.fullmatch(line):
-            yield Quote("-".join(filter(None, (month, item["day"]))), who, item["text"])
-        elif heading := _HEADING.fullmatch(line):
-            who, month = heading["who"], heading["month"] or ""
+        if heading := _HEADING.fullmatch(line):
+            who = heading["who"]
+        elif line.startswith("## "):
+            who = ""
+        elif who and (told := _SENTENCE.fullmatch(line)):
+            yield Quote(told["date"] or "", who, told["text"])
         else:
             yield from _recalled(line)
 

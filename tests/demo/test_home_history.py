@@ -9,35 +9,19 @@ from .model_talk import assistant, called, result, user
 
 
 def said(told, text="hello"):
-    """Return a message that tells this of the home."""
+    """Return a message whose context has this."""
     return user(f"[CONTEXT: time: now; {told}]\n\n{text}")
-
-
-def listed(*states):
-    return said(f"states: Kitchen: {', '.join(states)}")
-
-
-def changed(*states):
-    return said(f"states changed: Kitchen: {', '.join(states)}")
 
 
 @pytest.fixture
 def home(server):
-    """A home whose lamp was off, then on, then gone, then off, and whose meter counted from 1 to 3."""
+    """A home with a lamp that is off now, a meter and a door."""
     server.change(strict=True)
     server.home = HomeHistory()
-    for name, state in (("Lamp", "off"), ("Meter", "1"), ("Meter", "2"), ("Lamp", "on"), ("Lamp", ""), ("Meter", "3")):
+    for name, state in (("Lamp", "on 60%"), ("Meter", "3 W"), ("Door", "closed"), ("Gone", "on"), ("Gone", "")):
         server.home.note(name, state)
     server.home.note("Lamp", "off")
     return server.home
-
-
-def conversation(messages):
-    """Return the messages with an answer before each of the user's, and a question in the end."""
-    answered = [
-        part for each in messages for part in ([assistant("Hello!"), each] if each["role"] == "user" else [each])
-    ]
-    return [*answered[1:], *([] if messages[-1]["role"] == "user" else [assistant("Done."), user("hello")])]
 
 
 def rules(server):
@@ -48,63 +32,41 @@ def rules(server):
 @pytest.mark.parametrize(
     "messages",
     [
-        (listed("Lamp=off", "Meter=3"),),
-        (listed("Lamp=off", "Meter=1"), changed("Meter=2"), changed("Lamp=on", "Meter=3"), changed("Lamp=off")),
-        (listed("Lamp=on", "Meter=3"), said("states changed: no longer there: Lamp"), changed("Lamp=off")),
-        (listed("Lamp=off", "Meter=2"), said("states changed: more changed: Kitchen 1")),
-        (listed("Lamp=off", "Meter=2"), said("states changed: 1")),
+        (said("states: Kitchen: Lamp=off (changed), Meter=3 W | rest closed"),),
+        (said("states: Kitchen: Lamp=off | not listed: 1 measurements | rest closed"),),
+        (said("states: not listed: 3 others"),),
+        (user("hello"), assistant("Hi."), said('memory, quoted: 2026-11-20 Ada: "tea"')),
+        (said("states: Kitchen: Lamp=on | rest closed"), called("c1", "HassTurnOff"), result("c1", {"result": "ok"})),
         (user("hello"),),
-        (
-            listed("Meter=3", "Lamp=on"),
-            called("c1", "intent__HassTurnOff", name="Lamp"),
-            result("c1", {"result": "ok"}),
-        ),
     ],
-    ids=[
-        "list",
-        "changes",
-        "one that was gone",
-        "more has changed",
-        "some have changed",
-        "nothing",
-        "what a call has switched",
-    ],
+    ids=["listed", "counted", "only counted", "memory", "while tools run", "nothing"],
 )
-async def test_home_may_be_told_as_it_was(home, server, ask, messages):
-    await ask(*conversation(messages))
+async def test_newest_message_may_tell_the_home_as_it_is(home, server, ask, messages):
+    await ask(*messages)
     assert rules(server) == []
 
 
 @pytest.mark.parametrize(
     ("messages", "broken"),
     [
-        ((listed("Meter=3"), changed("Meter=2"), changed("Meter=3")), "states_in_order"),
-        ((listed("Meter=1"), listed("Meter=4"), changed("Meter=3")), "states_in_order"),
-        ((listed("Meter=3"), listed("Door=open"), said("states changed: 1")), "states_in_order"),
-        ((listed("Lamp=off", "Meter=2"),), "states_current"),
-        ((listed("Meter=2"), said("states changed: more changed: Hall 1")), "states_current"),
-        ((listed("Meter=2"), user("hello")), "states_current"),
+        ((said("states: Kitchen: Lamp=on 60% | not listed: 1 meter | rest closed"),), "states_current"),
+        ((said("states: Kitchen: Gone=on, Lamp=off, Meter=3 W | rest closed"),), "states_current"),
+        ((said("states: Kitchen: Meter=3 W | rest closed"),), "states_rest"),
+        ((said("states: rest off, closed"), assistant("Hi."), user("hello")), "states_once"),
+        ((said('memory, quoted: 2026-11-20 Ada: "tea"'), assistant("Hi."), user("hello")), "states_once"),
     ],
-    ids=["older later", "never so", "never there", "not so any more", "changed elsewhere", "change not told"],
+    ids=["not so", "not there", "rest not so", "older states", "older memory"],
 )
-async def test_home_may_not_be_told_as_it_was_not(home, server, ask, messages, broken):
+async def test_home_may_not_be_told_as_it_is_not(home, server, ask, messages, broken):
     with pytest.raises(BadRequestError, match=broken):
-        await ask(*conversation(messages))
+        await ask(*messages)
     assert rules(server) == [broken]
 
 
-async def test_while_tools_run_the_home_may_have_changed_since_it_was_told(home, server, ask):
-    with pytest.raises(BadRequestError, match="states_current"):
-        await ask(listed("Meter=2"))
-    await ask(listed("Meter=2"), called("c1", "intent__HassTurnOn", name="Lamp"), result("c1", {"result": "on"}))
-    assert rules(server) == []
-
-
 async def test_home_is_told_in_one_place(server, client):
-    system = {"role": "system", "content": "Be brief.\n\n## States\nstates: Kitchen: Lamp=off"}
-    messages = [system, user("hello"), assistant("Hello!"), listed("Lamp=on")]
-    await client.chat.completions.create(model="scripted", messages=messages)
-    assert rules(server) == ["states_in_one_place"]
+    system = {"role": "system", "content": "Be brief.\n\n## States\nKitchen: Lamp=off"}
+    await client.chat.completions.create(model="scripted", messages=[system, said("states: Kitchen: Lamp=on")])
+    assert rules(server) == ["states_once"]
 
     await client.chat.completions.create(model="scripted", messages=[system, user("hello")])
     assert rules(server) == []
