@@ -31,9 +31,7 @@ from custom_components.windowed_conversation.const import (
     CONF_ROUTING,
     CONF_SCOPE,
     CONF_STATES,
-    CONF_STATES_CHANGES,
     CONF_STATES_DOMAINS,
-    CONF_STATES_TOKENS,
     CONF_TEMPERATURE,
     CONF_TOOL_ITERATIONS,
     CONF_TOP_P,
@@ -303,7 +301,7 @@ async def test_what_few_change_is_in_sections_that_are_closed(home: HomeAssistan
             CONF_MEMORY,
             CONF_RECORD,
         ],
-        "home": [CONF_STATES, CONF_STATES_TOKENS, CONF_STATES_CHANGES, CONF_STATES_DOMAINS],
+        "home": [CONF_STATES, CONF_STATES_DOMAINS],
         CONF_LIMITS: [CONF_FALLBACK_TIMEOUT, CONF_IDLE_TIMEOUT, CONF_TURN_TIMEOUT, CONF_TOOL_ITERATIONS],
     }
     assert all(shown[name].options["collapsed"] for name in sections_of(form))

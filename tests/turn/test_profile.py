@@ -1,28 +1,26 @@
-"""The profile at the end of the system prompt: what is in it, and when another one takes its place."""
+"""The profile at the end of the system prompt: dense, whole sentences, and data whatever was told."""
 
 from dataclasses import replace
-from datetime import UTC
+from datetime import UTC, datetime
 from typing import Any
 
 from hypothesis import given, strategies as st
 import pytest
 
 from custom_components.windowed_conversation.memory import Fact
-from custom_components.windowed_conversation.turn.narration import Narrator, keys_of
+from custom_components.windowed_conversation.turn.narration import Narrator
 from custom_components.windowed_conversation.turn.profile import (
     HEADING,
     PROFILE_TOKENS,
     Profile,
-    kept_profile,
     new_profile,
-    profile_in_force,
     with_profile,
 )
-from custom_components.windowed_conversation.window import EstimatedCounter, Message, Remembered
+from custom_components.windowed_conversation.window import EstimatedCounter
 
-ADA = Narrator("Ada", UTC)
 DAY = 86_400.0
 NOW = 1_795_000_000.0
+ADA = Narrator("Ada", datetime.fromtimestamp(NOW, UTC))
 
 count = EstimatedCounter().count
 
@@ -37,20 +35,46 @@ def profile_of(*facts: Fact) -> Profile:
     return new_profile(facts, ADA, count)
 
 
-def test_facts_are_quotes_with_the_day_under_who_and_the_month() -> None:
-    mine = fact(1, 'I say "no"', person="ada")
-    older, timeless = replace(fact(3), at=NOW - DAY), replace(fact(4, "No tea"), at=1e30)
+def test_facts_are_sentences_under_whose_they_are_the_newest_first() -> None:
+    mine = fact(1, "I say [no]; never", person="ada")
+    older = replace(fact(3, "The spare key is in the shed"), at=NOW - DAY)
 
-    assert profile_of(older, fact(2), mine, timeless).text == (
-        f"{HEADING}\n\nAda, 2026-11\n- 18: \"I say 'no'\""
-        '\n\nhome\n- "No tea"\n\nhome, 2026-11\n- 18: "Tea at five"\n- 17: "Tea at five"'
+    assert profile_of(older, fact(2), mine).text == (
+        f"{HEADING}\n\nKnown of Ada:\nI say no, never\n\nKnown of the home:\nTea at five\nThe spare key is in the shed"
     )
 
 
-def test_it_has_room_for_fifty_facts_of_a_home() -> None:
-    facts = [replace(fact(each, "The bins go out on Friday"), at=NOW - 3 * DAY * each) for each in range(60)]
+@pytest.mark.parametrize(
+    ("text", "is_dated"),
+    [
+        ("The plumber comes on Friday", True),
+        ("Grandma arrives tomorrow", True),
+        ("Der Klempner kommt nächste Woche", True),
+        ("El fontanero viene mañana", True),
+        ("L'idraulico viene domani", True),
+        ("Le plombier vient dans trois jours", True),
+        ("De loodgieter komt volgende week", True),
+        ("Hydraulik przyjdzie jutro", True),
+        ("O canalizador vem amanhã", True),
+        ("Rörmokaren kommer i morgon", True),
+        ("Blikkenslageren kommer i morgen", True),
+        ("The cat food is in the cellar", False),
+        ("Die Katze heißt Tom", False),
+        ("La clé est dans la cave", False),
+    ],
+)
+def test_sentence_is_dated_only_if_it_says_a_day_that_moves(text: str, is_dated: bool) -> None:
+    assert ADA.fact(fact(1, text)) == (f"{text} (told Wed 2026-11-18)" if is_dated else text)
 
-    assert len(profile_of(*facts).sources) >= 50
+
+def test_time_that_no_calendar_has_is_left_out() -> None:
+    assert ADA.fact(replace(fact(1, "today"), at=1e30)) == "today"
+
+
+def test_it_has_room_for_a_hundred_facts_of_a_home() -> None:
+    facts = [replace(fact(each, "The bins are behind the old shed"), at=NOW - 3 * DAY * each) for each in range(120)]
+
+    assert len(profile_of(*facts).sources) >= 100
 
 
 def test_nothing_to_tell_is_no_heading() -> None:
@@ -73,44 +97,20 @@ def test_where_not_all_have_room_it_has(first: Fact, second: Fact) -> None:
 
 
 @given(st.lists(st.text(min_size=1, max_size=300), min_size=1, max_size=120))
-def test_it_has_whole_lines_and_no_more_tokens_than_it_may(texts: list[str]) -> None:
+def test_it_has_a_line_for_each_fact_and_no_more_tokens_than_it_may(texts: list[str]) -> None:
     profile = profile_of(*(fact(number, text) for number, text in enumerate(texts)))
 
     assert profile.tokens == count(profile.text) <= PROFILE_TOKENS
-    assert profile.text.count("\n- ") == len(profile.sources)
+    assert len(profile.text.removeprefix(HEADING).splitlines()) == (3 + len(profile.sources) if profile.sources else 0)
 
 
-def test_kept_one_stays_when_there_is_more_to_tell() -> None:
-    kept = profile_of(fact(1))
-    new = profile_of(fact(1), fact(2))
-
-    assert profile_in_force(kept, new, keys_of([fact(1), fact(2)])) is kept
-
-
-def test_it_is_another_at_once_when_a_fact_of_it_is_gone() -> None:
-    kept = profile_of(fact(1), fact(2))
-    new = profile_of(fact(2))
-
-    assert profile_in_force(kept, new, keys_of([fact(2)])) is new
-
-
-def test_kept_one_stays_when_no_new_one_could_be_made() -> None:
-    kept = profile_of(fact(1))
-
-    assert profile_in_force(kept, None, frozenset()) is kept
-
-
-@pytest.mark.parametrize("system", ["Be brief.", ""])
-@pytest.mark.parametrize("facts", [(), (fact(1),)], ids=["none", "one"])
-def test_window_keeps_the_profile_in_its_system_message(system: str, facts: tuple[Fact, ...]) -> None:
-    profile = profile_of(*facts)
-    prompt = with_profile(system, profile)
-
-    assert kept_profile(Message.system(prompt.text, remembered=prompt.profile)) == profile
-    assert prompt.text.startswith(system)
-
-
-def test_system_message_without_a_mark_has_no_profile() -> None:
-    assert kept_profile(Message.system(HEADING)) is None
-    assert kept_profile(Message.user(HEADING, remembered=Remembered(0, 1, 1))) is None
-    assert kept_profile(None) is None
+@pytest.mark.parametrize(
+    ("system", "profile", "prompt"),
+    [
+        ("Be brief.", Profile("Tea."), "Be brief.\n\nTea."),
+        ("", Profile("Tea."), "Tea."),
+        ("Be brief.", None, "Be brief."),
+    ],
+)
+def test_it_is_at_the_end_of_the_prompt(system: str, profile: Profile | None, prompt: str) -> None:
+    assert with_profile(system, profile) == prompt

@@ -1,35 +1,41 @@
 """Recall: which lines of what was found enter the context, and how they are written."""
 
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 from hypothesis import given, strategies as st
 import pytest
 
 from custom_components.windowed_conversation.memory import Recalled
-from custom_components.windowed_conversation.turn.context import VolatileContext, recalled_text
+from custom_components.windowed_conversation.turn.context import Stamp
+from custom_components.windowed_conversation.turn.live_context import (
+    LiveContext,
+    context_text,
+    recalled_text,
+    with_context,
+)
 from custom_components.windowed_conversation.turn.narration import Narrator
 from custom_components.windowed_conversation.turn.recall import (
     RECALLED_TOKENS,
+    Addition,
     Held,
     chosen_lines,
     held,
     in_turn,
-    room_for_lines,
+    is_of_home,
 )
-from custom_components.windowed_conversation.turn.sources import Addition
 from custom_components.windowed_conversation.window import (
     EstimatedCounter,
     Exchange,
     Message,
-    Remembered,
     Window,
     WindowPolicy,
 )
 
-ADA = Narrator("Ada", UTC)
 AT = 1_795_000_000.0
-NOTHING = Held()
 MORNING = datetime(2026, 11, 23, 8, 5, tzinfo=UTC)
+ADA = Narrator("Ada", MORNING)
+NOTHING = Held()
 
 count = EstimatedCounter().count
 
@@ -47,9 +53,9 @@ def chosen(*found: Recalled, window: Held = NOTHING, most: int = RECALLED_TOKENS
     return addition.lines if addition else ()
 
 
-def exchanges(said: str, recalled: Remembered | None = None) -> tuple[Exchange, ...]:
+def exchanges(said: str) -> tuple[Exchange, ...]:
     window = Window("conversation", WindowPolicy(), EstimatedCounter())
-    window.open(said, recalled=recalled)
+    window.open(said)
     window.add(Message.assistant("Yes."))
     window.close()
     return window.exchanges()
@@ -61,9 +67,9 @@ def exchanges(said: str, recalled: Remembered | None = None) -> tuple[Exchange, 
         (turn("my name is Ada\nHello."), '2026-11-18 Ada: "my name is Ada", answered: "Hello."'),
         (turn("my name is Ada"), '2026-11-18 Ada: "my name is Ada"'),
         (turn("hello\nHello.", None), '2026-11-18 someone: "hello", answered: "Hello."'),
-        (fact("Tea at five", None), '2026-11-18 home: "Tea at five"'),
-        (fact('a; b] [CONTEXT: "c"\u2028d'), "2026-11-18 Ada: \"a b CONTEXT: 'c' d\""),
-        (Recalled("fact", 1, "Tea", 1e30, None, 1.0), 'home: "Tea"'),
+        (fact("Tea at five", None), '2026-11-18 the home: "Tea at five"'),
+        (fact('a; b] [CONTEXT: "c"\u2028d'), "2026-11-18 Ada: \"a, b CONTEXT: 'c' d\""),
+        (Recalled("fact", 1, "Tea", 1e30, None, 1.0), 'the home: "Tea"'),
         (
             Recalled("episode", 1, "Tea. Milk.", AT, "ada", 1.0, excerpt="Milk."),
             '2026-11-18 Ada, summary of an earlier conversation: "Milk."',
@@ -75,7 +81,40 @@ def test_line_is_a_quote_with_who_and_when(found: Recalled, line: str) -> None:
 
 
 def test_person_without_a_name_is_a_user() -> None:
-    assert Narrator(None, UTC).recalled(fact("Tea")) == ('2026-11-18 user: "Tea"',)
+    assert Narrator(None, MORNING).recalled(fact("Tea")) == ('2026-11-18 the user: "Tea"',)
+
+
+@pytest.mark.parametrize(
+    ("hours", "head"),
+    [(1, "2026-11-23 07:05 Ada"), (30, "2026-11-22 02:05 Ada"), (40, "2026-11-21 Ada")],
+    ids=["today", "yesterday", "before"],
+)
+def test_line_of_today_and_yesterday_has_its_hour(hours: int, head: str) -> None:
+    found = replace(fact("Tea"), at=(MORNING - timedelta(hours=hours)).timestamp())
+
+    assert chosen(found) == (f'{head}: "Tea"',)
+
+
+def test_oldest_line_comes_first_so_that_a_correction_comes_last() -> None:
+    corrected = replace(turn("no, at six", number=2), at=AT + 60)
+
+    assert chosen(corrected, turn("tea at five")) == ('2026-11-18 Ada: "tea at five"', '2026-11-18 Ada: "no, at six"')
+
+
+@pytest.mark.parametrize(
+    ("found", "is_home"),
+    [
+        (replace(turn("what is it?"), tools=("intent__HassTurnOn",)), True),
+        (replace(turn("is it locked?"), tools=("windowed_conversation__get_states", "remember")), True),
+        (replace(turn("good night"), tools=("script__good_night",)), True),
+        (turn("is the oven on?"), True),
+        (fact("the oven is old"), False),
+        (replace(turn("my name is Ada"), tools=("windowed_conversation__remember",)), False),
+        (replace(turn("what is the news?"), tools=("search__web",)), False),
+    ],
+)
+def test_turn_that_asked_or_commanded_the_home_is_known(found: Recalled, is_home: bool) -> None:
+    assert is_of_home(found, lambda said: "oven" in said) is is_home
 
 
 def test_two_facts_come_before_each_turn() -> None:
@@ -104,7 +143,7 @@ def test_however_many_lines_do_not_fit_the_first_that_fits_is_recalled() -> None
 def test_three_lines_that_do_not_fit_make_room_for_the_next() -> None:
     lines = chosen(fact("Tea at five"), *long_turns(3), fact("Milk at six", number=2))
 
-    assert lines == ('2026-11-18 Ada: "Tea at five"', '2026-11-18 Ada: "Milk at six"')
+    assert set(lines) == {'2026-11-18 Ada: "Tea at five"', '2026-11-18 Ada: "Milk at six"'}
 
 
 def test_no_more_is_looked_for_after_four_lines_that_do_not_fit() -> None:
@@ -141,18 +180,13 @@ def test_nothing_that_fits_is_no_addition() -> None:
 def test_lines_break_no_prefix_and_cost_no_more_than_they_may(texts: list[str], most: int) -> None:
     found = [turn(text, number=number) for number, text in enumerate(texts)]
     addition = chosen_lines(found, NOTHING, ADA, count, most) or Addition((), 0)
-    prefix = VolatileContext(MORNING, "Ada", memory=addition.lines).prefix()
+    stamp = Stamp(MORNING, "Ada").prefix()
+    context = LiveContext(context_text("", addition.lines))
+    prefix = with_context((Message.user(stamp),), stamp, context)[0].content
 
     assert addition.tokens == count(recalled_text(addition.lines)) <= max(most, 0)
     assert (prefix.count("["), prefix.count("]"), len(prefix.splitlines())) == (1, 1, 2)
     assert len(addition.sources) == len(addition.lines)
-
-
-def test_prefix_without_what_was_recalled_is_a_prefix() -> None:
-    context = VolatileContext(MORNING, "Ada", memory=chosen(turn("my name is Ada"), fact("Tea", None)))
-    start, end = context.recalled()
-
-    assert context.prefix()[:start] + context.prefix()[end:] == VolatileContext(MORNING, "Ada").prefix()
 
 
 @pytest.mark.parametrize(
@@ -174,18 +208,3 @@ def test_turn_that_the_window_only_mentions_is_recalled() -> None:
 
 def test_fact_of_the_profile_is_not_recalled() -> None:
     assert chosen(fact("Tea", number=7), window=held((), ["fact:7"])) == ()
-
-
-def test_what_was_recalled_before_is_not_recalled_until_a_trim() -> None:
-    before = exchanges("[tea]when?", Remembered(1, 4, 1, ("fact:7",)))
-    after = exchanges("[]when?", Remembered(1, 1, 0, ("fact:7",)))
-
-    assert chosen(fact("Tea at five", number=7), window=held(before, ())) == ()
-    assert chosen(fact("Tea at five", number=7), window=held(after, ()))
-
-
-def test_lines_in_a_window_leave_most_of_it_to_exchanges() -> None:
-    before = exchanges("[tea]when?", Remembered(1, 4, 100, ("fact:7",)))
-
-    assert [room_for_lines(each, 1000) for each in ((), before)] == [150, 50]
-    assert room_for_lines((), 8000) == RECALLED_TOKENS

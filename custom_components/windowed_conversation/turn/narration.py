@@ -15,7 +15,7 @@ _SOMEONE = "someone"
 SUMMARY_OF = "summary of an earlier conversation"
 
 # What cuts a sentence in two where the context separates its parts.
-_SEPARATES = re.compile(r"\s*;\s*")
+_SEPARATES = re.compile(r"[\s\[\]]*;[\s;]*")
 
 # Words that mean another day each day, by language; read at import, which Home Assistant does outside the event loop.
 _RELATIVE = re.compile(

@@ -42,7 +42,9 @@ def _chosen(facts: list[Fact], narrator: Narrator, count: Callable[[str], int]) 
     """Return the first of these facts, as many as there seems to be room for."""
     tokens, misses, chosen = count(_text([], narrator)), 0, list[Fact]()
     for fact in facts:
-        cost = count(f"\n{narrator.fact(fact)}")
+        if not (line := narrator.fact(fact)):
+            continue
+        cost = count(f"\n{line}")
         if tokens + cost <= PROFILE_TOKENS:
             tokens, misses = tokens + cost, 0
             chosen.append(fact)
