@@ -26,15 +26,13 @@ from tests.memory.dialogues import utterances
 
 if TYPE_CHECKING:
     from custom_components.windowed_conversation.memory import Memory, PastTurn
-    from custom_components.windowed_conversation.turn import context, narration, recall, sources
-    from custom_components.windowed_conversation.window import Remembered
+    from custom_components.windowed_conversation.turn import context, live_context, narration, recall
 else:
     _package = ours.Window.__module__.partition(".")[0]
     Memory, PastTurn = (getattr(import_module(f"{_package}.memory"), name) for name in ("Memory", "PastTurn"))
-    context, narration, recall, sources = (
-        import_module(f"{_package}.turn.{name}") for name in ("context", "narration", "recall", "sources")
+    context, live_context, narration, recall = (
+        import_module(f"{_package}.turn.{name}") for name in ("context", "live_context", "narration", "recall")
     )
-    Remembered = import_module(f"{_package}.window").Remembered
 
 _NAME = ("my name is Ada Lovelace", "Nice to meet you.", "what is my name?")
 _BUDGETS = ((8_000, 200), (4_000, 120))
@@ -49,7 +47,6 @@ class Remembering:
         self.memory = memory
         self.window = ours.new_window(system_prompt(), budget, _SHARE)
         self.asked = self.found = 0
-        self._narrator = narration.Narrator("Anna", UTC)
 
     def requests(self, turns: list[Turn], from_turn: int) -> Iterator[tuple[int, Request]]:
         """Yield every request."""
@@ -57,30 +54,28 @@ class Remembering:
         for number, turn in enumerate(turns):
             at = START + 2e6 + number * 420
             if self.memory and number >= from_turn:
-                line = self._recall(self.memory, _NAME[2])
+                line = self._recall(self.memory, _NAME[2], at)
                 self.asked += 1
                 self.found += line is not None and "Lovelace" in str(line.lines)
-            lines = self._recall(self.memory, turn[0].text) if self.memory else None
-            told = context.VolatileContext(datetime.fromtimestamp(at, UTC), "Anna", memory=lines.lines if lines else ())
-            recalled = Remembered(*told.recalled(), lines.tokens, lines.sources) if lines else None
-            window.open(told.prefix() + turn[0].text, recalled=recalled)
-            yield number, ours.encode(window.messages())
+            prefix = context.Stamp(datetime.fromtimestamp(at, UTC), "Anna").prefix()
+            window.open(prefix + turn[0].text)
+            lines = self._recall(self.memory, turn[0].text, at) if self.memory else None
+            live = live_context.LiveContext(live_context.context_text("", lines.lines if lines else ()))
+            yield number, ours.encode(live_context.with_context(window.messages(), prefix, live))
             for said in turn[1:]:
                 window.add(ours.message(said))
                 if said.role == "tool":
-                    yield number, ours.encode(window.messages())
+                    yield number, ours.encode(live_context.with_context(window.messages(), prefix, live))
             window.close()
             if self.memory:
                 self.memory.add_turn(PastTurn("c", at, turn[0].text, turn[-1].text, person="anna"))
 
-    def _recall(self, memory: Memory, text: str) -> sources.Addition | None:
-        """Return what a turn would recall, as the agent does."""
-        count, window = ours.CheapCounter.count, self.window
-        staying = window.would_stay(count(text) + recall.RECALLED_TOKENS)
-        known = recall.held(staying, (), text)
-        most = recall.room_for_lines(staying, window.policy.history_tokens)
+    def _recall(self, memory: Memory, text: str, at: float) -> recall.Addition | None:
+        """Return what a turn recalls beside what the window holds, as the agent does."""
+        known = recall.held(self.window.exchanges(), (), text)
         found = memory.recall(text, person="anna", speaker="Anna", limit=recall.CANDIDATES)
-        return recall.chosen_lines(found, known, self._narrator, count, most)
+        narrator = narration.Narrator("Anna", datetime.fromtimestamp(at, UTC))
+        return recall.chosen_lines(found, known, narrator, ours.CheapCounter.count, recall.RECALLED_TOKENS)
 
 
 def short_turns(number: int, seed: int) -> list[Turn]:

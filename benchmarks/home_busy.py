@@ -2,18 +2,17 @@
 
     .venv/demo/bin/python -m benchmarks.home --busy
 
-Two agents of one Home Assistant, with and without states, take turns in conversations of two sentences: the first one
-has all that fits, the second one what has changed. Each turn is the processor time of the event loop's thread from the
-sentence to the end of the answer, changes that fall into it included; the scripted server is in other threads. Source:
-the same time for what the turn awaits of the state source alone. Half of the changes are real, so that half of them are
-news.
+Two agents of one Home Assistant, with and without states, take turns in conversations of two sentences. Each turn is
+the processor time of the event loop's thread from the sentence to the end of the answer, changes that fall into it
+included; the scripted server is in other threads. Source: the same time for the live context alone. Half of the changes
+are real, so that half of them are news.
 
 Memory: what Python has allocated in the modules that follow the states, by tracemalloc, in a second minute: after ten
 seconds, when each of them is warm, and at its end.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 import os
 from pathlib import Path
@@ -28,7 +27,9 @@ from homeassistant.core import HomeAssistant
 from benchmarks.beside_core import Contender, running_home, say
 from benchmarks.home_day import Day, Thing
 from benchmarks.house import House
-from custom_components.windowed_conversation.agents.telling import StateSource
+from custom_components.windowed_conversation.agents.live_context import TurnContext
+from custom_components.windowed_conversation.turn.live_context import LiveContext
+from custom_components.windowed_conversation.window import Exchange
 from demo.client import Client
 from demo.model_server import ModelServer, serve_in_thread
 from demo.setup_agent import Model, add_account, change_agent
@@ -47,15 +48,16 @@ class Source:
 
     def __init__(self) -> None:
         self.took = 0.0
-        fetch = StateSource.fetch
+        live = TurnContext.live
         clock = self
 
-        async def timed(source: StateSource) -> None:
+        def timed(source: TurnContext, exchanges: Sequence[Exchange], limit: int) -> LiveContext:
             began = time.thread_time()
-            await fetch(source)
+            context = live(source, exchanges, limit)
             clock.took = (time.thread_time() - began) * 1e3
+            return context
 
-        setattr(StateSource, "fetch", timed)  # noqa: B010
+        setattr(TurnContext, "live", timed)  # noqa: B010
 
 
 def measure_busy() -> None:
@@ -106,7 +108,7 @@ async def _time(hass: HomeAssistant, house: House, day: Day, agents: dict[str, C
     load = ", ".join(f"{each:.1f}" for each in os.getloadavg())
     print(f"{_SIZE:,} entities, {_CHANGES_A_SECOND} changes a second, {number} conversations each; load {load}")
     print(f"  {'median ms of processor time':<30}{'off':>9}{'on':>9}{'added':>9}{'source':>9}{'limit':>8}")
-    for at, (name, limit) in enumerate((("turn with a snapshot", 5), ("turn without one", 1))):
+    for at, (name, limit) in enumerate((("first turn", 5), ("second turn", 5))):
         off, on = (median(turns[agent][at]) for agent in agents)
         print(f"  {name:<30}{off:>9.2f}{on:>9.2f}{on - off:>9.2f}{median(sources[at]):>9.2f}{limit:>8}")
     print(f"  resident memory: {before:,} KB before, {_resident():,} KB after")

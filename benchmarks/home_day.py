@@ -27,6 +27,9 @@ _PAUSE = 20.0
 _SATELLITES = 3
 _IN_SPEAKERS_AREA = 0.5
 _SEED = 15
+# The conversations of the second day, and the share of things that are not as usual in it.
+_SECOND_TALKS = 10
+_ODD = 0.05
 
 _THINGS_IN_AREA = {20: 7, 200: 17, 2_000: 33}
 _ROOMS = (
@@ -144,6 +147,28 @@ class Day:
         self._base = {thing.entity_id: thing.kind.value for thing in self.things}
         self._measuring = [thing for thing in self.things if not thing.kind.states]
         self.sentences = tuple(self._said(talk))[:sentences]
+
+    def second(self) -> Iterator[Sentence]:
+        """Yield the questions of the second day, of which the last in each conversation asks the same of an area."""
+        chance = Random(_SEED + 1)
+        for number in range(_SECOND_TALKS):
+            area, where = chance.choice(self.satellites), chance.choice(self.areas)
+            asked = {
+                "unusual": ("is everything closed and off?", self.things),
+                "windows": ("which windows are open?", self._named("window")),
+                "lights": ("did anyone leave a light on?", self._of("light")),
+                "lights in area": (f"and in the {where}?", self._of("light", where)),
+            }
+            for kind, (text, about) in asked.items():
+                yield Sentence(kind, text, area, number, (), about)
+
+    def odd(self) -> set[str]:
+        """Return the entities that are not as usual on the second day."""
+        ordinary = [thing.entity_id for thing in self.things if thing.kind.states]
+        return set(Random(_SEED + 2).sample(ordinary, max(1, round(_ODD * len(ordinary)))))
+
+    def _named(self, name: str) -> tuple[Thing, ...]:
+        return tuple(thing for thing in self.things if thing.kind.name == name)
 
     def _said(self, talk: str) -> Iterator[Sentence]:
         lengths = list(TALKS[talk])

@@ -13,6 +13,12 @@ from demo.model_server import HomeHistory
 
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _SAYS = re.compile(r"The .+? is (?P<state>.+?)\.?$")
+# What is answered to a question about several things if none of them is meant.
+_NONE = {
+    **dict.fromkeys(("lights", "lights in area"), "Nothing is on."),
+    "windows": "Nothing is open.",
+    "unusual": "Everything is closed and off.",
+}
 # How far what is said may be from what is measured.
 _ROUNDING = {"°C": 0.25, "%": 0.5, "W": 0.5}
 
@@ -23,6 +29,7 @@ class House:
     def __init__(self, hass: HomeAssistant, day: Day) -> None:
         self._hass = hass
         self._things = {thing.entity_id: thing for thing in day.things}
+        self._odd = day.odd()
         self._devices: dict[str, str] = {}
         self.history = HomeHistory()
 
@@ -58,6 +65,14 @@ class House:
         for thing in self._things.values():
             self._note(self.state(thing))
 
+    def begin_second(self) -> None:
+        """Have all states registered anew, few of them not as usual."""
+        for entity_id in self._things:
+            self._hass.states.async_remove(entity_id)
+        self.begin()
+        for entity_id in self._odd:
+            self.put(entity_id, self._things[entity_id].kind.states[1])
+
     def put(self, entity_id: str, state: str) -> None:
         """Have a thing take on a state."""
         thing = self._things[entity_id]
@@ -78,10 +93,11 @@ class House:
         states = {thing: self.state(thing).state for thing in sentence.about}
         if sentence.wanted:
             return set(states.values()) == {sentence.wanted}
-        if sentence.kind.startswith("lights"):
-            on = {thing.name for thing, state in states.items() if state == "on"}
-            named = {name.strip() for name in answer.removeprefix("These are on: ").rstrip(".").split(",")}
-            return named == on if on else answer == "Nothing is on."
+        if sentence.kind in _NONE:
+            usual = {thing: thing.kind.states[:1] for thing in states if thing.kind.states}
+            odd = {thing.name for thing in usual if states[thing] not in usual[thing]}
+            named = {name.strip() for name in answer.partition(": ")[2].rstrip(".").split(",")}
+            return named == odd if odd else answer == _NONE[sentence.kind]
         said = _SAYS.match(answer)
         return said is not None and any(_is(said["state"], thing, state) for thing, state in states.items())
 

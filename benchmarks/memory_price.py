@@ -31,15 +31,18 @@ from benchmarks.workload import TOOL_NAME, cheap_count, system_prompt
 
 if TYPE_CHECKING:
     from custom_components.windowed_conversation.memory import Memory, PastTurn
-    from custom_components.windowed_conversation.turn import context, narration, profile, recall
-    from custom_components.windowed_conversation.window import Message, Remembered, ToolCall, Window
+    from custom_components.windowed_conversation.turn import context, live_context, narration, profile, recall
+    from custom_components.windowed_conversation.window import Message, ToolCall, Window
 else:
-    memory, context, narration, profile, recall = (
+    memory, context, live_context, narration, profile, recall = (
         import_module(f"windowed_conversation.{name}")
-        for name in ("memory", "turn.context", "turn.narration", "turn.profile", "turn.recall")
+        for name in (
+            "memory",
+            *(f"turn.{room}" for room in ("context", "live_context", "narration", "profile", "recall")),
+        )
     )
     Memory, PastTurn = memory.Memory, memory.PastTurn
-    Message, Remembered, ToolCall, Window = ours.Message, ours.Remembered, ours.ToolCall, ours.Window
+    Message, ToolCall, Window = ours.Message, ours.ToolCall, ours.Window
 
 HISTORY_TOKENS = 8_000
 TRIM_SHARE = 0.25
@@ -122,13 +125,20 @@ class Off:
     def __init__(self, known: Memory) -> None:
         self.memory = known
         self.windows = {who: ours.new_window(system_prompt(), HISTORY_TOKENS, TRIM_SHARE) for who in _PEOPLE}
+        self.lines: tuple[str, ...] = ()
 
     def begin(self, said: Said) -> None:
         """Begin a turn."""
-        self.windows[said.person].open(f"{_context(said).prefix()}{said.text}")
+        self.windows[said.person].open(f"{_prefix(said)}{said.text}")
 
-    def evicted(self, said: Said) -> None:
-        """Change what a trim in this turn allows to be changed."""
+    def request(self, said: Said) -> str:
+        """Return all that is sent, as text."""
+        context = live_context.LiveContext(live_context.context_text("", self.lines))
+        messages = live_context.with_context(self.windows[said.person].messages(), _prefix(said), context)
+        return "\n".join(
+            f"{message.role}: {message.content}{''.join(str(dict(call.arguments)) for call in message.tool_calls)}"
+            for message in messages
+        )
 
 
 class Others(Off):
@@ -146,38 +156,24 @@ class Others(Off):
 
 
 class On(Off):
-    """The profile and the recalled lines of the integration, as `agents.recalling` has them."""
+    """The profile and the recalled lines of the integration, as `agents.live_context` has them."""
 
     def begin(self, said: Said) -> None:
         """Begin a turn."""
-        window, narrator = self.windows[said.person], narration.Narrator(_PEOPLE[said.person], UTC)
-        facts = self.memory.facts(said.person)
-        kept = profile.kept_profile(window.messages()[0]) if window.exchanges() else None
-        self._new = profile.new_profile(facts, narrator, cheap_count)
-        in_force = profile.profile_in_force(kept, self._new, narration.keys_of(facts)) or self._new
-        staying = window.would_stay(cheap_count(said.text) + recall.RECALLED_TOKENS + 100)
-        sources = set(in_force.sources) & set(self._new.sources)
+        window = self.windows[said.person]
+        narrator = narration.Narrator(_PEOPLE[said.person], datetime.fromtimestamp(said.at, UTC))
+        made = profile.new_profile(self.memory.facts(said.person), narrator, cheap_count)
+        window.set_system(profile.with_profile(system_prompt(), made))
+        super().begin(said)
         find = [
             self.memory.recall(
                 said.text, person=said.person, speaker=_PEOPLE[said.person], kinds=kinds, limit=recall.CANDIDATES
             )
             for kinds in (("fact",), ("episode", "turn"))
         ]
-        added = recall.chosen_lines(
-            recall.in_turn(*find),
-            recall.held(staying, sources, said.text),
-            narrator,
-            cheap_count,
-            recall.room_for_lines(staying, HISTORY_TOKENS),
-        )
-        told = _context(said, added.lines if added else ())
-        window.set_system(*profile.with_profile(system_prompt(), in_force))
-        mark = Remembered(*told.recalled(), added.tokens, added.sources) if added else None
-        window.open(f"{told.prefix()}{said.text}", recalled=mark)
-
-    def evicted(self, said: Said) -> None:
-        """Take the profile of now."""
-        self.windows[said.person].set_system(*profile.with_profile(system_prompt(), self._new))
+        known = recall.held(window.exchanges(), made.sources, said.text)
+        added = recall.chosen_lines(recall.in_turn(*find), known, narrator, cheap_count, recall.RECALLED_TOKENS)
+        self.lines = added.lines if added else ()
 
 
 WAYS: dict[str, Callable[[Memory], Off]] = {"off": Off, "on": On, "others": Others}
@@ -192,16 +188,13 @@ def price(way: str, said: Sequence[Said], folder: Path) -> Bill:
     bill, side = Bill(), WAYS[way](known)
     for number, turn in enumerate(said):
         window = side.windows[turn.person]
-        gone = window.stats().evicted_exchanges
         side.begin(turn)
-        if window.stats().evicted_exchanges > gone:
-            side.evicted(turn)
-        bill.add(turn.person, _request(window))
+        bill.add(turn.person, side.request(turn))
         if number % _TOOL_TURN == _TOOL_TURN - 1:
             call = ToolCall(f"call_{number}", TOOL_NAME, {"name": turn.text})
             window.add(Message.assistant(tool_calls=(call,)))
             window.add(Message.tool(call.id, TOOL_NAME, '{"success": [{"name": "it", "type": "entity"}]}'))
-            bill.add(turn.person, _request(window))
+            bill.add(turn.person, side.request(turn))
         window.add(Message.assistant(turn.answer))
         window.close()
         known.add_turn(PastTurn(str(turn.person), turn.at, turn.text, turn.answer, person=turn.person))
@@ -218,16 +211,8 @@ def _tell(known: Memory, rows: dict[str | None, int], told: dict[str, Any], at: 
     rows[told["id"]] = row
 
 
-def _context(said: Said, lines: tuple[str, ...] = ()) -> context.VolatileContext:
-    return context.VolatileContext(datetime.fromtimestamp(said.at, UTC), _PEOPLE[said.person], memory=lines)
-
-
-def _request(window: Window) -> str:
-    """Return all that is sent, as text."""
-    return "\n".join(
-        f"{message.role}: {message.content}{''.join(str(dict(call.arguments)) for call in message.tool_calls)}"
-        for message in window.messages()
-    )
+def _prefix(said: Said) -> str:
+    return context.Stamp(datetime.fromtimestamp(said.at, UTC), _PEOPLE[said.person]).prefix()
 
 
 def main() -> None:

@@ -76,7 +76,7 @@ async def tell(home: HomeAssistant, *facts: tuple[str, Context | None, bool]) ->
         await add_fact(home, text, person=whose.user_id if whose else None, private=private)
 
 
-async def test_facts_stand_as_quotes_at_the_end_of_the_next_conversations_prompt(
+async def test_facts_stand_at_the_end_of_the_next_conversations_prompt(
     home: HomeAssistant, entry, say: Say, ada: Context, model_server: ModelServer
 ) -> None:
     await tell(home, ("The bins go out on Friday", None, False), ("Likes [tea]", ada, False))
@@ -85,9 +85,13 @@ async def test_facts_stand_as_quotes_at_the_end_of_the_next_conversations_prompt
     system, _ = asked(model_server)
     head, found, profile = system.partition(f"\n\n{HEADING}")
     assert (bool(head), bool(found)) == (True, True)
-    mine, homes = profile.strip().split("\n\n")
-    assert re.fullmatch(r'Ada, \d{4}-\d\d\n- \d\d: "Likes tea"', mine)
-    assert re.fullmatch(r'home, \d{4}-\d\d\n- \d\d: "The bins go out on Friday"', homes)
+    assert profile == "\n\nKnown of Ada:\nLikes tea\n\nKnown of the home:\nThe bins go out on Friday" + dated(profile)
+
+
+def dated(profile: str) -> str:
+    """Return the date at the end of a profile."""
+    found = re.search(r" \(told \w{3} \d{4}-\d\d-\d\d\)$", profile)
+    return found[0] if found else ""
 
 
 async def test_private_fact_reaches_its_owner_and_nobody_else(

@@ -84,7 +84,7 @@ class NameIndex:
             for name, words in self._found.get(form, {}).items():
                 found[name] |= words
         named = [name for name, words in found.items() if words == _whole(self._names[name[0]][name[1]])]
-        areas = frozenset(area for area, names in self._area_names.items() if _is_any_named(names, forms))
+        areas = _longest(area for area, names in self._area_names.items() if _is_any_named(names, forms))
         return Asked(tuple(sorted(set(self._in_their_areas(named, areas)))), areas, kinds)
 
     def _in_their_areas(self, named: Iterable[_Name], areas: frozenset[str]) -> Iterator[str]:
@@ -111,6 +111,12 @@ def _whole(name: str) -> int:
 def _is_any_named(names: Iterable[str], forms: set[str]) -> bool:
     words = map(_word_forms, names)
     return any(each and all(not forms.isdisjoint(word) for word in each) for each in words)
+
+
+def _longest(areas: Iterable[str]) -> frozenset[str]:
+    """Return the areas whose words are not all in the name of another: "Upper Kitchen" names no "Kitchen"."""
+    words = {area: {forms[0] for forms in _word_forms(area)} for area in areas}
+    return frozenset(area for area in words if not any(words[area] < other for other in words.values()))
 
 
 @lru_cache(maxsize=_NAMES_IN_USE)

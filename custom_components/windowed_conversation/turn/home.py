@@ -44,9 +44,6 @@ class Standing(StrEnum):
     MEASURED = "measured"
 
 
-_ORDER = (Standing.UNUSUAL, Standing.MEASURED, Standing.USUAL)
-
-
 @dataclass(frozen=True, slots=True)
 class EntityState:
     """An entity as it may be told: its texts hold nothing that separates.
@@ -154,16 +151,18 @@ class Home:
             asked.entities,
             sorted(self._asked_by_kind(asked), key=lambda key: self._order(key, area)),
             changed,
-            *(self._by_standing(each) for each in sorted(asked.areas)),
+            *(self._in(each, Standing.UNUSUAL, Standing.MEASURED) for each in sorted(asked.areas)),
             unusual,
-            (key for key in self._by_standing(area) if self.entities[key].standing is Standing.MEASURED),
+            self._in(area, Standing.MEASURED),
             *(self._of_kind[kind] for kind in _OF_INTEREST),
+            *(self._in(each, Standing.USUAL) for each in sorted(asked.areas)),
         )
 
-    def _by_standing(self, area: str) -> list[str]:
-        """Return the entities of an area, those that are as usual last."""
-        keys = self._in_area[area] if area in self._in_area and area else ()
-        return sorted(keys, key=lambda key: _ORDER.index(self.entities[key].standing))
+    def _in(self, area: str, *standings: Standing) -> Iterator[str]:
+        """Yield the entities of an area with these standings, in this order; of no area none."""
+        keys = self._in_area[area] if area else ()
+        for standing in standings:
+            yield from (key for key in keys if self.entities[key].standing is standing)
 
     def _asked_by_kind(self, asked: Asked) -> Iterator[str]:
         for key in chain.from_iterable(self._of_kind[kind] for kind in asked.kinds if kind in self._of_kind):
