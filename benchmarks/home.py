@@ -6,11 +6,11 @@ The home and the day are those of `benchmarks.home_day`: homes of 20, 200 and 2,
 sentences in conversations of 1 to 6, one real Home Assistant in this process. Three agents take the same day, each from
 the same beginning: core's `openai_conversation`, and ours without and with states of the home, without memory and
 without Home Assistant's own sentences. All speak the Responses API to the scripted server in a thread. The scripted
-model answers a question from the states in its context, else it calls get_states or GetLiveContext with filters: a name,
-or an area and a domain. A command is a call and an answer.
+model answers a question from the states in its context, else it calls get_states or GetLiveContext with filters: a
+name, or an area and a domain. A command is a call and an answer.
 
-The second day is of our agent with states alone, after all states were registered anew and the account was loaded again:
-forty questions that name no thing, in a home in which few things are not as usual.
+The second day is of our agent with states alone, after all states were registered anew and the account was loaded
+again: forty questions that name no thing, in a home in which few things are not as usual.
 
 The server's prompt cache holds every earlier prompt, from 1,024 tokens on in steps of 128, and does not expire. Tokens
 are a quarter of the bytes of tools and messages. A cached token costs a tenth. Answers are not priced.

@@ -107,7 +107,7 @@ async def test_satellite_without_its_device_is_the_owners_too(
     await tell(home, ("Dentist on Tuesday", ada, True))
     await say("hello there", satellite_id=SATELLITE)
 
-    assert re.search(r'Ada, .*: "Dentist on Tuesday"', asked(model_server)[0], re.DOTALL)
+    assert re.search(r"Known of Ada:.*Dentist on Tuesday", asked(model_server)[0], re.DOTALL)
 
 
 async def test_fact_that_is_told_at_the_satellite_is_its_owners(
@@ -149,7 +149,7 @@ async def test_integrations_user_at_the_satellite_is_its_owner(
     await tell(home, ("Dentist on Tuesday", ada, True))
     await say("hello there", device_id=bedside, context=Context(user_id=voip.id))
 
-    assert re.search(r'Ada, .*: "Dentist on Tuesday"', asked(model_server)[0], re.DOTALL)
+    assert re.search(r"Known of Ada:.*Dentist on Tuesday", asked(model_server)[0], re.DOTALL)
 
 
 @pytest.mark.parametrize("placement", ContextPlacement)

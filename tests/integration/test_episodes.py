@@ -68,7 +68,7 @@ async def test_summary_is_recalled_after_its_conversation_has_ended(
 
     ((_, whose),) = episodes(disk)
     assert whose == ada.user_id
-    assert re.search(rf'\d{{4}}-\d\d-\d\d Ada, {MARK}: "You told me[^"]* quokka', asked(model_server)[1])
+    assert re.search(rf'\d{{4}}-\d\d-\d\d \d\d:\d\d Ada, {MARK}: "You told me[^"]* quokka', asked(model_server)[1])
 
 
 async def test_summary_that_the_window_holds_is_not_recalled(
@@ -117,7 +117,7 @@ async def test_summary_of_a_satellites_conversation_is_the_homes(
 
     ((_, whose),) = episodes(disk)
     assert whose is None
-    assert f" home, {MARK}: " in asked(model_server)[1]
+    assert f" the home, {MARK}: " in asked(model_server)[1]
 
 
 @pytest.mark.parametrize("personal", ["my name is Ada Lovelace", "remember that my name is Ada Lovelace"])

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from homeassistant.components.conversation.trace import async_get_traces
-from homeassistant.components.homeassistant.exposed_entities import async_expose_entity
+from homeassistant.components.homeassistant.exposed_entities import async_expose_entity, async_should_expose
 from homeassistant.core import HomeAssistant
 from homeassistant.helpers import area_registry as ar, device_registry as dr, entity_registry as er
 import pytest
@@ -170,8 +170,7 @@ async def test_what_a_sentence_names_comes_first_also_in_a_full_home(
     registry = er.async_get(home)
     trunk = registry.async_get_or_create("light", "test", "trunk", suggested_object_id="trunk")
     registry.async_update_entity(trunk.entity_id, area_id=attic.id, name="trunk lamp")
-    aliases = [er.COMPUTED_NAME, "worktop"]
-    registry.async_update_entity("input_boolean.kitchen", aliases=aliases)
+    registry.async_update_entity("input_boolean.kitchen", aliases=[er.COMPUTED_NAME, "worktop"])
     put(home, trunk.entity_id, "off", "trunk lamp")
     for number in range(60):
         put(home, f"switch.{number}", "on", f"Pump {number}")
@@ -376,11 +375,10 @@ async def test_changes_of_registries_have_all_looked_at_once(
 ) -> None:
     await say(HELLO)
     looked: list[str] = []
-    should_expose = home_states.async_should_expose
 
     def counted(hass: HomeAssistant, assistant: str, entity_id: str) -> bool:
         looked.append(entity_id)
-        return should_expose(hass, assistant, entity_id)
+        return async_should_expose(hass, assistant, entity_id)
 
     monkeypatch.setattr(home_states, "async_should_expose", counted)
     for number in range(100):

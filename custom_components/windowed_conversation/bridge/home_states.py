@@ -113,7 +113,7 @@ class HomeStates:
     def __init__(self, hass: HomeAssistant) -> None:
         self._hass = hass
         self._home = Home()
-        # The names and the area of each entity that is exposed; the first name is told.
+        # The names and the area of each entity that is exposed; the model gets the first name.
         self._exposed: dict[str, tuple[tuple[str, ...], str]] = {}
         self._is_behind = True
         self._timer: CALLBACK_TYPE | None = None
