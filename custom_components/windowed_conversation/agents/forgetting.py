@@ -11,8 +11,7 @@ from homeassistant.core import Event, HomeAssistant, callback
 
 from ..bridge.storage import async_rewrite_files
 from ..memory import Forgotten, Memory, MemoryUnavailable
-from ..turn.forgetting import Erasure, Search
-from ..turn.old_copies import without_forgotten
+from ..turn.forgetting import Erasure, Search, without_forgotten
 from ..turn.scope import WindowKey
 from ..window import Snapshot, WindowRegistry
 from .issues import async_raise_or_clear_damage

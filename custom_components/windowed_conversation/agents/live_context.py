@@ -23,9 +23,11 @@ from ..turn.state_text import area_name
 from ..window import Exchange, TextKind, Window
 from .agent import Agent
 from .memory import async_memory
-from .profiles import MadeProfile
 
 _LOGGER = logging.getLogger(__name__)
+
+# The most owners whose profiles are kept for their next turns.
+_MOST_PROFILES = 16
 
 # How long a turn waits for memory, in seconds.
 DEADLINE = 0.05
@@ -87,12 +89,12 @@ class TurnContext:
         # everybody who uses the window gets the prompt
         owner = speaker.person if speaker.is_alone else None
         key = (owner, speaker.is_alone, self._narrator.owner)
-        made = agent.profiles.get(key)
+        made, made_profile = agent.profiles.get(key, (None, None))
 
         def read(memory: Memory) -> _Read:
             # read before the facts, so that the next turn notices a change in between
             revision = memory.facts_revision()
-            is_known = made is not None and made.revision == revision
+            is_known = made_profile is not None and made == revision
             facts = None if is_known else memory.facts(owner, private=speaker.is_alone)
             found, others = memory.recall_apart(
                 speaker.said,
@@ -112,11 +114,14 @@ class TurnContext:
             _LOGGER.debug("A turn continues without memory: %s", type(err).__name__)
         else:
             self._found = tuple(in_turn(found, (each for each in others if not is_of_home(each, self._names_home))))
-            if made is None or facts is not None:
-                made = MadeProfile(new_profile(facts or (), self._narrator, self._count_fixed), revision)
-            agent.profiles.put(key, made)
+            if made_profile is None or facts is not None:
+                made_profile = new_profile(facts or (), self._narrator, self._count_fixed)
+            agent.profiles.pop(key, None)
+            agent.profiles[key] = revision, made_profile
+            if len(agent.profiles) > _MOST_PROFILES:
+                del agent.profiles[next(iter(agent.profiles))]
         self._seconds = time.monotonic() - began
-        self.profile = made.profile if made is not None else None
+        self.profile = made_profile
 
     def live(self, exchanges: Sequence[Exchange], limit: int) -> LiveContext:
         """Return the live context of a request that sends these closed exchanges, within this number of tokens."""

@@ -22,78 +22,23 @@ from ..turn.state_text import area_name, kind_of, one_name, standing_of, state_t
 
 _LOGGER = logging.getLogger(__name__)
 
-_USUAL_DOMAINS = frozenset(
-    {
-        "alarm_control_panel",
-        "climate",
-        "cover",
-        "fan",
-        "humidifier",
-        "input_boolean",
-        "input_number",
-        "input_select",
-        "lawn_mower",
-        "light",
-        "lock",
-        "media_player",
-        "person",
-        "siren",
-        "switch",
-        "todo",
-        "vacuum",
-        "valve",
-        "water_heater",
-        "weather",
-    }
-)
+_USUAL_DOMAINS = frozenset((
+    "alarm_control_panel", "climate", "cover", "fan", "humidifier", "input_boolean", "input_number", "input_select",
+    "lawn_mower", "light", "lock", "media_player", "person", "siren", "switch", "todo", "vacuum", "valve",
+    "water_heater", "weather",
+))  # fmt: skip
 # A sensor without a device class: people who expose it ask about it.
 _USUAL_CLASSES: Mapping[str, frozenset[str | None]] = {
-    "binary_sensor": frozenset(
-        {
-            None,
-            "battery",
-            "carbon_monoxide",
-            "connectivity",
-            "door",
-            "garage_door",
-            "gas",
-            "lock",
-            "moisture",
-            "motion",
-            "occupancy",
-            "opening",
-            "plug",
-            "presence",
-            "problem",
-            "safety",
-            "smoke",
-            "window",
-        }
-    ),
-    "sensor": frozenset(
-        {
-            None,
-            "aqi",
-            "battery",
-            "carbon_dioxide",
-            "carbon_monoxide",
-            "energy",
-            "enum",
-            "gas",
-            "humidity",
-            "illuminance",
-            "moisture",
-            "pm10",
-            "pm25",
-            "power",
-            "precipitation",
-            "temperature",
-            "volatile_organic_compounds",
-            "water",
-            "wind_speed",
-        }
-    ),
-}
+    "binary_sensor": frozenset((
+        None, "battery", "carbon_monoxide", "connectivity", "door", "garage_door", "gas", "lock", "moisture", "motion",
+        "occupancy", "opening", "plug", "presence", "problem", "safety", "smoke", "window",
+    )),
+    "sensor": frozenset((
+        None, "aqi", "battery", "carbon_dioxide", "carbon_monoxide", "energy", "enum", "gas", "humidity", "illuminance",
+        "moisture", "pm10", "pm25", "power", "precipitation", "temperature", "volatile_organic_compounds", "water",
+        "wind_speed",
+    )),
+}  # fmt: skip
 # What people have words for, besides what is exposed: names of kinds come from these integrations.
 _KINDS_OF = (
     "alarm_control_panel", "binary_sensor", "climate", "cover", "fan", "humidifier", "lawn_mower", "light", "lock",

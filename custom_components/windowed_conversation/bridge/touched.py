@@ -27,12 +27,6 @@ def tags_of_result(hass: HomeAssistant, result: llm.ToolResult) -> frozenset[str
     return _tags(name for target in _targets(result) for name in _touched(hass, target))
 
 
-def entities_acted_on(result: llm.ToolResult) -> frozenset[str]:
-    """Return the entities that an intent acted on, none for other results."""
-    ids = (target.get("id") for target in _targets(result) if target.get("type") == "entity")
-    return frozenset(each for each in ids if isinstance(each, str))
-
-
 def _targets(result: llm.ToolResult) -> list[Mapping[str, Any]]:
     outcome = result.data.get("data")
     targets = outcome.get("success") if isinstance(outcome, dict) else None

@@ -6,14 +6,14 @@ over when the oldest of what was forgotten came to be: those before it cannot ho
 before it was remembered, all go from the first that has most of its words.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 import json
 import math
 from typing import Self
 
-from ..memory import Forgotten, Repetitions
-from ..window import QUESTION, Exchange, Message, Snapshot, rewritten
+from ..memory import Forgotten, Repetitions, Tombstone
+from ..window import QUESTION, Exchange, Message, Snapshot, is_summary, rewritten
 from .narration import key_of
 from .profile import HEADING
 from .scope import WindowKey
@@ -93,6 +93,26 @@ class Search:
         """Return when each of the windows first had a text that repeats it, if it has any."""
         times = {key: self._erasure.repeated_at(key, each, self._repetitions) for key, each in windows.items()}
         return {key: at for key, at in times.items() if at is not None}
+
+
+def without_forgotten(key: str, snapshot: Snapshot, tombstones: Collection[Tombstone]) -> Snapshot:
+    """Return what may stay of an older copy of a window, or the same snapshot if all of it may.
+
+    A tombstone has no words, only the time at which the forgotten item came into being. All exchanges are removed from
+    the first one that was in progress at that time or names the item as a source. A summary is removed if anything
+    older was forgotten, because nobody knows when the exchanges that it stands for were said.
+    """
+    if tombstones and (system := without_profile(snapshot.system)) is not snapshot.system:
+        snapshot = snapshot._replace(system=system)
+    sources = frozenset(key_of(each.kind, each.id) for each in tombstones)
+    times = sorted(each.at for each in tombstones)
+    first = next((_end(each) for each in snapshot.exchanges if _may_hold(each, times)), math.inf)
+    return Erasure(math.inf, frozenset(), frozenset(), sources, {key: first}).rest(key, snapshot)
+
+
+def _may_hold(exchange: Exchange, times: list[float]) -> bool:
+    start = -math.inf if is_summary(exchange) else exchange.messages[0].created
+    return start is not None and any(start <= at <= _end(exchange) for at in times)
 
 
 def _end(exchange: Exchange) -> float:
