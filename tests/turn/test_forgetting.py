@@ -1,11 +1,13 @@
 """What forgetting removes from a window, and what it leaves."""
 
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from custom_components.windowed_conversation.memory import Forgotten
+from custom_components.windowed_conversation.turn.context import Stamp
 from custom_components.windowed_conversation.turn.forgetting import Erasure, Search
 from custom_components.windowed_conversation.turn.profile import HEADING
 from custom_components.windowed_conversation.turn.scope import WindowKey
@@ -61,6 +63,13 @@ def test_what_was_said_before_it_was_remembered_goes_with_all_after_it() -> None
     snapshot = window(exchange(1.0, "hello"), exchange(2.0, "the bins are out on Friday"), exchange(3.0, "thanks"))
 
     assert left(snapshot, told("The bins go out on Friday")) == ["hello"]
+
+
+def test_a_stamp_repeats_nothing() -> None:
+    stamp = Stamp(datetime(2026, 11, 24, tzinfo=UTC), "Anna").prefix()
+    snapshot = window(exchange(1.0, f"{stamp}hello"), exchange(2.0, f"{stamp}Anna is here on Tuesday"))
+
+    assert left(snapshot, told("Anna comes on Tuesday")) == [f"{stamp}hello"]
 
 
 def test_a_summary_that_only_its_provider_reads_goes() -> None:

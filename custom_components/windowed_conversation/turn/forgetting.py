@@ -14,6 +14,7 @@ from typing import Self
 
 from ..memory import Forgotten, Repetitions, Tombstone
 from ..window import QUESTION, Exchange, Message, Snapshot, is_summary, rewritten
+from .context import said_in
 from .narration import key_of
 from .profile import HEADING
 from .scope import WindowKey
@@ -126,7 +127,8 @@ def _is_opaque(exchange: Exchange) -> bool:
 
 
 def _text(exchange: Exchange) -> str:
-    said = (message.content for message in exchange.messages)
+    # a stamp has names and weekdays, and nothing that was said
+    said = (said_in(message.content) for message in exchange.messages)
     calls = (call.arguments for message in exchange.messages for call in message.tool_calls)
     return "\n".join((*said, *(json.dumps(dict(arguments), ensure_ascii=False, default=str) for arguments in calls)))
 
