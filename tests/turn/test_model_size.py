@@ -111,6 +111,13 @@ def test_server_that_reads_less_than_before_is_believed(size: ModelSize) -> None
     assert size.tokens() == 2450
 
 
+def test_refusal_just_below_what_was_served_is_a_difference_in_counting(size: ModelSize) -> None:
+    size.on_refused(3890, 2500)
+    size.on_refused(3890, 2500)
+
+    assert size.tokens() == 3889
+
+
 def test_named_size_counts_at_once() -> None:
     size = ModelSize()
     size.on_named(8192)

@@ -182,8 +182,8 @@ class ModelSize:
         known.since = served if known.since >= least else max(known.since, served)
         known.refused, known.limited, known.at = least, 0, self._clock()
         if known.refusals == _BELIEVED and known.served >= least:
-            # less than before twice in a row: the server reads less now, or counts differently
-            known.served = min(known.since, least - 1)
+            # less than before twice in a row: the server reads less now; a little less is only counted differently
+            known.served = least - 1 if least >= (1 - _NEAR) * known.served else min(known.since, least - 1)
         self._on_change()
 
     def on_unexplained(self, refused: int, served: int, newest: int) -> None:
