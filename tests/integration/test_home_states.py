@@ -176,14 +176,37 @@ async def test_what_a_sentence_names_comes_first_also_in_a_full_home(
         put(home, f"switch.{number}", "on", f"Pump {number}")
     put(home, "binary_sensor.skylight", "on", "skylight", device_class="window")
     put(home, "lock.gate", "unlocked", "gate")
-    await home.async_block_till_done()
-    await states_of(home).async_name_kinds()
+    await home.async_block_till_done(wait_background_tasks=True)
 
     await say(HELLO)
     await say(said)
 
     assert listed(model_server).startswith(first)
     assert "switch on" in listed(model_server)
+
+
+async def test_kinds_are_named_in_the_language_that_is_spoken(
+    home: HomeAssistant, entry: MockConfigEntry, say: Say, model_server: ModelServer
+) -> None:
+    for number in range(60):
+        put(home, f"switch.{number}", "on", f"Pump {number}")
+    put(home, "binary_sensor.skylight", "on", "skylight", device_class="window")
+
+    await say("welche Fenster sind offen?", language="de-AT")
+    await home.async_block_till_done(wait_background_tasks=True)
+    await say("welche Fenster sind offen?", language="de-AT")
+
+    assert listed(model_server).startswith("no area: skylight=open")
+
+
+async def test_language_that_does_not_exist_is_not_read(home: HomeAssistant, entry: MockConfigEntry, say: Say) -> None:
+    await home.async_block_till_done(wait_background_tasks=True)
+    known = states_of(home).home().kinds
+    for language in ("../../de", "xx", ""):
+        await say(HELLO, language=language)
+    await home.async_block_till_done(wait_background_tasks=True)
+
+    assert states_of(home).home().kinds is known
 
 
 async def test_name_that_was_taken_out_of_the_aliases_is_not_sent(

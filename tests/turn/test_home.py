@@ -116,9 +116,8 @@ def home() -> Home:
             "is the kitchen lock locked?",
             "",
             (
-                "Kitchen: Kitchen lock=locked, Kitchen temperature=20.5 °C, Kitchen light=off, Kitchen window=closed"
-                " | Hall: Hall window=open | Office: Office light=on | not listed: 2 measurements"
-                " | rest closed, locked, off"
+                "Kitchen: Kitchen lock=locked | Hall: Hall window=open | Office: Office light=on"
+                " | not listed: 3 measurements | rest closed, locked, off"
             ),
         ),
         (
@@ -127,6 +126,14 @@ def home() -> Home:
             (
                 "Office: Office light=on, Office temperature=20.5 °C, Office window=closed, Office lock=locked"
                 " | Hall: Hall window=open, Hall temperature=20.5 °C | not listed: 1 measurements"
+                " | rest closed, locked, off"
+            ),
+        ),
+        (
+            "which windows are open in the office?",
+            "",
+            (
+                "Office: Office window=closed, Office light=on | Hall: Hall window=open | not listed: 3 measurements"
                 " | rest closed, locked, off"
             ),
         ),

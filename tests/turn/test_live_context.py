@@ -144,6 +144,31 @@ async def test_context_is_made_again_for_what_is_left_after_a_refusal(
     assert set(served) < set(refused)
 
 
+async def test_context_is_all_that_is_left_to_remove_after_a_refusal(
+    take: Take, byte_question: Question, byte_server: ByteServer, source: Source
+) -> None:
+    asked = _planned(replace(byte_question, live=source.live))
+    byte_server.reply(b'{"error": {"code": "context_length_exceeded", "message": "too long"}}', status=400)
+    byte_server.then_reply(text("Good day."), STOP, DONE)
+
+    await take("hello", asked=asked)
+
+    (_, first), (_, second) = source.asked
+    assert first > second == 0
+
+
+async def test_context_is_made_again_when_results_have_left_less_room_for_it(
+    take: Take, asked: Question, source: Source, model_server: ModelServer
+) -> None:
+    small = _planned(asked, context_tokens=500, max_answer_tokens=50)
+    model_server.script(call("HassTurnOn", name="kitchen light " * 150), words("Done."))
+
+    await take("turn it on", asked=small)
+
+    (_, first), (_, second) = source.asked
+    assert first > second
+
+
 async def test_excluded_exchanges_are_not_taken_for_sent(take: Take, asked: Question, source: Source) -> None:
     await take("turn on the light", asked=asked)
 

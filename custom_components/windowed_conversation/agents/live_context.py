@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 import logging
 import time
 from typing import Any, NamedTuple
@@ -47,20 +46,22 @@ class _Read(NamedTuple):
 class TurnContext:
     """The profile and the live context of one turn. `profile` is None if the agent has no memory, or it was late."""
 
-    def __init__(self, agent: Agent, window: Window, speaker: Speaker, stamp: Stamp) -> None:
+    def __init__(self, agent: Agent, window: Window, speaker: Speaker, stamp: Stamp, language: str) -> None:
         config = agent.config
         self.profile: Profile | None = None
         self._agent = agent
         self._window = window
         self._speaker = speaker
         self._stamp = stamp
+        self._language = language
         self._memory = async_memory(agent.hass) if config.memory else None
         self._home = async_home_states(agent.hass) if config.states is not None else None
         self._narrator = Narrator(speaker.name, stamp.now)
         self._found: Sequence[Recalled] = ()
         self._seconds = 0.0
-        self._limit = 0
         self._recalled: Addition | None = None
+        self._states: States | None = None
+        self._listed_before = agent.listed.get(window, NO_STATES)
         self._is_in_system = config.context_placement is ContextPlacement.SYSTEM
         self._stamp_tokens = self._count(context_sections(stamp, "", ())) if self._is_in_system else 0
 
@@ -78,7 +79,8 @@ class TurnContext:
         figures = {"recalled_tokens": recalled, "recall_ms": round(1000 * self._seconds, 1)}
         if self._home is None:
             return figures if self._memory is not None else NO_FIGURES
-        listed = {"states_listed": len(self.states.listed), "states_tokens": self.states.tokens}
+        states = self._states or NO_STATES
+        listed = {"states_listed": len(states.listed), "states_tokens": states.tokens}
         return {**(figures if self._memory is not None else NO_FIGURES), **listed}
 
     async def async_read(self) -> None:
@@ -128,8 +130,7 @@ class TurnContext:
         limit -= self._stamp_tokens
         self._recalled = self._lines(exchanges, min(RECALLED_TOKENS, limit // 2 if self._home else limit))
         recalled = self._recalled or Addition((), 0)
-        self._limit = limit - recalled.tokens
-        states = self.states.text
+        states = self._states_within(min(STATES_TOKENS, limit - recalled.tokens)).text
         if self._is_in_system:
             text = context_sections(self._stamp, states, recalled.lines)
         else:
@@ -140,7 +141,7 @@ class TurnContext:
         """Return whether a sentence names an entity or a kind of things of the home."""
         if self._home is None:
             return False
-        asked = self._home.home().asked(said)
+        asked = self._home.home(self._language).asked(said)
         return bool(asked.entities or asked.kinds)
 
     def _lines(self, exchanges: Sequence[Exchange], most: int) -> Addition | None:
@@ -150,18 +151,19 @@ class TurnContext:
         known = held(exchanges, profile, self._speaker.said)
         return chosen_lines(self._found, known, self._narrator, self._count, most)
 
-    @cached_property
-    def states(self) -> States:
-        """The states of the home, the same in all requests of the turn."""
+    def _states_within(self, limit: int) -> States:
+        """Return the states of the home: the same in all requests of the turn, unless one has less room for them."""
         domains = self._agent.config.states
         if self._home is None or domains is None:
             return NO_STATES
-        home, listed = self._home.home(), self._agent.listed
-        asked, area = home.asked(self._speaker.said), area_name(self._stamp.area or "")
-        before, limit = listed.get(self._window, NO_STATES), min(STATES_TOKENS, self._limit)
-        states = states_of(home, asked, area, before, limit=limit, count=self._count, domains=domains, now=time.time())
-        listed[self._window] = states
-        return states
+        if self._states is None or self._states.tokens > limit:
+            home, before = self._home.home(self._language), self._listed_before
+            asked, area = home.asked(self._speaker.said), area_name(self._stamp.area or "")
+            self._states = states_of(
+                home, asked, area, before, limit=limit, count=self._count, domains=domains, now=time.time()
+            )
+            self._agent.listed[self._window] = self._states
+        return self._states
 
     def _count(self, text: str) -> int:
         return self._agent.counter.count(text)

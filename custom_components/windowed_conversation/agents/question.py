@@ -91,7 +91,8 @@ class ModelQuestion:
         fallback = async_fallback_agents(self._hass, config.fallback_agents, self._entity_id, self._user_input)
         llm_context = self._user_input.as_llm_context(DOMAIN)
         stamp = Stamp(dt_util.now(), self._speaker.user_name, *self._device_and_area())
-        context = self.context = TurnContext(self._agent, self._window, self._speaker, stamp)
+        language = self._user_input.language
+        context = self.context = TurnContext(self._agent, self._window, self._speaker, stamp, language)
         await context.async_read()
         own = (*self._own_tools(), *tools_of_home(self._agent))
         knows_states = config.states is not None

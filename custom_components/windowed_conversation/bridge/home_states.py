@@ -10,6 +10,7 @@ from homeassistant.components import conversation
 from homeassistant.components.homeassistant.exposed_entities import async_listen_entity_updates, async_should_expose
 from homeassistant.const import EVENT_CORE_CONFIG_UPDATE, EVENT_STATE_CHANGED
 from homeassistant.core import CALLBACK_TYPE, Event, EventStateChangedData, HomeAssistant, State, callback
+from homeassistant.generated.languages import LANGUAGES
 from homeassistant.helpers import area_registry as ar, device_registry as dr, entity_registry as er
 from homeassistant.helpers.event import async_call_later
 from homeassistant.helpers.translation import async_get_translations
@@ -45,6 +46,8 @@ _KINDS_OF = (
     "media_player", "sensor", "siren", "switch", "vacuum", "valve", "water_heater",
 )  # fmt: skip
 _CATEGORY = "entity_component"
+# The most languages whose names of kinds are known: those of the home, and of the people who speak to it.
+_MOST_LANGUAGES = 6
 _NAMES_IN_USE = 4096
 # How long changes of the registries may wait for a turn before they are taken in anyway, in seconds.
 _LATEST = 1.0
@@ -65,6 +68,8 @@ class HomeStates:
         self._unsubscribe: tuple[CALLBACK_TYPE, ...] = ()
         # Entities that could not be read, which is logged once.
         self._odd: set[str] = set()
+        # The languages in which names of kinds are known, or are being read.
+        self._languages: dict[str, None] = {}
         self.users = 0
 
     @callback
@@ -80,7 +85,7 @@ class HomeStates:
             async_listen_entity_updates(hass, conversation.DOMAIN, self._fall_behind),
         )
         self._fall_behind()
-        hass.async_create_background_task(self.async_name_kinds(), "names of kinds of entities")
+        self._learn_names("en")
 
     @callback
     def async_stop(self) -> None:
@@ -90,14 +95,26 @@ class HomeStates:
         self._unsubscribe, self._timer = (), None
 
     @callback
-    def home(self) -> Home:
-        """Return the home of this moment, to be read at once."""
+    def home(self, language: str = "") -> Home:
+        """Return the home of this moment, to be read at once, for a sentence in this language."""
+        self._learn_names(language)
         self._catch_up()
         return self._home
 
+    @callback
+    def _learn_names(self, *languages: str) -> None:
+        """Have the names of kinds read in these languages and in the home's, for the next sentences."""
+        before = len(self._languages)
+        for each in (*languages, self._hass.config.language):
+            known = each if each in LANGUAGES else each.partition("-")[0]
+            if known in LANGUAGES and len(self._languages) < _MOST_LANGUAGES:
+                self._languages[known] = None
+        if len(self._languages) > before:
+            self._hass.async_create_background_task(self.async_name_kinds(), "names of kinds of entities")
+
     async def async_name_kinds(self) -> None:
-        """Take in what Home Assistant calls kinds of things in the home's language and in English."""
-        languages = (self._hass.config.language, "en")
+        """Take in what Home Assistant calls kinds of things in the languages that are spoken in this home."""
+        languages = tuple(self._languages)
         names: dict[tuple[str, str], None] = {}
         for language in languages:
             found = await async_get_translations(self._hass, language, _CATEGORY, _KINDS_OF)
@@ -105,7 +122,9 @@ class HomeStates:
                 _, domain, _, device_class, field, *more = (*key.split("."), "", "")
                 if field == "name" and not any(more):
                     names[kind_of(domain, device_class.strip("_")), name] = None
-        self._home.kinds = await self._hass.async_add_executor_job(KindWords, languages, tuple(names))
+        kinds = await self._hass.async_add_executor_job(KindWords, languages, tuple(names))
+        if languages == tuple(self._languages):
+            self._home.kinds = kinds
 
     @callback
     def _on_state(self, event: Event[EventStateChangedData]) -> None:

@@ -34,8 +34,7 @@ class SafeAPIInstance(llm.APIInstance):
     """An API whose tools fail with a result: the model learns about it, and the turn continues.
 
     The chat log makes the same results of Home Assistant's errors, but only while it waits for the tool. The error of a
-    tool that outlives its turn would be logged with its message. `known` is what the window has said of the home so
-    far, or None if the agent is not told of it.
+    tool that outlives its turn would be logged with its message.
     """
 
     @override

@@ -230,6 +230,8 @@ class _Tries:
         smaller = None
         if place < len(shares):
             smaller = _smaller(self._window, self.question, progress, shares[place], is_last=is_last)
+            if smaller is None and not error.is_unexplained:
+                smaller = _without_live(self.question, progress)
         if smaller is None:
             raise error
         progress.is_unexplained = error.is_unexplained and (place == 0 or progress.is_unexplained)
@@ -247,7 +249,7 @@ def _smaller(window: Window, question: Question, progress: Progress, share: floa
         return _shorter_results(window, question, progress)
     if refused <= others:
         return None
-    progress.refused = refused if progress.refused is None else min(refused, progress.refused)
+    progress.on_refused()
     context = None if is_last else model.size.target(refused)
     kept = less_history(refused - others, others, context, share)
     return replace(question, model=replace(model, budget=replace(model.budget, sent_tokens=newest + kept)))
@@ -261,5 +263,14 @@ def _shorter_results(window: Window, question: Question, progress: Progress) -> 
     window.limit(room(budget, stats.prefix_tokens))
     if window.stats().current_tokens >= stats.current_tokens:
         return None
-    progress.refused = refused if progress.refused is None else min(refused, progress.refused)
+    progress.on_refused()
     return replace(question, model=replace(model, budget=budget))
+
+
+def _without_live(question: Question, progress: Progress) -> Question | None:
+    """Return the question without a live context, which is all that can be removed, or None if it has none."""
+    budget = question.model.budget
+    if not budget.live_tokens or progress.live is None or not progress.live.tokens:
+        return None
+    progress.on_refused()
+    return replace(question, model=replace(question.model, budget=replace(budget, live_tokens=0)))

@@ -147,22 +147,25 @@ class Home:
     def ranked(self, asked: Asked, area: str, changed: Iterable[str]) -> Iterator[str]:
         """Yield the keys of the entities that a sentence is likely to need, the first ones first; some twice."""
         unusual = sorted(self._unusual, key=lambda key: self._order(key, area))
+        # who names a thing asks for no more of its area, and who names a kind for nothing else that is as usual
+        areas = sorted(asked.areas)
+        whole = [each for each in areas if each not in {self.entities[key].area for key in asked.entities}]
         return chain(
             asked.entities,
             sorted(self._asked_by_kind(asked), key=lambda key: self._order(key, area)),
             changed,
-            *(self._in(each, Standing.UNUSUAL, Standing.MEASURED) for each in sorted(asked.areas)),
+            *(self._in(each, Standing.UNUSUAL) for each in areas),
+            *(self._in(each, Standing.MEASURED) for each in whole),
+            *(self._in(each, Standing.USUAL) for each in whole if not asked.kinds),
             unusual,
             self._in(area, Standing.MEASURED),
             *(self._of_kind[kind] for kind in _OF_INTEREST),
-            *(self._in(each, Standing.USUAL) for each in sorted(asked.areas)),
         )
 
-    def _in(self, area: str, *standings: Standing) -> Iterator[str]:
-        """Yield the entities of an area with these standings, in this order; of no area none."""
+    def _in(self, area: str, standing: Standing) -> Iterator[str]:
+        """Return the entities of an area with this standing, none of no area."""
         keys = self._in_area[area] if area else ()
-        for standing in standings:
-            yield from (key for key in keys if self.entities[key].standing is standing)
+        return (key for key in keys if self.entities[key].standing is standing)
 
     def _asked_by_kind(self, asked: Asked) -> Iterator[str]:
         for key in chain.from_iterable(self._of_kind[kind] for kind in asked.kinds if kind in self._of_kind):

@@ -90,12 +90,11 @@ def _messages(window: Window, sent: Sequence[Exchange]) -> tuple[Message, ...]:
 
 
 def _live_context(window: Window, question: Question, progress: Progress, sent: Sequence[Exchange]) -> LiveContext:
-    """Return the live context of the turn. It is made again for a request that sends fewer exchanges than before."""
-    numbers = frozenset(exchange.number for exchange in sent)
-    if progress.live is None or not numbers >= progress.live_for:
-        stats, newest = window.stats(), window.open_tokens
-        tokens = newest + sum(exchange.tokens for exchange in sent)
-        limit = live_room(question.model.planned, stats.prefix_tokens, tokens)
+    """Return the live context of the turn, another one for a request that has less room or sends fewer exchanges."""
+    numbers, prefix = frozenset(exchange.number for exchange in sent), window.stats().prefix_tokens
+    tokens = window.open_tokens + sum(exchange.tokens for exchange in sent)
+    limit = live_room(question.model.planned, prefix, tokens)
+    if progress.live is None or progress.live.tokens > limit or not numbers >= progress.live_for:
         progress.live, progress.live_for = question.live(sent, limit), numbers
         window.lend(progress.live.sources)
     return progress.live

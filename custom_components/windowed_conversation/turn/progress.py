@@ -96,15 +96,14 @@ class Progress:
     """What has happened so far, also if the turn fails. Times are in seconds on the monotonic clock.
 
     `decision` is the route. `attempts` are the requests that have ended; what one is billed is passed to `on_billed` at
-    once. `live` is the live context of its
-    requests, made for the closed exchanges of these numbers. `request_tokens` is the planned size
-    of the newest request, and `refused` that of the smallest one that was refused as too long while none was served
-    since; `is_unexplained` if the server did not say that it was too long. `is_cut`: whether the server has read only
-    part of a request. `asked` is the id of the agent that was asked last. `failures` are those of agents asked before
-    `answered_by`, the id of the agent that answered. `waiting` are requests that stay open although their first token
-    took too long, and `resumed` is the one whose answer is heard next. `has_asked_again`: whether a model was asked
-    again because its reasoning had used up the limit of the answer. `called` are the calls of the current answer while
-    the window does not hold it.
+    once. `live` is the live context of its requests, made for the closed exchanges of the numbers in `live_for`.
+    `request_tokens` is the planned size of the newest request, and `refused` that of the smallest one that was refused
+    as too long while none was served since; `is_unexplained` if the server did not say that it was too long. `is_cut`:
+    whether the server has read only part of a request. `asked` is the id of the agent that was asked last. `failures`
+    are those of agents asked before `answered_by`, the id of the agent that answered. `waiting` are requests that stay
+    open although their first token took too long, and `resumed` is the one whose answer is heard next.
+    `has_asked_again`: whether a model was asked again because its reasoning had used up the limit of the answer.
+    `called` are the calls of the current answer while the window does not hold it.
     """
 
     decision: Decision
@@ -158,6 +157,10 @@ class Progress:
         """Record a call that is passed to the reply: from now on it may have run."""
         self.tool_calls += 1
         self.called += (call,)
+
+    def on_refused(self) -> None:
+        """Record that the newest request was refused as too long."""
+        self.refused = min(self.request_tokens, self.refused or self.request_tokens)
 
     @property
     def may_resume(self) -> bool:
