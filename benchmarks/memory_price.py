@@ -7,8 +7,8 @@ what is to be remembered, all of it answered by the model, every fourth turn wit
 the beginning two thirds of the household's facts are known.
 
 *On* is the integration's own code: the profile at the end of the system prompt, which stays as it is until one of its
-facts changes, and recalled lines in the newest message. *Others* write all facts that the person may see, and what they recall for the
-question, into the system prompt of every turn, as home-generative-agent and Home Agent do.
+facts changes, and recalled lines in the newest message. *Others* write all facts that the person may see, and what they
+recall for the question, into the system prompt of every turn, as home-generative-agent and Home Agent do.
 
 A cache is simulated for each window: of a request those first characters are cached that the last one had, too, and
 cost a tenth. There is no smallest length and no expiry, and writing is free. Tokens are a quarter of the characters.
