@@ -27,6 +27,8 @@ _CHANGED = " (changed)"
 _NOT_LISTED, _REST = "not listed: ", "rest "
 _MEASUREMENTS, _OTHERS = "measurements", "others"
 _MOST_COUNTS = 6
+# How many things of a named area are listed as usual before what is unusual elsewhere.
+_MOST_USUAL = 5
 # The least tokens that an entity costs, so that no more than fit are looked at.
 _LEAST_TOKENS = 4
 # What people like to know although it has no usual state.
@@ -150,16 +152,18 @@ class Home:
         # who names a thing asks for no more of its area, and who names a kind for nothing else that is as usual
         areas = sorted(asked.areas)
         whole = [each for each in areas if each not in {self.entities[key].area for key in asked.entities}]
+        usual = chain.from_iterable(self._in(each, Standing.USUAL) for each in whole if not asked.kinds)
         return chain(
             asked.entities,
             sorted(self._asked_by_kind(asked), key=lambda key: self._order(key, area)),
             changed,
             *(self._in(each, Standing.UNUSUAL) for each in areas),
             *(self._in(each, Standing.MEASURED) for each in whole),
-            *(self._in(each, Standing.USUAL) for each in whole if not asked.kinds),
+            islice(usual, _MOST_USUAL),
             unusual,
             self._in(area, Standing.MEASURED),
             *(self._of_kind[kind] for kind in _OF_INTEREST),
+            usual,
         )
 
     def _in(self, area: str, standing: Standing) -> Iterator[str]:
