@@ -3,9 +3,9 @@
 from .errors import BadLine, MemoryFull, MemoryUnavailable, Reason
 from .file import delete_file, forgotten
 from .forget import Repetitions
-from .listing import Listing
 from .memory import Memory
 from .records import KINDS, Episode, Fact, Figures, Forgotten, Kind, Loaded, PastTurn, Recalled, Summary
+from .search import Listing
 from .texts import FACT_LENGTH, NAME_LENGTH, QUOTE_LENGTH, fact_text, one_line
 from .tombstones import Tombstone, read_tombstones
 from .turn_record import (

@@ -1,4 +1,4 @@
-"""The thread that writes: it opens the file, commits what is queued, and retries what failed."""
+"""The thread that writes: it opens the file, commits what is queued, retries what failed, and tells its state."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
