@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from custom_components.windowed_conversation.memory import Memory, PastTurn
-    from custom_components.windowed_conversation.memory.stop_words import stop_words
+    from custom_components.windowed_conversation.memory.words import stop_words
 else:
     # importing the integration's package would import Home Assistant
     sys.path.insert(0, str(Path(__file__).parent.parent / "custom_components" / "windowed_conversation"))
     from memory import Memory, PastTurn
-    from memory.stop_words import stop_words
+    from memory.words import stop_words
 
 HOUSEHOLD: dict[str, Any] = json.loads(Path(__file__).with_name("memory_household.json").read_text())
 START = 1_700_000_000.0

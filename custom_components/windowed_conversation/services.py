@@ -3,6 +3,7 @@
 An action finds the agent by its entity. What a window is made of is decided in `window`.
 """
 
+import asyncio
 from itertools import islice
 from operator import itemgetter
 
@@ -68,7 +69,6 @@ from .bridge.action_schemas import (
     TAG_SCHEMA,
     WindowContent,
 )
-from .bridge.conversation_import import async_read_conversation
 from .bridge.errors import failure_of
 from .bridge.memory_action_schemas import (
     EXPORT_MEMORIES_SCHEMA,
@@ -100,8 +100,18 @@ from .turn.errors import TurnError
 from .turn.routing import Routing
 from .turn.scope import WindowKey
 from .turn.token_count import count_request
-from .window import ExchangeStillOpen, InvalidTag, Message, Snapshot, WindowBusy
-from .window.codecs import CodecError, Malformed, NewerVersion, NotOurs, TooLarge, dump_snapshot
+from .window import (
+    Exchange,
+    ExchangeStillOpen,
+    InvalidTag,
+    Message,
+    Snapshot,
+    TokenCounter,
+    WindowBusy,
+    recounted,
+    recounted_message,
+)
+from .window.codecs import CodecError, Malformed, NewerVersion, NotOurs, TooLarge, dump_snapshot, load_snapshot
 
 _CODEC_ERRORS: dict[type[CodecError], str] = {
     Malformed: "import_malformed",
@@ -192,7 +202,7 @@ async def _async_import_conversation(call: ServiceCall) -> None:
     if wanted is not None:
         checked_id(wanted)
     try:
-        snapshot = await async_read_conversation(call.hass, call.data[ATTR_CONVERSATION], agent.counter)
+        snapshot = await _async_read(call.hass, call.data[ATTR_CONVERSATION], agent.counter)
     except CodecError as err:
         raise action_error(_CODEC_ERRORS.get(type(err), "import_malformed"), call) from err
     name = checked_id(snapshot.conversation_id) if wanted is None else wanted
@@ -204,6 +214,18 @@ async def _async_import_conversation(call: ServiceCall) -> None:
     if snapshot.exchanges and not rest.exchanges:
         raise action_error("import_forgotten", call)
     _begin(agent, key, rest, call)
+
+
+async def _async_read(hass: HomeAssistant, data: object, counter: TokenCounter) -> Snapshot:
+    """Return the snapshot that `dump_snapshot` wrote, with its messages counted anew. Raises `CodecError`."""
+    snapshot = await hass.async_add_executor_job(load_snapshot, data)
+    exchanges = list[Exchange]()
+    for exchange in snapshot.exchanges:
+        exchanges.append(recounted(exchange, counter))
+        # a counter is not thread-safe, and a long conversation must not block the event loop
+        await asyncio.sleep(0)
+    system = snapshot.system and recounted_message(snapshot.system, counter)
+    return snapshot._replace(system=system, exchanges=tuple(exchanges))
 
 
 async def _async_fork_conversation(call: ServiceCall) -> None:

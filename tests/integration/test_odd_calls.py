@@ -9,7 +9,7 @@ from homeassistant.core import HomeAssistant
 from homeassistant.helpers import area_registry as ar, llm
 import pytest
 
-from custom_components.windowed_conversation.bridge.touched import tags_of_call, tags_of_result
+from custom_components.windowed_conversation.bridge.chat_log import tags_of_call, tags_of_result
 from custom_components.windowed_conversation.window import Role, Window
 from tests.providers.byte_server import CALLS, DONE, STOP, ByteServer, fragment, text
 

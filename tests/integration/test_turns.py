@@ -10,7 +10,7 @@ from homeassistant.helpers.intent import IntentResponseType
 from homeassistant.setup import async_setup_component
 import pytest
 
-from custom_components.windowed_conversation.bridge.touched import tags_of_call
+from custom_components.windowed_conversation.bridge.chat_log import tags_of_call
 from custom_components.windowed_conversation.const import (
     CONF_EXCLUDED_TAGS,
     CONF_HISTORY_TOKENS,

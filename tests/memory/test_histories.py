@@ -7,7 +7,7 @@ from hypothesis import given, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 import pytest
 
-from custom_components.windowed_conversation.memory import KINDS, Episode, Memory, loading
+from custom_components.windowed_conversation.memory import KINDS, Episode, Memory, transfer
 
 from .content import NOW, add_episode, file_bytes, indexed, stored, turn
 
@@ -30,7 +30,7 @@ class Histories(RuleBasedStateMachine):
     def __init__(self):
         super().__init__()
         self.patch = pytest.MonkeyPatch()
-        self.patch.setattr(loading, "_MANY", 3)
+        self.patch.setattr(transfer, "_MANY", 3)
         self.folder = TemporaryDirectory()
         self.path = Path(self.folder.name) / "memory.db"
         self.languages = _LANGUAGES[0]

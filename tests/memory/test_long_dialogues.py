@@ -6,7 +6,7 @@ import sqlite3
 import pytest
 
 from custom_components.windowed_conversation.memory import Memory, PastTurn
-from custom_components.windowed_conversation.memory.stop_words import stop_words
+from custom_components.windowed_conversation.memory.words import stop_words
 
 from .content import texts
 from .dialogues import found_in_tokens, found_in_turns, questions, utterances

@@ -20,7 +20,7 @@ from custom_components.windowed_conversation.memory import (
     MemoryUnavailable,
     TurnCost,
     file,
-    loading,
+    transfer,
     writer as module,
 )
 from custom_components.windowed_conversation.memory.writer import Writer
@@ -359,7 +359,7 @@ def _turns(state):
 
 
 def test_what_was_loaded_at_once_is_found_a_little_later(make, path, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(loading, "_MANY", 2)
+    monkeypatch.setattr(transfer, "_MANY", 2)
     other = Memory(tmp_path / "other.db", _LANGUAGES)
     other.add(turn(f"bread {number}") for number in range(5))
     lines = list(other.export())

@@ -7,12 +7,12 @@ from functools import partial
 import pytest
 
 from custom_components.windowed_conversation.memory import Episode, Memory, PastTurn
-from custom_components.windowed_conversation.turn.recalled_lines import recalled_lines
 from custom_components.windowed_conversation.turn.remembering import (
     Phrase,
     Remembering,
     forget_everything,
     forget_fact,
+    recalled_lines,
     remember,
     what_is_known,
 )

@@ -2,7 +2,7 @@
 
 from math import inf
 
-from custom_components.windowed_conversation.window.overflow import Overflow
+from custom_components.windowed_conversation.window.registry import Overflow
 
 
 def dropped(*keys: int) -> Overflow[int]:

@@ -31,7 +31,7 @@ from ..bridge.memory_action_schemas import (
     memory_id,
 )
 from ..bridge.memory_files import checked_path, own_lines, read_lines, write_lines, written_lines
-from ..bridge.memory_response import forgotten_response, memory_response
+from ..bridge.window_response import iso_time
 from ..const import DOMAIN
 from ..memory import BadLine, Forgotten, Kind, Listing, Loaded, Memory, MemoryFull, MemoryUnavailable, Recalled
 from ..turn.first_person import speaks_of_oneself
@@ -105,9 +105,9 @@ async def async_forget_memories(call: ServiceCall) -> ServiceResponse:
     async with usable_memory(call.hass) as memory:
         if call.data[ATTR_DRY_RUN]:
             chosen, seen = await memory.async_change(partial(_would_forget, conditions, whose))
-            return {**forgotten_response(chosen), "memories": _shown(seen, whose)}
+            return {**_counts(chosen), "memories": _shown(seen, whose)}
         forgotten = await async_forget_everywhere(call.hass, **conditions)
-    return {**forgotten_response(forgotten), "erased": forgotten.erased}
+    return {**_counts(forgotten), "erased": forgotten.erased}
 
 
 async def async_export_memories(call: ServiceCall) -> ServiceResponse:
@@ -211,7 +211,26 @@ def _next(found: Sized, most: int, offset: int) -> JsonObjectType:
 
 
 def _shown(found: Iterable[Recalled], whose: Whose) -> list[JsonValueType]:
-    return [memory_response(each, whose.name) for each in found]
+    return [_memory(each, whose.name) for each in found]
+
+
+def _memory(found: Recalled, name: str | None) -> JsonObjectType:
+    """Return a memory of the home, or of a person of this name."""
+    response: JsonObjectType = {
+        "id": memory_id(found.kind, found.id),
+        "kind": found.kind,
+        "text": found.text,
+        "time": iso_time(found.at),
+        "person": None if found.person is None else name or found.person,
+        "private": found.private,
+    }
+    return response if found.conversation is None else {**response, "conversation_id": found.conversation}
+
+
+def _counts(forgotten: Forgotten) -> JsonObjectType:
+    """Return how much was forgotten, or would be."""
+    counts = {"facts": forgotten.facts, "turns": forgotten.turns, "episodes": forgotten.episodes}
+    return {kind: len(rows) for kind, rows in counts.items()}
 
 
 def _remembered(done: Remembering) -> JsonObjectType:

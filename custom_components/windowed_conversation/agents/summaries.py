@@ -1,5 +1,6 @@
-"""Summaries of evicted exchanges: when the model is asked for one, and how it is reported."""
+"""Summaries of evicted exchanges: when the model is asked for one, how it is reported, and what memory keeps of it."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 import logging
@@ -11,23 +12,45 @@ from homeassistant.core import HomeAssistant
 from homeassistant.helpers import llm
 
 from ..bridge.errors import log_fault
+from ..bridge.persons import async_person
 from ..bridge.turn_report import async_fire_summarized
+from ..memory import Summary
 from ..providers import ProviderError, Usage
 from ..turn.attempts import Attempt, end_of
 from ..turn.compaction import compact, to_compact
+from ..turn.context import said_in
 from ..turn.errors import TurnError
+from ..turn.first_person import speaks_of_oneself
 from ..turn.ports import Question
 from ..turn.progress import Outcome
+from ..turn.routing import Route
+from ..turn.scope import Scope, WindowKey
 from ..turn.summary import ask_for_summary
-from ..window import Message, Native, Passage, Role, Window, joined, older_passage, plain_text, summary_text
+from ..window import (
+    INCOMPLETE,
+    QUESTION,
+    Exchange,
+    Message,
+    Native,
+    Passage,
+    Role,
+    Window,
+    joined,
+    older_passage,
+    plain_text,
+    summary_text,
+)
 from .agent import Agent
 from .costs import async_price_summary
 from .debug_log import log_requests
-from .episodes import async_keep_episode
+from .memory import async_memory
 from .question import async_question_without_input
 from .recording import EndedSummary, async_record_cost, async_record_summary, new_record_id
 
 _LOGGER = logging.getLogger(__name__)
+
+# Memory keeps no turns with these tags.
+_NOT_KEPT = frozenset({f"route:{Route.LOCAL}", INCOMPLETE})
 
 
 class ConversationDropped(Exception):
@@ -128,7 +151,7 @@ class Summarizer:
             evicted = stats.evicted_messages - before.evicted_messages
             if native is None and key is not None:
                 kept, language = summary.messages[-1].content, self.context.language or self.hass.config.language
-                await async_keep_episode(agent, key, passage, kept, language)
+                await _async_keep_episode(agent, key, passage, kept, language)
         finally:
             error = sys.exception()
             agent.summarizing.discard(window)
@@ -183,3 +206,41 @@ class Summarizer:
                 agent.learn(each.billed)
 
         return await ask_for_summary(question, passage, policy.summary_tokens, limits, on_attempt), None
+
+
+async def _async_keep_episode(agent: Agent, key: str, passage: Passage, text: str, language: str) -> None:
+    """Give the summary of a passage to memory, which stores it if it has stored the turns that it stands for.
+
+    So nothing that was forgotten, or said while memory was off, comes back in other words. The home's episodes contain
+    nothing that an unknown speaker said about themselves, and nothing of a window that everybody shares: it is not
+    known who said what there.
+    """
+    memory = async_memory(agent.hass)
+    if not agent.config.memory or memory is None or agent.config.scope is Scope.AGENT:
+        return
+    window = WindowKey.parse(key)
+    person = await async_person(agent.hass, window.user)
+    shown = [each for each in passage.shown(agent.config.excluded_tags) if each.messages[0].content != QUESTION]
+    if not shown or (person is None and _tells_of_speakers(shown, {language, agent.hass.config.language})):
+        return
+    memory.writer.put(
+        Summary(
+            conversation=window.conversation,
+            since=min(each.messages[0].created or 0.0 for each in shown),
+            said=tuple(_said(each) for each in shown if _NOT_KEPT.isdisjoint(each.tags)),
+            text=text,
+            earlier=passage.earlier,
+            agent=agent.id,
+            person=person and person.id,
+        )
+    )
+
+
+def _tells_of_speakers(exchanges: Iterable[Exchange], languages: Iterable[str]) -> bool:
+    """Return whether somebody spoke of themselves. The turns that memory keeps were looked at before."""
+    said = [_said(each) for each in exchanges if not _NOT_KEPT.isdisjoint(each.tags)]
+    return any(speaks_of_oneself(each, language) for each in said for language in languages)
+
+
+def _said(exchange: Exchange) -> str:
+    return said_in(exchange.messages[0].content)

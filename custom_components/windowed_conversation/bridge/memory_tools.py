@@ -13,8 +13,7 @@ import probatio
 from ..const import DOMAIN, MEMORY_API
 from ..memory import FACT_LENGTH, QUOTE_LENGTH, Memory, MemoryUnavailable
 from ..turn.quotes import is_of_quote, is_quoted
-from ..turn.recalled_lines import recalled_lines
-from ..turn.remembering import Phrase, Remembering, forget_fact, remember
+from ..turn.remembering import Phrase, Remembering, forget_fact, recalled_lines, remember
 from ..turn.speaker import Speaker
 from .memory_access import Forget, MemoryAccess
 from .persons import async_person

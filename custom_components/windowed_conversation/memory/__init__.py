@@ -2,13 +2,11 @@
 
 from .errors import BadLine, MemoryFull, MemoryUnavailable, Reason
 from .file import delete_file, forgotten
-from .listing import Listing
+from .forget import Repetitions
 from .memory import Memory
 from .records import KINDS, Episode, Fact, Figures, Forgotten, Kind, Loaded, PastTurn, Recalled, Summary
-from .status import State
-from .stop_words import words_for_oneself
+from .search import Listing
 from .texts import FACT_LENGTH, NAME_LENGTH, QUOTE_LENGTH, fact_text, one_line
-from .told import Repetitions
 from .tombstones import Tombstone, read_tombstones
 from .turn_record import (
     CallRecord,
@@ -24,8 +22,8 @@ from .turn_record import (
     TurnWords,
     fingerprint,
 )
-from .words import Words, plain_word, split_words, spoken
-from .writer import Writer
+from .words import Words, plain_word, split_words, spoken, words_for_oneself
+from .writer import State, Writer
 
 __all__ = [
     "FACT_LENGTH",

@@ -4,7 +4,7 @@ A fact takes with it the facts that it replaced, the turns it was said in, and a
 of its words. A turn takes with it the episodes that summarize it.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set as AbstractSet
 from dataclasses import replace
 from itertools import chain
 import json
@@ -16,9 +16,11 @@ from .labels import drop_unused_labels, find_label
 from .record_forgetting import delete_records, delete_words, of_record
 from .records import KINDS, Forgotten, Kind
 from .selection import Selection
-from .told import Told
 from .visibility import visible
 from .words import Question, Words, spoken
+
+# The share of a text's words that a repetition of it has.
+_SHARE = 0.6
 
 _TEXTS: dict[Kind, str] = {"turn": "said || char(10) || answer", "episode": "text"}
 _STOOD_FOR = """
@@ -38,6 +40,31 @@ _SEEN = f"""
     ) LEFT JOIN label AS owner ON owner.id = person LEFT JOIN label AS within ON within.id = conversation
     GROUP BY owner.name, within.name
 """
+
+
+class _Told:
+    """The words of one text. Another text repeats it if it has `enough` of those `wanted`."""
+
+    def __init__(self, words: Words, text: str) -> None:
+        self.wanted = frozenset(words.question(text).words)
+        self.enough = math.ceil(_SHARE * len(self.wanted))
+
+    def is_repeated_in(self, held: AbstractSet[str]) -> bool:
+        """Return whether a text with these terms repeats it, see `Words.held`."""
+        return len(self.wanted & held) >= self.enough > 0
+
+
+class Repetitions:
+    """Finds the texts that repeat most words of any of those in `told`. Not thread-safe."""
+
+    def __init__(self, languages: tuple[str, ...], told: Iterable[str]) -> None:
+        self._words = Words(languages)
+        self._told = [_Told(self._words, text) for text in told]
+
+    def are_in(self, text: str) -> bool:
+        """Return whether a text repeats any of them."""
+        held = self._words.held(text)
+        return any(told.is_repeated_in(held) for told in self._told)
 
 
 def select(connection: sqlite3.Connection, words: Words, selection: Selection) -> Forgotten:
@@ -173,7 +200,7 @@ def _telling(connection: sqlite3.Connection, words: Words, fact: int, kind: Kind
     """Yield the turns or episodes that repeat a fact: its owner's and the home's, or anyone's if it is the home's."""
     person, text, quote = connection.execute("SELECT person, text, quote FROM fact WHERE id = ?", (fact,)).fetchone()
     said, quoted = spoken(quote), words.question(quote).words
-    told = Told(words, text)
+    told = _Told(words, text)
     candidates = set(_rows(connection, kind, _terms(" AND ", quoted)))
     # a text with enough of the words has at least one of these
     candidates.update(_rows(connection, kind, _terms(" OR ", sorted(told.wanted)[max(0, told.enough - 1) :])))

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 import math
 from pathlib import Path
+import sqlite3
 import time
 from types import EllipsisType
 
@@ -11,20 +12,17 @@ from . import file, tombstones
 from .database import Database
 from .episodes import store_summary
 from .errors import MemoryUnavailable
-from .exporting import export_forgotten, export_rows
 from .facts import ToldFact, facts, tell
-from .figures import figures
 from .forget import forget, is_unerased, select, select_expired, set_erased, set_unerased
 from .index import merge, reindex
-from .listing import Listing, newest
-from .loading import load
 from .record_forgetting import expire_records
 from .record_reading import TurnRecords
 from .record_rows import store_cost, store_turn_record
 from .records import KINDS, Fact, Figures, Forgotten, Kind, Loaded, PastTurn, Recalled, Summary
-from .schema import fact_changes
-from .search import Search, search
+from .schema import fact_changes, unindexed
+from .search import Listing, Search, newest, search
 from .selection import Selection
+from .transfer import export_forgotten, export_rows, load
 from .turn_record import LateRecord, TurnCost, TurnRecord
 from .turns import store_turn
 from .words import Words
@@ -262,7 +260,13 @@ class Memory:
     def figures(self) -> Figures:
         """Return how much is stored."""
         with self._database.read() as connection:
-            return figures(connection, self._database.path)
+            return Figures(
+                facts=_count(connection, "fact WHERE replaced_by IS NULL"),
+                turns=_count(connection, "turn"),
+                episodes=_count(connection, "episode"),
+                size=file.size(self._database.path),
+                unindexed=sum(_count(connection, f"{of} WHERE id <= {unindexed(connection, of)}") for of in KINDS),
+            )
 
     def _settle(self) -> None:
         """Forget again what this file still holds because it is an older copy of the one in which it was forgotten."""
@@ -294,3 +298,8 @@ class Memory:
     def close(self) -> None:
         """Close the file."""
         self._database.close()
+
+
+def _count(connection: sqlite3.Connection, what: str) -> int:
+    count: int = connection.execute(f"SELECT count(*) FROM {what}").fetchone()[0]
+    return count

@@ -8,12 +8,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import pairwise
+import json
+from pathlib import Path
 import re
 from typing import NamedTuple
 import unicodedata
 
 from .stemmers import Stem, stemmer_version, stemmers
-from .stop_words import LANGUAGES, stop_words, words_for_oneself
+
+# Stop words, and words for oneself, by language; read at import, which Home Assistant does outside the event loop.
+_SMALL_WORDS = json.loads(Path(__file__).with_name("stop_words.json").read_text(encoding="utf-8"))
 
 _VERSION = 2
 _LONGEST = 64
@@ -60,6 +64,21 @@ class _SmallWords(NamedTuple):
         return plain_word(word) in self.oneself if spaced else not self.oneself.isdisjoint(word)
 
 
+def stop_words(languages: tuple[str, ...]) -> frozenset[str]:
+    """Return the words of these languages that a search ignores, as people write them."""
+    return _listed(languages, "stop")
+
+
+def words_for_oneself(languages: tuple[str, ...]) -> frozenset[str]:
+    """Return the words of these languages by which people refer to themselves, such as "my"."""
+    return _listed(languages, "self")
+
+
+@cache
+def _listed(languages: tuple[str, ...], which: str) -> frozenset[str]:
+    return frozenset(word for each in languages for word in _SMALL_WORDS.get(each, {}).get(which, "").split())
+
+
 @cache
 def _small_words(languages: tuple[str, ...]) -> _SmallWords:
     return _SmallWords(
@@ -78,7 +97,7 @@ class Words:
         self.version = f"{_VERSION} {','.join(bases)} {stemmer_version()}"
         self._stemmers: tuple[Stem, ...] = stemmers(bases)
         self._small = _small_words(bases)
-        self._small_elsewhere = [_small_words((each,)) for each in LANGUAGES if each not in bases]
+        self._small_elsewhere = [_small_words((each,)) for each in _SMALL_WORDS if each not in bases]
         self._stem = lru_cache(maxsize=4096)(self._stem_anew)
 
     def terms(self, text: str) -> Terms:

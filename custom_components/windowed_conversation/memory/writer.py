@@ -1,8 +1,8 @@
-"""The thread that writes: it opens the file, commits what is queued, and retries what failed."""
+"""The thread that writes: it opens the file, commits what is queued, retries what failed, and tells its state."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import replace
+from dataclasses import dataclass, replace
 import logging
 import math
 from pathlib import Path
@@ -15,8 +15,6 @@ from .errors import MemoryUnavailable, Reason
 from .memory import Memory
 from .queue import Job, Queue, Record
 from .records import Figures
-from .status import Counts, State
-from .upkeep import Upkeep
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -26,11 +24,44 @@ _LONGEST_PAUSE = 60.0
 _LONGEST_HOLD = 1_800.0
 # A turn leaves three: what is remembered, its record, and its cost.
 _MOST_WAITING = 20_000
+_DAY = 86_400.0
+# Reading the figures reads the whole file: it takes at most this share of the time.
+_SHARE = 0.01
 
 # The next try at once may succeed: the file was set aside, or its index emptied.
 _MENDED: frozenset[Reason] = frozenset({"closed", "damaged", "index"})
 # The open file is still the right one.
 _STAYS_OPEN: frozenset[Reason] = frozenset({"full", "index", "locked"})
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Why memory is off (None if it is on), where a damaged file is kept, and the figures, or None if not read yet."""
+
+    reason: Reason | None = None
+    set_aside: Path | None = None
+    figures: Figures | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Records that are queued, written, dropped because the queue was full, or refused because they cannot be stored.
+
+    `failures` counts failed tries, `error` is the type of the last error, and `written_at` the time of the last commit.
+    """
+
+    queued: int = 0
+    written: int = 0
+    dropped: int = 0
+    refused: int = 0
+    failures: int = 0
+    error: str | None = None
+    written_at: float | None = None
+
+    @property
+    def lost(self) -> int:
+        """How many were not kept."""
+        return self.dropped + self.refused
 
 
 class Writer:
@@ -57,7 +88,7 @@ class Writer:
         # the condition guards everything below
         self._changed = Condition()
         self._queue = Queue(most_waiting)
-        self._upkeep = Upkeep(daily)
+        self._upkeep = _Upkeep(daily)
         self._counts = Counts()
         self._failures_in_a_row = 0
         self._paused_until = self._held_until = -math.inf
@@ -287,3 +318,67 @@ class Writer:
         if state != self._state:
             self._state = state
             self._on_state(state)
+
+
+class _Upkeep:
+    """What is done while the queue is empty, and when: indexing, reading the figures, the daily work.
+
+    Times are seconds on the monotonic clock.
+    """
+
+    def __init__(self, daily: Callable[[Memory], None]) -> None:
+        self._daily = daily
+        self._daily_at = -math.inf
+        self._look_at = math.inf
+        self._not_before = -math.inf
+        self._may_be_unindexed = False
+
+    @property
+    def due_at(self) -> float:
+        """When the next work is due."""
+        return -math.inf if self._may_be_unindexed else min(self._daily_at, self._look_at)
+
+    def on_opened(self) -> None:
+        """Handle that the file was opened, and may be another one."""
+        self._may_be_unindexed = True
+        self._look_at = -math.inf
+
+    def on_changed(self) -> None:
+        """Handle that the figures have changed."""
+        self._look_at = min(self._look_at, self._not_before)
+
+    def look_now(self) -> None:
+        """Make reading the file due now."""
+        self._look_at = -math.inf
+
+    def repeat(self) -> None:
+        """Make the daily work due now."""
+        self._daily_at = -math.inf
+
+    def postpone(self) -> None:
+        """Handle that there is no file."""
+        self._daily_at, self._look_at, self._may_be_unindexed = time.monotonic() + _DAY, math.inf, False
+
+    def run(self, memory: Memory) -> Figures | None:
+        """Do one thing that is due, and return the figures if it read them."""
+        if self._may_be_unindexed:
+            self._may_be_unindexed = memory.reindex()
+            if not self._may_be_unindexed:
+                self.on_changed()
+            return None
+        if self._daily_at <= time.monotonic():
+            self._daily_at = time.monotonic() + _DAY
+            try:
+                self._daily(memory)
+            except MemoryUnavailable:
+                self.repeat()
+                raise
+            self.on_changed()
+            return None
+        began = time.monotonic()
+        figures = memory.figures()
+        ended = time.monotonic()
+        self._look_at, self._not_before = math.inf, ended + (ended - began) / _SHARE
+        # many rows were loaded at once
+        self._may_be_unindexed = figures.unindexed > 0
+        return figures

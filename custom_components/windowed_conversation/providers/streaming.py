@@ -9,9 +9,8 @@ from typing import Any
 
 from .decoder import Decoder
 from .errors import BadStream, ProviderError
-from .events import Event, OnBytes
+from .events import Event, OnBytes, ReasoningDelta, TextDelta
 from .json_values import most_values, read_json
-from .pieces import Pieces
 
 # Bytes of one event: the last one of some formats holds the whole answer again.
 _LONGEST_EVENT = 4 * 2**20
@@ -28,6 +27,13 @@ GRACE = 0.9
 # How long the end of a body may take to come after the last event, in seconds, and how long it may be, in bytes.
 _END = 0.1
 _LONGEST_END = 2**16
+
+# In characters of text and reasoning: several hundred times the longest answer that anyone listens to.
+_LONGEST_ANSWER = 4 * 2**20
+# Home Assistant keeps every piece of an answer for a while. After as many as the longest answers of good models have,
+# short ones wait until together they are this long, in characters.
+_SINGLE_PIECES = 4096
+_LONG_PIECE = 128
 
 _DATA = b"data:"
 _DONE = b"[DONE]"
@@ -65,7 +71,7 @@ async def _observed(response: Any, on_bytes: OnBytes) -> AsyncGenerator[bytes]:
 
 
 async def _decoded(chunks: AsyncGenerator[bytes], decoder: Decoder) -> AsyncGenerator[Event]:
-    decode, pieces, passed = partial(_taken_apart, decoder.on_event), Pieces(), count(1)
+    decode, pieces, passed = partial(_taken_apart, decoder.on_event), _Pieces(), count(1)
     async with aclosing(_sent(chunks, decoder)) as sent:
         async for value in sent:
             for event in chain.from_iterable(map(pieces.take, decode(value))):
@@ -239,3 +245,40 @@ class _EventReader:
         data = b"\n".join(self._data)
         self._data.clear()
         return data
+
+
+class _Pieces:
+    """Passes on the events of one answer, whose text comes in pieces."""
+
+    def __init__(self) -> None:
+        self._length = 0
+        self._count = 0
+        self._held: list[str] = []
+        self._held_length = 0
+        self._kind: type[TextDelta | ReasoningDelta] = TextDelta
+
+    def take(self, event: Event) -> Iterable[Event]:
+        """Return the events to pass on after one more came. Raises `BadStream` if the answer is too long."""
+        if not isinstance(event, TextDelta | ReasoningDelta):
+            return (*self.rest(), event)
+        self._count += 1
+        self._length += len(event.text)
+        if self._length > _LONGEST_ANSWER:
+            raise BadStream("the answer is longer than 4 MB")
+        return (event,) if self._count <= _SINGLE_PIECES else self._hold(event)
+
+    def rest(self) -> Iterable[Event]:
+        """Return the events for the text that is held back, at the end of the stream."""
+        if not self._held:
+            return ()
+        joined = self._kind("".join(self._held))
+        self._held.clear()
+        self._held_length = 0
+        return (joined,)
+
+    def _hold(self, event: TextDelta | ReasoningDelta) -> Iterable[Event]:
+        before = self.rest() if type(event) is not self._kind else ()
+        self._kind = type(event)
+        self._held.append(event.text)
+        self._held_length += len(event.text)
+        return (*before, *self.rest()) if self._held_length >= _LONG_PIECE else before

@@ -1,22 +1,27 @@
-"""What is remembered, told and forgotten when people ask for it, by words or through a model's tools.
+"""What is remembered, recalled and forgotten when people ask for it, by words or through a model's tools.
 
 Every function waits for the disk. Each returns what is to be said and what was done.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from datetime import datetime, tzinfo
 from enum import StrEnum
 from types import EllipsisType
 
-from ..memory import Forgotten, Memory, MemoryFull, Recalled, Words, fact_text, spoken
+from ..memory import Forgotten, Memory, MemoryFull, Recalled, Words, fact_text, one_line, spoken
 from .fact_updates import updated
 from .first_person import speaks_of_oneself
+from .narration import HOME, SUMMARY_OF
 from .quotes import is_of_quote
 from .speaker import Speaker
 
 # How many facts are read out, and how many are named if several match.
 _MOST_READ = 7
 _MOST_NAMED = 3
+# How many lines a model gets for a question, and how long each is at most.
+_LINES = 8
+_LENGTH = 300
 # The most facts and turns that one sentence may delete.
 _MOST_FACTS = 10
 _MOST_PAST = 100
@@ -129,6 +134,20 @@ def what_is_known(memory: Memory, speaker: Speaker) -> Remembering:
     if not facts:
         return Remembering(Phrase.NOTHING_KNOWN)
     return Remembering(Phrase.KNOWN_AND_MORE, facts, more) if more > 0 else Remembering(Phrase.KNOWN, facts)
+
+
+def recalled_lines(memory: Memory, speaker: Speaker, query: str, zone: tzinfo) -> tuple[str, ...]:
+    """Return what memory finds for a question and the speaker may know, best first, as lines of data for a model."""
+    found = memory.recall(query, person=speaker.person, speaker=speaker.name, limit=_LINES, private=speaker.is_alone)
+    return tuple(_line(recalled, speaker, zone) for recalled in found)
+
+
+def _line(recalled: Recalled, speaker: Speaker, zone: tzinfo) -> str:
+    who = HOME if recalled.person is None else speaker.name or recalled.person
+    if recalled.kind == "episode":
+        who = f"{who}, {SUMMARY_OF}"
+    text = one_line((recalled.excerpt or recalled.text).replace("\n", " / "), _LENGTH)
+    return f"{datetime.fromtimestamp(recalled.at, zone):%Y-%m-%d}, {who}: {quoted(text)}"
 
 
 def forget_fact(memory: Memory, speaker: Speaker, query: str) -> Remembering:

@@ -29,7 +29,6 @@ from .messages import Attachment, Message, Native, Role, ToolCall, rewritten
 from .policy import ToolResults, WindowPolicy
 from .registry import WindowRegistry, is_in_turn
 from .restore import Snapshot, recounted, recounted_message
-from .stats import WindowStats
 from .summary import QUESTION, Passage, is_summary, joined, older_passage, plain_text, summary_text
 from .tags import IMPORTANT, INCOMPLETE, MAX_TAG_LENGTH
 from .tokens import (
@@ -44,7 +43,7 @@ from .tokens import (
     tool_text,
 )
 from .tool_results import CUT_BEGINS, STUB_BEGINS
-from .window import Window
+from .window import Window, WindowStats
 
 __all__ = [
     "CUT_BEGINS",

@@ -6,13 +6,20 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from contextvars import ContextVar
 from functools import partial
 from itertools import islice
+from math import inf
 import time
 
 from .errors import WindowBusy
-from .overflow import Overflow
 from .policy import WindowPolicy
 from .restore import Snapshot
 from .window import Window
+
+# In seconds. Home Assistant's own conversation sessions last this long after their last turn, so the conversation of a
+# window that is dropped earlier may still be going on.
+_STILL_GOING_ON = 300
+
+# Only the newest keys are kept: five times as many as there are windows by default.
+_MOST_KEYS = 500
 
 # A turn that leads to itself would wait for ever. A task that outlives its turn still inherits the mark, which by then
 # belongs to no window.
@@ -48,6 +55,46 @@ class _Slot:
         return self.window
 
 
+class Overflow[K: Hashable]:
+    """The keys of windows that were dropped because there were too many. Times are seconds on the registry's clock."""
+
+    __slots__ = ("_dropped_at", "_missed")
+
+    def __init__(self) -> None:
+        # When each window was dropped, in that order; and when that turned out to be too early.
+        self._dropped_at: dict[K, float] = {}
+        self._missed: dict[K, float] = {}
+
+    def on_dropped(self, key: K, last_used: float, now: float) -> None:
+        """Record a window that is dropped."""
+        _put(self._dropped_at, key, now)
+        if now - last_used < _STILL_GOING_ON:
+            _put(self._missed, key, now)
+
+    def wanted(self, key: K, now: float, within: float) -> None:
+        """Record the start of a window. If its key was dropped less than `within` seconds ago, that was too early."""
+        if now - self._dropped_at.pop(key, -inf) < within:
+            _put(self._missed, key, now)
+
+    def too_early(self, now: float, within: float) -> int:
+        """Return the number of windows that turned out to be dropped too early in the last `within` seconds."""
+        for key in [key for key, at in self._missed.items() if now - at >= within]:
+            del self._missed[key]
+        return len(self._missed)
+
+    def clear(self) -> None:
+        """Forget all keys."""
+        self._dropped_at.clear()
+        self._missed.clear()
+
+
+def _put[K: Hashable](times: dict[K, float], key: K, now: float) -> None:
+    times.pop(key, None)
+    times[key] = now
+    if len(times) > _MOST_KEYS:
+        del times[next(iter(times))]
+
+
 class WindowRegistry[K: Hashable = str]:
     """Windows by key. Drops the least recently used beyond `max_windows`, and those idle for `idle_seconds`.
 
@@ -69,7 +116,7 @@ class WindowRegistry[K: Hashable = str]:
         self._policy: WindowPolicy | None = None
         # Least recently used first.
         self._slots: dict[K, _Slot] = {}
-        self._overflow: Overflow[K] = Overflow()
+        self._overflow = Overflow[K]()
         self._max_windows = max_windows
         self._idle_seconds = idle_seconds
         self.set_limits(max_windows=max_windows, idle_seconds=idle_seconds)

@@ -1,8 +1,8 @@
 """The window on one conversation: the exchanges that are still sent, within a token budget. No input or output."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 import time
-from typing import Literal, Never
+from typing import Literal, NamedTuple, Never
 
 from .contents import Contents
 from .entry import entered, question
@@ -11,9 +11,8 @@ from .exchange import Exchange, OpenExchange
 from .messages import Message, Native, ToolCall
 from .policy import WindowPolicy
 from .restore import Snapshot
-from .stats import WindowStats, figures
 from .summary import Passage, summary_exchange
-from .tags import INCOMPLETE, NO_TAGS, checked_tags, joined_tags, tag_filter, tag_set
+from .tags import IMPORTANT, INCOMPLETE, NO_TAGS, checked_tags, joined_tags, tag_filter, tag_set
 from .tokens import TokenCounter
 from .tool_results import stubbed
 from .trim import cut_to_fit, trim
@@ -27,6 +26,31 @@ def _none_is_open() -> Never:
 
 def _one_is_open() -> Never:
     raise ExchangeStillOpen("the last exchange is neither closed nor aborted")
+
+
+class WindowStats(NamedTuple):
+    """The figures of a window at one moment.
+
+    `message_count`, `exchange_count` and `current_tokens` cover all exchanges including an open one, but not the system
+    prompt, whose tokens are `prefix_tokens`. `max_tokens` is the user's history budget and `utilization` the used part
+    of it in percent, at most 100. `over_budget` is True if the exchanges that have to stay exceed the budget, or the
+    limit of the current turn. `tag_distribution` has the number of exchanges for each tag; `protected_tokens` is the
+    part of `current_tokens` in exchanges tagged `important`.
+    """
+
+    message_count: int
+    exchange_count: int
+    current_tokens: int
+    max_tokens: int
+    utilization: float
+    prefix_tokens: int
+    over_budget: bool
+    tag_distribution: Mapping[str, int]
+    evicted_exchanges: int
+    evicted_messages: int
+    evicted_tokens: int
+    trims: int
+    protected_tokens: int
 
 
 class Window:
@@ -102,7 +126,24 @@ class Window:
 
     def stats(self) -> WindowStats:
         """Return the current figures."""
-        return figures(self._contents, self._policy, self._in_force)
+        contents, history, opened = self._contents, self._contents.history, self._contents.opened
+        system, evicted, _ = contents.state
+        budget, tokens, tags = self._policy.history_tokens, contents.tokens, opened.tags if opened else NO_TAGS
+        return WindowStats(
+            message_count=len(contents.sent) - contents.first,
+            exchange_count=len(history) + (opened is not None),
+            current_tokens=tokens,
+            max_tokens=budget,
+            utilization=min(100.0, 100 * tokens / budget),
+            prefix_tokens=(system and system.tokens) or 0,
+            over_budget=tokens > self._in_force.history_tokens,
+            tag_distribution=history.tag_counts(tags),
+            evicted_exchanges=evicted.exchanges,
+            evicted_messages=evicted.messages,
+            evicted_tokens=evicted.tokens,
+            trims=evicted.trims,
+            protected_tokens=history.protected_tokens + (opened.tokens if opened and IMPORTANT in tags else 0),
+        )
 
     def exchanges(self) -> tuple[Exchange, ...]:
         """Return the closed exchanges, oldest first."""

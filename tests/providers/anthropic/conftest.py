@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from custom_components.windowed_conversation.providers.anthropic.clients import HttpClient
-from custom_components.windowed_conversation.providers.anthropic.messages import Messages
+from custom_components.windowed_conversation.providers.anthropic.clients import HttpClient, Messages
 from custom_components.windowed_conversation.providers.events import Event, Request, ToolSchema
 from custom_components.windowed_conversation.window import Message, Native
 

@@ -1,19 +1,31 @@
-"""Clients of the Anthropic SDK: the server, the key, and the HTTP client they use.
+"""The provider for Anthropic's Messages API: Anthropic itself, and compatible servers, with a client of its SDK.
 
 The SDK needs an `AsyncClient` of the HTTP package that it runs on: httpx in 0.x, httpx2 in 2.x. Home Assistant uses
 httpx up to 2026.10 and httpx2 from 2026.11 on, which fits the SDK that it installs itself. Another integration may have
 installed another version: `accepts` tells whether a client fits, and a `HttpClient` does.
 """
 
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from inspect import signature
 from typing import Any
 
-from anthropic import AsyncAnthropic, DefaultAsyncHttpxClient
+from anthropic import AsyncAnthropic, AsyncStream, DefaultAsyncHttpxClient
+from anthropic.resources.models import AsyncModels
 
+from ..events import Event, ListedModel, OnBytes, Request, ignore
+from ..json_values import counted, limit_of, member
+from ..model_lists import PAGE, ModelPage, read_page, read_pages
+from ..sdk import post, post_for_stream
+from ..streaming import answered
 from ..transport import lent
+from .decoding import MessageDecoder
+from .encoding import NAME
 from .errors import provider_errors
-from .messages import Messages
+from .request import asked_caching, encode_count, encode_request
 
+_PATH = "/v1/messages"
+_TIMEOUT = 10.0
 _ANTHROPIC = "https://api.anthropic.com"
 # The SDK refuses to go without a key; servers at home ask for none.
 _NO_KEY = "none"
@@ -50,3 +62,53 @@ def anthropic_messages(url: str | None, api_key: str | None, http_client: Any) -
             **_NO_TRACES,
         )
     return Messages(client)
+
+
+class Messages:
+    """A provider on top of an `AsyncAnthropic` client. The caller keeps ownership of the client."""
+
+    name = NAME
+
+    def __init__(self, client: AsyncAnthropic) -> None:
+        self._client = client
+        # The client imports this on first use, which would be in the event loop.
+        self._models = AsyncModels(client).with_raw_response
+
+    def stream(self, request: Request, on_bytes: OnBytes = ignore) -> AsyncGenerator[Event]:
+        """Ask the model and yield the events of its answer, see `Provider.stream`."""
+        body = encode_request(request)
+        decoder = MessageDecoder(request, thinks="thinking" in body)
+        return answered(self._answer(body), decoder, provider_errors(request), on_bytes)
+
+    @asynccontextmanager
+    async def _answer(self, body: dict[str, Any]) -> AsyncIterator[Any]:
+        betas = ",".join(body.pop("betas", ()))
+        headers = {"anthropic-beta": betas} if betas else {}
+        sent = {**body, "stream": True}
+        async with await post_for_stream(self._client, AsyncStream, _PATH, sent, headers=headers) as answer:
+            yield answer.response
+
+    def caching(self, request: Request) -> Mapping[str, Any]:
+        """Return the cache mark and the names of the marked blocks."""
+        return asked_caching(request)
+
+    async def count_tokens(self, request: Request) -> int:
+        """Return the input tokens of a request by the server's own count. Raises `ProviderError`."""
+        with provider_errors(request):
+            answer = await post(self._client, f"{_PATH}/count_tokens", encode_count(request), timeout=_TIMEOUT)
+        return counted(member(answer, "input_tokens"))
+
+    async def list_models(self) -> list[ListedModel]:
+        """Return the models with their limits, sorted by id. Raises `ProviderError`."""
+        with provider_errors():
+            models = await read_pages(self._page, lambda page: page["has_more"] is True and page["last_id"])
+        return [_listed(name, models[name]) for name in sorted(models)]
+
+    async def _page(self, after: str) -> ModelPage:
+        following: dict[str, Any] = {"after_id": after} if after else {}
+        answer = await self._models.list(limit=PAGE, timeout=_TIMEOUT, **following)
+        return await read_page(answer.http_response.content)
+
+
+def _listed(name: str, model: object) -> ListedModel:
+    return ListedModel(name, limit_of(model, "max_input_tokens"), limit_of(model, "max_tokens"))

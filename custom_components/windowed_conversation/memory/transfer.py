@@ -1,38 +1,117 @@
-"""Imports JSON lines. Ids are kept, existing rows stay unchanged, and what was forgotten stays forgotten.
+"""Exports memory as JSON lines, and imports them. What was forgotten stays forgotten: its lines have no words.
 
-If another row already has the id, the imported one gets a new id and keeps the old one as its origin. Many rows at once
-are not indexed, which would take most of the time; `reindex` indexes them afterwards.
+Ids are kept, and existing rows stay unchanged. If another row already has the id, the imported one gets a new id and
+keeps the old one as its origin. Many rows at once are not indexed, which would take most of the time; `reindex` does.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterable
 import dataclasses
+import json
 import sqlite3
 from typing import Any
 
 from . import index
 from .errors import BadLine, MemoryFull
 from .facts import ToldFact, close_fact, same_fact, store_fact
-from .fields import Fields
+from .labels import find_label
 from .records import KINDS, Episode, Kind, Loaded, PastTurn
-from .texts import ANSWER_LENGTH, EPISODE_LENGTH, SAID_LENGTH, fact_text, one_line
+from .texts import ANSWER_LENGTH, EPISODE_LENGTH, SAID_LENGTH, fact_text, moment, one_line
 from .turns import store_episode, store_turn
+from .visibility import visible
 from .words import Words
 
 type _Record = ToldFact | PastTurn | Episode
 
 _MANY = 1_000
+# the integers that every JSON reader reads exactly
+_HIGHEST = 2**53
 
 _RECORDS: dict[Kind, type[ToldFact | PastTurn | Episode]] = {"fact": ToldFact, "turn": PastTurn, "episode": Episode}
 
+
+class _Fields:
+    """The fields of one line. A field that memory would not have written raises `TypeError` or `ValueError`."""
+
+    def __init__(self, line: str) -> None:
+        fields = json.loads(line)
+        if not isinstance(fields, dict):
+            raise TypeError("A line is an object")
+        self._fields: dict[str, Any] = fields
+
+    def text(self, name: str) -> str:
+        """Return a text."""
+        text: str = self._of(name, str)
+        return text
+
+    def optional(self, name: str) -> str | None:
+        """Return a text, or None if it is missing."""
+        return self.text(name) if self._fields.get(name) is not None else None
+
+    def words(self, name: str) -> tuple[str, ...]:
+        """Return the words of a text, or an empty tuple if it is missing."""
+        return tuple((self.optional(name) or "").split())
+
+    def moment(self, name: str) -> float:
+        """Return a time."""
+        return moment(self._of(name, int | float))
+
+    def count(self, name: str) -> int:
+        """Return a positive integer."""
+        count: int = self._of(name, int)
+        if not 1 <= count <= _HIGHEST:
+            raise ValueError(f"{name} is out of range")
+        return count
+
+    def flag(self, name: str) -> bool:
+        """Return a boolean."""
+        value: bool = self._fields.get(name) is True
+        if not value and self._fields.get(name) is not False:
+            raise TypeError(f"{name} is missing or of another type")
+        return value
+
+    def optional_count(self, name: str) -> int | None:
+        """Return a positive integer, or None if it is missing."""
+        return self.count(name) if self._fields.get(name) is not None else None
+
+    def _of(self, name: str, kind: Any) -> Any:
+        value = self._fields.get(name)
+        # in Python, a boolean is a number
+        if not isinstance(value, kind) or isinstance(value, bool):
+            raise TypeError(f"{name} is missing or of another type")
+        return value
+
+
 # How a field of a record is read, by its type.
-_READERS: dict[Any, Callable[[Fields, str], Any]] = {
-    str: Fields.text,
-    str | None: Fields.optional,
-    float: Fields.moment,
-    int: Fields.count,
-    bool: Fields.flag,
-    tuple[str, ...]: Fields.words,
+_READERS: dict[Any, Callable[[_Fields, str], Any]] = {
+    str: _Fields.text,
+    str | None: _Fields.optional,
+    float: _Fields.moment,
+    int: _Fields.count,
+    bool: _Fields.flag,
+    tuple[str, ...]: _Fields.words,
+}
+
+_NAMES = """
+    LEFT JOIN label AS owner ON owner.id = {row}.person
+    LEFT JOIN label AS by ON by.id = {row}.agent
+    JOIN label AS within ON within.id = {row}.conversation
+"""
+_COLUMNS: dict[Kind, str] = {
+    "fact": """
+        owner.name AS person, private, text, source, quote, confirmed, told, replaced_by
+        FROM fact LEFT JOIN label AS owner ON owner.id = fact.person
+    """,
+    "turn": f"""
+        within.name AS conversation, owner.name AS person, by.name AS agent, place.name AS device, used.name AS tools,
+        said, answer
+        FROM turn {_NAMES.format(row="turn")}
+        LEFT JOIN label AS place ON place.id = turn.device LEFT JOIN label AS used ON used.id = turn.tools
+    """,
+    "episode": f"""
+        since, within.name AS conversation, owner.name AS person, by.name AS agent, text
+        FROM episode {_NAMES.format(row="episode")}
+    """,
 }
 
 _WITHIN = """
@@ -49,13 +128,52 @@ _SAME: dict[Kind, str] = {
 }
 
 
+def export_rows(
+    connection: sqlite3.Connection, kind: Kind, person: str | None, after: int, most: int
+) -> list[tuple[int, str]]:
+    """Return the next rows after an id with their lines, limited to what this person may see unless None."""
+    rows = connection.execute(
+        f"""
+        SELECT :kind AS kind, {kind}.id, at, {_COLUMNS[kind]}
+        WHERE {kind}.id > :after AND (:all OR {visible(kind, kind)}) ORDER BY {kind}.id LIMIT :most
+        """,
+        {
+            "kind": kind,
+            "after": after,
+            "all": person is None,
+            "person": find_label(connection, person),
+            "private": True,
+            "most": most,
+        },
+    )
+    names = [column[0] for column in rows.description]
+    return [(row[1], _line(dict(zip(names, row, strict=True)))) for row in rows]
+
+
+def export_forgotten(connection: sqlite3.Connection) -> list[str]:
+    """Return a line for each item that has to stay forgotten."""
+    return [
+        _line({"kind": "forgotten", "of": kind, "id": row, "at": at})
+        for kind, row, at in connection.execute(
+            "SELECT kind, id, at FROM tombstone WHERE kind <> 'record' ORDER BY kind, id, at"
+        )
+    ]
+
+
+def _line(fields: dict[str, object]) -> str:
+    said = {name: value for name, value in fields.items() if value is not None}
+    if "private" in said:
+        said["private"] = bool(said["private"])
+    return json.dumps(said, ensure_ascii=False)
+
+
 def load(connection: sqlite3.Connection, words: Words, lines: Iterable[str]) -> Loaded:
     """Import lines. Raises `BadLine` for one that memory would not have written."""
     loader = _Loader(connection, words)
     for number, line in enumerate(lines, 1):
         try:
             if line.strip():
-                loader.take(Fields(line))
+                loader.take(_Fields(line))
         except MemoryFull:
             raise
         except (TypeError, ValueError, RecursionError) as error:
@@ -77,7 +195,7 @@ class _Loader:
         self.added = Counter[Kind]()
         self.known = self.refused = 0
 
-    def take(self, fields: Fields) -> None:
+    def take(self, fields: _Fields) -> None:
         """Import one line."""
         if fields.text("kind") == "forgotten":
             self._connection.execute(
@@ -158,14 +276,14 @@ class _Loader:
         return found[0] if found else None
 
 
-def _kind(fields: Fields, name: str) -> Kind:
+def _kind(fields: _Fields, name: str) -> Kind:
     for kind in KINDS:
         if kind == fields.text(name):
             return kind
     raise ValueError("There is no such kind")
 
 
-def _record(fields: Fields, kind: Kind) -> _Record:
+def _record(fields: _Fields, kind: Kind) -> _Record:
     record = _RECORDS[kind]
     return record(**{each.name: _READERS[each.type](fields, each.name) for each in dataclasses.fields(record)})
 
