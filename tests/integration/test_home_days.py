@@ -4,6 +4,7 @@ from collections.abc import Callable, Coroutine
 import json
 from random import Random
 import re
+import time
 from typing import Any
 
 from homeassistant.components.homeassistant.exposed_entities import async_expose_entity
@@ -23,11 +24,13 @@ from custom_components.windowed_conversation.const import (
     CONF_TOOL_RESULTS,
     DOMAIN,
 )
+from custom_components.windowed_conversation.memory import PastTurn
 from custom_components.windowed_conversation.turn.context import ContextPlacement
 from custom_components.windowed_conversation.turn.routing import Routing
 from demo.model_server import ModelServer, call, words
 
 from .conftest import AGENT, Say, SetUp, start, stop
+from .remembered import memory_of
 
 TURNS = 40
 LIGHTS = [f"input_boolean.{name}" for name in ("kitchen", "hall", "cellar")]
@@ -39,8 +42,8 @@ type Happening = Callable[[], Coroutine[Any, Any, None]]
 def states_in(messages: list[dict[str, Any]]) -> tuple[dict[str, str], list[str]]:
     """Return the states by name that a request lists, and those of the rest. No older message has any."""
     *older, newest = [str(each["content"]) for each in messages if each["role"] == "user"]
-    assert not any("; states: " in each for each in older)
-    found = re.match(r"\[CONTEXT: .*?; states: (.*?)\]\n", newest)
+    assert not any("; states: " in each or "; memory, quoted: " in each for each in older)
+    found = re.match(r"\[CONTEXT: .*?; states: (.*?)(?:; memory, quoted: .*?)?\]\n", newest)
     found = found or re.search(r"\n## States\n(.*)", str(messages[0]["content"]))
     parts = found[1].split(" | ") if found else []
     rest = [each.removeprefix("rest ").split(", ") for each in parts if each.startswith("rest ")]
@@ -132,10 +135,13 @@ async def test_request_says_how_the_home_is_and_nothing_of_what_is_hidden(
 ) -> None:
     options = {CONF_PERSISTENCE: "all", CONF_TOOL_RESULTS: ("stub", "keep")[seed % 2], CONF_HISTORY_TOKENS: 1200}
     placement = (ContextPlacement.MESSAGE, ContextPlacement.SYSTEM)[seed // 2]
-    more = {CONF_MEMORY: False, CONF_CONTEXT_PLACEMENT: placement, CONF_ROUTING: Routing.LLM_ONLY}
+    more = {CONF_CONTEXT_PLACEMENT: placement, CONF_ROUTING: Routing.LLM_ONLY}
     entry = await set_up(options=options, **{CONF_STATES: True, **more})
+    past = PastTurn("past", time.time() - 86_400, "consider it twice", "I did.")
+    await memory_of(home).async_change(lambda memory: memory.add_turn(past))
     day = Day(home, entry, seed)
     await say("hello there", day.conversation)
+    recalled: list[int] = []
     for _ in range(TURNS):
         await day.go_on()
         hidden = day.hidden
@@ -153,6 +159,9 @@ async def test_request_says_how_the_home_is_and_nothing_of_what_is_hidden(
         assert "on" not in rest
         assert [name for name in hidden if f"{name}=" in json.dumps(first)] == []
         assert len({json.dumps(states_in(each.body["messages"])) for each in model_server.requests}) == 1
+        recalled.append(json.dumps(first).count("consider it twice"))
+    assert set(recalled) <= {0, 1}
+    assert recalled[0] == 1
 
 
 async def test_entity_that_is_hidden_in_the_middle_of_a_turn_is_in_no_later_result(
