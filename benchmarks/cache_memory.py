@@ -72,7 +72,7 @@ class Remembering:
 
     def _recall(self, memory: Memory, text: str, at: float) -> recall.Addition | None:
         """Return what a turn recalls beside what the window holds, as the agent does."""
-        known = recall.held(self.window.exchanges(), (), text)
+        known = recall.sent_in(self.window.exchanges(), (), text)
         found = memory.recall(text, person="anna", speaker="Anna", limit=recall.CANDIDATES)
         narrator = narration.Narrator("Anna", datetime.fromtimestamp(at, UTC))
         return recall.chosen_lines(found, known, narrator, ours.CheapCounter.count, recall.RECALLED_TOKENS)

@@ -171,7 +171,7 @@ class On(Off):
             )
             for kinds in (("fact",), ("episode", "turn"))
         ]
-        known = recall.held(window.exchanges(), made.sources, said.text)
+        known = recall.sent_in(window.exchanges(), made.sources, said.text)
         added = recall.chosen_lines(recall.in_turn(*find), known, narrator, cheap_count, recall.RECALLED_TOKENS)
         self.lines = added.lines if added else ()
 

@@ -18,11 +18,11 @@ from custom_components.windowed_conversation.turn.narration import Narrator
 from custom_components.windowed_conversation.turn.recall import (
     RECALLED_TOKENS,
     Addition,
-    Held,
+    Sent,
     chosen_lines,
-    held,
     in_turn,
     is_of_home,
+    sent_in,
 )
 from custom_components.windowed_conversation.window import (
     EstimatedCounter,
@@ -35,7 +35,7 @@ from custom_components.windowed_conversation.window import (
 AT = 1_795_000_000.0
 MORNING = datetime(2026, 11, 23, 8, 5, tzinfo=UTC)
 ADA = Narrator("Ada", MORNING)
-NOTHING = Held()
+NOTHING = Sent()
 
 count = EstimatedCounter().count
 
@@ -48,8 +48,8 @@ def fact(text: str, person: str | None = "ada", number: int = 1) -> Recalled:
     return Recalled("fact", number, text, AT, person, 1.0)
 
 
-def chosen(*found: Recalled, window: Held = NOTHING, most: int = RECALLED_TOKENS) -> tuple[str, ...]:
-    addition = chosen_lines(found, window, ADA, count, most)
+def chosen(*found: Recalled, sent: Sent = NOTHING, most: int = RECALLED_TOKENS) -> tuple[str, ...]:
+    addition = chosen_lines(found, sent, ADA, count, most)
     return addition.lines if addition else ()
 
 
@@ -165,9 +165,9 @@ def test_what_was_said_twice_is_one_line() -> None:
 
 
 def test_answer_to_the_same_question_is_not_recalled() -> None:
-    window = held((), (), "what is  my name?")
+    sent = sent_in((), (), "what is  my name?")
 
-    assert chosen(turn("what is my name?\nI do not know."), turn("my name is Ada", number=2), window=window) == (
+    assert chosen(turn("what is my name?\nI do not know."), turn("my name is Ada", number=2), sent=sent) == (
         '2026-11-18 Ada: "my name is Ada"',
     )
 
@@ -199,12 +199,12 @@ def test_lines_break_no_prefix_and_cost_no_more_than_they_may(texts: list[str], 
     ids=["a turn", "a long turn", "a fact"],
 )
 def test_what_the_window_holds_is_not_recalled(found: Recalled, said: str) -> None:
-    assert chosen(found, window=held(exchanges(said), ())) == ()
+    assert chosen(found, sent=sent_in(exchanges(said), ())) == ()
 
 
 def test_turn_that_the_window_only_mentions_is_recalled() -> None:
-    assert chosen(turn("Ada\nHello."), window=held(exchanges("my name is Ada, yes"), ()))
+    assert chosen(turn("Ada\nHello."), sent=sent_in(exchanges("my name is Ada, yes"), ()))
 
 
 def test_fact_of_the_profile_is_not_recalled() -> None:
-    assert chosen(fact("Tea", number=7), window=held((), ["fact:7"])) == ()
+    assert chosen(fact("Tea", number=7), sent=sent_in((), ["fact:7"])) == ()

@@ -1,4 +1,4 @@
-"""What a turn's requests say besides the window: the profile, what memory finds, and the states of the home."""
+"""The context of a turn besides its window: the profile of facts, recalled lines, and states of the home."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ from ..turn.home import NO_STATES, STATES_TOKENS, States, states_of
 from ..turn.live_context import LIVE_TOKENS, LiveContext, context_sections, context_text
 from ..turn.narration import Narrator
 from ..turn.profile import Profile, new_profile
-from ..turn.recall import CANDIDATES, RECALLED_TOKENS, Addition, chosen_lines, held, in_turn, is_of_home
+from ..turn.recall import CANDIDATES, RECALLED_TOKENS, Addition, chosen_lines, in_turn, is_of_home, sent_in
 from ..turn.speaker import Speaker
 from ..turn.state_text import area_name
 from ..window import Exchange, TextKind, Window
@@ -148,8 +148,8 @@ class TurnContext:
         if not self._found:
             return None
         profile = self.profile.sources if self.profile else ()
-        known = held(exchanges, profile, self._speaker.said)
-        return chosen_lines(self._found, known, self._narrator, self._count, most)
+        sent = sent_in(exchanges, profile, self._speaker.said)
+        return chosen_lines(self._found, sent, self._narrator, self._count, most)
 
     def _states_within(self, limit: int) -> States:
         """Return the states of the home: the same in all requests of the turn, unless one has less room for them."""

@@ -56,7 +56,7 @@ _one_name = lru_cache(maxsize=_NAMES_IN_USE)(one_name)
 
 
 class HomeStates:
-    """The exposed entities as they may be told, and the names of all that a sentence may ask for."""
+    """The exposed entities as requests list them, with the names by which a sentence may ask for them."""
 
     def __init__(self, hass: HomeAssistant) -> None:
         self._hass = hass
@@ -113,7 +113,7 @@ class HomeStates:
             self._hass.async_create_background_task(self.async_name_kinds(), "names of kinds of entities")
 
     async def async_name_kinds(self) -> None:
-        """Take in what Home Assistant calls kinds of things in the languages that are spoken in this home."""
+        """Read Home Assistant's names of kinds of things in the languages that are spoken in this home."""
         languages = tuple(self._languages)
         names: dict[tuple[str, str], None] = {}
         for language in languages:
@@ -164,7 +164,7 @@ class HomeStates:
 
     @callback
     def _consider(self, state: State) -> None:
-        """Take in an entity if it is exposed, wherever it is now."""
+        """Add an entity if it is exposed, and drop it otherwise."""
         entity_id = state.entity_id
         if async_should_expose(self._hass, conversation.DOMAIN, entity_id):
             self._exposed[entity_id] = self._named(state)
@@ -187,7 +187,7 @@ class HomeStates:
         return tuple(filter(None, names)) or (state.name,), area_name(area.name) if area else ""
 
     def _put(self, state: State) -> None:
-        """Take in a state. One that cannot be read hides no other entity."""
+        """Replace the state of an exposed entity. One that cannot be read hides no other entity."""
         try:
             self._home.put(state.entity_id, self._entity(state))
         except (ArithmeticError, LookupError, TypeError, ValueError) as err:

@@ -1,4 +1,4 @@
-"""What a sentence asks for of the home: the entities, the areas and the kinds of things that it names."""
+"""The entities, areas and kinds of things of the home that a sentence names."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -33,7 +33,7 @@ class KindWords:
     """The names of kinds of things, such as "window", in the languages of the home. Not thread-safe."""
 
     def __init__(self, languages: tuple[str, ...], names: Iterable[tuple[str, str]]) -> None:
-        """Take in pairs of a kind and a name of it."""
+        """Index pairs of a kind and one of its names."""
         self._words = Words(languages)
         self._kinds: defaultdict[frozenset[str], set[str]] = defaultdict(set)
         for kind, name in names:
@@ -56,7 +56,7 @@ class NameIndex:
         self._found: defaultdict[str, dict[_Name, int]] = defaultdict(dict)
 
     def put(self, key: str, names: tuple[str, ...], area: str) -> None:
-        """Take in an entity, or its new names or area."""
+        """Add an entity, or replace its names and its area."""
         if self._names.get(key) != names:
             self.drop(key)
             self._names[key] = names
@@ -65,7 +65,7 @@ class NameIndex:
         self._areas[key] = area
 
     def put_areas(self, names: Mapping[str, Iterable[str]]) -> None:
-        """Take in all names of the areas."""
+        """Replace the names of all areas."""
         self._area_names = names
 
     def drop(self, key: str) -> None:
@@ -77,7 +77,7 @@ class NameIndex:
                 del self._found[form]
 
     def asked(self, said: str, kinds: frozenset[str] = frozenset()) -> Asked:
-        """Return what the sentence names: if it names an area, of entities with the same name those that are there."""
+        """Return the entities and areas that a sentence names; if one of these has entities of a name, those alone."""
         forms = {form for word in _words(said, _MOST_WORDS) for form in _forms(word)}
         found: defaultdict[_Name, int] = defaultdict(int)
         for form in forms:

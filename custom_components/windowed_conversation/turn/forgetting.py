@@ -1,4 +1,4 @@
-"""What forgetting takes out of a window.
+"""The exchanges that forgetting takes out of a window.
 
 A model may repeat what it was told in any words, in any later exchange, and others reach it besides memory: tools,
 fallback agents, imports. So the exchanges that go are not searched for one by one. All go from the first that was not
@@ -36,12 +36,12 @@ class Erasure:
 
     @classmethod
     def of(cls, forgotten: Forgotten) -> Self:
-        """Return what to remove from windows along with what was forgotten."""
+        """Return the exchanges to remove from windows along with what was forgotten."""
         sources = frozenset(key_of(kind, row) for kind, ids in forgotten.ids.items() for row in ids)
         return cls(forgotten.since, forgotten.people, forgotten.conversations, sources)
 
     def rest(self, key: str, snapshot: Snapshot) -> Snapshot:
-        """Return what may stay of a window, or the same snapshot if all of it may."""
+        """Return the part of a window that may stay, the same snapshot if all of it may."""
         since = min(self.repeated.get(key, math.inf), self.since if self._reaches(key) else math.inf)
         first = self._first(snapshot.exchanges, since)
         system = snapshot.system if since == math.inf else without_profile(snapshot.system)
@@ -87,7 +87,7 @@ class Search:
         self._repetitions = Repetitions(languages, told)
 
     def rest(self, key: str, snapshot: Snapshot) -> Snapshot:
-        """Return what may stay of a window, or the same snapshot if all of it may."""
+        """Return the part of a window that may stay, the same snapshot if all of it may."""
         return replace(self._erasure, repeated=self.repeated({key: snapshot})).rest(key, snapshot)
 
     def repeated(self, windows: Mapping[str, Snapshot]) -> dict[str, float]:
@@ -97,7 +97,7 @@ class Search:
 
 
 def without_forgotten(key: str, snapshot: Snapshot, tombstones: Collection[Tombstone]) -> Snapshot:
-    """Return what may stay of an older copy of a window, or the same snapshot if all of it may.
+    """Return the part of an older copy of a window that may stay, the same snapshot if all of it may.
 
     A tombstone has no words, only the time at which the forgotten item came into being. All exchanges are removed from
     the first one that was in progress at that time or names the item as a source. A summary is removed if anything

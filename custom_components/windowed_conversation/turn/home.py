@@ -48,7 +48,7 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class EntityState:
-    """An entity as it may be told: its texts hold nothing that separates.
+    """An entity as a request lists it: its texts hold no separators.
 
     `kind` is its device class or domain. `extra` is its domain if only agents that were given this domain get it.
     `changed` is when its text has changed, in seconds since the epoch.
@@ -107,7 +107,7 @@ class Home:
         self._counts = Counter[tuple[str, Standing, str]]()
 
     def put(self, key: str, entity: EntityState) -> None:
-        """Take in an entity, or its new state."""
+        """Add an entity, or replace its state."""
         before = self.entities.get(key)
         if before is not None and (before.area, before.kind, before.domain) != (
             entity.area,
@@ -143,7 +143,7 @@ class Home:
         self._counts[entity.extra, entity.standing, entity.label] += number
 
     def asked(self, said: str) -> Asked:
-        """Return what a sentence names."""
+        """Return the entities, areas and kinds that a sentence names."""
         return self.names.asked(said, self.kinds.named(said) if self.kinds else frozenset())
 
     def ranked(self, asked: Asked, area: str, changed: Iterable[str]) -> Iterator[str]:
@@ -210,7 +210,7 @@ def states_of(
     domains: Collection[str] = (),
     now: float = 0.0,
 ) -> States:
-    """Return what a live context lists, within a limit in tokens.
+    """Return the states that a live context lists, within a limit in tokens.
 
     `area` is the speaker's, `before` what the conversation's last turn has listed, and `domains` are those that the
     agent gets besides what people often ask about.

@@ -1,4 +1,4 @@
-"""How a state has changed over a time: which time a model asks about, and the changes as one line."""
+"""The history of a state: the time that a model asks about, and the changes as one line."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Which entities are meant by the areas, domains and names that a model gives. Letter case does not count."""
+"""The entities that the areas, domains and names mean that a model gives. Letter case does not count."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ type Aliases = Callable[[str], Iterable[str]]
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The entities that are meant, and the names that none of them has, as they may be told."""
+    """The entities that are meant, and the names that none of them has, as one name each."""
 
     entities: Entities
     missed: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""The live context: what only the newest request says, states of the home and recalled lines.
+"""The live context: states of the home and recalled lines, which only the newest request has.
 
 It is added to the stamp of the newest message, or to the end of the system instruction, and is in no window.
 """
@@ -33,12 +33,12 @@ def recalled_text(lines: tuple[str, ...]) -> str:
 
 
 def context_text(states: str, lines: tuple[str, ...]) -> str:
-    """Return what is added to the stamp of the newest message; states and lines close and separate nothing."""
+    """Return the live context as the stamp of the newest message ends with it."""
     return f"{f'; states: {states}' if states else ''}{recalled_text(lines)}"
 
 
 def context_sections(stamp: Stamp, states: str, lines: tuple[str, ...]) -> str:
-    """Return what is added to the system instruction: a Markdown section for each part of stamp and live context."""
+    """Return stamp and live context as the system instruction ends with them, a Markdown section for each part."""
     parts = {**stamp.sections(), "states": states, "memory": "; ".join(lines)}
     return "".join(f"\n\n## {name.capitalize()}\n{line}" for name, line in parts.items() if line)
 

@@ -1,4 +1,4 @@
-"""What was said before, as plain lines of data: on one line each, with who and when, closed by nothing inside of it."""
+"""Facts, earlier turns and summaries as lines of data: one line each, with who and when, without separators inside."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

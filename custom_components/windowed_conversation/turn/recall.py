@@ -36,31 +36,31 @@ class Addition:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """What the model is sent anyway: what users and summaries say, and the facts of the profile as sources."""
+class Sent:
+    """The texts of users and summaries that the model is sent anyway, and the facts of the profile as sources."""
 
     texts: tuple[str, ...] = ()
     sources: frozenset[str] = frozenset()
 
     def has(self, found: Recalled) -> bool:
-        """Return whether it holds what was found."""
+        """Return whether a search result is among them."""
         if key_of(found.kind, found.id) in self.sources:
             return True
-        told = _told(found)
-        if found.kind == "turn" and not told.endswith(_CUT):
-            return any(text.endswith(told) for text in self.texts)
-        return any(told.removesuffix(_CUT) in text for text in self.texts)
+        words = _words(found)
+        if found.kind == "turn" and not words.endswith(_CUT):
+            return any(text.endswith(words) for text in self.texts)
+        return any(words.removesuffix(_CUT) in text for text in self.texts)
 
 
-def _told(found: Recalled) -> str:
+def _words(found: Recalled) -> str:
     """Return the words of a past turn, or the text of a fact or a summary."""
     return found.text.partition("\n")[0] if found.kind == "turn" else found.text
 
 
-def held(exchanges: Iterable[Exchange], sources: Iterable[str], asked: str = "") -> Held:
-    """Return what exchanges hold, apart from these sources.
+def sent_in(exchanges: Iterable[Exchange], sources: Iterable[str], asked: str = "") -> Sent:
+    """Return the texts of these exchanges beside these sources.
 
-    The current question is held, too: earlier answers to the same question may be wrong or out of date.
+    The current question is one of them: earlier answers to the same question may be wrong or out of date.
     """
     exchanges = tuple(exchanges)
     said = (
@@ -69,7 +69,7 @@ def held(exchanges: Iterable[Exchange], sources: Iterable[str], asked: str = "")
         for message in exchange.messages
         if message.role is Role.USER or is_summary(exchange)
     )
-    return Held((*said, " ".join(asked.split())), frozenset(sources))
+    return Sent((*said, " ".join(asked.split())), frozenset(sources))
 
 
 def is_of_home(found: Recalled, names_home: Callable[[str], bool]) -> bool:
@@ -77,7 +77,7 @@ def is_of_home(found: Recalled, names_home: Callable[[str], bool]) -> bool:
 
     `names_home` returns whether a sentence names an entity or a kind of things of the home.
     """
-    return found.kind == "turn" and (any(map(_is_of_home, found.tools)) or names_home(_told(found)))
+    return found.kind == "turn" and (any(map(_is_of_home, found.tools)) or names_home(_words(found)))
 
 
 def _is_of_home(tool: str) -> bool:
@@ -93,18 +93,18 @@ def in_turn(facts: Iterable[Recalled], others: Iterable[Recalled]) -> Iterator[R
 
 
 def chosen_lines(
-    found: Iterable[Recalled], window: Held, narrator: Narrator, count: Callable[[str], int], most: int
+    found: Iterable[Recalled], sent: Sent, narrator: Narrator, count: Callable[[str], int], most: int
 ) -> Addition | None:
-    """Return whole lines that the window does not hold, best first, up to `most` tokens, or None if there are none."""
+    """Return whole lines of what is not sent yet, best first, up to `most` tokens, or None if there are none."""
     chosen = _Chosen(narrator, count, most)
-    told_before = set[str]()
+    chosen_before = set[str]()
     misses = 0
     for each in found:
-        told = _told(each).casefold()
-        if told in told_before or window.has(each):
+        words = _words(each).casefold()
+        if words in chosen_before or sent.has(each):
             continue
         if chosen.add(each):
-            told_before.add(told)
+            chosen_before.add(words)
             misses = 0
         else:
             misses += 1

@@ -75,7 +75,7 @@ def area_name(text: str) -> str:
 
 
 def kind_of(domain: str, device_class: object) -> str:
-    """Return what a thing is called in counts and asked for by: its device class or its domain."""
+    """Return the kind of a thing, its device class or else its domain, by which it is counted and asked for."""
     return (device_class if isinstance(device_class, str) and device_class else domain).replace("_", " ")
 
 
