@@ -2,6 +2,7 @@
 
 import time
 
+from homeassistant.components.homeassistant.exposed_entities import async_expose_entity
 from homeassistant.const import CONF_API_KEY, CONF_MODEL, CONF_URL
 from homeassistant.core import Context, HomeAssistant
 import pytest
@@ -11,6 +12,7 @@ from custom_components.windowed_conversation.const import (
     CONF_FORMAT,
     CONF_PROVIDER,
     CONF_ROUTING,
+    CONF_STATES,
     PROVIDER_ANTHROPIC,
     PROVIDER_GEMINI,
     PROVIDER_OPENAI,
@@ -61,8 +63,11 @@ async def test_name_is_the_one_that_was_told_last(
 ) -> None:
     provider, more, path, model = _KINDS[kind]
     model_server.change(models=(model,), context_size=size)
+    for number in range(12):
+        home.states.async_set(f"switch.{number}", "on", {"friendly_name": f"Pump {number}"})
+        async_expose_entity(home, "conversation", f"switch.{number}", should_expose=True)
     account = {CONF_PROVIDER: provider, CONF_URL: f"{model_server.address}{path}", CONF_API_KEY: "key", **more}
-    entry = await set_up(account=account, **{CONF_MODEL: model, CONF_ROUTING: "llm_only"})
+    entry = await set_up(account=account, **{CONF_MODEL: model, CONF_ROUTING: "llm_only", CONF_STATES: True})
 
     async def ask(conversation: str) -> tuple[str, int]:
         """Return the answer, and how often the request that was answered says the name."""
@@ -77,6 +82,7 @@ async def test_name_is_the_one_that_was_told_last(
     for number in range(4):
         await say(_story(number, size // 8), "today", context=ada)
     answers = [await ask("today"), await ask("new")]
+    assert "Pump 1=on" in str(model_server.requests[-1].body)
     await stop(home, entry)
     await start(home, entry)
     answers += [await ask("today"), await ask("newest")]
