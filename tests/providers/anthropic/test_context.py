@@ -25,6 +25,7 @@ from custom_components.windowed_conversation.window import Message, ToolCall
 from demo.model_server import ModelServer
 
 from ..byte_server import ByteServer
+from ..conftest import Ask, Hear
 from ..heard import Heard
 from ..wires.anthropic import (
     MESSAGE_STOP,
@@ -38,7 +39,7 @@ from ..wires.anthropic import (
     thinking_block,
     tool_block,
 )
-from .conftest import MODEL, Ask
+from .conftest import MODEL
 
 EDITS = Profile(context_editing=True)
 EDITS_CONTEXT = ModelSettings(compaction=True)
@@ -139,23 +140,26 @@ async def test_answer_reads_the_same_with_and_without(answer: list[bytes], ask: 
     assert ["context_management" in request for request in byte_server.requests] == [False, True]
 
 
-async def test_what_was_cleared_is_part_of_the_usage(ask: Ask, byte_server: ByteServer) -> None:
+async def test_what_was_cleared_is_part_of_the_usage(hear: Hear) -> None:
     edits = [
         {"type": "clear_tool_uses_20250919", "cleared_tool_uses": 4, "cleared_input_tokens": 2100},
         {"type": "clear_of_next_year", "cleared_input_tokens": 30},
     ]
-    byte_server.reply(START, *text_block(0, "hello"), ended({"applied_edits": edits}), MESSAGE_STOP)
-
-    heard = await Heard().listen(ask(profile=EDITS, settings=EDITS_CONTEXT))
+    heard = await hear(
+        START,
+        *text_block(0, "hello"),
+        ended({"applied_edits": edits}),
+        MESSAGE_STOP,
+        profile=EDITS,
+        settings=EDITS_CONTEXT,
+    )
 
     assert heard.usages == [Usage(7, 0, 2, cleared=2130)]
 
 
 @pytest.mark.parametrize("said", [None, "none", {}, {"applied_edits": None}, {"applied_edits": [7, {"type": "x"}]}])
-async def test_answer_is_whole_whatever_is_said_of_edits(said: Any, ask: Ask, byte_server: ByteServer) -> None:
-    byte_server.reply(START, *text_block(0, "hello"), ended(said), MESSAGE_STOP)
-
-    heard = await Heard().listen(ask(profile=EDITS, settings=EDITS_CONTEXT))
+async def test_answer_is_whole_whatever_is_said_of_edits(said: Any, hear: Hear) -> None:
+    heard = await hear(START, *text_block(0, "hello"), ended(said), MESSAGE_STOP, profile=EDITS, settings=EDITS_CONTEXT)
 
     assert heard.text == "hello"
     assert heard.usages == [Usage(7, 0, 2)]

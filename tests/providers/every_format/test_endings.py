@@ -11,14 +11,12 @@ from custom_components.windowed_conversation.providers.events import FinishReaso
 from custom_components.windowed_conversation.turn.deadlines import with_idle_timeout
 from custom_components.windowed_conversation.window import Message
 from tests.providers.byte_server import ByteServer, ForEver
-from tests.providers.conftest import over_either_client
+from tests.providers.conftest import Hear, over_either_client
 from tests.providers.heard import Heard
 from tests.providers.wires import FRAGMENTING_WIRES, WIRES
 from tests.providers.wires.chat import DONE
 from tests.providers.wires.parts import Call, Calls, End, Text, Wire
 from tests.waiting import until
-
-from .conftest import AskWire
 
 # The formats whose marker is in an event like any other: usage may come after it, and words where a server errs.
 MARKING_WIRES = tuple(wire for wire in WIRES if wire.name in ("chat", "gemini"))
@@ -149,10 +147,7 @@ async def test_calls_of_a_stream_that_does_not_end_are_announced(
 async def test_silence_before_the_marker_stays_an_error(wire: Wire, http_client: Any, byte_server: ByteServer) -> None:
     provider = wire.connect(byte_server.address, http_client, timeout=0.5)
     byte_server.reply(*wire.answer(Text(("yes",)), end=End.NONE), asyncio.Event())
-    heard = Heard()
-
-    with pytest.raises(DeadlineExceeded):
-        await heard.listen(provider.stream(REQUEST))
+    heard = await Heard().fail(provider.stream(REQUEST), DeadlineExceeded)
 
     assert heard.finished == []
 
@@ -237,12 +232,8 @@ def test_wait_for_the_end_is_shorter_than_the_shortest_idle_timeout() -> None:
     assert shortest > streaming.GRACE
 
 
-async def test_error_after_the_answer_takes_nothing_back(
-    wire: Wire, ask_wire: AskWire, byte_server: ByteServer
-) -> None:
-    byte_server.reply(*marked(wire, "hello"), wire.error_event())
-
-    heard = await Heard().listen(ask_wire())
+async def test_error_after_the_answer_takes_nothing_back(wire: Wire, hear: Hear) -> None:
+    heard = await hear(*marked(wire, "hello"), wire.error_event())
 
     assert heard.text == "hello"
     assert len(heard.finished) == 1

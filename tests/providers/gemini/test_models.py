@@ -12,14 +12,8 @@ from custom_components.windowed_conversation.window import Message, ToolCall
 
 from ..byte_server import ByteServer
 from ..conftest import over_either_client
-from ..wires.gemini import GeminiWire, model
-
-JSON = {"Content-Type": "application/json; charset=UTF-8"}
-
-
-@pytest.fixture
-def provider(http_client: Any, byte_server: ByteServer) -> Gemini:
-    return GeminiWire().connect(byte_server.address, http_client)
+from ..wires.gemini import model
+from .conftest import JSON
 
 
 @over_either_client

@@ -24,7 +24,7 @@ from custom_components.windowed_conversation.providers.profiles import Vendor, p
 from custom_components.windowed_conversation.providers.settings import ModelSettings
 from custom_components.windowed_conversation.window import Attachment, Message, Native, ToolCall
 
-from ..byte_server import ByteServer
+from ..byte_server import JSON, ByteServer
 from ..heard import Heard
 from ..wires.chat import DONE, ChatWire, chunk
 from ..wires.parts import End, Reasoning, Text
@@ -34,7 +34,6 @@ REASONS = Profile(sampling=False, reasoning=ReasoningStyle.EFFORT, caching=Cachi
 SEES = replace(UNKNOWN_MODEL, images=True)
 ASKED = {"model": "a-model", "stream": True, "stream_options": {"include_usage": True}}
 HELLO = {"role": "user", "content": "hello"}
-JSON = {"Content-Type": "application/json"}
 IMAGE = Attachment("image/png", b"\x89PNG", "door.png")
 PDF = Attachment("application/pdf", b"%PDF", "manual.pdf")
 
@@ -153,8 +152,7 @@ async def test_effort_is_sent_again_if_the_server_refuses_the_request_without_it
     byte_server.reply(b"{}", status=400, headers=JSON)
 
     for _ in range(2):
-        with pytest.raises(BadRequest):
-            await Heard().listen(provider.stream(request))
+        await Heard().fail(provider.stream(request), BadRequest)
 
     assert [each.get("reasoning_effort") for each in byte_server.requests] == ["high", None] * 2
 
