@@ -129,20 +129,13 @@ async def test_server_may_have_no_models(connect: Connect, byte_server: ByteServ
 @pytest.mark.parametrize(
     "body",
     [
-        b"",
-        b"{",
-        b"null",
         b"5",
-        b"[]",
-        b'"a text"',
         b"{}",
         b'{"data": 5}',
         b'{"data": "ab"}',
         b'{"data": ["a"]}',
         b'{"data": [{}]}',
         b'{"data": [{"id": 5}]}',
-        b"\xff\xfe",
-        b"<!DOCTYPE html><html></html>",
     ],
 )
 async def test_answer_of_another_form_is_no_list(body: bytes, connect: Connect, byte_server: ByteServer) -> None:

@@ -1,7 +1,9 @@
 """Tool calls are announced whole, once, and with a unique id."""
 
+from dataclasses import replace
 import json
 import re
+from typing import Any
 
 import pytest
 
@@ -50,14 +52,11 @@ async def test_three_parallel_calls_come_in_their_order(wire: Wire, hear: Hear) 
     assert heard.called == [("first", {"n": 1}), ("second", {"n": 2}), ("third", {"n": 3})]
 
 
-async def test_interleaved_calls_are_not_mixed_up(wire: Wire, hear: Hear) -> None:
-    heard = await hear(*wire.answer(Calls(THREE.calls, interleaved=True)))
-
-    assert sorted(heard.called) == [("first", {"n": 1}), ("second", {"n": 2}), ("third", {"n": 3})]
-
-
-async def test_calls_out_of_order_are_not_mixed_up(wire: Wire, hear: Hear) -> None:
-    heard = await hear(*wire.answer(Calls(THREE.calls, order=(2, 0, 1))))
+@pytest.mark.parametrize("mixed", [{"interleaved": True}, {"order": (2, 0, 1)}], ids="_".join)
+async def test_calls_that_are_interleaved_or_out_of_order_are_not_mixed_up(
+    mixed: dict[str, Any], wire: Wire, hear: Hear
+) -> None:
+    heard = await hear(*wire.answer(replace(THREE, **mixed)))
 
     assert sorted(heard.called) == [("first", {"n": 1}), ("second", {"n": 2}), ("third", {"n": 3})]
 

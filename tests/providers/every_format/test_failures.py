@@ -219,13 +219,6 @@ async def test_reasoning_is_part_of_the_output(wire: Wire, hear: Hear) -> None:
     assert (heard.usages[0].output, heard.usages[0].reasoning) == (50, 40)
 
 
-async def test_answer_without_usage_is_whole(wire: Wire, hear: Hear) -> None:
-    heard = await hear(*wire.answer(Text(("yes",))))
-
-    assert heard.text == "yes"
-    assert heard.finished != []
-
-
 @pytest.mark.parametrize(("place", "output"), [(1, 7), (2, 7), (-1, 50)])
 async def test_usage_that_is_told_twice_counts_once(place: int, output: int, wire: Wire, hear: Hear) -> None:
     events = wire.answer(Text(("yes", "sir")), usage=Usage(input=1000, cached=600, output=50))
