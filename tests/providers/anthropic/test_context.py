@@ -9,6 +9,7 @@ from pydantic import TypeAdapter
 import pytest
 
 from custom_components.windowed_conversation.providers.anthropic.clients import anthropic_messages
+from custom_components.windowed_conversation.providers.anthropic.messages import Messages
 from custom_components.windowed_conversation.providers.anthropic.request import encode_count, encode_request
 from custom_components.windowed_conversation.providers.events import Request, ToolSchema, Usage
 from custom_components.windowed_conversation.providers.openai.chat_encoding import encode_messages
@@ -172,23 +173,24 @@ async def strict(model_server: ModelServer) -> ModelServer:
     return model_server
 
 
+@pytest.fixture
+def provider(strict: ModelServer, http_client: Any) -> Messages:
+    return anthropic_messages(strict.address, "key", http_client)
+
+
 @pytest.mark.parametrize(
     ("calls", "size", "clears"), [(6, 2000, False), (7, 2000, True), (9, 2000, True), (9, 60, False)]
 )
 async def test_server_clears_old_results_where_there_are_many_and_long_ones(
-    calls: int, size: int, clears: bool, strict: ModelServer, http_client: Any
+    calls: int, size: int, clears: bool, strict: ModelServer, provider: Messages
 ) -> None:
-    request = asked(*history(calls, size=size))
-    provider = anthropic_messages(strict.url.removesuffix("/v1"), "key", http_client)
-
-    heard = await Heard().listen(provider.stream(request))
+    heard = await Heard().listen(provider.stream(asked(*history(calls, size=size))))
 
     assert strict.requests[-1].violations == []
     assert (heard.usages[0].cleared > 0) is clears
 
 
-async def test_what_was_cleared_is_not_in_the_input(strict: ModelServer, http_client: Any) -> None:
-    provider = anthropic_messages(strict.url.removesuffix("/v1"), "key", http_client)
+async def test_what_was_cleared_is_not_in_the_input(provider: Messages) -> None:
     plain = await Heard().listen(provider.stream(asked(*history(9), settings=DEFAULT_SETTINGS)))
     edited = await Heard().listen(provider.stream(asked(*history(9))))
 
@@ -198,9 +200,9 @@ async def test_what_was_cleared_is_not_in_the_input(strict: ModelServer, http_cl
     assert after.input < before.input - 0.9 * after.cleared
 
 
-async def test_another_provider_is_sent_the_whole_history(strict: ModelServer, http_client: Any) -> None:
+async def test_another_provider_is_sent_the_whole_history(provider: Messages) -> None:
     request = asked(*history(9))
-    await Heard().listen(anthropic_messages(strict.url.removesuffix("/v1"), "key", http_client).stream(request))
+    await Heard().listen(provider.stream(request))
 
     results = [message["content"] for message in encode_messages(request.messages) if message["role"] == "tool"]
     assert results == [message.content for message in history(9) if message.tool_call_id]
@@ -208,13 +210,13 @@ async def test_another_provider_is_sent_the_whole_history(strict: ModelServer, h
 
 @pytest.mark.parametrize("reasoning", [ReasoningStyle.ADAPTIVE, ReasoningStyle.BUDGET])
 async def test_model_that_thinks_and_marks_its_prompt_is_asked_validly(
-    reasoning: ReasoningStyle, strict: ModelServer, http_client: Any
+    reasoning: ReasoningStyle, strict: ModelServer, provider: Messages
 ) -> None:
     profile = Profile(reasoning=reasoning, caching=Caching.BREAKPOINTS, context_editing=True)
     request = asked(
         *history(9), profile=profile, settings=ModelSettings(effort=Effort.HIGH, temperature=0.3, compaction=True)
     )
 
-    await Heard().listen(anthropic_messages(strict.url.removesuffix("/v1"), "key", http_client).stream(request))
+    await Heard().listen(provider.stream(request))
 
     assert strict.requests[-1].violations == []
