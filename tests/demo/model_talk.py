@@ -6,9 +6,13 @@ from dataclasses import dataclass, field
 import json
 from typing import Any
 
+import aiohttp
 from openai.types.chat import ChatCompletionChunk
 
 SYSTEM = {"role": "system", "content": "You are a voice assistant."}
+STORY = "tell me a story"
+THINK_THEN_SWITCH = "think first, then switch on the kitchen light and the bedroom light"
+LONG = "the quick brown fox jumps over the lazy dog. " * 200
 TOOL_NAMES = ("homeassistant__GetLiveContext", "intent__HassTurnOff", "intent__HassTurnOn", "llm__GetDateTime")
 TOOLS = [
     {
@@ -75,6 +79,17 @@ def called(call_id: str, tool: str, **arguments: Any) -> dict[str, Any]:
 
 def result(call_id: str, value: Any) -> dict[str, Any]:
     return {"role": "tool", "tool_call_id": call_id, "content": json.dumps(value)}
+
+
+def without_repeats(names: list[str]) -> list[str]:
+    return [name for name, before in zip(names, [None, *names], strict=False) if name != before]
+
+
+async def fetched(method: str, url: str, **request: Any) -> tuple[int, Any]:
+    """Return the status and the body that a client without an SDK gets, which is read if it says that it is JSON."""
+    async with aiohttp.ClientSession() as session, session.request(method, url, **request) as response:
+        read = response.json if response.content_type == "application/json" else response.text
+        return response.status, await read()
 
 
 async def until(true: Callable[[], bool]) -> None:

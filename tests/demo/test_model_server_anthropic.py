@@ -3,20 +3,19 @@
 import json
 from typing import Any
 
-import aiohttp
 import anthropic
 from anthropic.types import Message, ModelInfo
 import pytest
 
-STORY = "tell me a story"
+from .model_talk import LONG, STORY, THINK_THEN_SWITCH, fetched, without_repeats
+
 TOOLS = [
     {"name": name, "description": "", "input_schema": {"type": "object", "properties": {}}}
     for name in ("intent__HassTurnOff", "intent__HassTurnOn", "llm__GetDateTime")
 ]
-LONG = "the quick brown fox jumps over the lazy dog. " * 200
 THINKING = {"type": "enabled", "budget_tokens": 1024}
 MARK = {"type": "ephemeral"}
-THINK_THEN_SWITCH = "think first, then switch on the kitchen light and the bedroom light"
+VERSION = {"anthropic-version": "2023-06-01"}
 
 
 @pytest.fixture
@@ -57,10 +56,6 @@ def ending(events):
     return next(event for event in events if event.type == "message_delta")
 
 
-def without_repeats(names):
-    return [name for name, before in zip(names, [None, *names], strict=False) if name != before]
-
-
 async def whole(client, said, **options):
     """Return the content of an answer as the SDK's own accumulation has it."""
     async with client.messages.stream(
@@ -81,6 +76,10 @@ def user(*blocks):
     return {"role": "user", "content": list(blocks)}
 
 
+def at_least(tokens):
+    return {"clear_at_least": {"type": "input_tokens", "value": tokens}}
+
+
 async def test_a_text_is_a_block_inside_a_message(ask):
     events = await ask("my name is Ada")
     assert without_repeats([event.type for event in events]) == [
@@ -97,11 +96,8 @@ async def test_a_text_is_a_block_inside_a_message(ask):
 
 async def test_a_ping_comes_between_the_events(server):
     body = {"model": "scripted", "max_tokens": 9, "stream": True, "messages": [{"role": "user", "content": "hello"}]}
-    async with (
-        aiohttp.ClientSession(headers={"anthropic-version": "2023-06-01"}) as session,
-        session.post(f"{server.anthropic_url}/v1/messages", json=body) as response,
-    ):
-        assert "event: ping\n" in await response.text()
+    _, answer = await fetched("POST", f"{server.anthropic_url}/v1/messages", json=body, headers=VERSION)
+    assert "event: ping\n" in answer
 
 
 async def test_every_event_is_of_a_type_that_the_sdk_knows(ask):
@@ -337,11 +333,8 @@ async def test_a_wrong_key_is_refused(ask, server):
 @pytest.mark.parametrize("headers", [{"x-api-key": "secret"}, {"Authorization": "Bearer secret"}])
 async def test_the_key_may_be_in_either_header(server, headers):
     server.change(key="secret")
-    async with (
-        aiohttp.ClientSession(headers={"anthropic-version": "2023-06-01", **headers}) as session,
-        session.get(f"{server.anthropic_url}/v1/models") as response,
-    ):
-        assert response.status == 200
+    status, _ = await fetched("GET", f"{server.anthropic_url}/v1/models", headers=VERSION | headers)
+    assert status == 200
 
 
 async def test_the_right_key_is_accepted_and_not_kept(ask, server):
@@ -354,12 +347,8 @@ async def test_the_right_key_is_accepted_and_not_kept(ask, server):
 
 async def test_the_version_is_required(server):
     body = {"model": "scripted", "max_tokens": 9, "messages": []}
-    async with (
-        aiohttp.ClientSession() as session,
-        session.post(f"{server.anthropic_url}/v1/messages", json=body) as response,
-    ):
-        assert response.status == 400
-        assert (await response.json())["error"]["type"] == "invalid_request_error"
+    status, answer = await fetched("POST", f"{server.anthropic_url}/v1/messages", json=body)
+    assert (status, answer["error"]["type"]) == (400, "invalid_request_error")
 
 
 async def test_counted_tokens_are_those_that_the_answer_reports(client, ask):
@@ -383,35 +372,19 @@ async def test_the_models_are_listed_with_their_limits(client, server):
     ModelInfo.model_validate(listed[0].model_dump())
 
 
-async def test_old_tool_results_are_cleared_where_that_is_asked_for(client):
-    content = await whole(client, THINK_THEN_SWITCH)
-    edit = {"type": "clear_tool_uses_20250919", "keep": {"type": "tool_uses", "value": 1}}
-    edit["trigger"] = {"type": "input_tokens", "value": 10}
-    answer = await client.beta.messages.create(
-        model="scripted",
-        max_tokens=2000,
-        messages=replay(THINK_THEN_SWITCH, content),
-        tools=TOOLS,
-        betas=["context-management-2025-06-27"],
-        context_management={"edits": [edit]},
-    )
-    assert answer.context_management.applied_edits[0].cleared_tool_uses == 1
-
-
 @pytest.mark.parametrize(
-    ("trigger", "least", "cleared"),
+    ("when", "cleared"),
     [
-        ({"type": "tool_uses", "value": 1}, 0, 1),
-        ({"type": "tool_uses", "value": 2}, 0, 0),
-        ({"type": "tool_uses", "value": 1}, 1000, 0),
+        ({"trigger": {"type": "input_tokens", "value": 10}}, [1]),
+        ({"trigger": {"type": "tool_uses", "value": 1}, **at_least(0)}, [1]),
+        ({"trigger": {"type": "tool_uses", "value": 2}, **at_least(0)}, []),
+        ({"trigger": {"type": "tool_uses", "value": 1}, **at_least(1000)}, []),
     ],
+    ids=["input_tokens", "calls", "too_few_calls", "too_little_saved"],
 )
-async def test_old_tool_results_are_cleared_from_a_number_of_calls_on_and_where_it_saves_enough(
-    client, trigger, least, cleared
-):
+async def test_old_tool_results_are_cleared_from_a_size_on_and_where_it_saves_enough(client, when, cleared):
     content = await whole(client, THINK_THEN_SWITCH)
-    edit = {"type": "clear_tool_uses_20250919", "keep": {"type": "tool_uses", "value": 1}}
-    edit |= {"trigger": trigger, "clear_at_least": {"type": "input_tokens", "value": least}}
+    edit = {"type": "clear_tool_uses_20250919", "keep": {"type": "tool_uses", "value": 1}, **when}
     answer = await client.beta.messages.create(
         model="scripted",
         max_tokens=2000,
@@ -420,7 +393,7 @@ async def test_old_tool_results_are_cleared_from_a_number_of_calls_on_and_where_
         betas=["context-management-2025-06-27"],
         context_management={"edits": [edit]},
     )
-    assert [each.cleared_tool_uses for each in answer.context_management.applied_edits] == [1] * cleared
+    assert [each.cleared_tool_uses for each in answer.context_management.applied_edits] == cleared
 
 
 async def test_a_stream_says_what_was_cleared(client, server):

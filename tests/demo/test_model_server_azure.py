@@ -1,10 +1,9 @@
 """Azure OpenAI: both endpoints, their versions and errors, as the real SDK and a bare client meet them."""
 
-import aiohttp
 import openai
 import pytest
 
-from .model_talk import SYSTEM, TOOLS, user
+from .model_talk import SYSTEM, TOOLS, fetched, user
 
 VERSION = "2024-10-21"
 MESSAGES = [SYSTEM, user("my name is Ada")]
@@ -36,12 +35,10 @@ async def said(client, **options):
     return answer.choices[0].message.content
 
 
-async def error_of(server, path, body=None, headers=None):
-    async with (
-        aiohttp.ClientSession(headers=headers) as session,
-        session.post(f"{server.azure_url}{path}", json=body or {"model": "scripted", "messages": MESSAGES}) as response,
-    ):
-        return response.status, (await response.json())["error"]
+async def error_of(server, path, body=None):
+    body = body or {"model": "scripted", "messages": MESSAGES}
+    status, answer = await fetched("POST", f"{server.azure_url}{path}", json=body)
+    return status, answer["error"]
 
 
 async def test_both_endpoints_answer(azure, classic):
@@ -74,11 +71,8 @@ async def test_the_deployment_of_the_path_is_the_model(server, classic):
 
 async def test_a_body_without_a_model_is_valid_where_the_path_names_it(server):
     path = f"/openai/deployments/scripted/chat/completions?api-version={VERSION}"
-    async with (
-        aiohttp.ClientSession() as session,
-        session.post(f"{server.azure_url}{path}", json={"messages": MESSAGES}) as response,
-    ):
-        assert response.status == 200
+    status, _ = await fetched("POST", f"{server.azure_url}{path}", json={"messages": MESSAGES})
+    assert status == 200
     assert server.requests[-1].violations == []
 
 
@@ -114,11 +108,8 @@ async def test_the_new_endpoint_has_no_dated_versions(server):
 @pytest.mark.parametrize("headers", [{"api-key": "secret"}, {"Authorization": "Bearer secret"}])
 async def test_the_key_may_be_in_either_header(server, headers):
     server.change(key="secret")
-    async with (
-        aiohttp.ClientSession(headers=headers) as session,
-        session.get(f"{server.azure_url}/openai/v1/models") as response,
-    ):
-        assert response.status == 200
+    status, _ = await fetched("GET", f"{server.azure_url}/openai/v1/models", headers=headers)
+    assert status == 200
     assert "secret" not in str(server.log.records[-1].headers)
 
 

@@ -12,9 +12,8 @@ import pytest
 from demo.model_server import FAULTS
 from demo.model_server.request_log import Outcome
 
-from .model_talk import Heard, assistant, called, result, until, user
+from .model_talk import STORY, Heard, assistant, called, fetched, result, until, user
 
-STORY = "tell me a story"
 BROKEN_CONNECTION = (httpx.TransportError, httpx2.TransportError, openai.APIConnectionError)
 TIMED_OUT = (httpx.TimeoutException, httpx2.TimeoutException, openai.APITimeoutError)
 
@@ -145,11 +144,8 @@ async def test_a_malformed_event_is_no_json(ask, server):
 async def test_after_a_malformed_event_the_rest_comes_as_usual(server):
     server.fault("malformed_event")
     body = {"model": "scripted", "stream": True, "messages": [user("my name is Ada")]}
-    async with (
-        aiohttp.ClientSession() as session,
-        session.post(f"{server.url}/chat/completions", json=body) as response,
-    ):
-        assert (await response.text()).endswith("data: [DONE]\n\n")
+    _, answer = await fetched("POST", f"{server.url}/chat/completions", json=body)
+    assert answer.endswith("data: [DONE]\n\n")
 
 
 @pytest.mark.parametrize("code", [None, "rate_limit_exceeded", "context_length_exceeded"])
@@ -261,22 +257,14 @@ async def test_a_fault_that_does_not_exist_is_answered_with_those_that_do(ask):
 @pytest.mark.parametrize("model", ["gpt-none", "scripted+nonsense", "scripted+401+500", "", None, 5])
 async def test_an_unknown_model_is_not_found(server, model):
     body = {"model": model, "messages": [user("hello")]}
-    async with (
-        aiohttp.ClientSession() as session,
-        session.post(f"{server.url}/chat/completions", json=body) as response,
-    ):
-        assert response.status == 404
-        assert (await response.json())["error"]["code"] == "model_not_found"
+    status, answer = await fetched("POST", f"{server.url}/chat/completions", json=body)
+    assert (status, answer["error"]["code"]) == (404, "model_not_found")
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"null", b'{"messages": 5}', b'{"messages": ["hello"]}'])
 async def test_a_body_that_cannot_be_read_is_refused(server, body):
-    async with (
-        aiohttp.ClientSession() as session,
-        session.post(f"{server.url}/chat/completions", data=body) as response,
-    ):
-        assert response.status == 400
-        assert (await response.json())["error"]["type"] == "invalid_request_error"
+    status, answer = await fetched("POST", f"{server.url}/chat/completions", data=body)
+    assert (status, answer["error"]["type"]) == (400, "invalid_request_error")
 
 
 @pytest.mark.parametrize("fault", ["cut_mid_stream", "no_terminal", "malformed_event"])

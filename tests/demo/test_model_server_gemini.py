@@ -2,19 +2,18 @@
 
 from typing import Any
 
-import aiohttp
 from google import genai
 from google.genai import errors, types
 import httpx
 import pytest
 
-STORY = "tell me a story"
+from .model_talk import STORY, THINK_THEN_SWITCH, fetched
+
 DECLARATIONS = [
     types.FunctionDeclaration(name=name, description="d", parameters_json_schema={"type": "object", "properties": {}})
     for name in ("intent__HassTurnOff", "intent__HassTurnOn", "llm__GetDateTime")
 ]
 LONG = "the quick brown fox jumps over the lazy dog. " * 300
-THINK_THEN_SWITCH = "think first, then switch on the kitchen light and the bedroom light"
 THOUGHTS = types.ThinkingConfig(include_thoughts=True)
 SKIP = b"skip_thought_signature_validator"
 
@@ -274,8 +273,8 @@ async def test_the_key_may_be_in_the_query_and_is_not_kept(server):
     server.change(key="made-up")
     body = {"contents": [{"role": "user", "parts": [{"text": "hello"}]}]}
     url = f"{server.gemini_url}/v1beta/models/scripted:generateContent?key=made-up&alt=json"
-    async with aiohttp.ClientSession() as session, session.post(url, json=body) as response:
-        assert response.status == 200
+    status, _ = await fetched("POST", url, json=body)
+    assert status == 200
     assert server.requests[-1].query == {"alt": "json"}
 
 

@@ -6,15 +6,12 @@ import openai
 from openai.types.responses import Response
 import pytest
 
-from .model_talk import until
+from .model_talk import LONG, STORY, THINK_THEN_SWITCH, until, without_repeats
 
-STORY = "tell me a story"
 TOOLS = [
     {"type": "function", "name": name, "description": "", "parameters": {"type": "object", "properties": {}}}
     for name in ("intent__HassTurnOff", "intent__HassTurnOn")
 ]
-LONG = "the quick brown fox jumps over the lazy dog. " * 200
-THINK_THEN_SWITCH = "think first, then switch on the kitchen light and the bedroom light"
 PNG = "data:image/png;base64,iVBORw0KGgo="
 
 
@@ -40,10 +37,6 @@ def types(events):
 
 def text(events):
     return "".join(event.delta for event in events if event.type == "response.output_text.delta")
-
-
-def without_repeats(names):
-    return [name for name, before in zip(names, [None, *names], strict=False) if name != before]
 
 
 def output(events):

@@ -13,6 +13,7 @@ LIVE_CONTEXT = (
     "- names: Kitchen light, Big light\n  domain: light\n  state: '{}'\n  areas: Kitchen\n"
     "  attributes:\n    brightness: '128'\n"
 )
+ATTIC = "[CONTEXT: time: Monday 2026-11-23 08:00; speaker: Eve; area: Attic]\n\n"
 
 
 def light(state):
@@ -71,8 +72,7 @@ async def test_a_name_that_only_the_assistant_said_is_unknown(ask):
 
 
 async def test_the_context_line_is_not_part_of_what_was_said(ask):
-    context = "[CONTEXT: time: Monday 2026-11-23 08:00; speaker: Eve; area: Attic]\n\n"
-    heard = await ask(context + "my name is Ada", assistant("Hi."), context + "what is my name?")
+    heard = await ask(f"{ATTIC}my name is Ada", assistant("Hi."), f"{ATTIC}what is my name?")
     assert heard.text == "Your name is Ada."
 
 
@@ -82,14 +82,11 @@ async def test_the_context_line_is_not_part_of_what_was_said(ask):
         ("what time is it where I am?", "It is Monday 2026-11-23 08:00."),
         ("which room am I in?", "You are in the Attic."),
         ("who am I?", "You are Eve."),
-        (
-            "repeat my message",
-            "You wrote: [CONTEXT: time: Monday 2026-11-23 08:00; speaker: Eve; area: Attic]\n\nrepeat my message",
-        ),
+        ("repeat my message", f"You wrote: {ATTIC}repeat my message"),
     ],
 )
 async def test_the_context_line_answers_questions_about_it(ask, question, answer):
-    heard = await ask(f"[CONTEXT: time: Monday 2026-11-23 08:00; speaker: Eve; area: Attic]\n\n{question}")
+    heard = await ask(f"{ATTIC}{question}")
     assert heard.text == answer
 
 
@@ -142,14 +139,10 @@ async def test_a_wish_becomes_calls_of_the_offered_tools(ask, said, calls):
     assert heard.text == ""
 
 
-async def test_a_tool_that_is_not_offered_is_not_called(ask, client):
-    answer = await client.chat.completions.create(model="scripted", messages=[user("switch on the kitchen light")])
-    assert answer.choices[0].message.content == "I have no tool for that."
-
-
-async def test_a_tool_choice_of_none_offers_no_tool(client):
+@pytest.mark.parametrize("offer", [{}, {"tools": TOOLS, "tool_choice": "none"}], ids=["no_tools", "choice_of_none"])
+async def test_a_tool_that_is_not_offered_is_not_called(client, offer):
     answer = await client.chat.completions.create(
-        model="scripted", messages=[user("switch on the kitchen light")], tools=TOOLS, tool_choice="none"
+        model="scripted", messages=[user("switch on the kitchen light")], **offer
     )
     assert answer.choices[0].message.content == "I have no tool for that."
 

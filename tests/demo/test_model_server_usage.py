@@ -7,9 +7,7 @@ import pytest
 
 from demo.model_server.prompt_cache import common_prefix
 
-from .model_talk import TOOLS, assistant
-
-LONG = "the quick brown fox jumps over the lazy dog. " * 200
+from .model_talk import LONG, TOOLS, assistant
 
 
 async def usage_of(ask, *messages, **fields):

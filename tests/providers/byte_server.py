@@ -9,6 +9,7 @@ from typing import Any, Self
 from aiohttp import web
 
 _EVENT_STREAM = {"Content-Type": "text/event-stream"}
+JSON = {"Content-Type": "application/json"}
 
 DONE = b"data: [DONE]\n\n"
 

@@ -1,6 +1,6 @@
 """The HTTP clients that a provider runs on, and what most tests ask with."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -9,7 +9,12 @@ import pytest
 
 from custom_components.windowed_conversation.providers.events import Event, ToolSchema
 
+from .byte_server import ByteServer, Piece
+from .heard import Failure, Heard
+
 KEY = "sk-a-made-up-key"
+# What no error may repeat.
+SECRET = "the pelican is my secret word"
 TOOLS = tuple(
     ToolSchema(name, "", {"type": "object", "properties": {}})
     for name in ("homeassistant__GetLiveContext", "intent__HassTurnOff", "intent__HassTurnOn")
@@ -21,6 +26,7 @@ CLIENTS = [name for name in ("httpx", "httpx2") if find_spec(name)]
 over_either_client = pytest.mark.parametrize("http_client", CLIENTS, indirect=True)
 
 type Ask = Callable[..., AsyncIterator[Event]]
+type Hear = Callable[..., Awaitable[Heard]]
 
 
 @pytest.fixture(autouse=True)
@@ -34,3 +40,25 @@ async def http_client(request: pytest.FixtureRequest) -> AsyncIterator[Any]:
     package = import_module(getattr(request, "param", CLIENTS[0]))
     async with package.AsyncClient(verify=False) as client:
         yield client
+
+
+@pytest.fixture
+def hear(ask: Ask, byte_server: ByteServer) -> Hear:
+    """Have the server answer with these pieces, and return what is heard; `asked` is what the folder's `ask` takes."""
+
+    async def hear(*pieces: Piece, **asked: Any) -> Heard:
+        byte_server.reply(*pieces)
+        return await Heard().listen(ask(**asked))
+
+    return hear
+
+
+@pytest.fixture
+def fail(ask: Ask, byte_server: ByteServer) -> Hear:
+    """Have the server answer in a way that is this error, and return what is heard; `reply` is as the server's own."""
+
+    async def fail(error: Failure, *pieces: Piece, **reply: Any) -> Heard:
+        byte_server.reply(*pieces, **reply)
+        return await Heard().fail(ask(), error)
+
+    return fail

@@ -5,6 +5,9 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
+
+from custom_components.windowed_conversation.providers.errors import ProviderError
 from custom_components.windowed_conversation.providers.events import (
     Event,
     Finished,
@@ -15,6 +18,8 @@ from custom_components.windowed_conversation.providers.events import (
 )
 from custom_components.windowed_conversation.window import ToolCall
 
+type Failure = type[ProviderError] | tuple[type[ProviderError], ...]
+
 
 def closing(stream: AsyncIterator[Event]) -> aclosing[AsyncGenerator[Event]]:
     """Return what closes a provider's stream in the end."""
@@ -24,14 +29,22 @@ def closing(stream: AsyncIterator[Event]) -> aclosing[AsyncGenerator[Event]]:
 
 @dataclass
 class Heard:
-    """Events in the order that they came in."""
+    """Events in the order that they came in, and the error that ended them, if one did."""
 
     events: list[Event] = field(default_factory=list)
+    error: Any = None
 
     async def listen(self, stream: AsyncIterator[Event]) -> Heard:
         """Take in a stream up to where it ends or fails."""
         async for event in stream:
             self.events.append(event)
+        return self
+
+    async def fail(self, stream: AsyncIterator[Event], error: Failure = ProviderError) -> Heard:
+        """Take in a stream up to where it fails, with this error or one of its kinds."""
+        with pytest.raises(error) as caught:
+            await self.listen(stream)
+        self.error = caught.value
         return self
 
     @property

@@ -10,6 +10,7 @@ from custom_components.windowed_conversation.providers.events import Event, Requ
 from custom_components.windowed_conversation.window import Message, Native
 
 from ..byte_server import ByteServer
+from ..conftest import Ask
 from ..wires.anthropic import AnthropicWire
 
 MODEL = "claude-haiku-4-5"
@@ -21,7 +22,6 @@ LIGHT = ToolSchema(
 )
 
 type Connect = Callable[..., Messages]
-type Ask = Callable[..., AsyncIterator[Event]]
 
 
 def native(*residue: Any, model: str = MODEL, provider: str = "anthropic") -> Native:

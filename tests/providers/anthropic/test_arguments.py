@@ -9,11 +9,10 @@ from custom_components.windowed_conversation.providers.anthropic.request import 
 from custom_components.windowed_conversation.providers.events import Request, ToolSchema
 from custom_components.windowed_conversation.window import Message, ToolCall
 
-from ..byte_server import ByteServer
-from ..heard import Heard
+from ..conftest import Hear
 from ..wires.anthropic import AnthropicWire
 from ..wires.parts import Call, Calls
-from .conftest import MODEL, Ask
+from .conftest import MODEL
 
 # The rule of the API's own error message.
 TAKEN = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
@@ -76,13 +75,11 @@ def test_calls_of_the_history_have_the_names_of_the_schema() -> None:
 
 
 @pytest.mark.parametrize("fragment", [None, 3])
-async def test_what_comes_back_has_its_own_names(fragment: int | None, ask: Ask, byte_server: ByteServer) -> None:
+async def test_what_comes_back_has_its_own_names(fragment: int | None, hear: Hear) -> None:
     offered = tool(*NAMES)
     pairs = [f'"{name}": {at}' for at, name in enumerate(sent_schema(offered)["properties"])]
     written = f"{{{', '.join(pairs)}}}"
     pieces = (written,) if fragment is None else (written[:fragment], written[fragment:])
-    byte_server.reply(*AnthropicWire().answer(Calls((Call("toolu_1", "act", pieces),))))
-
-    heard = await Heard().listen(ask(tools=(offered,)))
+    heard = await hear(*AnthropicWire().answer(Calls((Call("toolu_1", "act", pieces),))), tools=(offered,))
 
     assert heard.called == [("act", {name: at for at, name in enumerate(NAMES)})]

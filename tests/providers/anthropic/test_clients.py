@@ -22,14 +22,13 @@ from custom_components.windowed_conversation.providers.events import (
 from custom_components.windowed_conversation.providers.settings import ModelSettings
 from custom_components.windowed_conversation.window import Message
 
-from ..byte_server import ByteServer
+from ..byte_server import JSON, ByteServer
 from ..conftest import CLIENTS
 from ..heard import Heard
 from ..wires.anthropic import KEY, AnthropicWire, event, model_page
 from ..wires.parts import Text
 from .conftest import MODEL, Connect
 
-JSON = {"Content-Type": "application/json"}
 HELLO = Request(MODEL, (Message.user("hello"),))
 
 
@@ -85,11 +84,11 @@ async def test_server_without_a_key_is_asked_all_the_same(
 
 async def test_key_of_other_characters_is_a_wrong_key(http_client: Any, byte_server: ByteServer) -> None:
     byte_server.reply(AnthropicWire().error_body(401), status=401, headers=JSON)
+    provider = anthropic_messages(byte_server.address, "sk-pelican-…", http_client)
 
-    with pytest.raises(AuthError) as caught:
-        await Heard().listen(anthropic_messages(byte_server.address, "sk-pelican-…", http_client).stream(HELLO))
+    heard = await Heard().fail(provider.stream(HELLO), AuthError)
 
-    assert "pelican" not in repr(caught.value)
+    assert "pelican" not in repr(heard.error)
 
 
 async def test_models_are_listed_sorted_with_their_limits(connect: Connect, byte_server: ByteServer) -> None:
@@ -130,20 +129,13 @@ async def test_server_may_have_no_models(connect: Connect, byte_server: ByteServ
 @pytest.mark.parametrize(
     "body",
     [
-        b"",
-        b"{",
-        b"null",
         b"5",
-        b"[]",
-        b'"a text"',
         b"{}",
         b'{"data": 5}',
         b'{"data": "ab"}',
         b'{"data": ["a"]}',
         b'{"data": [{}]}',
         b'{"data": [{"id": 5}]}',
-        b"\xff\xfe",
-        b"<!DOCTYPE html><html></html>",
     ],
 )
 async def test_answer_of_another_form_is_no_list(body: bytes, connect: Connect, byte_server: ByteServer) -> None:
@@ -185,8 +177,7 @@ async def test_nothing_of_the_sdk_is_imported_while_requests_run(connect: Connec
         with pytest.raises(ProviderError):
             await provider.list_models()
     byte_server.reply(event(json.loads(wire.error_body(529))))
-    with pytest.raises(ProviderError):
-        await Heard().listen(provider.stream(HELLO))
+    await Heard().fail(provider.stream(HELLO))
 
     assert {name for name in sys.modules if name.startswith(anthropic.__name__)} == before
 

@@ -9,6 +9,7 @@ from pydantic import TypeAdapter
 import pytest
 
 from custom_components.windowed_conversation.providers.anthropic.clients import anthropic_messages
+from custom_components.windowed_conversation.providers.anthropic.messages import Messages
 from custom_components.windowed_conversation.providers.anthropic.request import encode_count, encode_request
 from custom_components.windowed_conversation.providers.events import Request, ToolSchema, Usage
 from custom_components.windowed_conversation.providers.openai.chat_encoding import encode_messages
@@ -25,6 +26,7 @@ from custom_components.windowed_conversation.window import Message, ToolCall
 from demo.model_server import ModelServer
 
 from ..byte_server import ByteServer
+from ..conftest import Ask, Hear
 from ..heard import Heard
 from ..wires.anthropic import (
     MESSAGE_STOP,
@@ -38,7 +40,7 @@ from ..wires.anthropic import (
     thinking_block,
     tool_block,
 )
-from .conftest import MODEL, Ask
+from .conftest import MODEL
 
 EDITS = Profile(context_editing=True)
 EDITS_CONTEXT = ModelSettings(compaction=True)
@@ -139,23 +141,26 @@ async def test_answer_reads_the_same_with_and_without(answer: list[bytes], ask: 
     assert ["context_management" in request for request in byte_server.requests] == [False, True]
 
 
-async def test_what_was_cleared_is_part_of_the_usage(ask: Ask, byte_server: ByteServer) -> None:
+async def test_what_was_cleared_is_part_of_the_usage(hear: Hear) -> None:
     edits = [
         {"type": "clear_tool_uses_20250919", "cleared_tool_uses": 4, "cleared_input_tokens": 2100},
         {"type": "clear_of_next_year", "cleared_input_tokens": 30},
     ]
-    byte_server.reply(START, *text_block(0, "hello"), ended({"applied_edits": edits}), MESSAGE_STOP)
-
-    heard = await Heard().listen(ask(profile=EDITS, settings=EDITS_CONTEXT))
+    heard = await hear(
+        START,
+        *text_block(0, "hello"),
+        ended({"applied_edits": edits}),
+        MESSAGE_STOP,
+        profile=EDITS,
+        settings=EDITS_CONTEXT,
+    )
 
     assert heard.usages == [Usage(7, 0, 2, cleared=2130)]
 
 
 @pytest.mark.parametrize("said", [None, "none", {}, {"applied_edits": None}, {"applied_edits": [7, {"type": "x"}]}])
-async def test_answer_is_whole_whatever_is_said_of_edits(said: Any, ask: Ask, byte_server: ByteServer) -> None:
-    byte_server.reply(START, *text_block(0, "hello"), ended(said), MESSAGE_STOP)
-
-    heard = await Heard().listen(ask(profile=EDITS, settings=EDITS_CONTEXT))
+async def test_answer_is_whole_whatever_is_said_of_edits(said: Any, hear: Hear) -> None:
+    heard = await hear(START, *text_block(0, "hello"), ended(said), MESSAGE_STOP, profile=EDITS, settings=EDITS_CONTEXT)
 
     assert heard.text == "hello"
     assert heard.usages == [Usage(7, 0, 2)]
@@ -168,23 +173,24 @@ async def strict(model_server: ModelServer) -> ModelServer:
     return model_server
 
 
+@pytest.fixture
+def provider(strict: ModelServer, http_client: Any) -> Messages:
+    return anthropic_messages(strict.address, "key", http_client)
+
+
 @pytest.mark.parametrize(
     ("calls", "size", "clears"), [(6, 2000, False), (7, 2000, True), (9, 2000, True), (9, 60, False)]
 )
 async def test_server_clears_old_results_where_there_are_many_and_long_ones(
-    calls: int, size: int, clears: bool, strict: ModelServer, http_client: Any
+    calls: int, size: int, clears: bool, strict: ModelServer, provider: Messages
 ) -> None:
-    request = asked(*history(calls, size=size))
-    provider = anthropic_messages(strict.url.removesuffix("/v1"), "key", http_client)
-
-    heard = await Heard().listen(provider.stream(request))
+    heard = await Heard().listen(provider.stream(asked(*history(calls, size=size))))
 
     assert strict.requests[-1].violations == []
     assert (heard.usages[0].cleared > 0) is clears
 
 
-async def test_what_was_cleared_is_not_in_the_input(strict: ModelServer, http_client: Any) -> None:
-    provider = anthropic_messages(strict.url.removesuffix("/v1"), "key", http_client)
+async def test_what_was_cleared_is_not_in_the_input(provider: Messages) -> None:
     plain = await Heard().listen(provider.stream(asked(*history(9), settings=DEFAULT_SETTINGS)))
     edited = await Heard().listen(provider.stream(asked(*history(9))))
 
@@ -194,9 +200,9 @@ async def test_what_was_cleared_is_not_in_the_input(strict: ModelServer, http_cl
     assert after.input < before.input - 0.9 * after.cleared
 
 
-async def test_another_provider_is_sent_the_whole_history(strict: ModelServer, http_client: Any) -> None:
+async def test_another_provider_is_sent_the_whole_history(provider: Messages) -> None:
     request = asked(*history(9))
-    await Heard().listen(anthropic_messages(strict.url.removesuffix("/v1"), "key", http_client).stream(request))
+    await Heard().listen(provider.stream(request))
 
     results = [message["content"] for message in encode_messages(request.messages) if message["role"] == "tool"]
     assert results == [message.content for message in history(9) if message.tool_call_id]
@@ -204,13 +210,13 @@ async def test_another_provider_is_sent_the_whole_history(strict: ModelServer, h
 
 @pytest.mark.parametrize("reasoning", [ReasoningStyle.ADAPTIVE, ReasoningStyle.BUDGET])
 async def test_model_that_thinks_and_marks_its_prompt_is_asked_validly(
-    reasoning: ReasoningStyle, strict: ModelServer, http_client: Any
+    reasoning: ReasoningStyle, strict: ModelServer, provider: Messages
 ) -> None:
     profile = Profile(reasoning=reasoning, caching=Caching.BREAKPOINTS, context_editing=True)
     request = asked(
         *history(9), profile=profile, settings=ModelSettings(effort=Effort.HIGH, temperature=0.3, compaction=True)
     )
 
-    await Heard().listen(anthropic_messages(strict.url.removesuffix("/v1"), "key", http_client).stream(request))
+    await Heard().listen(provider.stream(request))
 
     assert strict.requests[-1].violations == []

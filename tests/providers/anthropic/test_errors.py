@@ -19,13 +19,10 @@ from custom_components.windowed_conversation.providers.errors import (
 from custom_components.windowed_conversation.providers.profile import Profile
 from custom_components.windowed_conversation.window import Message
 
-from ..byte_server import ByteServer
+from ..byte_server import JSON, ByteServer
+from ..conftest import SECRET, Ask, Hear
 from ..heard import Heard
 from ..wires.anthropic import ERROR_TYPES, KEY, AnthropicWire, error, event, message_start, text_block
-from .conftest import Ask
-
-JSON = {"Content-Type": "application/json"}
-SECRET = "the pelican is my secret word"
 
 STATUSES: dict[int, type[ProviderError]] = {
     400: BadRequest,
@@ -76,9 +73,8 @@ def failed(ask: Ask, byte_server: ByteServer):
     ) -> ProviderError:
         written = body if isinstance(body, bytes) else json.dumps(body).encode()
         byte_server.reply(written, status=status, headers=headers)
-        with pytest.raises(ProviderError) as caught:
-            await Heard().listen(ask(*earlier, **fields))
-        return caught.value
+        heard = await Heard().fail(ask(*earlier, **fields))
+        return heard.error
 
     return failed
 
@@ -100,25 +96,16 @@ async def test_status_decides_where_the_body_says_nothing(
 
 
 @pytest.mark.parametrize(("kind", "meaning"), TYPES.items())
-async def test_error_in_the_stream_goes_by_its_type(
-    kind: str, meaning: type[ProviderError], ask: Ask, byte_server: ByteServer
-) -> None:
-    byte_server.reply(message_start(), *text_block(0, "hel"), event(error(kind)))
-    heard = Heard()
+async def test_error_in_the_stream_goes_by_its_type(kind: str, meaning: type[ProviderError], fail: Hear) -> None:
+    heard = await fail(ProviderError, message_start(), *text_block(0, "hel"), event(error(kind)))
 
-    with pytest.raises(ProviderError) as caught:
-        await heard.listen(ask())
-
-    assert type(caught.value) is meaning
+    assert type(heard.error) is meaning
     assert heard.text == "hel"
 
 
 @pytest.mark.parametrize("data", [b"", b"not json", b"5", b"null", b'"a text"', b'{"error": null}'])
-async def test_error_in_the_stream_may_say_nothing(data: bytes, ask: Ask, byte_server: ByteServer) -> None:
-    byte_server.reply(message_start(), b"event: error\ndata: " + data + b"\n\n")
-
-    with pytest.raises(Unavailable):
-        await Heard().listen(ask())
+async def test_error_in_the_stream_may_say_nothing(data: bytes, fail: Hear) -> None:
+    await fail(Unavailable, message_start(), b"event: error\ndata: " + data + b"\n\n")
 
 
 @pytest.mark.parametrize("code", ["contract_spend_limit_reached", "enforced_spend_limit_reached"])
@@ -204,8 +191,7 @@ async def test_error_in_the_stream_is_told_without_text_or_key(failed) -> None:
 
 
 async def test_text_that_cannot_be_written_is_told_without_it(ask: Ask) -> None:
-    with pytest.raises(BadRequest) as caught:
-        await Heard().listen(ask(Message.user(f"{SECRET} \ud800")))
+    heard = await Heard().fail(ask(Message.user(f"{SECRET} \ud800")), BadRequest)
 
-    assert "pelican" not in repr(caught.value)
-    assert caught.value.__cause__ is None
+    assert "pelican" not in repr(heard.error)
+    assert heard.error.__cause__ is None

@@ -28,6 +28,7 @@ from custom_components.windowed_conversation.window import Message, Native, Tool
 from tests.providers.heard import closing
 
 from ..byte_server import ByteServer
+from ..conftest import Ask, Hear
 from ..heard import Heard
 from ..wires.anthropic import (
     MESSAGE_STOP,
@@ -44,7 +45,7 @@ from ..wires.anthropic import (
     tool_block,
 )
 from ..wires.parts import Calls, End, Part, Reasoning, Text
-from .conftest import MODEL, TOOLS, Ask, Connect
+from .conftest import MODEL, TOOLS, Connect
 
 START = message_start(input_tokens=7, output_tokens=1)
 ENDED = (message_delta("end_turn", output_tokens=2), MESSAGE_STOP)
@@ -56,17 +57,6 @@ THINKING: dict[str, Any] = {
 THOUGHT = {"type": "thinking", "thinking": "hm, yes", "signature": "EqQBCgIYAhIM1gbcDa9GJwZA2b3h"}
 
 
-@pytest.fixture
-def hear(ask: Ask, byte_server: ByteServer):
-    """Have the server answer with these pieces and return what was heard; `fields` are the request's."""
-
-    async def hear(*pieces: bytes, heard: Heard | None = None, **fields: Any) -> Heard:
-        byte_server.reply(*pieces)
-        return await (heard or Heard()).listen(ask(**fields))
-
-    return hear
-
-
 @pytest.mark.parametrize(
     ("stop_reason", "reason"),
     [
@@ -76,14 +66,14 @@ def hear(ask: Ask, byte_server: ByteServer):
         ("a_reason_of_next_year", FinishReason.STOP),
     ],
 )
-async def test_answer_of_words_has_stopped(stop_reason: str, reason: FinishReason, hear) -> None:
+async def test_answer_of_words_has_stopped(stop_reason: str, reason: FinishReason, hear: Hear) -> None:
     heard = await hear(START, *text_block(0, "hello"), message_delta(stop_reason), MESSAGE_STOP)
 
     assert heard.finished == [heard.events[-1]] == [Finished(reason, stop_reason)]
 
 
 @pytest.mark.parametrize("stop_reason", ["tool_use", "end_turn", None])
-async def test_answer_with_calls_wants_results(stop_reason: str | None, hear) -> None:
+async def test_answer_with_calls_wants_results(stop_reason: str | None, hear: Hear) -> None:
     heard = await hear(START, *tool_block(0, "a", '{"x": 1}'), message_delta(stop_reason), MESSAGE_STOP)
 
     assert heard.finished == [Finished(FinishReason.TOOL_CALLS, stop_reason or "")]
@@ -99,14 +89,13 @@ async def test_answer_with_calls_wants_results(stop_reason: str | None, hear) ->
     ],
 )
 async def test_answer_that_is_not_whole_is_an_error_after_its_usage(
-    stop_reason: str, error: type[ProviderError], hear
+    stop_reason: str, error: type[ProviderError], fail: Hear
 ) -> None:
-    heard = Heard()
+    heard = await fail(
+        ProviderError, START, *text_block(0, "hel"), message_delta(stop_reason, output_tokens=2), MESSAGE_STOP
+    )
 
-    with pytest.raises(ProviderError) as caught:
-        await hear(START, *text_block(0, "hel"), message_delta(stop_reason, output_tokens=2), MESSAGE_STOP, heard=heard)
-
-    assert type(caught.value) is error
+    assert type(heard.error) is error
     assert heard.text == "hel"
     assert heard.usages == [Usage(7, 0, 2)]
     assert heard.finished == []
@@ -123,28 +112,21 @@ async def test_answer_that_is_not_whole_is_an_error_after_its_usage(
         (None, ""),
     ],
 )
-async def test_refusal_has_the_category_as_its_reason(details: Any, reason: str, hear) -> None:
-    with pytest.raises(Refused) as caught:
-        await hear(START, message_delta("refusal", details), MESSAGE_STOP)
+async def test_refusal_has_the_category_as_its_reason(details: Any, reason: str, fail: Hear) -> None:
+    heard = await fail(Refused, START, message_delta("refusal", details), MESSAGE_STOP)
 
-    assert caught.value.reason == reason
+    assert heard.error.reason == reason
 
 
 @pytest.mark.parametrize("arguments", [[], ['{"name": "kit'], ['{"name": "kitchen"}']])
-async def test_call_at_the_length_limit_is_announced_only_when_it_is_whole(arguments: list[str], hear) -> None:
-    heard = Heard()
-
-    with pytest.raises(Incomplete):
-        await hear(START, *tool_block(0, "a", *arguments), message_delta("max_tokens"), MESSAGE_STOP, heard=heard)
+async def test_call_at_the_length_limit_is_announced_only_when_it_is_whole(arguments: list[str], fail: Hear) -> None:
+    heard = await fail(Incomplete, START, *tool_block(0, "a", *arguments), message_delta("max_tokens"), MESSAGE_STOP)
 
     assert heard.called == [("a", {"name": "kitchen"})][: "".join(arguments).count("}")]
 
 
-async def test_half_a_call_is_an_error_where_the_answer_was_not_cut_off(hear) -> None:
-    heard = Heard()
-
-    with pytest.raises(BadStream):
-        await hear(START, *tool_block(0, "a", '{"x": 1}'), *tool_block(1, "b", '{"y"'), *CALLED, heard=heard)
+async def test_half_a_call_is_an_error_where_the_answer_was_not_cut_off(fail: Hear) -> None:
+    heard = await fail(BadStream, START, *tool_block(0, "a", '{"x": 1}'), *tool_block(1, "b", '{"y"'), *CALLED)
 
     assert heard.called == [("a", {"x": 1})]
 
@@ -152,18 +134,16 @@ async def test_half_a_call_is_an_error_where_the_answer_was_not_cut_off(hear) ->
 @pytest.mark.parametrize(
     "written", ["[1]", '"a text"', "not json", '{"x": 1}}', pytest.param("[" * 200_000, id="deep")]
 )
-async def test_arguments_that_are_no_object_are_an_error(written: str, hear) -> None:
-    with pytest.raises(BadStream):
-        await hear(START, *tool_block(0, "a", written), *CALLED)
+async def test_arguments_that_are_no_object_are_an_error(written: str, fail: Hear) -> None:
+    await fail(BadStream, START, *tool_block(0, "a", written), *CALLED)
 
 
 @pytest.mark.parametrize("name", ["", None, 5])
-async def test_call_without_a_name_is_an_error(name: Any, hear) -> None:
-    with pytest.raises(BadStream):
-        await hear(START, *tool_block(0, name, '{"x": 1}'), *CALLED)
+async def test_call_without_a_name_is_an_error(name: Any, fail: Hear) -> None:
+    await fail(BadStream, START, *tool_block(0, name, '{"x": 1}'), *CALLED)
 
 
-async def test_call_is_announced_under_the_tools_own_name(hear) -> None:
+async def test_call_is_announced_under_the_tools_own_name(hear: Hear) -> None:
     tools = (ToolSchema("wetter für heute", "", {}),)
     sent = sent_name(tools[0].name)
     heard = await hear(START, *tool_block(0, sent, "{}"), *tool_block(1, "other", "{}"), *CALLED, tools=tools)
@@ -171,7 +151,7 @@ async def test_call_is_announced_under_the_tools_own_name(hear) -> None:
     assert heard.called == [("wetter für heute", {}), ("other", {})]
 
 
-async def test_calls_without_arguments_keep_their_order(hear) -> None:
+async def test_calls_without_arguments_keep_their_order(hear: Hear) -> None:
     blocks = (*tool_block(0, "a"), *tool_block(1, "b", '{"x": 1}'), *tool_block(2, "c", "{}"))
     heard = await hear(START, *blocks, *CALLED)
 
@@ -191,20 +171,20 @@ async def test_call_is_announced_before_the_answer_is_complete(ask: Ask, byte_se
     assert heard.called == [("a", {"x": 1}), ("b", {"y": 2})]
 
 
-async def test_blocks_that_take_turns_are_told_apart(hear) -> None:
+async def test_blocks_that_take_turns_are_told_apart(hear: Hear) -> None:
     one, two = tool_block(0, "a", '{"x"', ": 1}"), tool_block(1, "b", '{"y"', ": 2}")
     heard = await hear(START, *(piece for pair in zip(one, two, strict=True) for piece in pair), *CALLED)
 
     assert heard.called == [("a", {"x": 1}), ("b", {"y": 2})]
 
 
-async def test_call_whose_block_never_stops_is_whole_with_the_answer(hear) -> None:
+async def test_call_whose_block_never_stops_is_whole_with_the_answer(hear: Hear) -> None:
     heard = await hear(START, *tool_block(0, "a", '{"x": 1}')[:-1], *CALLED)
 
     assert heard.called == [("a", {"x": 1})]
 
 
-async def test_arguments_may_come_with_the_beginning_of_the_block(hear) -> None:
+async def test_arguments_may_come_with_the_beginning_of_the_block(hear: Hear) -> None:
     whole = [block_start(0, type="tool_use", id="toolu_0", name="a", input={"x": 1}), block_stop(0)]
     heard = await hear(START, *whole, *CALLED)
 
@@ -247,7 +227,7 @@ async def test_id_that_is_missing_or_taken_is_replaced(odd: str | None, ask: Ask
     ],
 )
 async def test_usage_is_normalised_and_the_last_figure_counts(
-    begun: dict[str, Any], ended: dict[str, Any], usage: Usage, hear
+    begun: dict[str, Any], ended: dict[str, Any], usage: Usage, hear: Hear
 ) -> None:
     heard = await hear(message_start(**begun), message_delta("end_turn", **ended), MESSAGE_STOP)
 
@@ -255,7 +235,7 @@ async def test_usage_is_normalised_and_the_last_figure_counts(
     assert heard.events[-1] == Finished(FinishReason.STOP, "end_turn")
 
 
-async def test_running_usage_counts_once(hear) -> None:
+async def test_running_usage_counts_once(hear: Hear) -> None:
     running = [message_delta(None, output_tokens=n) for n in range(3)]
     heard = await hear(START, *running, *ENDED)
 
@@ -263,7 +243,7 @@ async def test_running_usage_counts_once(hear) -> None:
 
 
 @pytest.mark.parametrize("message", [None, "a text", ["a", "list"], {"usage": "a text"}, {"usage": ["a", "list"]}])
-async def test_beginning_of_another_form_costs_at_most_the_usage(message: Any, hear) -> None:
+async def test_beginning_of_another_form_costs_at_most_the_usage(message: Any, hear: Hear) -> None:
     heard = await hear(event({"type": "message_start", "message": message}), *text_block(0, "hello"), *ENDED)
 
     assert heard.events == [TextDelta("hello"), Usage(output=2), Finished(FinishReason.STOP, "end_turn")]
@@ -294,19 +274,19 @@ async def test_beginning_of_another_form_costs_at_most_the_usage(message: Any, h
         (text_block(0, "hello"), None),
     ],
 )
-async def test_signed_thinking_is_residue(blocks: list[bytes], residue: Any, hear) -> None:
+async def test_signed_thinking_is_residue(blocks: list[bytes], residue: Any, hear: Hear) -> None:
     heard = await hear(START, *blocks, *ENDED)
 
     assert heard.finished[0].residue == residue
 
 
-async def test_answer_that_was_not_thought_over_is_stamped_where_thinking_was_asked_for(hear) -> None:
+async def test_answer_that_was_not_thought_over_is_stamped_where_thinking_was_asked_for(hear: Hear) -> None:
     heard = await hear(START, *text_block(0, "hello"), *ENDED, **THINKING)
 
     assert heard.finished[0].residue == []
 
 
-async def test_residue_comes_back_as_it_was(hear, connect: Connect, byte_server: ByteServer) -> None:
+async def test_residue_comes_back_as_it_was(hear: Hear, connect: Connect, byte_server: ByteServer) -> None:
     heard = await hear(START, *thinking_block(0, "hm", ", yes"), *tool_block(1, "a", "{}"), *CALLED, **THINKING)
     answer = Message.assistant(
         tool_calls=tuple(heard.calls), native=Native("anthropic", MODEL, heard.finished[0].residue)
@@ -320,7 +300,7 @@ async def test_residue_comes_back_as_it_was(hear, connect: Connect, byte_server:
     assert byte_server.requests[-1]["thinking"] == {"type": "adaptive"}
 
 
-async def test_what_nobody_knows_is_passed_over(hear) -> None:
+async def test_what_nobody_knows_is_passed_over(hear: Hear) -> None:
     heard = await hear(
         b": keep-alive\n\n",
         START,
@@ -381,11 +361,8 @@ async def test_what_nobody_knows_is_passed_over(hear) -> None:
         pytest.param(b"event: content_block_delta\ndata: " + b"[" * 200_000 + b"\n\n", id="deep"),
     ],
 )
-async def test_event_of_another_form_is_an_error(bent: bytes, hear) -> None:
-    heard = Heard()
-
-    with pytest.raises(BadStream):
-        await hear(START, *text_block(0, "hello")[:2], bent, *ENDED, heard=heard)
+async def test_event_of_another_form_is_an_error(bent: bytes, fail: Hear) -> None:
+    heard = await fail(BadStream, START, *text_block(0, "hello")[:2], bent, *ENDED)
 
     assert heard.text == "hello"
 
@@ -400,9 +377,8 @@ async def test_event_of_another_form_is_an_error(bent: bytes, hear) -> None:
         [START, *tool_block(0, "a", '{"x": 1}')],
     ],
 )
-async def test_stream_without_message_stop_is_an_error(stream: list[bytes], hear) -> None:
-    with pytest.raises(BadStream):
-        await hear(*stream)
+async def test_stream_without_message_stop_is_an_error(stream: list[bytes], fail: Hear) -> None:
+    await fail(BadStream, *stream)
 
 
 @pytest.mark.parametrize(
@@ -413,14 +389,14 @@ async def test_stream_without_message_stop_is_an_error(stream: list[bytes], hear
         (("!", "\ud83d"), "!"),
     ],
 )
-async def test_halves_of_characters_are_joined_or_replaced(pieces: tuple[str, ...], text: str, hear) -> None:
+async def test_halves_of_characters_are_joined_or_replaced(pieces: tuple[str, ...], text: str, hear: Hear) -> None:
     heard = await hear(START, *thinking_block(0, *pieces), *text_block(1, *pieces), *ENDED)
 
     assert heard.text == heard.reasoning == text
     assert heard.finished[0].residue[0]["thinking"] == text
 
 
-async def test_arguments_have_whole_characters_only(hear) -> None:
+async def test_arguments_have_whole_characters_only(hear: Hear) -> None:
     heard = await hear(START, *tool_block(0, "a", '{"x": "\\ud83d\\ude00', '\\ud83d"}'), *CALLED)
 
     assert heard.called == [("a", {"x": "\N{GRINNING FACE}\N{REPLACEMENT CHARACTER}"})]
@@ -434,13 +410,8 @@ async def test_arguments_have_whole_characters_only(hear) -> None:
         (Reasoning(("hm",)), End.NONE, BadStream),
     ],
 )
-async def test_wire_ends_answers_as_the_api_does(
-    part: Part, end: End, error: type[ProviderError], ask: Ask, byte_server: ByteServer
-) -> None:
-    byte_server.reply(*AnthropicWire().answer(part, end=end))
-
-    with pytest.raises(error):
-        await Heard().listen(ask())
+async def test_wire_ends_answers_as_the_api_does(part: Part, end: End, error: type[ProviderError], fail: Hear) -> None:
+    await fail(error, *AnthropicWire().answer(part, end=end))
 
 
 async def test_wire_writes_usage_that_is_read_as_it_was(ask: Ask, byte_server: ByteServer) -> None:
@@ -450,7 +421,7 @@ async def test_wire_writes_usage_that_is_read_as_it_was(ask: Ask, byte_server: B
     assert (await Heard().listen(ask())).usages == [usage]
 
 
-async def test_answer_that_begins_anew_keeps_nothing_of_its_first_half(hear) -> None:
+async def test_answer_that_begins_anew_keeps_nothing_of_its_first_half(hear: Hear) -> None:
     heard = await hear(
         START,
         *thinking_block(0, "first", signature="of the first half"),
@@ -468,7 +439,7 @@ async def test_answer_that_begins_anew_keeps_nothing_of_its_first_half(hear) -> 
 
 
 @pytest.mark.parametrize("blank", ["", "\n\n", " "])
-async def test_blank_text_is_no_residue(blank: str, hear) -> None:
+async def test_blank_text_is_no_residue(blank: str, hear: Hear) -> None:
     heard = await hear(START, *text_block(0, blank), *thinking_block(1, "hm"), *text_block(2, "It is on."), *ENDED)
 
     assert [block["type"] for block in heard.finished[0].residue] == ["thinking", "text"]

@@ -1,7 +1,7 @@
 """Every format over a server of given bytes: the contract is the same, the bytes are each format's own."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import ExitStack, suppress
 from importlib import import_module
 import socket
@@ -12,11 +12,9 @@ import pytest
 from custom_components.windowed_conversation.providers.events import Event, Provider, Request
 from custom_components.windowed_conversation.window import Message
 from tests.providers.byte_server import ByteServer
-from tests.providers.conftest import CLIENTS, TOOLS
+from tests.providers.conftest import CLIENTS, TOOLS, Ask
 from tests.providers.wires import WIRES
 from tests.providers.wires.parts import Wire
-
-type AskWire = Callable[..., AsyncIterator[Event]]
 
 QUESTION = "is the pelican in?"
 
@@ -78,7 +76,7 @@ def provider(wire: Wire, http_client: Any, byte_server: ByteServer) -> Provider:
 
 
 @pytest.fixture
-def ask_wire(provider: Provider) -> AskWire:
+def ask(provider: Provider) -> Ask:
     """Ask the server of given bytes; `earlier` are the messages before the user's."""
 
     def ask(*earlier: Message, model: str = "model") -> AsyncIterator[Event]:

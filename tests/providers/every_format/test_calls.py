@@ -1,7 +1,9 @@
 """Tool calls are announced whole, once, and with a unique id."""
 
+from dataclasses import replace
 import json
 import re
+from typing import Any
 
 import pytest
 
@@ -9,10 +11,9 @@ from custom_components.windowed_conversation.providers.errors import BadStream
 from custom_components.windowed_conversation.providers.events import FinishReason, TextDelta, ToolCallDone
 from custom_components.windowed_conversation.window import Message, ToolCall
 from tests.providers.byte_server import ByteServer
+from tests.providers.conftest import Ask, Hear
 from tests.providers.heard import Heard
 from tests.providers.wires.parts import Call, Calls, Reasoning, Text, Wire
-
-from .conftest import AskWire
 
 ARGUMENTS = {"name": 'the "}{" lamp', "nested": {"levels": [1, {"é": "\\"}], "照": None}, "emoji": "\N{GRINNING FACE}"}
 WRITTEN = json.dumps(ARGUMENTS, ensure_ascii=False)
@@ -25,52 +26,37 @@ THREE = Calls(
 )
 
 
-async def test_call_is_announced_whole(wire: Wire, ask_wire: AskWire, byte_server: ByteServer) -> None:
-    byte_server.reply(*wire.answer(Calls((Call("call_a", "act", (WRITTEN,)),))))
-
-    heard = await Heard().listen(ask_wire())
+async def test_call_is_announced_whole(wire: Wire, hear: Hear) -> None:
+    heard = await hear(*wire.answer(Calls((Call("call_a", "act", (WRITTEN,)),))))
 
     assert heard.called == [("act", ARGUMENTS)]
     assert heard.finished[0].reason is FinishReason.TOOL_CALLS
 
 
-async def test_arguments_may_be_cut_at_every_character(wire: Wire, ask_wire: AskWire, byte_server: ByteServer) -> None:
-    byte_server.reply(*wire.answer(Calls((Call("call_a", "act", tuple(WRITTEN)),))))
-
-    heard = await Heard().listen(ask_wire())
+async def test_arguments_may_be_cut_at_every_character(wire: Wire, hear: Hear) -> None:
+    heard = await hear(*wire.answer(Calls((Call("call_a", "act", tuple(WRITTEN)),))))
 
     assert heard.called == [("act", ARGUMENTS)]
 
 
-async def test_arguments_may_be_cut_at_every_byte(wire: Wire, ask_wire: AskWire, byte_server: ByteServer) -> None:
+async def test_arguments_may_be_cut_at_every_byte(wire: Wire, hear: Hear) -> None:
     stream = b"".join(wire.answer(Calls((Call("call_a", "act", (WRITTEN,)),))))
-    byte_server.reply(*(stream[at : at + 1] for at in range(len(stream))))
-
-    heard = await Heard().listen(ask_wire())
+    heard = await hear(*(stream[at : at + 1] for at in range(len(stream))))
 
     assert heard.called == [("act", ARGUMENTS)]
 
 
-async def test_three_parallel_calls_come_in_their_order(wire: Wire, ask_wire: AskWire, byte_server: ByteServer) -> None:
-    byte_server.reply(*wire.answer(THREE))
-
-    heard = await Heard().listen(ask_wire())
+async def test_three_parallel_calls_come_in_their_order(wire: Wire, hear: Hear) -> None:
+    heard = await hear(*wire.answer(THREE))
 
     assert heard.called == [("first", {"n": 1}), ("second", {"n": 2}), ("third", {"n": 3})]
 
 
-async def test_interleaved_calls_are_not_mixed_up(wire: Wire, ask_wire: AskWire, byte_server: ByteServer) -> None:
-    byte_server.reply(*wire.answer(Calls(THREE.calls, interleaved=True)))
-
-    heard = await Heard().listen(ask_wire())
-
-    assert sorted(heard.called) == [("first", {"n": 1}), ("second", {"n": 2}), ("third", {"n": 3})]
-
-
-async def test_calls_out_of_order_are_not_mixed_up(wire: Wire, ask_wire: AskWire, byte_server: ByteServer) -> None:
-    byte_server.reply(*wire.answer(Calls(THREE.calls, order=(2, 0, 1))))
-
-    heard = await Heard().listen(ask_wire())
+@pytest.mark.parametrize("mixed", [{"interleaved": True}, {"order": (2, 0, 1)}], ids="_".join)
+async def test_calls_that_are_interleaved_or_out_of_order_are_not_mixed_up(
+    mixed: dict[str, Any], wire: Wire, hear: Hear
+) -> None:
+    heard = await hear(*wire.answer(replace(THREE, **mixed)))
 
     assert sorted(heard.called) == [("first", {"n": 1}), ("second", {"n": 2}), ("third", {"n": 3})]
 
@@ -78,12 +64,10 @@ async def test_calls_out_of_order_are_not_mixed_up(wire: Wire, ask_wire: AskWire
 @pytest.mark.parametrize("ids", [("", "call_b"), ("call_a", "")])
 @pytest.mark.parametrize("interleaved", [False, True])
 async def test_call_may_have_an_empty_id_beside_one_with_an_id(
-    ids: tuple[str, str], interleaved: bool, wire: Wire, ask_wire: AskWire, byte_server: ByteServer
+    ids: tuple[str, str], interleaved: bool, wire: Wire, hear: Hear
 ) -> None:
     calls = tuple(Call(id_, "act", ('{"n"', f": {n}}}")) for n, id_ in enumerate(ids))
-    byte_server.reply(*wire.answer(Calls(calls, interleaved)))
-
-    heard = await Heard().listen(ask_wire())
+    heard = await hear(*wire.answer(Calls(calls, interleaved)))
 
     assert sorted(call.arguments["n"] for call in heard.calls) == [0, 1]
     assert len(set(filter(None, heard.ids))) == 2
@@ -91,83 +75,60 @@ async def test_call_may_have_an_empty_id_beside_one_with_an_id(
 
 
 @pytest.mark.parametrize("written", ["", "call_a"])
-async def test_ids_are_different_whatever_the_server_sends(
-    written: str, wire: Wire, ask_wire: AskWire, byte_server: ByteServer
-) -> None:
+async def test_ids_are_different_whatever_the_server_sends(written: str, wire: Wire, hear: Hear) -> None:
     calls = (Call(written, "act", ('{"n": 1}',)), Call(written, "act", ('{"n": 2}',)))
-    byte_server.reply(*wire.answer(Calls(calls)))
-
-    heard = await Heard().listen(ask_wire())
+    heard = await hear(*wire.answer(Calls(calls)))
 
     assert heard.called == [("act", {"n": 1}), ("act", {"n": 2})]
     assert len(set(filter(None, heard.ids))) == 2
 
 
 @pytest.mark.parametrize("fragments", [(), ("",), ("{}",)])
-async def test_call_without_arguments_has_an_empty_object(
-    fragments: tuple[str, ...], wire: Wire, ask_wire: AskWire, byte_server: ByteServer
-) -> None:
-    byte_server.reply(*wire.answer(Calls((Call("call_a", "act", fragments),))))
-
-    heard = await Heard().listen(ask_wire())
+async def test_call_without_arguments_has_an_empty_object(fragments: tuple[str, ...], wire: Wire, hear: Hear) -> None:
+    heard = await hear(*wire.answer(Calls((Call("call_a", "act", fragments),))))
 
     assert heard.called == [("act", {})]
 
 
-async def test_text_may_stand_before_and_after_a_call(wire: Wire, ask_wire: AskWire, byte_server: ByteServer) -> None:
+async def test_text_may_stand_before_and_after_a_call(wire: Wire, hear: Hear) -> None:
     call = Calls((Call("call_a", "act", ("{}",)),))
-    byte_server.reply(*wire.answer(Text(("One moment. ",)), call, Text(("Done.",))))
-
-    heard = await Heard().listen(ask_wire())
+    heard = await hear(*wire.answer(Text(("One moment. ",)), call, Text(("Done.",))))
 
     assert heard.text == "One moment. Done."
     assert heard.called == [("act", {})]
 
 
-async def test_text_before_a_call_is_heard_before_it(wire: Wire, ask_wire: AskWire, byte_server: ByteServer) -> None:
-    byte_server.reply(*wire.answer(Text(("One moment.",)), Calls((Call("call_a", "act", ("{}",)),))))
-
-    heard = await Heard().listen(ask_wire())
+async def test_text_before_a_call_is_heard_before_it(wire: Wire, hear: Hear) -> None:
+    heard = await hear(*wire.answer(Text(("One moment.",)), Calls((Call("call_a", "act", ("{}",)),))))
 
     kinds = [type(event) for event in heard.events if isinstance(event, TextDelta | ToolCallDone)]
     assert kinds == [TextDelta, ToolCallDone]
 
 
-async def test_call_after_reasoning_is_whole(wire: Wire, ask_wire: AskWire, byte_server: ByteServer) -> None:
-    byte_server.reply(*wire.answer(Reasoning(("The lamp.",)), Calls((Call("call_a", "act", (WRITTEN,)),))))
-
-    heard = await Heard().listen(ask_wire())
+async def test_call_after_reasoning_is_whole(wire: Wire, hear: Hear) -> None:
+    heard = await hear(*wire.answer(Reasoning(("The lamp.",)), Calls((Call("call_a", "act", (WRITTEN,)),))))
 
     assert heard.called == [("act", ARGUMENTS)]
 
 
 @pytest.mark.parametrize("fragments", [('{"name": "la',), ("[1, 2]",), ("17",)])
-async def test_arguments_that_are_no_object_are_an_error(
-    fragments: tuple[str, ...], wire: Wire, ask_wire: AskWire, byte_server: ByteServer
-) -> None:
-    byte_server.reply(*wire.answer(Calls((Call("call_a", "act", fragments),))))
-    heard = Heard()
-
-    with pytest.raises(BadStream):
-        await heard.listen(ask_wire())
+async def test_arguments_that_are_no_object_are_an_error(fragments: tuple[str, ...], wire: Wire, fail: Hear) -> None:
+    heard = await fail(BadStream, *wire.answer(Calls((Call("call_a", "act", fragments),))))
 
     assert heard.calls == []
 
 
-async def test_call_that_names_no_tool_is_an_error(wire: Wire, ask_wire: AskWire, byte_server: ByteServer) -> None:
-    byte_server.reply(*wire.answer(Calls((Call("call_a", "", ("{}",)),))))
-
-    with pytest.raises(BadStream):
-        await Heard().listen(ask_wire())
+async def test_call_that_names_no_tool_is_an_error(wire: Wire, fail: Hear) -> None:
+    await fail(BadStream, *wire.answer(Calls((Call("call_a", "", ("{}",)),))))
 
 
 async def test_call_with_an_infinite_number_does_not_stop_a_conversation(
-    wire: Wire, ask_wire: AskWire, byte_server: ByteServer
+    wire: Wire, ask: Ask, byte_server: ByteServer
 ) -> None:
     call = ToolCall("call_a", "act", {"level": float("inf"), "name": "lamp", "all": [float("nan")]})
     byte_server.reply(*wire.answer(Text(("yes",))))
 
     history = Message.user("hello"), Message.assistant(tool_calls=(call,)), Message.tool("call_a", "act", "{}")
-    await Heard().listen(ask_wire(*history))
+    await Heard().listen(ask(*history))
 
     assert not {"Infinity", "NaN"} & set(re.findall(r"[A-Z]\w+", json.dumps(byte_server.requests)))

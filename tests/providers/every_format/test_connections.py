@@ -10,14 +10,12 @@ from custom_components.windowed_conversation.providers.events import Request
 from custom_components.windowed_conversation.providers.openai.chat_encoding import Dialect
 from custom_components.windowed_conversation.window import Message
 from tests.providers.byte_server import ByteServer, ForEver, Piece
-from tests.providers.conftest import over_either_client
+from tests.providers.conftest import Ask, Hear, over_either_client
 from tests.providers.heard import Heard, closing
 from tests.providers.wires import WIRES
 from tests.providers.wires.chat import ChatWire
 from tests.providers.wires.parts import Call, Calls, End, Text, Wire
 from tests.waiting import until
-
-from .conftest import AskWire
 
 AT_ONCE = 0.05
 
@@ -30,11 +28,9 @@ async def freed(byte_server: ByteServer) -> None:
 
 
 @pytest.mark.parametrize("pieces", [0, 1, 3])
-async def test_cancelling_frees_the_connection(
-    pieces: int, wire: Wire, ask_wire: AskWire, byte_server: ByteServer
-) -> None:
+async def test_cancelling_frees_the_connection(pieces: int, wire: Wire, ask: Ask, byte_server: ByteServer) -> None:
     byte_server.reply(*wire.answer(Text(("yes", "and", "no")))[:pieces], asyncio.Event())
-    listening = asyncio.create_task(Heard().listen(ask_wire()))
+    listening = asyncio.create_task(Heard().listen(ask()))
     await until(lambda: byte_server.open_connections == 1 and bool(byte_server.requests))
 
     listening.cancel()
@@ -44,82 +40,76 @@ async def test_cancelling_frees_the_connection(
     await freed(byte_server)
 
 
-async def test_closing_early_frees_the_connection(wire: Wire, ask_wire: AskWire, byte_server: ByteServer) -> None:
+async def test_closing_early_frees_the_connection(wire: Wire, ask: Ask, byte_server: ByteServer) -> None:
     byte_server.reply(*wire.answer(Text(("yes",)), end=End.NONE), asyncio.Event())
 
-    async with closing(ask_wire()) as events:
+    async with closing(ask()) as events:
         await anext(events)
 
     await freed(byte_server)
 
 
-async def test_failed_answer_frees_the_connection(wire: Wire, ask_wire: AskWire, byte_server: ByteServer) -> None:
-    byte_server.reply(*wire.answer(Text(("yes",)), end=End.NONE), wire.error_event(), asyncio.Event())
-
-    with pytest.raises(ProviderError):
-        await Heard().listen(ask_wire())
+async def test_failed_answer_frees_the_connection(wire: Wire, byte_server: ByteServer, fail: Hear) -> None:
+    await fail(ProviderError, *wire.answer(Text(("yes",)), end=End.NONE), wire.error_event(), asyncio.Event())
 
     await freed(byte_server)
 
 
-async def test_stream_that_nobody_began_sends_nothing(ask_wire: AskWire, byte_server: ByteServer) -> None:
-    async with closing(ask_wire()):
+async def test_stream_that_nobody_began_sends_nothing(ask: Ask, byte_server: ByteServer) -> None:
+    async with closing(ask()):
         pass
 
     assert byte_server.requests == []
 
 
 async def test_client_stays_its_owners(
-    wire: Wire, http_client: Any, ask_wire: AskWire, byte_server: ByteServer
+    wire: Wire, http_client: Any, ask: Ask, byte_server: ByteServer, fail: Hear
 ) -> None:
-    byte_server.reply(*wire.answer(Text(("yes",)), end=End.NONE), cut=True)
-    with pytest.raises(ProviderError):
-        await Heard().listen(ask_wire())
+    await fail(ProviderError, *wire.answer(Text(("yes",)), end=End.NONE), cut=True)
     byte_server.reply(*wire.answer(Text(("hello", " there"))))
-    async with closing(ask_wire()) as events:
+    async with closing(ask()) as events:
         await anext(events)
 
-    heard = await Heard().listen(ask_wire())
+    heard = await Heard().listen(ask())
 
     assert heard.text == "hello there"
     assert not http_client.is_closed
 
 
-async def test_streams_side_by_side_do_not_mix(wire: Wire, ask_wire: AskWire, byte_server: ByteServer) -> None:
+async def test_streams_side_by_side_do_not_mix(wire: Wire, ask: Ask, byte_server: ByteServer) -> None:
     byte_server.reply()
     for n in range(8):
         byte_server.then_reply(*wire.answer(Text((str(n), str(n)))))
-    with pytest.raises(ProviderError):
-        await Heard().listen(ask_wire())
+    await Heard().fail(ask())
 
-    heard = await asyncio.gather(*(Heard().listen(ask_wire()) for _ in range(8)))
+    heard = await asyncio.gather(*(Heard().listen(ask()) for _ in range(8)))
 
     assert sorted(each.text for each in heard) == [f"{n}{n}" for n in range(8)]
 
 
-async def twenty(wire: Wire, ask_wire: AskWire, byte_server: ByteServer) -> None:
+async def twenty(wire: Wire, ask: Ask, byte_server: ByteServer) -> None:
     """Have twenty requests answered, one after another, every other one with a call."""
     call = Calls((Call("call_a", "intent__HassTurnOn", ("{}",)),))
     for number in range(20):
         byte_server.reply(*wire.answer(call if number % 2 else Text(("yes",))))
-        await Heard().listen(ask_wire())
+        await Heard().listen(ask())
 
 
 @pytest.mark.parametrize("wire", [*WIRES, ChatWire(Dialect.OPENAI)], ids=lambda wire: wire.name)
-async def test_twenty_answers_use_one_connection(wire: Wire, ask_wire: AskWire, byte_server: ByteServer) -> None:
-    await twenty(wire, ask_wire, byte_server)
+async def test_twenty_answers_use_one_connection(wire: Wire, ask: Ask, byte_server: ByteServer) -> None:
+    await twenty(wire, ask, byte_server)
 
     assert byte_server.connections == 1
 
 
 @pytest.mark.parametrize("end", [ForEver(b":\n\n"), b" " * 2**20, asyncio.Event()], ids=["pings", "much", "silence"])
 async def test_what_comes_after_an_answer_is_not_waited_for(
-    end: Piece, wire: Wire, ask_wire: AskWire, byte_server: ByteServer
+    end: Piece, wire: Wire, ask: Ask, byte_server: ByteServer
 ) -> None:
     byte_server.reply(*wire.answer(Text(("yes",))), end)
 
     async with asyncio.timeout(1):
-        heard = await Heard().listen(ask_wire())
+        heard = await Heard().listen(ask())
 
     assert heard.text == "yes"
 

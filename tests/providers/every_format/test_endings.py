@@ -10,15 +10,13 @@ from custom_components.windowed_conversation.providers.errors import DeadlineExc
 from custom_components.windowed_conversation.providers.events import FinishReason, Provider, Request, Usage
 from custom_components.windowed_conversation.turn.deadlines import with_idle_timeout
 from custom_components.windowed_conversation.window import Message
-from tests.providers.byte_server import ByteServer, ForEver
-from tests.providers.conftest import over_either_client
+from tests.providers.byte_server import ByteServer, ForEver, Piece
+from tests.providers.conftest import Hear, over_either_client
 from tests.providers.heard import Heard
 from tests.providers.wires import FRAGMENTING_WIRES, WIRES
 from tests.providers.wires.chat import DONE
 from tests.providers.wires.parts import Call, Calls, End, Text, Wire
 from tests.waiting import until
-
-from .conftest import AskWire
 
 # The formats whose marker is in an event like any other: usage may come after it, and words where a server errs.
 MARKING_WIRES = tuple(wire for wire in WIRES if wire.name in ("chat", "gemini"))
@@ -29,12 +27,6 @@ USAGE = Usage(input=1000, cached=600, output=50)
 def marked(wire: Wire, *words: str, usage: Usage | None = None) -> list[bytes]:
     """Return the events of an answer up to its terminal marker."""
     return [event for event in wire.answer(Text(words), usage=usage) if event != DONE]
-
-
-async def heard_in_a_turn(provider: Provider) -> Heard:
-    """Listen as a turn does, which gives a silent server up."""
-    async with with_idle_timeout(provider.stream(REQUEST), 5) as events:
-        return await Heard().listen(events)
 
 
 @pytest.fixture
@@ -55,14 +47,22 @@ def patient(wire: Wire, http_client: Any, byte_server: ByteServer) -> Provider:
     return wire.connect(byte_server.address, http_client, timeout=60)
 
 
+@pytest.fixture
+def hear_in_a_turn(patient: Provider, byte_server: ByteServer) -> Hear:
+    """Have the server answer with these pieces, and listen as a turn does, which gives a silent server up."""
+
+    async def hear_in_a_turn(*pieces: Piece, **reply: Any) -> Heard:
+        byte_server.reply(*pieces, **reply)
+        async with with_idle_timeout(patient.stream(REQUEST), 5) as events:
+            return await Heard().listen(events)
+
+    return hear_in_a_turn
+
+
 @over_either_client
 @pytest.mark.usefixtures("short_grace")
-async def test_server_that_is_silent_after_the_answer_costs_nothing(
-    wire: Wire, patient: Provider, byte_server: ByteServer
-) -> None:
-    byte_server.reply(*marked(wire, "yes", usage=USAGE), asyncio.Event())
-
-    heard = await heard_in_a_turn(patient)
+async def test_server_that_is_silent_after_the_answer_costs_nothing(wire: Wire, hear_in_a_turn: Hear) -> None:
+    heard = await hear_in_a_turn(*marked(wire, "yes", usage=USAGE), asyncio.Event())
 
     assert heard.text == "yes"
     assert [usage.output for usage in heard.usages] == [50]
@@ -71,12 +71,8 @@ async def test_server_that_is_silent_after_the_answer_costs_nothing(
 
 @over_either_client
 @pytest.mark.usefixtures("short_grace")
-async def test_server_that_does_not_close_after_its_last_event_costs_nothing(
-    wire: Wire, patient: Provider, byte_server: ByteServer
-) -> None:
-    byte_server.reply(*wire.answer(Text(("yes",))), asyncio.Event())
-
-    heard = await heard_in_a_turn(patient)
+async def test_server_that_does_not_close_after_its_last_event_costs_nothing(wire: Wire, hear_in_a_turn: Hear) -> None:
+    heard = await hear_in_a_turn(*wire.answer(Text(("yes",))), asyncio.Event())
 
     assert heard.text == "yes"
     assert heard.finished == heard.events[-1:]
@@ -84,12 +80,8 @@ async def test_server_that_does_not_close_after_its_last_event_costs_nothing(
 
 @over_either_client
 @pytest.mark.usefixtures("short_grace")
-async def test_events_without_meaning_do_not_keep_a_whole_answer_open(
-    wire: Wire, patient: Provider, byte_server: ByteServer
-) -> None:
-    byte_server.reply(*marked(wire, "yes"), ForEver(wire.unknown_event()))
-
-    heard = await heard_in_a_turn(patient)
+async def test_events_without_meaning_do_not_keep_a_whole_answer_open(wire: Wire, hear_in_a_turn: Hear) -> None:
+    heard = await hear_in_a_turn(*marked(wire, "yes"), ForEver(wire.unknown_event()))
 
     assert heard.text == "yes"
     assert heard.finished == heard.events[-1:]
@@ -98,10 +90,8 @@ async def test_events_without_meaning_do_not_keep_a_whole_answer_open(
 @over_either_client
 @pytest.mark.parametrize("wire", FRAGMENTING_WIRES, ids=lambda wire: wire.name)
 @pytest.mark.usefixtures("short_grace")
-async def test_comments_do_not_keep_a_whole_answer_open(wire: Wire, patient: Provider, byte_server: ByteServer) -> None:
-    byte_server.reply(*marked(wire, "yes"), ForEver(b": keep-alive\n\n"))
-
-    heard = await heard_in_a_turn(patient)
+async def test_comments_do_not_keep_a_whole_answer_open(wire: Wire, hear_in_a_turn: Hear) -> None:
+    heard = await hear_in_a_turn(*marked(wire, "yes"), ForEver(b": keep-alive\n\n"))
 
     assert heard.text == "yes"
     assert heard.finished == heard.events[-1:]
@@ -110,22 +100,18 @@ async def test_comments_do_not_keep_a_whole_answer_open(wire: Wire, patient: Pro
 @over_either_client
 @pytest.mark.usefixtures("short_grace")
 async def test_connection_of_a_stream_that_does_not_end_is_closed(
-    wire: Wire, patient: Provider, byte_server: ByteServer
+    wire: Wire, byte_server: ByteServer, hear_in_a_turn: Hear
 ) -> None:
-    byte_server.reply(*marked(wire, "yes"), asyncio.Event())
-
-    await heard_in_a_turn(patient)
+    await hear_in_a_turn(*marked(wire, "yes"), asyncio.Event())
 
     await until(lambda: byte_server.open_connections == 0)
 
 
 @pytest.mark.usefixtures("short_grace")
 async def test_task_is_not_cancelled_any_more_after_a_stream_that_does_not_end(
-    wire: Wire, patient: Provider, byte_server: ByteServer
+    wire: Wire, hear_in_a_turn: Hear
 ) -> None:
-    byte_server.reply(*marked(wire, "yes"), asyncio.Event())
-
-    await heard_in_a_turn(patient)
+    await hear_in_a_turn(*marked(wire, "yes"), asyncio.Event())
 
     task = asyncio.current_task()
     assert task
@@ -133,13 +119,9 @@ async def test_task_is_not_cancelled_any_more_after_a_stream_that_does_not_end(
 
 
 @pytest.mark.usefixtures("short_grace")
-async def test_calls_of_a_stream_that_does_not_end_are_announced(
-    wire: Wire, patient: Provider, byte_server: ByteServer
-) -> None:
+async def test_calls_of_a_stream_that_does_not_end_are_announced(wire: Wire, hear_in_a_turn: Hear) -> None:
     events = wire.answer(Calls((Call("call_a", "act", ('{"n": 1}',)),)))
-    byte_server.reply(*(event for event in events if event != DONE), asyncio.Event())
-
-    heard = await heard_in_a_turn(patient)
+    heard = await hear_in_a_turn(*(event for event in events if event != DONE), asyncio.Event())
 
     assert heard.called == [("act", {"n": 1})]
     assert [finished.reason for finished in heard.finished] == [FinishReason.TOOL_CALLS]
@@ -149,10 +131,7 @@ async def test_calls_of_a_stream_that_does_not_end_are_announced(
 async def test_silence_before_the_marker_stays_an_error(wire: Wire, http_client: Any, byte_server: ByteServer) -> None:
     provider = wire.connect(byte_server.address, http_client, timeout=0.5)
     byte_server.reply(*wire.answer(Text(("yes",)), end=End.NONE), asyncio.Event())
-    heard = Heard()
-
-    with pytest.raises(DeadlineExceeded):
-        await heard.listen(provider.stream(REQUEST))
+    heard = await Heard().fail(provider.stream(REQUEST), DeadlineExceeded)
 
     assert heard.finished == []
 
@@ -190,24 +169,16 @@ async def test_words_that_come_after_the_marker_are_heard_at_once(
 
 @pytest.mark.parametrize("wire", MARKING_WIRES, ids=lambda wire: wire.name)
 @pytest.mark.usefixtures("short_grace")
-async def test_stream_that_does_not_end_after_late_words_costs_nothing(
-    wire: Wire, patient: Provider, byte_server: ByteServer
-) -> None:
-    byte_server.reply(*marked(wire, "yes"), *marked(wire, ", sir"), asyncio.Event())
-
-    heard = await heard_in_a_turn(patient)
+async def test_stream_that_does_not_end_after_late_words_costs_nothing(wire: Wire, hear_in_a_turn: Hear) -> None:
+    heard = await hear_in_a_turn(*marked(wire, "yes"), *marked(wire, ", sir"), asyncio.Event())
 
     assert heard.text == "yes, sir"
     assert heard.finished == heard.events[-1:]
 
 
 @over_either_client
-async def test_connection_that_breaks_after_the_marker_costs_nothing(
-    wire: Wire, patient: Provider, byte_server: ByteServer
-) -> None:
-    byte_server.reply(*marked(wire, "yes"), cut=True)
-
-    heard = await heard_in_a_turn(patient)
+async def test_connection_that_breaks_after_the_marker_costs_nothing(wire: Wire, hear_in_a_turn: Hear) -> None:
+    heard = await hear_in_a_turn(*marked(wire, "yes"), cut=True)
 
     assert heard.text == "yes"
     assert heard.finished == heard.events[-1:]
@@ -237,12 +208,8 @@ def test_wait_for_the_end_is_shorter_than_the_shortest_idle_timeout() -> None:
     assert shortest > streaming.GRACE
 
 
-async def test_error_after_the_answer_takes_nothing_back(
-    wire: Wire, ask_wire: AskWire, byte_server: ByteServer
-) -> None:
-    byte_server.reply(*marked(wire, "hello"), wire.error_event())
-
-    heard = await Heard().listen(ask_wire())
+async def test_error_after_the_answer_takes_nothing_back(wire: Wire, hear: Hear) -> None:
+    heard = await hear(*marked(wire, "hello"), wire.error_event())
 
     assert heard.text == "hello"
     assert len(heard.finished) == 1

@@ -10,13 +10,12 @@ from custom_components.windowed_conversation.providers.errors import DeadlineExc
 from custom_components.windowed_conversation.providers.events import Provider, Request
 from custom_components.windowed_conversation.window import Message
 from tests.front import Front
-from tests.providers.byte_server import ByteServer
+from tests.providers.byte_server import JSON, ByteServer
 from tests.providers.conftest import over_either_client
 from tests.providers.heard import Heard
 from tests.providers.wires.parts import Text, Wire
 
 HELLO = Request("model", (Message.user("hello"),))
-JSON = {"Content-Type": "application/json"}
 
 
 @pytest.fixture
@@ -65,8 +64,7 @@ async def test_server_that_hangs_up_on_a_new_connection_is_asked_once(provider: 
     front.forget()
     front.hangs_up_at = 1
 
-    with pytest.raises(Unavailable):
-        await Heard().listen(provider.stream(HELLO))
+    await Heard().fail(provider.stream(HELLO), Unavailable)
 
     assert len(front.heads) == 1
 
@@ -77,8 +75,7 @@ async def test_connection_that_breaks_later_than_a_round_trip_is_the_servers_fai
     monkeypatch.setattr(transport, "_ROUND_TRIP", -1.0)
     front.hangs_up_at = 2
 
-    with pytest.raises(Unavailable):
-        await Heard().listen(provider.stream(HELLO))
+    await Heard().fail(provider.stream(HELLO), Unavailable)
 
     assert len(front.heads) == 2
 

@@ -12,11 +12,9 @@ from custom_components.windowed_conversation.providers.errors import (
     Unavailable,
 )
 from custom_components.windowed_conversation.providers.events import Provider
-from tests.providers.byte_server import ByteServer
+from tests.providers.byte_server import JSON, ByteServer
 from tests.providers.conftest import over_either_client
 from tests.providers.wires.parts import Wire
-
-JSON = {"Content-Type": "application/json"}
 
 
 @over_either_client
@@ -41,9 +39,7 @@ async def test_status_of_the_list_becomes_an_error_of_ours(
     [b"<html>Welcome to my router</html>", b"", b"{", b"\xff\xfe", b"[" * 200_000, b"null", b"[]", b'"models"'],
     ids=lambda answer: repr(answer[:9]),
 )
-async def test_what_lists_no_models_is_refused(
-    answer: bytes, wire: Wire, provider: Provider, byte_server: ByteServer
-) -> None:
+async def test_what_lists_no_models_is_refused(answer: bytes, provider: Provider, byte_server: ByteServer) -> None:
     byte_server.reply(answer, headers=JSON)
 
     with pytest.raises(BadStream):

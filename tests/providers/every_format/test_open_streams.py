@@ -11,12 +11,9 @@ import pytest
 
 from custom_components.windowed_conversation.providers.events import Event
 from tests.providers.byte_server import ByteServer, ForEver
-from tests.providers.conftest import over_either_client
-from tests.providers.heard import Heard
+from tests.providers.conftest import Ask, Hear, over_either_client
 from tests.providers.wires.parts import Text, Wire
 from tests.waiting import until
-
-from .conftest import AskWire
 
 pytestmark = over_either_client
 
@@ -47,17 +44,15 @@ async def first_event(answer: Any) -> Event:
         return await anext(events)
 
 
-async def test_an_answer_with_more_behind_its_end(wire: Wire, ask_wire: AskWire, byte_server: ByteServer) -> None:
-    byte_server.reply(*wire.answer(Text(("hello",))), ForEver(b":\n\n"))
-
-    await Heard().listen(ask_wire())
+async def test_an_answer_with_more_behind_its_end(wire: Wire, hear: Hear) -> None:
+    await hear(*wire.answer(Text(("hello",))), ForEver(b":\n\n"))
 
     await until(lambda: open_generators() == [])
 
 
-async def test_an_answer_that_is_abandoned(wire: Wire, ask_wire: AskWire, byte_server: ByteServer) -> None:
+async def test_an_answer_that_is_abandoned(wire: Wire, ask: Ask, byte_server: ByteServer) -> None:
     byte_server.reply(*wire.answer(Text(("hello",))), ForEver(b":\n\n"))
 
-    await first_event(ask_wire())
+    await first_event(ask())
 
     await until(lambda: open_generators() == [])

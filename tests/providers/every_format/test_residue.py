@@ -9,16 +9,15 @@ import pytest
 from custom_components.windowed_conversation.providers.events import Provider
 from custom_components.windowed_conversation.window import Message, Native
 from tests.providers.byte_server import ByteServer
+from tests.providers.conftest import Ask
 from tests.providers.heard import Heard
 from tests.providers.wires.parts import Call, Calls, Reasoning, Text, Wire
 
-from .conftest import AskWire
 
-
-async def answered(wire: Wire, ask_wire: AskWire, provider: Provider, byte_server: ByteServer) -> tuple[Message, ...]:
+async def answered(wire: Wire, ask: Ask, provider: Provider, byte_server: ByteServer) -> tuple[Message, ...]:
     """Have the model think and call; returns what a window would hold of it."""
     byte_server.reply(*wire.answer(Reasoning(("The lamp.",)), Calls((Call("call_a", "act", ('{"n": 1}',)),))))
-    heard = await Heard().listen(ask_wire())
+    heard = await Heard().listen(ask())
     (call,) = heard.calls
     native = Native(provider.name, "model", heard.finished[0].residue)
     byte_server.reply(*wire.answer(Text(("Done.",))))
@@ -26,8 +25,8 @@ async def answered(wire: Wire, ask_wire: AskWire, provider: Provider, byte_serve
     return question, answer, Message.tool(call.id, "act", '{"done": true}')
 
 
-async def test_residue_is_json(wire: Wire, ask_wire: AskWire, provider: Provider, byte_server: ByteServer) -> None:
-    _, answer, _ = await answered(wire, ask_wire, provider, byte_server)
+async def test_residue_is_json(wire: Wire, ask: Ask, provider: Provider, byte_server: ByteServer) -> None:
+    _, answer, _ = await answered(wire, ask, provider, byte_server)
 
     assert answer.native is not None
     assert answer.native.value is not None
@@ -35,12 +34,12 @@ async def test_residue_is_json(wire: Wire, ask_wire: AskWire, provider: Provider
 
 
 async def test_reasoning_before_a_call_is_replayed(
-    wire: Wire, ask_wire: AskWire, provider: Provider, byte_server: ByteServer
+    wire: Wire, ask: Ask, provider: Provider, byte_server: ByteServer
 ) -> None:
-    history = await answered(wire, ask_wire, provider, byte_server)
-    await Heard().listen(ask_wire(*history))
+    history = await answered(wire, ask, provider, byte_server)
+    await Heard().listen(ask(*history))
     plain = [replace(message, native=None) for message in history]
-    await Heard().listen(ask_wire(*plain))
+    await Heard().listen(ask(*plain))
 
     _, with_residue, without = byte_server.requests
     assert len(json.dumps(with_residue)) > len(json.dumps(without))
@@ -48,28 +47,28 @@ async def test_reasoning_before_a_call_is_replayed(
 
 @pytest.mark.parametrize("change", [{"model": "another"}, {"provider": "another"}])
 async def test_residue_is_kept_from_another_model(
-    change: dict[str, Any], wire: Wire, ask_wire: AskWire, provider: Provider, byte_server: ByteServer
+    change: dict[str, Any], wire: Wire, ask: Ask, provider: Provider, byte_server: ByteServer
 ) -> None:
-    history = await answered(wire, ask_wire, provider, byte_server)
+    history = await answered(wire, ask, provider, byte_server)
     plain = [replace(message, native=None) for message in history]
     foreign = [replace(message, native=message.native and replace(message.native, **change)) for message in history]
-    await Heard().listen(ask_wire(*foreign))
-    await Heard().listen(ask_wire(*plain))
+    await Heard().listen(ask(*foreign))
+    await Heard().listen(ask(*plain))
 
     _, with_foreign, without = byte_server.requests
     assert with_foreign == without
 
 
 async def test_residue_that_is_not_understood_is_omitted(
-    wire: Wire, ask_wire: AskWire, provider: Provider, byte_server: ByteServer
+    wire: Wire, ask: Ask, provider: Provider, byte_server: ByteServer
 ) -> None:
-    history = await answered(wire, ask_wire, provider, byte_server)
+    history = await answered(wire, ask, provider, byte_server)
     broken = [
         replace(message, native=message.native and replace(message.native, value={"of": ["next", "year"]}))
         for message in history
     ]
-    await Heard().listen(ask_wire(*broken))
-    await Heard().listen(ask_wire(*(replace(message, native=None) for message in history)))
+    await Heard().listen(ask(*broken))
+    await Heard().listen(ask(*(replace(message, native=None) for message in history)))
 
     _, with_broken, without = byte_server.requests
     assert with_broken == without

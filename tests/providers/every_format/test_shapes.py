@@ -7,14 +7,12 @@ import pytest
 
 from custom_components.windowed_conversation.providers.errors import AuthError, ProviderError, Unavailable
 from custom_components.windowed_conversation.providers.events import FinishReason, Usage
-from tests.providers.byte_server import ByteServer
+from tests.providers.byte_server import JSON, ByteServer
+from tests.providers.conftest import Ask, Hear
 from tests.providers.heard import Heard
 from tests.providers.wires import FRAGMENTING_WIRES
 from tests.providers.wires.parts import Call, Calls, Text, Wire
 
-from .conftest import AskWire
-
-JSON = {"Content-Type": "application/json"}
 ARGUMENTS = {"name": "kitchen", "level": 5}
 WRITTEN = json.dumps(ARGUMENTS)
 SAID = "It is on, \N{GRINNING FACE}."
@@ -69,11 +67,11 @@ WHOLE: dict[str, Any] = {"anthropic": MESSAGE, "chat": CHAT, "gemini": GENERATED
 
 @pytest.mark.parametrize("indent", [None, 2])
 async def test_plain_json_is_read_as_the_answer(
-    indent: int | None, wire: Wire, ask_wire: AskWire, byte_server: ByteServer
+    indent: int | None, wire: Wire, ask: Ask, byte_server: ByteServer
 ) -> None:
     byte_server.reply(json.dumps(WHOLE[wire.name], indent=indent).encode(), headers=JSON)
 
-    heard = await Heard().listen(ask_wire())
+    heard = await Heard().listen(ask())
 
     assert heard.text == SAID
     assert [(call.id, call.name, dict(call.arguments)) for call in heard.calls] == [("call_a", "act", ARGUMENTS)]
@@ -81,39 +79,25 @@ async def test_plain_json_is_read_as_the_answer(
     assert heard.finished[0].reason is FinishReason.TOOL_CALLS
 
 
-async def test_plain_json_may_come_byte_by_byte_and_be_called_a_stream(
-    wire: Wire, ask_wire: AskWire, byte_server: ByteServer
-) -> None:
+async def test_plain_json_may_come_byte_by_byte_and_be_called_a_stream(wire: Wire, hear: Hear) -> None:
     body = b"\r\n " + json.dumps(WHOLE[wire.name], ensure_ascii=False).encode()
-    byte_server.reply(*(body[at : at + 1] for at in range(len(body))))
-
-    heard = await Heard().listen(ask_wire())
+    heard = await hear(*(body[at : at + 1] for at in range(len(body))))
 
     assert heard.text == SAID
 
 
 @pytest.mark.parametrize("body", [b"{}", b"[]", b"[5]", b'{"choices": 5}', b'{"output": [5]}', b'{"content": "hello"}'])
-async def test_json_that_is_no_answer_is_an_error(
-    body: bytes, wire: Wire, ask_wire: AskWire, byte_server: ByteServer
-) -> None:
-    byte_server.reply(body, headers=JSON)
-
-    with pytest.raises(ProviderError):
-        await Heard().listen(ask_wire())
+async def test_json_that_is_no_answer_is_an_error(body: bytes, fail: Hear) -> None:
+    await fail(ProviderError, body, headers=JSON)
 
 
-async def test_error_with_a_good_status_is_an_error(wire: Wire, ask_wire: AskWire, byte_server: ByteServer) -> None:
-    byte_server.reply(wire.error_body(503), headers=JSON)
-
-    with pytest.raises(Unavailable):
-        await Heard().listen(ask_wire())
+async def test_error_with_a_good_status_is_an_error(wire: Wire, fail: Hear) -> None:
+    await fail(Unavailable, wire.error_body(503), headers=JSON)
 
 
-async def test_last_event_needs_no_blank_line(wire: Wire, ask_wire: AskWire, byte_server: ByteServer) -> None:
+async def test_last_event_needs_no_blank_line(wire: Wire, hear: Hear) -> None:
     stream = b"".join(wire.answer(Text(("hello",))))
-    byte_server.reply(stream.removesuffix(b"data: [DONE]\n\n").rstrip(b"\r\n"))
-
-    heard = await Heard().listen(ask_wire())
+    heard = await hear(stream.removesuffix(b"data: [DONE]\n\n").rstrip(b"\r\n"))
 
     assert heard.text == "hello"
     assert len(heard.finished) == 1
@@ -121,32 +105,19 @@ async def test_last_event_needs_no_blank_line(wire: Wire, ask_wire: AskWire, byt
 
 @pytest.mark.parametrize("wire", FRAGMENTING_WIRES, ids=lambda wire: wire.name)
 @pytest.mark.parametrize("written", ["null", " ", "\n", " null "])
-async def test_arguments_that_say_nothing_are_none(
-    written: str, wire: Wire, ask_wire: AskWire, byte_server: ByteServer
-) -> None:
-    byte_server.reply(*wire.answer(Calls((Call("call_a", "act", (written,)),))))
-
-    heard = await Heard().listen(ask_wire())
+async def test_arguments_that_say_nothing_are_none(written: str, wire: Wire, hear: Hear) -> None:
+    heard = await hear(*wire.answer(Calls((Call("call_a", "act", (written,)),))))
 
     assert heard.called == [("act", {})]
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", "-1e999"])
-async def test_number_that_json_has_not_is_null(
-    number: str, wire: Wire, ask_wire: AskWire, byte_server: ByteServer
-) -> None:
-    byte_server.reply(*wire.answer(Calls((Call("call_a", "act", (f'{{"x": [{number}], "y": 1.5}}',)),))))
-
-    heard = await Heard().listen(ask_wire())
+async def test_number_that_json_has_not_is_null(number: str, wire: Wire, hear: Hear) -> None:
+    heard = await hear(*wire.answer(Calls((Call("call_a", "act", (f'{{"x": [{number}], "y": 1.5}}',)),))))
 
     assert heard.called == [("act", {"x": [None], "y": 1.5})]
 
 
 @pytest.mark.parametrize("status", [400, 403, 404, 429, 500])
-async def test_401_is_a_refused_key_whatever_the_body_says(
-    status: int, wire: Wire, ask_wire: AskWire, byte_server: ByteServer
-) -> None:
-    byte_server.reply(wire.error_body(status), status=401, headers=JSON)
-
-    with pytest.raises(AuthError):
-        await Heard().listen(ask_wire())
+async def test_401_is_a_refused_key_whatever_the_body_says(status: int, wire: Wire, fail: Hear) -> None:
+    await fail(AuthError, wire.error_body(status), status=401, headers=JSON)

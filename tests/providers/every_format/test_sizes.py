@@ -9,14 +9,12 @@ import pytest
 
 from custom_components.windowed_conversation.providers.errors import BadStream, Incomplete, Unavailable
 from custom_components.windowed_conversation.providers.events import Provider
-from tests.providers.byte_server import ByteServer, ForEver
+from tests.providers.byte_server import JSON, ByteServer, ForEver
+from tests.providers.conftest import Ask, Hear
 from tests.providers.heard import Heard
 from tests.providers.wires.parts import Call, Calls, End, Reasoning, Text, Wire
 from tests.waiting import until
 
-from .conftest import AskWire
-
-JSON = {"Content-Type": "application/json"}
 KILOBYTE, MEGABYTE = 2**10, 2**20
 # a kilobyte, and not three bytes: a third of a million lines in a megabyte take seconds to read
 COMMENT = b":" + b" " * (KILOBYTE - 3) + b"\n\n"
@@ -46,12 +44,12 @@ async def failure(asked: Awaitable[Any], byte_server: ByteServer) -> BadStream:
 
 
 @pytest.fixture
-def refused(ask_wire: AskWire, byte_server: ByteServer) -> Callable[[Iterable[bytes]], Awaitable[str]]:
+def refused(ask: Ask, byte_server: ByteServer) -> Callable[[Iterable[bytes]], Awaitable[str]]:
     """Return what an answer of these events is refused for, if it never ends."""
 
     async def refused(events: Iterable[bytes]) -> str:
         byte_server.reply(*events, ForEver(b":\n\n"))
-        return str(await failure(Heard().listen(ask_wire()), byte_server))
+        return str(await failure(Heard().listen(ask()), byte_server))
 
     return refused
 
@@ -66,24 +64,16 @@ async def test_text_over_4_mb_is_refused(part: Any, wire: Wire, refused: Refused
     assert await refused(wire.answer(part(words), end=End.NONE)) == ANSWER
 
 
-async def test_text_of_4_mb_is_heard(wire: Wire, ask_wire: AskWire, byte_server: ByteServer) -> None:
+async def test_text_of_4_mb_is_heard(wire: Wire, fail: Hear) -> None:
     words = pieces_of("x" * (4 * MEGABYTE - KILOBYTE), MEGABYTE)
-    byte_server.reply(*wire.answer(Text(words), end=End.LENGTH))
-    heard = Heard()
-
-    with pytest.raises(Incomplete):
-        await heard.listen(ask_wire())
+    heard = await fail(Incomplete, *wire.answer(Text(words), end=End.LENGTH))
 
     assert len(heard.text) == 4 * MEGABYTE - KILOBYTE
 
 
-async def test_text_in_many_small_pieces_is_whole_in_fewer(
-    wire: Wire, ask_wire: AskWire, byte_server: ByteServer
-) -> None:
+async def test_text_in_many_small_pieces_is_whole_in_fewer(wire: Wire, hear: Hear) -> None:
     words = tuple(f"{number} " for number in range(10_000))
-    byte_server.reply(b"".join(wire.answer(Text(words))))
-
-    heard = await Heard().listen(ask_wire())
+    heard = await hear(b"".join(wire.answer(Text(words))))
 
     assert heard.text == "".join(words)
     assert len(heard.texts) < 5_000
@@ -93,36 +83,34 @@ async def test_event_over_4_mb_is_refused(refused: Refused) -> None:
     assert await refused((b"data: ", b"x" * (4 * MEGABYTE))) == EVENT
 
 
-async def test_line_without_an_end_is_refused(ask_wire: AskWire, byte_server: ByteServer) -> None:
+async def test_line_without_an_end_is_refused(ask: Ask, byte_server: ByteServer) -> None:
     byte_server.reply(b"data: ", ForEver(b"x" * 256 * KILOBYTE))
 
-    assert str(await failure(Heard().listen(ask_wire()), byte_server)) == EVENT
+    assert str(await failure(Heard().listen(ask()), byte_server)) == EVENT
 
 
 async def test_event_of_many_values_is_refused(refused: Refused) -> None:
     assert await refused((b'data: {"x": [0' + b",{}" * 50_000 + b"]}\n\n",)) == TOO_MANY_VALUES
 
 
-async def test_plain_json_over_4_mb_is_refused(ask_wire: AskWire, byte_server: ByteServer) -> None:
+async def test_plain_json_over_4_mb_is_refused(ask: Ask, byte_server: ByteServer) -> None:
     byte_server.reply(b'{"x": "', ForEver(b"x" * 256 * KILOBYTE), headers=JSON)
 
-    assert str(await failure(Heard().listen(ask_wire()), byte_server)) == ANSWER
+    assert str(await failure(Heard().listen(ask()), byte_server)) == ANSWER
 
 
 @pytest.mark.parametrize("piece", [COMMENT * KILOBYTE, b" " * MEGABYTE], ids=["comments", "white-space"])
-async def test_answer_over_32_mb_that_says_nothing_is_refused(
-    piece: bytes, ask_wire: AskWire, byte_server: ByteServer
-) -> None:
+async def test_answer_over_32_mb_that_says_nothing_is_refused(piece: bytes, ask: Ask, byte_server: ByteServer) -> None:
     byte_server.reply(ForEver(piece))
 
-    assert str(await failure(Heard().listen(ask_wire()), byte_server)) == SENT
+    assert str(await failure(Heard().listen(ask()), byte_server)) == SENT
 
 
-async def test_compressed_answer_is_bounded_by_what_it_holds(ask_wire: AskWire, byte_server: ByteServer) -> None:
+async def test_compressed_answer_is_bounded_by_what_it_holds(ask: Ask, byte_server: ByteServer) -> None:
     bomb = gzip.compress(COMMENT * 33 * KILOBYTE)
     byte_server.reply(bomb, headers={"Content-Type": "text/event-stream", "Content-Encoding": "gzip"})
 
-    assert str(await failure(Heard().listen(ask_wire()), byte_server)) == SENT
+    assert str(await failure(Heard().listen(ask()), byte_server)) == SENT
 
 
 async def test_arguments_over_256_kb_are_refused(wire: Wire, refused: Refused) -> None:
@@ -150,18 +138,15 @@ async def test_65_calls_are_refused(wire: Wire, refused: Refused) -> None:
     assert await refused(wire.answer(calls, end=End.NONE)) == "the answer has more than 64 tool calls"
 
 
-async def test_64_calls_are_heard(wire: Wire, ask_wire: AskWire, byte_server: ByteServer) -> None:
+async def test_64_calls_are_heard(wire: Wire, ask: Ask, byte_server: ByteServer) -> None:
     calls = Calls(tuple(Call(f"call_{number}", "act", ('{"a": 1}',)) for number in range(64)))
     byte_server.reply(*wire.answer(calls))
 
-    assert len((await Heard().listen(ask_wire())).calls) == 64
+    assert len((await Heard().listen(ask())).calls) == 64
 
 
-async def test_error_over_1_mb_is_told_by_its_status(ask_wire: AskWire, byte_server: ByteServer) -> None:
-    byte_server.reply(b'{"error": {"message": "', ForEver(b"x" * 256 * KILOBYTE), status=500, headers=JSON)
-
-    with pytest.raises(Unavailable):
-        await Heard().listen(ask_wire())
+async def test_error_over_1_mb_is_told_by_its_status(byte_server: ByteServer, fail: Hear) -> None:
+    await fail(Unavailable, b'{"error": {"message": "', ForEver(b"x" * 256 * KILOBYTE), status=500, headers=JSON)
 
     await until(lambda: byte_server.open_connections == 0)
 

@@ -13,11 +13,12 @@ from custom_components.windowed_conversation.providers.errors import (
     Refused,
 )
 from custom_components.windowed_conversation.providers.events import Finished, FinishReason, Request, ToolSchema, Usage
+from custom_components.windowed_conversation.providers.gemini.generate_content import Gemini
 from custom_components.windowed_conversation.providers.gemini.residue import Residue, SignedText, signatures_of
 from custom_components.windowed_conversation.window import Message, Native, ToolCall
 
 from ..byte_server import ByteServer
-from ..conftest import Ask, over_either_client
+from ..conftest import Ask, Hear, over_either_client
 from ..heard import Heard
 from ..wires.gemini import SIGNATURE, STOP, GeminiWire, call, chunk, event, signed, text, usage
 from ..wires.parts import Call, Calls, Reasoning, Text
@@ -27,11 +28,10 @@ TOOLS = (ToolSchema("act", "", {"type": "object"}), ToolSchema("wetter für heut
 
 
 @pytest.fixture
-def ask(http_client: Any, byte_server: ByteServer) -> Ask:
+def ask(provider: Gemini) -> Ask:
     """Ask the server of given bytes; `earlier` are messages before the user's."""
 
     def ask(*earlier: Message) -> Any:
-        provider = GeminiWire().connect(byte_server.address, http_client)
         return provider.stream(Request(MODEL, (*earlier, Message.user("hello")), TOOLS))
 
     return ask
@@ -44,15 +44,13 @@ def residue(heard: Heard) -> Residue:
 
 
 @over_either_client
-async def test_parts_of_all_kinds_become_events(ask: Ask, byte_server: ByteServer) -> None:
+async def test_parts_of_all_kinds_become_events(hear: Hear) -> None:
     parts = (
         Reasoning(("Hm", ".")),
         Text(("Hel", "lo")),
         Calls((Call("x1", "act", ('{"a": 1}',)), Call("", "act", ()))),
     )
-    byte_server.reply(*GeminiWire().answer(*parts, usage=Usage(9, 3, 7, 0, 4)))
-
-    heard = await Heard().listen(ask())
+    heard = await hear(*GeminiWire().answer(*parts, usage=Usage(9, 3, 7, 0, 4)))
 
     assert (heard.reasoning, heard.texts) == ("Hm.", ["Hel", "lo"])
     assert heard.called == [("act", {"a": 1}), ("act", {})]
@@ -61,10 +59,8 @@ async def test_parts_of_all_kinds_become_events(ask: Ask, byte_server: ByteServe
     assert heard.events[-1] is heard.finished[0]
 
 
-async def test_parallel_calls_may_come_in_one_chunk_or_in_several(ask: Ask, byte_server: ByteServer) -> None:
-    byte_server.reply(chunk(call("act", {"n": 1}), call("act", {"n": 2})), chunk(call("act", {"n": 3})), STOP)
-
-    heard = await Heard().listen(ask())
+async def test_parallel_calls_may_come_in_one_chunk_or_in_several(hear: Hear) -> None:
+    heard = await hear(chunk(call("act", {"n": 1}), call("act", {"n": 2})), chunk(call("act", {"n": 3})), STOP)
 
     assert heard.called == [("act", {"n": n}) for n in (1, 2, 3)]
     assert len(set(heard.ids)) == 3
@@ -85,29 +81,22 @@ async def test_id_that_the_history_has_already_is_replaced_and_goes_back(ask: As
     assert residue(heard).ids == {heard.ids[0]: "x1"}
 
 
-async def test_name_that_gemini_refuses_is_the_tools_own_again(ask: Ask, byte_server: ByteServer) -> None:
-    byte_server.reply(STOP)
-    await Heard().listen(ask())
+async def test_name_that_gemini_refuses_is_the_tools_own_again(byte_server: ByteServer, hear: Hear) -> None:
+    await hear(STOP)
     sent = byte_server.requests[-1]["tools"][0]["functionDeclarations"][1]["name"]
-    byte_server.reply(chunk(call(sent, {}), call("unheard_of", {})), STOP)
-
-    heard = await Heard().listen(ask())
+    heard = await hear(chunk(call(sent, {}), call("unheard_of", {})), STOP)
 
     assert [each.name for each in heard.calls] == ["wetter für heute", "unheard_of"]
 
 
-async def test_arguments_have_whole_characters_only(ask: Ask, byte_server: ByteServer) -> None:
-    byte_server.reply(chunk(call("act", {"name": "\ud83d lamp"})), STOP)
-
-    heard = await Heard().listen(ask())
+async def test_arguments_have_whole_characters_only(hear: Hear) -> None:
+    heard = await hear(chunk(call("act", {"name": "\ud83d lamp"})), STOP)
 
     assert heard.called == [("act", {"name": "\N{REPLACEMENT CHARACTER} lamp"})]
 
 
-async def test_halves_of_a_character_in_two_chunks_are_joined(ask: Ask, byte_server: ByteServer) -> None:
-    byte_server.reply(text("hi \ud83d"), text("\ude00 there"), STOP)
-
-    heard = await Heard().listen(ask())
+async def test_halves_of_a_character_in_two_chunks_are_joined(hear: Hear) -> None:
+    heard = await hear(text("hi \ud83d"), text("\ude00 there"), STOP)
 
     assert heard.text == "hi \N{GRINNING FACE} there"
 
@@ -121,28 +110,21 @@ async def test_halves_of_a_character_in_two_chunks_are_joined(ask: Ask, byte_ser
         ([text("Hel", SIGNATURE), chunk(call("act", {})), STOP], ((3, 0),)),
     ],
 )
-async def test_signature_of_a_text_is_kept_with_its_place(
-    events: list[bytes], kept: Any, ask: Ask, byte_server: ByteServer
-) -> None:
-    byte_server.reply(*events)
-
-    heard = await Heard().listen(ask())
+async def test_signature_of_a_text_is_kept_with_its_place(events: list[bytes], kept: Any, hear: Hear) -> None:
+    heard = await hear(*events)
 
     assert residue(heard).texts == tuple(SignedText(start, end, SIGNATURE) for start, end in kept)
 
 
-async def test_signature_of_a_call_is_kept_with_the_call(ask: Ask, byte_server: ByteServer) -> None:
-    byte_server.reply(chunk(call("act", {}, signature=SIGNATURE), call("act", {})), STOP)
-
-    heard = await Heard().listen(ask())
+async def test_signature_of_a_call_is_kept_with_the_call(hear: Hear) -> None:
+    heard = await hear(chunk(call("act", {}, signature=SIGNATURE), call("act", {})), STOP)
 
     assert residue(heard) == Residue(signatures={heard.ids[0]: SIGNATURE})
 
 
-async def test_answer_goes_back_as_it_came(ask: Ask, byte_server: ByteServer) -> None:
+async def test_answer_goes_back_as_it_came(ask: Ask, byte_server: ByteServer, hear: Hear) -> None:
     parts = [{"text": "One moment."}, call("act", {"n": None}, "x1", SIGNATURE), call("act", {}, "x2")]
-    byte_server.reply(*(chunk(part) for part in parts), STOP)
-    heard = await Heard().listen(ask())
+    heard = await hear(*(chunk(part) for part in parts), STOP)
     native = Native("gemini", MODEL, heard.finished[0].residue)
     answer = Message.assistant(heard.text, tool_calls=tuple(heard.calls), native=native)
 
@@ -152,10 +134,8 @@ async def test_answer_goes_back_as_it_came(ask: Ask, byte_server: ByteServer) ->
     assert json.loads(sent) == parts
 
 
-async def test_answer_without_signatures_and_ids_leaves_nothing(ask: Ask, byte_server: ByteServer) -> None:
-    byte_server.reply(text("hello"), chunk(call("act", {})), STOP)
-
-    heard = await Heard().listen(ask())
+async def test_answer_without_signatures_and_ids_leaves_nothing(hear: Hear) -> None:
+    heard = await hear(text("hello"), chunk(call("act", {})), STOP)
 
     assert heard.finished == [Finished(FinishReason.TOOL_CALLS, "STOP")]
 
@@ -172,10 +152,8 @@ async def test_answer_without_signatures_and_ids_leaves_nothing(ask: Ask, byte_s
         ([{}], Usage()),
     ],
 )
-async def test_last_usage_counts(reported: Any, used: Usage, ask: Ask, byte_server: ByteServer) -> None:
-    byte_server.reply(*(chunk({"text": "a"}, usageMetadata=each) for each in reported), STOP)
-
-    heard = await Heard().listen(ask())
+async def test_last_usage_counts(reported: Any, used: Usage, hear: Hear) -> None:
+    heard = await hear(*(chunk({"text": "a"}, usageMetadata=each) for each in reported), STOP)
 
     assert heard.usages == [used]
 
@@ -202,44 +180,31 @@ async def test_last_usage_counts(reported: Any, used: Usage, ask: Ask, byte_serv
     ],
 )
 @pytest.mark.filterwarnings("ignore:.* is not a valid FinishReason:UserWarning")
-async def test_reason_to_end_decides(
-    finish: str, error: type[ProviderError], ask: Ask, byte_server: ByteServer
-) -> None:
-    byte_server.reply(text("hel"), chunk(finish=finish, usageMetadata=usage(7, 2)))
-    heard = Heard()
+async def test_reason_to_end_decides(finish: str, error: type[ProviderError], fail: Hear) -> None:
+    heard = await fail(ProviderError, text("hel"), chunk(finish=finish, usageMetadata=usage(7, 2)))
 
-    with pytest.raises(ProviderError) as caught:
-        await heard.listen(ask())
-
-    assert type(caught.value) is error
+    assert type(heard.error) is error
     assert heard.text == "hel"
     assert heard.usages == [Usage(7, 0, 2)]
 
 
-async def test_refusal_has_geminis_reason(ask: Ask, byte_server: ByteServer) -> None:
-    byte_server.reply(chunk(finish="SPII"))
+async def test_refusal_has_geminis_reason(fail: Hear) -> None:
+    heard = await fail(Refused, chunk(finish="SPII"))
 
-    with pytest.raises(Refused) as caught:
-        await Heard().listen(ask())
-
-    assert caught.value.reason == "SPII"
+    assert heard.error.reason == "SPII"
 
 
 @pytest.mark.parametrize("reason", ["PROHIBITED_CONTENT", "A_REASON_OF_NEXT_YEAR"])
 @pytest.mark.filterwarnings("ignore:.* is not a valid BlockedReason:UserWarning")
-async def test_blocked_prompt_is_refused_with_its_reason(reason: str, ask: Ask, byte_server: ByteServer) -> None:
-    byte_server.reply(event({"promptFeedback": {"blockReason": reason}, "usageMetadata": usage(7)}))
-    heard = Heard()
+async def test_blocked_prompt_is_refused_with_its_reason(reason: str, fail: Hear) -> None:
+    heard = await fail(Refused, event({"promptFeedback": {"blockReason": reason}, "usageMetadata": usage(7)}))
 
-    with pytest.raises(Refused) as caught:
-        await heard.listen(ask())
-
-    assert caught.value.reason == reason
+    assert heard.error.reason == reason
     assert heard.usages == [Usage(7)]
 
 
-async def test_unknown_fields_and_parts_are_passed_over(ask: Ask, byte_server: ByteServer) -> None:
-    byte_server.reply(
+async def test_unknown_fields_and_parts_are_passed_over(hear: Hear) -> None:
+    heard = await hear(
         GeminiWire().unknown_event(),
         event({}),
         event({"candidates": []}),
@@ -249,8 +214,6 @@ async def test_unknown_fields_and_parts_are_passed_over(ask: Ask, byte_server: B
         chunk({"somethingNew": {"a": 1}}, {"text": "hello", "somethingNew": 5}, {"thought": True}),
         chunk({"executableCode": {"language": "PYTHON", "code": "1"}}, finish="STOP"),
     )
-
-    heard = await Heard().listen(ask())
 
     assert heard.text == "hello"
     assert len(heard.events) == 2
@@ -276,34 +239,24 @@ async def test_unknown_fields_and_parts_are_passed_over(ask: Ask, byte_server: B
         b"data: " + b"[" * 200_000 + b"\n\n",
     ],
 )
-async def test_event_of_another_form_is_an_error(bent: bytes, ask: Ask, byte_server: ByteServer) -> None:
-    byte_server.reply(text("hello"), bent, STOP)
-    heard = Heard()
-
-    with pytest.raises(BadStream):
-        await heard.listen(ask())
+async def test_event_of_another_form_is_an_error(bent: bytes, fail: Hear) -> None:
+    heard = await fail(BadStream, text("hello"), bent, STOP)
 
     assert heard.text == "hello"
 
 
 @pytest.mark.parametrize("reason", ["FUNCTION_CALL", "OTHER", "MAX_TOKENS", "MALFORMED_FUNCTION_CALL"])
-async def test_calls_that_are_whole_are_good_whatever_the_reason_to_end(
-    reason: str, ask: Ask, byte_server: ByteServer
-) -> None:
-    byte_server.reply(chunk({"functionCall": {"name": "act", "args": {"x": 1}}}, finish=reason))
-
-    heard = await Heard().listen(ask())
+async def test_calls_that_are_whole_are_good_whatever_the_reason_to_end(reason: str, hear: Hear) -> None:
+    heard = await hear(chunk({"functionCall": {"name": "act", "args": {"x": 1}}}, finish=reason))
 
     assert heard.called == [("act", {"x": 1})]
     assert heard.finished[0].reason is FinishReason.TOOL_CALLS
 
 
 @pytest.mark.parametrize("encode", [b64encode, urlsafe_b64encode])
-async def test_signature_may_be_written_in_either_alphabet(encode: Any, ask: Ask, byte_server: ByteServer) -> None:
+async def test_signature_may_be_written_in_either_alphabet(encode: Any, hear: Hear) -> None:
     signature = b"\xfb\xff\xfe?>"
     part = {"functionCall": {"name": "act", "args": {}}, "thoughtSignature": encode(signature).decode()}
-    byte_server.reply(chunk(part, finish="STOP"))
-
-    heard = await Heard().listen(ask())
+    heard = await hear(chunk(part, finish="STOP"))
 
     assert list(residue(heard).signatures.values()) == [signature]

@@ -19,16 +19,15 @@ from custom_components.windowed_conversation.providers.errors import (
 )
 from custom_components.windowed_conversation.providers.events import Request
 from custom_components.windowed_conversation.providers.gemini.clients import gemini
+from custom_components.windowed_conversation.providers.gemini.generate_content import Gemini
 from custom_components.windowed_conversation.providers.profile import Profile
 from custom_components.windowed_conversation.window import Message
 
 from ..byte_server import ByteServer
-from ..conftest import Ask, over_either_client
+from ..conftest import SECRET, Ask, Hear, over_either_client
 from ..heard import Heard
 from ..wires.gemini import KEY, STOP, GeminiWire, chunk, error, event, text
-
-JSON = {"Content-Type": "application/json; charset=UTF-8"}
-SECRET = "the pelican is my secret word"
+from .conftest import JSON
 
 RPC = "type.googleapis.com/google.rpc."
 PER_MINUTE = {"quotaId": "GenerateRequestsPerMinutePerProjectPerModel-FreeTier", "quotaValue": "15"}
@@ -82,12 +81,11 @@ ERRORS: dict[str, tuple[int, bytes, type[ProviderError]]] = {
 
 
 @pytest.fixture
-def ask(http_client: Any, byte_server: ByteServer) -> Ask:
-    """Ask the server of given bytes."""
+def ask(provider: Gemini) -> Ask:
+    """Ask the server of given bytes; `fields` are those of the request."""
 
-    def ask(said: str = "hello", *, profile: Profile | None = None, timeout: float = 10.0) -> Any:
-        provider = GeminiWire().connect(byte_server.address, http_client, timeout=timeout)
-        return provider.stream(Request("gemini-made-up", (Message.user(said),), profile=profile or Profile()))
+    def ask(said: str = SECRET, **fields: Any) -> Any:
+        return provider.stream(Request("gemini-made-up", (Message.user(said),), **fields))
 
     return ask
 
@@ -95,36 +93,28 @@ def ask(http_client: Any, byte_server: ByteServer) -> Ask:
 @over_either_client
 @pytest.mark.parametrize(("status", "body", "raised"), ERRORS.values(), ids=ERRORS)
 async def test_refused_request_becomes_an_error_of_ours(
-    status: int, body: bytes, raised: type[ProviderError], ask: Ask, byte_server: ByteServer
+    status: int, body: bytes, raised: type[ProviderError], fail: Hear
 ) -> None:
-    byte_server.reply(body, status=status, headers=JSON)
+    heard = await fail(ProviderError, body, status=status, headers=JSON)
 
-    with pytest.raises(ProviderError) as caught:
-        await Heard().listen(ask())
-
-    assert type(caught.value) is raised
+    assert type(heard.error) is raised
 
 
-@pytest.mark.parametrize(
-    ("limit", "said", "raised"),
-    [(100, "word " * 1000, ContextOverflow), (100_000, "word " * 1000, BadRequest), (None, "word " * 1000, BadRequest)],
-)
+@pytest.mark.parametrize(("limit", "raised"), [(100, ContextOverflow), (100_000, BadRequest), (None, BadRequest)])
 async def test_invalid_request_beyond_what_the_model_reads_is_too_long(
-    limit: int | None, said: str, raised: type[ProviderError], ask: Ask, byte_server: ByteServer
+    limit: int | None, raised: type[ProviderError], ask: Ask, byte_server: ByteServer
 ) -> None:
     byte_server.reply(error(400), status=400, headers=JSON)
 
-    with pytest.raises(ProviderError) as caught:
-        await Heard().listen(ask(said, profile=Profile(context_tokens=limit)))
+    heard = await Heard().fail(ask("word " * 1000, profile=Profile(context_tokens=limit)))
 
-    assert type(caught.value) is raised
+    assert type(heard.error) is raised
 
 
 async def test_wrong_key_is_no_overflow(ask: Ask, byte_server: ByteServer) -> None:
     byte_server.reply(error(400, reason("API_KEY_INVALID")), status=400, headers=JSON)
 
-    with pytest.raises(AuthError):
-        await Heard().listen(ask("word " * 1000, profile=Profile(context_tokens=100)))
+    await Heard().fail(ask("word " * 1000, profile=Profile(context_tokens=100)), AuthError)
 
 
 @pytest.mark.parametrize(
@@ -141,15 +131,10 @@ async def test_wrong_key_is_no_overflow(ask: Ask, byte_server: ByteServer) -> No
         ([], {}, None),
     ],
 )
-async def test_seconds_to_wait_are_geminis(
-    details: Any, header: Any, seconds: float | None, ask: Ask, byte_server: ByteServer
-) -> None:
-    byte_server.reply(error(429, *details), status=429, headers={**JSON, **header})
+async def test_seconds_to_wait_are_geminis(details: Any, header: Any, seconds: float | None, fail: Hear) -> None:
+    heard = await fail(RateLimited, error(429, *details), status=429, headers={**JSON, **header})
 
-    with pytest.raises(RateLimited) as caught:
-        await Heard().listen(ask())
-
-    assert caught.value.retry_after == seconds
+    assert heard.error.retry_after == seconds
 
 
 @pytest.mark.parametrize(
@@ -164,15 +149,13 @@ async def test_seconds_to_wait_are_geminis(
     ],
 )
 async def test_error_in_the_stream_goes_by_its_code(
-    status: int, code: str, raised: type[ProviderError], ask: Ask, byte_server: ByteServer
+    status: int, code: str, raised: type[ProviderError], fail: Hear
 ) -> None:
-    byte_server.reply(text("hello"), event({"error": {"code": status, "status": code, "message": "Made up."}}), STOP)
-    heard = Heard()
+    heard = await fail(
+        ProviderError, text("hello"), event({"error": {"code": status, "status": code, "message": "Made up."}}), STOP
+    )
 
-    with pytest.raises(ProviderError) as caught:
-        await heard.listen(ask())
-
-    assert type(caught.value) is raised
+    assert type(heard.error) is raised
     assert heard.text == "hello"
 
 
@@ -191,14 +174,11 @@ async def test_error_in_the_stream_goes_by_its_code(
     ],
 )
 async def test_stream_without_its_end_is_an_error(
-    pieces: tuple[bytes, ...], cut: bool, raised: type[ProviderError], ask: Ask, byte_server: ByteServer
+    pieces: tuple[bytes, ...], cut: bool, raised: type[ProviderError], fail: Hear
 ) -> None:
-    byte_server.reply(*pieces, cut=cut)
+    heard = await fail(ProviderError, *pieces, cut=cut)
 
-    with pytest.raises(ProviderError) as caught:
-        await Heard().listen(ask())
-
-    assert type(caught.value) is raised
+    assert type(heard.error) is raised
 
 
 @over_either_client
@@ -217,18 +197,16 @@ async def test_key_that_cannot_be_sent_is_a_wrong_key(http_client: Any, byte_ser
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 413, 429, 500, 503])
-async def test_refused_request_is_told_without_text_or_key(status: int, ask: Ask, byte_server: ByteServer) -> None:
+async def test_refused_request_is_told_without_text_or_key(status: int, fail: Hear) -> None:
     said = f"{SECRET} {KEY}"
     body = event(
         {"error": {"code": status, "message": said, "status": said, "details": [reason(said), delay(said)]}}
     ).removeprefix(b"data: ")
-    byte_server.reply(body, status=status, headers={**JSON, "Retry-After": said})
 
-    with pytest.raises(ProviderError) as caught:
-        await Heard().listen(ask(SECRET))
+    heard = await fail(ProviderError, body, status=status, headers={**JSON, "Retry-After": said})
 
-    assert "pelican" not in repr(caught.value)
-    assert KEY not in repr(caught.value)
+    assert "pelican" not in repr(heard.error)
+    assert KEY not in repr(heard.error)
 
 
 @pytest.mark.filterwarnings("ignore:.* is not a valid:UserWarning")
@@ -247,10 +225,7 @@ async def test_refused_request_is_told_without_text_or_key(status: int, ask: Ask
         text(SECRET),
     ],
 )
-async def test_broken_stream_is_told_without_text(piece: bytes, ask: Ask, byte_server: ByteServer) -> None:
-    byte_server.reply(piece)
+async def test_broken_stream_is_told_without_text(piece: bytes, fail: Hear) -> None:
+    heard = await fail(ProviderError, piece)
 
-    with pytest.raises(ProviderError) as caught:
-        await Heard().listen(ask(SECRET))
-
-    assert "pelican" not in repr(caught.value)
+    assert "pelican" not in repr(heard.error)

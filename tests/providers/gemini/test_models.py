@@ -12,14 +12,8 @@ from custom_components.windowed_conversation.window import Message, ToolCall
 
 from ..byte_server import ByteServer
 from ..conftest import over_either_client
-from ..wires.gemini import GeminiWire, model
-
-JSON = {"Content-Type": "application/json; charset=UTF-8"}
-
-
-@pytest.fixture
-def provider(http_client: Any, byte_server: ByteServer) -> Gemini:
-    return GeminiWire().connect(byte_server.address, http_client)
+from ..wires.gemini import model
+from .conftest import JSON
 
 
 @over_either_client
@@ -63,15 +57,8 @@ async def test_pages_that_say_the_same_again_are_no_list(provider: Gemini, byte_
 @pytest.mark.parametrize(
     "body",
     [
-        b"",
-        b"{",
-        b"null",
-        b"[]",
         b"5",
         b"{}",
-        b"\xff\xfe",
-        b"[" * 200_000,
-        b"<!DOCTYPE html><html></html>",
         b'{"models": 5}',
         b'{"models": "ab"}',
         b'{"models": [5]}',

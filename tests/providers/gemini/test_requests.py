@@ -11,6 +11,7 @@ import pytest
 from custom_components.windowed_conversation.providers import UNSEEN
 from custom_components.windowed_conversation.providers.events import Request, ToolSchema
 from custom_components.windowed_conversation.providers.gemini.encoding import NO_SIGNATURE, encode_name
+from custom_components.windowed_conversation.providers.gemini.generate_content import Gemini
 from custom_components.windowed_conversation.providers.profile import Effort, Profile, ReasoningStyle
 from custom_components.windowed_conversation.providers.profiles import Vendor, profile_of
 from custom_components.windowed_conversation.providers.settings import ModelSettings
@@ -19,7 +20,7 @@ from custom_components.windowed_conversation.window import Attachment, Message, 
 from ..byte_server import ByteServer
 from ..conftest import over_either_client
 from ..heard import Heard
-from ..wires.gemini import STOP, GeminiWire, text
+from ..wires.gemini import STOP, text
 
 MODEL = "gemini-made-up"
 SYSTEM = Message.system("You are a voice assistant.")
@@ -66,12 +67,11 @@ OUTPUT_CLOCK = {"functionResponse": {"name": "clock", "response": {"output": {"t
 
 
 @pytest.fixture
-def send(http_client: Any, byte_server: ByteServer) -> Send:
+def send(provider: Gemini, byte_server: ByteServer) -> Send:
     """Send a request and return the body that the server gets; `fields` are those of the request."""
 
     async def send(*messages: Message, **fields: Any) -> Any:
         byte_server.reply(text("hello"), STOP)
-        provider = GeminiWire().connect(byte_server.address, http_client)
         await Heard().listen(provider.stream(Request(MODEL, messages, **fields)))
         return byte_server.requests[-1]
 

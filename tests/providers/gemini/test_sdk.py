@@ -26,10 +26,11 @@ from custom_components.windowed_conversation.providers.gemini.generate_content i
 from custom_components.windowed_conversation.window import Message
 
 from ..byte_server import ByteServer
-from ..conftest import over_either_client
+from ..conftest import SECRET, over_either_client
 from ..heard import Heard
-from ..wires.gemini import KEY, STOP, GeminiWire, chunk, error, usage
-from .test_errors import ERRORS, JSON, SECRET, delay, reason
+from ..wires.gemini import KEY, STOP, chunk, error, usage
+from .conftest import JSON
+from .test_errors import ERRORS, delay, reason
 
 REQUEST = Request(
     "gemini-made-up", (Message.system("Answer with one word."), Message.user(SECRET)), max_answer_tokens=16
@@ -55,23 +56,6 @@ either_use = pytest.mark.parametrize("use", [answer, count])
 def whole(event: bytes) -> bytes:
     """Return the body of an answer that is not streamed."""
     return event.removeprefix(b"data: ")
-
-
-@pytest.fixture
-def provider(http_client: Any, byte_server: ByteServer) -> Gemini:
-    return GeminiWire().connect(byte_server.address, http_client)
-
-
-@pytest.fixture
-def asked(http_client: Any) -> list[Any]:
-    """Return the HTTP requests that the client sends."""
-    requests: list[Any] = []
-
-    async def on_request(request: Any) -> None:
-        requests.append(request)
-
-    http_client.event_hooks["request"] = [on_request]
-    return requests
 
 
 @over_either_client

@@ -271,5 +271,4 @@ async def test_half_a_character_in_the_history_is_not_the_keys_fault(
 ) -> None:
     request = Request("my model", (Message.user("half \ud83d"),))
 
-    with pytest.raises(BadRequest):
-        await Heard().listen(build(server.address, KEY, http_client).stream(request))
+    await Heard().fail(build(server.address, KEY, http_client).stream(request), BadRequest)

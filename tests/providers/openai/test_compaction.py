@@ -13,13 +13,12 @@ from custom_components.windowed_conversation.providers.profile import Caching, P
 from custom_components.windowed_conversation.window import Message, Native, ToolCall
 from demo.model_server import ModelServer
 
-from ..byte_server import ByteServer
+from ..byte_server import JSON, ByteServer
 from ..conftest import over_either_client
 from ..heard import Heard
 from ..wires.responses import ResponsesWire
 
 WIRE = ResponsesWire()
-JSON = {"Content-Type": "application/json"}
 LIGHT = ToolSchema("intent__HassTurnOn", "Turns on a device", {"type": "object", "properties": {}})
 SYSTEM = Message.system("You are a voice assistant.")
 HISTORY = (

@@ -22,13 +22,13 @@ from custom_components.windowed_conversation.providers.events import Event, Requ
 from custom_components.windowed_conversation.providers.profile import Profile
 from custom_components.windowed_conversation.window import Message
 
-from ..byte_server import ByteServer
+from ..byte_server import JSON, ByteServer
+from ..conftest import Hear
 from ..heard import Heard
 from ..overflow_bodies import BODIES, Body
 from ..wires.chat import ChatWire
 from ..wires.responses import ResponsesWire
 
-JSON = {"Content-Type": "application/json"}
 HELLO = Request("a-model", (Message.user("hello"),))
 
 type Wire = ChatWire | ResponsesWire
@@ -96,48 +96,34 @@ ERRORS = [
 
 @pytest.mark.parametrize(("status", "error", "ours"), ERRORS)
 async def test_error_body_goes_by_status_and_code(
-    status: int, error: Any, ours: type[ProviderError], ask: Ask, byte_server: ByteServer
+    status: int, error: Any, ours: type[ProviderError], fail: Hear
 ) -> None:
-    byte_server.reply(json.dumps({"error": error}).encode(), status=status, headers=JSON)
+    heard = await fail(ProviderError, json.dumps({"error": error}).encode(), status=status, headers=JSON)
 
-    with pytest.raises(ProviderError) as caught:
-        await Heard().listen(ask())
-
-    assert type(caught.value) is ours
+    assert type(heard.error) is ours
 
 
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
-async def test_request_that_was_too_long_is_told_by_its_code_or_has_no_known_reason(
-    body: Body, ask: Ask, byte_server: ByteServer
-) -> None:
-    byte_server.reply(body.content, status=body.status, headers=body.headers)
+async def test_request_that_was_too_long_is_told_by_its_code_or_has_no_known_reason(body: Body, fail: Hear) -> None:
+    heard = await fail(ProviderError, body.content, status=body.status, headers=body.headers)
 
-    with pytest.raises(ProviderError) as caught:
-        await Heard().listen(ask())
-
-    assert isinstance(caught.value, ContextOverflow) is body.is_known
-    assert caught.value.is_unexplained is not body.is_known
+    assert isinstance(heard.error, ContextOverflow) is body.is_known
+    assert heard.error.is_unexplained is not body.is_known
 
 
-async def test_size_is_read_from_the_error(ask: Ask, byte_server: ByteServer) -> None:
+async def test_size_is_read_from_the_error(fail: Hear) -> None:
     body = BODIES["llama_cpp"]
-    byte_server.reply(body.content, status=body.status, headers=body.headers)
+    heard = await fail(ContextOverflow, body.content, status=body.status, headers=body.headers)
 
-    with pytest.raises(ContextOverflow) as caught:
-        await Heard().listen(ask())
-
-    assert caught.value.context_tokens == 4096
+    assert heard.error.context_tokens == 4096
 
 
 @pytest.mark.parametrize("named", [0, -1, True, "4096", 4096.0, 10**9 + 1, None, [4096], {}])
-async def test_size_that_cannot_be_is_not_taken_over(named: Any, ask: Ask, byte_server: ByteServer) -> None:
+async def test_size_that_cannot_be_is_not_taken_over(named: Any, fail: Hear) -> None:
     error = {"code": 400, "message": "Made up.", "type": "exceed_context_size_error", "n_ctx": named}
-    byte_server.reply(json.dumps({"error": error}).encode(), status=400, headers=JSON)
+    heard = await fail(ContextOverflow, json.dumps({"error": error}).encode(), status=400, headers=JSON)
 
-    with pytest.raises(ContextOverflow) as caught:
-        await Heard().listen(ask())
-
-    assert caught.value.context_tokens is None
+    assert heard.error.context_tokens is None
 
 
 @pytest.mark.parametrize(
@@ -150,31 +136,24 @@ async def test_request_beyond_the_known_size_was_too_long(
     byte_server.reply(body.content, status=body.status, headers=body.headers)
     request = replace(HELLO, messages=(Message.user("word " * 1000),), profile=Profile(context_tokens=known))
 
-    with pytest.raises(ProviderError) as caught:
-        await Heard().listen(wire.connect(byte_server.address, http_client).stream(request))
+    heard = await Heard().fail(wire.connect(byte_server.address, http_client).stream(request))
 
-    assert type(caught.value) is ours
+    assert type(heard.error) is ours
 
 
 @pytest.mark.parametrize(("status", "code"), [(400, "unsupported_value"), (404, None), (409, None)])
 async def test_request_that_is_refused_for_another_reason_was_not_too_long(
-    status: int, code: str | None, ask: Ask, byte_server: ByteServer
+    status: int, code: str | None, fail: Hear
 ) -> None:
-    byte_server.reply(json.dumps({"error": told(code)}).encode(), status=status, headers=JSON)
+    heard = await fail(BadRequest, json.dumps({"error": told(code)}).encode(), status=status, headers=JSON)
 
-    with pytest.raises(BadRequest) as caught:
-        await Heard().listen(ask())
-
-    assert not caught.value.is_unexplained
+    assert not heard.error.is_unexplained
 
 
-async def test_filter_of_azure_gives_its_reason(ask: Ask, byte_server: ByteServer) -> None:
-    byte_server.reply(json.dumps({"error": AZURE_FILTER}).encode(), status=400, headers=JSON)
+async def test_filter_of_azure_gives_its_reason(fail: Hear) -> None:
+    heard = await fail(Refused, json.dumps({"error": AZURE_FILTER}).encode(), status=400, headers=JSON)
 
-    with pytest.raises(Refused) as caught:
-        await Heard().listen(ask())
-
-    assert caught.value.reason == "content_filter"
+    assert heard.error.reason == "content_filter"
 
 
 @pytest.mark.parametrize(
@@ -196,11 +175,8 @@ async def test_filter_of_azure_gives_its_reason(ask: Ask, byte_server: ByteServe
     ],
 )
 async def test_time_to_wait_is_the_servers(
-    headers: dict[str, str], seconds: float | None, wire: Wire, ask: Ask, byte_server: ByteServer
+    headers: dict[str, str], seconds: float | None, wire: Wire, fail: Hear
 ) -> None:
-    byte_server.reply(wire.error_body(429), status=429, headers={**JSON, **headers})
+    heard = await fail(RateLimited, wire.error_body(429), status=429, headers={**JSON, **headers})
 
-    with pytest.raises(RateLimited) as caught:
-        await Heard().listen(ask())
-
-    assert caught.value.retry_after == seconds
+    assert heard.error.retry_after == seconds

@@ -25,7 +25,7 @@ from custom_components.windowed_conversation.providers.profiles import Vendor, p
 from custom_components.windowed_conversation.providers.settings import ModelSettings
 from custom_components.windowed_conversation.window import Attachment, Message, Native, ToolCall
 
-from ..byte_server import ByteServer
+from ..byte_server import JSON, ByteServer
 from ..heard import Heard
 from ..wires.parts import Call, Calls, Reasoning, Text
 from ..wires.responses import ResponsesWire
@@ -33,7 +33,6 @@ from ..wires.responses import ResponsesWire
 WIRE = ResponsesWire()
 PARAMETERS = TypeAdapter(ResponseCreateParamsStreaming)
 TOOLS = TypeAdapter(list[ToolParam])
-JSON = {"Content-Type": "application/json"}
 SYSTEM = Message.system("You are a voice assistant.")
 REASONS = Profile(sampling=False, reasoning=ReasoningStyle.EFFORT, caching=Caching.OPTIONS, images=True)
 LIGHT = ToolSchema(
@@ -477,8 +476,7 @@ async def test_request_is_sent_again_only_where_it_becomes_another(
     byte_server.reply(NO_LONGER_READABLE, status=400, headers=JSON)
     messages = (Message.user("hello"), Message.assistant("Done.", native=residue), Message.user("and now?"))
 
-    with pytest.raises(BadRequest):
-        await Heard().listen(WIRE.connect(byte_server.address, http_client).stream(Request("gpt-5.5", messages)))
+    await Heard().fail(WIRE.connect(byte_server.address, http_client).stream(Request("gpt-5.5", messages)), BadRequest)
 
     assert len(byte_server.requests) == attempts
 

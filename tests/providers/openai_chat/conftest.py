@@ -12,7 +12,7 @@ from custom_components.windowed_conversation.window import Message
 from demo.model_server import ModelServer
 
 from ..byte_server import ByteServer
-from ..conftest import KEY, TOOLS, Ask
+from ..conftest import KEY, SECRET, TOOLS, Ask
 
 type Connect = Callable[..., ChatCompletions]
 
@@ -29,21 +29,21 @@ def connect(http_client: Any) -> Connect:
 
 
 @pytest.fixture
-def ask(connect: Connect, model_server: ModelServer) -> Ask:
+def ask_model(connect: Connect, model_server: ModelServer) -> Ask:
     """Ask the scripted model; the arguments after the text change its model id and its timeout."""
 
-    def ask(text: str, model: str = "scripted", *, timeout: float = 10.0) -> AsyncIterator[Event]:
+    def ask_model(text: str, model: str = "scripted", *, timeout: float = 10.0) -> AsyncIterator[Event]:
         messages = (Message.system("You are a voice assistant."), Message.user(text))
         return connect(model_server.url, timeout=timeout).stream(Request(model, messages, TOOLS))
 
-    return ask
+    return ask_model
 
 
 @pytest.fixture
-def ask_bytes(connect: Connect, byte_server: ByteServer) -> Ask:
+def ask(connect: Connect, byte_server: ByteServer) -> Ask:
     """Ask the server of given bytes; `earlier` are messages before the user's."""
 
-    def ask_bytes(text: str = "hello", *earlier: Message) -> AsyncIterator[Event]:
-        return connect(byte_server.url).stream(Request("model", (*earlier, Message.user(text)), TOOLS))
+    def ask(*earlier: Message) -> AsyncIterator[Event]:
+        return connect(byte_server.url).stream(Request("model", (*earlier, Message.user(SECRET)), TOOLS))
 
-    return ask_bytes
+    return ask

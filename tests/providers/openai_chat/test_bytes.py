@@ -7,15 +7,14 @@ import pytest
 from custom_components.windowed_conversation.providers.errors import BadStream, Unavailable
 from custom_components.windowed_conversation.providers.events import Finished, FinishReason, Usage
 
-from ..byte_server import CALLS, DONE, STOP, ByteServer, chunk, event, fragment, text, usage
-from ..conftest import Ask
-from ..heard import Heard
+from ..byte_server import CALLS, DONE, STOP, chunk, event, fragment, text, usage
+from ..conftest import Hear
 
 STOPPED = Finished(FinishReason.STOP, "stop")
 
 
-async def test_unknown_fields_and_events_are_passed_over(ask_bytes: Ask, byte_server: ByteServer) -> None:
-    byte_server.reply(
+async def test_unknown_fields_and_events_are_passed_over(hear: Hear) -> None:
+    heard = await hear(
         b": keep-alive\n\n",
         b"event: ping\ndata: {}\n\n",
         event({"choices": None}),
@@ -30,16 +29,12 @@ async def test_unknown_fields_and_events_are_passed_over(ask_bytes: Ask, byte_se
         DONE,
     )
 
-    heard = await Heard().listen(ask_bytes())
-
     assert heard.events == [*heard.events[:1], STOPPED]
     assert heard.text == "hello"
 
 
-async def test_thought_that_is_sent_in_two_fields_is_passed_on_once(ask_bytes: Ask, byte_server: ByteServer) -> None:
-    byte_server.reply(chunk({"reasoning_content": "hm", "reasoning": "hm"}), text("hello"), STOP, DONE)
-
-    heard = await Heard().listen(ask_bytes())
+async def test_thought_that_is_sent_in_two_fields_is_passed_on_once(hear: Hear) -> None:
+    heard = await hear(chunk({"reasoning_content": "hm", "reasoning": "hm"}), text("hello"), STOP, DONE)
 
     assert heard.reasoning == "hm"
 
@@ -77,12 +72,8 @@ async def test_thought_that_is_sent_in_two_fields_is_passed_on_once(ask_bytes: A
         b"data: " + b"[" * 200_000 + b"\n\n",
     ],
 )
-async def test_event_of_another_form_is_an_error(bent: bytes, ask_bytes: Ask, byte_server: ByteServer) -> None:
-    byte_server.reply(text("hello"), bent, STOP, DONE)
-    heard = Heard()
-
-    with pytest.raises(BadStream):
-        await heard.listen(ask_bytes())
+async def test_event_of_another_form_is_an_error(bent: bytes, fail: Hear) -> None:
+    heard = await fail(BadStream, text("hello"), bent, STOP, DONE)
 
     assert heard.text == "hello"
 
@@ -108,59 +99,42 @@ async def test_event_of_another_form_is_an_error(bent: bytes, ask_bytes: Ask, by
         ([usage(prompt_tokens=7, completion_tokens=1), usage(prompt_tokens=7, completion_tokens=2)], [Usage(7, 0, 2)]),
     ],
 )
-async def test_usage_never_costs_the_answer(
-    events: list[bytes], reported: list[Usage], ask_bytes: Ask, byte_server: ByteServer
-) -> None:
-    byte_server.reply(text("hello"), STOP, *events, DONE)
-
-    heard = await Heard().listen(ask_bytes())
+async def test_usage_never_costs_the_answer(events: list[bytes], reported: list[Usage], hear: Hear) -> None:
+    heard = await hear(text("hello"), STOP, *events, DONE)
 
     assert heard.usages == reported
     assert heard.finished == [STOPPED]
 
 
-async def test_usage_with_every_chunk_counts_once(ask_bytes: Ask, byte_server: ByteServer) -> None:
+async def test_usage_with_every_chunk_counts_once(hear: Hear) -> None:
     running = [{"prompt_tokens": 7, "completion_tokens": n} for n in range(3)]
-    byte_server.reply(*(chunk({"content": "a"}, usage=each) for each in running), STOP, DONE)
-
-    heard = await Heard().listen(ask_bytes())
+    heard = await hear(*(chunk({"content": "a"}, usage=each) for each in running), STOP, DONE)
 
     assert heard.usages == [Usage(7, 0, 2)]
 
 
 @pytest.mark.parametrize("end", [b"", b"data: [DONE]", b"data: [DONE] and so on\n\n", b"data: \n\n"])
-async def test_finish_reason_is_the_terminal_marker(end: bytes, ask_bytes: Ask, byte_server: ByteServer) -> None:
-    byte_server.reply(text("hello"), STOP, end)
-
-    heard = await Heard().listen(ask_bytes())
+async def test_finish_reason_is_the_terminal_marker(end: bytes, hear: Hear) -> None:
+    heard = await hear(text("hello"), STOP, end)
 
     assert heard.finished == [STOPPED]
 
 
 @pytest.mark.parametrize("stream", [[], [DONE], [text("hello"), DONE], [text("hello"), chunk({}, ""), DONE]])
-async def test_stream_without_a_finish_reason_is_an_error(
-    stream: list[bytes], ask_bytes: Ask, byte_server: ByteServer
-) -> None:
-    byte_server.reply(*stream)
-
-    with pytest.raises(BadStream):
-        await Heard().listen(ask_bytes())
+async def test_stream_without_a_finish_reason_is_an_error(stream: list[bytes], fail: Hear) -> None:
+    await fail(BadStream, *stream)
 
 
-async def test_halves_of_a_character_in_two_chunks_are_joined(ask_bytes: Ask, byte_server: ByteServer) -> None:
-    byte_server.reply(text("hi \ud83d"), text("\ude00 there"), STOP, DONE)
-
-    heard = await Heard().listen(ask_bytes())
+async def test_halves_of_a_character_in_two_chunks_are_joined(hear: Hear) -> None:
+    heard = await hear(text("hi \ud83d"), text("\ude00 there"), STOP, DONE)
 
     assert heard.text == "hi \N{GRINNING FACE} there"
 
 
 @pytest.mark.parametrize("halves", ["\ud83d|!", "|\ude00!", "\ud83d|\ud83d|\ude00!", "!|\ud83d"])
-async def test_half_of_a_character_is_never_passed_on(halves: str, ask_bytes: Ask, byte_server: ByteServer) -> None:
+async def test_half_of_a_character_is_never_passed_on(halves: str, hear: Hear) -> None:
     pieces = halves.split("|")
-    byte_server.reply(*(chunk({"reasoning": piece, "content": piece}) for piece in pieces), STOP, DONE)
-
-    heard = await Heard().listen(ask_bytes())
+    heard = await hear(*(chunk({"reasoning": piece, "content": piece}) for piece in pieces), STOP, DONE)
 
     assert "!" in heard.text
     assert f"{heard.text}{heard.reasoning}".encode()
@@ -175,57 +149,40 @@ async def test_half_of_a_character_is_never_passed_on(halves: str, ask_bytes: As
         ('{"name": "\ud83d| lamp"}', "\N{REPLACEMENT CHARACTER} lamp"),
     ],
 )
-async def test_arguments_have_whole_characters_only(
-    written: str, name: str, ask_bytes: Ask, byte_server: ByteServer
-) -> None:
+async def test_arguments_have_whole_characters_only(written: str, name: str, hear: Hear) -> None:
     first, *rest = written.split("|")
-    byte_server.reply(fragment(first, "act", index=0), *(fragment(each, index=0) for each in rest), CALLS, DONE)
-
-    heard = await Heard().listen(ask_bytes())
+    heard = await hear(fragment(first, "act", index=0), *(fragment(each, index=0) for each in rest), CALLS, DONE)
 
     assert heard.called == [("act", {"name": name})]
 
 
-async def test_chunks_of_mistrals_reasoning_models_are_text_and_thoughts(
-    ask_bytes: Ask, byte_server: ByteServer
-) -> None:
+async def test_chunks_of_mistrals_reasoning_models_are_text_and_thoughts(hear: Hear) -> None:
     thinking = {"type": "thinking", "thinking": [{"type": "text", "text": "Hm"}, {"type": "text", "text": "."}]}
-    byte_server.reply(
+    heard = await hear(
         chunk({"role": "assistant", "content": [thinking]}),
         chunk({"content": [{"type": "text", "text": "It is"}, {"type": "reference", "reference_ids": [1]}]}),
         text(" on."),
         STOP,
     )
 
-    heard = await Heard().listen(ask_bytes())
-
     assert (heard.reasoning, heard.text) == ("Hm.", "It is on.")
 
 
-async def test_event_that_is_an_error_by_its_name_is_one(ask_bytes: Ask, byte_server: ByteServer) -> None:
-    byte_server.reply(text("hello"), b'event: error\ndata: {"message": "overloaded"}\n\n', STOP)
-
-    with pytest.raises(Unavailable):
-        await Heard().listen(ask_bytes())
+async def test_event_that_is_an_error_by_its_name_is_one(fail: Hear) -> None:
+    await fail(Unavailable, text("hello"), b'event: error\ndata: {"message": "overloaded"}\n\n', STOP)
 
 
 @pytest.mark.parametrize("cut", [1, 2, 3, 7, 31])
 @pytest.mark.parametrize("ending", [b"\n", b"\r", b"\r\n"])
-async def test_lines_may_end_in_any_way_and_be_cut_anywhere(
-    ending: bytes, cut: int, ask_bytes: Ask, byte_server: ByteServer
-) -> None:
+async def test_lines_may_end_in_any_way_and_be_cut_anywhere(ending: bytes, cut: int, hear: Hear) -> None:
     stream = b"".join((text("hello "), b": ping\n\n", text("there"), STOP)).replace(b"\n", ending)
-    byte_server.reply(*(stream[at : at + cut] for at in range(0, len(stream), cut)))
-
-    heard = await Heard().listen(ask_bytes())
+    heard = await hear(*(stream[at : at + cut] for at in range(0, len(stream), cut)))
 
     assert heard.text == "hello there"
 
 
-async def test_data_of_several_lines_is_one_event(ask_bytes: Ask, byte_server: ByteServer) -> None:
+async def test_data_of_several_lines_is_one_event(hear: Hear) -> None:
     lines = json.dumps({"choices": [{"delta": {"content": "hello"}}]}, indent=1).splitlines()
-    byte_server.reply(*(f"data: {line}\r\n".encode() for line in lines), b"\r\n", STOP)
-
-    heard = await Heard().listen(ask_bytes())
+    heard = await hear(*(f"data: {line}\r\n".encode() for line in lines), b"\r\n", STOP)
 
     assert heard.text == "hello"

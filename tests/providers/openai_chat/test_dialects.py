@@ -24,7 +24,8 @@ from custom_components.windowed_conversation.providers.profiles import Vendor, p
 from custom_components.windowed_conversation.providers.settings import ModelSettings
 from custom_components.windowed_conversation.window import Attachment, Message, Native, ToolCall
 
-from ..byte_server import ByteServer
+from ..byte_server import JSON, ByteServer
+from ..conftest import Ask, Hear
 from ..heard import Heard
 from ..wires.chat import DONE, ChatWire, chunk
 from ..wires.parts import End, Reasoning, Text
@@ -34,7 +35,7 @@ REASONS = Profile(sampling=False, reasoning=ReasoningStyle.EFFORT, caching=Cachi
 SEES = replace(UNKNOWN_MODEL, images=True)
 ASKED = {"model": "a-model", "stream": True, "stream_options": {"include_usage": True}}
 HELLO = {"role": "user", "content": "hello"}
-JSON = {"Content-Type": "application/json"}
+SAID = (Message.user("hello"),)
 IMAGE = Attachment("image/png", b"\x89PNG", "door.png")
 PDF = Attachment("application/pdf", b"%PDF", "manual.pdf")
 
@@ -56,6 +57,12 @@ def sent(http_client: Any, byte_server: ByteServer) -> Send:
         return byte_server.requests[-1]
 
     return sent
+
+
+@pytest.fixture
+def ask(http_client: Any, byte_server: ByteServer) -> Ask:
+    """Say hello to the server of given bytes."""
+    return lambda: ChatWire().connect(byte_server.address, http_client).stream(Request("a-model", SAID))
 
 
 async def test_openai_is_asked_in_its_own_words(sent: Send) -> None:
@@ -134,7 +141,7 @@ async def test_effort_that_a_server_refuses_is_not_sent_again(
 ) -> None:
     wire = ChatWire(Dialect.COMPATIBLE)
     provider = wire.connect(byte_server.address, http_client)
-    request = Request("a-model", (Message.user("hello"),), settings=ModelSettings(effort=Effort.HIGH))
+    request = Request("a-model", SAID, settings=ModelSettings(effort=Effort.HIGH))
     byte_server.reply(b'{"error": {"message": "a-model does not support thinking"}}', status=status, headers=JSON)
     byte_server.then_reply(*wire.answer(Text(("hello",))))
 
@@ -149,12 +156,11 @@ async def test_effort_is_sent_again_if_the_server_refuses_the_request_without_it
 ) -> None:
     wire = ChatWire(Dialect.COMPATIBLE)
     provider = wire.connect(byte_server.address, http_client)
-    request = Request("a-model", (Message.user("hello"),), settings=ModelSettings(effort=Effort.HIGH))
+    request = Request("a-model", SAID, settings=ModelSettings(effort=Effort.HIGH))
     byte_server.reply(b"{}", status=400, headers=JSON)
 
     for _ in range(2):
-        with pytest.raises(BadRequest):
-            await Heard().listen(provider.stream(request))
+        await Heard().fail(provider.stream(request), BadRequest)
 
     assert [each.get("reasoning_effort") for each in byte_server.requests] == ["high", None] * 2
 
@@ -295,13 +301,10 @@ async def test_residue_of_others_is_not_sent(sent: Send) -> None:
     assert body["messages"][1] == {"role": "assistant", "content": "Hello."}
 
 
-async def test_usage_says_what_was_cached_written_and_thought(http_client: Any, byte_server: ByteServer) -> None:
+async def test_usage_says_what_was_cached_written_and_thought(hear: Hear) -> None:
     used = Usage(input=100, cached=60, output=20, cache_written=30, reasoning=12)
-    byte_server.reply(*ChatWire().answer(Reasoning(("hm",)), Text(("Hello.",)), usage=used))
 
-    heard = await Heard().listen(
-        ChatWire().connect(byte_server.address, http_client).stream(Request("a-model", (Message.user("hello"),)))
-    )
+    heard = await hear(*ChatWire().answer(Reasoning(("hm",)), Text(("Hello.",)), usage=used))
 
     assert heard.usages == [used]
 
@@ -313,17 +316,10 @@ async def test_usage_says_what_was_cached_written_and_thought(http_client: Any, 
         ([chunk({"content": "once"}), chunk({}, "content_filter"), DONE], "content_filter"),
     ],
 )
-async def test_refusal_has_the_providers_reason(
-    answer: list[bytes], reason: str, http_client: Any, byte_server: ByteServer
-) -> None:
-    byte_server.reply(*answer)
+async def test_refusal_has_the_providers_reason(answer: list[bytes], reason: str, fail: Hear) -> None:
+    heard = await fail(Refused, *answer)
 
-    with pytest.raises(Refused) as caught:
-        await Heard().listen(
-            ChatWire().connect(byte_server.address, http_client).stream(Request("a-model", (Message.user("hello"),)))
-        )
-
-    assert caught.value.reason == reason
+    assert heard.error.reason == reason
 
 
 async def test_format_has_nobody_to_count_its_tokens(http_client: Any, byte_server: ByteServer) -> None:

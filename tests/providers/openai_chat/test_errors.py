@@ -18,8 +18,8 @@ from custom_components.windowed_conversation.providers.errors import (
 )
 from demo.model_server import FAULTS, ModelServer
 
-from ..byte_server import ByteServer, chunk, event, text
-from ..conftest import KEY, Ask, over_either_client
+from ..byte_server import JSON, chunk, event, text
+from ..conftest import KEY, SECRET, Ask, Hear, over_either_client
 from ..heard import Heard
 
 ERRORS: dict[str, type[ProviderError]] = {
@@ -67,8 +67,6 @@ ERROR_CODES: dict[str, type[ProviderError]] = {
     "a_code_of_next_year": Unavailable,
 }
 
-SECRET = "the pelican is my secret word"
-
 
 def test_every_fault_of_the_server_is_in_a_table() -> None:
     assert ERRORS.keys() | IDLE_STREAMS | WELL_FORMED == FAULTS.keys()
@@ -81,64 +79,56 @@ def test_every_error_of_the_tree_has_a_fault() -> None:
 @over_either_client
 @pytest.mark.parametrize(("fault", "error"), ERRORS.items())
 async def test_fault_becomes_an_error_of_ours(
-    fault: str, error: type[ProviderError], ask: Ask, model_server: ModelServer
+    fault: str, error: type[ProviderError], ask_model: Ask, model_server: ModelServer
 ) -> None:
     model_server.fault(fault)
 
-    with pytest.raises(ProviderError) as caught:
-        await Heard().listen(ask("tell me a story about the sea"))
+    heard = await Heard().fail(ask_model("tell me a story about the sea"))
 
-    assert type(caught.value) is error
+    assert type(heard.error) is error
 
 
 @over_either_client
 @pytest.mark.parametrize("fault", sorted(IDLE_STREAMS))
-async def test_silence_that_the_client_notices_is_a_deadline(fault: str, ask: Ask, model_server: ModelServer) -> None:
+async def test_silence_that_the_client_notices_is_a_deadline(
+    fault: str, ask_model: Ask, model_server: ModelServer
+) -> None:
     model_server.fault(fault)
 
-    with pytest.raises(DeadlineExceeded):
-        await Heard().listen(ask("tell me a story about the sea", timeout=0.2))
+    await Heard().fail(ask_model("tell me a story about the sea", timeout=0.2), DeadlineExceeded)
 
 
 @pytest.mark.parametrize("fault", sorted(WELL_FORMED))
-async def test_stream_that_is_well_formed_is_no_error(fault: str, ask: Ask, model_server: ModelServer) -> None:
+async def test_stream_that_is_well_formed_is_no_error(fault: str, ask_model: Ask, model_server: ModelServer) -> None:
     model_server.fault(fault)
 
-    heard = await Heard().listen(ask("hello"))
+    heard = await Heard().listen(ask_model("hello"))
 
     assert len(heard.finished) == 1
 
 
 @pytest.mark.parametrize(("code", "error"), ERROR_CODES.items())
 async def test_error_in_the_stream_goes_by_its_code(
-    code: str, error: type[ProviderError], ask: Ask, model_server: ModelServer
+    code: str, error: type[ProviderError], ask_model: Ask, model_server: ModelServer
 ) -> None:
     model_server.fault("error_in_stream", code=code)
 
-    with pytest.raises(ProviderError) as caught:
-        await Heard().listen(ask("tell me a story about the sea"))
+    heard = await Heard().fail(ask_model("tell me a story about the sea"))
 
-    assert type(caught.value) is error
+    assert type(heard.error) is error
 
 
 @pytest.mark.parametrize("fault", ["length", "content_filter", "refusal"])
-async def test_usage_of_an_answer_that_failed_is_billed(fault: str, ask: Ask, model_server: ModelServer) -> None:
+async def test_usage_of_an_answer_that_failed_is_billed(fault: str, ask_model: Ask, model_server: ModelServer) -> None:
     model_server.fault(fault)
-    heard = Heard()
-
-    with pytest.raises(ProviderError):
-        await heard.listen(ask("tell me a story about the sea"))
+    heard = await Heard().fail(ask_model("tell me a story about the sea"))
 
     assert heard.usages[0].output == model_server.requests[-1].usage["completion"]
 
 
 @pytest.mark.parametrize("finish", ["stop", "content_filter"])
-async def test_refusal_is_not_spoken(finish: str, ask_bytes: Ask, byte_server: ByteServer) -> None:
-    byte_server.reply(chunk({"refusal": "I cannot"}), chunk({"refusal": " do that."}), chunk({}, finish))
-    heard = Heard()
-
-    with pytest.raises(Refused):
-        await heard.listen(ask_bytes())
+async def test_refusal_is_not_spoken(finish: str, fail: Hear) -> None:
+    heard = await fail(Refused, chunk({"refusal": "I cannot"}), chunk({"refusal": " do that."}), chunk({}, finish))
 
     assert heard.texts == []
 
@@ -159,29 +149,22 @@ async def test_refusal_is_not_spoken(finish: str, ask_bytes: Ask, byte_server: B
     ],
 )
 async def test_status_decides_where_the_body_says_nothing(
-    status: int, body: bytes, error: type[ProviderError], ask_bytes: Ask, byte_server: ByteServer
+    status: int, body: bytes, error: type[ProviderError], fail: Hear
 ) -> None:
-    byte_server.reply(body, status=status, headers={"Content-Type": "application/json"})
+    heard = await fail(ProviderError, body, status=status, headers=JSON)
 
-    with pytest.raises(ProviderError) as caught:
-        await Heard().listen(ask_bytes())
-
-    assert type(caught.value) is error
+    assert type(heard.error) is error
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 413, 422, 429, 500, 503])
-async def test_refused_request_is_told_without_text_or_key(
-    status: int, ask_bytes: Ask, byte_server: ByteServer
-) -> None:
+async def test_refused_request_is_told_without_text_or_key(status: int, fail: Hear) -> None:
     said = f"{SECRET} {KEY}"
     body = event({"error": {"message": said, "code": said, "type": said, "param": said}}).removeprefix(b"data: ")
-    byte_server.reply(body, status=status, headers={"Content-Type": "application/json", "Retry-After": said})
 
-    with pytest.raises(ProviderError) as caught:
-        await Heard().listen(ask_bytes(SECRET))
+    heard = await fail(ProviderError, body, status=status, headers={**JSON, "Retry-After": said})
 
-    assert "pelican" not in repr(caught.value)
-    assert KEY not in repr(caught.value)
+    assert "pelican" not in repr(heard.error)
+    assert KEY not in repr(heard.error)
 
 
 @pytest.mark.parametrize(
@@ -201,10 +184,7 @@ async def test_refused_request_is_told_without_text_or_key(
         text(SECRET) + chunk({"refusal": SECRET}, "content_filter"),
     ],
 )
-async def test_broken_stream_is_told_without_text(piece: bytes, ask_bytes: Ask, byte_server: ByteServer) -> None:
-    byte_server.reply(piece)
+async def test_broken_stream_is_told_without_text(piece: bytes, fail: Hear) -> None:
+    heard = await fail(ProviderError, piece)
 
-    with pytest.raises(ProviderError) as caught:
-        await Heard().listen(ask_bytes(SECRET))
-
-    assert "pelican" not in repr(caught.value)
+    assert "pelican" not in repr(heard.error)

@@ -9,9 +9,7 @@ import pytest
 from custom_components.windowed_conversation.providers import BadRequest, Finished, ProviderError, Request
 from custom_components.windowed_conversation.providers.openai.clients import chat_completions
 from custom_components.windowed_conversation.window import Message
-from tests.providers.byte_server import DONE, ByteServer, chunk, text
-
-JSON = {"Content-Type": "application/json"}
+from tests.providers.byte_server import DONE, JSON, ByteServer, chunk, text
 
 OLLAMA = {"models": [{"name": "other", "context_length": 1}, {"name": "llama3.2:latest", "context_length": 4096}]}
 LLAMA_CPP = {"default_generation_settings": {"n_ctx": 8192}, "total_slots": 4}

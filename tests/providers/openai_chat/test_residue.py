@@ -13,6 +13,7 @@ from custom_components.windowed_conversation.providers.names import is_short
 from custom_components.windowed_conversation.window import Message, Native, ToolCall
 
 from ..byte_server import CALLS, DONE, STOP, ByteServer, chunk, fragment, text, usage
+from ..conftest import Hear
 from ..heard import Heard
 from .conftest import Connect
 
@@ -193,14 +194,12 @@ async def test_a_long_thought_in_many_fragments_is_short_enough(
     assert message["reasoning_details"] == [{**detail, "text": "word " * 4_000}]
 
 
-async def test_residue_has_whole_characters_only(ask: AskServer, byte_server: ByteServer) -> None:
+async def test_residue_has_whole_characters_only(hear: Hear) -> None:
     halves = (
         {"reasoning": half, "reasoning_details": [{"type": "reasoning.text", "text": half, "index": 0}]}
         for half in ("a \ud83d", "\ude00 b", " \ud83d")
     )
-    byte_server.reply(*map(chunk, halves), text("On."), STOP, DONE)
-
-    heard = await Heard().listen(ask())
+    heard = await hear(*map(chunk, halves), text("On."), STOP, DONE)
 
     said = "a \N{GRINNING FACE} b \N{REPLACEMENT CHARACTER}"
     details = [{"type": "reasoning.text", "text": said, "index": 0}]
@@ -227,20 +226,16 @@ async def test_residue_has_whole_characters_only(ask: AskServer, byte_server: By
     ids=["reported", "estimated", "hidden", "twice"],
 )
 async def test_residue_costs_what_is_sent_back(
-    deltas: list[Any], figures: dict[str, Any], tokens: int | None, ask: AskServer, byte_server: ByteServer
+    deltas: list[Any], figures: dict[str, Any], tokens: int | None, hear: Hear
 ) -> None:
-    byte_server.reply(*map(chunk, deltas), text("On."), STOP, usage(**figures), DONE)
-
-    heard = await Heard().listen(ask())
+    heard = await hear(*map(chunk, deltas), text("On."), STOP, usage(**figures), DONE)
 
     assert heard.finished[0].residue_tokens == tokens
 
 
-async def test_mark_of_a_call_costs_nothing(ask: AskServer, byte_server: ByteServer) -> None:
+async def test_mark_of_a_call_costs_nothing(hear: Hear) -> None:
     thought = usage(completion_tokens_details={"reasoning_tokens": 77})
-    byte_server.reply(fragment("{}", "act", index=0, id="call_00_x"), CALLS, thought, DONE)
-
-    heard = await Heard().listen(ask())
+    heard = await hear(fragment("{}", "act", index=0, id="call_00_x"), CALLS, thought, DONE)
 
     assert (heard.finished[0].residue, heard.finished[0].residue_tokens) == ({}, 0)
 
@@ -315,8 +310,7 @@ async def test_server_that_refuses_both_is_sent_all_the_next_time(
     byte_server.reply(b"{}", status=400)
 
     for _ in range(2):
-        with pytest.raises(BadRequest):
-            await Heard().listen(provider.stream(request))
+        await Heard().fail(provider.stream(request), BadRequest)
 
     assert ["reasoning" in sent["messages"][1] for sent in byte_server.requests] == [True, False] * 2
 
@@ -345,17 +339,14 @@ async def test_server_that_wants_reasoning_in_every_message_gets_some(
     assert byte_server.requests[2] == byte_server.requests[1]
 
 
-async def test_server_that_has_served_a_form_is_not_offered_another(
-    connect: Connect, stamp: Any, byte_server: ByteServer
-) -> None:
+async def test_server_that_has_served_a_form_is_not_offered_another(connect: Connect, byte_server: ByteServer) -> None:
     request = Request("model", (HELLO, Message.assistant("Hello."), HELLO))
     provider = connect(byte_server.url)
     byte_server.reply(text("Hi."), STOP, DONE)
     byte_server.then_reply(b"{}", status=400)
     await Heard().listen(provider.stream(request))
 
-    with pytest.raises(BadRequest):
-        await Heard().listen(provider.stream(request))
+    await Heard().fail(provider.stream(request), BadRequest)
 
     assert len(byte_server.requests) == 2
 
@@ -363,8 +354,7 @@ async def test_server_that_has_served_a_form_is_not_offered_another(
 async def test_request_that_is_too_long_is_sent_once(ask: AskServer, stamp: Any, byte_server: ByteServer) -> None:
     byte_server.reply(b'{"error": {"code": "context_length_exceeded"}}', status=400)
 
-    with pytest.raises(ContextOverflow):
-        await Heard().listen(ask(HELLO, thoughtful(stamp), HELLO))
+    await Heard().fail(ask(HELLO, thoughtful(stamp), HELLO), ContextOverflow)
 
     assert len(byte_server.requests) == 1
 

@@ -11,7 +11,7 @@ from custom_components.windowed_conversation.window import Message, ToolCall
 from tests.providers.heard import closing
 
 from ..byte_server import CALLS, DONE, STOP, ByteServer, chunk, fragment
-from ..conftest import Ask
+from ..conftest import Ask, Hear
 from ..heard import Heard
 
 A, B = ("a", {"x": 1}), ("b", {"y": 2})
@@ -131,11 +131,9 @@ WHOLE_A, WHOLE_B = '{"x": 1}', '{"y": 2}'
     ],
 )
 async def test_calls_are_told_apart(
-    fragments: list[bytes], called: list[tuple[str, dict[str, Any]]], ask_bytes: Ask, byte_server: ByteServer
+    fragments: list[bytes], called: list[tuple[str, dict[str, Any]]], hear: Hear
 ) -> None:
-    byte_server.reply(*fragments, CALLS, DONE)
-
-    heard = await Heard().listen(ask_bytes())
+    heard = await hear(*fragments, CALLS, DONE)
 
     assert heard.called == called
     assert len(set(heard.ids)) == len(called)
@@ -156,17 +154,13 @@ async def test_calls_are_told_apart(
         [fragment("[" * 200_000, "a", index=0)],
     ],
 )
-async def test_half_a_call_is_an_error(fragments: list[bytes], ask_bytes: Ask, byte_server: ByteServer) -> None:
-    byte_server.reply(*fragments, CALLS, DONE)
-    heard = Heard()
-
-    with pytest.raises(BadStream):
-        await heard.listen(ask_bytes())
+async def test_half_a_call_is_an_error(fragments: list[bytes], fail: Hear) -> None:
+    heard = await fail(BadStream, *fragments, CALLS, DONE)
 
     assert heard.calls == []
 
 
-async def test_id_that_the_history_has_already_is_replaced(ask_bytes: Ask, byte_server: ByteServer) -> None:
+async def test_id_that_the_history_has_already_is_replaced(ask: Ask, byte_server: ByteServer) -> None:
     byte_server.reply(fragment(WHOLE_A, "a", index=0, id="call_1"), CALLS, DONE)
     earlier = (
         Message.user("before"),
@@ -175,17 +169,17 @@ async def test_id_that_the_history_has_already_is_replaced(ask_bytes: Ask, byte_
         Message.assistant("done"),
     )
 
-    heard = await Heard().listen(ask_bytes("hello", *earlier))
+    heard = await Heard().listen(ask(*earlier))
 
     assert heard.called == [A]
     assert heard.ids != ["call_1"]
 
 
-async def test_call_is_announced_before_the_answer_is_complete(ask_bytes: Ask, byte_server: ByteServer) -> None:
+async def test_call_is_announced_before_the_answer_is_complete(ask: Ask, byte_server: ByteServer) -> None:
     rest = asyncio.Event()
     byte_server.reply(fragment(WHOLE_A, "a", index=0, id="call_1"), rest, fragment(WHOLE_B, "b", index=1), CALLS, DONE)
 
-    async with closing(ask_bytes()) as events:
+    async with closing(ask()) as events:
         first = await anext(events)
         assert first == ToolCallDone(ToolCall("call_1", "a", {"x": 1}))
         rest.set()
@@ -194,13 +188,7 @@ async def test_call_is_announced_before_the_answer_is_complete(ask_bytes: Ask, b
     assert heard.called == [A, B]
 
 
-async def test_whole_call_is_announced_although_the_stream_breaks_later(
-    ask_bytes: Ask, byte_server: ByteServer
-) -> None:
-    byte_server.reply(fragment(WHOLE_A, "a", index=0), fragment('{"y"', "b", index=1), CALLS, DONE)
-    heard = Heard()
-
-    with pytest.raises(BadStream):
-        await heard.listen(ask_bytes())
+async def test_whole_call_is_announced_although_the_stream_breaks_later(fail: Hear) -> None:
+    heard = await fail(BadStream, fragment(WHOLE_A, "a", index=0), fragment('{"y"', "b", index=1), CALLS, DONE)
 
     assert heard.called == [A]

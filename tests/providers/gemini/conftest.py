@@ -1,0 +1,29 @@
+"""Gemini over either HTTP client, before a server of given bytes."""
+
+from typing import Any
+
+import pytest
+
+from custom_components.windowed_conversation.providers.gemini.generate_content import Gemini
+
+from ..byte_server import ByteServer
+from ..wires.gemini import GeminiWire
+
+JSON = {"Content-Type": "application/json; charset=UTF-8"}
+
+
+@pytest.fixture
+def provider(http_client: Any, byte_server: ByteServer) -> Gemini:
+    return GeminiWire().connect(byte_server.address, http_client)
+
+
+@pytest.fixture
+def asked(http_client: Any) -> list[Any]:
+    """Return the HTTP requests that the client sends."""
+    requests: list[Any] = []
+
+    async def on_request(request: Any) -> None:
+        requests.append(request)
+
+    http_client.event_hooks["request"] = [on_request]
+    return requests
