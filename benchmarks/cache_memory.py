@@ -1,11 +1,13 @@
-"""What recalled lines take of a window and of a provider's prompt cache, beside the same conversation without memory.
+"""What a live context takes of a provider's prompt cache, beside the same conversation without memory and states.
 
     .venv/demo/bin/python -m benchmarks.cache_memory            (needs the openai package)
 
 The cache and its price are those of `benchmarks.cache`, and so is one conversation. The other one is of short turns:
 commands, talk and questions of the household set. A thousand turns are remembered when they begin, and each of their
-own; there are no facts. So nearly every turn finds something, which is the dearest case. The figures are of the turns
-after the window is full.
+own; there are no facts. So nearly every turn finds something, which is the dearest case. The states are of the second
+day of `benchmarks.home`, in its home of 200 entities. The figures are of the turns after the window is full, and as in
+`benchmarks.cache` without tool schemas, which the cache always serves: requests with them have a smaller share of live
+context.
 
 `found` asks for a name that was told long before, beside each turn: how often there was room for the line.
 """
@@ -20,18 +22,20 @@ from typing import TYPE_CHECKING
 
 from benchmarks import ours
 from benchmarks.cache import Bill, Request, add_to
+from benchmarks.home_day import Day
 from benchmarks.household import HOUSEHOLD, START
 from benchmarks.workload import Said, Turn, conversation, system_prompt
 from tests.memory.dialogues import utterances
 
 if TYPE_CHECKING:
     from custom_components.windowed_conversation.memory import Memory, PastTurn
-    from custom_components.windowed_conversation.turn import context, live_context, narration, recall
+    from custom_components.windowed_conversation.turn import context, home, live_context, narration, recall, state_text
 else:
     _package = ours.Window.__module__.partition(".")[0]
     Memory, PastTurn = (getattr(import_module(f"{_package}.memory"), name) for name in ("Memory", "PastTurn"))
-    context, live_context, narration, recall = (
-        import_module(f"{_package}.turn.{name}") for name in ("context", "live_context", "narration", "recall")
+    context, home, live_context, narration, recall, state_text = (
+        import_module(f"{_package}.turn.{name}")
+        for name in ("context", "home", "live_context", "narration", "recall", "state_text")
     )
 
 _NAME = ("my name is Ada Lovelace", "Nice to meet you.", "what is my name?")
@@ -40,11 +44,28 @@ _MEASURED = 240
 _SHARE = 0.25
 
 
-class Remembering:
-    """A conversation with a memory, or without one; `asked` and `found` count the questions for the name."""
+def new_home() -> home.Home:
+    """Return a home of 200 entities, of which some are not as usual."""
+    day, made = Day(200), home.Home()
+    made.names.put_areas({area: (area,) for area in day.areas})
+    odd = day.odd()
+    for thing in day.things:
+        kind, state = thing.kind, thing.kind.states[1] if thing.entity_id in odd else thing.initial
+        device_class = kind.attributes.get("device_class")
+        text = state_text.state_text(kind.domain, state, kind.attributes, "°C")
+        standing = state_text.standing_of(kind.domain, device_class, state, text)
+        label = state_text.kind_of(kind.domain, device_class)
+        made.put(thing.entity_id, home.EntityState(thing.area, thing.name, text, label, standing, domain=kind.domain))
+        made.names.put(thing.entity_id, (thing.name,), thing.area)
+    return made
 
-    def __init__(self, memory: Memory | None, budget: int) -> None:
+
+class Remembering:
+    """A conversation with a memory and a home, or without; `asked` and `found` count the questions for the name."""
+
+    def __init__(self, memory: Memory | None, states: home.Home | None, budget: int) -> None:
         self.memory = memory
+        self.states = states
         self.window = ours.new_window(system_prompt(), budget, _SHARE)
         self.asked = self.found = 0
 
@@ -59,8 +80,7 @@ class Remembering:
                 self.found += line is not None and "Lovelace" in str(line.lines)
             prefix = context.Stamp(datetime.fromtimestamp(at, UTC), "Anna").prefix()
             window.open(prefix + turn[0].text)
-            lines = self._recall(self.memory, turn[0].text, at) if self.memory else None
-            live = live_context.LiveContext(live_context.context_text("", lines.lines if lines else ()))
+            live = live_context.LiveContext(self._live(turn[0].text, at))
             yield number, ours.encode(live_context.with_context(window.messages(), prefix, live))
             for said in turn[1:]:
                 window.add(ours.message(said))
@@ -69,6 +89,22 @@ class Remembering:
             window.close()
             if self.memory:
                 self.memory.add_turn(PastTurn("c", at, turn[0].text, turn[-1].text, person="anna"))
+
+    def _live(self, text: str, at: float) -> str:
+        """Return the text of a turn's live context."""
+        lines = self._recall(self.memory, text, at) if self.memory else None
+        listed = home.NO_STATES
+        if self.states:
+            limit = live_context.LIVE_TOKENS - (lines.tokens if lines else 0)
+            listed = home.states_of(
+                self.states,
+                self.states.asked(text),
+                "Kitchen",
+                home.NO_STATES,
+                limit=min(limit, home.STATES_TOKENS),
+                count=ours.CheapCounter.count,
+            )
+        return live_context.context_text(listed.text, lines.lines if lines else ())
 
     def _recall(self, memory: Memory, text: str, at: float) -> recall.Addition | None:
         """Return what a turn recalls beside what the window holds, as the agent does."""
@@ -109,13 +145,14 @@ def main() -> None:
             ("turns of 295 tokens", list(conversation(filled // 2 + _MEASURED, 1)), filled // 2),
         ):
             exchanges: list[float] = []
-            for has_memory in (False, True):
+            for parts in ("none", "memory", "states", "both"):
                 with TemporaryDirectory() as folder:
-                    side = Remembering(new_memory(folder) if has_memory else None, budget)
+                    memory = new_memory(folder) if parts in ("memory", "both") else None
+                    side = Remembering(memory, new_home() if parts in ("states", "both") else None, budget)
                     bill = Bill()
                     add_to(bill, side.requests(turns, from_turn), from_turn)
                 exchanges.append(bill.exchanges / bill.requests)
-                row = f"{budget:,} tokens, {name}, {'memory' if has_memory else 'none'}"
+                row = f"{budget:,} tokens, {name}, {parts}"
                 kept, found = exchanges[-1] / exchanges[0], side.found / max(side.asked, 1)
                 print(
                     f"{row:38}{bill.hit:9.1%}{bill.cost:8.0f}{exchanges[-1]:11.1f}{kept:8.1%}"
