@@ -170,20 +170,6 @@ async def test_conversation_is_forgotten(home: HomeAssistant, entry: MockConfigE
     assert "Ada" not in speech(await say("what is my name?"))
 
 
-async def test_conversation_that_is_being_answered_is_not_forgotten(
-    home: HomeAssistant, entry: MockConfigEntry, say: Say, model_server: ModelServer
-) -> None:
-    model_server.change(delay=0.01)
-    turn = asyncio.create_task(say("my name is Ada"))
-    await until(lambda: model_server.open_streams > 0)
-
-    with pytest.raises(ServiceValidationError, match="being answered"):
-        await act(home, "reset_window")
-
-    await turn
-    assert "Ada" in speech(await say("what is my name?"))
-
-
 @pytest.mark.parametrize(
     ("data", "told"),
     [

@@ -131,4 +131,5 @@ async def test_reload_in_the_middle_of_a_turn_loses_none_of_its_tokens(
     await turn
 
     await until(lambda: figure("turns_model") == "1")
-    assert int(figure("output_tokens")) > 0
+    usage = model_server.requests[0].usage
+    assert (figure("input_tokens"), figure("output_tokens")) == (str(usage["prompt"]), str(usage["completion"]))

@@ -43,16 +43,6 @@ async def test_window_that_one_exchange_overfills_raises_an_issue(set_up: SetUp,
     assert issue.translation_placeholders == {"agent": "Ada", "needed": figure("window_tokens"), "window": "100"}
 
 
-async def test_window_that_is_only_full_raises_no_issue(set_up: SetUp, say: Say, issues, figure) -> None:
-    await set_up(options=SMALL)
-
-    for _ in range(10):
-        await say("who am I?")
-
-    assert int(figure("evicted_messages")) > 0
-    assert issues() == []
-
-
 async def test_issue_goes_when_the_next_exchange_fits(set_up: SetUp, say: Say, issues) -> None:
     await set_up(options=SMALL)
     await say(LONG)

@@ -609,17 +609,6 @@ async def test_what_is_no_text_costs_its_conversation_only(
     assert "half a character" not in caplog.text
 
 
-async def test_conversation_goes_on_after_a_reload_without_the_file(
-    home: HomeAssistant, entry, say: Say, disk: Disk
-) -> None:
-    await say("my name is Ada", "mine")
-
-    await home.config_entries.async_reload(entry.entry_id)
-    await home.async_block_till_done()
-
-    assert "Ada" in speech(await say("what is my name?", "mine"))
-
-
 async def test_removed_agent_takes_its_file_along(home: HomeAssistant, entry, say: Say, disk: Disk) -> None:
     await say("my name is Ada", "mine")
     await disk.restart(entry)

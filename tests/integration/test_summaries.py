@@ -285,11 +285,6 @@ async def test_nothing_to_summarize_is_told(home: HomeAssistant, entry: MockConf
         await act(home, "summarize_window")
 
 
-async def test_unknown_conversation_is_told(home: HomeAssistant, entry: MockConfigEntry) -> None:
-    with pytest.raises(ServiceValidationError, match="no conversation test"):
-        await act(home, "summarize_window")
-
-
 async def test_agent_without_a_model_cannot_summarize(
     home: HomeAssistant, entry_without_model: MockConfigEntry, say: Say
 ) -> None:
