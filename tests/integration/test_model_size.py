@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from homeassistant.config_entries import ConfigSubentry
 from homeassistant.const import CONF_API_KEY, CONF_MODEL, CONF_URL
 from homeassistant.core import HomeAssistant
 from homeassistant.helpers import issue_registry as ir
@@ -29,6 +28,7 @@ from demo.model_server import ModelServer
 from demo.model_server.request_log import Record
 
 from .conftest import Say, SetUp, speech, start, stop
+from .more_agents import change_agent
 
 CONTEXT = 4000
 TURNS = 40
@@ -145,20 +145,12 @@ async def learn(say: Say, model_server: ModelServer) -> None:
     await say("hello")
 
 
-def change(home: HomeAssistant, entry: MockConfigEntry, **data: Any) -> None:
-    """Change the data of the account's agent."""
-    (subentry,) = entry.subentries.values()
-    assert isinstance(subentry, ConfigSubentry)
-    home.config_entries.async_update_subentry(entry, subentry, data={**subentry.data, **data})
-
-
 async def test_size_that_the_user_enters_applies_to_the_next_request(
     home: HomeAssistant, small: MockConfigEntry, say: Say, model_server: ModelServer
 ) -> None:
     await learn(say, model_server)
 
-    change(home, small, **{CONF_CONTEXT_TOKENS: 128_000})
-    await home.async_block_till_done()
+    await change_agent(home, small, **{CONF_CONTEXT_TOKENS: 128_000})
 
     planned = model_of(small).planned
     assert (planned.context_tokens, planned.max_answer_tokens) == (128_000, 1000)
@@ -170,8 +162,7 @@ async def test_agent_that_is_configured_anew_begins_anew(
     await learn(say, model_server)
     learned = model_of(small).planned.context_tokens
 
-    change(home, small, **{CONF_HISTORY_TOKENS: 6000})
-    await home.async_block_till_done()
+    await change_agent(home, small, **{CONF_HISTORY_TOKENS: 6000})
 
     assert (learned, model_of(small).planned.context_tokens) == (8192, None)
 

@@ -27,6 +27,7 @@ from demo.model_server import ModelServer, call
 
 from .actions import act
 from .conftest import AGENT, Say, SetUp, ShoppingList, Submit, speech, start, stop, until, written
+from .more_agents import remove_agent
 from .real_files import _never_blocks, hass_config_dir, hass_storage
 
 __all__ = ["_never_blocks", "hass_config_dir", "hass_storage"]
@@ -614,8 +615,7 @@ async def test_removed_agent_takes_its_file_along(home: HomeAssistant, entry, sa
     await disk.restart(entry)
     await say("what is my name?", "mine")
 
-    home.config_entries.async_remove_subentry(entry, next(iter(entry.subentries)))
-    await home.async_block_till_done()
+    await remove_agent(home, entry, next(iter(entry.subentries)))
     await written(home)
 
     assert disk.files() == []

@@ -23,6 +23,7 @@ from custom_components.windowed_conversation.const import (
 from demo.model_server import ModelServer
 
 from .conftest import AGENT, Say, SetUp, until
+from .more_agents import change_agent
 
 QUESTION = "what is my name?"
 # What a turn puts before what is said: the time and who spoke where.
@@ -72,9 +73,7 @@ async def test_what_the_tools_take_is_counted(home: HomeAssistant, account, say:
     with_tools = await count(home)
 
     (entry,) = home.config_entries.async_entries(DOMAIN)
-    (agent,) = entry.subentries.values()
-    home.config_entries.async_update_subentry(entry, agent, data={**agent.data, CONF_LLM_HASS_API: []})
-    await home.async_block_till_done()
+    await change_agent(home, entry, **{CONF_LLM_HASS_API: []})
     without = await count(home)
 
     assert with_tools["counted"] - without["counted"] > 500
