@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from homeassistant.config_entries import SOURCE_USER
 from homeassistant.const import CONF_API_KEY
 from homeassistant.core import HomeAssistant
 from homeassistant.data_entry_flow import InvalidData
@@ -14,14 +13,14 @@ from custom_components.windowed_conversation.const import (
     CONF_FAMILY,
     CONF_TEMPERATURE,
     CONF_TOP_P,
-    DOMAIN,
 )
 from custom_components.windowed_conversation.providers.settings import DEFAULT_SETTINGS
 from demo.model_server import ModelServer
 
+from .account_forms import open_account
 from .account_kinds import AZURE_RESPONSES, KINDS, Kind
 from .agent_forms import AgentForm, default_of, fields_of, open_change, suggested
-from .conftest import AGENT, Say, SetUp, Submit, speech
+from .conftest import AGENT, Say, SetUp, speech
 
 OPENAI, OPENAI_CHAT, GEMINI, ANTHROPIC = KINDS[0], KINDS[1], KINDS[-2], KINDS[-1]
 CHOICES = (CONF_FAMILY, CONF_EFFORT, CONF_TEMPERATURE, CONF_TOP_P)
@@ -112,9 +111,7 @@ async def test_families_are_models_to_talk_to(home: HomeAssistant, set_up: SetUp
 async def test_first_agent_of_azure_says_what_its_deployment_runs(
     home: HomeAssistant, model_server: ModelServer
 ) -> None:
-    flows = home.config_entries.flow
-    menu = await flows.async_init(DOMAIN, context={"source": SOURCE_USER})
-    form = Submit(home, flows, await flows.async_configure(menu["flow_id"], {"next_step_id": "azure"}))
+    form = await open_account(home, "azure")
     await form(**AZURE_RESPONSES.entered(model_server))
 
     made = await form(name="Ada", model="scripted", model_family=" gpt-5-mini ")

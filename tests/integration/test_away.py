@@ -16,17 +16,16 @@ from pytest_homeassistant_custom_component.common import MockConfigEntry, async_
 
 from custom_components.windowed_conversation.agents.issues import Issue
 from custom_components.windowed_conversation.agents.kept import async_kept
-from custom_components.windowed_conversation.const import CONF_PROVIDER, DOMAIN, PROVIDER_OPENAI_CHAT
+from custom_components.windowed_conversation.const import DOMAIN
 from demo.model_server import ModelServer
 
-from .account_kinds import KINDS, Kind
+from .account_kinds import COMPATIBLE, KINDS
 from .conftest import Say, SetUp, listed, speech, until, written
 
 LOGGER = "custom_components.windowed_conversation"
 AWAY = Issue.SERVER_AWAY
 LIGHT = "input_boolean.kitchen"
 
-COMPATIBLE = Kind("server", "server", {CONF_PROVIDER: PROVIDER_OPENAI_CHAT}, "/v1/chat/completions", path="/v1")
 ALL = (*KINDS, COMPATIBLE)
 GEMINI = next(kind for kind in KINDS if kind.name == "gemini")
 

@@ -25,8 +25,9 @@ from custom_components.windowed_conversation.const import (
 )
 from demo.model_server import ModelServer, call
 
+from .account_forms import open_options
 from .actions import act
-from .conftest import AGENT, Say, SetUp, ShoppingList, Submit, speech, start, stop, until, written
+from .conftest import AGENT, Say, SetUp, ShoppingList, speech, start, stop, until, written
 from .more_agents import remove_agent
 from .real_files import _never_blocks, hass_config_dir, hass_storage
 
@@ -276,8 +277,7 @@ async def test_persistence_that_is_switched_off_leaves_the_totals_only_at_once(
     await say("my name is Ada", "mine")
     assert "Ada" in disk.read_text(disk.file(entry))
 
-    flows = home.config_entries.options
-    form = Submit(home, flows, await flows.async_init(entry.entry_id))
+    form = await open_options(home, entry)
     await form(history_tokens=8000, trim_share=25, expiry_hours=24, persistence="off")
 
     assert disk.read(entry)["data"]["conversations"] == []
