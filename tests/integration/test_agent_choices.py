@@ -18,7 +18,7 @@ from custom_components.windowed_conversation.providers.settings import DEFAULT_S
 from demo.model_server import ModelServer
 
 from .account_forms import open_account
-from .account_kinds import AZURE_RESPONSES, KINDS, Kind
+from .account_kinds import AZURE_RESPONSES, COMPATIBLE, KINDS, Kind
 from .agent_forms import AgentForm, default_of, fields_of, open_change, suggested
 from .conftest import AGENT, Say, SetUp, speech
 
@@ -41,19 +41,16 @@ def choices(form: AgentForm) -> list[str]:
         (AZURE_RESPONSES, [CONF_FAMILY, CONF_EFFORT, CONF_TEMPERATURE, CONF_TOP_P]),
         (GEMINI, [CONF_EFFORT, CONF_TEMPERATURE, CONF_TOP_P]),
         (ANTHROPIC, [CONF_EFFORT, CONF_TEMPERATURE, CONF_TOP_P]),
+        (COMPATIBLE, [CONF_EFFORT, CONF_TEMPERATURE, CONF_TOP_P]),
     ],
     ids=lambda value: getattr(value, "name", ""),
 )
-async def test_what_a_vendor_s_model_may_take_is_asked(
+async def test_what_a_model_may_take_is_asked(
     home: HomeAssistant, set_up: SetUp, model_server: ModelServer, kind: Kind, offered: list[str]
 ) -> None:
     form = await open_change(home, await set_up(account=kind.account(model_server)))
 
     assert choices(form) == offered
-
-
-async def test_compatible_server_s_model_may_take_them_too(home: HomeAssistant, entry) -> None:
-    assert choices(await open_change(home, entry)) == [CONF_EFFORT, CONF_TEMPERATURE, CONF_TOP_P]
 
 
 async def test_reasoning_of_a_model_at_home_can_be_turned_off(

@@ -23,7 +23,6 @@ from custom_components.windowed_conversation.const import (
 )
 from demo.model_server import ModelServer
 
-from .agent_forms import fields_of, open_new
 from .conftest import Say, SetUp, speech
 from .more_agents import add_account
 
@@ -125,18 +124,6 @@ async def test_provider_that_takes_over_is_sent_the_plain_history(
     assert (request.format, request.violations) == ("openai_chat", [])
     assert len(results_sent(request.body)) == MANY
     assert all("corridor light 29" in result for result in results_sent(request.body))
-
-
-async def test_form_has_the_option_where_the_provider_has_the_means(
-    claude: Callable[..., Any], home: HomeAssistant
-) -> None:
-    entry = await claude()
-
-    assert CONF_COMPACTION in fields_of(await open_new(home, entry))
-
-
-async def test_form_has_no_option_that_does_nothing(entry: MockConfigEntry, home: HomeAssistant) -> None:
-    assert CONF_COMPACTION not in fields_of(await open_new(home, entry))
 
 
 async def test_option_is_off_until_it_is_chosen(

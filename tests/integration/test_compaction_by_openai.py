@@ -17,6 +17,7 @@ from custom_components.windowed_conversation.const import (
     CONF_HISTORY_TOKENS,
     CONF_PROVIDER,
     DOMAIN,
+    PROVIDER_ANTHROPIC,
     PROVIDER_AZURE,
     PROVIDER_OPENAI,
     PROVIDER_OPENAI_CHAT,
@@ -198,12 +199,15 @@ async def test_nothing_is_shortened_unless_the_agent_says_so(talk: Talk, model_s
         ({CONF_PROVIDER: PROVIDER_OPENAI, CONF_FORMAT: OpenAIFormat.CHAT}, False),
         ({CONF_PROVIDER: PROVIDER_AZURE}, True),
         ({CONF_PROVIDER: PROVIDER_AZURE, CONF_FORMAT: OpenAIFormat.CHAT}, False),
+        ({CONF_PROVIDER: PROVIDER_ANTHROPIC}, True),
+        ({CONF_PROVIDER: PROVIDER_OPENAI_CHAT}, False),
     ],
 )
-async def test_form_has_the_option_where_the_format_has_the_means(
+async def test_form_has_the_option_where_the_provider_has_the_means(
     account: dict[str, Any], offers: bool, set_up: SetUp, home: HomeAssistant, model_server: ModelServer
 ) -> None:
-    url = model_server.azure_url if account[CONF_PROVIDER] == PROVIDER_AZURE else model_server.url
+    urls = {PROVIDER_AZURE: model_server.azure_url, PROVIDER_ANTHROPIC: model_server.anthropic_url}
+    url = urls.get(account[CONF_PROVIDER], model_server.url)
 
     form = await open_new(home, await set_up(account={CONF_URL: url, **account}))
 

@@ -92,11 +92,10 @@ async def test_whole_command_after_the_models_question_stays_local(entry, say: S
     assert figure("last_route") == "local"
 
 
-@pytest.mark.parametrize("routing", ["llm_only"])
 async def test_only_the_model_is_asked_where_the_user_wants_it(
-    routing: str, set_up: SetUp, say: Say, model_server: ModelServer, figure
+    set_up: SetUp, say: Say, model_server: ModelServer, figure
 ) -> None:
-    await set_up(**{CONF_ROUTING: routing})
+    await set_up(**{CONF_ROUTING: "llm_only"})
 
     await say("turn on kitchen light")
 
