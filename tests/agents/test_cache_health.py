@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 import gc
-from typing import cast
+from typing import Any, cast
 import weakref
 
 import pytest
@@ -25,6 +25,7 @@ COUNTER = CalibratedCounter(Calibrator())
 PROMPT = PromptFingerprints(instructions=1, entities=2)
 OTHER_INSTRUCTIONS = replace(PROMPT, instructions=3)
 OTHER_ENTITIES = replace(PROMPT, entities=3)
+VOLATILE = replace(PROMPT, volatile=True)
 TOOL = ToolSchema("turn_on", "Turn something on.", {"type": "object"})
 OTHER_TOOL = replace(TOOL, description="Turn something on or off.")
 SYSTEM = "the lamp in the kitchen is called kitchen lamp; " * 1000
@@ -86,14 +87,87 @@ def turn(watch: CacheWatch, window: Window) -> Turn:
     return turn
 
 
-def test_first_request_has_nothing_to_be_compared_with(turn: Turn) -> None:
-    assert turn(0, at=0) is None
+def after(seconds: float, *cached: int, **more: Any) -> Callable[[Turn], CacheUse | None]:
+    """Return what takes a turn at this time; see `turn`."""
+    return lambda turn: turn(*cached, at=seconds, **more)
 
 
-def test_cache_that_serves_is_no_collapse(turn: Turn) -> None:
-    turn(0, at=0)
+SERVED = after(0, 9900)
+CHANGED = {"prompt": OTHER_INSTRUCTIONS}
+# Turns one after the other, and after which of them there is a collapse.
+HISTORIES: dict[str, tuple[list[Callable[[Turn], CacheUse | None]], list[bool]]] = {
+    "a first request has nothing to be compared with": ([after(0, 0)], [False]),
+    "a cache that serves is none": ([after(0, 0), after(60, 9900)], [False, False]),
+    "a change that costs nothing is none": ([SERVED, after(60, 9900, prompt=OTHER_ENTITIES)], [False, False]),
+    "a provider that cleared a part by itself tells nothing": (
+        [SERVED, after(60, 0, cleared=1000, **CHANGED)],
+        [False, False],
+    ),
+    "nobody can tell after the life time of a cache": ([SERVED, after(CACHE_LIFE + 1, 0, **CHANGED)], [False, False]),
+    "a cache lives for its whole life time": ([SERVED, after(CACHE_LIFE, 0, **CHANGED)], [False, True]),
+    "a server that never reports a cache has none": ([after(0, 0), after(60, 0, **CHANGED)], [False, False]),
+    "a prefix shorter than any that was cached is not expected": (
+        [SERVED, after(60, 0, input_tokens=4000, **CHANGED)],
+        [False, False],
+    ),
+    "a prefix that every provider caches is expected": (
+        [SERVED, after(60, 0, input_tokens=4200, **CHANGED)],
+        [False, True],
+    ),
+    "the shortest prefix that was ever cached counts": (
+        [after(0, 3000), after(30, 9900), after(60, 0, input_tokens=4000, **CHANGED)],
+        [False, False, True],
+    ),
+    "another model has a cache of its own": (
+        [SERVED, after(30, 9900, model="another"), after(60, 0, **CHANGED)],
+        [False, False, False],
+    ),
+    "a request that may make no call is omitted": (
+        [after(0, 9900, 9900, 0, without_calls=1), after(60, 9900)],
+        [False, False],
+    ),
+    "one in the middle of a turn is known": ([after(0, 9900, 0, later_tools=(OTHER_TOOL,))], [True]),
+    "a turn without usage says nothing": ([SERVED, after(60)], [False, False]),
+    "one is over when a turn is served": (
+        [SERVED, after(60, 0, **CHANGED), after(120, 9900, **CHANGED)],
+        [False, True, False],
+    ),
+    "one is not over when only the same turn is served further": (
+        [SERVED, after(60, 0, 9900, **CHANGED)],
+        [False, True],
+    ),
+    "one is not over when nobody can tell": (
+        [SERVED, after(60, 0, **CHANGED), after(60 + 2 * CACHE_LIFE, 0)],
+        [False, True, True],
+    ),
+    "one is not over when nobody can tell of a turn's first request": (
+        [SERVED, after(60, 0, **CHANGED), after(60 + 2 * CACHE_LIFE, 0, 9900)],
+        [False, True, True],
+    ),
+    "a miss that nothing explains is not the fault of the change before": (
+        [SERVED, after(1, 0, **CHANGED), after(2, 0, **CHANGED)],
+        [False, True, False],
+    ),
+    "one that nothing explains lasts until a turn is served": (
+        [after(0, 9900, *[0] * UNEXPLAINED_MISSES), after(1, 0), after(2, 9900), after(3, 0)],
+        [True, True, False, False],
+    ),
+    "one is over when the prompt is to change": (
+        [SERVED, after(1, 0, **CHANGED), after(2, 0, prompt=VOLATILE)],
+        [False, True, False],
+    ),
+    "a prompt that is no longer to change has nothing to be compared with": (
+        [SERVED, after(1, 0, prompt=VOLATILE), after(2, 0, **CHANGED), after(3, 0, prompt=PROMPT)],
+        [False, False, False, True],
+    ),
+}
 
-    assert turn(9900, at=60) is None
+
+@pytest.mark.parametrize(("turns", "collapses"), HISTORIES.values(), ids=HISTORIES)
+def test_collapse_is_known_after_these_turns(
+    turn: Turn, turns: list[Callable[[Turn], CacheUse | None]], collapses: list[bool]
+) -> None:
+    assert [take(turn) is not None for take in turns] == collapses
 
 
 def test_caches_that_miss_a_request_for_no_reason_are_normal(turn: Turn) -> None:
@@ -110,14 +184,6 @@ def test_cache_that_goes_on_missing_is_a_collapse_that_nothing_explains(turn: Tu
     assert collapse is not None
     assert (collapse.cached, collapse.changed) == (0, ())
     assert collapse.expected == pytest.approx(10_000, rel=0.01)
-
-
-def test_collapse_that_nothing_explains_lasts_until_a_turn_is_served(turn: Turn) -> None:
-    turn(9900, *[0] * UNEXPLAINED_MISSES, at=0)
-
-    assert turn(0, at=1) is not None
-    assert turn(9900, at=2) is None
-    assert turn(0, at=3) is None
 
 
 def test_turn_that_is_served_ends_a_row_of_misses(turn: Turn) -> None:
@@ -148,13 +214,6 @@ def test_miss_that_has_a_reason_is_not_of_the_row_and_does_not_end_it(turn: Turn
     assert collapse.changed == ()
 
 
-def test_miss_that_nothing_explains_is_not_the_fault_of_the_change_before(turn: Turn) -> None:
-    turn(9900, at=0)
-    assert turn(0, at=1, prompt=OTHER_INSTRUCTIONS) is not None
-
-    assert turn(0, at=2, prompt=OTHER_INSTRUCTIONS) is None
-
-
 @pytest.mark.parametrize(
     ("changes", "changed"),
     [
@@ -172,18 +231,6 @@ def test_collapse_says_what_had_changed(turn: Turn, changes: dict, changed: tupl
 
     assert collapse is not None
     assert collapse.changed == changed
-
-
-def test_change_that_costs_nothing_is_no_collapse(turn: Turn) -> None:
-    turn(9900, at=0)
-
-    assert turn(9900, at=60, prompt=OTHER_ENTITIES) is None
-
-
-def test_provider_that_cleared_a_part_by_itself_tells_nothing_of_its_cache(turn: Turn) -> None:
-    turn(9900, at=0)
-
-    assert turn(0, at=60, cleared=1000, prompt=OTHER_INSTRUCTIONS) is None
 
 
 def test_expected_is_in_the_tokens_of_the_provider(turn: Turn) -> None:
@@ -210,43 +257,6 @@ def test_collapse_is_more_than_5_percent_and_2000_tokens(expected: int, cached: 
     assert CacheUse(expected, cached, ()).collapsed is collapsed
 
 
-def test_nobody_can_tell_after_the_life_time_of_a_cache(turn: Turn) -> None:
-    turn(9900, at=0)
-
-    assert turn(0, at=CACHE_LIFE + 1, prompt=OTHER_INSTRUCTIONS) is None
-
-
-def test_cache_lives_for_its_whole_life_time(turn: Turn) -> None:
-    turn(9900, at=0)
-
-    assert turn(0, at=CACHE_LIFE, prompt=OTHER_INSTRUCTIONS) is not None
-
-
-def test_server_that_never_reports_a_cache_does_not_collapse(turn: Turn) -> None:
-    turn(0, at=0)
-
-    assert turn(0, at=60, prompt=OTHER_INSTRUCTIONS) is None
-
-
-def test_prefix_that_is_shorter_than_any_that_was_cached_is_not_expected(turn: Turn) -> None:
-    turn(9900, at=0)
-
-    assert turn(0, at=60, input_tokens=4000, prompt=OTHER_INSTRUCTIONS) is None
-
-
-def test_prefix_that_every_provider_caches_is_expected(turn: Turn) -> None:
-    turn(9900, at=0)
-
-    assert turn(0, at=60, input_tokens=4200, prompt=OTHER_INSTRUCTIONS) is not None
-
-
-def test_shortest_prefix_that_was_ever_cached_counts(turn: Turn) -> None:
-    turn(3000, at=0)
-    turn(9900, at=30)
-
-    assert turn(0, at=60, input_tokens=4000, prompt=OTHER_INSTRUCTIONS) is not None
-
-
 def test_history_is_expected_too(turn: Turn, window: Window) -> None:
     window.set_system("Be brief.")
     turn(9900, at=0, text=SYSTEM)
@@ -264,13 +274,6 @@ def test_tools_that_were_added_are_not_expected(turn: Turn) -> None:
 
     assert collapse is not None
     assert collapse.expected == pytest.approx(5000, rel=0.02)
-
-
-def test_another_model_has_a_cache_of_its_own(turn: Turn) -> None:
-    turn(9900, at=0)
-    turn(9900, at=30, model="another")
-
-    assert turn(0, at=60, prompt=OTHER_INSTRUCTIONS) is None
 
 
 def test_trim_is_no_collapse(turn: Turn, window: Window) -> None:
@@ -305,72 +308,12 @@ def test_question_that_was_taken_back_is_not_expected(watch: CacheWatch, turn: T
     assert turn(9900, at=60, prompt=OTHER_INSTRUCTIONS) is None
 
 
-def test_last_request_in_which_no_call_may_be_made_is_omitted(turn: Turn) -> None:
-    assert turn(9900, 9900, 0, at=0, without_calls=1) is None
-    assert turn(9900, at=60) is None
-
-
-def test_collapse_in_the_middle_of_a_turn_is_known(turn: Turn) -> None:
-    assert turn(9900, 0, at=0, later_tools=(OTHER_TOOL,)) is not None
-
-
-def test_collapse_is_over_when_a_turn_is_served(turn: Turn) -> None:
-    turn(9900, at=0)
-    assert turn(0, at=60, prompt=OTHER_INSTRUCTIONS) is not None
-
-    assert turn(9900, at=120, prompt=OTHER_INSTRUCTIONS) is None
-
-
-def test_collapse_is_not_over_when_only_the_same_turn_is_served_further(turn: Turn) -> None:
-    turn(9900, at=0)
-
-    assert turn(0, 9900, at=60, prompt=OTHER_INSTRUCTIONS) is not None
-
-
-def test_collapse_is_not_over_when_nobody_can_tell(turn: Turn) -> None:
-    turn(9900, at=0)
-    turn(0, at=60, prompt=OTHER_INSTRUCTIONS)
-
-    assert turn(0, at=60 + 2 * CACHE_LIFE) is not None
-
-
-def test_collapse_is_not_over_when_nobody_can_tell_of_the_first_request_of_a_turn(turn: Turn) -> None:
-    turn(9900, at=0)
-    turn(0, at=60, prompt=OTHER_INSTRUCTIONS)
-
-    assert turn(0, 9900, at=60 + 2 * CACHE_LIFE) is not None
-
-
-def test_turn_without_usage_says_nothing(turn: Turn) -> None:
-    turn(9900, at=0)
-
-    assert turn(at=60) is None
-
-
-VOLATILE = replace(PROMPT, volatile=True)
-
-
 def test_prompt_that_is_to_change_is_not_expected_from_the_cache(turn: Turn) -> None:
     turn(9900, at=0, prompt=VOLATILE)
 
     found = [turn(0, 0, at=at, prompt=replace(VOLATILE, entities=at)) for at in range(1, 3 * UNEXPLAINED_MISSES)]
 
     assert found == [None] * len(found)
-
-
-def test_collapse_is_over_when_the_prompt_is_to_change(turn: Turn) -> None:
-    turn(9900, at=0)
-    assert turn(0, at=1, prompt=OTHER_INSTRUCTIONS) is not None
-
-    assert turn(0, at=2, prompt=VOLATILE) is None
-
-
-def test_prompt_that_is_no_longer_to_change_has_nothing_to_be_compared_with(turn: Turn) -> None:
-    turn(9900, at=0)
-    turn(0, at=1, prompt=VOLATILE)
-
-    assert turn(0, at=2, prompt=OTHER_INSTRUCTIONS) is None
-    assert turn(0, at=3, prompt=PROMPT) is not None
 
 
 def test_nothing_is_kept_of_a_window_that_is_gone(watch: CacheWatch) -> None:

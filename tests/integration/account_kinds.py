@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from homeassistant.const import CONF_API_KEY, CONF_URL
+import pytest
 
 from custom_components.windowed_conversation.const import (
     CONF_API_VERSION,
@@ -14,6 +15,7 @@ from custom_components.windowed_conversation.const import (
     PROVIDER_AZURE,
     PROVIDER_GEMINI,
     PROVIDER_OPENAI,
+    PROVIDER_OPENAI_CHAT,
 )
 from demo.model_server import ModelServer
 
@@ -88,3 +90,12 @@ KINDS = (
 
 # One of each vendor, for what the format does not matter to.
 VENDORS = (KINDS[0], AZURE_RESPONSES, *KINDS[-2:])
+COMPATIBLE = Kind("server", "server", {CONF_PROVIDER: PROVIDER_OPENAI_CHAT}, "/v1/chat/completions", path="/v1")
+
+one_of_each_vendor = pytest.mark.parametrize("kind", VENDORS, ids=lambda kind: kind.name, indirect=True)
+
+
+@pytest.fixture(params=KINDS, ids=lambda kind: kind.name)
+def kind(request: pytest.FixtureRequest) -> Kind:
+    """Return each kind of account."""
+    return request.param

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from homeassistant.core import Context, HomeAssistant
+from homeassistant.core import Context, HomeAssistant, SupportsResponse
 
 from custom_components.windowed_conversation.const import DOMAIN
 
@@ -36,11 +36,15 @@ TURN_ACTIONS: dict[str, dict[str, Any]] = {
 }
 
 
-async def act(home: HomeAssistant, action: str, *, context: Context | None = None, **data: Any):
-    """Perform an action on the agent's conversation `test`, if nothing else is said; None leaves a field out."""
-    known = {"entity_id": AGENT} | ({} if action == "list_conversations" else {"conversation_id": "test"})
+async def act(home: HomeAssistant, action: str, context: Context | None = None, **data: Any) -> Any:
+    """Perform an action, and return its response; None leaves a field out.
+
+    One on conversations is on the agent's, and on `test` of them, if nothing else is said.
+    """
+    known = {"entity_id": AGENT} if action in EVERY_ACTION else {}
+    known |= {"conversation_id": "test"} if action in WITH_AN_ID else {}
     wanted = {field: value for field, value in (known | data).items() if value is not None}
-    answers = action.startswith(("list", "get", "export", "count"))
+    answers = home.services.supports_response(DOMAIN, action) is not SupportsResponse.NONE
     return await home.services.async_call(
         DOMAIN, action, wanted, blocking=True, return_response=answers, context=context
     )

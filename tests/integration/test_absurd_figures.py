@@ -12,10 +12,10 @@ from homeassistant.helpers.restore_state import async_get
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
-from custom_components.windowed_conversation.const import CONF_FAMILY, CONF_PROVIDER, PROVIDER_OPENAI_CHAT
+from custom_components.windowed_conversation.const import CONF_FAMILY
 from demo.model_server import ModelServer
 
-from .account_kinds import VENDORS, Kind
+from .account_kinds import COMPATIBLE, VENDORS
 from .actions import act
 from .conftest import Say, SetUp, speech, start, stop
 
@@ -45,11 +45,10 @@ _GEMINI = (
     "tokenCount",
 )
 
-SERVER = Kind("server", "server", {CONF_PROVIDER: PROVIDER_OPENAI_CHAT}, "/v1/chat/completions", path="/v1")
 FORMATS = {
     kind.name: (kind, places, model)
     for (kind, places, model) in zip(
-        (SERVER, *VENDORS),
+        (COMPATIBLE, *VENDORS),
         (_CHAT, _RESPONSES, _RESPONSES, _GEMINI, _MESSAGES),
         ("scripted", "gpt-5-mini", "gpt-5-mini", "gemini-2.5-flash", "claude-haiku-4-5"),
         strict=True,

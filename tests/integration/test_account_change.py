@@ -11,6 +11,7 @@ import pytest
 from custom_components.windowed_conversation.const import CONF_PROVIDER, DOMAIN, PROVIDER_OPENAI_CHAT
 from demo.model_server import ModelServer
 
+from .account_forms import reconfigure
 from .conftest import Say, SetUp, Submit, speech
 
 
@@ -24,7 +25,7 @@ async def reauth_form(home: HomeAssistant, entry, model_server: ModelServer) -> 
 @pytest.fixture
 async def reconfigure_form(home: HomeAssistant, entry) -> Submit:
     """Open the form that changes the account."""
-    return Submit(home, home.config_entries.flow, await entry.start_reconfigure_flow(home))
+    return await reconfigure(home, entry)
 
 
 async def test_only_the_key_is_asked_for_again(reauth_form: Submit, model_server: ModelServer) -> None:
@@ -175,7 +176,7 @@ async def test_account_whose_server_is_down_can_be_moved(
     home: HomeAssistant, set_up, unused_tcp_port: int, model_server: ModelServer
 ) -> None:
     entry = await set_up(account={CONF_URL: f"http://127.0.0.1:{unused_tcp_port}/v1"})
-    form = Submit(home, home.config_entries.flow, await entry.start_reconfigure_flow(home))
+    form = await reconfigure(home, entry)
 
     await form(url=model_server.url)
 
@@ -186,7 +187,7 @@ async def test_two_accounts_do_not_become_the_same(
     home: HomeAssistant, entry, set_up, model_server: ModelServer
 ) -> None:
     other = await set_up(account={CONF_API_KEY: "another"})
-    form = Submit(home, home.config_entries.flow, await other.start_reconfigure_flow(home))
+    form = await reconfigure(home, other)
 
     done = await form(url=model_server.url, api_key="key")
 

@@ -3,7 +3,7 @@
 import logging
 from typing import Any
 
-from homeassistant.config_entries import SOURCE_USER, ConfigEntryState, ConfigFlowResult
+from homeassistant.config_entries import SOURCE_USER, ConfigEntryState
 from homeassistant.const import CONF_API_KEY, CONF_LLM_HASS_API, CONF_MODEL, CONF_NAME, CONF_URL
 from homeassistant.core import HomeAssistant
 from homeassistant.data_entry_flow import FlowResultType
@@ -23,6 +23,7 @@ from custom_components.windowed_conversation.flows.names import agent_name
 from demo.model_server import ModelServer
 from tests.model_lists import OLLAMA, OPENAI, ROUTER
 
+from .account_forms import open_account
 from .conftest import Page, Say, Submit, speech
 
 
@@ -149,27 +150,21 @@ async def test_agent_of_a_compatible_server_is_called_like_its_model(
     assert agent_name(home, {CONF_PROVIDER: PROVIDER_OPENAI_CHAT}, model) == name
 
 
-@pytest.mark.parametrize("left", [" ", "llama3.2-vision"], ids=["blank", "suggested"])
+@pytest.mark.parametrize(
+    ("entered", "name"),
+    [(" ", "qwen3"), ("llama3.2-vision", "qwen3"), ("Ada", "Ada")],
+    ids=["blank", "suggested", "typed"],
+)
 async def test_name_follows_the_chosen_model_unless_one_is_typed(
-    server_form: Submit, model_server: ModelServer, left: str
+    server_form: Submit, model_server: ModelServer, entered: str, name: str
 ) -> None:
     model_server.change(models=OLLAMA)
     shown = await server_form(url=model_server.url)
 
-    made = await server_form(name=left, model="qwen3:8b")
+    made = await server_form(name=entered, model="qwen3:8b")
 
     (agent,) = made["result"].subentries.values()
-    assert (shown["data_schema"]({})[CONF_NAME], agent.title) == ("llama3.2-vision", "qwen3")
-
-
-async def test_name_that_was_typed_is_the_agent_s(server_form: Submit, model_server: ModelServer) -> None:
-    model_server.change(models=OLLAMA)
-    await server_form(url=model_server.url)
-
-    made = await server_form(name="Ada", model="qwen3:8b")
-
-    (agent,) = made["result"].subentries.values()
-    assert agent.title == "Ada"
+    assert (shown["data_schema"]({})[CONF_NAME], agent.title) == ("llama3.2-vision", name)
 
 
 async def test_entity_of_an_agent_is_called_like_its_model(
@@ -317,9 +312,7 @@ async def test_second_account_of_a_server_has_names_of_its_own(
 ) -> None:
     await server_form(url=model_server.url)
     first = (await server_form(name=" ", model="scripted"))["result"]
-    flows = home.config_entries.flow
-    menu = await flows.async_init(DOMAIN, context={"source": SOURCE_USER})
-    again = Submit(home, flows, await flows.async_configure(menu["flow_id"], {"next_step_id": "server"}))
+    again = await open_account(home)
 
     form = await again(url=model_server.url, api_key="another")
 
@@ -329,8 +322,9 @@ async def test_second_account_of_a_server_has_names_of_its_own(
     assert second.title == f"{first.title} 2"
 
 
-async def test_account_without_a_model_needs_nothing(home: HomeAssistant, local_account) -> None:
-    made = await local_account()
+async def test_account_without_a_model_needs_nothing(home: HomeAssistant) -> None:
+    made = (await open_account(home, "local")).shown
+    await home.async_block_till_done()
 
     assert made["type"] is FlowResultType.CREATE_ENTRY
     assert made["result"].data == {CONF_PROVIDER: PROVIDER_NONE}
@@ -339,20 +333,9 @@ async def test_account_without_a_model_needs_nothing(home: HomeAssistant, local_
     assert (agent.title, agent.data) == ("Local conversation", {})
 
 
-async def test_second_account_without_a_model_is_none(entry_without_model: MockConfigEntry, local_account) -> None:
-    again = await local_account()
+async def test_second_account_without_a_model_is_none(
+    home: HomeAssistant, entry_without_model: MockConfigEntry
+) -> None:
+    again = (await open_account(home, "local")).shown
 
     assert (again["type"], again["reason"]) == (FlowResultType.ABORT, "already_configured")
-
-
-@pytest.fixture
-def local_account(home: HomeAssistant):
-    """Return what goes through the flow of an account without a model."""
-
-    async def made() -> ConfigFlowResult:
-        menu = await home.config_entries.flow.async_init(DOMAIN, context={"source": SOURCE_USER})
-        result = await home.config_entries.flow.async_configure(menu["flow_id"], {"next_step_id": "local"})
-        await home.async_block_till_done()
-        return result
-
-    return made

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable
 import logging
-from typing import Any
 
 from homeassistant.components import conversation
 from homeassistant.core import Context, Event, HomeAssistant, callback
@@ -17,6 +16,7 @@ from custom_components.windowed_conversation.agents.ended_turn import EndedTurn
 from custom_components.windowed_conversation.bridge import local_intents
 from demo.model_server import ModelServer
 
+from .actions import act
 from .conftest import AGENT, Say, SayAtOnce, SetUp, speech, until
 
 SECRET = "the pelican is my secret word"
@@ -36,9 +36,7 @@ async def test_turn_that_comes_at_once_knows_the_one_before(
 async def test_action_that_comes_at_once_sees_the_turn(home: HomeAssistant, entry, say_at_once: SayAtOnce) -> None:
     await say_at_once(COMMAND)
 
-    call = {"entity_id": AGENT, "conversation_id": "mine"}
-    seen: Any = await home.services.async_call("windowed_conversation", "get_window", call, True, return_response=True)
-    assert seen["messages"][0]["content"] == COMMAND
+    assert (await act(home, "get_window", conversation_id="mine"))["messages"][0]["content"] == COMMAND
 
 
 async def test_turn_of_the_last_moment_is_counted_when_its_account_is_unloaded(
@@ -131,4 +129,5 @@ async def test_reload_in_the_middle_of_a_turn_loses_none_of_its_tokens(
     await turn
 
     await until(lambda: figure("turns_model") == "1")
-    assert int(figure("output_tokens")) > 0
+    usage = model_server.requests[0].usage
+    assert (figure("input_tokens"), figure("output_tokens")) == (str(usage["prompt"]), str(usage["completion"]))

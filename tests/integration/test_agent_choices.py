@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from homeassistant.config_entries import SOURCE_USER
 from homeassistant.const import CONF_API_KEY
 from homeassistant.core import HomeAssistant
 from homeassistant.data_entry_flow import InvalidData
@@ -14,14 +13,14 @@ from custom_components.windowed_conversation.const import (
     CONF_FAMILY,
     CONF_TEMPERATURE,
     CONF_TOP_P,
-    DOMAIN,
 )
 from custom_components.windowed_conversation.providers.settings import DEFAULT_SETTINGS
 from demo.model_server import ModelServer
 
-from .account_kinds import AZURE_RESPONSES, KINDS, Kind
+from .account_forms import open_account
+from .account_kinds import AZURE_RESPONSES, COMPATIBLE, KINDS, Kind
 from .agent_forms import AgentForm, default_of, fields_of, open_change, suggested
-from .conftest import AGENT, Say, SetUp, Submit, speech
+from .conftest import AGENT, Say, SetUp, speech
 
 OPENAI, OPENAI_CHAT, GEMINI, ANTHROPIC = KINDS[0], KINDS[1], KINDS[-2], KINDS[-1]
 CHOICES = (CONF_FAMILY, CONF_EFFORT, CONF_TEMPERATURE, CONF_TOP_P)
@@ -42,19 +41,16 @@ def choices(form: AgentForm) -> list[str]:
         (AZURE_RESPONSES, [CONF_FAMILY, CONF_EFFORT, CONF_TEMPERATURE, CONF_TOP_P]),
         (GEMINI, [CONF_EFFORT, CONF_TEMPERATURE, CONF_TOP_P]),
         (ANTHROPIC, [CONF_EFFORT, CONF_TEMPERATURE, CONF_TOP_P]),
+        (COMPATIBLE, [CONF_EFFORT, CONF_TEMPERATURE, CONF_TOP_P]),
     ],
     ids=lambda value: getattr(value, "name", ""),
 )
-async def test_what_a_vendor_s_model_may_take_is_asked(
+async def test_what_a_model_may_take_is_asked(
     home: HomeAssistant, set_up: SetUp, model_server: ModelServer, kind: Kind, offered: list[str]
 ) -> None:
     form = await open_change(home, await set_up(account=kind.account(model_server)))
 
     assert choices(form) == offered
-
-
-async def test_compatible_server_s_model_may_take_them_too(home: HomeAssistant, entry) -> None:
-    assert choices(await open_change(home, entry)) == [CONF_EFFORT, CONF_TEMPERATURE, CONF_TOP_P]
 
 
 async def test_reasoning_of_a_model_at_home_can_be_turned_off(
@@ -112,9 +108,7 @@ async def test_families_are_models_to_talk_to(home: HomeAssistant, set_up: SetUp
 async def test_first_agent_of_azure_says_what_its_deployment_runs(
     home: HomeAssistant, model_server: ModelServer
 ) -> None:
-    flows = home.config_entries.flow
-    menu = await flows.async_init(DOMAIN, context={"source": SOURCE_USER})
-    form = Submit(home, flows, await flows.async_configure(menu["flow_id"], {"next_step_id": "azure"}))
+    form = await open_account(home, "azure")
     await form(**AZURE_RESPONSES.entered(model_server))
 
     made = await form(name="Ada", model="scripted", model_family=" gpt-5-mini ")

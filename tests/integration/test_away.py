@@ -1,7 +1,7 @@
 """Accounts of every kind whose server is unavailable, at startup or later: only their models are missing."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from datetime import timedelta
 import logging
@@ -16,21 +16,21 @@ from pytest_homeassistant_custom_component.common import MockConfigEntry, async_
 
 from custom_components.windowed_conversation.agents.issues import Issue
 from custom_components.windowed_conversation.agents.kept import async_kept
-from custom_components.windowed_conversation.const import CONF_PROVIDER, DOMAIN, PROVIDER_OPENAI_CHAT
+from custom_components.windowed_conversation.const import DOMAIN
 from demo.model_server import ModelServer
 
-from .account_kinds import KINDS, Kind
+from .account_kinds import COMPATIBLE, KINDS
 from .conftest import Say, SetUp, listed, speech, until, written
 
 LOGGER = "custom_components.windowed_conversation"
 AWAY = Issue.SERVER_AWAY
 LIGHT = "input_boolean.kitchen"
 
-COMPATIBLE = Kind("server", "server", {CONF_PROVIDER: PROVIDER_OPENAI_CHAT}, "/v1/chat/completions", path="/v1")
 ALL = (*KINDS, COMPATIBLE)
 GEMINI = next(kind for kind in KINDS if kind.name == "gemini")
 
 type Lines = Callable[[], list[str]]
+type End = Callable[[HomeAssistant, MockConfigEntry, Away, Say], Awaitable[None]]
 
 
 class Away:
@@ -281,11 +281,17 @@ def issues(home: HomeAssistant) -> Issues:
     return Issues(home)
 
 
-async def test_server_that_is_away_for_long_when_somebody_asks_is_an_issue_until_it_is_back(
-    compatible: MockConfigEntry, away: Away, say: Say, issues: Issues
-) -> None:
+@pytest.fixture
+async def asked_in_vain(compatible: MockConfigEntry, away: Away, say: Say) -> MockConfigEntry:
+    """Return an account whose server is away, as somebody has noticed who asked."""
     await away.refused()
     await say("my name is Grace")
+    return compatible
+
+
+async def test_server_that_is_away_for_long_when_somebody_asks_is_an_issue_until_it_is_back(
+    asked_in_vain: MockConfigEntry, away: Away, say: Say, issues: Issues
+) -> None:
 
     early = await issues.after(29)
     late = await issues.after(31)
@@ -293,22 +299,8 @@ async def test_server_that_is_away_for_long_when_somebody_asks_is_an_issue_until
     await away.server.start()
 
     assert early == []
-    assert late == later == [(f"{AWAY}_{compatible.entry_id}", {"account": "Server"})]
+    assert late == later == [(f"{AWAY}_{asked_in_vain.entry_id}", {"account": "Server"})]
     assert await issues.after(6) == []
-
-
-async def test_issue_of_a_server_that_is_away_clears_with_its_next_answer(
-    compatible: MockConfigEntry, away: Away, say: Say, issues: Issues
-) -> None:
-    await away.refused()
-    await say("my name is Grace")
-    raised = await issues.after(31)
-    await away.server.start()
-
-    await say("my name is Grace")
-
-    assert len(raised) == 1
-    assert await issues.after(0) == []
 
 
 async def test_server_that_is_away_while_nobody_asks_is_no_issue(
@@ -322,10 +314,8 @@ async def test_server_that_is_away_while_nobody_asks_is_no_issue(
 
 
 async def test_server_that_came_back_while_nobody_asked_is_no_issue(
-    compatible: MockConfigEntry, away: Away, say: Say, issues: Issues
+    asked_in_vain: MockConfigEntry, away: Away, say: Say, issues: Issues
 ) -> None:
-    await away.refused()
-    await say("my name is Grace")
     await away.server.start()
 
     assert await issues.after(31) == []
@@ -335,10 +325,8 @@ async def test_server_that_came_back_while_nobody_asked_is_no_issue(
 
 @pytest.mark.parametrize("way", ["key_refused", "not_found"])
 async def test_server_that_responds_without_a_list_is_no_issue(
-    compatible: MockConfigEntry, away: Away, say: Say, issues: Issues, way: str
+    asked_in_vain: MockConfigEntry, away: Away, say: Say, issues: Issues, way: str
 ) -> None:
-    await away.refused()
-    await say("my name is Grace")
     await away.server.start()
     await getattr(away, way)()
 
@@ -346,45 +334,45 @@ async def test_server_that_responds_without_a_list_is_no_issue(
 
 
 async def test_time_for_which_a_server_is_away_goes_on_over_a_reload(
-    home: HomeAssistant, compatible: MockConfigEntry, away: Away, say: Say, issues: Issues
+    home: HomeAssistant, asked_in_vain: MockConfigEntry, away: Away, say: Say, issues: Issues
 ) -> None:
-    await away.refused()
-    await say("my name is Grace")
-    known = (await async_kept(home, compatible.entry_id, {})).server
+    known = (await async_kept(home, asked_in_vain.entry_id, {})).server
     assert known.unanswered_since is not None
     known.unanswered_since -= timedelta(minutes=28).total_seconds()
 
-    await home.config_entries.async_reload(compatible.entry_id)
+    await home.config_entries.async_reload(asked_in_vain.entry_id)
     await listed(home)
 
     assert len(await issues.after(3)) == 1
 
 
-async def test_issue_of_a_server_goes_with_its_address(
-    home: HomeAssistant, compatible: MockConfigEntry, away: Away, say: Say, issues: Issues
-) -> None:
-    await away.refused()
+async def answer(home: HomeAssistant, entry: MockConfigEntry, away: Away, say: Say) -> None:
+    """Have the server answer again."""
+    await away.server.start()
     await say("my name is Grace")
-    raised = await issues.after(31)
 
-    home.config_entries.async_update_entry(compatible, data={**compatible.data, CONF_URL: "http://127.0.0.1:9"})
+
+async def move(home: HomeAssistant, entry: MockConfigEntry, away: Away, say: Say) -> None:
+    """Give the account another address."""
+    home.config_entries.async_update_entry(entry, data={**entry.data, CONF_URL: "http://127.0.0.1:9"})
     await listed(home)
 
-    assert len(raised) == 1
-    assert await issues.after(0) == []
+
+async def remove(home: HomeAssistant, entry: MockConfigEntry, away: Away, say: Say) -> None:
+    """Remove the account."""
+    await home.config_entries.async_remove(entry.entry_id)
 
 
-async def test_issue_of_a_server_goes_with_its_account(
-    home: HomeAssistant, compatible: MockConfigEntry, away: Away, say: Say, issues: Issues
+@pytest.mark.parametrize(("end", "minutes"), [(answer, 0), (move, 0), (remove, 31)])
+async def test_issue_of_a_server_that_is_away_clears(
+    home: HomeAssistant, asked_in_vain: MockConfigEntry, away: Away, say: Say, issues: Issues, *, end: End, minutes: int
 ) -> None:
-    await away.refused()
-    await say("my name is Grace")
     raised = await issues.after(31)
 
-    await home.config_entries.async_remove(compatible.entry_id)
+    await end(home, asked_in_vain, away, say)
 
     assert len(raised) == 1
-    assert await issues.after(31) == []
+    assert await issues.after(minutes) == []
 
 
 @pytest.fixture

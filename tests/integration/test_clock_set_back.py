@@ -6,10 +6,10 @@ from freezegun.api import FrozenDateTimeFactory
 from homeassistant.core import HomeAssistant
 import pytest
 
-from custom_components.windowed_conversation.const import DOMAIN
 from demo.model_server import ModelServer
 
-from .conftest import AGENT, Say
+from .actions import act
+from .conftest import Say
 from .dashboard import PipelineClient, ending
 
 AN_HOUR = timedelta(hours=1)
@@ -71,8 +71,7 @@ async def test_conversation_that_was_reset_does_not_get_back_what_the_pipeline_a
     events = await dashboard.run(pipeline, "turn on kitchen light")
     conversation_id = ending(events)["intent_output"]["conversation_id"]
     await dashboard.run(pipeline, "my name is Ada", conversation_id)
-    target = {"entity_id": AGENT, "conversation_id": conversation_id}
-    await home.services.async_call(DOMAIN, "reset_window", target, blocking=True)
+    await act(home, "reset_window", conversation_id=conversation_id)
 
     await dashboard.run(pipeline, "what is my name?", conversation_id)
 

@@ -4,8 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from homeassistant.components.homeassistant.exposed_entities import async_expose_entity
-from homeassistant.config_entries import ConfigSubentryData
-from homeassistant.const import CONF_API_KEY, CONF_LLM_HASS_API, CONF_MODEL, CONF_URL
+from homeassistant.const import CONF_LLM_HASS_API, CONF_MODEL, CONF_URL
 from homeassistant.core import HomeAssistant
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry, async_capture_events
@@ -18,16 +17,14 @@ from custom_components.windowed_conversation.const import (
     CONF_PROVIDER,
     CONF_ROUTING,
     CONF_TOOL_RESULTS,
-    DOMAIN,
     PROVIDER_ANTHROPIC,
     PROVIDER_OPENAI_CHAT,
-    SUBENTRY_CONVERSATION,
     Compaction,
 )
 from demo.model_server import ModelServer
 
-from .agent_forms import fields_of, open_new
 from .conftest import Say, SetUp, speech
+from .more_agents import add_account
 
 CLAUDE = "claude-haiku-4-5"
 LOOK = "which devices are on?"
@@ -113,15 +110,8 @@ async def test_nothing_is_cleared_unless_the_agent_says_so(
 async def test_provider_that_takes_over_is_sent_the_plain_history(
     claude: Callable[..., Any], home: HomeAssistant, say: Say, model_server: ModelServer
 ) -> None:
-    bob = ConfigSubentryData(
-        data={CONF_MODEL: "scripted", CONF_LLM_HASS_API: ["assist"]},
-        subentry_type=SUBENTRY_CONVERSATION,
-        title="Bob",
-        unique_id=None,
-    )
-    data = {CONF_PROVIDER: PROVIDER_OPENAI_CHAT, CONF_URL: model_server.url, CONF_API_KEY: "key"}
-    other = MockConfigEntry(domain=DOMAIN, title="Other", data=data, subentries_data=[bob])
-    other.add_to_hass(home)
+    server = {CONF_PROVIDER: PROVIDER_OPENAI_CHAT, CONF_URL: model_server.url}
+    await add_account(home, "Bob", server, **{CONF_LLM_HASS_API: ["assist"]})
     await claude(**{CONF_FALLBACK_AGENTS: ["conversation.bob"]})
     for _ in range(MANY):
         await say(LOOK)
@@ -134,18 +124,6 @@ async def test_provider_that_takes_over_is_sent_the_plain_history(
     assert (request.format, request.violations) == ("openai_chat", [])
     assert len(results_sent(request.body)) == MANY
     assert all("corridor light 29" in result for result in results_sent(request.body))
-
-
-async def test_form_has_the_option_where_the_provider_has_the_means(
-    claude: Callable[..., Any], home: HomeAssistant
-) -> None:
-    entry = await claude()
-
-    assert CONF_COMPACTION in fields_of(await open_new(home, entry))
-
-
-async def test_form_has_no_option_that_does_nothing(entry: MockConfigEntry, home: HomeAssistant) -> None:
-    assert CONF_COMPACTION not in fields_of(await open_new(home, entry))
 
 
 async def test_option_is_off_until_it_is_chosen(

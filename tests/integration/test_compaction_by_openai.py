@@ -3,8 +3,7 @@
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
-from homeassistant.config_entries import ConfigSubentryData
-from homeassistant.const import CONF_API_KEY, CONF_LLM_HASS_API, CONF_MODEL, CONF_URL
+from homeassistant.const import CONF_LLM_HASS_API, CONF_MODEL, CONF_URL
 from homeassistant.core import HomeAssistant
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry, async_capture_events
@@ -18,31 +17,24 @@ from custom_components.windowed_conversation.const import (
     CONF_HISTORY_TOKENS,
     CONF_PROVIDER,
     DOMAIN,
+    PROVIDER_ANTHROPIC,
     PROVIDER_AZURE,
     PROVIDER_OPENAI,
     PROVIDER_OPENAI_CHAT,
-    SUBENTRY_CONVERSATION,
     Compaction,
     OpenAIFormat,
 )
-from custom_components.windowed_conversation.window import Native, Window
+from custom_components.windowed_conversation.window import Native
 from custom_components.windowed_conversation.window.summary import is_summary
 from demo.model_server import ModelServer
 
 from .account_kinds import AZURE_RESPONSES, CLASSIC_RESPONSES
 from .agent_forms import fields_of, open_new
 from .conftest import Say, SetUp, speech, until
-
-STORY = "tell me a story in 120 words"
-ASKED = "[Summarize the conversation above"
+from .more_agents import add_account, change_agent
+from .summarizing import ASKED, STORY, the_window
 
 type Talk = Callable[..., Coroutine[Any, Any, Agent]]
-
-
-def the_window(agent: Agent) -> Window:
-    """Return the only window."""
-    (window,) = agent.windows.newest_first()
-    return window
 
 
 def natives(agent: Agent) -> list[Native | None]:
@@ -135,14 +127,8 @@ async def test_plain_words_are_kept_beside_it(talk: Talk) -> None:
 async def test_provider_that_takes_over_is_sent_plain_words(
     talk: Talk, say: Say, home: HomeAssistant, model_server: ModelServer
 ) -> None:
-    bob = ConfigSubentryData(
-        data={CONF_MODEL: "scripted", CONF_LLM_HASS_API: ["assist"]},
-        subentry_type=SUBENTRY_CONVERSATION,
-        title="Bob",
-        unique_id=None,
-    )
-    data = {CONF_PROVIDER: PROVIDER_OPENAI_CHAT, CONF_URL: model_server.url, CONF_API_KEY: "key"}
-    MockConfigEntry(domain=DOMAIN, title="Other", data=data, subentries_data=[bob]).add_to_hass(home)
+    server = {CONF_PROVIDER: PROVIDER_OPENAI_CHAT, CONF_URL: model_server.url}
+    await add_account(home, "Bob", server, **{CONF_LLM_HASS_API: ["assist"]})
     await talk(**{CONF_FALLBACK_AGENTS: ["conversation.bob"]})
     model_server.fault("503", times=1)
 
@@ -159,9 +145,7 @@ async def test_another_model_is_sent_plain_words(
 ) -> None:
     await talk()
     (entry,) = home.config_entries.async_entries(DOMAIN)
-    (subentry,) = entry.subentries.values()
-    home.config_entries.async_update_subentry(entry, subentry, data={**subentry.data, CONF_MODEL: "another"})
-    await home.async_block_till_done()
+    await change_agent(home, entry, **{CONF_MODEL: "another"})
 
     await say("what is my name?")
 
@@ -215,12 +199,15 @@ async def test_nothing_is_shortened_unless_the_agent_says_so(talk: Talk, model_s
         ({CONF_PROVIDER: PROVIDER_OPENAI, CONF_FORMAT: OpenAIFormat.CHAT}, False),
         ({CONF_PROVIDER: PROVIDER_AZURE}, True),
         ({CONF_PROVIDER: PROVIDER_AZURE, CONF_FORMAT: OpenAIFormat.CHAT}, False),
+        ({CONF_PROVIDER: PROVIDER_ANTHROPIC}, True),
+        ({CONF_PROVIDER: PROVIDER_OPENAI_CHAT}, False),
     ],
 )
-async def test_form_has_the_option_where_the_format_has_the_means(
+async def test_form_has_the_option_where_the_provider_has_the_means(
     account: dict[str, Any], offers: bool, set_up: SetUp, home: HomeAssistant, model_server: ModelServer
 ) -> None:
-    url = model_server.azure_url if account[CONF_PROVIDER] == PROVIDER_AZURE else model_server.url
+    urls = {PROVIDER_AZURE: model_server.azure_url, PROVIDER_ANTHROPIC: model_server.anthropic_url}
+    url = urls.get(account[CONF_PROVIDER], model_server.url)
 
     form = await open_new(home, await set_up(account={CONF_URL: url, **account}))
 

@@ -1,7 +1,6 @@
 """Where an agent tells its model time, speaker, device and area: before the user's words, or in the system prompt."""
 
-from collections.abc import Callable, Coroutine
-from typing import Any
+from collections.abc import Callable
 
 from freezegun.api import FrozenDateTimeFactory
 from homeassistant.core import HomeAssistant
@@ -21,6 +20,7 @@ from custom_components.windowed_conversation.turn.context import ContextPlacemen
 from demo.model_server import ModelServer
 
 from .conftest import LONG, Say, SetUp, speech, until
+from .more_agents import change_agent
 from .summarizing import SMALL, STORY, asked_for, summaries_in
 
 IN_SYSTEM = {CONF_CONTEXT_PLACEMENT: ContextPlacement.SYSTEM, "routing": "llm_only"}
@@ -43,19 +43,6 @@ def device(home: HomeAssistant) -> Callable[[MockConfigEntry, str, str], str]:
         return made.id
 
     return device
-
-
-@pytest.fixture
-def place(home: HomeAssistant) -> Callable[[MockConfigEntry, ContextPlacement], Coroutine[Any, Any, None]]:
-    """Return what changes where the account's only agent tells its model the context."""
-
-    async def place(entry: MockConfigEntry, placement: ContextPlacement) -> None:
-        (subentry,) = entry.subentries.values()
-        data = {**subentry.data, CONF_CONTEXT_PLACEMENT: placement}
-        home.config_entries.async_update_subentry(entry, subentry, data=data)
-        await home.async_block_till_done()
-
-    return place
 
 
 def sent(model_server: ModelServer, request: int = -1) -> tuple[str, list[str]]:
@@ -120,14 +107,14 @@ async def test_context_is_that_of_the_newest_turn_and_what_was_said_stays_as_it_
 
 
 async def test_conversation_goes_on_when_the_place_changes(
-    set_up: SetUp, say: Say, place, model_server: ModelServer, freezer: FrozenDateTimeFactory
+    home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer, freezer: FrozenDateTimeFactory
 ) -> None:
     freezer.move_to(MORNING)
     entry = await set_up(routing="llm_only")
     await say("my name is Ada")
-    await place(entry, ContextPlacement.SYSTEM)
+    await change_agent(home, entry, **{CONF_CONTEXT_PLACEMENT: ContextPlacement.SYSTEM})
     await say("who am I?")
-    await place(entry, ContextPlacement.MESSAGE)
+    await change_agent(home, entry, **{CONF_CONTEXT_PLACEMENT: ContextPlacement.MESSAGE})
 
     answer = speech(await say("what is my name?"))
 

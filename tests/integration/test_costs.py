@@ -7,7 +7,6 @@ from typing import Any
 
 from genai_prices import Usage as PricedUsage, calc_price
 from homeassistant.components.sensor import DATA_COMPONENT
-from homeassistant.config_entries import ConfigSubentryData
 from homeassistant.const import CONF_MODEL, CONF_URL
 from homeassistant.core import HomeAssistant
 from homeassistant.helpers import entity_registry as er
@@ -29,7 +28,6 @@ from custom_components.windowed_conversation.const import (
     PROVIDER_AZURE,
     PROVIDER_GEMINI,
     PROVIDER_OPENAI,
-    SUBENTRY_CONVERSATION,
 )
 from custom_components.windowed_conversation.providers.events import Usage
 from custom_components.windowed_conversation.providers.profiles import Vendor
@@ -37,6 +35,7 @@ from custom_components.windowed_conversation.sensor import AgentSensor, AgentSen
 from demo.model_server import ModelServer, call, words
 
 from .conftest import Say, SetUp, speech, start, stop, until, written
+from .more_agents import add_account
 from .states import state_of
 
 MINI, HAIKU, FLASH = "gpt-4o-mini", "claude-haiku-4-5", "gemini-2.5-flash"
@@ -183,13 +182,8 @@ async def test_server_that_is_no_vendors_has_no_costs(home: HomeAssistant, entry
 @pytest.fixture
 async def other(home: HomeAssistant, model_server: ModelServer) -> None:
     """Have another agent, of Anthropic's, at the same server."""
-    subentry = ConfigSubentryData(
-        data={CONF_MODEL: HAIKU}, subentry_type=SUBENTRY_CONVERSATION, title="Grace", unique_id=None
-    )
-    data = {CONF_PROVIDER: PROVIDER_ANTHROPIC, CONF_URL: model_server.address, "api_key": "key"}
-    entry = MockConfigEntry(domain=DOMAIN, title="Other", data=data, subentries_data=[subentry])
-    entry.add_to_hass(home)
-    await home.config_entries.async_setup(entry.entry_id)
+    account = {CONF_PROVIDER: PROVIDER_ANTHROPIC, CONF_URL: model_server.address}
+    await add_account(home, "Grace", account, **{CONF_MODEL: HAIKU})
 
 
 async def test_each_request_has_its_own_price(home: HomeAssistant) -> None:

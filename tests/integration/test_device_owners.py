@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 import re
-from typing import Any
 
 from homeassistant.components.assist_pipeline.pipeline import (
     PipelineInput,
@@ -28,7 +27,9 @@ from custom_components.windowed_conversation.turn.context import ContextPlacemen
 from custom_components.windowed_conversation.turn.scope import Scope
 from demo.model_server import ModelServer
 
-from .conftest import AGENT, Say, SetUp, Submit, speech, written
+from .account_forms import open_options
+from .actions import act
+from .conftest import AGENT, Say, SetUp, speech, written
 from .remembered import facts_of
 from .test_memory import Disk, disk
 from .test_options_flow import SMALL, suggested
@@ -182,18 +183,9 @@ async def test_conversation_at_the_satellite_is_seen_by_its_owner_alone(
     await set_up(options=owned)
     await say("hello there", device_id=bedside)
 
-    async def seen(context: Context) -> int:
-        listed: Any = await home.services.async_call(
-            DOMAIN,
-            "list_conversations",
-            {"entity_id": AGENT},
-            blocking=True,
-            return_response=True,
-            context=context,
-        )
-        return len(listed["conversations"])
+    seen = [(await act(home, "list_conversations", context=each))["conversations"] for each in (ada, other)]
 
-    assert [await seen(ada), await seen(other)] == [1, 0]
+    assert [len(each) for each in seen] == [1, 0]
 
 
 async def test_removed_owner_leaves_an_unknown_speaker(
@@ -212,8 +204,7 @@ async def test_form_offers_satellites_and_people_and_keeps_whose_they_are(
     home: HomeAssistant, entry: MockConfigEntry, *, owned: dict, ada: Context
 ) -> None:
     MockUser(name="Voice over IP", system_generated=True).add_to_hass(home)
-    flows = home.config_entries.options
-    form = Submit(home, flows, await flows.async_init(entry.entry_id))
+    form = await open_options(home, entry)
     fields = form.shown["data_schema"].schema[CONF_DEVICE_OWNERS].config["fields"]
     offered = [each["label"] for each in fields["person"]["selector"].config["options"]]
     done = await form(**SMALL, **owned)
@@ -222,13 +213,11 @@ async def test_form_offers_satellites_and_people_and_keeps_whose_they_are(
     assert fields["device"]["selector"].config["entity"] == [{"domain": ["assist_satellite"]}]
     assert done["type"] is FlowResultType.CREATE_ENTRY
     assert entry.options[CONF_DEVICE_OWNERS] == owned[CONF_DEVICE_OWNERS]
-    again = Submit(home, flows, await flows.async_init(entry.entry_id))
-    assert suggested(again) == entry.options
+    assert suggested(await open_options(home, entry)) == entry.options
 
 
 async def test_form_takes_a_device_only_once(home: HomeAssistant, entry: MockConfigEntry, *, owned: dict) -> None:
-    flows = home.config_entries.options
-    form = Submit(home, flows, await flows.async_init(entry.entry_id))
+    form = await open_options(home, entry)
     twice = owned[CONF_DEVICE_OWNERS] * 2
     refused = await form(**SMALL, **{CONF_DEVICE_OWNERS: twice})
 
@@ -241,8 +230,7 @@ async def test_form_takes_a_device_only_once(home: HomeAssistant, entry: MockCon
 async def test_form_takes_no_owner_that_it_does_not_offer(
     home: HomeAssistant, entry: MockConfigEntry, *, bedside: str, person: str
 ) -> None:
-    flows = home.config_entries.options
-    form = Submit(home, flows, await flows.async_init(entry.entry_id))
+    form = await open_options(home, entry)
     with pytest.raises(InvalidData):
         await form(**SMALL, **{CONF_DEVICE_OWNERS: [{"device": bedside, "person": person}]})
 

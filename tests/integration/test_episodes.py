@@ -12,7 +12,8 @@ from custom_components.windowed_conversation.const import CONF_MEMORY, CONF_RECO
 from custom_components.windowed_conversation.turn.scope import Scope
 from demo.model_server import ModelServer
 
-from .conftest import AGENT, Say, SetUp, until, written
+from .actions import act
+from .conftest import Say, SetUp, until, written
 from .remembered import memory_of
 from .summarizing import SMALL, asked_for
 from .test_memory import Disk, disk
@@ -52,18 +53,12 @@ def episodes(disk: Disk) -> list[tuple[str, str | None]]:
     return disk.rows("SELECT text, name FROM episode LEFT JOIN label ON label.id = person")
 
 
-async def reset(home: HomeAssistant, conversation_id: str, context: Context) -> None:
-    """End a conversation."""
-    where = {"entity_id": AGENT, "conversation_id": conversation_id}
-    await home.services.async_call(DOMAIN, "reset_window", where, blocking=True, context=context)
-
-
 async def test_summary_is_recalled_after_its_conversation_has_ended(
     home: HomeAssistant, set_up: SetUp, say: Say, talk: Talk, disk: Disk, *, ada: Context, model_server: ModelServer
 ) -> None:
     await set_up(options=SMALL)
     await talk("my name is Ada Lovelace", BINS, context=ada)
-    await reset(home, "first", ada)
+    await act(home, "reset_window", ada, conversation_id="first")
     await say("where is the paper bin, and what is the name?", "second", context=ada)
 
     ((_, whose),) = episodes(disk)

@@ -7,7 +7,7 @@ from homeassistant.config_entries import SOURCE_REAUTH
 from homeassistant.const import CONF_API_KEY, CONF_URL
 from homeassistant.core import HomeAssistant
 import pytest
-from pytest_homeassistant_custom_component.common import MockConfigEntry, async_capture_events
+from pytest_homeassistant_custom_component.common import MockConfigEntry
 
 from custom_components.windowed_conversation.const import (
     CONF_FALLBACK_AGENTS,
@@ -39,26 +39,6 @@ async def both(set_up: SetUp, second_server: ModelServer) -> MockConfigEntry:
     await set_up(account={CONF_URL: second_server.url}, **{CONF_ROUTING: "llm_only"})
     second_server.log.clear()
     return first
-
-
-async def test_fallback_agent_of_ours_answers_with_its_model(
-    both: MockConfigEntry, say: Say, model_server: ModelServer, second_server: ModelServer
-) -> None:
-    model_server.fault("500")
-
-    result = await say("my name is Grace")
-
-    assert speech(result) == "Nice to meet you, Grace."
-    assert len(second_server.requests) == 1
-
-
-async def test_conversation_goes_on_with_what_a_fallback_agent_answered(
-    both: MockConfigEntry, say: Say, model_server: ModelServer
-) -> None:
-    model_server.fault("500", 1)
-    await say("my name is Grace")
-
-    assert speech(await say("what is my name?")) == "Your name is Grace."
 
 
 async def test_fallback_agent_may_act_on_the_home(
@@ -129,17 +109,6 @@ async def test_refused_key_of_the_first_is_asked_for_again(
     (flow,) = home.config_entries.flow.async_progress_by_handler(DOMAIN)
     assert flow["context"]["source"] == SOURCE_REAUTH
     assert flow["context"]["entry_id"] == both.entry_id
-
-
-async def test_route_tells_that_another_answered(
-    home: HomeAssistant, both: MockConfigEntry, say: Say, model_server: ModelServer
-) -> None:
-    events = async_capture_events(home, f"{DOMAIN}_turn")
-    model_server.fault("429")
-
-    await say("my name is Grace")
-
-    assert (events[-1].data["route"], events[-1].data["reason"]) == ("fallback", "rate_limited")
 
 
 @pytest.fixture

@@ -129,15 +129,6 @@ async def test_what_was_said_before_a_break_stands(agent, say: Say, model_server
     assert not said.startswith("The model's server")
 
 
-async def test_refused_key_asks_for_another(home: HomeAssistant, agent, say: Say, model_server: ModelServer) -> None:
-    model_server.fault("401")
-
-    await say(SECRET)
-
-    (flow,) = home.config_entries.flow.async_progress()
-    assert flow["context"]["source"] == "reauth"
-
-
 @pytest.mark.parametrize("text", ["", "   ", "\n\t", "\x00\x07"])
 async def test_blank_input_is_answered_without_a_request(text: str, agent, say: Say, model_server: ModelServer) -> None:
     assert speech(await say(text)) == "I did not hear anything."
@@ -203,12 +194,6 @@ async def test_nothing_is_asked_where_home_assistant_answers_alone(
     assert result.response.response_type is IntentResponseType.ERROR
     assert "Sorry" in speech(result)
     assert model_server.requests == []
-
-
-async def test_account_without_a_model_switches_lights(home: HomeAssistant, entry_without_model, say: Say) -> None:
-    await say("turn on kitchen light")
-
-    assert state_of(home, "input_boolean.kitchen").state == "on"
 
 
 async def test_cancelled_turn_leaves_the_window_as_before(

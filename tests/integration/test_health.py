@@ -14,6 +14,7 @@ from demo.model_server import ModelServer
 
 from .actions import act
 from .conftest import LONG, Say, SetUp
+from .more_agents import change_agent
 
 
 @pytest.fixture
@@ -98,9 +99,7 @@ async def test_cache_that_is_lost_to_changed_tools_is_told(
     await say("my name is Ada")
     await say("who am I?")
 
-    (subentry,) = entry.subentries.values()
-    home.config_entries.async_update_subentry(entry, subentry, data={**subentry.data, "llm_hass_api": []})
-    await home.async_block_till_done()
+    await change_agent(home, entry, llm_hass_api=[])
     await say("who am I?")
 
     assert {"cache_lost_to_tools"} <= issues().keys()

@@ -1,10 +1,8 @@
 """A turn of last night is explained by the two actions that the troubleshooting page names, and by nothing else."""
 
 from datetime import datetime, timedelta
-from decimal import Decimal
 from typing import Any
 
-from genai_prices import Usage as PricedUsage, calc_price
 from homeassistant.auth.const import GROUP_ID_ADMIN, GROUP_ID_USER
 from homeassistant.components.homeassistant.exposed_entities import async_expose_entity
 from homeassistant.const import CONF_MODEL, CONF_URL
@@ -26,6 +24,7 @@ from custom_components.windowed_conversation.const import (
 from custom_components.windowed_conversation.turn.routing import Situation
 from demo.model_server import ModelServer, call, words
 from tests.documents import DOCS, blocks
+from tests.price_list import price
 
 from .conftest import AGENT, Say, SetUp
 from .states import state_of
@@ -105,7 +104,7 @@ async def test_turn_of_last_night_is_explained_by_the_actions_alone(
     sent = [request.usage for request in model_server.requests][:2]
     assert turn["usage"]["input"] == sum(each["prompt"] for each in sent)
     assert turn["usage"]["output"] == sum(each["completion"] for each in sent)
-    assert turn["cost"] == pytest.approx(float(sum(price(each) for each in sent)), abs=1e-9)
+    assert turn["cost"] == pytest.approx(sum(price("openai", MODEL, each) for each in sent), abs=1e-9)
     assert [each["model"] for each in turn["attempts"]] == [MODEL, MODEL]
 
 
@@ -169,11 +168,3 @@ async def test_turn_that_is_not_recorded_has_no_id(home: HomeAssistant, set_up: 
 
     assert state_of(home, LAST_ROUTE).attributes["turn_id"] is None
     assert [event.data["turn_id"] for event in events] == [None]
-
-
-def price(usage: dict[str, int]) -> Decimal:
-    """Return what a request has cost by the published prices."""
-    used = PricedUsage(
-        input_tokens=usage["prompt"], cache_read_tokens=usage["cached"], output_tokens=usage["completion"]
-    )
-    return calc_price(used, MODEL, provider_id="openai").total_price

@@ -6,17 +6,18 @@ from pathlib import Path
 import subprocess
 import sys
 
-from homeassistant.config_entries import SOURCE_USER, ConfigEntryState
+from homeassistant.config_entries import ConfigEntryState
 from homeassistant.const import CONF_API_KEY, CONF_URL
 from homeassistant.core import HomeAssistant
 from homeassistant.data_entry_flow import FlowResultType
 import pytest
 
 import custom_components.windowed_conversation
-from custom_components.windowed_conversation.const import CONF_PROVIDER, DOMAIN, PROVIDER_GEMINI
+from custom_components.windowed_conversation.const import CONF_PROVIDER, PROVIDER_GEMINI
 from demo.model_server import ModelServer
 
-from .conftest import Say, Submit, speech
+from .account_forms import open_account
+from .conftest import Say, speech
 from .states import state_of
 
 PACKAGE = Path(custom_components.windowed_conversation.__path__[0])
@@ -132,9 +133,7 @@ async def test_gemini_account_that_is_set_up_from_storage_and_its_turns_load_not
 async def test_sdk_of_google_is_loaded_outside_of_the_event_loop_when_an_account_is_added(
     home: HomeAssistant, google_unloaded: None, model_server: ModelServer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    flows = home.config_entries.flow
-    menu = await flows.async_init(DOMAIN, context={"source": SOURCE_USER})
-    form = Submit(home, flows, await flows.async_configure(menu["flow_id"], {"next_step_id": "gemini"}))
+    form = await open_account(home, "gemini")
     await form(**{CONF_API_KEY: "key", "advanced": {CONF_URL: model_server.address}})
 
     made = await form(name="Ada", model="scripted")

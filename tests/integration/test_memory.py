@@ -7,11 +7,9 @@ from pathlib import Path
 import sqlite3
 from threading import Event
 import time
-from types import MappingProxyType
 from typing import Any
 
-from homeassistant.config_entries import ConfigSubentry
-from homeassistant.const import CONF_MODEL, EVENT_HOMEASSISTANT_CLOSE
+from homeassistant.const import EVENT_HOMEASSISTANT_CLOSE
 from homeassistant.core import Context, HomeAssistant
 from homeassistant.helpers import issue_registry as ir
 import pytest
@@ -33,6 +31,7 @@ from custom_components.windowed_conversation.turn.scope import Scope
 from demo.model_server import ModelServer
 
 from .conftest import Say, SayAtOnce, SetUp, speech, until, written
+from .more_agents import add_agent, remove_agent
 from .remembered import add_fact, facts_of, memory_of
 
 DAY = 86_400.0
@@ -281,16 +280,11 @@ async def test_what_was_changed_meanwhile_is_in_the_file_after_a_backup(
 
 
 async def test_removed_agent_takes_its_turns_along(home: HomeAssistant, entry, say: Say, disk: Disk) -> None:
-    other = ConfigSubentry(
-        data=MappingProxyType({CONF_MODEL: "scripted"}), subentry_type="conversation", title="Grace", unique_id=None
-    )
-    home.config_entries.async_add_subentry(entry, other)
-    await home.async_block_till_done(wait_background_tasks=True)
+    grace = await add_agent(home, entry)
     await say("hello there")
     await say("hello Grace", agent_id="conversation.grace")
 
-    home.config_entries.async_remove_subentry(entry, other.subentry_id)
-    await home.async_block_till_done(wait_background_tasks=True)
+    await remove_agent(home, entry, grace)
     await written(home)
 
     assert disk.said == ["hello there"]

@@ -9,17 +9,15 @@ from typing import Any
 
 from homeassistant.auth.const import GROUP_ID_ADMIN, GROUP_ID_READ_ONLY, GROUP_ID_USER
 from homeassistant.core import Context, HomeAssistant
-from homeassistant.exceptions import HomeAssistantError, ServiceValidationError, Unauthorized, UnknownUser
+from homeassistant.exceptions import HomeAssistantError, ServiceValidationError, Unauthorized
 import probatio
 import pytest
 
-from custom_components.windowed_conversation.agents.memory import async_memory
-from custom_components.windowed_conversation.const import DOMAIN
 from custom_components.windowed_conversation.memory import PastTurn
 
-from .actions import MEMORY_ACTIONS
+from .actions import MEMORY_ACTIONS, TURN_ACTIONS, act
 from .conftest import Say, SetUp, written
-from .remembered import add_fact, facts_of
+from .remembered import add_fact, facts_of, memory_of
 
 BINS, DENTIST, TEA, HANSEN = (
     "The bins go out on Friday",
@@ -77,8 +75,6 @@ async def people(home: HomeAssistant) -> People:
 @pytest.fixture
 async def told(home: HomeAssistant, entry, people: People) -> None:
     """Have a fact of the home, two of Ada's, one of which is private, one of Grace's, and a turn of Ada's."""
-    memory = async_memory(home)
-    assert memory is not None
     at = MORNING.timestamp()
     for text, whose, private in (
         (BINS, None, False),
@@ -88,7 +84,7 @@ async def told(home: HomeAssistant, entry, people: People) -> None:
     ):
         await add_fact(home, text, person=whose.user_id if whose else None, private=private, at=at)
         at += 60
-    memory.writer.put(PastTurn("mine", at, "book the dentist", "Done", person=people.ada.user_id))
+    memory_of(home).writer.put(PastTurn("mine", at, "book the dentist", "Done", person=people.ada.user_id))
     await written(home)
 
 
@@ -103,13 +99,6 @@ def folder(home: HomeAssistant, tmp_path: Path) -> Path:
     return folder
 
 
-async def act(home: HomeAssistant, action: str, context: Context | None = None, **data: Any) -> Any:
-    """Perform an action on memory, as an automation if nobody is named, and return its response."""
-    return await home.services.async_call(
-        DOMAIN, action, data, blocking=True, return_response=True, context=context or Context()
-    )
-
-
 async def texts(home: HomeAssistant, context: Context | None = None, action: str = "list_memories", **data: Any):
     """Return the texts of what is listed, or what another action returns."""
     return [each["text"] for each in (await act(home, action, context, **data))["memories"]]
@@ -117,9 +106,7 @@ async def texts(home: HomeAssistant, context: Context | None = None, action: str
 
 async def everything(home: HomeAssistant) -> set[str]:
     """Return the facts in the file."""
-    memory = async_memory(home)
-    assert memory is not None
-    lines: list[str] = await memory.async_read(lambda opened: list(opened.export()), [])
+    lines: list[str] = await memory_of(home).async_read(lambda opened: list(opened.export()), [])
     return {fact["text"] for line in lines if (fact := json.loads(line))["kind"] == "fact"}
 
 
@@ -213,21 +200,34 @@ async def test_open_conversation_does_not_repeat_what_was_forgotten(
 
 
 @pytest.mark.parametrize(
-    ("data", "key"),
+    ("who", "action", "data", "key"),
     [
-        ({}, "memory_no_condition"),
-        ({"everything": True, "query": "tea"}, "memory_no_condition"),
-        ({"everything": True}, "memory_no_person"),
-        ({"before": "2026-01-31T08:00:00"}, "memory_no_person"),
-        ({"everyone": True, "query": "tea"}, "memory_everyone_by_time"),
-        ({"everyone": True, "person": "person.ada", "everything": True}, "memory_person_or_everyone"),
-        ({"person": "person.nobody", "everything": True}, "memory_unknown_person"),
-        ({"person": "gone", "everything": True}, "memory_unknown_person"),
+        ("automation", "forget", {}, "memory_no_condition"),
+        ("automation", "forget", {"everything": True, "query": "tea"}, "memory_no_condition"),
+        ("automation", "forget", {"everything": True}, "memory_no_person"),
+        ("automation", "forget", {"before": "2026-01-31T08:00:00"}, "memory_no_person"),
+        ("automation", "forget", {"everyone": True, "query": "tea"}, "memory_everyone_by_time"),
+        (
+            *("automation", "forget"),
+            {"everyone": True, "person": "person.ada", "everything": True},
+            "memory_person_or_everyone",
+        ),
+        ("automation", "forget", {"person": "person.nobody", "everything": True}, "memory_unknown_person"),
+        ("automation", "forget", {"person": "gone", "everything": True}, "memory_unknown_person"),
+        ("automation", "remember", {"text": "I hate geese"}, "memory_no_person"),
+        ("automation", "remember", {"text": BINS, "private": True}, "memory_no_person"),
+        ("admin", "export_memories", {"everyone": True}, "memory_file_needed"),
+        ("admin", "export_memories", {"person": "person.ada"}, "memory_file_needed"),
+        ("automation", "import_memories", {}, "memory_import_nothing"),
+        ("automation", "import_memories", {"memories": [], "filename": "exports/a.jsonl"}, "memory_import_nothing"),
     ],
 )
-async def test_unclear_wish_to_forget_is_refused(home: HomeAssistant, told, data: dict[str, Any], key: str) -> None:
+@pytest.mark.usefixtures("told", "folder")
+async def test_unclear_wish_is_refused(
+    home: HomeAssistant, people: People, *, who: str, action: str, data: dict[str, Any], key: str
+) -> None:
     with pytest.raises(ServiceValidationError) as refused:
-        await act(home, "forget", **data)
+        await act(home, action, getattr(people, who), **data)
 
     assert refused.value.translation_key == key
     assert len(await everything(home)) == 4
@@ -328,20 +328,6 @@ async def test_person_does_nothing_for_others(
     assert len(await everything(home)) == 4
 
 
-@pytest.mark.parametrize("action", MEMORY_ACTIONS)
-async def test_who_has_no_rights_does_nothing(home: HomeAssistant, told, people: People, action: str) -> None:
-    stranger = await home.auth.async_create_user("Stranger")
-
-    with pytest.raises(Unauthorized):
-        await act(home, action, Context(user_id=stranger.id), **MEMORY_ACTIONS[action])
-
-
-@pytest.mark.parametrize("action", MEMORY_ACTIONS)
-async def test_who_is_gone_does_nothing(home: HomeAssistant, told, people: People, action: str) -> None:
-    with pytest.raises(UnknownUser):
-        await act(home, action, Context(user_id="gone"), **MEMORY_ACTIONS[action])
-
-
 @pytest.mark.parametrize(
     ("who", "data", "owner", "private"),
     [
@@ -362,14 +348,6 @@ async def test_fact_is_the_homes_or_a_persons(
 
     (fact,) = await facts_of(home, people.ada.user_id)
     assert (fact.person, fact.private) == (owner and getattr(people, owner).user_id, private)
-
-
-@pytest.mark.parametrize("data", [{"text": "I hate geese"}, {"text": BINS, "private": True}])
-async def test_automation_says_whose_a_personal_fact_is(home: HomeAssistant, entry, data: dict[str, Any]) -> None:
-    with pytest.raises(ServiceValidationError) as refused:
-        await act(home, "remember", **data)
-
-    assert refused.value.translation_key == "memory_no_person"
 
 
 async def test_update_by_others_names_nothing_private(home: HomeAssistant, entry, people: People) -> None:
@@ -414,16 +392,6 @@ async def test_everything_is_exported_to_a_private_file_and_imported_from_it(
 
     assert loaded == {"added": 5, "known": 0, "refused": 0}
     assert await everything(home) == before
-
-
-@pytest.mark.parametrize("data", [{"everyone": True}, {"person": "person.ada"}])
-async def test_what_is_others_is_not_returned_but_written(
-    home: HomeAssistant, told, people: People, data: dict[str, Any]
-) -> None:
-    with pytest.raises(ServiceValidationError) as refused:
-        await act(home, "export_memories", people.admin, **data)
-
-    assert refused.value.translation_key == "memory_file_needed"
 
 
 @pytest.mark.parametrize(
@@ -508,16 +476,9 @@ async def test_memories_of_several_people_do_not_become_those_of_one(home: HomeA
     assert await everything(home) == set()
 
 
-@pytest.mark.parametrize("data", [{}, {"memories": [], "filename": "exports/a.jsonl"}])
-async def test_import_is_of_one_thing(home: HomeAssistant, entry, folder: Path, data: dict[str, Any]) -> None:
-    with pytest.raises(ServiceValidationError) as refused:
-        await act(home, "import_memories", **data)
-
-    assert refused.value.translation_key == "memory_import_nothing"
-
-
 # when it cannot be used
-@pytest.mark.parametrize("action", MEMORY_ACTIONS)
+@pytest.mark.parametrize("action", MEMORY_ACTIONS | TURN_ACTIONS)
+@pytest.mark.usefixtures("folder")
 async def test_memory_that_cannot_be_used_is_told(
     home: HomeAssistant, set_up: SetUp, people: People, memory_file: Path, action: str
 ) -> None:
@@ -525,7 +486,7 @@ async def test_memory_that_cannot_be_used_is_told(
     await set_up()
 
     with pytest.raises(HomeAssistantError) as refused:
-        await act(home, action, people.admin, **MEMORY_ACTIONS[action])
+        await act(home, action, people.admin, **(MEMORY_ACTIONS | TURN_ACTIONS)[action])
 
     assert refused.value.translation_key == "memory_unavailable"
 

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from homeassistant.config_entries import ConfigSubentry
-from homeassistant.const import CONF_API_KEY, CONF_MODEL, CONF_URL
+from homeassistant.const import CONF_API_KEY, CONF_MODEL
 from homeassistant.core import HomeAssistant
 from homeassistant.helpers import issue_registry as ir
 import pytest
@@ -14,21 +13,17 @@ from custom_components.windowed_conversation.agents.kept import async_kept
 from custom_components.windowed_conversation.bridge.calibration import ModelCalibrations
 from custom_components.windowed_conversation.const import (
     CONF_CONTEXT_TOKENS,
-    CONF_FORMAT,
     CONF_HISTORY_TOKENS,
-    CONF_PROVIDER,
     CONF_ROUTING,
     DOMAIN,
-    PROVIDER_ANTHROPIC,
-    PROVIDER_GEMINI,
-    PROVIDER_OPENAI,
-    PROVIDER_OPENAI_CHAT,
 )
 from custom_components.windowed_conversation.turn.ports import Model
 from demo.model_server import ModelServer
 from demo.model_server.request_log import Record
 
+from .account_kinds import COMPATIBLE, KINDS
 from .conftest import Say, SetUp, speech, start, stop
+from .more_agents import change_agent
 
 CONTEXT = 4000
 TURNS = 40
@@ -37,23 +32,22 @@ FACT = (
     "old wooden door and next to the bicycles"
 )
 
-# The kind of account, the path of the server's address, and the model.
-_KINDS = {
-    "responses": (PROVIDER_OPENAI, {CONF_FORMAT: "responses"}, "/v1", "gpt-4o-mini"),
-    "chat": (PROVIDER_OPENAI, {CONF_FORMAT: "chat"}, "/v1", "gpt-4o-mini"),
-    "gemini": (PROVIDER_GEMINI, {}, "", "gemini-2.5-flash"),
-    "anthropic": (PROVIDER_ANTHROPIC, {}, "", "claude-haiku-4-5"),
-    "server": (PROVIDER_OPENAI_CHAT, {}, "/v1", "scripted"),
-}
+# Kinds of accounts with their models.
+_KINDS = (
+    (KINDS[0], "gpt-4o-mini"),
+    (KINDS[1], "gpt-4o-mini"),
+    (KINDS[-2], "gemini-2.5-flash"),
+    (KINDS[-1], "claude-haiku-4-5"),
+    (COMPATIBLE, "scripted"),
+)
 
 
-@pytest.fixture(params=list(_KINDS))
+@pytest.fixture(params=_KINDS, ids=lambda each: each[0].name)
 async def entry(request: pytest.FixtureRequest, set_up: SetUp, model_server: ModelServer) -> MockConfigEntry:
     """Return an account with an agent that has the defaults, on a server that reads little."""
-    provider, more, path, model = _KINDS[request.param]
+    kind, model = request.param
     model_server.change(models=(model,), context_size=CONTEXT)
-    account = {CONF_PROVIDER: provider, CONF_URL: f"{model_server.address}{path}", CONF_API_KEY: "key", **more}
-    return await set_up(account=account, **{CONF_MODEL: model, CONF_ROUTING: "llm_only"})
+    return await set_up(account=kind.account(model_server), **{CONF_MODEL: model, CONF_ROUTING: "llm_only"})
 
 
 @pytest.fixture
@@ -145,20 +139,12 @@ async def learn(say: Say, model_server: ModelServer) -> None:
     await say("hello")
 
 
-def change(home: HomeAssistant, entry: MockConfigEntry, **data: Any) -> None:
-    """Change the data of the account's agent."""
-    (subentry,) = entry.subentries.values()
-    assert isinstance(subentry, ConfigSubentry)
-    home.config_entries.async_update_subentry(entry, subentry, data={**subentry.data, **data})
-
-
 async def test_size_that_the_user_enters_applies_to_the_next_request(
     home: HomeAssistant, small: MockConfigEntry, say: Say, model_server: ModelServer
 ) -> None:
     await learn(say, model_server)
 
-    change(home, small, **{CONF_CONTEXT_TOKENS: 128_000})
-    await home.async_block_till_done()
+    await change_agent(home, small, **{CONF_CONTEXT_TOKENS: 128_000})
 
     planned = model_of(small).planned
     assert (planned.context_tokens, planned.max_answer_tokens) == (128_000, 1000)
@@ -170,8 +156,7 @@ async def test_agent_that_is_configured_anew_begins_anew(
     await learn(say, model_server)
     learned = model_of(small).planned.context_tokens
 
-    change(home, small, **{CONF_HISTORY_TOKENS: 6000})
-    await home.async_block_till_done()
+    await change_agent(home, small, **{CONF_HISTORY_TOKENS: 6000})
 
     assert (learned, model_of(small).planned.context_tokens) == (8192, None)
 

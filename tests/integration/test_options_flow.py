@@ -22,6 +22,7 @@ from custom_components.windowed_conversation.const import (
 from custom_components.windowed_conversation.window import EstimatedCounter, Message, message_tokens
 from demo.model_server import ModelServer
 
+from .account_forms import open_options
 from .conftest import Say, Submit, speech, written
 
 SMALL = {
@@ -39,8 +40,7 @@ SMALL = {
 @pytest.fixture
 async def options_form(home: HomeAssistant, entry) -> Submit:
     """Open the form of the account's options."""
-    flows = home.config_entries.options
-    return Submit(home, flows, await flows.async_init(entry.entry_id))
+    return await open_options(home, entry)
 
 
 def suggested(form: Submit) -> dict[str, int | str]:
@@ -75,8 +75,7 @@ async def test_what_was_entered_is_kept_as_whole_numbers(home: HomeAssistant, op
     assert done["type"] is FlowResultType.CREATE_ENTRY
     assert entry.options == numbers | {CONF_PERSISTENCE: "all", CONF_TOOL_RESULTS: "keep", CONF_SUMMARIZE: True}
     assert {type(entry.options[name]) for name in numbers} == {int}
-    again = Submit(home, home.config_entries.options, await home.config_entries.options.async_init(entry.entry_id))
-    assert suggested(again) == entry.options
+    assert suggested(await open_options(home, entry)) == entry.options
 
 
 @pytest.mark.parametrize(
@@ -136,6 +135,7 @@ async def test_what_is_no_value_is_refused(options_form: Submit, entry, wrong: d
         {
             CONF_HISTORY_TOKENS: 100,
             CONF_TRIM_SHARE: 0,
+            CONF_TOOL_RESULTS: "stub",
             CONF_MAX_TOOL_TURNS: 1,
             CONF_RESULT_CAP: 100,
             CONF_MAX_WINDOWS: 1,
@@ -144,6 +144,7 @@ async def test_what_is_no_value_is_refused(options_form: Submit, entry, wrong: d
         {
             CONF_HISTORY_TOKENS: 2_000_000,
             CONF_TRIM_SHARE: 90,
+            CONF_TOOL_RESULTS: "keep",
             CONF_MAX_TOOL_TURNS: 100,
             CONF_RESULT_CAP: 2_000_000,
             CONF_MAX_WINDOWS: 10_000,
@@ -157,6 +158,7 @@ async def test_whole_range_reaches_the_agent(options_form: Submit, entry, agent_
     config = agent_of(entry).config
     assert config.policy.history_tokens == least_and_most[CONF_HISTORY_TOKENS]
     assert config.policy.trim_share == least_and_most[CONF_TRIM_SHARE] / 100
+    assert config.policy.tool_results == least_and_most[CONF_TOOL_RESULTS]
     assert config.policy.max_tool_turns == least_and_most[CONF_MAX_TOOL_TURNS]
     assert config.policy.result_cap_tokens == least_and_most[CONF_RESULT_CAP]
     assert config.max_windows == least_and_most[CONF_MAX_WINDOWS]
@@ -168,13 +170,6 @@ async def test_share_that_is_left_empty_follows_the_size(options_form: Submit, e
 
     assert agent_of(entry).config.policy.trim_share is None
     assert agent_of(entry).config.policy.share == 0.15
-
-
-@pytest.mark.parametrize("results", ["stub", "keep"])
-async def test_what_stays_of_results_reaches_the_agent(options_form: Submit, entry, agent_of, results: str) -> None:
-    await options_form(**SMALL | {CONF_TOOL_RESULTS: results})
-
-    assert agent_of(entry).config.policy.tool_results == results
 
 
 async def test_results_get_their_line_at_once_unless_a_number_is_given(options_form: Submit, entry, agent_of) -> None:
@@ -297,9 +292,8 @@ async def test_other_conversations_are_still_there(options_form: Submit, entry, 
 
 async def test_agent_keeps_a_window_of_its_own(home: HomeAssistant, set_up, figure) -> None:
     entry = await set_up(**{CONF_HISTORY_TOKENS: 600})
-    flows = home.config_entries.options
 
-    await Submit(home, flows, await flows.async_init(entry.entry_id))(**SMALL)
+    await (await open_options(home, entry))(**SMALL)
 
     assert figure("window_size") == "600"
 

@@ -1,7 +1,8 @@
 """Stored conversations: restored unchanged, never lost silently, and deleted with their agent."""
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 import json
 from pathlib import Path
 import time
@@ -25,8 +26,10 @@ from custom_components.windowed_conversation.const import (
 )
 from demo.model_server import ModelServer, call
 
+from .account_forms import open_options
 from .actions import act
-from .conftest import AGENT, Say, SetUp, ShoppingList, Submit, speech, start, stop, until, written
+from .conftest import AGENT, Say, SetUp, ShoppingList, speech, start, stop, until, written
+from .more_agents import remove_agent
 from .real_files import _never_blocks, hass_config_dir, hass_storage
 
 __all__ = ["_never_blocks", "hass_config_dir", "hass_storage"]
@@ -95,6 +98,27 @@ class Disk:
     async def restart(self, entry: MockConfigEntry) -> None:
         """Stop and start."""
         await self.stop(entry)
+        await self.start(entry)
+
+    async def restart_with(self, entry: MockConfigEntry, content: str) -> None:
+        """Stop, put something else where the conversations are kept, and start."""
+        await self.stop(entry)
+        self.write(entry, content)
+        await self.start(entry)
+
+    async def restart_blocked(self, entry: MockConfigEntry) -> None:
+        """Stop, have a folder where the conversations are kept, and start."""
+        await self.stop(entry)
+        elsewhere(lambda: self.file(entry).mkdir(parents=True))
+        await self.start(entry)
+
+    @asynccontextmanager
+    async def changed(self, entry: MockConfigEntry) -> AsyncIterator[Any]:
+        """Stop, have what is in the file changed, and start."""
+        await self.stop(entry)
+        content = self.read(entry)
+        yield content
+        self.write(entry, json.dumps(content))
         await self.start(entry)
 
 
@@ -275,8 +299,7 @@ async def test_persistence_that_is_switched_off_leaves_the_totals_only_at_once(
     await say("my name is Ada", "mine")
     assert "Ada" in disk.read_text(disk.file(entry))
 
-    flows = home.config_entries.options
-    form = Submit(home, flows, await flows.async_init(entry.entry_id))
+    form = await open_options(home, entry)
     await form(history_tokens=8000, trim_share=25, expiry_hours=24, persistence="off")
 
     assert disk.read(entry)["data"]["conversations"] == []
@@ -331,59 +354,49 @@ async def test_time_while_home_assistant_was_off_counts_as_idle(
     entry = await set_up(options={CONF_EXPIRY_HOURS: 1})
     await say("my name is Ada", "old")
     await say("my name is Grace", "new")
-    await disk.stop(entry)
-    content = disk.read(entry)
-    content["data"]["conversations"][0]["used"] = time.time() - 3700
-    disk.write(entry, json.dumps(content))
 
-    await disk.start(entry)
+    async with disk.changed(entry) as content:
+        content["data"]["conversations"][0]["used"] = time.time() - 3700
 
     assert [window.conversation_id for window in agent_of(entry).windows.newest_first()] == ["new"]
 
 
+NO_CONVERSATIONS = (
+    "",
+    "{",
+    "null",
+    "{}",
+    "[]",
+    json.dumps(STORED)[:-3],
+    json.dumps(STORED | {"version": "1"}),
+    json.dumps(STORED | {"version": 2}),
+    json.dumps(STORED | {"version": 0}),
+    json.dumps(STORED | {"data": None}),
+    json.dumps(STORED | {"data": {}}),
+    json.dumps(STORED | {"data": {"conversations": {}}}),
+)
+COUNTS = {"readable": "0", "unreadable": str(len(BROKEN))}
+
+
 @pytest.mark.parametrize(
-    "content",
+    ("content", "issue", "counts"),
     [
-        "",
-        "{",
-        "null",
-        "{}",
-        "[]",
-        json.dumps(STORED)[:-3],
-        json.dumps(STORED | {"version": "1"}),
-        json.dumps(STORED | {"version": 2}),
-        json.dumps(STORED | {"version": 0}),
-        json.dumps(STORED | {"data": None}),
-        json.dumps(STORED | {"data": {}}),
-        json.dumps(STORED | {"data": {"conversations": {}}}),
+        *((content, "conversations_damaged", {}) for content in NO_CONVERSATIONS),
+        (json.dumps(STORED | {"data": {"conversations": BROKEN}}), "some_conversations_damaged", COUNTS),
     ],
 )
-async def test_damaged_file_is_set_aside_and_told(entry, say: Say, content: str, disk: Disk) -> None:
+async def test_damaged_file_is_set_aside_and_told(
+    *, entry, say: Say, disk: Disk, content: str, issue: str, counts: dict[str, str]
+) -> None:
     await say("my name is Ada", "mine")
-    await disk.stop(entry)
-    disk.write(entry, content)
 
-    await disk.start(entry)
+    await disk.restart_with(entry, content)
 
     aside = disk.aside(entry)
     assert aside.name in disk.files()
     assert disk.read_text(aside) == content
-    assert [(issue.translation_key, issue.translation_placeholders) for issue in disk.issues()] == [
-        ("conversations_damaged", {"agent": "Ada", "path": str(aside)})
-    ]
-    assert "Ada" not in speech(await say("what is my name?", "mine"))
-
-
-async def test_damaged_file_is_told_by_what_of_it_could_not_be_read(entry, say: Say, disk: Disk) -> None:
-    await say("my name is Ada", "mine")
-    await disk.stop(entry)
-    disk.write(entry, json.dumps(STORED | {"data": {"conversations": BROKEN}}))
-
-    await disk.start(entry)
-
-    counts = {"readable": "0", "unreadable": str(len(BROKEN))}
-    assert [(issue.translation_key, issue.translation_placeholders) for issue in disk.issues()] == [
-        ("some_conversations_damaged", {"agent": "Ada", "path": str(disk.aside(entry)), **counts})
+    assert [(each.translation_key, each.translation_placeholders) for each in disk.issues()] == [
+        (issue, {"agent": "Ada", "path": str(aside), **counts})
     ]
     assert "Ada" not in speech(await say("what is my name?", "mine"))
 
@@ -391,12 +404,9 @@ async def test_damaged_file_is_told_by_what_of_it_could_not_be_read(entry, say: 
 async def test_unreadable_conversation_costs_only_itself(entry, say: Say, agent_of, disk: Disk) -> None:
     for conversation_id in ("one", "two", "three"):
         await say("my name is Ada", conversation_id)
-    await disk.stop(entry)
-    content = disk.read(entry)
-    del content["data"]["conversations"][1]["window"]["exchanges"][0]["messages"][0]["content"]
-    disk.write(entry, json.dumps(content))
 
-    await disk.start(entry)
+    async with disk.changed(entry) as content:
+        del content["data"]["conversations"][1]["window"]["exchanges"][0]["messages"][0]["content"]
 
     assert [window.conversation_id for window in agent_of(entry).windows.newest_first()] == ["three", "one"]
     assert json.loads(disk.read_text(disk.aside(entry))) == content
@@ -410,11 +420,8 @@ async def test_what_was_restored_beside_an_unreadable_conversation_is_restored_a
     entry, say: Say, agent_of, disk: Disk
 ) -> None:
     await say("my name is Ada", "one")
-    await disk.stop(entry)
-    content = disk.read(entry)
-    content["data"]["conversations"].append(None)
-    disk.write(entry, json.dumps(content))
-    await disk.start(entry)
+    async with disk.changed(entry) as content:
+        content["data"]["conversations"].append(None)
 
     await disk.restart(entry)
 
@@ -453,13 +460,10 @@ async def test_conversation_whose_id_is_longer_than_any_is_not_restored(
     home: HomeAssistant, entry, say: Say, agent_of, disk: Disk
 ) -> None:
     await say("my name is Ada", "mine")
-    await disk.stop(entry)
-    content = disk.read(entry)
-    (mine,) = content["data"]["conversations"]
-    content["data"]["conversations"].append(mine | {"key": "x" * 1_000_000})
-    disk.write(entry, json.dumps(content))
 
-    await disk.start(entry)
+    async with disk.changed(entry) as content:
+        (mine,) = content["data"]["conversations"]
+        content["data"]["conversations"].append(mine | {"key": "x" * 1_000_000})
     await written(home)
 
     assert [window.conversation_id for window in agent_of(entry).windows.newest_first()] == ["mine"]
@@ -472,12 +476,9 @@ async def test_conversation_of_a_clock_that_was_wrong_is_used_now(
 ) -> None:
     entry = await set_up(options={CONF_EXPIRY_HOURS: 1})
     await say("my name is Ada", "mine")
-    await disk.stop(entry)
-    content = disk.read(entry)
-    content["data"]["conversations"][0]["used"] = used
-    disk.write(entry, json.dumps(content))
 
-    await disk.start(entry)
+    async with disk.changed(entry) as content:
+        content["data"]["conversations"][0]["used"] = used
 
     windows = agent_of(entry).windows
     assert windows.now() - windows.last_used("mine") < 3600
@@ -503,10 +504,7 @@ async def test_write_that_failed_is_repeated_though_nobody_speaks(
 async def test_store_that_cannot_be_opened_turns_keeping_off_and_the_account_works(
     entry, say: Say, figure, disk: Disk
 ) -> None:
-    await disk.stop(entry)
-    elsewhere(lambda: disk.file(entry).mkdir(parents=True))
-
-    await disk.start(entry)
+    await disk.restart_blocked(entry)
 
     assert [(issue.translation_key, issue.translation_placeholders) for issue in disk.issues()] == [
         ("storage_unavailable", {"agent": "Ada", "path": str(disk.file(entry))})
@@ -518,9 +516,7 @@ async def test_store_that_cannot_be_opened_turns_keeping_off_and_the_account_wor
 
 
 async def test_issue_goes_when_the_store_can_be_opened_again(entry, say: Say, disk: Disk) -> None:
-    await disk.stop(entry)
-    elsewhere(lambda: disk.file(entry).mkdir(parents=True))
-    await disk.start(entry)
+    await disk.restart_blocked(entry)
     assert len(disk.issues()) == 1
 
     elsewhere(disk.file(entry).rmdir)
@@ -551,9 +547,7 @@ async def test_file_of_what_was_learned_that_cannot_be_opened_is_told_and_the_ac
 
 
 async def test_account_is_removed_though_its_store_cannot_be(home: HomeAssistant, entry, disk: Disk) -> None:
-    await disk.stop(entry)
-    elsewhere(lambda: disk.file(entry).mkdir(parents=True))
-    await disk.start(entry)
+    await disk.restart_blocked(entry)
 
     await home.config_entries.async_remove(entry.entry_id)
 
@@ -562,18 +556,14 @@ async def test_account_is_removed_though_its_store_cannot_be(home: HomeAssistant
 
 async def test_damaged_files_never_replace_each_other(entry, disk: Disk) -> None:
     for content in ("first", "second"):
-        await disk.stop(entry)
-        disk.write(entry, content)
-        await disk.start(entry)
+        await disk.restart_with(entry, content)
 
     assert disk.files() == [disk.file(entry).name, disk.aside(entry).name, f"{disk.aside(entry).name}.2"]
     assert len(disk.issues()) == 1
 
 
 async def test_issue_goes_with_the_file_that_was_set_aside(entry, disk: Disk) -> None:
-    await disk.stop(entry)
-    disk.write(entry, "damaged")
-    await disk.start(entry)
+    await disk.restart_with(entry, "damaged")
     await disk.restart(entry)
     assert len(disk.issues()) == 1
 
@@ -585,11 +575,9 @@ async def test_issue_goes_with_the_file_that_was_set_aside(entry, disk: Disk) ->
 
 async def test_file_of_a_later_minor_version_is_migrated(entry, say: Say, disk: Disk) -> None:
     await say("my name is Ada", "mine")
-    await disk.stop(entry)
-    content = disk.read(entry)
-    disk.write(entry, json.dumps(content | {"minor_version": 7}))
 
-    await disk.start(entry)
+    async with disk.changed(entry) as content:
+        content["minor_version"] = 7
 
     assert "Ada" in speech(await say("what is my name?", "mine"))
     assert disk.read(entry)["minor_version"] == 1
@@ -609,24 +597,12 @@ async def test_what_is_no_text_costs_its_conversation_only(
     assert "half a character" not in caplog.text
 
 
-async def test_conversation_goes_on_after_a_reload_without_the_file(
-    home: HomeAssistant, entry, say: Say, disk: Disk
-) -> None:
-    await say("my name is Ada", "mine")
-
-    await home.config_entries.async_reload(entry.entry_id)
-    await home.async_block_till_done()
-
-    assert "Ada" in speech(await say("what is my name?", "mine"))
-
-
 async def test_removed_agent_takes_its_file_along(home: HomeAssistant, entry, say: Say, disk: Disk) -> None:
     await say("my name is Ada", "mine")
     await disk.restart(entry)
     await say("what is my name?", "mine")
 
-    home.config_entries.async_remove_subentry(entry, next(iter(entry.subentries)))
-    await home.async_block_till_done()
+    await remove_agent(home, entry, next(iter(entry.subentries)))
     await written(home)
 
     assert disk.files() == []

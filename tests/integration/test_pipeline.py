@@ -8,22 +8,13 @@ import pytest
 from demo.model_server import ModelServer
 
 from .conftest import Say, speech
-from .dashboard import PipelineClient, ending, streamed
+from .dashboard import PipelineClient, ending
 from .states import state_of
 
 
 @pytest.fixture
 async def dashboard(home: HomeAssistant, entry, hass_ws_client) -> PipelineClient:
     return PipelineClient(await hass_ws_client(home))
-
-
-async def test_answer_is_streamed_as_it_is_written(dashboard: PipelineClient) -> None:
-    pipeline = await dashboard.create(prefer_local_intents=False)
-
-    events = await dashboard.run(pipeline, "tell me a story about the sea")
-
-    assert len(streamed(events)) > 20
-    assert "".join(streamed(events)) == ending(events)["intent_output"]["response"]["speech"]["plain"]["speech"]
 
 
 async def test_agent_routes_by_itself_in_a_pipeline(

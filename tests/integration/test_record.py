@@ -4,7 +4,6 @@ from dataclasses import fields
 from typing import Any
 
 from homeassistant.components.conversation.trace import async_get_traces
-from homeassistant.config_entries import ConfigSubentryData
 from homeassistant.const import CONF_MODEL, CONF_URL
 from homeassistant.core import HomeAssistant
 from homeassistant.helpers import entity_registry as er
@@ -19,12 +18,12 @@ from custom_components.windowed_conversation.const import (
     PROVIDER_ANTHROPIC,
     PROVIDER_GEMINI,
     PROVIDER_OPENAI,
-    SUBENTRY_CONVERSATION,
 )
 from custom_components.windowed_conversation.providers.events import Usage
 from demo.model_server import ModelServer
 
 from .conftest import AGENT, Say, SetUp, speech
+from .more_agents import add_account
 from .states import state_of
 
 MODEL, HAIKU, FLASH = "gpt-4o-mini", "claude-haiku-4-5", "gemini-2.5-flash"
@@ -42,13 +41,8 @@ def traced() -> dict[str, Any]:
 async def other(home: HomeAssistant, model_server: ModelServer) -> None:
     """Have models that cache, and another agent, of Anthropic's, at the same server."""
     model_server.change(models=("scripted", MODEL, HAIKU, FLASH))
-    subentry = ConfigSubentryData(
-        data={CONF_MODEL: HAIKU}, subentry_type=SUBENTRY_CONVERSATION, title="Grace", unique_id=None
-    )
-    data = {CONF_PROVIDER: PROVIDER_ANTHROPIC, CONF_URL: model_server.address, "api_key": "key"}
-    entry = MockConfigEntry(domain=DOMAIN, title="Other", data=data, subentries_data=[subentry])
-    entry.add_to_hass(home)
-    await home.config_entries.async_setup(entry.entry_id)
+    account = {CONF_PROVIDER: PROVIDER_ANTHROPIC, CONF_URL: model_server.address}
+    await add_account(home, "Grace", account, **{CONF_MODEL: HAIKU})
 
 
 @pytest.fixture

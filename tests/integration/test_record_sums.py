@@ -10,11 +10,9 @@ from decimal import Decimal
 from itertools import pairwise
 import os
 import random
-from types import MappingProxyType
 
 from genai_prices import Usage as PricedUsage, calc_price
 from homeassistant.components import conversation
-from homeassistant.config_entries import ConfigSubentry
 from homeassistant.const import CONF_MODEL, CONF_URL
 from homeassistant.core import Context, HomeAssistant
 import pytest
@@ -28,13 +26,13 @@ from custom_components.windowed_conversation.const import (
     CONF_RECORD,
     CONF_SUMMARIZE,
     PROVIDER_OPENAI,
-    SUBENTRY_CONVERSATION,
     RecordLevel,
 )
 from custom_components.windowed_conversation.memory import Memory, Tokens, TurnListing, TurnRecord
 from demo.model_server import ModelServer
 
 from .conftest import AGENT, SetUp, listed, until, written
+from .more_agents import add_agent
 from .remembered import memory_of
 
 TURNS, SEED = int(os.environ.get("RECORD_TURNS", "250")), int(os.environ.get("RECORD_SEED", "0"))
@@ -177,14 +175,7 @@ async def traffic(home: HomeAssistant, set_up: SetUp, model_server: ModelServer)
         options={CONF_HISTORY_TOKENS: 400, CONF_SUMMARIZE: True},
         **{CONF_MODEL: MODEL, CONF_FALLBACK_AGENTS: ["conversation.grace"], CONF_RECORD: RecordLevel.WHOLE},
     )
-    grace = ConfigSubentry(
-        data=MappingProxyType({CONF_MODEL: MODEL}),
-        subentry_type=SUBENTRY_CONVERSATION,
-        title="Grace",
-        unique_id=None,
-    )
-    home.config_entries.async_add_subentry(entry, grace)
-    await listed(home)
+    await add_agent(home, entry, **{CONF_MODEL: MODEL})
     model_server.log.clear()
     return Traffic(home, entry, model_server, random.Random(SEED))
 

@@ -3,8 +3,6 @@
 import asyncio
 from typing import Any
 
-from homeassistant.config_entries import ConfigSubentryData
-from homeassistant.const import CONF_MODEL
 from homeassistant.core import HomeAssistant
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
@@ -14,13 +12,13 @@ from custom_components.windowed_conversation.const import (
     CONF_LIMITS,
     CONF_TOOL_ITERATIONS,
     CONF_TURN_TIMEOUT,
-    SUBENTRY_CONVERSATION,
 )
 from custom_components.windowed_conversation.turn.request_limit import MOST_REQUESTS
 from demo.model_server import ModelServer
 from tests.at_once import most_at_once
 
 from .conftest import AGENT, SetUp
+from .more_agents import add_agent
 
 _MANY = 300
 
@@ -59,21 +57,11 @@ async def test_who_is_not_served_in_time_is_told_so_and_the_others_are_served(
     assert len(whole) + len(told) == len(answers)
 
 
-@pytest.fixture
-async def two_agents(home: HomeAssistant, entry: MockConfigEntry) -> None:
-    """Have another agent in the same account."""
-    subentry = ConfigSubentryData(
-        data={CONF_MODEL: "scripted"}, subentry_type=SUBENTRY_CONVERSATION, title="Grace", unique_id=None
-    )
-    other = MockConfigEntry(subentries_data=[subentry])
-    home.config_entries.async_add_subentry(entry, next(iter(other.subentries.values())))
-    await home.async_block_till_done()
-
-
 @pytest.mark.long
 async def test_agents_of_an_account_share_its_limit(
-    home: HomeAssistant, two_agents: None, model_server: ModelServer
+    home: HomeAssistant, entry: MockConfigEntry, model_server: ModelServer
 ) -> None:
+    await add_agent(home, entry)
     model_server.log.clear()
     model_server.change(delay=0.05)
 

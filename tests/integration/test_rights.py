@@ -9,7 +9,7 @@ from homeassistant.exceptions import ServiceValidationError, Unauthorized, Unkno
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
-from .actions import act
+from .actions import MEMORY_ACTIONS, TURN_ACTIONS, act
 from .conftest import AGENT, Say
 
 type Visitor = Callable[[str], Coroutine[Any, Any, Context]]
@@ -28,6 +28,7 @@ CHANGING: dict[str, dict[str, Any]] = {
     "import_conversation": {"conversation": {}},
 }
 EVERY_ACTION = READING | CHANGING
+WITH_MEMORY = EVERY_ACTION | MEMORY_ACTIONS | TURN_ACTIONS
 
 
 @pytest.fixture(autouse=True)
@@ -132,18 +133,18 @@ async def test_who_may_control_the_agent_does_everything(
     await act(home, action, context=await visitor(group), **EVERY_ACTION[action])
 
 
-@pytest.mark.parametrize("action", EVERY_ACTION)
-async def test_who_has_no_rights_on_the_agent_does_nothing(home: HomeAssistant, counting, action: str) -> None:
+@pytest.mark.parametrize("action", WITH_MEMORY)
+async def test_who_has_no_rights_does_nothing(home: HomeAssistant, counting, action: str) -> None:
     guest = await home.auth.async_create_user("Grace")
 
     with pytest.raises(Unauthorized):
-        await act(home, action, context=Context(user_id=guest.id), **EVERY_ACTION[action])
+        await act(home, action, Context(user_id=guest.id), **WITH_MEMORY[action])
 
 
-@pytest.mark.parametrize("action", EVERY_ACTION)
+@pytest.mark.parametrize("action", WITH_MEMORY)
 async def test_who_is_gone_does_nothing(home: HomeAssistant, counting, action: str) -> None:
     with pytest.raises(UnknownUser):
-        await act(home, action, context=Context(user_id="gone"), **EVERY_ACTION[action])
+        await act(home, action, Context(user_id="gone"), **WITH_MEMORY[action])
 
 
 async def test_who_has_no_rights_is_not_told_what_agents_there_are(home: HomeAssistant, counting) -> None:

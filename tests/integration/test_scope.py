@@ -5,9 +5,10 @@ from homeassistant.core import Context, HomeAssistant
 import pytest
 from pytest_homeassistant_custom_component.common import MockUser
 
-from custom_components.windowed_conversation.const import CONF_SCOPE, DOMAIN
+from custom_components.windowed_conversation.const import CONF_SCOPE
 
-from .conftest import AGENT, Say, SetUp, speech
+from .actions import act
+from .conftest import Say, SetUp, speech
 
 
 async def test_device_goes_on_with_its_conversation_in_a_new_session(set_up: SetUp, say: Say) -> None:
@@ -53,14 +54,7 @@ async def test_action_returns_ones_own_conversation(home: HomeAssistant, entry, 
     await say("the word is pelican", "diary", context=ada)
     await say("the word is heron", "diary", context=grace)
 
-    window = await home.services.async_call(
-        DOMAIN,
-        "get_window",
-        {"entity_id": AGENT, "conversation_id": "diary"},
-        blocking=True,
-        return_response=True,
-        context=ada,
-    )
+    window = await act(home, "get_window", ada, conversation_id="diary")
 
     assert "pelican" in str(window)
     assert "heron" not in str(window)

@@ -404,21 +404,6 @@ async def test_totals_show_what_is_on_disk(
     assert len(data["conversations"]) == 1
 
 
-@pytest.mark.long
-async def test_tokens_of_a_turn_that_ends_after_a_reload_are_counted(
-    *, home: HomeAssistant, entry, figure, say_at_once: SayAtOnce, model_server: ModelServer
-) -> None:
-    model_server.change(delay=0.02)
-    turn = asyncio.create_task(say_at_once("tell me a story about the sea"))
-    await until(lambda: len(model_server.requests) == 1)
-
-    await home.config_entries.async_reload(entry.entry_id)
-    await turn
-    await until(lambda: figure("turns_model") == "1")
-
-    assert int(figure("input_tokens")) == model_server.requests[0].usage["prompt"]
-
-
 async def test_totals_are_not_counted_twice_by_a_reload(home: HomeAssistant, entry, say: Say, totals) -> None:
     await say("my name is Ada")
     await say("turn on kitchen light")

@@ -3,11 +3,10 @@
 from collections.abc import Callable
 from datetime import timedelta
 import time
-from types import MappingProxyType
 from typing import Any
 
-from homeassistant.config_entries import ConfigEntryState, ConfigSubentry
-from homeassistant.const import CONF_MODEL, CONF_URL, STATE_UNAVAILABLE
+from homeassistant.config_entries import ConfigEntryState
+from homeassistant.const import CONF_URL, STATE_UNAVAILABLE
 from homeassistant.core import HomeAssistant
 from homeassistant.helpers import device_registry as dr, entity_registry as er, issue_registry as ir
 from homeassistant.util import dt as dt_util
@@ -24,19 +23,12 @@ from custom_components.windowed_conversation.const import (
     CONF_TRIM_SHARE,
     CONF_TURN_TIMEOUT,
     DOMAIN,
-    SUBENTRY_CONVERSATION,
 )
 from demo.model_server import ModelServer
 
 from .conftest import AGENT, Say, SetUp, listed, speech
+from .more_agents import add_agent, remove_agent
 from .states import state_of
-
-FRIDAY = ConfigSubentry(
-    data=MappingProxyType({CONF_MODEL: "scripted"}),
-    subentry_type=SUBENTRY_CONVERSATION,
-    title="Friday",
-    unique_id=None,
-)
 
 TOO_SMALL = {CONF_HISTORY_TOKENS: 100}
 LONG = "tell me a story about the sea in 300 words"
@@ -165,8 +157,7 @@ async def test_removed_agent_leaves_nothing_behind(
 ) -> None:
     entry = await set_up(options=TOO_SMALL)
     before = to_evict()
-    home.config_entries.async_add_subentry(entry, FRIDAY)
-    await home.async_block_till_done()
+    friday = await add_agent(home, entry, "Friday")
     await say(LONG, agent_id="conversation.friday")
     assert to_evict() == {
         "devices": before["devices"] * 2,
@@ -175,8 +166,7 @@ async def test_removed_agent_leaves_nothing_behind(
         "kept": 2,
     }
 
-    home.config_entries.async_remove_subentry(entry, FRIDAY.subentry_id)
-    await home.async_block_till_done()
+    await remove_agent(home, entry, friday)
 
     assert to_evict() == before
     assert home.states.get("conversation.friday") is None
@@ -184,12 +174,10 @@ async def test_removed_agent_leaves_nothing_behind(
 
 
 async def test_conversations_of_the_other_agents_stay(home: HomeAssistant, entry, say: Say) -> None:
-    home.config_entries.async_add_subentry(entry, FRIDAY)
-    await home.async_block_till_done()
+    friday = await add_agent(home, entry, "Friday")
     await say("my name is Ada")
 
-    home.config_entries.async_remove_subentry(entry, FRIDAY.subentry_id)
-    await home.async_block_till_done()
+    await remove_agent(home, entry, friday)
 
     assert "Ada" in speech(await say("what is my name?"))
 

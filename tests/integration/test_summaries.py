@@ -18,6 +18,7 @@ from custom_components.windowed_conversation.const import (
 )
 from demo.model_server import ModelServer
 
+from .actions import act
 from .conftest import AGENT, Say, SetUp, speech, until
 from .summarizing import SMALL, STORY, asked_for, summaries_in, the_window
 
@@ -30,13 +31,6 @@ def wire(body: dict[str, Any]) -> list[str]:
 def the_trims(agent: Agent) -> int:
     """Return the trims of all windows."""
     return sum(window.stats().trims for window in agent.windows.newest_first())
-
-
-async def act(home: HomeAssistant, action: str, **data: Any) -> Any:
-    """Perform an action on the agent's conversation `test`."""
-    wanted = {"entity_id": AGENT, "conversation_id": "test", **data}
-    answers = action == "summarize_window"
-    return await home.services.async_call(DOMAIN, action, wanted, blocking=True, return_response=answers)
 
 
 @pytest.fixture
@@ -283,34 +277,6 @@ async def test_nothing_to_summarize_is_told(home: HomeAssistant, entry: MockConf
 
     with pytest.raises(ServiceValidationError, match="nothing to summarize"):
         await act(home, "summarize_window")
-
-
-async def test_unknown_conversation_is_told(home: HomeAssistant, entry: MockConfigEntry) -> None:
-    with pytest.raises(ServiceValidationError, match="no conversation test"):
-        await act(home, "summarize_window")
-
-
-async def test_agent_without_a_model_cannot_summarize(
-    home: HomeAssistant, entry_without_model: MockConfigEntry, say: Say
-) -> None:
-    await say("turn on kitchen light")
-
-    with pytest.raises(ServiceValidationError, match="does not use a model"):
-        await act(home, "summarize_window")
-
-
-async def test_conversation_that_is_being_answered_is_not_summarized(
-    home: HomeAssistant, entry: MockConfigEntry, say: Say, model_server: ModelServer
-) -> None:
-    await say("my name is Ada")
-    model_server.change(delay=0.01)
-    turn = asyncio.create_task(say("order pizza"))
-    await until(lambda: model_server.open_streams > 0)
-
-    with pytest.raises(ServiceValidationError, match="being answered"):
-        await act(home, "summarize_window")
-
-    await turn
 
 
 async def test_conversation_is_summarized_once_at_a_time(

@@ -1,13 +1,11 @@
 """The action that has a provider count a conversation's next request, beside our own count of it."""
 
-import asyncio
 from collections.abc import Callable
 from typing import Any
 
 from homeassistant.const import CONF_LLM_HASS_API, CONF_MODEL, CONF_URL
 from homeassistant.core import HomeAssistant
 from homeassistant.exceptions import HomeAssistantError, ServiceValidationError
-import probatio
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
@@ -22,18 +20,14 @@ from custom_components.windowed_conversation.const import (
 )
 from demo.model_server import ModelServer
 
-from .conftest import AGENT, Say, SetUp, until
+from .actions import act
+from .conftest import Say, SetUp
+from .more_agents import change_agent
 
 QUESTION = "what is my name?"
 # What a turn puts before what is said: the time and who spoke where.
 CONTEXT_TOKENS = 60
 COUNTING = (PROVIDER_OPENAI, PROVIDER_ANTHROPIC, PROVIDER_GEMINI)
-
-
-async def count(home: HomeAssistant, **data: Any) -> Any:
-    """Count the next request of the agent's conversation `test`."""
-    wanted = {"entity_id": AGENT, "conversation_id": "test", **data}
-    return await home.services.async_call(DOMAIN, "count_tokens", wanted, blocking=True, return_response=True)
 
 
 @pytest.fixture
@@ -54,7 +48,7 @@ async def test_next_request_is_counted_as_it_will_be_sent(
     await account(provider)
     await say("I would like the kitchen light switched on")
 
-    told = await count(home, text=QUESTION)
+    told = await act(home, "count_tokens", text=QUESTION)
     asked = list(model_server.log.records)[-1]
     await say(QUESTION)
 
@@ -69,13 +63,11 @@ async def test_next_request_is_counted_as_it_will_be_sent(
 async def test_what_the_tools_take_is_counted(home: HomeAssistant, account, say: Say, provider: str) -> None:
     await account(provider)
     await say("my name is Ada")
-    with_tools = await count(home)
+    with_tools = await act(home, "count_tokens")
 
     (entry,) = home.config_entries.async_entries(DOMAIN)
-    (agent,) = entry.subentries.values()
-    home.config_entries.async_update_subentry(entry, agent, data={**agent.data, CONF_LLM_HASS_API: []})
-    await home.async_block_till_done()
-    without = await count(home)
+    await change_agent(home, entry, **{CONF_LLM_HASS_API: []})
+    without = await act(home, "count_tokens")
 
     assert with_tools["counted"] - without["counted"] > 500
     assert with_tools["estimated"] - without["estimated"] > 500
@@ -87,7 +79,7 @@ async def test_count_leaves_the_conversation_as_it_was(home: HomeAssistant, acco
     (window,) = agent.windows.newest_first()
     before = window.snapshot()
 
-    await count(home)
+    await act(home, "count_tokens")
 
     assert window.snapshot() == before
 
@@ -96,7 +88,7 @@ async def test_server_that_cannot_count_is_told(home: HomeAssistant, entry: Mock
     await say("my name is Ada")
 
     with pytest.raises(HomeAssistantError, match="cannot count tokens"):
-        await count(home)
+        await act(home, "count_tokens")
 
 
 @pytest.mark.parametrize(
@@ -117,7 +109,7 @@ async def test_failure_of_the_provider_is_told(
     model_server.fault(fault, retry_after=7)
 
     with pytest.raises(HomeAssistantError, match=told):
-        await count(home)
+        await act(home, "count_tokens")
 
 
 async def test_provider_that_does_not_answer_is_not_waited_for(
@@ -129,16 +121,7 @@ async def test_provider_that_does_not_answer_is_not_waited_for(
     model_server.fault("no_answer")
 
     with pytest.raises(HomeAssistantError, match="did not answer in time"):
-        await count(home)
-
-
-async def test_account_without_a_model_has_nothing_to_count(
-    home: HomeAssistant, entry_without_model: MockConfigEntry, say: Say
-) -> None:
-    await say("turn on kitchen light")
-
-    with pytest.raises(ServiceValidationError, match="does not use a model"):
-        await count(home)
+        await act(home, "count_tokens")
 
 
 async def test_agent_that_answers_locally_has_nothing_to_count(home: HomeAssistant, account, say: Say) -> None:
@@ -146,21 +129,7 @@ async def test_agent_that_answers_locally_has_nothing_to_count(home: HomeAssista
     await say("turn on kitchen light")
 
     with pytest.raises(ServiceValidationError, match="does not use a model"):
-        await count(home)
-
-
-async def test_conversation_that_is_being_answered_is_not_counted(
-    home: HomeAssistant, account, say: Say, model_server: ModelServer
-) -> None:
-    await account(PROVIDER_OPENAI)
-    model_server.change(delay=0.01)
-    turn = asyncio.create_task(say("my name is Ada"))
-    await until(lambda: model_server.open_streams > 0)
-
-    with pytest.raises(ServiceValidationError, match="being answered"):
-        await count(home)
-
-    await turn
+        await act(home, "count_tokens")
 
 
 async def test_tools_that_are_not_there_are_told(home: HomeAssistant, account, say: Say, agent_of) -> None:
@@ -168,12 +137,4 @@ async def test_tools_that_are_not_there_are_told(home: HomeAssistant, account, s
     await say("turn on kitchen light")
 
     with pytest.raises(HomeAssistantError, match="tools"):
-        await count(home)
-
-
-async def test_nothing_is_no_question(home: HomeAssistant, account, say: Say) -> None:
-    await account(PROVIDER_OPENAI)
-    await say("my name is Ada")
-
-    with pytest.raises(probatio.Invalid):
-        await count(home, text="")
+        await act(home, "count_tokens")

@@ -12,7 +12,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from homeassistant.core import Context, HomeAssistant
-from homeassistant.exceptions import HomeAssistantError, ServiceValidationError, Unauthorized, UnknownUser
+from homeassistant.exceptions import ServiceValidationError, Unauthorized
 from homeassistant.helpers import device_registry as dr
 import probatio
 import pytest
@@ -22,10 +22,10 @@ from custom_components.windowed_conversation.memory import CallRecord, FailureRe
 from tests.documents import DOCS, table
 from tests.memory.recorded import SYSTEM, record, request, whole
 
-from .actions import TURN_ACTIONS
+from .actions import act
 from .conftest import AGENT, SetUp, written
 from .remembered import memory_of
-from .test_memory_actions import People, act, folder, people
+from .test_memory_actions import People, folder, people
 
 __all__ = ["folder", "people"]
 
@@ -329,30 +329,20 @@ async def test_turns_of_an_agent_are_for_those_who_may_read_it(home: HomeAssista
     assert refused.value.translation_key == "unknown_turn"
 
 
-@pytest.mark.parametrize("action", TURN_ACTIONS)
-async def test_who_has_no_rights_reads_nothing(home: HomeAssistant, recorded, action: str) -> None:
-    stranger = await home.auth.async_create_user("Stranger")
-
-    with pytest.raises(Unauthorized):
-        await act(home, action, Context(user_id=stranger.id), **TURN_ACTIONS[action])
-
-
-@pytest.mark.parametrize("action", TURN_ACTIONS)
-async def test_who_is_gone_reads_nothing(home: HomeAssistant, recorded, action: str) -> None:
-    with pytest.raises(UnknownUser):
-        await act(home, action, Context(user_id="gone"), **TURN_ACTIONS[action])
-
-
 @pytest.mark.parametrize(
-    ("data", "key"),
+    ("action", "data", "key"),
     [
-        ({"turn_id": "nobody"}, "unknown_turn"),
-        ({"turn_id": NOBODYS, "request": 2}, "unknown_request"),
+        ("get_turn", {"turn_id": "nobody"}, "unknown_turn"),
+        ("get_turn", {"turn_id": NOBODYS, "request": 2}, "unknown_request"),
+        ("export_turns", {"filename": "exports/turns.yaml"}, "memory_file_ending"),
+        ("export_turns", {"filename": "/etc/turns.jsonl"}, "memory_file_not_allowed"),
+        ("export_turns", {"filename": "www/turns.jsonl"}, "memory_file_public"),
     ],
 )
-async def test_mistake_is_told(home: HomeAssistant, recorded, data: dict[str, Any], key: str) -> None:
+@pytest.mark.usefixtures("recorded", "folder")
+async def test_mistake_is_told(home: HomeAssistant, action: str, data: dict[str, Any], key: str) -> None:
     with pytest.raises(ServiceValidationError) as refused:
-        await act(home, "get_turn", **data)
+        await act(home, action, **data)
 
     assert refused.value.translation_key == key
 
@@ -427,23 +417,6 @@ async def test_people_export_nothing(home: HomeAssistant, recorded, people: Peop
     assert await home.async_add_executor_job(lambda: list(folder.iterdir())) == []
 
 
-@pytest.mark.parametrize(
-    ("filename", "key"),
-    [
-        ("exports/turns.yaml", "memory_file_ending"),
-        ("/etc/turns.jsonl", "memory_file_not_allowed"),
-        ("www/turns.jsonl", "memory_file_public"),
-    ],
-)
-async def test_file_that_must_not_be_written_is_refused(
-    home: HomeAssistant, recorded, folder: Path, filename: str, key: str
-) -> None:
-    with pytest.raises(ServiceValidationError) as refused:
-        await act(home, "export_turns", filename=filename)
-
-    assert refused.value.translation_key == key
-
-
 async def test_turns_that_are_forgotten_are_in_no_response_and_no_export(
     home: HomeAssistant, recorded, people: People, folder: Path
 ) -> None:
@@ -471,16 +444,3 @@ async def test_words_of_a_turn_go_with_what_is_forgotten_by_its_words(
 async def test_empty_record_is_listed_and_exported(home: HomeAssistant, entry: MockConfigEntry, folder: Path) -> None:
     assert await listed(home) == []
     assert await act(home, "export_turns", filename="exports/turns.jsonl") == {"written": 0}
-
-
-@pytest.mark.parametrize("action", TURN_ACTIONS)
-async def test_record_that_cannot_be_read_is_told(
-    *, home: HomeAssistant, set_up: SetUp, people: People, memory_file: Path, folder: Path, action: str
-) -> None:
-    await home.async_add_executor_job(memory_file.mkdir)
-    await set_up()
-
-    with pytest.raises(HomeAssistantError) as refused:
-        await act(home, action, people.admin, **TURN_ACTIONS[action])
-
-    assert refused.value.translation_key == "memory_unavailable"

@@ -5,11 +5,9 @@ from collections.abc import Awaitable, Callable
 from decimal import Decimal
 import json
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from homeassistant.components.conversation.trace import async_get_traces
-from homeassistant.config_entries import ConfigSubentry
 from homeassistant.const import CONF_MODEL, CONF_URL
 from homeassistant.core import Context, HomeAssistant
 import pytest
@@ -27,13 +25,13 @@ from custom_components.windowed_conversation.const import (
     DOMAIN,
     PROVIDER_NONE,
     PROVIDER_OPENAI,
-    SUBENTRY_CONVERSATION,
     RecordLevel,
 )
 from custom_components.windowed_conversation.memory import Memory, TurnListing, TurnRecord, fingerprint
 from demo.model_server import ModelServer, call, words
 
 from .conftest import AGENT, Say, SayAtOnce, SetUp, until, written
+from .more_agents import add_agent, remove_agent
 from .remembered import memory_of
 from .states import state_of
 
@@ -225,25 +223,18 @@ async def test_fallback_names_both_agents(
     home: HomeAssistant, set_up: SetUp, say: Say, turns: Turns, model_server: ModelServer
 ) -> None:
     entry = await set_up(**{CONF_FALLBACK_AGENTS: ["conversation.grace"]})
-    grace = ConfigSubentry(
-        data=MappingProxyType({CONF_MODEL: "scripted"}),
-        subentry_type=SUBENTRY_CONVERSATION,
-        title="Grace",
-        unique_id=None,
-    )
-    home.config_entries.async_add_subentry(entry, grace)
-    await home.async_block_till_done(wait_background_tasks=True)
+    grace = await add_agent(home, entry)
     model_server.fault("503", 1)
 
     await say("hello there")
 
     (turn,) = await turns()
     (failed,) = turn.failures
-    assert (turn.route, turn.end, turn.answered_by) == ("fallback", "answered", grace.subentry_id)
+    assert (turn.route, turn.end, turn.answered_by) == ("fallback", "answered", grace)
     assert (failed.agent, failed.error) == (turn.agent, "Unavailable")
     assert [(request.agent, request.end) for request in turn.requests] == [
         (turn.agent, "error"),
-        (grace.subentry_id, "answered"),
+        (grace, "answered"),
     ]
 
 
@@ -314,17 +305,12 @@ async def test_everything_of_a_person_leaves_with_its_figures(
 
 
 async def test_removed_agent_leaves_the_record(home: HomeAssistant, entry: Any, say: Say, turns: Turns) -> None:
-    other = ConfigSubentry(
-        data=MappingProxyType({CONF_MODEL: "scripted"}), subentry_type="conversation", title="Grace", unique_id=None
-    )
-    home.config_entries.async_add_subentry(entry, other)
-    await home.async_block_till_done(wait_background_tasks=True)
+    grace = await add_agent(home, entry)
     await say("hello there")
     await say("hello Grace", agent_id="conversation.grace")
     assert len(await turns()) == 2
 
-    home.config_entries.async_remove_subentry(entry, other.subentry_id)
-    await home.async_block_till_done(wait_background_tasks=True)
+    await remove_agent(home, entry, grace)
 
     assert [turn.entity_id for turn in await turns()] == [AGENT]
 

@@ -13,27 +13,17 @@ from pytest_homeassistant_custom_component.common import MockConfigEntry
 from custom_components.windowed_conversation.const import CONF_API_VERSION, CONF_FALLBACK_AGENTS, CONF_FORMAT
 from demo.model_server import ModelServer
 
-from .account_kinds import AZURE_RESPONSES, CLASSIC_CHAT, CLASSIC_RESPONSES, KINDS, VENDORS, Kind
+from .account_forms import reconfigure
+from .account_kinds import AZURE_RESPONSES, CLASSIC_CHAT, CLASSIC_RESPONSES, KINDS, Kind, kind, one_of_each_vendor
 from .conftest import Say, SetUp, Submit, speech
 
-one_of_each_vendor = pytest.mark.parametrize("kind", VENDORS, ids=lambda kind: kind.name, indirect=True)
-
-
-@pytest.fixture(params=KINDS, ids=lambda kind: kind.name)
-def kind(request: pytest.FixtureRequest) -> Kind:
-    """Return each kind of account."""
-    return request.param
+__all__ = ["kind"]
 
 
 @pytest.fixture
 async def entry(kind: Kind, set_up: SetUp, model_server: ModelServer) -> MockConfigEntry:
     """Return an account with an agent that has the defaults."""
     return await set_up(account=kind.account(model_server))
-
-
-async def reconfigure(home: HomeAssistant, entry: MockConfigEntry) -> Submit:
-    """Open the form that changes an account."""
-    return Submit(home, home.config_entries.flow, await entry.start_reconfigure_flow(home))
 
 
 def reauth_flows(home: HomeAssistant, entry: MockConfigEntry) -> list[Any]:

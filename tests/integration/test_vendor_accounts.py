@@ -1,9 +1,8 @@
 """The forms of vendors' accounts, from the menu to an agent that answers; each mistake can be put right."""
 
-from collections.abc import Callable, Coroutine
 from typing import Any
 
-from homeassistant.config_entries import SOURCE_USER, ConfigEntryState
+from homeassistant.config_entries import ConfigEntryState
 from homeassistant.const import CONF_API_KEY, CONF_MODEL, CONF_URL
 from homeassistant.core import HomeAssistant
 from homeassistant.data_entry_flow import FlowResultType
@@ -16,14 +15,13 @@ from custom_components.windowed_conversation.flows.account_form import ACCOUNT_F
 from demo.model_server import ModelServer
 from tests.model_lists import ANTHROPIC, GEMINI, OPENAI
 
-from .account_kinds import AZURE_RESPONSES, CLASSIC_CHAT, CLASSIC_RESPONSES, KINDS, VENDORS, Kind
+from .account_forms import open_account
+from .account_kinds import AZURE_RESPONSES, CLASSIC_CHAT, CLASSIC_RESPONSES, KINDS, Kind, kind, one_of_each_vendor
 from .conftest import Page, Say, SetUp, Submit, speech
 
+__all__ = ["kind"]
+
 ADA = {"name": "Ada", "model": "scripted"}
-
-one_of_each_vendor = pytest.mark.parametrize("kind", VENDORS, ids=lambda kind: kind.name, indirect=True)
-
-type Open = Callable[[Kind], Coroutine[Any, Any, Submit]]
 
 
 def key_shown(form: Any) -> Any:
@@ -32,28 +30,10 @@ def key_shown(form: Any) -> Any:
     return key.description and key.description["suggested_value"]
 
 
-@pytest.fixture(params=KINDS, ids=lambda kind: kind.name)
-def kind(request: pytest.FixtureRequest) -> Kind:
-    """Return each kind of account."""
-    return request.param
-
-
 @pytest.fixture
-def opened(home: HomeAssistant) -> Open:
-    """Return what opens the form of a new account of a kind."""
-
-    async def opened(kind: Kind) -> Submit:
-        flows = home.config_entries.flow
-        menu = await flows.async_init("windowed_conversation", context={"source": SOURCE_USER})
-        return Submit(home, flows, await flows.async_configure(menu["flow_id"], {"next_step_id": kind.step}))
-
-    return opened
-
-
-@pytest.fixture
-async def form(kind: Kind, opened: Open) -> Submit:
+async def form(kind: Kind, home: HomeAssistant) -> Submit:
     """Open the form of a new account."""
-    return await opened(kind)
+    return await open_account(home, kind.step)
 
 
 async def test_account_is_made_as_it_was_entered(form: Submit, kind: Kind, model_server: ModelServer) -> None:
@@ -89,19 +69,19 @@ async def test_first_agent_answers_at_once(form: Submit, kind: Kind, model_serve
     ],
 )
 async def test_recommended_model_is_chosen_already(
-    opened: Open, model_server: ModelServer, step: str, listed: tuple[str, ...], recommended: str
+    home: HomeAssistant, model_server: ModelServer, step: str, listed: tuple[str, ...], recommended: str
 ) -> None:
     model_server.change(models=listed)
     kind = next(kind for kind in KINDS if kind.step == step)
 
-    shown = await (await opened(kind))(**kind.entered(model_server))
+    shown = await (await open_account(home, kind.step))(**kind.entered(model_server))
 
     assert shown["data_schema"].schema[CONF_MODEL].config["custom_value"]
     assert shown["data_schema"]({})[CONF_MODEL] == recommended
 
 
-async def test_deployment_is_typed(opened: Open, model_server: ModelServer) -> None:
-    shown = await (await opened(AZURE_RESPONSES))(**AZURE_RESPONSES.entered(model_server))
+async def test_deployment_is_typed(home: HomeAssistant, model_server: ModelServer) -> None:
+    shown = await (await open_account(home, AZURE_RESPONSES.step))(**AZURE_RESPONSES.entered(model_server))
 
     fields = shown["data_schema"].schema
     (model,) = [field for field in fields if field == CONF_MODEL]
@@ -134,9 +114,9 @@ async def test_model_is_asked_for_a_word_once(form: Submit, kind: Kind, model_se
     assert asked.violations == []
 
 
-async def test_gemini_account_is_tried_with_google_s_sdk(opened: Open, model_server: ModelServer) -> None:
+async def test_gemini_account_is_tried_with_google_s_sdk(home: HomeAssistant, model_server: ModelServer) -> None:
     gemini = next(kind for kind in KINDS if kind.step == "gemini")
-    form = await opened(gemini)
+    form = await open_account(home, gemini.step)
     await form(**gemini.entered(model_server))
 
     await form(**ADA)
@@ -284,8 +264,10 @@ async def test_missing_credit_may_be_told_with_the_models(form: Submit, kind: Ki
 
 
 @pytest.mark.parametrize("classic", [CLASSIC_CHAT, CLASSIC_RESPONSES], ids=lambda kind: kind.name)
-async def test_version_that_there_never_was_is_told(opened: Open, model_server: ModelServer, classic: Kind) -> None:
-    form = await opened(classic)
+async def test_version_that_there_never_was_is_told(
+    home: HomeAssistant, model_server: ModelServer, classic: Kind
+) -> None:
+    form = await open_account(home, classic.step)
 
     shown = await form(**classic.entered(model_server, api_version="2020-01-01"))
 
@@ -294,8 +276,8 @@ async def test_version_that_there_never_was_is_told(opened: Open, model_server: 
     assert (await form(**classic.entered(model_server)))["step_id"] == "deployment"
 
 
-async def test_version_that_is_older_than_the_format_is_told(opened: Open, model_server: ModelServer) -> None:
-    form = await opened(CLASSIC_RESPONSES)
+async def test_version_that_is_older_than_the_format_is_told(home: HomeAssistant, model_server: ModelServer) -> None:
+    form = await open_account(home, CLASSIC_RESPONSES.step)
     await form(**CLASSIC_RESPONSES.entered(model_server, api_version="2024-10-21"))
 
     shown = await form(**ADA)
@@ -318,25 +300,25 @@ async def test_same_account_is_not_made_twice(
 
 
 async def test_account_without_a_version_is_another_than_with_one(
-    opened: Open, model_server: ModelServer, home: HomeAssistant, set_up: SetUp
+    home: HomeAssistant, model_server: ModelServer, set_up: SetUp
 ) -> None:
     await set_up(account=CLASSIC_RESPONSES.account(model_server))
-    form = await opened(AZURE_RESPONSES)
+    form = await open_account(home, AZURE_RESPONSES.step)
 
     assert (await form(**AZURE_RESPONSES.entered(model_server)))["step_id"] == "deployment"
 
 
 @pytest.mark.parametrize("step", ["openai", "gemini", "anthropic"])
-async def test_address_of_the_vendor_is_suggested(opened: Open, step: str) -> None:
-    form = await opened(next(kind for kind in KINDS if kind.step == step))
+async def test_address_of_the_vendor_is_suggested(home: HomeAssistant, step: str) -> None:
+    form = await open_account(home, step)
     (section,) = [value for field, value in form.shown["data_schema"].schema.items() if field == "advanced"]
     (address,) = [field for field in section.schema.schema if field == CONF_URL]
 
     assert address.description["suggested_value"].startswith("https://")
 
 
-async def test_format_is_the_newer_one_unless_changed(opened: Open) -> None:
-    form = await opened(AZURE_RESPONSES)
+async def test_format_is_the_newer_one_unless_changed(home: HomeAssistant) -> None:
+    form = await open_account(home, AZURE_RESPONSES.step)
 
     (section,) = [value for field, value in form.shown["data_schema"].schema.items() if field == "advanced"]
     assert section.schema({}) == {CONF_FORMAT: "responses"}

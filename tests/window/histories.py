@@ -106,6 +106,21 @@ def play(window: Window, history: list[Exchange]) -> None:
         pass
 
 
+def played(history: list[Exchange], policy: WindowPolicy, system: str = "") -> Window:
+    """Return a window in which a history was played."""
+    window = new_window(policy, system)
+    play(window, history)
+    return window
+
+
+def recorded(history: list[Tagged], policy: WindowPolicy) -> Window:
+    """Return a window in which exchanges were recorded with their tags."""
+    window = new_window(policy)
+    for exchange, tagged in history:
+        window.record(exchange, tagged)
+    return window
+
+
 def cost(messages: tuple[Message, ...]) -> int:
     """Return what messages cost by the counter above, counted again from their parts."""
     return sum(

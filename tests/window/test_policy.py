@@ -9,37 +9,19 @@ import pytest
 
 from custom_components.windowed_conversation.window import WindowPolicy
 
-
-@pytest.mark.parametrize(
-    "value", [0, -1, -0.5, 0.5, 8000.5, nan, inf, -inf, True, None, "8000", Decimal(8000), 10**400, [8000]]
-)
-def test_impossible_budget_is_refused_by_name(value: Any) -> None:
-    with pytest.raises(ValueError, match="history_tokens"):
-        WindowPolicy(history_tokens=value)
-
-
-@pytest.mark.parametrize("value", [-0.01, 0.91, 1, 25, nan, inf, -inf, False, True, "0.25", 10**400])
-def test_impossible_trim_share_is_refused_by_name(value: Any) -> None:
-    with pytest.raises(ValueError, match="trim_share"):
-        WindowPolicy(trim_share=value)
+IMPOSSIBLE: dict[str, list[Any]] = {
+    "history_tokens": [0, -1, -0.5, 0.5, 8000.5, nan, inf, -inf, True, None, "8000", Decimal(8000), 10**400, [8000]],
+    "trim_share": [-0.01, 0.91, 1, 25, nan, inf, -inf, False, True, "0.25", 10**400],
+    "max_tool_turns": [0, -1, 0.5, nan, inf, True, "3", [3]],
+    "result_cap_tokens": [0, 99, -1, 100.5, nan, inf, True, None, "4000"],
+    "tool_results": ["", "drop", None, True, ["stub"]],
+}
 
 
-@pytest.mark.parametrize("value", [0, -1, 0.5, nan, inf, True, "3", [3]])
-def test_impossible_number_of_tool_turns_is_refused_by_name(value: Any) -> None:
-    with pytest.raises(ValueError, match="max_tool_turns"):
-        WindowPolicy(max_tool_turns=value)
-
-
-@pytest.mark.parametrize("value", [0, 99, -1, 100.5, nan, inf, True, None, "4000"])
-def test_impossible_cap_is_refused_by_name(value: Any) -> None:
-    with pytest.raises(ValueError, match="result_cap_tokens"):
-        WindowPolicy(result_cap_tokens=value)
-
-
-@pytest.mark.parametrize("value", ["", "drop", None, True, ["stub"]])
-def test_unknown_way_with_tool_results_is_refused_by_name(value: Any) -> None:
-    with pytest.raises(ValueError, match="tool_results"):
-        WindowPolicy(tool_results=value)
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in IMPOSSIBLE.items() for value in values])
+def test_impossible_value_is_refused_by_name(name: str, value: Any) -> None:
+    with pytest.raises(ValueError, match=name):
+        WindowPolicy(**{name: value})
 
 
 @pytest.mark.parametrize("share", [0, 0.0, 0.25, 0.9])

@@ -411,54 +411,25 @@ async def test_smaller_number_of_windows_counts_at_once(registry: WindowRegistry
     assert ids(registry) == ["c", "b"]
 
 
-async def test_window_that_is_dropped_soon_after_its_turn_was_dropped_early(registry: WindowRegistry) -> None:
-    registry.set_limits(idle_seconds=3600)
-    await use_all(registry, "a", "b", "c", "d")
-    assert registry.dropped_early() == 1
-
-
-async def test_window_that_is_dropped_long_after_its_turn_was_not_dropped_early(
-    registry: WindowRegistry, clock: Clock
+@pytest.mark.parametrize(
+    ("idle_seconds", "uses", "early"),
+    [
+        pytest.param(3600, [("abcd", 0)], 1, id="soon after its turn"),
+        pytest.param(3600, [("a", 300), ("bcd", 0)], 0, id="long after its turn"),
+        pytest.param(3600, [("a", 300), ("bcd", 300), ("a", 0)], 1, id="its key comes again"),
+        pytest.param(600, [("a", 300), ("bcd", 600), ("a", 0)], 0, id="it would have expired by now"),
+        pytest.param(3600, [("abcd" * 5, 0)], 4, id="once however often"),
+        pytest.param(60, [("abcd", 60)], 0, id="past after the idle time"),
+    ],
+)
+async def test_windows_that_were_dropped_early_are_counted(
+    *, registry: WindowRegistry, clock: Clock, idle_seconds: float, uses: list[tuple[str, float]], early: int
 ) -> None:
-    registry.set_limits(idle_seconds=3600)
-    await use(registry, "a")
-    clock.now += 300
-    await use_all(registry, "b", "c", "d")
-    assert registry.dropped_early() == 0
-
-
-async def test_window_whose_key_comes_again_was_dropped_early(registry: WindowRegistry, clock: Clock) -> None:
-    registry.set_limits(idle_seconds=3600)
-    await use(registry, "a")
-    clock.now += 300
-    await use_all(registry, "b", "c", "d")
-    clock.now += 300
-    await use(registry, "a")
-    assert registry.dropped_early() == 1
-
-
-async def test_window_that_would_have_expired_by_now_was_not_dropped_early(
-    registry: WindowRegistry, clock: Clock
-) -> None:
-    registry.set_limits(idle_seconds=600)
-    await use(registry, "a")
-    clock.now += 300
-    await use_all(registry, "b", "c", "d")
-    clock.now += 600
-    await use(registry, "a")
-    assert registry.dropped_early() == 0
-
-
-async def test_window_counts_once_however_often_it_is_dropped_early(registry: WindowRegistry) -> None:
-    registry.set_limits(idle_seconds=3600)
-    await use_all(registry, *"abcd" * 5)
-    assert registry.dropped_early() == 4
-
-
-async def test_what_was_dropped_early_is_past_after_the_idle_time(registry: WindowRegistry, clock: Clock) -> None:
-    await use_all(registry, "a", "b", "c", "d")
-    clock.now += 60
-    assert registry.dropped_early() == 0
+    registry.set_limits(idle_seconds=idle_seconds)
+    for keys, seconds in uses:
+        await use_all(registry, *keys)
+        clock.now += seconds
+    assert registry.dropped_early() == early
 
 
 async def test_other_number_of_windows_begins_anew(registry: WindowRegistry) -> None:
@@ -618,7 +589,12 @@ def test_deferred_work_is_done_in_its_order_before_anybody_looks(
     assert done == ["first", "second"]
 
 
-async def test_deferred_work_is_done_before_the_next_turn(registry: WindowRegistry, done: list[str]) -> None:
+@pytest.mark.parametrize("idle_for", [0, 1_000_000], ids=["the same window", "another window"])
+async def test_deferred_work_is_done_before_the_next_turn(
+    registry: WindowRegistry, clock: Clock, done: list[str], idle_for: float
+) -> None:
+    clock.now += idle_for
+
     async with registry.turn("a"):
         assert done == ["first", "second"]
 
@@ -711,15 +687,6 @@ async def test_window_that_expires_is_not_in_use_by_a_turn_that_the_end_of_anoth
 
     assert ids(registry) == ["b"]
     await turn.__aexit__(None, None, None)
-
-
-async def test_deferred_work_is_done_before_an_idle_window_is_replaced(
-    registry: WindowRegistry, clock: Clock, done: list[str]
-) -> None:
-    clock.now += 1_000_000
-
-    async with registry.turn("a"):
-        assert done == ["first", "second"]
 
 
 def without_exchanges(_key: str, snapshot: Snapshot) -> Snapshot:

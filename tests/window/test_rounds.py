@@ -84,6 +84,14 @@ def go_round(window: Window, number: int, results: Sequence[str]) -> None:
         window.add(Message.tool(call.id, call.name, result))
 
 
+def asked(policy: WindowPolicy, results: Sequence[str]) -> Window:
+    """Return a window whose open exchange has gone through a round that came back with these results."""
+    window = new_window(policy)
+    window.open("which lamps are on?")
+    go_round(window, 0, results)
+    return window
+
+
 def tool_texts(window: Window) -> list[str]:
     """Return the contents of the tool results."""
     return [message.content for message in window.messages() if message.role == "tool"]
@@ -124,9 +132,7 @@ def test_closed_exchanges_go_when_stubs_of_older_rounds_are_not_enough() -> None
 
 
 def test_result_that_is_too_large_is_cut_before_a_request_and_not_before() -> None:
-    window = new_window(WindowPolicy(2000))
-    window.open("which lamps are on?")
-    go_round(window, 0, ["x" * 3000])
+    window = asked(WindowPolicy(2000), ["x" * 3000])
     assert tool_texts(window) == ["x" * 3000]
     window.limit(None)
     kept = tool_texts(window)[0].count("x")
@@ -135,9 +141,7 @@ def test_result_that_is_too_large_is_cut_before_a_request_and_not_before() -> No
 
 
 def test_small_results_of_a_round_stay_whole_and_large_ones_share_what_is_left() -> None:
-    window = new_window(WindowPolicy(2000))
-    window.open("which lamps are on?")
-    go_round(window, 0, ["x" * 3000, "x" * 300, "x" * 2000])
+    window = asked(WindowPolicy(2000), ["x" * 3000, "x" * 300, "x" * 2000])
     window.limit(None)
     first, small, last = tool_texts(window)
     assert small == "x" * 300
@@ -146,9 +150,7 @@ def test_small_results_of_a_round_stay_whole_and_large_ones_share_what_is_left()
 
 
 def test_smaller_limit_cuts_the_whole_result_again_and_one_line_says_so() -> None:
-    window = new_window(WindowPolicy(8000, result_cap_tokens=3000))
-    window.open("which lamps are on?")
-    go_round(window, 0, ["x" * 7000])
+    window = asked(WindowPolicy(8000, result_cap_tokens=3000), ["x" * 7000])
     for limit in (2000, 1000, 500):
         window.limit(limit)
         (text,) = tool_texts(window)
@@ -158,9 +160,7 @@ def test_smaller_limit_cuts_the_whole_result_again_and_one_line_says_so() -> Non
 
 
 def test_cut_result_stays_cut_when_there_is_more_room_again() -> None:
-    window = new_window(WindowPolicy(8000))
-    window.open("which lamps are on?")
-    go_round(window, 0, ["x" * 3000])
+    window = asked(WindowPolicy(8000), ["x" * 3000])
     window.limit(1000)
     before = window.messages()
     window.limit(None)
@@ -169,9 +169,7 @@ def test_cut_result_stays_cut_when_there_is_more_room_again() -> None:
 
 @pytest.mark.parametrize("end", ["next round", "close"])
 def test_stub_of_a_cut_result_tells_how_long_it_was(end: str) -> None:
-    window = new_window(WindowPolicy(8000))
-    window.open("which lamps are on?")
-    go_round(window, 0, ["x" * 3000])
+    window = asked(WindowPolicy(8000), ["x" * 3000])
     window.limit(1000)
     ends = {"next round": lambda: go_round(window, 1, ["x" * 900]), "close": window.close}
     ends[end]()
@@ -179,9 +177,7 @@ def test_stub_of_a_cut_result_tells_how_long_it_was(end: str) -> None:
 
 
 def test_kept_results_stay_as_the_limit_has_cut_them() -> None:
-    window = new_window(WindowPolicy(8000, tool_results="keep"))
-    window.open("which lamps are on?")
-    go_round(window, 0, ["x" * 3000])
+    window = asked(WindowPolicy(8000, tool_results="keep"), ["x" * 3000])
     window.limit(1000)
     before = window.messages()
     window.close()
@@ -209,9 +205,7 @@ def test_abort_of_a_long_tool_loop_leaves_the_window_as_it_was(window: Window) -
 
 
 def test_append_costs_the_same_in_a_long_tool_loop_as_at_its_begin() -> None:
-    window = new_window(WindowPolicy(1_000_000))
-    window.open("which lamps are on?")
-    go_round(window, 0, ["done"])
+    window = asked(WindowPolicy(1_000_000), ["done"])
     early = executed_by(lambda: go_round(window, 1, ["done"]))
     for number in range(2, 1000):
         go_round(window, number, ["done"])

@@ -20,7 +20,9 @@ from .histories import (
     less_volatile_tail,
     new_window,
     play,
+    played,
     policies,
+    recorded,
     results,
     said,
     short_histories,
@@ -54,8 +56,7 @@ def test_rule_1_every_request_is_one_that_a_provider_accepts(
 def test_rule_1_the_system_message_comes_first_when_there_is_one(
     history: list[Exchange], policy: WindowPolicy, system: str
 ) -> None:
-    window = new_window(policy, system)
-    play(window, history)
+    window = played(history, policy, system)
     assert said(window.messages())[: bool(system)] == said((Message.system(system),))[: bool(system)]
 
 
@@ -73,8 +74,7 @@ def test_rule_2_the_newest_exchange_is_sent_whole(history: list[Exchange], polic
 def test_rule_2_an_open_exchange_is_sent_whole_from_its_first_message_on(
     history: list[Exchange], policy: WindowPolicy
 ) -> None:
-    window = new_window(policy)
-    play(window, history[:-1])
+    window = played(history[:-1], policy)
     first, *others = history[-1]
     window.open(first.content)
     for written, message in enumerate(others, start=2):
@@ -123,8 +123,7 @@ def test_rule_3_the_sums_are_those_of_the_messages_that_are_sent(
 @by_rule
 @given(short_histories, keeping)
 def test_rule_4_the_oldest_exchanges_go_first_and_whole(history: list[Exchange], policy: WindowPolicy) -> None:
-    window = new_window(policy)
-    play(window, history)
+    window = played(history, policy)
     everything = [message for exchange in history for message in exchange]
     evicted = window.stats().evicted_exchanges
     assert said(window.messages()) == said(tuple(everything[sum(len(exchange) for exchange in history[:evicted]) :]))
@@ -193,8 +192,7 @@ def test_rule_4_a_trim_goes_down_to_the_low_water_mark_and_no_further(
 @by_rule
 @given(short_histories, keeping)
 def test_rule_4_what_was_evicted_is_counted(history: list[Exchange], policy: WindowPolicy) -> None:
-    window = new_window(policy)
-    play(window, history)
+    window = played(history, policy)
     stats = window.stats()
     everything = tuple(message for exchange in history for message in exchange)
     assert (stats.evicted_exchanges, stats.evicted_messages, stats.evicted_tokens) == (
@@ -221,9 +219,7 @@ def test_rule_3_history_fits_or_is_the_newest_exchange_and_protected_ones(
 def test_rule_4_of_exchanges_with_the_same_tags_the_oldest_go_first(
     history: list[Tagged], policy: WindowPolicy
 ) -> None:
-    window = new_window(policy)
-    for exchange, tagged in history:
-        window.record(exchange, tagged)
+    window = recorded(history, policy)
     kept = {exchange.number for exchange in window.exchanges()[:-1]}
     for group in ("ephemeral", "ordinary", "important"):
         numbers = [n for n, (_, tagged) in enumerate(history[:-1], start=1) if goes_with(set(tagged)) == group]
@@ -236,9 +232,7 @@ def test_rule_4_of_exchanges_with_the_same_tags_the_oldest_go_first(
 def test_rule_5_ephemeral_exchanges_go_first_and_important_ones_last(
     history: list[Tagged], policy: WindowPolicy
 ) -> None:
-    window = new_window(WindowPolicy(1_000_000))
-    for exchange, tagged in history:
-        window.record(exchange, tagged)
+    window = recorded(history, WindowPolicy(1_000_000))
     before = {exchange.number: goes_with(set(exchange.tags)) for exchange in window.exchanges()[:-1]}
     window.set_policy(policy)
     kept = {exchange.number for exchange in window.exchanges()}
@@ -253,9 +247,7 @@ def test_rule_5_ephemeral_exchanges_go_first_and_important_ones_last(
 def test_rule_5_important_exchanges_go_only_while_the_budget_itself_is_exceeded(
     history: list[Tagged], policy: WindowPolicy
 ) -> None:
-    window = new_window(WindowPolicy(1_000_000))
-    for exchange, tagged in history:
-        window.record(exchange, tagged)
+    window = recorded(history, WindowPolicy(1_000_000))
     before = {exchange.number: exchange for exchange in window.exchanges()}
     window.set_policy(policy)
     kept = {exchange.number for exchange in window.exchanges()}
@@ -266,8 +258,7 @@ def test_rule_5_important_exchanges_go_only_while_the_budget_itself_is_exceeded(
 @by_rule
 @given(histories, policies)
 def test_rule_6_every_call_and_its_result_stay_what_they_are(history: list[Exchange], policy: WindowPolicy) -> None:
-    window = new_window(policy)
-    play(window, history)
+    window = played(history, policy)
     everything = [(m.role, m.tool_calls, m.tool_call_id, m.name) for exchange in history for m in exchange]
     left = [(m.role, m.tool_calls, m.tool_call_id, m.name) for m in window.messages()]
     assert left == everything[len(everything) - len(left) :]
@@ -276,8 +267,7 @@ def test_rule_6_every_call_and_its_result_stay_what_they_are(history: list[Excha
 @by_rule
 @given(histories, stubbing)
 def test_rule_6_a_closed_exchange_has_stubs_for_its_results(history: list[Exchange], policy: WindowPolicy) -> None:
-    window = new_window(policy)
-    play(window, history)
+    window = played(history, policy)
     everything = [message for exchange in history for message in with_stubs(list(exchange))]
     left = without_system(window.messages())
     assert said(left) == said(tuple(everything[len(everything) - len(left) :]))
@@ -323,8 +313,7 @@ def test_rule_6_a_result_costs_no_more_than_its_cap_and_says_when_it_was_cut(len
 def test_rule_8_abort_leaves_the_window_as_it_was_before_open(
     history: list[Exchange], newest: Exchange, policy: WindowPolicy, tagged: frozenset[str], data: st.DataObject
 ) -> None:
-    window = new_window(policy, "You are a helpful home.")
-    play(window, history)
+    window = played(history, policy, "You are a helpful home.")
     before = window.messages(), window.stats()
     window.open(newest[0].content, tagged)
     for message in newest[1 : data.draw(st.integers(1, len(newest)))]:
@@ -340,9 +329,7 @@ def test_rule_8_abort_leaves_the_window_as_it_was_before_open(
 def test_rule_8_what_is_kept_of_a_window_during_a_turn_is_what_an_abort_leaves(
     history: list[Tagged], newest: Exchange, policy: WindowPolicy
 ) -> None:
-    window, restored = new_window(policy), new_window(policy)
-    for exchange, tagged in history:
-        window.record(exchange, tagged)
+    window, restored = recorded(history, policy), new_window(policy)
     before = window.snapshot()
     window.open(newest[0].content)
     for message in newest[1:]:
@@ -358,9 +345,7 @@ def test_rule_8_what_is_kept_of_a_window_during_a_turn_is_what_an_abort_leaves(
 def test_rule_8_a_restored_window_goes_on_as_if_nothing_had_happened(
     history: list[Tagged], later: list[Tagged], policy: WindowPolicy
 ) -> None:
-    window, restored = new_window(policy), new_window(policy)
-    for exchange, tagged in history:
-        window.record(exchange, tagged)
+    window, restored = recorded(history, policy), new_window(policy)
     restored.restore(window.snapshot())
     for exchange, tagged in later:
         window.record(exchange, tagged)
@@ -373,9 +358,7 @@ def test_rule_8_a_restored_window_goes_on_as_if_nothing_had_happened(
 def test_rule_8_abort_after_a_change_of_policy_is_the_change_alone(
     history: list[Exchange], newest: Exchange, policy: WindowPolicy, changed: WindowPolicy, limit: int | None
 ) -> None:
-    window, other = new_window(policy), new_window(policy)
-    play(window, history)
-    play(other, history)
+    window, other = played(history, policy), played(history, policy)
     other.set_policy(changed)
     window.open(newest[0].content)
     for message in newest[1:-1]:
@@ -413,8 +396,7 @@ def test_rule_7_each_message_and_each_stub_is_counted_once(
 def test_rule_9_of_a_tool_loop_only_results_of_older_rounds_are_replaced_the_oldest_first(
     history: list[Exchange], newest: Exchange, policy: WindowPolicy
 ) -> None:
-    window = new_window(policy)
-    play(window, history)
+    window = played(history, policy)
     window.open(newest[0].content)
     for written, message in enumerate(newest[1:], start=2):
         window.add(message)
@@ -432,8 +414,7 @@ def test_rule_9_of_a_tool_loop_only_results_of_older_rounds_are_replaced_the_old
 def test_rule_9_no_result_is_replaced_while_there_is_room(
     history: list[Exchange], newest: Exchange, policy: WindowPolicy
 ) -> None:
-    window = new_window(policy)
-    play(window, history)
+    window = played(history, policy)
     room = policy.history_tokens - window.stats().current_tokens
     window.open(newest[0].content)
     fitting = [cost(newest[:written]) <= room for written in range(2, len(newest) + 1)]
@@ -448,8 +429,7 @@ def test_rule_9_no_result_is_replaced_while_there_is_room(
 def test_rule_9_closed_exchanges_go_only_when_all_older_rounds_are_stubs(
     history: list[Exchange], newest: Exchange, policy: WindowPolicy
 ) -> None:
-    window = new_window(policy)
-    play(window, history)
+    window = played(history, policy)
     window.open(newest[0].content)
     for written, message in enumerate(newest[1:], start=2):
         evicted = window.stats().evicted_exchanges
@@ -465,9 +445,7 @@ def test_rule_9_closed_exchanges_go_only_when_all_older_rounds_are_stubs(
 def test_rule_9_before_a_request_the_window_fits_or_has_nothing_left_to_cut(
     history: list[Tagged], newest: Exchange, policy: WindowPolicy, data: st.DataObject
 ) -> None:
-    window = new_window(policy)
-    for exchange, tagged in history:
-        window.record(exchange, tagged)
+    window = recorded(history, policy)
     window.open(newest[0].content)
     for written, message in enumerate(newest[1:], start=2):
         window.add(message)

@@ -19,11 +19,16 @@ CALL = ToolCall("call-1", "get_states", {"area": "Küche", "domain": ["light"]})
 STATES = json.dumps({"states": [{"entity_id": f"light.lamp_{number}", "state": "off"} for number in range(30)]})
 
 
-def take_turn(window: Window, result: str, call: ToolCall = CALL) -> None:
-    """Let the window go through a turn in which a tool is called."""
+def call_tool(window: Window, result: str, call: ToolCall = CALL) -> None:
+    """Let a turn begin in which a tool is called."""
     window.open("which lamps are on?")
     window.add(Message.assistant(tool_calls=(call,)))
     window.add(Message.tool(call.id, call.name, result))
+
+
+def take_turn(window: Window, result: str, call: ToolCall = CALL) -> None:
+    """Let the window go through a turn in which a tool is called."""
+    call_tool(window, result, call)
     window.add(Message.assistant("None."))
     window.close()
 
@@ -71,9 +76,7 @@ def test_stub_has_no_stub_of_its_own() -> None:
 
 def test_result_is_whole_until_its_exchange_is_closed() -> None:
     window = new_window(WindowPolicy())
-    window.open("which lamps are on?")
-    window.add(Message.assistant(tool_calls=(CALL,)))
-    window.add(Message.tool(CALL.id, CALL.name, STATES))
+    call_tool(window, STATES)
     window.add(Message.assistant("None."))
     assert tool_texts(window) == [STATES]
 
@@ -117,9 +120,7 @@ def test_older_results_are_replaced_only_at_a_trim() -> None:
 def test_results_of_the_open_exchange_are_those_of_the_newest_tool_turn() -> None:
     window = new_window(WindowPolicy(4_000, max_tool_turns=1))
     take_turn(window, STATES)
-    window.open("and now?")
-    window.add(Message.assistant(tool_calls=(CALL,)))
-    window.add(Message.tool(CALL.id, CALL.name, STATES))
+    call_tool(window, STATES)
     window.add(Message.assistant("x" * 1_000))
     assert [text == STATES for text in tool_texts(window)] == [False, True]
 
@@ -165,9 +166,7 @@ def test_stub_keeps_the_tags_and_the_date_of_the_result() -> None:
 
 def test_long_result_is_cut_on_entry_and_says_so_in_its_last_line() -> None:
     window = new_window(WindowPolicy(result_cap_tokens=500))
-    window.open("which lamps are on?")
-    window.add(Message.assistant(tool_calls=(CALL,)))
-    window.add(Message.tool(CALL.id, CALL.name, STATES))
+    call_tool(window, STATES)
     *beginning, last = window.messages()[-1].content.split("\n")
     assert STATES.startswith("\n".join(beginning))
     assert last == f"[Cut: these are the first {len(beginning[0])} of {len(STATES)} characters.]"
@@ -193,9 +192,7 @@ def test_no_more_of_ten_megabytes_is_counted_than_may_enter() -> None:
 
 def test_ten_megabytes_of_blanks_enter_as_little() -> None:
     window = Window("conversation", WindowPolicy(), EstimatedCounter())
-    window.open("what is it?")
-    window.add(Message.assistant(tool_calls=(CALL,)))
-    window.add(Message.tool(CALL.id, CALL.name, " " * 10_000_000))
+    call_tool(window, " " * 10_000_000)
     assert len(window.messages()[-1].content) < 4_000 * 8 + 100
 
 
