@@ -8,8 +8,7 @@ from anthropic.types.beta import BetaClearToolUses20250919EditParam
 from pydantic import TypeAdapter
 import pytest
 
-from custom_components.windowed_conversation.providers.anthropic.clients import anthropic_messages
-from custom_components.windowed_conversation.providers.anthropic.messages import Messages
+from custom_components.windowed_conversation.providers.anthropic.clients import Messages, anthropic_messages
 from custom_components.windowed_conversation.providers.anthropic.request import encode_count, encode_request
 from custom_components.windowed_conversation.providers.events import Request, ToolSchema, Usage
 from custom_components.windowed_conversation.providers.openai.chat_encoding import encode_messages
