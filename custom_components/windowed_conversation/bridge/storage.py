@@ -2,16 +2,12 @@
 
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
-from decimal import Decimal
 from functools import lru_cache
 import logging
 from pathlib import Path
 from typing import Any, Protocol
 
-from homeassistant.components.sensor import DOMAIN as SENSOR_DOMAIN, SensorExtraStoredData
 from homeassistant.core import HomeAssistant, callback
-from homeassistant.helpers import entity_registry as er, restore_state
-from homeassistant.helpers.restore_state import StoredState
 from homeassistant.helpers.storage import STORAGE_DIR
 from homeassistant.util.ulid import ulid_to_bytes
 
@@ -26,12 +22,6 @@ from .window_file import Contents, Conversation, Damage, Damaged, Encoder, Found
 _LOGGER = logging.getLogger(__name__)
 
 _PREFIX = f"{DOMAIN}.windows."
-
-# The sensors that kept the totals before the file had them, and an attribute.
-_TOTALS = ("evicted_messages", "turns_local", "turns_model", "input_tokens", "cached_input_tokens", "output_tokens")
-_COST_SENSOR = "total_cost"
-_COST = "cost"
-_WITHOUT_PRICE = "without_price"
 
 
 class Totals(Protocol):
@@ -66,7 +56,6 @@ class WindowStore:
         persistence: Persistence,
     ) -> None:
         self._hass = hass
-        self._agent_id = agent_id
         self._windows = windows
         self._totals = totals
         self._persistence = persistence
@@ -124,8 +113,7 @@ class WindowStore:
         await self._file.async_remove()
 
     async def _async_take_over(self, found: Found) -> None:
-        totals = _restored_totals(self._hass, self._agent_id) if found.totals is None else found.totals
-        self._totals.restore(totals)
+        self._totals.restore(found.totals)
         if self._persistence is Persistence.OFF:
             if found.conversations or found.unreadable:
                 self._file.save_now()
@@ -140,10 +128,10 @@ class WindowStore:
             if found.unreadable:
                 await self._async_set_aside()
                 return
-        if totals is found.totals and len(self._contents().conversations) == len(found.conversations):
+        if len(self._contents().conversations) == len(found.conversations):
             self._file.is_on_disk()
         else:
-            # the file still has conversations that are no longer stored, or lacks the totals
+            # the file still has conversations that are no longer stored
             self._file.save_soon()
 
     async def _async_set_aside(self) -> None:
@@ -191,33 +179,6 @@ async def async_rewrite_files(
     Unreadable parts are deleted, for all agents, because nobody can tell what they contain.
     """
     await hass.async_add_executor_job(_rewrite_files, Path(hass.config.path(STORAGE_DIR)), others, change)
-
-
-def _restored_totals(hass: HomeAssistant, agent_id: str) -> dict[str, Any] | None:
-    """Return an agent's totals in the form of its file from its sensors, or None if they have restored none."""
-    totals: dict[str, Any] = {}
-    for name in _TOTALS:
-        if (stored := _stored(hass, agent_id, name)) and isinstance(value := _value(stored), int):
-            totals[name] = value
-    if stored := _stored(hass, agent_id, _COST_SENSOR):
-        if isinstance(cost := _value(stored), Decimal):
-            totals[_COST] = str(cost)
-        totals[_WITHOUT_PRICE] = stored.state.attributes.get(_WITHOUT_PRICE, 0)
-    return totals or None
-
-
-def _stored(hass: HomeAssistant, agent_id: str, key: str) -> StoredState | None:
-    entity_id = er.async_get(hass).async_get_entity_id(SENSOR_DOMAIN, DOMAIN, f"{agent_id}_{key}")
-    kept: Any = restore_state.async_get(hass)
-    # Home Assistant keeps states by the ids of the entity registry since 2026.11.
-    find: Callable[[str], StoredState | None] = getattr(kept, "async_get_stored_state", None) or kept.last_states.get
-    return find(entity_id or "")
-
-
-def _value(stored: StoredState) -> object:
-    """Return the value of a sensor, or None if it had none."""
-    kept = SensorExtraStoredData.from_dict(stored.extra_data.as_dict()) if stored.extra_data else None
-    return kept and kept.native_value
 
 
 @lru_cache(maxsize=1024)
