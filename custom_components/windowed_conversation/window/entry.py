@@ -17,15 +17,16 @@ def entered(message: Message, most: int, counter: TokenCounter, now: float) -> M
 
     The message is dated `now` unless it has a date.
     """
-    if message.role is Role.TOOL:
+    role, calls = message.role, message.tool_calls
+    if role is Role.TOOL:
         content, tokens = capped(message, most, counter)
     else:
         content, tokens = message.content, message_tokens(message, counter)
-    automatic = OUTPUT_AND_CALL if message.tool_calls else BY_ROLE[message.role]
+    automatic = OUTPUT_AND_CALL if calls else BY_ROLE[role]
     return new_message(
-        message.role,
+        role,
         content,
-        message.tool_calls,
+        calls,
         message.tool_call_id,
         message.name,
         joined_tags(automatic, checked_tags(message.tags)) if message.tags else automatic,

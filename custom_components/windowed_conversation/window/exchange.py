@@ -91,17 +91,18 @@ class OpenExchange:
 
     def append(self, message: Message) -> None:
         """Append a counted message. Raises `InvalidMessage` if it is not allowed next."""
-        if message.role is Role.TOOL:
+        role, calls = message.role, message.tool_calls
+        if role is Role.TOOL:
             self._answer(message)
-        elif message.role is not Role.ASSISTANT:
+        elif role is not Role.ASSISTANT:
             raise InvalidMessage(
-                f"a message of role {message.role} cannot stand here: an exchange is a user message, "
+                f"a message of role {role} cannot stand here: an exchange is a user message, "
                 "then the assistant's messages and its tool results"
             )
         elif self._unanswered:
             raise self._without_results()
-        elif message.tool_calls:
-            self._call(message.tool_calls)
+        elif calls:
+            self._call(calls)
         self.messages.append(message)
         self.tags = joined_tags(self.tags, message.tags)
         self.tokens += message.tokens or 0

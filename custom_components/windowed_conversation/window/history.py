@@ -1,6 +1,7 @@
 """The closed exchanges of a window: their order, their totals, and the order of their eviction."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from itertools import chain
 from operator import attrgetter
 from types import MappingProxyType
@@ -8,7 +9,7 @@ from types import MappingProxyType
 from .exchange import Exchange
 from .messages import Message
 from .policy import WindowPolicy
-from .tags import EPHEMERAL, IMPORTANT
+from .tags import EPHEMERAL, IMPORTANT, SETS_IN_USE
 
 _EPHEMERAL, _ORDINARY, _PROTECTED = range(3)
 
@@ -17,6 +18,7 @@ _messages = attrgetter("messages")
 _tokens = attrgetter("tokens")
 
 
+@lru_cache(maxsize=SETS_IN_USE)
 def _eviction_class(tags: frozenset[str]) -> int:
     if IMPORTANT in tags:
         return _PROTECTED

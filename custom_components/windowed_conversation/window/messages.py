@@ -89,6 +89,9 @@ class Message:
     @staticmethod
     def assistant(content: str = "", *, tool_calls: tuple[ToolCall, ...] = (), **fields: Any) -> Message:
         """Return an assistant message: text, tool calls, or both."""
+        if not fields:
+            # nearly always: a call that unpacks fields takes two thirds longer
+            return new_message(Role.ASSISTANT, content, tool_calls)
         return new_message(Role.ASSISTANT, content, tool_calls, **fields)
 
     @staticmethod

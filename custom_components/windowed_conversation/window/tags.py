@@ -9,7 +9,7 @@ from .messages import Role
 MAX_TAG_LENGTH = 100
 
 # Conversations share few sets of tags. Each is one object, checked and hashed once.
-_SETS_IN_USE = 256
+SETS_IN_USE = 256
 
 NO_TAGS = frozenset[str]()
 # The tags that a trim looks at: these exchanges are evicted last, and those first.
@@ -39,7 +39,7 @@ def checked_tags(tags: Iterable[str]) -> frozenset[str]:
     return tag_set(tuple(tags))
 
 
-@lru_cache(maxsize=_SETS_IN_USE)
+@lru_cache(maxsize=SETS_IN_USE)
 def tag_set(tags: tuple[str, ...]) -> frozenset[str]:
     """Return the tags as a set. Raises `InvalidTag` like `checked_tags`."""
     for tag in tags:
@@ -50,7 +50,7 @@ def tag_set(tags: tuple[str, ...]) -> frozenset[str]:
     return frozenset(tags)
 
 
-@lru_cache(maxsize=_SETS_IN_USE)
+@lru_cache(maxsize=SETS_IN_USE)
 def joined_tags(tags: frozenset[str], more: frozenset[str]) -> frozenset[str]:
     """Return the union of both sets."""
     return tags | more

@@ -60,11 +60,12 @@ def message_tokens(message: Message, counter: TokenCounter, content: str | None 
     """
     if content is None:
         content = message.content
-    if message.tool_calls or message.name is not None or message.role is Role.SYSTEM:
+    calls = message.tool_calls
+    if calls or message.name is not None or message.role is Role.SYSTEM:
         tokens = text_tokens(message_kind(message), message_text(message, content), counter)
     else:
         tokens = counter.count(content)
-    if message.tool_calls or message.native is not None or message.attachments:
+    if calls or message.native is not None or message.attachments:
         return min(GREATEST_FIGURE, tokens + frame_tokens(message))
     return tokens + MESSAGE_OVERHEAD
 
