@@ -115,7 +115,7 @@ class TurnContext:
         except Exception as err:  # noqa: BLE001 - whatever it is, a turn goes on without memory
             _LOGGER.debug("A turn continues without memory: %s", type(err).__name__)
         else:
-            self._found = tuple(in_turn(found, (each for each in others if not is_of_home(each, self._names_home))))
+            self._found = tuple(in_turn(found, others))
             if made_profile is None or facts is not None:
                 made_profile = new_profile(facts or (), self._narrator, self._count_fixed)
             agent.profiles.pop(key, None)
@@ -149,7 +149,9 @@ class TurnContext:
             return None
         profile = self.profile.sources if self.profile else ()
         sent = sent_in(exchanges, profile, self._speaker.said)
-        return chosen_lines(self._found, sent, self._narrator, self._count, most)
+        # few of them are looked at before there is no room left
+        found = (each for each in self._found if not is_of_home(each, self._names_home))
+        return chosen_lines(found, sent, self._narrator, self._count, most)
 
     def _states_within(self, limit: int) -> States:
         """Return the states of the home: the same in all requests of the turn, unless one has less room for them."""
