@@ -112,9 +112,12 @@ async def _say(
     turn = await turns.take_turn(client, text, conversation_id=conversation_id, watch=lines.watch)
     lines.end(turn)
     after = await turns.settled_states(client, known.get("turn_duration", ""), began)
-    route = after.get(known.get("last_route", ""), {}).get("state", "unknown")
+    last_route = after.get(known.get("last_route", ""), {"state": "unknown", "attributes": {}})
+    route, recalled = last_route["state"], last_route["attributes"].get("recalled_tokens")
     words = f", first word after {turn.first_token:.2f} s" if turn.first_token is not None else ""
     print(f"Route    {route}{words}, complete after {turn.duration:.2f} s")
+    if route == "model" and recalled:
+        print(f"Memory   {recalled} tokens of what was said before came with the question")
     if turn.error and turn.error != turn.speech:
         print(f"Error    {turn.error}")
     for entity_id in EXPOSED:

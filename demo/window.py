@@ -5,7 +5,6 @@ What was said and done in the turn is printed in say.py.
 
 import asyncio
 from datetime import UTC, datetime
-import re
 import textwrap
 
 from demo.client import Client, Json
@@ -14,7 +13,6 @@ from demo.setup_agent import DOMAIN
 _WIDTH = 90
 _INDENT = " " * 9
 
-_RECALLED = re.compile(r"\[CONTEXT: [^\]]*; memory, quoted: (?P<lines>[^\]]*)\]")
 _NOTHING: Json = {"evicted_exchanges": 0, "evicted_tokens": 0, "trims": 0}
 
 # Seconds that the model has for a summary.
@@ -44,7 +42,6 @@ class WindowWatch:
             self._before.pop(conversation_id, None)
             print("Window   empty: what may repeat the forgotten has left it, too")
             return
-        self._print_recalled((await self._window(client, conversation_id))["messages"])
         figures = await self._window(client, conversation_id, content="statistics")
         self._print_trim(conversation_id, figures)
         self._print_figures(figures)
@@ -52,21 +49,13 @@ class WindowWatch:
             self._owed = False
             await self._print_summary(client, conversation_id)
 
-    @staticmethod
-    def _print_recalled(messages: list[Json]) -> None:
-        """Print what memory has added to the newest question."""
-        question = next((each for each in reversed(messages) if each["role"] == "user"), {})
-        found = _RECALLED.match(question.get("content") or "")
-        if found:
-            print(textwrap.fill(found["lines"], _WIDTH, initial_indent="Memory   ", subsequent_indent=_INDENT))
-
     def _print_trim(self, conversation_id: str, figures: Json) -> None:
         before, self._before[conversation_id] = self._before.get(conversation_id, _NOTHING), figures
         if figures["trims"] == before["trims"]:
             return
         exchanges, tokens = (figures[name] - before[name] for name in ("evicted_exchanges", "evicted_tokens"))
         if not exchanges:
-            print("Trim     no exchange: what memory had recalled was enough")
+            print("Trim     no exchange: it was enough to shorten results of tools")
             return
         print(f"Trim     {_exchanges(exchanges)}, {tokens} tokens: out of the window in one block")
         self._owed = self._summarizes

@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+import re
 from typing import Any
 
 from demo.client import Client, Json
@@ -21,6 +22,7 @@ _PATIENCE = 10.0
 
 # What was said is looked for in the log; shorter texts than this are found in any log.
 _TELLING_LENGTH = 12
+_LIVE_CONTEXT = re.compile(r"; (?:states|memory, quoted): [^\]]*")
 # Characters of a log before what must not be in it, and twice as many after.
 _TALE = 500
 
@@ -138,3 +140,8 @@ async def wait_for[T](read: Callable[[], Awaitable[T]], is_right: Callable[[T], 
         await asyncio.sleep(0.05)
         value = await read()
     return value
+
+
+def without_live_context(text: str) -> str:
+    """Return a message, or a request, without what only the newest request says."""
+    return _LIVE_CONTEXT.sub("", text)

@@ -15,7 +15,7 @@ from demo.home import furnish
 from demo.home_assistant import HomeAssistant, free_port
 from demo.model_server import ModelServer
 from demo.setup_agent import Model, create_account, find_account, prefer_agent, sensors
-from tests.e2e.house import House, tell_tales, wait_for
+from tests.e2e.house import House, tell_tales, wait_for, without_live_context
 
 _BEFORE = (
     "my name is Ada",
@@ -30,11 +30,7 @@ _TOTALS = ("turns_local", "turns_model", "input_tokens", "cached_input_tokens", 
 # Of both conversations, before the restart.
 _TURNS = len(_BEFORE) + len(_AFTER) + len(_BEFORE)
 
-# What the one conversation recalls of the other.
-_RECALLED = re.compile(r"; memory, quoted: [^\]]*")
 _TIME = re.compile(r"time: [^;\]]*")
-# What changed last comes first, and the other conversation has switched a light.
-_STATES = re.compile(r"; states: [^\]]*")
 # In the line that is left of a tool result; the count learns from one conversation to the next.
 _COUNTED = re.compile(r": \d+ tokens")
 _CALL_ID = re.compile(r'"(?:id|tool_call_id)": "([^"]*)"')
@@ -109,14 +105,13 @@ async def told(tmp_path_factory) -> Told:
 
 
 def written(messages: list[Any]) -> list[str]:
-    """Return messages as the bytes that they are."""
-    return [json.dumps(message) for message in messages]
+    """Return messages as the bytes that they are, without a live context."""
+    return [without_live_context(json.dumps(message)) for message in messages]
 
 
 def without_time_and_ids(body: dict[str, Any]) -> str:
-    """Return the bytes of a request, without recalled lines, and with what differs in each conversation the same."""
-    text = _STATES.sub("; states", _RECALLED.sub("", json.dumps(body)))
-    text = _COUNTED.sub(": tokens", _TIME.sub("time", text))
+    """Return the bytes of a request, without a live context, and with what differs in each conversation the same."""
+    text = _COUNTED.sub(": tokens", _TIME.sub("time", without_live_context(json.dumps(body))))
     numbers = count()
     for call_id in dict.fromkeys(_CALL_ID.findall(text)):
         text = text.replace(call_id, f"call {next(numbers)}")
