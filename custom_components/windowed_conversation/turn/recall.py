@@ -11,7 +11,7 @@ from .narration import Narrator, key_of
 
 RECALLED_TOKENS = 150
 # How many search results are considered: most are long, already in the window, or about the home.
-CANDIDATES = 30
+CANDIDATES = 20
 
 # Home Assistant's tools that ask or command the home, by their names without a namespace, and ours.
 _COMMANDS = "Hass"
