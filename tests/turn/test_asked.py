@@ -97,5 +97,5 @@ def test_index_is_as_if_only_the_newest_names_had_been_put(puts: list[tuple[str,
 def test_sentence_names_a_kind_in_any_number(language: str, name: str, said: str) -> None:
     kinds = KindWords((language, "en"), [("window", name), ("garage door", "Garage door")])
 
-    assert kinds.named(said) == {"window"}
+    assert kinds.named(said) == kinds.named(name) == {"window"}
     assert kinds.named("hello") == frozenset()
