@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 import json
+import os
 from pathlib import Path
 import stat
 from typing import Any
@@ -419,6 +420,15 @@ async def test_file_elsewhere_is_refused(
 async def test_file_that_cannot_be_read_is_told(home: HomeAssistant, told, folder: Path) -> None:
     with pytest.raises(HomeAssistantError, match="No such file"):
         await act(home, "import_memories", filename="exports/none.jsonl")
+
+
+async def test_pipe_is_refused_and_stops_nothing(home: HomeAssistant, told, folder: Path) -> None:
+    await home.async_add_executor_job(os.mkfifo, folder / "memories.jsonl")
+
+    with pytest.raises(HomeAssistantError, match="not a regular file"):
+        await act(home, "import_memories", filename="exports/memories.jsonl")
+
+    assert (await act(home, "remember", text="Geese are bad"))["text"] == "Geese are bad"
 
 
 def fact(row: int, text: str, **more: Any) -> dict[str, Any]:

@@ -2,9 +2,12 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+import errno
 import json
 import os
 from pathlib import Path
+import stat
+from threading import Lock
 from typing import Any
 
 from homeassistant.core import HomeAssistant
@@ -19,6 +22,10 @@ _MODE = 0o600
 _PUBLIC = "www"
 # In characters: no line that memory exports is longer.
 _LONGEST_LINE = 100_000
+
+# One for each folder, and one export at a time: what a kill has left is nobody's, and the next export there deletes it.
+_UNFINISHED = f".{DOMAIN}.unfinished"
+_writing = Lock()
 
 
 def checked_path(hass: HomeAssistant, filename: str) -> Path:
@@ -35,23 +42,27 @@ def checked_path(hass: HomeAssistant, filename: str) -> Path:
 
 def write_lines(path: Path, lines: Iterable[str]) -> int:
     """Write lines to a file that only its owner may read, all or nothing, and return how many; raises OSError."""
-    unfinished = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
-    try:
-        descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _MODE)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            written = sum(bool(file.write(f"{line}\n")) for line in lines)
-            file.flush()
-            os.fsync(descriptor)
-        unfinished.replace(path)
-    finally:
+    unfinished = path.with_name(_UNFINISHED)
+    with _writing:
         unfinished.unlink(missing_ok=True)
+        try:
+            descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _MODE)
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                written = sum(bool(file.write(f"{line}\n")) for line in lines)
+                file.flush()
+                os.fsync(descriptor)
+            unfinished.replace(path)
+        finally:
+            unfinished.unlink(missing_ok=True)
     return written
 
 
 @contextmanager
 def read_lines(path: Path) -> Iterator[Iterable[str]]:
     """Read a file line by line; raises OSError, and `BadLine` for a line that is no text."""
-    with path.open(encoding="utf-8") as file:
+    with open(path, encoding="utf-8", opener=_open_at_once) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "not a regular file")
         yield _lines(file)
 
 
@@ -94,6 +105,11 @@ def _fields(line: str) -> dict[str, Any]:
     except ValueError, RecursionError:
         return {}
     return fields if isinstance(fields, dict) else {}
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    """Open a file without waiting for somebody to write to it, as a pipe does."""
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _lines(file: Any) -> Iterator[str]:
