@@ -403,7 +403,10 @@ async def test_everything_is_exported_to_a_private_file_and_imported_from_it(
         ("exports/../memories.jsonl", "memory_file_not_allowed"),
         ("www/memories.jsonl", "memory_file_public"),
         ("exports/link.jsonl", "memory_file_public"),
+        ("exports/mem\0ories.jsonl", "memory_file_failed"),
+        ("exports/mem\ud800ories.jsonl", "memory_file_failed"),
     ],
+    ids=ascii,
 )
 @pytest.mark.parametrize("action", ["export_memories", "import_memories"])
 async def test_file_elsewhere_is_refused(

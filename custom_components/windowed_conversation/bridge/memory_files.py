@@ -30,7 +30,14 @@ _writing = Lock()
 
 def checked_path(hass: HomeAssistant, filename: str) -> Path:
     """Return where a file is, relative to the configuration's folder; raises `ServiceValidationError`."""
-    path = Path(hass.config.path(filename)).resolve()
+    try:
+        path = Path(hass.config.path(filename)).resolve()
+    except ValueError as err:
+        raise ServiceValidationError(
+            translation_domain=DOMAIN,
+            translation_key="memory_file_failed",
+            translation_placeholders={"error": "not a valid filename"},
+        ) from err
     if path.suffix != _ENDING:
         raise file_error("memory_file_ending", path)
     if not hass.config.is_allowed_path(str(path)):
