@@ -21,6 +21,8 @@ from .conversations import dump
 from .histories import new_window
 
 SECRET = "the safe opens with 1234"
+# JSON and YAML can write it, and UTF-8 cannot.
+HALF = "1234 \ud800"
 
 
 class Absence(Enum):
@@ -140,6 +142,44 @@ def test_malformed_conversation_is_refused_without_repeating_what_was_said(path:
         load_snapshot(changed(path, value))
 
     assert SECRET not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("conversation_id",), HALF),
+        (("system", "content"), HALF),
+        (("exchanges", 0, "tags"), [HALF]),
+        (("exchanges", 0, "sources"), ["fact:7", HALF]),
+        ((*USER, "content"), HALF),
+        ((*USER, "tags"), ["input", HALF]),
+        ((*USER, "name"), HALF),
+        ((*USER, "native"), {"provider": HALF, "model": "m", "value": "1"}),
+        ((*USER, "native"), {"provider": "p", "model": HALF, "value": "1"}),
+        ((*USER, "native"), {"provider": "p", "model": "m", "value": f'["{HALF}"]'}),
+        ((*USER, "native"), {"provider": "p", "model": "m", "value": r'[{"a": "\ud800"}]'}),
+        ((*USER, "attachments"), [{"mime_type": HALF, "name": "door.png", "data": "AA=="}]),
+        ((*USER, "attachments"), [{"mime_type": "image/png", "name": HALF, "data": "AA=="}]),
+        ((*CALL, "id"), HALF),
+        ((*CALL, "name"), HALF),
+        ((*CALL, "arguments"), f'{{"code": "{HALF}"}}'),
+        ((*CALL, "arguments"), r'{"code": "\uDFFF 1234"}'),
+        ((*CALL, "arguments"), r'{"\ud83d": "\ude00"}'),
+        ((*RESULT, "tool_call_id"), HALF),
+    ],
+    ids=ascii,
+)
+def test_half_a_character_is_refused_as_no_request_could_be_sent_with_it(path: tuple[Any, ...], value: Any) -> None:
+    with pytest.raises(Malformed, match="half a character"):
+        load_snapshot(changed(path, value))
+
+
+def test_character_that_json_writes_in_two_halves_is_read() -> None:
+    data = changed((*CALL, "arguments"), r'{"code": "\ud83d\ude00"}')
+
+    (exchange,) = load_snapshot(data).exchanges
+
+    assert exchange.messages[1].tool_calls[0].arguments == {"code": "\U0001f600"}
 
 
 def test_as_many_characters_as_no_conversation_has_are_refused() -> None:

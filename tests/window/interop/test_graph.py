@@ -238,8 +238,13 @@ def state_with(*messages: Any) -> dict[str, Any]:
             {"role": "user", "content": "a"},
             {"role": "assistant", "tool_calls": [{"id": "1", "name": "f", "args": {"a": {1}}}]},
         ),
+        state_with(
+            {"role": "user", "content": "a"},
+            {"role": "assistant", "tool_calls": [{"id": "1", "name": "f", "args": {"a": ["\ud800"]}}]},
+            {"role": "tool", "content": "", "tool_call_id": "1"},
+        ),
     ],
-    ids=str,
+    ids=ascii,
 )
 def test_malformed_state_is_refused(state: Any) -> None:
     with pytest.raises(Malformed):

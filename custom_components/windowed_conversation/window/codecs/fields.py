@@ -59,7 +59,7 @@ class Fields:
         if not isinstance(value, str):
             raise self.malformed(name, "is no text")
         self._allowance.spend(len(value))
-        return value
+        return self._whole(name, value)
 
     def optional_text(self, name: str) -> str | None:
         """Return a text, or None if there is none."""
@@ -91,7 +91,7 @@ class Fields:
         values = self._list(name)
         if not all(isinstance(value, str) for value in values):
             raise self.malformed(name, "is no list of texts")
-        self._allowance.spend(sum(map(len, values)) + len(values))
+        self._allowance.spend(len(self._whole(name, "".join(values))) + len(values))
         return values
 
     def child(self, name: str) -> Fields:
@@ -105,10 +105,14 @@ class Fields:
 
     def json(self, name: str) -> Any:
         """Return the value of a JSON text. Numbers that JSON does not have become null."""
+        text = self.text(name)
         try:
-            return _decode(self.text(name))
+            value = _decode(text)
+            if "\\u" in text:
+                self._whole(name, json.dumps(value, ensure_ascii=False))
         except (ValueError, RecursionError) as err:
             raise self.malformed(name, "is no JSON") from err
+        return value
 
     def mapping(self, name: str) -> Mapping[str, Any]:
         """Return a copy of an object of JSON types. Numbers that JSON does not have become null."""
@@ -116,7 +120,7 @@ class Fields:
         if not isinstance(value, Mapping):
             raise self.malformed(name, "is no object")
         try:
-            written = json.dumps(dict(value))
+            written = self._whole(name, json.dumps(dict(value), ensure_ascii=False))
             self._allowance.spend(len(written))
             copy: dict[str, Any] = _decode(written)
         except (TypeError, ValueError, RecursionError) as err:
@@ -142,6 +146,14 @@ class Fields:
     def malformed(self, name: str, what: str) -> Malformed:
         """Return the error to raise for a malformed field; `what` is wrong with it, for example "is missing"."""
         return Malformed(f"{self.where}.{name} {what}")
+
+    def _whole(self, name: str, text: str) -> str:
+        """Return a text that UTF-8 can hold: with half of a surrogate pair no request could ever be sent."""
+        try:
+            text.encode()
+        except UnicodeEncodeError as err:
+            raise self.malformed(name, "has half a character") from err
+        return text
 
     def _list(self, name: str) -> list[Any]:
         value = self._values.get(name)
