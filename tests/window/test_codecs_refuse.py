@@ -187,6 +187,30 @@ def test_as_many_characters_as_no_conversation_has_are_refused() -> None:
         load_snapshot(changed((*USER, "content"), "x" * (MAX_CHARACTERS + 1)))
 
 
+def long_exchange(rounds: int, calls: int) -> dict[str, Any]:
+    """Return a conversation of one exchange, with this many tool rounds of this many calls each."""
+    window = new_window(WindowPolicy(history_tokens=10**9))
+    window.open("hello")
+    for number in range(rounds):
+        called = tuple(ToolCall(f"{number}.{each}", "f", {}) for each in range(calls))
+        window.add(Message.assistant(tool_calls=called))
+        for call in called:
+            window.add(Message.tool(call.id, "f", ""))
+    window.close()
+    return dump(window)
+
+
+def test_exchange_with_as_many_messages_as_none_has_is_refused() -> None:
+    with pytest.raises(TooLarge):
+        load_snapshot(long_exchange(5_000, 1))
+
+
+def test_exchange_of_the_longest_turn_is_read() -> None:
+    (exchange,) = load_snapshot(long_exchange(50, 64)).exchanges
+
+    assert len(exchange.messages) == 1 + 50 * 65
+
+
 def test_as_many_empty_objects_as_no_conversation_has_are_refused() -> None:
     allowance = Allowance(characters=100)
 

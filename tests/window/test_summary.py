@@ -1,6 +1,7 @@
 """What a window holds on to for a summary, and what becomes of it when there is one."""
 
 from dataclasses import replace
+from typing import ClassVar
 
 from hypothesis import given, strategies as st
 import pytest
@@ -25,6 +26,16 @@ from .histories import (
 
 POLICY = WindowPolicy(1000, 0.25, summarize=True)
 NOTHING: frozenset[str] = frozenset()
+
+
+class CountedNumber(int):
+    """The number of an exchange; counts how often such numbers are compared."""
+
+    compared: ClassVar = 0
+
+    def __gt__(self, other: int) -> bool:
+        CountedNumber.compared += 1
+        return int(self) > other
 
 
 def say(window: Window, text: str, length: int = 100, tags: tuple[str, ...] = ()) -> None:
@@ -254,6 +265,16 @@ def test_older_passage_is_all_but_the_newest_protected_and_excluded_ones() -> No
     assert asked == ["b", "c", "e", QUESTION, "f"]
     assert window.stats().evicted_exchanges == 2
     assert window.stats().trims == 1
+
+
+def test_numbers_of_many_exchanges_are_compared_once() -> None:
+    window = new_window(WindowPolicy(100_000))
+    for _ in range(500):
+        say(window, "hello")
+
+    older_passage(None, tuple(each.numbered(CountedNumber(each.number)) for each in window.exchanges()), 1, NOTHING)
+
+    assert 0 < CountedNumber.compared < 500
 
 
 @pytest.mark.parametrize("keep", [3, 4, 100])

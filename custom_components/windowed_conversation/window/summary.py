@@ -100,7 +100,8 @@ def evicted_passage(system: Message | None, before: Iterable[Exchange], evicted:
     if not lasting:
         return None
     numbers = frozenset(exchange.number for exchange in lasting)
-    by_number = {exchange.number: exchange for exchange in before if exchange.number <= max(numbers)}
+    newest = max(numbers)
+    by_number = {exchange.number: exchange for exchange in before if exchange.number <= newest}
     head = tuple(by_number[number] for number in sorted(by_number))
     return Passage(system, head, numbers, summary_text(lasting))
 

@@ -10,12 +10,15 @@ from ..exchange import Exchange, OpenExchange
 from ..messages import Attachment, Message, Native
 from ..restore import Evicted
 from ..tags import checked_tags, joined_tags
-from .errors import Malformed
+from .errors import Malformed, TooLarge
 from .fields import Fields
 
 _EVICTED = Evicted._fields
 # More than a window ever evicts.
 _MOST_EVICTED = 10**15
+# Of one exchange: three times as many as the most tool rounds of a turn have with the most calls each. To check them
+# takes the square of their number.
+_MOST_MESSAGES = 10_000
 MARKS = ("tags", "created", "tokens", "native", "attachments")
 
 
@@ -69,9 +72,11 @@ def read_evicted(fields: Fields) -> Evicted:
 def closed_exchange(
     messages: Sequence[Message], tags: frozenset[str], where: str, sources: Iterable[str] = ()
 ) -> Exchange:
-    """Return the exchange made of counted messages. Raises `Malformed` if they are not one whole exchange."""
+    """Return the exchange made of counted messages. Raises `Malformed` if they are not a whole one, and `TooLarge`."""
     if not messages:
         raise Malformed(f"{where} is empty")
+    if len(messages) > _MOST_MESSAGES:
+        raise TooLarge(f"{where} has more than {_MOST_MESSAGES} messages")
     try:
         exchange = OpenExchange(messages[0])
         for message in messages[1:]:
