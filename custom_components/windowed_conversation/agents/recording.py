@@ -168,12 +168,18 @@ def _request(attempt: Attempt, started: float, *, is_whole: bool) -> RequestReco
         parameters=_parameters(request),
         prompt=fingerprint(system) if system else None,
         tools=_fingerprint(tools) if request.tools else None,
-        called=tuple(call.name for call in attempt.calls),
+        called=_called(attempt),
         error=attempt.error,
         finish=attempt.finish,
         usage=Tokens(**asdict(attempt.billed.usage)) if attempt.billed else None,
         sent=Sent(system, tools, tuple(map(_written, messages))) if is_whole else None,
     )
+
+
+def _called(attempt: Attempt) -> tuple[str, ...]:
+    """Return the names of the tools that were called. One that was not offered is a word of the model's own."""
+    offered = {tool.name for tool in attempt.request.tools}
+    return tuple(call.name if call.name in offered else "unknown" for call in attempt.calls)
 
 
 def _written(message: Message) -> str:

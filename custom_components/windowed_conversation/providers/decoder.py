@@ -9,6 +9,21 @@ from .characters import WholeCharacters
 from .errors import BadStream, ProviderError
 from .events import Event, Finished, FinishReason, ReasoningDelta, Request, TextDelta, Usage
 
+# Why answers end, in all formats, and on servers that have words of their own.
+_REASONS = (
+    "stop length tool_calls content_filter function_call abort eos error insufficient_system_resource model_length "
+    "completed end_turn max_tokens stop_sequence tool_use pause_turn compaction refusal model_context_window_exceeded "
+    "STOP MAX_TOKENS CONTINUATION BLOCKLIST ESCALATION FUNCTION_CALL IMAGE_OTHER IMAGE_PROHIBITED_CONTENT "
+    "IMAGE_RECITATION IMAGE_SAFETY LANGUAGE MALFORMED_FUNCTION_CALL MALFORMED_RESPONSE MISSING_THOUGHT_SIGNATURE "
+    "MODEL_ARMOR NO_IMAGE OTHER PROHIBITED_CONTENT RECITATION SAFETY SPII TOO_MANY_TOOL_CALLS "
+    "UNEXPECTED_TOOL_CALL"
+)
+
+
+def finish_reason(word: str) -> str:
+    """Return a server's word for how an answer ended, or `other`: what is no known reason may be what somebody said."""
+    return word if word in _REASONS.split() else "other"
+
 
 class Decoder(ABC):
     """Decodes one answer, event by event. `names` maps the names that were sent to the tools' own names.
@@ -20,7 +35,7 @@ class Decoder(ABC):
         self.is_whole = False
         self._calls = Calls(request, names)
         self._usage: Usage | None = None
-        # The server's own word for how the answer ended.
+        # The server's word for how the answer ended, see `finish_reason`.
         self._ended = ""
         # The server's own word for who answered, see `Finished`.
         self._server = ""

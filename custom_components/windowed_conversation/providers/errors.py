@@ -83,9 +83,9 @@ class Redirected(BadRequest):
     """The server has moved. Redirects are not followed: the key is meant for the server that the user entered."""
 
     def __init__(self, address: str) -> None:
-        """Store the new address without its query, which may contain more than the address."""
+        """Store the new address, which is for the user: in the log it would be words of the server's own."""
         self.address = address[:_LONGEST_ADDRESS]
-        super().__init__(f"the server redirects to {self.address}")
+        super().__init__("the server redirects")
 
 
 class BadStream(ProviderError):

@@ -112,12 +112,12 @@ class FinishReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The terminal marker of a stream that ended well. `native` is the provider's own word for the reason.
+    """The terminal marker of a stream that ended well.
 
-    `residue` is a JSON value that is useful only to the same provider and model when it is sent back (signatures,
-    encrypted reasoning), or None. `residue_tokens` is its size when it is sent back; None if that is the reasoning of
-    the usage. `server` is a compatible server's own word for who answered: its fingerprint, its model and its provider;
-    empty for other formats.
+    `native` is the provider's own word for the reason, or `other` if none is known to have that. `residue` is a JSON
+    value that is useful only to the same provider and model when it is sent back (signatures, encrypted reasoning), or
+    None. `residue_tokens` is its size when it is sent back; None if that is the reasoning of the usage. `server` is a
+    compatible server's own word for who answered: its fingerprint, its model and its provider; empty for other formats.
     """
 
     reason: FinishReason

@@ -5,11 +5,14 @@ A value that an answer needs raises an error if it has another type. An informat
 
 import json
 import math
+import re
 from typing import Any
 
 from ..window import is_figure
 from .characters import whole
 from .errors import BadStream
+
+_CODE = re.compile(r"[a-zA-Z_0-9]{1,40}")
 
 
 def _finite(written: str) -> float | None:
@@ -72,7 +75,7 @@ def text_of(value: object) -> str:
 
 def code_of(value: object) -> str:
     """Return a server's code, or an empty text for any other value: a longer text may repeat what people said."""
-    return value if isinstance(value, str) and value.isidentifier() else ""
+    return value if isinstance(value, str) and _CODE.fullmatch(value) else ""
 
 
 def member(value: object, name: str) -> Any:

@@ -58,18 +58,18 @@ THOUGHT = {"type": "thinking", "thinking": "hm, yes", "signature": "EqQBCgIYAhIM
 
 
 @pytest.mark.parametrize(
-    ("stop_reason", "reason"),
+    ("stop_reason", "native"),
     [
-        ("end_turn", FinishReason.STOP),
-        ("stop_sequence", FinishReason.STOP),
-        ("compaction", FinishReason.STOP),
-        ("a_reason_of_next_year", FinishReason.STOP),
+        ("end_turn", "end_turn"),
+        ("stop_sequence", "stop_sequence"),
+        ("compaction", "compaction"),
+        ("a_reason_of_next_year", "other"),
     ],
 )
-async def test_answer_of_words_has_stopped(stop_reason: str, reason: FinishReason, hear: Hear) -> None:
+async def test_answer_of_words_has_stopped(stop_reason: str, native: str, hear: Hear) -> None:
     heard = await hear(START, *text_block(0, "hello"), message_delta(stop_reason), MESSAGE_STOP)
 
-    assert heard.finished == [heard.events[-1]] == [Finished(reason, stop_reason)]
+    assert heard.finished == [heard.events[-1]] == [Finished(FinishReason.STOP, native)]
 
 
 @pytest.mark.parametrize("stop_reason", ["tool_use", "end_turn", None])

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..calls import Arguments
 from ..characters import WholeCharacters
-from ..decoder import Decoder
+from ..decoder import Decoder, finish_reason
 from ..errors import ContextOverflow, Incomplete, ProviderError, Refused
 from ..events import Event, ReasoningDelta, Request, TextDelta, Usage
 from ..json_values import code_of, figure, member, objects, text_of
@@ -169,7 +169,7 @@ class MessageDecoder(Decoder):
         reason = text_of(delta.get("stop_reason"))
         if not reason:
             return ()
-        self._ended = reason
+        self._ended = finish_reason(reason)
         self._category = code_of(member(delta.get("stop_details"), "category"))
         return () if reason in _CUT_OFF else self._announce()
 

@@ -4,7 +4,7 @@ from base64 import b64decode
 from collections.abc import Iterator
 from typing import Any
 
-from ..decoder import Decoder
+from ..decoder import Decoder, finish_reason
 from ..errors import BadStream, Incomplete, ProviderError, Refused
 from ..events import Event, Request, Usage
 from ..json_values import code_of, member, text_of, tokens_of
@@ -63,7 +63,7 @@ class ChunkDecoder(Decoder):
             yield from self._on_part(part)
         reason = candidate.get("finishReason")
         if reason and reason != _UNSPECIFIED and not self.is_whole:
-            self.is_whole, self._ended = True, code_of(reason) or _UNKNOWN
+            self.is_whole, self._ended = True, finish_reason(code_of(reason))
 
     def _on_part(self, part: Any) -> Iterator[Event]:
         signature = _bytes(text_of(part.get("thoughtSignature")))

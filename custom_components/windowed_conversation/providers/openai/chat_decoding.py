@@ -9,7 +9,7 @@ from typing import Any
 
 from ...window import ToolCall
 from ..calls import Arguments, Calls
-from ..decoder import Decoder
+from ..decoder import Decoder, finish_reason
 from ..errors import Incomplete, ProviderError
 from ..events import Event, Request
 from ..json_values import member, objects, text_of
@@ -136,7 +136,7 @@ class ChunkDecoder(Decoder):
     def _on_finish(self, reason: object, events: list[Event]) -> None:
         if self.is_whole:
             return
-        self.is_whole, self._ended = True, text_of(reason)
+        self.is_whole, self._ended = True, finish_reason(text_of(reason))
         if self._ended not in ("length", "content_filter"):
             events += self._tool_calls.finish()
 

@@ -1,0 +1,84 @@
+"""Words of a server's own where none belong: neither the figures, which are kept for long, nor the log has them."""
+
+from collections.abc import Awaitable, Callable
+import json
+
+from homeassistant.const import CONF_URL
+from homeassistant.core import HomeAssistant
+import pytest
+
+from custom_components.windowed_conversation.memory import Memory, TurnListing, TurnRecord
+from tests.providers.byte_server import CALLS, DONE, JSON, STOP, ByteServer, chunk, event, fragment, text
+
+from .conftest import Say, SetUp, written
+from .remembered import memory_of
+
+SECRET = "pelican"
+LONG = f"the_code_of_the_safe_is_{SECRET}_and_not_heron"
+
+type Record = Callable[[], Awaitable[TurnRecord]]
+
+
+@pytest.fixture
+async def hostile(home: HomeAssistant, set_up: SetUp, byte_server: ByteServer) -> ByteServer:
+    """Return a server that replies with what a test says, whose model an agent asks."""
+    models = {"object": "list", "data": [{"id": "scripted", "object": "model", "created": 1, "owned_by": "us"}]}
+    byte_server.reply(json.dumps(models).encode(), headers=JSON)
+    await set_up(account={CONF_URL: byte_server.url}, routing="llm_only")
+    return byte_server
+
+
+@pytest.fixture
+def record(home: HomeAssistant, say: Say, caplog: pytest.LogCaptureFixture) -> Record:
+    """Take a turn; returns its figures. Neither they nor the log hold the secret."""
+
+    async def record() -> TurnRecord:
+        await say("hello there")
+        await written(home)
+        (turn,) = await memory_of(home).async_read(_newest, list[TurnRecord]())
+        ours = [each.getMessage() for each in caplog.records if each.name.startswith("custom_components")]
+        assert SECRET not in str(ours)
+        assert SECRET not in str(turn)
+        return turn
+
+    return record
+
+
+def _newest(memory: Memory) -> list[TurnRecord]:
+    found = [memory.record.get(each.id) for each in memory.record.newest(TurnListing())]
+    return [each for each in found if each is not None]
+
+
+async def test_reason_to_end_that_no_server_is_known_to_have_is_another(hostile: ByteServer, record: Record) -> None:
+    hostile.reply(text("Good."), chunk({}, f"because {SECRET}"), DONE)
+
+    turn = await record()
+
+    assert (turn.end, [each.finish for each in turn.requests]) == ("answered", ["other"])
+
+
+async def test_tool_that_was_not_offered_has_no_name(hostile: ByteServer, record: Record) -> None:
+    calls = [fragment("{}", name, index=at, id=name) for at, name in enumerate(("intent__HassTurnOn", LONG))]
+    hostile.reply(*calls, CALLS, DONE)
+    hostile.then_reply(text("Good."), STOP, DONE)
+
+    turn = await record()
+
+    assert turn.tools == turn.requests[0].called == ("intent__HassTurnOn", "unknown")
+
+
+@pytest.mark.parametrize("code", [LONG, "пеликан", f"{SECRET} "])
+async def test_code_that_is_no_short_word_is_none(hostile: ByteServer, record: Record, code: str) -> None:
+    hostile.reply(event({"error": {"code": code, "message": SECRET}}))
+
+    turn = await record()
+
+    assert turn.message == "error in the stream, code none"
+
+
+async def test_address_of_a_redirect_is_not_in_the_message(hostile: ByteServer, record: Record) -> None:
+    hostile.reply(b"", status=308, headers={"Location": f"https://{SECRET}.example/{SECRET}"})
+
+    turn = await record()
+
+    assert (turn.error, turn.message) == ("Redirected", "the server redirects")
