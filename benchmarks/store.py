@@ -1,0 +1,142 @@
+"""What it costs to keep conversations on disk: bytes written in a day, set-up with many of them, and their next turn.
+
+    .venv/demo/bin/python -m benchmarks.store                 (--quick, --sentences, --remembered, --rounds)
+    .venv/demo/bin/python -m benchmarks.store --beside DIR    the same in another checkout, with the ratio to it
+
+All goes through Home Assistant: an entry, sentences, `import_conversation`, a stop and a start. Nothing here knows how
+conversations are stored, so that the same files measure any commit: each part of `benchmarks.store_parts` runs in a
+process of its own, in the folder of the checkout, and the scripted model in a further one.
+
+1. Bytes. A day of 200 sentences in a conversation whose window is full when it begins, with memory and with the record
+   at its default. After each sentence everything is written: nothing may be written for half a second, then the event
+   loop's clock is put forward by the five minutes until the next sentence, which ends all waiting between writes, and
+   again nothing may be written for half a second. What another thread delays for longer is counted later, or not at
+   all after the last sentence. Memory begins empty, or with the turns of `--remembered`.
+   The bytes are those of `wchar` in /proc/self/io. It counts what the process passes to write() and its relatives, also
+   if the disk never sees it, without sockets (asyncio uses send()) and without SQLite's shared memory, which is mapped.
+   A file that is replaced as a whole is counted by its size when it is renamed: files of Home Assistant's own are
+   subtracted, those of the integration are its JSON, and the rest is SQLite. Beside `strace` the sum is exact.
+2. Set-up. 300 conversations of 200 exchanges are imported, and Home Assistant stops. A fresh process, which has loaded
+   all modules by setting up another home, sets up the account. Memory is the resident set's growth, and its peak.
+3. The first turn after that in some of these conversations, each beside the next turn in the same one, whose window is
+   in memory then. Nothing is being written while they are measured. On a busy machine a single difference is off by
+   ten milliseconds, and the median of sixty by two; processor time, of all threads, is steadier, without the disk.
+"""
+
+import argparse
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+import json
+import os
+from pathlib import Path
+import shutil
+from statistics import median
+import subprocess
+import sys
+import tempfile
+from typing import Any
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+WINDOWS = (4_000, 100_000)
+
+# In how many conversations the first turn of a start is measured.
+_TURNS = 20
+_PARTS = Path(__file__).with_name("store_parts.py")
+# What the new side may have at most, as a ratio, or in milliseconds.
+_GOALS = {"bytes 4,000": 0.5, "bytes 100,000": 0.1, "set-up s": 0.5, "set-up MB": 0.5, "first turn ms": 5.0}
+
+type Figures = dict[str, float]
+
+
+def _part(side: Path, name: str, **arguments: Any) -> Any:
+    """Return what a part measures in a process of its own, in the checkout of a side."""
+    command = (sys.executable, "-P", str(_PARTS), name, json.dumps(arguments))
+    environment = {**os.environ, "PYTHONPATH": str(side), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(command, cwd=side, env=environment, stdout=subprocess.PIPE, check=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def _days(sides: Sequence[Path], sentences: int, remembered: int) -> list[Figures]:
+    """Return what each side writes; all days pass at once, since they do not take time."""
+    with ThreadPoolExecutor() as threads:
+        days = {
+            (side, tokens): threads.submit(
+                _part, side, "day", tokens=tokens, sentences=sentences, remembered=remembered
+            )
+            for tokens in WINDOWS
+            for side in sides
+        }
+    return [
+        {
+            f"{name} {tokens:,}": figure / 1e6
+            for tokens in WINDOWS
+            for name, figure in days[side, tokens].result().items()
+        }
+        for side in sides
+    ]
+
+
+def _starts(sides: Sequence[Path], rounds: int, turns: int, **size: int) -> list[Figures]:
+    """Return the medians of each side, of which one after the other takes each round."""
+    measured: list[list[dict[str, Any]]] = [[] for _ in sides]
+    with tempfile.TemporaryDirectory() as folder:
+        homes = [Path(folder) / str(at) for at, _ in enumerate(sides)]
+        for side, home in zip(sides, homes, strict=True):
+            home.mkdir()
+            _part(side, "make", folder=str(home), **size)
+        for _ in range(rounds):
+            for at, side in enumerate(sides):
+                used = shutil.copytree(homes[at], Path(folder) / "used")
+                measured[at].append(_part(side, "start", folder=str(used), turns=turns, **size))
+                shutil.rmtree(used)
+    return [medians(each) for each in measured]
+
+
+def medians(rounds: Sequence[Mapping[str, Any]]) -> Figures:
+    """Return the median of each figure over all rounds; one that a round has several of counts with all of them."""
+    figures: dict[str, list[float]] = {name: [] for name in rounds[0]}
+    for each in rounds:
+        for name, value in each.items():
+            figures[name] += value if isinstance(value, list) else [value]
+    return {name: median(values) for name, values in figures.items()}
+
+
+def rows(sides: Sequence[Figures]) -> Iterator[str]:
+    """Yield the lines of the table; with a second side, the ratio of the first to it, and whether goals are met."""
+    for name, new in sides[0].items():
+        line = f"  {name:<20}" + "".join(f"{side[name]:>12.3f}" for side in sides)
+        if len(sides) > 1:
+            old = sides[1][name]
+            ratio = new / old if old else float("nan")
+            line += f"{ratio:>10.3f}{_judged(name, new, ratio)}"
+        yield line
+
+
+def _judged(name: str, new: float, ratio: float) -> str:
+    if name not in _GOALS:
+        return ""
+    most, value = _GOALS[name], new if name == "first turn ms" else ratio
+    return f"   at most {most:g}: {'met' if value <= most else 'MISSED'}"
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--beside", type=Path, metavar="DIR", help="another checkout")
+    parser.add_argument("--quick", action="store_true", help="20 sentences, 30 conversations, one round")
+    parser.add_argument("--sentences", type=int, default=200, help="of the day")
+    parser.add_argument("--remembered", type=int, default=0, metavar="TURNS", help="in memory when the day begins")
+    parser.add_argument("--rounds", type=int, default=3, help="starts of each side")
+    asked = parser.parse_args()
+    sides = [REPOSITORY, *([asked.beside.resolve()] if asked.beside else [])]
+    sentences, stored, rounds = (20, 30, 1) if asked.quick else (asked.sentences, 300, asked.rounds)
+    days = _days(sides, sentences, asked.remembered)
+    starts = _starts(sides, rounds, turns=_TURNS, conversations=stored, exchanges=200)
+    print(f"A day of {sentences} sentences (MB), then a start with {stored} conversations of 200 exchanges")
+    print(f"  {'':<20}" + "".join(f"{name:>12}" for name in ("here", "beside")[: len(sides)]))
+    for row in rows([{**day, **start} for day, start in zip(days, starts, strict=True)]):
+        print(row)
+
+
+if __name__ == "__main__":
+    main()
