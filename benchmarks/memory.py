@@ -47,11 +47,20 @@ _SIZES = (1_000, 10_000, 100_000)
 
 
 def build(
-    path: Path, turns: int, languages: tuple[str, ...] = ("en", "de"), *, begin: float = START, every: float = 900.0
+    path: Path,
+    turns: int,
+    languages: tuple[str, ...] = ("en", "de"),
+    *,
+    begin: float = START,
+    every: float = 900.0,
+    people: tuple[str | None, ...] = (None, "anna", "ben"),
 ) -> float:
-    """Store this many turns, one in this many seconds, and return the bytes that each takes besides its text."""
+    """Store this many turns of these people, one in this many seconds.
+
+    Return the bytes that each takes besides its text.
+    """
     memory = Memory(path, languages)
-    memory.load(islice(_lines(begin, every), turns))
+    memory.load(islice(_lines(begin, every, people), turns))
     memory.checkpoint()
     memory.close()
     beside = sqlite3.connect(path)
@@ -93,8 +102,8 @@ class _Rows(list[Any]):
 def ask_all(path: Path) -> dict[str, float]:
     """Ask everything in this process and return what it took, in milliseconds."""
     memory = Memory(path, ("en", "de"))
-    timed = _Timed(memory._database._reader)  # noqa: SLF001 - nothing else tells SQLite's time from ours
-    memory._database._reader = timed  # type: ignore[assignment]  # noqa: SLF001
+    timed = _Timed(memory.database._reader)  # noqa: SLF001 - nothing else tells SQLite's time from ours
+    memory.database._reader = timed  # type: ignore[assignment]  # noqa: SLF001
     taken, python = [], []
     for question in _questions() * 2:
         timed.taken = 0
@@ -105,7 +114,7 @@ def ask_all(path: Path) -> dict[str, float]:
     return {"p50": _at(taken, 0.5), "p95": _at(taken, 0.95), "python": _at(python, 0.95)}
 
 
-def _lines(begin: float, every: float) -> Iterator[str]:
+def _lines(begin: float, every: float, people: tuple[str | None, ...]) -> Iterator[str]:
     """Yield turns without end as an export has them: commands, talk, and in each a word that is rare."""
     chance = random.Random(14)
     talk = [said.text for said in utterances()]
@@ -121,7 +130,7 @@ def _lines(begin: float, every: float) -> Iterator[str]:
             "agent": "01JCAGENT00000000000000000",
             "device": chance.choice(("d1", "d2", "d3")) * 16,
         }
-        if person := chance.choice((None, "anna", "ben")):
+        if person := chance.choice(people):
             turn["person"] = person
         yield json.dumps({"kind": "turn", "id": row, "at": begin + row * every, **turn})
 

@@ -19,8 +19,9 @@ from types import SimpleNamespace
 from typing import cast
 
 from custom_components.windowed_conversation.agents.recording import late_record
-from custom_components.windowed_conversation.memory import LateRecord, Memory, TurnListing, TurnRecord, Writer
+from custom_components.windowed_conversation.memory import LateRecord, Memory, TurnListing, TurnRecord
 from custom_components.windowed_conversation.providers import Provider, Request, ToolSchema, Usage
+from custom_components.windowed_conversation.store import Writer
 from custom_components.windowed_conversation.turn.attempts import Attempt, End, Purpose
 from custom_components.windowed_conversation.turn.budget import Budget
 from custom_components.windowed_conversation.turn.ports import Billed, Model
@@ -96,6 +97,10 @@ def _text(source: random.Random, words: int) -> str:
     return " ".join(f"{source.choice(_VOCABULARY)}{source.randrange(100)}" for _ in range(words))
 
 
+def _open(path: Path) -> Memory:
+    return Memory(path, _LANGUAGES)
+
+
 def _size(path: Path) -> float:
     return sum(each.stat().st_size for each in path.parent.iterdir()) / 1e6
 
@@ -127,7 +132,7 @@ def a_week(folder: Path) -> None:
 def a_stop(folder: Path) -> None:
     """Print what `put` costs, and how long the writer takes for what waits."""
     waiting = list(turns(_WAITING, time.time()))
-    writer = Writer(folder / "memory.db", _LANGUAGES)
+    writer = Writer(folder / "memory.db", _open)
     began = time.perf_counter()
     for each in waiting:
         writer.put(each)
@@ -147,7 +152,7 @@ def away(folder: Path, seconds: float) -> None:
     """Print what is lost while the folder of the file is somewhere else."""
     home = folder / "home"
     home.mkdir()
-    writer = Writer(home / "memory.db", _LANGUAGES)
+    writer = Writer(home / "memory.db", _open)
     writer.start()
     ends_at = time.monotonic() + seconds
     put = 0

@@ -40,7 +40,7 @@ _MODEL = "scripted"
 _STORY = "tell me a story about the sea"
 _OWN_AGENT = "conversation.home_assistant"
 _WARM_UP = 5
-_MEMORY = ".storage/windowed_conversation.memory.db"
+_MEMORY = ".storage/windowed_conversation.db"
 _REMEMBERED = (10_000, 100_000)
 # in seconds: over which time the turns are spread
 _KEPT = 80 * 86_400.0
@@ -151,8 +151,8 @@ async def _compare_first_tokens(client: Client, control: aiohttp.ClientSession, 
 async def _home_that_remembers(stack: AsyncExitStack, folder: Path, turns: int) -> dict[str, _Side]:
     """Return the two sides of a home: its agent without memory, and the one with this many turns in it."""
     (folder / _MEMORY).parent.mkdir(parents=True)
-    # none of them is so old that it would be deleted
-    build(folder / _MEMORY, turns, ("en", "en"), begin=time.time() - _KEPT, every=_KEPT / turns)
+    # none of them is so old that it would be deleted, or of somebody who is no user
+    build(folder / _MEMORY, turns, ("en", "en"), begin=time.time() - _KEPT, every=_KEPT / turns, people=(None,))
     home = await stack.enter_async_context(HomeAssistant(folder, free_port()))
     client = await stack.enter_async_context(Client(home.url, await enter(home.url, "bench", "bench")))
     await client.wait_until_running()

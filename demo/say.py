@@ -23,7 +23,7 @@ _INDENT = " " * 9
 _LONGEST_INPUT = 500
 # The routes of turns that leave an exchange in the window, in the words of the sensor.
 _KEPT_ROUTES = ("local", "model")
-# Seconds that the sums have to follow: they show what is on disk, which is written within five seconds.
+# Seconds that the sums have to follow: they show what is on disk, which is written in a moment.
 _SUMS_TIMEOUT = 10.0
 _PARTS = re.compile(r"\n|[^\S\n]+|\S+")
 

@@ -14,11 +14,11 @@ from homeassistant.helpers.typing import ConfigType
 
 from .agents.agent import AccountConfigEntry, AccountData
 from .agents.config import AgentConfig
-from .agents.forgetting import async_follow_users
+from .agents.forgetting import async_follow_users, async_forget_gone
 from .agents.issues import async_clear_issues, async_review_windows
-from .agents.kept import async_forget, async_kept, async_save
-from .agents.memory import async_memory, async_remove_memory, async_start_memory
+from .agents.kept import async_drop_removed, async_kept
 from .agents.setup import async_set_up_agents, async_set_up_server
+from .agents.store import async_remove_store, async_start_store, async_store
 from .bridge.account import async_create_provider
 from .bridge.errors import failure_of
 from .bridge.home_states import async_follow_home
@@ -39,23 +39,19 @@ async def async_setup(hass: HomeAssistant, config: ConfigType) -> bool:
     """Register the actions and the API by which other agents look things up in memory; follow removed users."""
     async_setup_services(hass)
     async_follow_users(hass)
-    llm.async_register_api(hass, MemoryAPI(hass, partial(async_memory, hass)))
+    llm.async_register_api(hass, MemoryAPI(hass, partial(async_store, hass)))
     return True
 
 
 async def async_setup_entry(hass: HomeAssistant, entry: AccountConfigEntry) -> bool:
     """Set up an account and its agents. Does not wait for its server: local commands need none."""
-    await _async_forget_removed(hass)
-    memory = async_start_memory(hass)
-    memory.async_keep()
+    _async_forget_removed(hass)
     provider = await _async_provider(hass, entry)
     agents = await async_set_up_agents(hass, entry, provider)
     server = await async_set_up_server(hass, entry, provider, agents)
     if any(agent.config.states is not None for agent in agents.values()):
         entry.async_on_unload(async_follow_home(hass))
     entry.runtime_data = AccountData(server, agents, _set_up_as(entry))
-    if any(agent.config.memory for agent in agents.values()):
-        memory.async_make()
     await hass.config_entries.async_forward_entry_setups(entry, PLATFORMS)
     entry.async_on_unload(entry.add_update_listener(_async_update))
 
@@ -81,27 +77,26 @@ async def async_unload_entry(hass: HomeAssistant, entry: AccountConfigEntry) -> 
     """Unload an account. Its conversations stay for when it is loaded again."""
     for agent in entry.runtime_data.agents.values():
         agent.tell()
-    unloaded = await hass.config_entries.async_unload_platforms(entry, PLATFORMS)
-    await async_save(await async_kept(hass, entry.entry_id, {}))
-    return unloaded
+    async_start_store(hass).async_save()
+    return await hass.config_entries.async_unload_platforms(entry, PLATFORMS)
 
 
 async def async_remove_entry(hass: HomeAssistant, entry: AccountConfigEntry) -> None:
     """Remove the conversations of a removed account, and what was learned of its models."""
-    # its file is there also if the account was not set up since the start
-    await async_kept(hass, entry.entry_id, {})
     async_clear_issues(hass, entry.entry_id)
-    await _async_forget_removed(hass, entry.subentries)
+    _async_forget_removed(hass, entry.subentries)
     if not hass.config_entries.async_entries(DOMAIN):
-        await async_remove_memory(hass)
+        await async_remove_store(hass)
 
 
-async def _async_forget_removed(hass: HomeAssistant, removed: Iterable[str] = ()) -> None:
-    forgotten = {*await async_forget(hass), *removed}
-    for agent_id in forgotten:
+@callback
+def _async_forget_removed(hass: HomeAssistant, removed: Iterable[str] = ()) -> None:
+    gone = {*async_drop_removed(hass), *removed}
+    for agent_id in gone:
         async_clear_issues(hass, agent_id)
-    if (memory := async_memory(hass)) is not None:
-        memory.async_forget_agents(forgotten)
+    if hass.config_entries.async_entries(DOMAIN):
+        async_start_store(hass)
+        hass.async_create_background_task(async_forget_gone(hass, gone), "forget what belongs to nobody")
 
 
 async def _async_provider(hass: HomeAssistant, entry: AccountConfigEntry) -> Provider | None:
@@ -149,6 +144,6 @@ async def _async_update(hass: HomeAssistant, entry: AccountConfigEntry) -> None:
     for subentry_id, agent in account.agents.items():
         config = AgentConfig.from_entry(entry, entry.subentries[subentry_id])
         agent.configure(config)
-        agent.kept.store.configure(config.persistence)
+        agent.kept.conversations.configure(config.persistence)
         async_review_windows(hass, subentry_id, agent.config.name, agent.windows)
-    async_start_memory(hass).async_keep()
+    async_start_store(hass)

@@ -16,14 +16,14 @@ from yarl import URL
 
 from .agents.agent import AccountConfigEntry, Agent
 from .agents.kept import async_kept
-from .agents.memory import async_memory
+from .agents.store import async_store
 from .bridge.account import vendor_of
 from .const import CONF_API_VERSION, CONF_EXCLUDED_TAGS, CONF_FORMAT, CONF_PROVIDER
 from .providers import ProviderError, ToolSchema
 from .turn.errors import TurnError
 from .turn.ports import Model, Question
 from .turn.token_count import count_request
-from .window import Message, ToolCall, Window
+from .window import Message, ToolCall, WindowStats
 
 # Fields of `AgentConfig` that people write: a name, a prompt, tags.
 _WRITTEN_BY_PEOPLE = {CONF_NAME, "instructions", CONF_EXCLUDED_TAGS}
@@ -71,16 +71,17 @@ async def async_get_config_entry_diagnostics(hass: HomeAssistant, entry: Account
 
 
 def _memory(hass: HomeAssistant) -> dict[str, Any] | None:
-    """Return the figures of the memory that all accounts share."""
-    memory = async_memory(hass)
-    if memory is None:
+    """Return the figures of the store that all accounts share."""
+    store = async_store(hass)
+    if store is None:
         return None
-    state = memory.writer.state
+    state = store.writer.state
     return {
         "reason": state.reason,
         "is_damaged_file_kept": state.set_aside is not None,
+        "rows_set_aside": state.rows_set_aside,
         "figures": state.figures and asdict(state.figures),
-        "counts": asdict(memory.writer.counts),
+        "counts": asdict(store.writer.counts),
     }
 
 
@@ -101,7 +102,7 @@ async def _agent(agent: Agent) -> dict[str, Any]:
         "token_count": model and await _token_count(agent, model),
         "windows": {
             "conversations": len(agent.windows),
-            "newest": [_window(window) for window in islice(agent.windows.newest_first(), _MOST_CONVERSATIONS_SHOWN)],
+            "newest": [_window(stats) for stats in islice(agent.windows.stats().values(), _MOST_CONVERSATIONS_SHOWN)],
         },
         "issues": agent.health().issues(),
         "totals": asdict(statistics.totals),
@@ -134,9 +135,9 @@ def _model(model: Model) -> dict[str, Any]:
     }
 
 
-def _window(window: Window) -> dict[str, Any]:
+def _window(stats: WindowStats) -> dict[str, Any]:
     """Return a window's figures without the tags, which people may have written."""
-    figures = window.stats()._asdict()
+    figures = stats._asdict()
     del figures["tag_distribution"]
     return figures
 

@@ -21,10 +21,11 @@ from homeassistant.helpers.entity_platform import AddConfigEntryEntitiesCallback
 from homeassistant.helpers.typing import StateType
 
 from .agents.agent import AccountConfigEntry, Agent
-from .agents.memory import async_memory, async_start_memory
 from .agents.statistics import LastRoute
+from .agents.store import async_store
 from .const import CONF_PROVIDER, PROVIDER_NONE, SUBENTRY_CONVERSATION, RecordLevel
 from .entity import AgentEntity
+from .turn.scope import WindowKey
 from .window import WindowStats
 
 PARALLEL_UPDATES = 0
@@ -57,19 +58,19 @@ def _window(figure: Callable[[WindowStats], StateType]) -> Callable[[Agent], Sta
     """Return what reads a figure of the most recent conversation, or 0 if there is none."""
 
     def value(agent: Agent) -> StateType:
-        newest = next(iter(agent.windows.newest_first()), None)
-        return figure(newest.stats()) if newest else 0
+        newest = next(iter(agent.windows.stats().values()), None)
+        return figure(newest) if newest else 0
 
     return value
 
 
 def _conversations(agent: Agent) -> dict[str, Any]:
     """Return the figures of the newest conversations: ids and numbers, no text."""
-    newest = islice(agent.windows.newest_first(), _MOST_CONVERSATIONS_SHOWN)
+    newest = islice(agent.windows.stats().items(), _MOST_CONVERSATIONS_SHOWN)
     return {
         "conversations": [
             {
-                "conversation_id": window.conversation_id,
+                "conversation_id": WindowKey.parse(key).conversation,
                 "messages": stats.message_count,
                 "exchanges": stats.exchange_count,
                 "tokens": stats.current_tokens,
@@ -77,8 +78,7 @@ def _conversations(agent: Agent) -> dict[str, Any]:
                 "over_budget": stats.over_budget,
                 "evicted_messages": stats.evicted_messages,
             }
-            for window in newest
-            for stats in [window.stats()]
+            for key, stats in newest
         ]
     }
 
@@ -130,10 +130,10 @@ def _remembered(name: str, **more: Any) -> AgentSensorDescription:
     """Return a figure of `Figures`: unknown while memory is off, 0 before there is any."""
 
     def value(agent: Agent) -> StateType:
-        memory = async_memory(agent.hass)
-        if memory is None or memory.writer.state.reason is not None:
+        store = async_store(agent.hass)
+        if store is None or store.writer.state.reason is not None:
             return None
-        figures = memory.writer.state.figures
+        figures = store.writer.state.figures
         return getattr(figures, name) if figures else 0
 
     return AgentSensorDescription(
@@ -199,14 +199,14 @@ MEMORY = (
     ),
 )
 
-# Of what an agent gives to the thread that writes, for memory and for the record of turns.
+# Of what all agents give to the thread that writes.
 RECORDS = (
     AgentSensorDescription(
         key="records_dropped",
         state_class=SensorStateClass.TOTAL_INCREASING,
         is_memory=True,
         entity_registry_enabled_default=False,
-        value=lambda agent: memory.writer.counts.lost if (memory := async_memory(agent.hass)) else 0,
+        value=lambda agent: store.writer.counts.lost if (store := async_store(agent.hass)) else 0,
     ),
 )
 
@@ -277,8 +277,8 @@ class AgentSensor(AgentEntity, SensorEntity):
         self._update()
         if self.entity_description.is_sum:
             self.async_on_remove(self.agent.statistics.listen_to_disk(self._on_change))
-        elif self.entity_description.is_memory:
-            self.async_on_remove(async_start_memory(self.hass).async_listen(self._on_change))
+        elif self.entity_description.is_memory and (store := async_store(self.hass)) is not None:
+            self.async_on_remove(store.async_listen(self._on_change))
             self.async_on_remove(self.agent.listen(self._on_change))
         else:
             self.async_on_remove(self.agent.listen(self._on_change, to_costs=self.entity_description.is_cost))

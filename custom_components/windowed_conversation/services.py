@@ -155,13 +155,15 @@ async def _async_list_conversations(call: ServiceCall) -> ServiceResponse:
     """Return the figures of the newest conversations, of one agent or of all."""
     limit = call.data[ATTR_LIMIT]
     found = [
-        (agent.windows.now() - agent.windows.last_used(key), entity_id, window)
+        (agent.windows.now() - agent.windows.last_used(key), entity_id, key, stats)
         for entity_id, agent in (await async_readable_agents(call)).items()
-        for key, window in islice(visible_windows(agent, call), limit)
+        for key, stats in islice(visible_windows(agent, call), limit)
+        if stats.exchange_count
     ]
     found.sort(key=itemgetter(0))
     newest: list[JsonValueType] = [
-        conversation_response(entity_id, window, idle) for idle, entity_id, window in found[:limit]
+        conversation_response(entity_id, WindowKey.parse(key).conversation, stats, idle)
+        for idle, entity_id, key, stats in found[:limit]
     ]
     return {"conversations": newest}
 
@@ -208,7 +210,7 @@ async def _async_import_conversation(call: ServiceCall) -> None:
     name = checked_id(snapshot.conversation_id) if wanted is None else wanted
     key = WindowKey(name, call.context.user_id)
     try:
-        rest = await async_without_forgotten(call.hass, str(key), snapshot)
+        rest = await async_without_forgotten(call.hass, snapshot)
     except MemoryUnavailable as err:
         raise HomeAssistantError(translation_domain=DOMAIN, translation_key="memory_unavailable") from err
     if snapshot.exchanges and not rest.exchanges:
@@ -305,7 +307,7 @@ def _failed(error: ProviderError | TurnError) -> HomeAssistantError:
 
 def _begin(agent: Agent, key: WindowKey, snapshot: Snapshot, call: ServiceCall) -> None:
     """Create a conversation from a snapshot. Raises `ServiceValidationError` if its id is in use."""
-    if agent.windows.peek(str(key)) is not None:
+    if str(key) in agent.windows:
         raise action_error("conversation_exists", call, conversation=key.conversation)
     agent.windows.restore(str(key), snapshot._replace(conversation_id=key.conversation))
     agent.tell()

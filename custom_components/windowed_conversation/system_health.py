@@ -16,7 +16,7 @@ from homeassistant.util import dt as dt_util
 from yarl import URL
 
 from .agents.agent import AccountConfigEntry
-from .agents.memory import async_memory
+from .agents.store import async_store
 from .const import CONF_PROVIDER, DOMAIN, PROVIDER_NONE
 
 _OK = "ok"
@@ -62,10 +62,10 @@ def _last_answer(accounts: Iterable[AccountConfigEntry]) -> dict[str, Any]:
 
 def _memory(hass: HomeAssistant) -> dict[str, Any]:
     """Return the figures of the memory that all agents share, if an account was set up."""
-    memory = async_memory(hass)
-    if memory is None:
+    store = async_store(hass)
+    if store is None:
         return {}
-    state, counts = memory.writer.state, memory.writer.counts
+    state, counts = store.writer.state, store.writer.counts
     size = state.figures.size if state.figures else 0
     shown = {
         "memory": _OK if state.reason is None else {"type": "failed", "error": state.reason},

@@ -30,7 +30,7 @@ async def test_what_is_forgotten_is_in_no_file_and_in_no_request_after_a_restart
             await house.say("what is the wifi password?", "mine")
 
     assert _SECRET in forgotten.speech
-    assert any(name.startswith("windowed_conversation.memory.db") for name in told)
+    assert any(name.startswith("windowed_conversation.db") for name in told)
     assert {"home-assistant_v2.db", home_assistant.output.name} <= {path.name for path in tmp_path.iterdir()}
     assert left == []
     assert _SECRET not in str(model.requests[-1].body)

@@ -32,7 +32,7 @@ from homeassistant.setup import async_setup_component
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
-from custom_components.windowed_conversation.agents import live_context, memory
+from custom_components.windowed_conversation.agents import live_context, store
 from custom_components.windowed_conversation.agents.agent import Agent
 from custom_components.windowed_conversation.const import (
     CONF_PROVIDER,
@@ -42,11 +42,12 @@ from custom_components.windowed_conversation.const import (
     PROVIDER_OPENAI_CHAT,
     SUBENTRY_CONVERSATION,
 )
-from custom_components.windowed_conversation.memory import file
+from custom_components.windowed_conversation.store import file
 from demo.model_server import ModelServer
 
 from .done_once import done_once
 from .flow_texts import missing_texts
+from .store_file import Disk
 
 # instructions that are long enough for a provider's cache
 LONG = "Always be brief and friendly, and never say what nobody asked for. " * 300
@@ -72,11 +73,18 @@ def _done_once() -> Iterator[None]:
 
 @pytest.fixture
 def memory_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the path of the test's own memory. Writes do not wait for the disk, and turns wait for recall."""
+    """Return the path of the test's own store. Writes do not wait for the disk, and turns wait for recall."""
     monkeypatch.setattr(live_context, "DEADLINE", 60.0)
     monkeypatch.setattr(file, "_SYNCHRONOUS", "OFF")
-    monkeypatch.setattr(memory, "STORAGE_DIR", str(tmp_path))
-    return tmp_path / f"{DOMAIN}.memory.db"
+    monkeypatch.setattr(store, "STORAGE_DIR", str(tmp_path))
+    return tmp_path / f"{DOMAIN}.db"
+
+
+@pytest.fixture
+def disk(memory_file: Path, monkeypatch: pytest.MonkeyPatch) -> Disk:
+    """Return the file of the store as another program sees it. Nobody waits while it is locked."""
+    monkeypatch.setattr(file, "_BUSY_SECONDS", 0.0)
+    return Disk(memory_file)
 
 
 @pytest.fixture(autouse=True)
@@ -315,11 +323,14 @@ async def written(home: HomeAssistant) -> None:
     await home.async_block_till_done()
 
 
-async def stop(home: HomeAssistant, entry: MockConfigEntry) -> None:
-    """Unload an account, have everything written, and forget what is in memory, as the end of Home Assistant does."""
-    await home.config_entries.async_unload(entry.entry_id)
+async def stop(home: HomeAssistant, *entries: MockConfigEntry) -> None:
+    """Unload accounts, have everything written, and forget what is in memory, as the end of Home Assistant does."""
+    for entry in entries:
+        await home.config_entries.async_unload(entry.entry_id)
     await written(home)
     home.data.pop(f"{DOMAIN}_kept")
+    writer = home.data.pop(f"{DOMAIN}_store").writer
+    assert await home.async_add_executor_job(writer.close, 60.0)
 
 
 async def start(home: HomeAssistant, entry: MockConfigEntry) -> None:

@@ -14,7 +14,7 @@ from homeassistant.helpers import device_registry as dr, llm
 from pytest_homeassistant_custom_component.common import MockConfigEntry, MockUser
 
 from custom_components.windowed_conversation.agents.lookup import async_agents
-from custom_components.windowed_conversation.agents.memory import AgentMemory, async_memory
+from custom_components.windowed_conversation.agents.store import AgentStore, async_store
 from custom_components.windowed_conversation.const import (
     CONF_CONTEXT_PLACEMENT,
     CONF_DEVICE_OWNERS,
@@ -91,9 +91,9 @@ class House:
     exported: list[str] = field(default_factory=list)
 
     @property
-    def memory(self) -> AgentMemory:
+    def memory(self) -> AgentStore:
         """The memory."""
-        memory = async_memory(self.home)
+        memory = async_store(self.home)
         assert memory is not None
         return memory
 
@@ -143,7 +143,7 @@ class House:
         """Have the house as it was before: no conversations, and nothing of them in memory."""
         await self.memory.async_change(lambda memory: memory.forget(since=_LATER))
         for agent in async_agents(self.home):
-            for key in tuple(agent.windows.keys_newest_first()):
+            for key in agent.windows.stats():
                 agent.windows.drop(key)
 
 

@@ -4,12 +4,12 @@ from typing import Any
 
 from homeassistant.core import HomeAssistant
 
-from custom_components.windowed_conversation.agents.memory import AgentMemory, async_memory
+from custom_components.windowed_conversation.agents.store import AgentStore, async_store
 from custom_components.windowed_conversation.memory import Fact
 
 
-def memory_of(home: HomeAssistant) -> AgentMemory:
-    memory = async_memory(home)
+def memory_of(home: HomeAssistant) -> AgentStore:
+    memory = async_store(home)
     assert memory is not None
     return memory
 

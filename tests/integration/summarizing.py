@@ -23,7 +23,7 @@ def asked_for(model_server: ModelServer) -> list[dict[str, Any]]:
 
 def the_window(agent: Agent) -> Window:
     """Return the only window."""
-    (window,) = agent.windows.newest_first()
+    (window,) = agent.windows.loaded().values()
     return window
 
 

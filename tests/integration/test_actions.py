@@ -98,7 +98,7 @@ async def test_newest_conversation_is_taken_when_none_is_given(
     assert "heron" in str(await act(home, "get_window", conversation_id=None))
     await act(home, "reset_window", conversation_id=None)
 
-    assert [window.conversation_id for window in agent_of(entry).windows.newest_first()] == ["older"]
+    assert [window.conversation_id for window in agent_of(entry).windows.loaded().values()] == ["older"]
 
 
 @pytest.mark.parametrize("action", ON_A_CONVERSATION)
@@ -116,7 +116,7 @@ async def test_imported_conversation_keeps_its_id_when_no_other_is_given(
 ) -> None:
     await act(home, "import_conversation", conversation_id=None, conversation=exported(conversation_id="diary"))
 
-    assert [window.conversation_id for window in agent_of(entry).windows.newest_first()] == ["diary"]
+    assert [window.conversation_id for window in agent_of(entry).windows.loaded().values()] == ["diary"]
 
 
 async def test_conversations_are_listed_newest_first_over_all_agents_and_without_text(
@@ -198,7 +198,7 @@ async def test_turn_goes_on_through_any_number_of_resets(
     assert {type(reset) for reset in resets} == {ServiceValidationError}
     assert {getattr(reset, "translation_key", None) for reset in resets} == {"window_in_use"}
     await turn
-    (window,) = agent_of(entry).windows.newest_first()
+    (window,) = agent_of(entry).windows.loaded().values()
     assert [message.role for message in window.messages()] == ["system", *["user", "assistant"] * 2]
 
 
@@ -235,7 +235,7 @@ async def test_conversation_that_is_being_answered_is_left_alone(
         await act(home, action, **more.get(action, {}))
 
     await turn
-    (window,) = agent_of(entry).windows.newest_first()
+    (window,) = agent_of(entry).windows.loaded().values()
     assert [message.role for message in window.messages()] == ["system", *["user", "assistant"] * 2]
     assert "bird" not in window.stats().tag_distribution
 
@@ -269,7 +269,7 @@ async def test_trim_is_told_on_the_bus(home: HomeAssistant, set_up: SetUp, say: 
     for number in range(10):
         await say(f"consider that the locker number {number} is the {number} times seventh on the left")
 
-    stats = agent_of(entry).windows.newest_first()[0].stats()
+    stats = next(iter(agent_of(entry).windows.loaded().values())).stats()
     assert len(events) == stats.trims > 0
     assert sum(event.data["evicted"]["messages"] for event in events) == stats.evicted_messages
 
@@ -360,7 +360,7 @@ async def test_imported_messages_are_counted_anew(
 ) -> None:
     await act(home, "import_conversation", conversation=exported(content="the sea " * 100_000))
 
-    (window,) = agent_of(entry).windows.newest_first()
+    (window,) = agent_of(entry).windows.loaded().values()
     assert window.stats().current_tokens > 100_000
     assert window.stats().over_budget
 
@@ -378,7 +378,7 @@ async def test_imported_residue_is_believed_only_what_it_can_cost(
 
     await act(home, "import_conversation", conversation=conversation)
 
-    (window,) = agent_of(entry).windows.newest_first()
+    (window,) = agent_of(entry).windows.loaded().values()
     assert window.exchanges()[0].messages[1].native.tokens == counted
 
 
@@ -464,9 +464,9 @@ async def test_tag_that_cannot_be_is_refused(
     *, home: HomeAssistant, entry: MockConfigEntry, say: Say, agent_of, wrong: dict, told: str
 ) -> None:
     await say("my name is Ada")
-    before = agent_of(entry).windows.newest_first()[0].snapshot()
+    before = next(iter(agent_of(entry).windows.loaded().values())).snapshot()
 
     with pytest.raises(ServiceValidationError, match=told):
         await act(home, "tag_exchange", **wrong)
 
-    assert agent_of(entry).windows.newest_first()[0].snapshot() == before
+    assert next(iter(agent_of(entry).windows.loaded().values())).snapshot() == before

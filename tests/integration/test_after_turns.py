@@ -61,7 +61,7 @@ async def test_exchange_that_cannot_be_kept_is_answered_and_logged_without_its_t
 
     assert "Turned on" in speech(await say_at_once(COMMAND))
     assert agent_of(entry).statistics.totals.turns_local == 0
-    assert agent_of(entry).windows.newest_first() == []
+    assert agent_of(entry).windows.loaded() == {}
     assert agent_of(entry).statistics.totals.turns_local == 1
     assert "Something that follows a turn failed: RuntimeError" in caplog.text
     assert "pelican" not in caplog.text

@@ -16,11 +16,11 @@ from pytest_homeassistant_custom_component.common import MockConfigEntry, async_
 
 from custom_components.windowed_conversation.agents.issues import Issue
 from custom_components.windowed_conversation.agents.kept import async_kept
-from custom_components.windowed_conversation.const import DOMAIN
 from demo.model_server import ModelServer
 
 from .account_kinds import COMPATIBLE, KINDS
-from .conftest import Say, SetUp, listed, speech, until, written
+from .conftest import Say, SetUp, listed, speech, stop, until, written
+from .store_file import Disk
 
 LOGGER = "custom_components.windowed_conversation"
 AWAY = Issue.SERVER_AWAY
@@ -137,11 +137,13 @@ def lines(caplog: pytest.LogCaptureFixture) -> Lines:
 
 async def start_again(home: HomeAssistant, entries: list[MockConfigEntry]) -> None:
     """Set the accounts up as at a start of Home Assistant, which knows what is on disk."""
-    for entry in entries:
-        await home.config_entries.async_unload(entry.entry_id)
-    await written(home)
-    home.data.pop(f"{DOMAIN}_kept")
+    await stop(home, *entries)
     await asyncio.gather(*(home.config_entries.async_setup(entry.entry_id) for entry in entries))
+
+
+def lists(disk: Disk) -> set[str]:
+    """Return whose lists of models are on disk."""
+    return {owner for (owner,) in disk.rows("SELECT owner FROM value WHERE name = 'models'")}
 
 
 def context_tokens(entry: MockConfigEntry) -> int | None:
@@ -423,13 +425,14 @@ async def test_list_of_another_server_is_forgotten(
 
 
 async def test_list_goes_with_its_account(
-    home: HomeAssistant, small: MockConfigEntry, hass_storage: dict[str, dict[str, object]]
+    home: HomeAssistant, small: MockConfigEntry, away: Away, set_up: SetUp, disk: Disk
 ) -> None:
+    await set_up()
     await written(home)
-    before = [key for key in hass_storage if ".models." in key]
+    before = lists(disk)
 
     await home.config_entries.async_remove(small.entry_id)
-    await home.async_block_till_done()
+    await listed(home)
+    await written(home)
 
-    assert before == [f"{DOMAIN}.models.{small.entry_id}"]
-    assert [key for key in hass_storage if ".models." in key] == []
+    assert before - lists(disk) == {small.entry_id}

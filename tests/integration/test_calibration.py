@@ -1,6 +1,7 @@
 """What is learned of a model's tokens: from its answers, over restarts, for one account, until that is removed."""
 
 from dataclasses import replace
+import json
 import logging
 from typing import Any
 
@@ -11,7 +12,6 @@ from pytest_homeassistant_custom_component.common import MockConfigEntry
 from custom_components.windowed_conversation.agents.kept import async_kept
 from custom_components.windowed_conversation.bridge.calibration import ModelCalibrations
 from custom_components.windowed_conversation.bridge.exact_counting import ExactCounter
-from custom_components.windowed_conversation.const import CONF_PROVIDER, DOMAIN, PROVIDER_NONE
 from custom_components.windowed_conversation.providers.events import Request, ToolSchema, Usage
 from custom_components.windowed_conversation.turn.ports import Billed
 from custom_components.windowed_conversation.window import Message
@@ -20,7 +20,8 @@ from custom_components.windowed_conversation.window.tokens import tool_text
 from demo.model_server import ModelServer
 from tests.exact_tokens import theirs
 
-from .conftest import Say, SetUp, until, written
+from .conftest import Say, SetUp, listed, start, stop, until, written
+from .store_file import Disk
 
 
 async def async_calibrations(home: HomeAssistant, entry_id: str) -> ModelCalibrations:
@@ -38,15 +39,16 @@ OTHER = ExactCounter(theirs("cl100k_base"))
 DEARER = Usage(input=round(1.3 * EXACT.count(PROMPT.content)))
 
 
-def key(entry_id: str) -> str:
-    """Return the name of the file that holds what was learned for an account."""
-    return f"{DOMAIN}.calibration.{entry_id}"
+def learned_on(disk: Disk, entry_id: str) -> Any:
+    """Return what is stored of the models of an account, or None if there is nothing."""
+    rows = disk.rows("SELECT value FROM value WHERE owner = ? AND name = 'calibrations'", entry_id)
+    return json.loads(rows[0][0]) if rows else None
 
 
-async def loaded(home: HomeAssistant, entry_id: str) -> ModelCalibrations:
-    """Return what a Home Assistant that starts now reads of an account."""
-    calibrations = ModelCalibrations(home, entry_id)
-    await calibrations.async_load()
+def restored(stored: object) -> ModelCalibrations:
+    """Return what a Home Assistant that starts now reads of what was stored."""
+    calibrations = ModelCalibrations()
+    calibrations.restore(json.loads(json.dumps(stored)))
     return calibrations
 
 
@@ -91,16 +93,16 @@ async def test_answers_are_counted_by_what_their_own_request_has_taught(
 
     assert known(calibrations) != Calibration().as_dict()
     (agent,) = entry.runtime_data.agents.values()
-    answer = agent.windows.newest_first()[0].messages()[-1]
+    answer = next(iter(agent.windows.loaded().values())).messages()[-1]
     assert answer.tokens == 4 + calibrations.counter("new agent", "scripted").count(answer.content)
 
 
-async def test_what_was_learned_is_written_soon(home: HomeAssistant, hass_storage) -> None:
-    calibrations = await async_calibrations(home, "one")
+async def test_what_was_learned_is_written_soon(home: HomeAssistant, entry: MockConfigEntry, disk: Disk) -> None:
+    calibrations = await async_calibrations(home, entry.entry_id)
 
     calibrations.learn(REQUEST, USAGE)
 
-    await until(lambda: key("one") in hass_storage)
+    await until(lambda: learned_on(disk, entry.entry_id) is not None)
 
 
 async def test_what_was_learned_outlives_a_reload(home: HomeAssistant, entry: MockConfigEntry, say: Say) -> None:
@@ -112,13 +114,12 @@ async def test_what_was_learned_outlives_a_reload(home: HomeAssistant, entry: Mo
     assert known(await async_calibrations(home, entry.entry_id)) == learned
 
 
-async def test_file_holds_factors_and_nothing_that_was_said(
-    home: HomeAssistant, entry: MockConfigEntry, say: Say, hass_storage
+async def test_what_is_stored_has_factors_and_nothing_that_was_said(
+    entry: MockConfigEntry, say: Say, disk: Disk
 ) -> None:
     await say("my name is Ada")
-    await written(home)
 
-    data = hass_storage[key(entry.entry_id)]["data"]
+    data = learned_on(disk, entry.entry_id)
     assert {model: set(learned) for model, learned in data["models"].items()} == {"scripted": {*FACTORS}}
     assert set(data) == {"models", "exact", "limits"}
     assert data["exact"] == {}
@@ -181,14 +182,18 @@ async def test_agent_that_changes_its_way_to_count_is_followed_by_its_windows(ho
     assert counter.count(PROMPT.content) == estimated
 
 
-async def test_what_was_learned_against_exact_counts_is_there_after_a_restart(home: HomeAssistant) -> None:
-    calibrations = await async_calibrations(home, "one")
+async def test_what_was_learned_against_exact_counts_is_there_after_a_restart(
+    home: HomeAssistant, entry: MockConfigEntry
+) -> None:
+    calibrations = await async_calibrations(home, entry.entry_id)
     calibrations.learn(REQUEST, USAGE)
     calibrations.learn(REQUEST, DEARER, EXACT)
 
-    await written(home)
+    await stop(home, entry)
+    await start(home, entry)
 
-    again = await loaded(home, "one")
+    again = await async_calibrations(home, entry.entry_id)
+    assert again is not calibrations
     assert known(again) == known(calibrations)
     assert known(again, exact=EXACT) == known(calibrations, exact=EXACT) != known(again)
 
@@ -203,47 +208,27 @@ async def test_agent_that_changes_its_model_counts_by_the_new_one(home: HomeAssi
     assert counter.calibrator.calibration == Calibration()
 
 
-async def test_account_that_is_removed_takes_its_file_with_it(
-    home: HomeAssistant, entry: MockConfigEntry, say: Say, hass_storage
+async def test_answer_after_the_account_is_gone_brings_nothing_back(
+    home: HomeAssistant, entry: MockConfigEntry, set_up: SetUp, disk: Disk
 ) -> None:
-    await say("my name is Ada")
-    await written(home)
-    assert key(entry.entry_id) in hass_storage
-
+    await set_up()
+    calibrations = await async_calibrations(home, entry.entry_id)
     await home.config_entries.async_remove(entry.entry_id)
-
-    assert key(entry.entry_id) not in hass_storage
-
-
-async def test_account_that_was_never_set_up_takes_its_file_with_it(home: HomeAssistant, hass_storage) -> None:
-    entry = MockConfigEntry(domain=DOMAIN, data={CONF_PROVIDER: PROVIDER_NONE})
-    entry.add_to_hass(home)
-    hass_storage[key(entry.entry_id)] = stored({"scripted": FACTORS})
-
-    await home.config_entries.async_remove(entry.entry_id)
-
-    assert key(entry.entry_id) not in hass_storage
-
-
-async def test_answer_after_the_account_is_gone_brings_no_file_back(home: HomeAssistant, hass_storage) -> None:
-    calibrations = await loaded(home, "gone")
-    await calibrations.async_remove()
+    await listed(home)
 
     calibrations.learn(REQUEST, USAGE)
     await written(home)
 
-    assert key("gone") not in hass_storage
+    assert learned_on(disk, entry.entry_id) is None
 
 
 def stored(models: Any) -> dict[str, Any]:
-    """Return a file's content."""
-    return {"version": 1, "minor_version": 1, "key": "calibration", "data": {"models": models}}
+    """Return what is stored of models."""
+    return {"models": models}
 
 
-async def test_factors_are_read_from_the_file(home: HomeAssistant, hass_storage) -> None:
-    hass_storage[key("one")] = stored({"scripted": FACTORS})
-
-    assert known(await loaded(home, "one")) == FACTORS
+def test_factors_are_read_from_what_is_stored() -> None:
+    assert known(restored(stored({"scripted": FACTORS}))) == FACTORS
 
 
 @pytest.mark.parametrize(
@@ -253,57 +238,40 @@ async def test_factors_are_read_from_the_file(home: HomeAssistant, hass_storage)
         pytest.param(stored({"scripted": 1.2}), id="factors are no mapping"),
         pytest.param(stored({"scripted": FACTORS | {"prose": 1e9}}), id="factor out of bounds"),
         pytest.param(stored({"scripted": FACTORS, "other": {}}), id="one model is damaged"),
-        pytest.param(stored({}) | {"data": {}}, id="no models"),
-        pytest.param(stored({}) | {"data": {"models": {}, "exact": {"o200k_base": 1}}}, id="exact is damaged"),
-        pytest.param(stored({}) | {"data": "text"}, id="data is text"),
-        pytest.param(stored({"scripted": FACTORS}) | {"version": 2}, id="newer version"),
-        pytest.param({"data": {}}, id="no version"),
+        pytest.param({}, id="no models"),
+        pytest.param({"models": {}, "exact": {"o200k_base": 1}}, id="exact is damaged"),
         pytest.param([1, 2], id="a list"),
         pytest.param("text", id="text"),
     ],
 )
-async def test_damaged_file_is_ignored_with_one_line_in_the_log(
-    damaged: Any, home: HomeAssistant, hass_storage, caplog: pytest.LogCaptureFixture
+def test_what_cannot_be_read_is_ignored_with_one_line_in_the_log(
+    damaged: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    hass_storage[key("one")] = damaged
-
-    calibrations = await loaded(home, "one")
+    calibrations = restored(damaged)
 
     assert known(calibrations) == Calibration().as_dict()
     ours = [r for r in caplog.records if r.name.endswith("bridge.calibration")]
     assert [r.levelno for r in ours] == [logging.WARNING]
 
 
-async def test_damaged_file_is_written_anew(home: HomeAssistant, hass_storage) -> None:
-    hass_storage[key("one")] = stored("none")
-    calibrations = await loaded(home, "one")
-
-    calibrations.learn(REQUEST, USAGE)
-    await written(home)
-
-    assert known(await loaded(home, "one")) == known(calibrations)
-
-
-async def test_account_is_set_up_with_a_damaged_file(
-    set_up: SetUp, home: HomeAssistant, say: Say, hass_storage
+async def test_account_is_set_up_and_learns_where_what_is_stored_cannot_be_read(
+    home: HomeAssistant, entry: MockConfigEntry, say: Say, disk: Disk
 ) -> None:
-    entry = await set_up()
-    await home.config_entries.async_unload(entry.entry_id)
-    home.data[f"{DOMAIN}_kept"].clear()
-    hass_storage[key(entry.entry_id)] = stored(7)
+    await say("hello there")
+    await stop(home, entry)
+    disk.rows("UPDATE value SET value = '7' WHERE name = 'calibrations'")
 
-    assert await home.config_entries.async_setup(entry.entry_id)
-
+    await start(home, entry)
     await say("my name is Ada")
+
     assert known(await async_calibrations(home, entry.entry_id)) != Calibration().as_dict()
+    assert "scripted" in learned_on(disk, entry.entry_id)["models"]
 
 
-async def test_no_more_than_a_hundred_models_are_kept(home: HomeAssistant) -> None:
-    calibrations = await loaded(home, "one")
+def test_no_more_than_a_hundred_models_are_kept() -> None:
+    calibrations = ModelCalibrations()
     for number in range(120):
         calibrations.learn(Request(f"model {number}", (PROMPT,)), USAGE)
 
-    await written(home)
-
-    again = await loaded(home, "one")
+    again = restored(calibrations.as_dict())
     assert [known(again, f"model {number}")["fixed"] > 1 for number in (0, 19, 20, 119)] == [False, False, True, True]

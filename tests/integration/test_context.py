@@ -133,7 +133,7 @@ async def test_turn_that_fails_takes_its_context_with_it(
     freezer.move_to(MORNING)
     agent = agent_of(await set_up(**IN_SYSTEM))
     await say("my name is Ada")
-    (window,) = agent.windows.newest_first()
+    (window,) = agent.windows.loaded().values()
     before = window.messages()
     freezer.move_to(LATER)
     model_server.fault("500")
@@ -181,7 +181,7 @@ async def test_changing_minutes_let_nothing_go_from_a_model_that_is_full(
     for minute in range(40):
         freezer.move_to(f"2026-11-23 08:{minute:02}:00+00:00")
         await say(f"consider that {minute} is odd")
-        (window,) = agent.windows.newest_first()
+        (window,) = agent.windows.loaded().values()
         trims.append(window.stats().trims)
 
     assert model_server.requests[-1].body["messages"][0]["content"].count("\n## Time\nMonday 2026-11-23 08:39\n") == 1

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator
 from decimal import Decimal
+import json
 from typing import Any
 
 from genai_prices import Usage as PricedUsage, calc_price
@@ -23,7 +24,6 @@ from custom_components.windowed_conversation.const import (
     CONF_LIMITS,
     CONF_PROVIDER,
     CONF_SUMMARIZE,
-    DOMAIN,
     PROVIDER_ANTHROPIC,
     PROVIDER_AZURE,
     PROVIDER_GEMINI,
@@ -37,6 +37,7 @@ from demo.model_server import ModelServer, call, words
 from .conftest import Say, SetUp, speech, start, stop, until, written
 from .more_agents import add_account
 from .states import state_of
+from .store_file import Disk
 
 MINI, HAIKU, FLASH = "gpt-4o-mini", "claude-haiku-4-5", "gemini-2.5-flash"
 COST_OF_A_TURN = AgentSensorDescription(key="turn_cost", is_cost=True, value=lambda agent: agent.statistics.costs.turn)
@@ -269,7 +270,7 @@ async def test_summary_is_part_of_the_total(
     *, set_up: SetUp, say: Say, home: HomeAssistant, openai, agent_of, cost, model_server: ModelServer
 ) -> None:
     entry = await set_up(account=openai, options={CONF_HISTORY_TOKENS: 600, CONF_SUMMARIZE: True}, **{CONF_MODEL: MINI})
-    while not sum(window.stats().trims for window in agent_of(entry).windows.newest_first()):
+    while not sum(window.stats().trims for window in agent_of(entry).windows.loaded().values()):
         await say("tell me a story in 120 words")
     await home.async_block_till_done(wait_background_tasks=True)
     await written(home)
@@ -281,14 +282,13 @@ async def test_summary_is_part_of_the_total(
 
 
 @pytest.fixture
-def kept(home: HomeAssistant, hass_storage) -> Callable[..., Coroutine[Any, Any, None]]:
+def kept(home: HomeAssistant, disk: Disk) -> Callable[..., Coroutine[Any, Any, None]]:
     """Return what starts an account again with a total kept from before, and two turns that had no price."""
 
     async def kept(entry: MockConfigEntry, total: Any) -> None:
         await stop(home, entry)
-        (agent_id,) = entry.subentries
-        data = {"conversations": [], "totals": {"cost": total, "without_price": 2}}
-        hass_storage[f"{DOMAIN}.windows.{agent_id}"] = {"version": 1, "minor_version": 1, "key": "", "data": data}
+        totals = json.dumps({"cost": total, "without_price": 2})
+        disk.rows("INSERT OR REPLACE INTO value VALUES (?, 'totals', ?)", *entry.subentries, totals)
         await start(home, entry)
 
     return kept

@@ -31,11 +31,11 @@ from .account_forms import open_options
 from .actions import act
 from .conftest import AGENT, Say, SetUp, speech, written
 from .remembered import facts_of
-from .test_memory import Disk, disk
+from .store_file import Disk
 from .test_options_flow import SMALL, suggested
 from .test_recall import ada, asked, grace, sent, tell
 
-__all__ = ["ada", "disk", "grace"]
+__all__ = ["ada", "grace"]
 
 SATELLITE = "assist_satellite.bedside"
 
@@ -69,7 +69,7 @@ async def test_owner_is_known_at_their_satellite(
     await say("what is my name?", "there", device_id=bedside)
 
     assert 'Ada: "my name is Ada Lovelace"' in asked(model_server)[1]
-    kept = disk.rows("SELECT said, name FROM turn JOIN label ON label.id = person")
+    kept = disk.rows("SELECT said, person FROM turn WHERE person IS NOT NULL")
     assert kept == [("my name is Ada Lovelace", ada.user_id), ("what is my name?", ada.user_id)]
 
 
@@ -98,7 +98,7 @@ async def test_owner_is_known_in_a_pipeline_that_their_satellite_runs(
         await written(home)
 
     assert 'Ada: "my name is Ada Lovelace"' in asked(model_server)[1]
-    assert set(disk.rows("SELECT name FROM turn JOIN label ON label.id = person")) == {(ada.user_id,)}
+    assert set(disk.rows("SELECT person FROM turn WHERE person IS NOT NULL")) == {(ada.user_id,)}
 
 
 async def test_satellite_without_its_device_is_the_owners_too(

@@ -15,11 +15,11 @@ from demo.model_server import ModelServer
 from .actions import act
 from .conftest import Say, SetUp, until, written
 from .remembered import memory_of
+from .store_file import Disk
 from .summarizing import SMALL, asked_for
-from .test_memory import Disk, disk
 from .test_recall import ada, asked, fill, grace, sent
 
-__all__ = ["ada", "disk", "grace"]
+__all__ = ["ada", "grace"]
 
 BINS = "consider that the paper bin is behind the quokka"
 MARK = "summary of an earlier conversation"
@@ -50,7 +50,7 @@ def talk(home: HomeAssistant, say: Say, agent_of: Callable[[Any], Agent], model_
 
 def episodes(disk: Disk) -> list[tuple[str, str | None]]:
     """Return what the episodes say, and whose they are."""
-    return disk.rows("SELECT text, name FROM episode LEFT JOIN label ON label.id = person")
+    return disk.rows("SELECT text, person FROM episode")
 
 
 async def test_summary_is_recalled_after_its_conversation_has_ended(
@@ -147,7 +147,7 @@ async def test_agent_without_memory_keeps_no_summary(
     await set_up(options=SMALL, **{CONF_MEMORY: False, CONF_RECORD: RecordLevel.OFF})
     await talk(BINS, context=ada)
 
-    assert disk.said is None
+    assert (disk.said, disk.rows("SELECT text FROM episode")) == ([], [])
 
 
 async def test_summary_goes_with_a_turn_that_it_stands_for(

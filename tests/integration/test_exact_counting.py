@@ -100,7 +100,7 @@ async def test_window_holds_what_tiktoken_counts(encoding: str, set_up: SetUp, s
     await say("turn on the kitchen light")
     await say("mein Name ist Änne, und die Küche heißt 厨房 🍳")
 
-    (window,) = agent_of(entry).windows.newest_first()
+    (window,) = agent_of(entry).windows.loaded().values()
     system, *messages = window.messages()
     assert {message.role for message in messages} == {"user", "assistant", "tool"}
     assert [message.tokens for message in messages] == [cost(message, encoding) for message in messages]
@@ -113,7 +113,7 @@ async def test_local_answers_are_counted_exactly_too(set_up: SetUp, say: Say, ag
 
     await say("turn on kitchen light")
 
-    (window,) = agent_of(entry).windows.newest_first()
+    (window,) = agent_of(entry).windows.loaded().values()
     assert window.stats().current_tokens == sum(cost(message, "o200k_base") for message in window.messages())
 
 
@@ -145,7 +145,7 @@ async def test_damaged_vocabulary_is_told_once_and_tokens_are_estimated(
 
     assert entry.state is ConfigEntryState.LOADED
     assert "Nice to meet you" in speech(await say("my name is Ada"))
-    (window,) = agent_of(entry).windows.newest_first()
+    (window,) = agent_of(entry).windows.loaded().values()
     question = window.messages()[1]
     assert question.tokens == 4 + EstimatedCounter().count(question.content)
     told = f"The vocabulary o200k_base cannot be used, so tokens are estimated: {damaged}"
@@ -171,7 +171,7 @@ async def test_package_that_does_not_load_is_logged_once_and_tokens_are_estimate
     await set_up(counting="o200k_base")
 
     assert "Nice to meet you" in speech(await say("my name is Ada"))
-    (window,) = agent_of(entry).windows.newest_first()
+    (window,) = agent_of(entry).windows.loaded().values()
     question = window.messages()[1]
     assert question.tokens == 4 + EstimatedCounter().count(question.content)
     told = "The package tiktoken cannot be used, so tokens are estimated: ModuleNotFoundError"
@@ -198,13 +198,13 @@ async def test_change_to_exact_counts_keeps_the_conversation_and_counts_what_com
     change_form: AgentForm, entry, say: Say, agent_of
 ) -> None:
     await say("my name is Ada")
-    (window,) = agent_of(entry).windows.newest_first()
+    (window,) = agent_of(entry).windows.loaded().values()
     before = window.messages()[1:]
 
     await change_form(**FRIDAY | {"model": SILENT, "scope": "conversation", CONF_COUNTING: "o200k_base"})
 
     assert "Ada" in speech(await say("what is my name?"))
-    assert agent_of(entry).windows.newest_first() == [window]
+    assert [*agent_of(entry).windows.loaded().values()] == [window]
     messages = window.messages()[1:]
     assert messages[: len(before)] == before
     assert [m.tokens for m in messages[len(before) :]] == [cost(m, "o200k_base") for m in messages[len(before) :]]
@@ -220,6 +220,6 @@ async def test_change_back_to_the_estimate_keeps_the_conversation(
     await form(**FRIDAY | {"model": SILENT, "scope": "conversation", CONF_COUNTING: "estimate"})
 
     assert "Ada" in speech(await say("what is my name?"))
-    (window,) = agent_of(entry).windows.newest_first()
+    (window,) = agent_of(entry).windows.loaded().values()
     newest = window.messages()[-1]
     assert newest.tokens == 4 + EstimatedCounter().count(newest.content)

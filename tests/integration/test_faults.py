@@ -7,6 +7,7 @@ from homeassistant.components import conversation
 from homeassistant.core import HomeAssistant
 from homeassistant.helpers.intent import IntentResponseType
 import pytest
+from pytest_homeassistant_custom_component.common import MockConfigEntry
 
 from custom_components.windowed_conversation.agents import turns
 from custom_components.windowed_conversation.const import (
@@ -16,6 +17,7 @@ from custom_components.windowed_conversation.const import (
     CONF_TOOL_ITERATIONS,
     CONF_TURN_TIMEOUT,
 )
+from custom_components.windowed_conversation.window import Window
 from demo.model_server import FAULTS, ModelServer
 
 from .conftest import Say, SetUp, speech, until
@@ -61,6 +63,15 @@ HEARD = {
     "refusal": "declined to answer",
 }
 
+
+def window_of(entry: MockConfigEntry) -> Window:
+    """Return the window of the only conversation of an account's only agent."""
+    (agent,) = entry.runtime_data.agents.values()
+    windows: dict[str, Window] = agent.windows.loaded()
+    (window,) = windows.values()
+    return window
+
+
 SECRET = "the pelican is my secret word"
 
 
@@ -79,7 +90,7 @@ async def test_fault_is_spoken_and_leaves_no_trace(
     *, fault: str, agent, say: Say, model_server: ModelServer, caplog: pytest.LogCaptureFixture, figure
 ) -> None:
     await say("my name is Ada")
-    window = next(iter(agent.runtime_data.agents.values())).windows.newest_first()[0]
+    window = window_of(agent)
     before = window.messages(), window.stats()
     caplog.clear()
     caplog.set_level(logging.INFO)
@@ -200,7 +211,7 @@ async def test_cancelled_turn_leaves_the_window_as_before(
     home: HomeAssistant, agent, say: Say, model_server: ModelServer
 ) -> None:
     await say("my name is Ada")
-    window = next(iter(agent.runtime_data.agents.values())).windows.newest_first()[0]
+    window = window_of(agent)
     before = window.messages()
     model_server.change(delay=0.05)
     turn = asyncio.create_task(say("tell me a story about the sea"))
@@ -220,7 +231,7 @@ async def test_turns_that_arrive_together_wait_for_each_other(agent, say: Say, m
 
     await asyncio.gather(*(say(f"consider that the number {n} is lucky") for n in range(5)))
 
-    window = next(iter(agent.runtime_data.agents.values())).windows.newest_first()[0]
+    window = window_of(agent)
     roles = [message.role for message in window.messages()[1:]]
     assert roles == ["user", "assistant"] * 5
     assert all(request.violations == [] for request in model_server.requests)

@@ -1,7 +1,7 @@
 """Forgetting reaches everything: memory, windows, files, states, logs, and what the next request holds."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import ThreadPoolExecutor
 import json
 from pathlib import Path
@@ -14,10 +14,9 @@ from homeassistant.exceptions import ServiceValidationError
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry, MockUser
 
-from custom_components.windowed_conversation import backup
 from custom_components.windowed_conversation.agents.forgetting import async_forget_everywhere
 from custom_components.windowed_conversation.agents.kept import async_all_kept
-from custom_components.windowed_conversation.const import DOMAIN
+from custom_components.windowed_conversation.const import CONF_MEMORY, DOMAIN
 from custom_components.windowed_conversation.diagnostics import async_get_config_entry_diagnostics
 from custom_components.windowed_conversation.memory import KINDS
 from demo.model_server import ModelServer, skills
@@ -26,16 +25,19 @@ from demo.model_server.delivery import Hold
 from demo.model_server.rules import Rule, pattern
 
 from .actions import act
-from .conftest import Say, SetUp, speech, until, written
+from .conftest import Say, SetUp, speech, start, stop, until, written
 from .dashboard import PipelineClient, ending
 from .real_files import _never_blocks, hass_config_dir, hass_storage
 from .remembered import memory_of
+from .store_file import Disk
 from .summarizing import SMALL, STORY, asked_for
 
 __all__ = ["_never_blocks", "hass_config_dir", "hass_storage"]
 
 SECRET = "swordfish"
 TOLD = f"the wifi password is {SECRET}"
+
+type End = Callable[[HomeAssistant, MockConfigEntry], Coroutine[Any, Any, None]]
 
 
 @pytest.fixture(autouse=True)
@@ -79,15 +81,21 @@ def files(hass_config_dir: str, memory_file: Path) -> Callable[[], list[str]]:
     return lambda: elsewhere(lambda: holding((Path(hass_config_dir), memory_file.parent)))
 
 
-def windows_of(home: HomeAssistant) -> str:
-    """Return all that the windows hold."""
+async def windows_of(home: HomeAssistant) -> str:
+    """Return all that the windows hold, also those that nobody has read yet."""
     kept = async_all_kept(home).values()
-    return str([window.messages() for each in kept for window in each.windows.newest_first()])
+    windows = [await each.windows.load(key) for each in kept for key in each.windows.stats()]
+    return str([window.messages() for window in windows if window is not None])
 
 
 def asked(model_server: ModelServer) -> str:
     """Return the newest request."""
     return json.dumps(model_server.requests[-1].body)
+
+
+async def unload(home: HomeAssistant, entry: MockConfigEntry) -> None:
+    await home.config_entries.async_unload(entry.entry_id)
+    await written(home)
 
 
 async def forget(say: Say, **more: Any) -> None:
@@ -109,13 +117,13 @@ async def test_what_was_forgotten_by_words_is_nowhere(
     await say("what is the wifi password?", "other")
     assert SECRET in asked(model_server)
     assert SECRET in elsewhere(lambda: str(indexed(memory_file)))
-    assert len(files()) > 1
+    assert files() != []
 
     await forget(say)
 
     assert files() == []
     assert SECRET not in elsewhere(lambda: str(indexed(memory_file)))
-    assert SECRET not in windows_of(home)
+    assert SECRET not in await windows_of(home)
     assert SECRET not in str([state.as_dict() for state in home.states.async_all()])
     assert SECRET not in str(await async_get_config_entry_diagnostics(home, entry))
     assert SECRET not in str([r.getMessage() for r in caplog.records if r.name.startswith("custom_components")])
@@ -132,7 +140,7 @@ async def test_what_a_model_forgot_in_its_turn_is_nowhere_after_it(
     answer = speech(await say(f"please unlearn {TOLD}", "mine"))
 
     assert answer == f"You need not worry about {TOLD} any more."
-    assert (files(), SECRET in windows_of(home)) == ([], False)
+    assert (files(), SECRET in await windows_of(home)) == ([], False)
     await say("hello there", "mine")
     assert SECRET not in asked(model_server)
 
@@ -161,7 +169,7 @@ async def test_turn_in_progress_is_forgotten_when_it_ends(
 
     hold.release()
     await turn
-    assert (files(), SECRET in windows_of(home)) == ([], False)
+    assert (files(), SECRET in await windows_of(home)) == ([], False)
 
 
 async def test_summary_that_is_on_its_way_is_cancelled(
@@ -187,27 +195,24 @@ async def test_summary_that_is_on_its_way_is_cancelled(
     await home.async_block_till_done(wait_background_tasks=True)
     await written(home)
 
-    assert (files(), SECRET in windows_of(home)) == ([], False)
+    assert (files(), SECRET in await windows_of(home)) == ([], False)
 
 
-@pytest.mark.parametrize("is_new", [False, True], ids=["unloaded", "not set up since the start"])
+@pytest.mark.parametrize("end", [unload, stop], ids=["unloaded", "not set up since the start"])
 async def test_conversations_of_an_account_that_is_not_set_up_are_reached(
-    *, home: HomeAssistant, set_up: SetUp, say: Say, files: Callable[[], list[str]], is_new: bool
+    *, home: HomeAssistant, set_up: SetUp, say: Say, files: Callable[[], list[str]], end: End
 ) -> None:
     away = await set_up()
     await say("my name is Ada", "mine")
     await say(f"remember that {TOLD}", "mine")
-    await home.config_entries.async_unload(away.entry_id)
-    await written(home)
-    home.data[f"{DOMAIN}_kept"] = {} if is_new else home.data[f"{DOMAIN}_kept"]
+    await end(home, away)
     await set_up()
 
     forgotten = await async_forget_everywhere(home, query="wifi password")
 
-    assert len(forgotten.facts) == 1
-    assert files() == []
+    assert (len(forgotten.facts), files()) == (1, [])
     assert await home.config_entries.async_setup(away.entry_id)
-    await until(lambda: "Ada" in windows_of(home))
+    assert "Ada" in await windows_of(home)
 
 
 async def test_what_the_pipeline_answered_before_does_not_enter_a_window_any_more(
@@ -224,15 +229,30 @@ async def test_what_the_pipeline_answered_before_does_not_enter_a_window_any_mor
     assert "turn on kitchen light" not in asked(model_server)
 
 
-async def test_damaged_file_with_conversations_is_deleted(
-    home: HomeAssistant, entry, say: Say, hass_config_dir: str, files: Callable[[], list[str]]
+async def test_what_was_set_aside_of_a_damaged_file_is_deleted(
+    entry, say: Say, disk: Disk, files: Callable[[], list[str]]
 ) -> None:
     await say(f"remember that {TOLD}", "mine")
-    aside = Path(hass_config_dir) / ".storage" / f"{DOMAIN}.windows.{next(iter(entry.subentries))}.damaged"
-    elsewhere(lambda: aside.write_text(f"half of it: {SECRET}"))
+    disk(lambda path: path.with_name(f"{path.name}.damaged").write_text(f"half of it: {SECRET}"))
 
     await forget(say)
 
+    assert files() == []
+
+
+async def test_text_that_was_set_aside_because_it_is_damaged_is_deleted(
+    *, home: HomeAssistant, entry, say: Say, disk: Disk, files: Callable[[], list[str]]
+) -> None:
+    await say(f"consider that {TOLD}", "mine")
+    await stop(home, entry)
+    disk.rot("the wifi password")
+    await start(home, entry)
+    assert disk.rows("SELECT count(*) > 0 FROM set_aside") == [(1,)]
+    await say("remember that the bins go out on Friday", "mine")
+
+    await say("forget that the bins go out on Friday", "mine")
+
+    assert disk.rows("SELECT count(*) FROM set_aside") == [(0,)]
     assert files() == []
 
 
@@ -244,7 +264,7 @@ async def test_another_persons_conversation_stays(home: HomeAssistant, entry, sa
 
     await say("forget that my dentist is on Tuesday", "hers", context=ada)
 
-    held = windows_of(home)
+    held = await windows_of(home)
     assert ("Tom" in held, "Rex" in held, "dentist" in held) == (True, False, False)
 
 
@@ -260,7 +280,7 @@ async def test_removed_person_takes_their_conversations_along(
     await written(home)
 
     assert files() == []
-    assert "Ada" in windows_of(home)
+    assert "Ada" in await windows_of(home)
 
 
 async def test_import_brings_nothing_back(
@@ -308,27 +328,36 @@ async def test_import_of_a_conversation_of_which_nothing_may_stay_is_refused(
     assert raised.value.translation_key == "import_forgotten"
 
 
-async def test_older_copy_of_the_file_brings_nothing_back(
-    *,
-    home: HomeAssistant,
-    entry,
-    say: Say,
-    model_server: ModelServer,
-    memory_file: Path,
-    files: Callable[[], list[str]],
+@pytest.mark.parametrize("memory", [True, False])
+async def test_what_only_the_conversation_has_is_forgotten_by_words(
+    *, home: HomeAssistant, set_up: SetUp, say: Say, files: Callable[[], list[str]], memory: bool
 ) -> None:
-    await say(f"remember that {TOLD}", "mine")
-    await backup.async_pre_backup(home)
-    copy = elsewhere(memory_file.read_bytes)
-    await backup.async_post_backup(home)
-    await forget(say)
-    assert await home.async_add_executor_job(memory_of(home).writer.close, 60.0)
-    elsewhere(lambda: memory_file.write_bytes(copy))
-    assert files() == [memory_file.name]
+    await set_up(**{CONF_MEMORY: memory})
+    await say(f"my wifi password is {SECRET}", "mine")
 
-    home.data.pop(f"{DOMAIN}_memory")
-    await home.config_entries.async_reload(entry.entry_id)
-    await say("what is the wifi password?", "new")
+    answer = speech(await say(f"forget that my wifi password is {SECRET}", "mine"))
 
-    assert SECRET not in asked(model_server)
-    assert files() == []
+    assert answer == "I have forgotten what was said about that."
+    assert (files(), SECRET in await windows_of(home)) == ([], False)
+
+
+@pytest.mark.parametrize("memory", [True, False])
+async def test_exchange_of_forgetting_keeps_no_words_of_what_was_not_found(
+    *, home: HomeAssistant, set_up: SetUp, say: Say, files: Callable[[], list[str]], memory: bool
+) -> None:
+    await set_up(**{CONF_MEMORY: memory})
+
+    answer = speech(await say(f"forget that {TOLD}", "mine"))
+
+    assert answer == "I do not remember anything about that."
+    assert (files(), SECRET in await windows_of(home)) == ([], False)
+
+
+async def test_turn_in_which_a_model_forgets_keeps_no_words_of_what_was_not_found(
+    home: HomeAssistant, entry, say: Say, files: Callable[[], list[str]]
+) -> None:
+    await say("my name is Ada", "mine")
+
+    await say(f"please unlearn {TOLD}", "mine")
+
+    assert (files(), SECRET in await windows_of(home), "Ada" in await windows_of(home)) == ([], False, True)

@@ -279,7 +279,7 @@ async def test_model_at_home_is_loaded_where_the_last_conversation_is_gone(
 ) -> None:
     await say(TELL)
     for agent in async_agents(home):
-        for key in agent.windows.keys_newest_first():
+        for key in [*agent.windows.stats()]:
             agent.windows.drop(key)
     later(300)
 
@@ -324,14 +324,14 @@ async def test_head_start_leaves_no_trace(
     agent = agent_of(at_home)
     later(300)
     states = states_of(home)
-    learned, window = agent.counter.count(TELL), agent.windows.newest_first()[0].messages()
+    learned, window = agent.counter.count(TELL), next(iter(agent.windows.loaded().values())).messages()
     written, totals = await home.async_add_executor_job(memory_file.read_bytes), agent.statistics.as_dict()
 
     await prepare()
 
     assert len(model_server.requests) == 2
     assert states_of(home) == states
-    assert (agent.counter.count(TELL), agent.windows.newest_first()[0].messages()) == (learned, window)
+    assert (agent.counter.count(TELL), next(iter(agent.windows.loaded().values())).messages()) == (learned, window)
     assert await home.async_add_executor_job(memory_file.read_bytes) == written
     assert agent.statistics.as_dict() == totals
 

@@ -105,9 +105,9 @@ async def test_milk_that_was_added_is_known_wherever_the_turn_is_cancelled(
 
     async for _ in each_suspension_point(begin):
         await home.async_block_till_done()
-        window = next(iter(agent.windows.newest_first()), None)
+        window = next(iter(agent.windows.loaded().values()), None)
         made = [each for message in window.messages() for each in message.tool_calls] if window else []
         assert len(shopping.summaries) == len(made)
         assert window is None or not window.is_open
-        agent.windows.drop(next(iter(agent.windows.keys_newest_first()), ""))
+        agent.windows.drop(next(iter([*agent.windows.stats()]), ""))
         shopping.clear()

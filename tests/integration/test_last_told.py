@@ -46,7 +46,7 @@ def _story(number: int, tokens: int) -> str:
 def evicted(entry: MockConfigEntry) -> int:
     """Return how many exchanges the windows of the account's agent have evicted."""
     (agent,) = entry.runtime_data.agents.values()
-    return sum(window.stats().evicted_exchanges for window in agent.windows.newest_first())
+    return sum(window.stats().evicted_exchanges for window in agent.windows.loaded().values())
 
 
 @pytest.mark.parametrize("size", [3_600, 8_192])

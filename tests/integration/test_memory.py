@@ -1,91 +1,35 @@
 """What is remembered of turns: kept, off when it is off, and never the cause of a turn without an answer."""
 
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
-import sqlite3
 from threading import Event
 import time
-from typing import Any
 
 from homeassistant.const import EVENT_HOMEASSISTANT_CLOSE
 from homeassistant.core import Context, HomeAssistant
-from homeassistant.helpers import issue_registry as ir
 import pytest
 from pytest_homeassistant_custom_component.common import MockUser
 
 from custom_components.windowed_conversation import backup
-from custom_components.windowed_conversation.agents.memory import async_memory
+from custom_components.windowed_conversation.agents.store import async_store
 from custom_components.windowed_conversation.const import (
     CONF_MEMORY,
     CONF_MEMORY_DAYS,
     CONF_RECORD,
     CONF_SCOPE,
-    DOMAIN,
     RecordLevel,
 )
 from custom_components.windowed_conversation.diagnostics import async_get_config_entry_diagnostics
-from custom_components.windowed_conversation.memory import PastTurn, file
+from custom_components.windowed_conversation.memory import PastTurn
 from custom_components.windowed_conversation.turn.scope import Scope
 from demo.model_server import ModelServer
 
 from .conftest import Say, SayAtOnce, SetUp, speech, until, written
 from .more_agents import add_agent, remove_agent
 from .remembered import add_fact, facts_of, memory_of
+from .store_file import Disk, issues
 
 DAY = 86_400.0
 SECRET = "pelican"
-
-
-@dataclass(frozen=True)
-class Disk:
-    """The memory's file, seen by another program."""
-
-    path: Path
-
-    def __call__[Result](self, look: Callable[[Path], Result]) -> Result:
-        """Return what a call returns in a thread of its own: the detector watches this one."""
-        with ThreadPoolExecutor(1) as pool:
-            return pool.submit(look, self.path).result()
-
-    @property
-    def said(self) -> list[str] | None:
-        """What the turns in the file begin with, or None if there is no file."""
-        return [row[0] for row in self.rows("SELECT said FROM turn ORDER BY id")] if self(Path.exists) else None
-
-    def rows(self, sql: str) -> list[tuple[Any, ...]]:
-        """Return what a query finds."""
-
-        def query(path: Path) -> list[tuple[Any, ...]]:
-            connection = sqlite3.connect(path)
-            try:
-                return connection.execute(sql).fetchall()
-            finally:
-                connection.close()
-
-        return self(query)
-
-    def lock(self) -> sqlite3.Connection:
-        """Keep the file locked until what is returned is closed."""
-
-        def lock(path: Path) -> sqlite3.Connection:
-            connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-            connection.execute("BEGIN EXCLUSIVE")
-            return connection
-
-        return self(lock)
-
-
-@pytest.fixture
-def disk(memory_file: Path, monkeypatch: pytest.MonkeyPatch) -> Disk:
-    """Return the memory's file, for which nobody waits while it is locked."""
-    monkeypatch.setattr(file, "_BUSY_SECONDS", 0.0)
-    return Disk(memory_file)
-
-
-def issues(home: HomeAssistant) -> set[str | None]:
-    return {issue.translation_key for issue in ir.async_get(home).issues.values() if issue.domain == DOMAIN}
 
 
 async def test_the_file_is_there_before_the_first_turn(home: HomeAssistant, entry, disk: Disk) -> None:
@@ -98,16 +42,15 @@ async def test_turn_of_the_model_is_in_the_file(home: HomeAssistant, entry, say:
     anna = MockUser(id="anna", name="Anna").add_to_hass(home)
     answer = speech(await say("hello there", "mine", context=Context(user_id=anna.id), device_id="satellite"))
 
-    labels = {None: None, **dict(disk.rows("SELECT id, name FROM label"))}
     ((said, answered, *names),) = disk.rows("SELECT said, answer, conversation, person, device, agent FROM turn")
     assert (said, answered) == ("hello there", answer)
-    assert [labels[each] for each in names] == ["mine", "anna", "satellite", *entry.subentries]
+    assert names == ["mine", "anna", "satellite", *entry.subentries]
 
 
 async def test_of_tools_the_names_are_kept_and_of_the_prompt_nothing(entry, say: Say, disk: Disk) -> None:
     await say("please turn on the hall light for us, will you")
 
-    ((said, answer, tools),) = disk.rows("SELECT said, answer, name FROM turn JOIN label ON label.id = tools")
+    ((said, answer, tools),) = disk.rows("SELECT said, answer, tools FROM turn")
     assert said == "please turn on the hall light for us, will you"
     assert tools == "intent__HassTurnOn"
     assert "CONTEXT" not in said + answer
@@ -184,7 +127,8 @@ async def test_agent_without_memory_and_record_keeps_nothing(set_up: SetUp, say:
     await set_up(**{CONF_MEMORY: False, CONF_RECORD: RecordLevel.OFF})
     await say("hello there")
 
-    assert disk.said is None
+    assert disk.said == []
+    assert disk.rows("SELECT count(*) FROM turn_record") == [(0,)]
 
 
 async def test_reload_keeps_the_thread_that_writes(home: HomeAssistant, entry, say: Say, disk: Disk) -> None:
@@ -234,7 +178,7 @@ async def test_what_is_said_is_not_logged_when_it_cannot_be_written(
     await until(lambda: issues(home) == set())
 
     ours = [record.getMessage() for record in caplog.records if record.name.startswith("custom_components")]
-    assert "Memory is off: locked" in ours
+    assert "The store is off: locked" in ours
     assert [line for line in ours if SECRET in line] == []
 
 
@@ -296,7 +240,7 @@ async def test_last_account_takes_the_file_along(home: HomeAssistant, entry, say
     await home.config_entries.async_remove(entry.entry_id)
 
     assert disk(lambda path: list(path.parent.iterdir())) == []
-    assert async_memory(home) is None
+    assert async_store(home) is None
 
 
 async def test_removed_person_takes_along_what_is_theirs(home: HomeAssistant, entry, say: Say, disk: Disk) -> None:
@@ -354,4 +298,4 @@ async def test_what_was_forgotten_by_words_leaves_the_window(entry, say: Say, ag
     for text in ("remember that the bins go out on Friday", "hello there", "forget that the bins go out on Friday"):
         await say(text, "mine")
 
-    assert not any(window.stats().exchange_count for window in agent_of(entry).windows.newest_first())
+    assert not any(window.stats().exchange_count for window in agent_of(entry).windows.loaded().values())

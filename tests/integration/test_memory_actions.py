@@ -17,7 +17,7 @@ import pytest
 from custom_components.windowed_conversation.memory import PastTurn
 
 from .actions import MEMORY_ACTIONS, TURN_ACTIONS, act
-from .conftest import Say, SetUp, written
+from .conftest import Say, SetUp, stop, written
 from .remembered import add_fact, facts_of, memory_of
 
 BINS, DENTIST, TEA, HANSEN = (
@@ -197,7 +197,7 @@ async def test_open_conversation_does_not_repeat_what_was_forgotten(
 
     assert (await act(home, "forget", people.ada, everything=True))["turns"] == 1
 
-    assert "pelican" not in str([window.messages() for window in agent_of(entry).windows.newest_first()])
+    assert "pelican" not in str([window.messages() for window in agent_of(entry).windows.loaded().values()])
 
 
 @pytest.mark.parametrize(
@@ -495,8 +495,12 @@ async def test_memories_of_several_people_do_not_become_those_of_one(home: HomeA
 async def test_memory_that_cannot_be_used_is_told(
     home: HomeAssistant, set_up: SetUp, people: People, memory_file: Path, action: str
 ) -> None:
+    entry = await set_up()
+    await stop(home, entry)
+    await home.async_add_executor_job(memory_file.unlink)
     await home.async_add_executor_job(memory_file.mkdir)
-    await set_up()
+    # what waits for the store in the background would be waited for by all else that sets an account up in tests
+    assert await home.config_entries.async_setup(entry.entry_id)
 
     with pytest.raises(HomeAssistantError) as refused:
         await act(home, action, people.admin, **(MEMORY_ACTIONS | TURN_ACTIONS)[action])

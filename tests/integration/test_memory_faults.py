@@ -16,9 +16,7 @@ from custom_components.windowed_conversation.memory import Memory
 
 from .conftest import Say, speech, until, written
 from .remembered import memory_of
-from .test_memory import Disk, disk, issues
-
-__all__ = ["disk"]
+from .store_file import Disk, issues
 
 type Fault = Callable[[Disk, Memory], AbstractContextManager[None]]
 
@@ -36,10 +34,10 @@ def locked(disk: Disk, memory: Memory) -> Iterator[None]:
 @contextmanager
 def full(disk: Disk, memory: Memory) -> Iterator[None]:
     """Leave the file no further page."""
-    writer = memory._database._writer
+    writer = memory.database._writer
 
     def set_limit(pages: int | None) -> None:
-        with memory._database._writing:
+        with memory.database._writing:
             used: int = writer.execute("PRAGMA page_count").fetchone()[0]
             writer.execute(f"PRAGMA max_page_count = {pages or used}")
 
@@ -59,8 +57,8 @@ def read_only(disk: Disk, memory: Memory) -> Iterator[None]:
         return as_it_is(path, flags, *more, **named)
 
     def refuse_writing(path: Path) -> None:
-        with memory._database._writing:
-            memory._database._writer.execute("PRAGMA query_only = ON")
+        with memory.database._writing:
+            memory.database._writer.execute("PRAGMA query_only = ON")
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "open", refuse)
@@ -134,7 +132,7 @@ async def test_fault_of_the_file_costs_no_turn_is_one_issue_and_heals(
     said_before: list[str],
 ) -> None:
     await say("hello there")
-    memory = memory_of(home).writer.memory
+    memory = memory_of(home).writer.opened
     assert memory is not None
     told = [f"hello {number} " + "again and again " * 300 for number in range(3)]
     with fault(disk, memory):

@@ -1,7 +1,5 @@
 """A server that reads 4,000 tokens: its size is learned in each format, stored, and forgotten."""
 
-from typing import Any
-
 from homeassistant.const import CONF_API_KEY, CONF_MODEL
 from homeassistant.core import HomeAssistant
 from homeassistant.helpers import issue_registry as ir
@@ -15,7 +13,6 @@ from custom_components.windowed_conversation.const import (
     CONF_CONTEXT_TOKENS,
     CONF_HISTORY_TOKENS,
     CONF_ROUTING,
-    DOMAIN,
 )
 from custom_components.windowed_conversation.turn.ports import Model
 from demo.model_server import ModelServer
@@ -182,11 +179,10 @@ async def test_reload_forgets_nothing(
     assert model_of(small).planned.context_tokens == 8192
 
 
-async def test_limit_of_an_earlier_version_is_forgotten(home: HomeAssistant, hass_storage: dict[str, Any]) -> None:
-    data = {"models": {}, "exact": {}, "limits": {"scripted": {"tokens": 1168, "at": 1795332846.0}}}
-    hass_storage[f"{DOMAIN}.calibration.old"] = {"version": 1, "key": f"{DOMAIN}.calibration.old", "data": data}
-    calibrations = ModelCalibrations(home, "old")
-    await calibrations.async_load()
+def test_limit_that_cannot_be_read_is_forgotten() -> None:
+    calibrations = ModelCalibrations()
+
+    calibrations.restore({"models": {}, "exact": {}, "limits": {"scripted": {"tokens": 1168, "at": 1795332846.0}}})
 
     assert calibrations.size("scripted").tokens() is None
 

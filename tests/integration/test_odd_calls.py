@@ -55,7 +55,7 @@ async def act(home: HomeAssistant, set_up: SetUp, say: Say, byte_server: ByteSer
         byte_server.reply(good, fragment(arguments, name, index=1, id="call_b"), CALLS, DONE)
         byte_server.then_reply(text("Good.") + STOP + DONE)
         answer = speech(await say("switch on the hall light"))
-        (window,) = agent.windows.newest_first()
+        (window,) = agent.windows.loaded().values()
         return answer, window
 
     return act

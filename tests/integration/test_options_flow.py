@@ -237,14 +237,14 @@ async def test_nothing_is_set_up_again(
     options_form: Submit, entry, agent_of, model_server: ModelServer, say: Say
 ) -> None:
     await say("my name is Ada")
-    data, agent, (window,) = entry.runtime_data, agent_of(entry), agent_of(entry).windows.newest_first()
+    data, agent, (window,) = entry.runtime_data, agent_of(entry), agent_of(entry).windows.loaded().values()
     model_server.log.clear()
 
     await options_form(**SMALL)
 
     assert entry.runtime_data is data
     assert agent_of(entry) is agent
-    assert agent.windows.newest_first() == [window]
+    assert [*agent.windows.loaded().values()] == [window]
     assert len(model_server.log.records) == 0
 
 
@@ -259,7 +259,7 @@ async def test_next_request_fits_a_smaller_window(
     await say("how many messages do you see?")
 
     assert history_tokens(model_server.requests[-1].body) <= 1000
-    (window,) = agent_of(entry).windows.newest_first()
+    (window,) = agent_of(entry).windows.loaded().values()
     assert window.stats().max_tokens == 1000
     assert window.stats().current_tokens <= 1000
 

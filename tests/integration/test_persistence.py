@@ -1,163 +1,85 @@
-"""Stored conversations: restored unchanged, never lost silently, and deleted with their agent."""
+"""Stored conversations: they come back unchanged, are never lost silently, and go with their owner."""
 
-from collections.abc import AsyncIterator, Callable
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
-import json
+from collections.abc import Callable
 from pathlib import Path
 import time
-from typing import Any
 
 from homeassistant.components import conversation
 from homeassistant.const import CONF_URL, EVENT_HOMEASSISTANT_STOP
 from homeassistant.core import Context, HomeAssistant
-from homeassistant.helpers import issue_registry as ir
 import pytest
-from pytest_homeassistant_custom_component.common import MockConfigEntry
+from pytest_homeassistant_custom_component.common import MockConfigEntry, MockUser
 
+from custom_components.windowed_conversation.agents.agent import Agent
 from custom_components.windowed_conversation.const import (
     CONF_EXPIRY_HOURS,
     CONF_HISTORY_TOKENS,
     CONF_MEMORY,
     CONF_PERSISTENCE,
+    CONF_RECORD,
     CONF_SUMMARIZE,
     DOMAIN,
     Persistence,
+    RecordLevel,
 )
+from custom_components.windowed_conversation.store import writer
+from custom_components.windowed_conversation.turn.scope import WindowKey
 from demo.model_server import ModelServer, call
 
 from .account_forms import open_options
 from .actions import act
 from .conftest import AGENT, Say, SetUp, ShoppingList, speech, start, stop, until, written
 from .more_agents import remove_agent
-from .real_files import _never_blocks, hass_config_dir, hass_storage
+from .remembered import memory_of
+from .store_file import Disk, issues, placeholders
 
-__all__ = ["_never_blocks", "hass_config_dir", "hass_storage"]
+NOTHING_KEPT = {CONF_MEMORY: False, CONF_RECORD: RecordLevel.OFF}
+OFF = {CONF_PERSISTENCE: Persistence.OFF}
 
-STORED = {"version": 1, "minor_version": 1, "key": "windows", "data": {"conversations": []}}
-BROKEN = [
-    None,
-    {"key": "mine"},
-    {"window": {"format": DOMAIN, "version": 1}},
-    {"key": "mine", "window": {"format": DOMAIN, "version": 1}},
-    {"key": "mine", "window": {"format": DOMAIN, "version": 2}},
-]
+type AgentOf = Callable[[MockConfigEntry], Agent]
 
 
-def elsewhere[T](call: Callable[[], T]) -> T:
-    """Return what a call returns in a thread of its own: the detector has no eye for whose file it is."""
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(call).result()
+async def restart(home: HomeAssistant, entry: MockConfigEntry) -> None:
+    """Stop and start, as far as an account sees it."""
+    await stop(home, entry)
+    await start(home, entry)
 
 
-class Disk:
-    """What is on the disk, and the ends and the starts of Home Assistant, as far as an account sees them."""
-
-    def __init__(self, home: HomeAssistant, folder: Path) -> None:
-        self._home = home
-        self._folder = folder
-
-    def file(self, entry: MockConfigEntry) -> Path:
-        """Return where the conversations of an account's only agent are kept."""
-        (agent_id,) = entry.subentries
-        return self._folder / f"{DOMAIN}.windows.{agent_id}"
-
-    def aside(self, entry: MockConfigEntry) -> Path:
-        """Return where a damaged file goes."""
-        return self.file(entry).with_name(f"{self.file(entry).name}.damaged")
-
-    def write(self, entry: MockConfigEntry, content: str) -> None:
-        """Put something else where the conversations are kept."""
-        elsewhere(lambda: self._folder.mkdir(exist_ok=True))
-        elsewhere(lambda: self.file(entry).write_text(content))
-
-    def read(self, entry: MockConfigEntry) -> Any:
-        """Return what is in the file."""
-        return json.loads(self.read_text(self.file(entry)))
-
-    def read_text(self, path: Path) -> str:
-        """Return the text of a file."""
-        return elsewhere(path.read_text)
-
-    def files(self) -> list[str]:
-        """Return the names of all files with conversations."""
-        return sorted(path.name for path in elsewhere(lambda: list(self._folder.glob(f"{DOMAIN}.windows.*"))))
-
-    def issues(self) -> list[ir.IssueEntry]:
-        """Return our repair issues."""
-        return [issue for (domain, _), issue in ir.async_get(self._home).issues.items() if domain == DOMAIN]
-
-    async def stop(self, entry: MockConfigEntry) -> None:
-        """Unload an account, have everything written, and forget everything that was in memory."""
-        await stop(self._home, entry)
-
-    async def start(self, entry: MockConfigEntry) -> None:
-        """Set an account up as after a start."""
-        await start(self._home, entry)
-
-    async def restart(self, entry: MockConfigEntry) -> None:
-        """Stop and start."""
-        await self.stop(entry)
-        await self.start(entry)
-
-    async def restart_with(self, entry: MockConfigEntry, content: str) -> None:
-        """Stop, put something else where the conversations are kept, and start."""
-        await self.stop(entry)
-        self.write(entry, content)
-        await self.start(entry)
-
-    async def restart_blocked(self, entry: MockConfigEntry) -> None:
-        """Stop, have a folder where the conversations are kept, and start."""
-        await self.stop(entry)
-        elsewhere(lambda: self.file(entry).mkdir(parents=True))
-        await self.start(entry)
-
-    @asynccontextmanager
-    async def changed(self, entry: MockConfigEntry) -> AsyncIterator[Any]:
-        """Stop, have what is in the file changed, and start."""
-        await self.stop(entry)
-        content = self.read(entry)
-        yield content
-        self.write(entry, json.dumps(content))
-        await self.start(entry)
+def ids(agent: Agent) -> list[str]:
+    """Return the ids of an agent's conversations, newest first."""
+    return [WindowKey.parse(key).conversation for key in agent.windows.stats()]
 
 
-@pytest.fixture
-def disk(home: HomeAssistant, hass_config_dir: str) -> Disk:
-    """Return the disk of the home."""
-    return Disk(home, Path(hass_config_dir) / ".storage")
-
-
-def sent(model_server: ModelServer) -> list[str]:
-    """Return the messages of the newest request, each as its bytes."""
-    return [json.dumps(message) for message in model_server.requests[-1].body["messages"]]
+def a_person(home: HomeAssistant, name: str) -> Context:
+    """Return what somebody speaks in who is a user of the home."""
+    return Context(user_id=MockUser(name=name).add_to_hass(home).id)
 
 
 async def test_conversation_goes_on_after_a_restart_with_the_same_bytes(
-    home: HomeAssistant, entry, say: Say, model_server: ModelServer, disk: Disk
+    home: HomeAssistant, entry, say: Say, model_server: ModelServer
 ) -> None:
     await say("my name is Ada", "mine")
     await say("I would like the hall light switched on", "mine")
     answered = speech(await say("tell me a story about the sea", "mine"))
-    before = sent(model_server)
+    before = model_server.requests[-1].body["messages"]
 
-    await disk.restart(entry)
+    await restart(home, entry)
 
     assert "Ada" in speech(await say("what is my name?", "mine"))
-    after = sent(model_server)
-    assert after[: len(before)] == before
-    assert after[len(before) : -1] == [json.dumps({"role": "assistant", "content": answered})]
+    after = model_server.requests[-1].body["messages"]
+    assert str(after[: len(before)]) == str(before)
+    assert after[len(before) : -1] == [{"role": "assistant", "content": answered}]
 
 
 @pytest.mark.parametrize("server", ["deepseek", "openrouter", "google"])
 async def test_server_gets_back_after_a_restart_what_it_wrote(
-    server: str, entry, say: Say, model_server: ModelServer, disk: Disk
+    server: str, home: HomeAssistant, entry, say: Say, model_server: ModelServer
 ) -> None:
     model_server.change(shapes=(server,))
     await say("my name is Ada", "mine")
     await say("I would like the hall light switched on", "mine")
 
-    await disk.restart(entry)
+    await restart(home, entry)
 
     assert "Ada" in speech(await say("what is my name?", "mine"))
     assert [record.status for record in model_server.requests] == [200] * 4
@@ -169,75 +91,106 @@ async def test_turn_of_the_last_moment_is_written(home: HomeAssistant, entry, di
     home.bus.async_fire(EVENT_HOMEASSISTANT_STOP)
     await written(home)
 
-    assert "turn on kitchen light" in disk.read_text(disk.file(entry))
+    assert "turn on kitchen light" in disk.exchanges
+
+
+async def test_turn_after_a_quiet_time_is_written_by_itself(home: HomeAssistant, entry, disk: Disk) -> None:
+    await conversation.async_converse(home, "turn on kitchen light", "mine", Context(), "en", AGENT)
+
+    await until(lambda: "turn on kitchen light" in disk.exchanges)
 
 
 async def test_summary_is_sent_after_a_restart_as_before(
-    *, set_up: SetUp, say: Say, model_server: ModelServer, disk: Disk, agent_of
+    *, home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer, agent_of: AgentOf
 ) -> None:
     entry = await set_up(options={CONF_HISTORY_TOKENS: 600, CONF_SUMMARIZE: True}, **{CONF_MEMORY: False})
     await say("my name is Ada", "mine")
-    (window,) = agent_of(entry).windows.newest_first()
+    (window,) = agent_of(entry).windows.loaded().values()
     while not window.stats().trims:
         await say("tell me a story in 120 words", "mine")
     await until(lambda: "summary" in window.stats().tag_distribution)
     await say("who am I?", "mine")
-    before = sent(model_server)
+    before = model_server.requests[-1].body["messages"]
 
-    await disk.restart(entry)
+    await restart(home, entry)
 
+    (stats,) = agent_of(entry).windows.stats().values()
+    assert stats.tag_distribution["summary"] == 1
     assert "Ada" in speech(await say("what is my name?", "mine"))
-    assert sent(model_server)[: len(before)] == before
-    (restored,) = agent_of(entry).windows.newest_first()
-    assert restored.stats().tag_distribution["summary"] == 1
+    assert str(model_server.requests[-1].body["messages"][: len(before)]) == str(before)
 
 
-async def test_figures_are_the_same_after_a_restart(entry, say: Say, agent_of, disk: Disk) -> None:
+async def test_contents_are_the_same_after_a_restart_but_for_the_prompt_that_each_turn_sets(
+    home: HomeAssistant, entry, say: Say, agent_of: AgentOf
+) -> None:
     await say("turn on kitchen light", "mine")
     await say("my name is Ada", "mine")
-    (before,) = agent_of(entry).windows.newest_first()
+    (before,) = agent_of(entry).windows.loaded().values()
 
-    await disk.restart(entry)
+    await restart(home, entry)
 
-    (after,) = agent_of(entry).windows.newest_first()
-    assert after is not before
-    assert after.snapshot() == before.snapshot()
-    assert after.stats() == before.stats()
+    after = await agent_of(entry).windows.load("mine")
+    assert after is not None
+    assert after.snapshot() == before.snapshot()._replace(system=None)
 
 
-async def test_newest_conversation_is_still_the_newest(entry, say: Say, agent_of, disk: Disk) -> None:
+async def test_figures_are_the_same_after_a_restart(home: HomeAssistant, entry, say: Say, agent_of: AgentOf) -> None:
+    await say("turn on kitchen light", "mine")
+    await say("my name is Ada", "mine")
+    before = agent_of(entry).windows.stats()
+
+    await restart(home, entry)
+
+    assert agent_of(entry).windows.stats() == before
+
+
+async def test_conversation_is_read_when_somebody_goes_on_with_it(
+    home: HomeAssistant, entry, say: Say, agent_of: AgentOf
+) -> None:
+    for conversation_id in ("one", "two"):
+        await say("my name is Ada", conversation_id)
+
+    await restart(home, entry)
+
+    windows = agent_of(entry).windows
+    assert windows.loaded() == {}
+    await say("what is my name?", "one")
+    assert [*windows.loaded()] == ["one"]
+
+
+async def test_newest_conversation_is_still_the_newest(home: HomeAssistant, entry, say: Say, agent_of: AgentOf) -> None:
     for conversation_id in ("one", "two", "one"):
         await say("my name is Ada", conversation_id)
 
-    await disk.restart(entry)
+    await restart(home, entry)
 
-    assert [window.conversation_id for window in agent_of(entry).windows.newest_first()] == ["one", "two"]
+    assert ids(agent_of(entry)) == ["one", "two"]
 
 
-async def test_conversation_is_still_nobody_elses(entry, say: Say, disk: Disk) -> None:
-    ada, grace = Context(user_id="ada"), Context(user_id="grace")
+async def test_conversation_is_still_nobody_elses(home: HomeAssistant, entry, say: Say) -> None:
+    ada, grace = a_person(home, "One"), a_person(home, "Two")
     await say("my name is Ada", "mine", context=ada)
 
-    await disk.restart(entry)
+    await restart(home, entry)
 
     assert "Ada" not in speech(await say("what is my name?", "mine", context=grace))
     assert "Ada" not in speech(await say("what is my name?", "mine"))
     assert "Ada" in speech(await say("what is my name?", "mine", context=ada))
 
 
-async def test_conversation_of_a_device_goes_on(set_up: SetUp, say: Say, disk: Disk) -> None:
+async def test_conversation_of_a_device_goes_on(home: HomeAssistant, set_up: SetUp, say: Say) -> None:
     entry = await set_up(scope="device")
     await say("my name is Ada", None, device_id="satellite")
 
-    await disk.restart(entry)
+    await restart(home, entry)
 
     assert "Ada" in speech(await say("what is my name?", None, device_id="satellite"))
 
 
-async def test_sensors_show_what_came_back(entry, say: Say, figure, disk: Disk) -> None:
+async def test_sensors_show_what_came_back(home: HomeAssistant, entry, say: Say, figure) -> None:
     await say("my name is Ada", "mine")
 
-    await disk.restart(entry)
+    await restart(home, entry)
 
     assert figure("active_conversations") == "1"
     assert figure("window_messages") == "2"
@@ -245,77 +198,102 @@ async def test_sensors_show_what_came_back(entry, say: Say, figure, disk: Disk) 
 
 @pytest.mark.parametrize("persistence", Persistence)
 async def test_only_what_was_chosen_is_kept(
-    set_up: SetUp, say: Say, agent_of, disk: Disk, persistence: Persistence
+    *, home: HomeAssistant, set_up: SetUp, say: Say, agent_of: AgentOf, disk: Disk, persistence: Persistence
 ) -> None:
     entry = await set_up(options={CONF_PERSISTENCE: persistence})
     await say("my name is Ada", "mine")
     session = str((await say("my name is Grace", None)).conversation_id)
 
-    await disk.restart(entry)
+    await restart(home, entry)
 
-    kept = {Persistence.OFF: set(), Persistence.OWN: {"mine"}, Persistence.ALL: {"mine", session}}
-    assert {window.conversation_id for window in agent_of(entry).windows.newest_first()} == kept[persistence]
-
-
-async def test_turn_after_a_quiet_time_is_written_by_itself(home: HomeAssistant, entry, disk: Disk) -> None:
-    await conversation.async_converse(home, "turn on kitchen light", "mine", Context(), "en", AGENT)
-
-    await until(lambda: disk.files() != [])
-
-    assert "turn on kitchen light" in disk.read_text(disk.file(entry))
+    kept = {Persistence.OFF: set[str](), Persistence.OWN: {"mine"}, Persistence.ALL: {"mine", session}}
+    assert {*ids(agent_of(entry))} == {*disk.conversations} == kept[persistence]
 
 
 async def test_nothing_is_written_before_anything_is_said(home: HomeAssistant, entry, disk: Disk) -> None:
-    agent = next(iter(entry.runtime_data.agents.values()))
+    (agent,) = entry.runtime_data.agents.values()
     agent.expire()
     await written(home)
 
+    assert (disk.conversations, disk.exchanges, disk.said) == ([], "", [])
+
+
+async def test_there_is_no_file_while_nothing_is_kept(
+    home: HomeAssistant, set_up: SetUp, say: Say, figure, disk: Disk
+) -> None:
+    await set_up(options=OFF, **NOTHING_KEPT)
+    await say("my name is Ada", "mine")
+
+    assert "Ada" in speech(await say("what is my name?", "mine"))
+    assert figure("turns_model") == "2"
     assert disk.files() == []
 
 
 async def test_file_is_left_alone_while_nothing_changes(home: HomeAssistant, entry, say: Say, disk: Disk) -> None:
     await say("my name is Ada", "mine")
-    before = elsewhere(disk.file(entry).stat).st_ino
-    await disk.restart(entry)
+    await restart(home, entry)
+    await until(lambda: memory_of(home).writer.state.figures is not None)
+    before = disk(lambda path: [each.read_bytes() for each in sorted(path.parent.iterdir())])
 
     for agent in entry.runtime_data.agents.values():
         agent.expire()
     await written(home)
 
-    assert elsewhere(disk.file(entry).stat).st_ino == before
+    assert disk(lambda path: [each.read_bytes() for each in sorted(path.parent.iterdir())]) == before
 
 
-async def test_only_the_owner_of_home_assistant_can_read_the_file(entry, say: Say, disk: Disk) -> None:
+async def test_turn_writes_its_own_exchange_only(home: HomeAssistant, entry, say: Say, disk: Disk) -> None:
+    await say("my name is Ada", "mine")
+    await say("hello there", "mine")
+    disk.rows("CREATE TABLE noted (id)")
+    disk.rows("CREATE TRIGGER noting AFTER INSERT ON exchange BEGIN INSERT INTO noted VALUES (new.id); END")
+
+    await say("what is my name?", "mine")
+
+    newest = "SELECT max(id) FROM exchange"
+    assert disk.rows("SELECT DISTINCT id FROM noted") == disk.rows(newest)
+
+
+async def test_only_the_owner_of_home_assistant_can_read_the_files(entry, say: Say, disk: Disk) -> None:
     await say("my name is Ada", "mine")
 
-    await disk.stop(entry)
-
-    assert elsewhere(disk.file(entry).stat).st_mode & 0o077 == 0
+    assert disk.files() == [f"{DOMAIN}.db", f"{DOMAIN}.db-shm", f"{DOMAIN}.db-wal"]
+    assert disk(lambda path: {each.stat().st_mode & 0o777 for each in path.parent.iterdir()}) == {0o600}
 
 
 async def test_persistence_that_is_switched_off_leaves_the_totals_only_at_once(
-    home: HomeAssistant, entry, say: Say, disk: Disk
+    home: HomeAssistant, set_up: SetUp, say: Say, disk: Disk
 ) -> None:
+    entry = await set_up(**NOTHING_KEPT)
     await say("my name is Ada", "mine")
-    assert "Ada" in disk.read_text(disk.file(entry))
+    assert "Ada" in disk.exchanges
 
     form = await open_options(home, entry)
     await form(history_tokens=8000, trim_share=25, expiry_hours=24, persistence="off")
+    await written(home)
 
-    assert disk.read(entry)["data"]["conversations"] == []
-    assert disk.read(entry)["data"]["totals"]["turns_model"] == 1
+    assert (disk.conversations, disk.exchanges) == ([], "")
+    assert totals(disk, entry) == [(1,)]
+    assert disk(lambda path: [each.name for each in path.parent.iterdir() if b"is Ada" in each.read_bytes()]) == []
     assert "Ada" in speech(await say("what is my name?", "mine"))
 
 
+def totals(disk: Disk, entry: MockConfigEntry) -> list[tuple[int]]:
+    """Return how many turns of an account's only agent are counted on disk."""
+    (agent_id,) = entry.subentries
+    counted = "SELECT value ->> 'turns_model' FROM value WHERE owner = ? AND name = 'totals'"
+    return disk.rows(counted, agent_id)
+
+
 async def test_persistence_that_is_switched_on_keeps_what_is_there(
-    home: HomeAssistant, set_up: SetUp, say: Say, disk: Disk
+    home: HomeAssistant, set_up: SetUp, say: Say
 ) -> None:
-    entry = await set_up(options={CONF_PERSISTENCE: "off"})
+    entry = await set_up(options=OFF)
     await say("my name is Ada", "mine")
 
     home.config_entries.async_update_entry(entry, options={CONF_PERSISTENCE: "own"})
     await home.async_block_till_done()
-    await disk.restart(entry)
+    await restart(home, entry)
 
     assert "Ada" in speech(await say("what is my name?", "mine"))
 
@@ -324,114 +302,171 @@ async def test_conversations_that_are_no_longer_wanted_go_at_the_next_start(
     home: HomeAssistant, entry, say: Say, disk: Disk
 ) -> None:
     await say("my name is Ada", "mine")
-    await disk.stop(entry)
-    home.config_entries.async_update_entry(entry, options={CONF_PERSISTENCE: "off"})
+    await stop(home, entry)
+    home.config_entries.async_update_entry(entry, options=OFF)
 
-    await disk.start(entry)
+    await start(home, entry)
+    await written(home)
 
-    assert disk.read(entry)["data"]["conversations"] == []
-    assert disk.read(entry)["data"]["totals"]["turns_model"] == 1
+    assert (disk.conversations, disk.exchanges) == ([], "")
+    assert totals(disk, entry) == [(1,)]
 
 
 async def test_policy_in_force_applies_to_what_comes_back(
-    home: HomeAssistant, entry, say: Say, agent_of, disk: Disk
+    home: HomeAssistant, entry, say: Say, agent_of: AgentOf
 ) -> None:
     for _ in range(5):
         await say("tell me a story about the sea in 250 words", "mine")
-    await disk.stop(entry)
+    await stop(home, entry)
     home.config_entries.async_update_entry(entry, options={CONF_HISTORY_TOKENS: 1000})
 
-    await disk.start(entry)
+    await start(home, entry)
 
-    (window,) = agent_of(entry).windows.newest_first()
+    window = await agent_of(entry).windows.load("mine")
+    assert window is not None
     assert window.stats().max_tokens == 1000
     assert window.stats().current_tokens <= 750
 
 
 async def test_time_while_home_assistant_was_off_counts_as_idle(
-    home: HomeAssistant, set_up: SetUp, say: Say, agent_of, disk: Disk
+    *, home: HomeAssistant, set_up: SetUp, say: Say, agent_of: AgentOf, disk: Disk
 ) -> None:
     entry = await set_up(options={CONF_EXPIRY_HOURS: 1})
     await say("my name is Ada", "old")
     await say("my name is Grace", "new")
+    await stop(home, entry)
+    disk.rows("UPDATE conversation SET used = ? WHERE key = 'old'", time.time() - 3700)
 
-    async with disk.changed(entry) as content:
-        content["data"]["conversations"][0]["used"] = time.time() - 3700
+    await start(home, entry)
+    await written(home)
 
-    assert [window.conversation_id for window in agent_of(entry).windows.newest_first()] == ["new"]
+    assert ids(agent_of(entry)) == disk.conversations == ["new"]
+    assert "Grace" in disk.exchanges
+    assert "Ada" not in disk.exchanges
 
 
-NO_CONVERSATIONS = (
-    "",
-    "{",
-    "null",
-    "{}",
-    "[]",
-    json.dumps(STORED)[:-3],
-    json.dumps(STORED | {"version": "1"}),
-    json.dumps(STORED | {"version": 2}),
-    json.dumps(STORED | {"version": 0}),
-    json.dumps(STORED | {"data": None}),
-    json.dumps(STORED | {"data": {}}),
-    json.dumps(STORED | {"data": {"conversations": {}}}),
-)
-COUNTS = {"readable": "0", "unreadable": str(len(BROKEN))}
+@pytest.mark.parametrize("used", [0, 3600, time.time() + 10**6], ids=["1970", "an hour after", "in the future"])
+async def test_conversation_of_a_clock_that_was_wrong_is_used_now(
+    *, home: HomeAssistant, set_up: SetUp, say: Say, agent_of: AgentOf, disk: Disk, used: float
+) -> None:
+    entry = await set_up(options={CONF_EXPIRY_HOURS: 1})
+    await say("my name is Ada", "mine")
+    await stop(home, entry)
+    disk.rows("UPDATE conversation SET used = ?", used)
+
+    await start(home, entry)
+
+    windows = agent_of(entry).windows
+    assert windows.now() - windows.last_used("mine") < 3600
+    await say("what is my name?", "mine")
+    ((kept,),) = disk.rows("SELECT used FROM conversation")
+    assert abs(kept - time.time()) < 3600
 
 
 @pytest.mark.parametrize(
-    ("content", "issue", "counts"),
-    [
-        *((content, "conversations_damaged", {}) for content in NO_CONVERSATIONS),
-        (json.dumps(STORED | {"data": {"conversations": BROKEN}}), "some_conversations_damaged", COUNTS),
-    ],
+    "content",
+    [b"no database", b"no database at all" * 1000, b"SQLite format 3\0" + b"\xff" * 8176],
+    ids=["short", "long", "no pages"],
 )
 async def test_damaged_file_is_set_aside_and_told(
-    *, entry, say: Say, disk: Disk, content: str, issue: str, counts: dict[str, str]
+    *, home: HomeAssistant, entry, say: Say, disk: Disk, content: bytes
 ) -> None:
     await say("my name is Ada", "mine")
+    await stop(home, entry)
+    disk(lambda path: path.write_bytes(content))
 
-    await disk.restart_with(entry, content)
+    await start(home, entry)
 
-    aside = disk.aside(entry)
-    assert aside.name in disk.files()
-    assert disk.read_text(aside) == content
-    assert [(each.translation_key, each.translation_placeholders) for each in disk.issues()] == [
-        (issue, {"agent": "Ada", "path": str(aside), **counts})
-    ]
     assert "Ada" not in speech(await say("what is my name?", "mine"))
+    aside = disk.path.with_name(f"{disk.path.name}.damaged")
+    assert placeholders(home) == {"memory_damaged": {"path": str(aside)}}
+    assert disk(lambda _: aside.read_bytes()) == content
+    assert "what is my name?" in disk.exchanges
 
 
-async def test_unreadable_conversation_costs_only_itself(entry, say: Say, agent_of, disk: Disk) -> None:
-    for conversation_id in ("one", "two", "three"):
-        await say("my name is Ada", conversation_id)
+async def test_what_can_be_read_of_a_damaged_file_comes_back(home: HomeAssistant, entry, say: Say, disk: Disk) -> None:
+    await say("my name is Ada", "mine")
+    await stop(home, entry)
+    ((page,),) = disk.rows("SELECT rootpage FROM sqlite_schema WHERE name = 'turn_record'")
+    ((size,),) = disk.rows("PRAGMA page_size")
+    disk(lambda path: overwrite(path, (page - 1) * size))
 
-    async with disk.changed(entry) as content:
-        del content["data"]["conversations"][1]["window"]["exchanges"][0]["messages"][0]["content"]
+    await start(home, entry)
+    await until(lambda: issues(home) == {"memory_damaged"})
+    await home.async_block_till_done(wait_background_tasks=True)
 
-    assert [window.conversation_id for window in agent_of(entry).windows.newest_first()] == ["three", "one"]
-    assert json.loads(disk.read_text(disk.aside(entry))) == content
-    assert [issue.translation_placeholders for issue in disk.issues()] == [
-        {"agent": "Ada", "path": str(disk.aside(entry)), "readable": "2", "unreadable": "1"}
-    ]
-    assert [each["key"] for each in disk.read(entry)["data"]["conversations"]] == ["one", "three"]
+    assert "Ada" in speech(await say("what is my name?", "mine"))
 
 
-async def test_what_was_restored_beside_an_unreadable_conversation_is_restored_again(
-    entry, say: Say, agent_of, disk: Disk
+def overwrite(path: Path, place: int) -> None:
+    """Have something else in a part of the file."""
+    with path.open("r+b") as opened:
+        opened.seek(place)
+        opened.write(b"\xff" * 100)
+
+
+async def test_issue_goes_with_the_file_that_was_set_aside(home: HomeAssistant, entry, disk: Disk) -> None:
+    await stop(home, entry)
+    disk(lambda path: path.write_bytes(b"no database"))
+    await start(home, entry)
+    await restart(home, entry)
+    await until(lambda: issues(home) == {"memory_damaged"})
+
+    disk(lambda path: path.with_name(f"{path.name}.damaged").unlink())
+    await restart(home, entry)
+
+    await until(lambda: issues(home) == set())
+
+
+async def test_file_of_a_later_version_is_left_alone_and_told(home: HomeAssistant, entry, say: Say, disk: Disk) -> None:
+    await say("my name is Ada", "mine")
+    await stop(home, entry)
+    disk.rows("PRAGMA user_version = 99")
+    before = disk(Path.read_bytes)
+
+    await start_without(home, entry)
+
+    assert "Ada" not in speech(await say("what is my name?", "mine"))
+    assert placeholders(home) == {"memory_newer": {"path": str(disk.path)}}
+    assert disk(Path.read_bytes) == before
+
+
+async def test_text_with_a_rotten_byte_costs_its_exchange_only_and_is_told(
+    *, home: HomeAssistant, entry, say: Say, agent_of: AgentOf, disk: Disk, model_server: ModelServer
 ) -> None:
-    await say("my name is Ada", "one")
-    async with disk.changed(entry) as content:
-        content["data"]["conversations"].append(None)
+    await say("consider that the cat is Tom", "one")
+    await say("consider that the dog is Rex", "one")
+    await say("consider that the bird is Kim", "two")
+    await stop(home, entry)
+    disk.rot("the dog is Rex")
 
-    await disk.restart(entry)
+    await start(home, entry)
 
-    assert [window.conversation_id for window in agent_of(entry).windows.newest_first()] == ["one"]
-    assert len(disk.files()) == 2
-    assert len(disk.issues()) == 1
+    await say("hello there", "one")
+    sent = str(model_server.requests[-1].body)
+    assert ("Tom" in sent, "Rex" in sent) == (True, False)
+    assert ids(agent_of(entry)) == ["one", "two"]
+    assert issues(home) == {"texts_damaged"}
+
+
+async def test_store_and_account_work_with_a_byte_that_has_rotten_meanwhile(
+    home: HomeAssistant, entry, say: Say, model_server: ModelServer, disk: Disk
+) -> None:
+    await say("consider that the dog is Rex", "mine")
+    await stop(home, entry)
+    await start(home, entry)
+    await until(lambda: memory_of(home).writer.state.figures is not None)
+    await home.async_add_executor_job(memory_of(home).writer.hold, 60.0)
+    disk.rot("the dog is Rex")
+    memory_of(home).writer.release()
+
+    answer = speech(await say("hello there", "mine"))
+
+    assert (bool(answer), issues(home)) == (True, set())
 
 
 async def test_old_conversation_that_was_imported_lives_on_after_a_restart(
-    home: HomeAssistant, entry, say: Say, agent_of, disk: Disk
+    home: HomeAssistant, entry, say: Say, agent_of: AgentOf
 ) -> None:
     await say("my name is Ada", "mine")
     exported = await act(home, "export_conversation", conversation_id="mine")
@@ -440,191 +475,214 @@ async def test_old_conversation_that_was_imported_lives_on_after_a_restart(
     await act(home, "import_conversation", conversation_id="imported", **exported)
     await act(home, "fork_conversation", conversation_id="imported", new_conversation_id="forked")
 
-    await disk.restart(entry)
+    await restart(home, entry)
 
-    kept = [window.conversation_id for window in agent_of(entry).windows.newest_first()]
-    assert kept == ["forked", "imported", "mine"]
+    assert ids(agent_of(entry)) == ["forked", "imported", "mine"]
+
+
+async def test_conversation_that_was_reset_does_not_come_back(
+    home: HomeAssistant, entry, say: Say, agent_of: AgentOf, disk: Disk
+) -> None:
+    await say("my name is Ada", "mine")
+    await act(home, "reset_window", conversation_id="mine")
+
+    await restart(home, entry)
+
+    assert (ids(agent_of(entry)), disk.exchanges) == ([], "")
+
+
+async def test_conversation_that_nobody_has_read_can_be_reset(
+    home: HomeAssistant, entry, say: Say, agent_of: AgentOf, disk: Disk
+) -> None:
+    await say("my name is Ada", "mine")
+    await restart(home, entry)
+
+    await act(home, "reset_window", conversation_id="mine")
+    await restart(home, entry)
+
+    assert (ids(agent_of(entry)), disk.exchanges) == ([], "")
 
 
 async def test_conversation_whose_id_has_a_separator_is_the_same_after_a_restart(
-    entry, say: Say, agent_of, disk: Disk
+    home: HomeAssistant, entry, say: Say
 ) -> None:
     await say("my name is Ada", "a\x1fb")
 
-    await disk.restart(entry)
+    await restart(home, entry)
 
     assert "Ada" in speech(await say("what is my name?", "a\x1fb"))
 
 
-async def test_conversation_whose_id_is_longer_than_any_is_not_restored(
-    home: HomeAssistant, entry, say: Say, agent_of, disk: Disk
-) -> None:
-    await say("my name is Ada", "mine")
-
-    async with disk.changed(entry) as content:
-        (mine,) = content["data"]["conversations"]
-        content["data"]["conversations"].append(mine | {"key": "x" * 1_000_000})
-    await written(home)
-
-    assert [window.conversation_id for window in agent_of(entry).windows.newest_first()] == ["mine"]
-    assert [each["key"] for each in disk.read(entry)["data"]["conversations"]] == ["mine"]
-
-
-@pytest.mark.parametrize("used", [0, 3600, time.time() + 10**6], ids=["1970", "an hour after", "in the future"])
-async def test_conversation_of_a_clock_that_was_wrong_is_used_now(
-    *, home: HomeAssistant, set_up: SetUp, say: Say, agent_of, disk: Disk, used: float
-) -> None:
-    entry = await set_up(options={CONF_EXPIRY_HOURS: 1})
-    await say("my name is Ada", "mine")
-
-    async with disk.changed(entry) as content:
-        content["data"]["conversations"][0]["used"] = used
-
-    windows = agent_of(entry).windows
-    assert windows.now() - windows.last_used("mine") < 3600
-    await say("turn on kitchen light", "another")
-    assert abs(disk.read(entry)["data"]["conversations"][0]["used"] - time.time()) < 3600
-
-
-@pytest.mark.long
 async def test_write_that_failed_is_repeated_though_nobody_speaks(
-    *, home: HomeAssistant, entry, figure, say: Say, monkeypatch: pytest.MonkeyPatch, disk: Disk
+    *, entry, figure, say: Say, monkeypatch: pytest.MonkeyPatch, disk: Disk
 ) -> None:
-    monkeypatch.setattr("custom_components.windowed_conversation.bridge.timely_store._FIRST_RETRY", 0.01)
-    elsewhere(lambda: disk.file(entry).mkdir(parents=True))
+    monkeypatch.setattr(writer, "_FIRST_PAUSE", 0.01)
+    lock = disk.lock()
     await say("my name is Ada", "mine")
     assert figure("turns_model") == "0"
 
-    elsewhere(disk.file(entry).rmdir)
+    disk(lambda path: lock.close())
     await until(lambda: figure("turns_model") == "1")
 
-    assert "my name is Ada" in disk.read_text(disk.file(entry))
+    assert "my name is Ada" in disk.exchanges
 
 
-async def test_store_that_cannot_be_opened_turns_keeping_off_and_the_account_works(
-    entry, say: Say, figure, disk: Disk
-) -> None:
-    await disk.restart_blocked(entry)
-
-    assert [(issue.translation_key, issue.translation_placeholders) for issue in disk.issues()] == [
-        ("storage_unavailable", {"agent": "Ada", "path": str(disk.file(entry))})
-    ]
-    await say("my name is Ada", "mine")
-    assert "Ada" in speech(await say("what is my name?", "mine"))
-    assert figure("turns_model") == "2"
-    assert elsewhere(lambda: list(disk.file(entry).iterdir())) == []
+async def blocked(home: HomeAssistant, entry: MockConfigEntry, disk: Disk) -> None:
+    """Stop, have a folder where the file is, and start."""
+    await stop(home, entry)
+    disk(lambda path: path.rename(path.with_name("elsewhere")))
+    disk(Path.mkdir)
+    await start_without(home, entry)
 
 
-async def test_issue_goes_when_the_store_can_be_opened_again(entry, say: Say, disk: Disk) -> None:
-    await disk.restart_blocked(entry)
-    assert len(disk.issues()) == 1
-
-    elsewhere(disk.file(entry).rmdir)
-    await disk.restart(entry)
-
-    assert disk.issues() == []
-    await say("my name is Ada", "mine")
-    assert "my name is Ada" in disk.read_text(disk.file(entry))
+async def start_without(home: HomeAssistant, entry: MockConfigEntry) -> None:
+    """Set an account up while the store cannot be used: what waits for the store is not waited for."""
+    assert await home.config_entries.async_setup(entry.entry_id)
+    await home.async_block_till_done()
 
 
-async def test_file_of_what_was_learned_that_cannot_be_opened_is_told_and_the_account_works(
+def unblock(path: Path) -> None:
+    """Have the file again where it was."""
+    path.rmdir()
+    path.with_name("elsewhere").rename(path)
+
+
+async def test_account_works_while_the_store_cannot_be_opened_and_an_issue_tells_it(
     home: HomeAssistant, entry, say: Say, disk: Disk
 ) -> None:
-    place = disk.file(entry).with_name(f"{DOMAIN}.calibration.{entry.entry_id}")
-    await disk.stop(entry)
-    elsewhere(lambda: place.unlink(missing_ok=True))
-    elsewhere(lambda: place.mkdir(parents=True))
+    await blocked(home, entry, disk)
 
-    await disk.start(entry)
-
-    assert [(issue.translation_key, issue.translation_placeholders) for issue in disk.issues()] == [
-        ("calibration_unavailable", {"account": "Server", "path": str(place)})
-    ]
     await say("my name is Ada", "mine")
     assert "Ada" in speech(await say("what is my name?", "mine"))
-    await home.config_entries.async_remove(entry.entry_id)
-    assert disk.issues() == []
+    assert placeholders(home) == {"memory_away": {"path": str(disk.path)}}
+    assert disk(lambda path: list(path.iterdir())) == []
+
+
+async def test_what_was_said_meanwhile_is_written_when_the_store_can_be_opened_again(
+    home: HomeAssistant, entry, say: Say, monkeypatch: pytest.MonkeyPatch, disk: Disk
+) -> None:
+    monkeypatch.setattr(writer, "_FIRST_PAUSE", 0.01)
+    await blocked(home, entry, disk)
+    await say("my name is Ada", "mine")
+
+    disk(unblock)
+    await say("hello there", "mine")
+
+    await until(lambda: "my name is Ada" in disk.exchanges)
+    assert issues(home) == set()
+
+
+async def test_conversations_of_before_come_back_when_the_store_can_be_opened_again(
+    *,
+    home: HomeAssistant,
+    entry,
+    say: Say,
+    agent_of: AgentOf,
+    model_server: ModelServer,
+    monkeypatch: pytest.MonkeyPatch,
+    disk: Disk,
+) -> None:
+    monkeypatch.setattr(writer, "_FIRST_PAUSE", 0.01)
+    await say("my name is Ada", "earlier")
+    await say("consider that the dog is Rex", "mine")
+    await say("consider that the cat is Tom", "mine")
+    await blocked(home, entry, disk)
+    await say("consider that the bird is Kim", "mine")
+
+    disk(unblock)
+    await say("hello there", "other")
+    await until(lambda: "earlier" in agent_of(entry).windows)
+
+    assert "Ada" in speech(await say("what is my name?", "earlier"))
+    await say("hello there", "mine")
+    sent = str(model_server.requests[-1].body)
+    assert [name for name in ("Rex", "Tom", "Kim") if name in sent] == ["Rex", "Tom", "Kim"]
+    assert [name for name in ("Rex", "Tom", "Kim") if name in disk.exchanges] == ["Rex", "Tom", "Kim"]
+
+
+async def test_totals_of_before_go_on_when_the_store_can_be_opened_again(
+    *, home: HomeAssistant, entry, say: Say, figure, monkeypatch: pytest.MonkeyPatch, disk: Disk
+) -> None:
+    monkeypatch.setattr(writer, "_FIRST_PAUSE", 0.01)
+    await say("my name is Ada", "mine")
+    await blocked(home, entry, disk)
+    await say("my name is Ada", "mine")
+
+    disk(unblock)
+    await say("hello there", "mine")
+
+    await until(lambda: figure("turns_model") == "3")
+    assert totals(disk, entry) == [(3,)]
 
 
 async def test_account_is_removed_though_its_store_cannot_be(home: HomeAssistant, entry, disk: Disk) -> None:
-    await disk.restart_blocked(entry)
+    await blocked(home, entry, disk)
 
     await home.config_entries.async_remove(entry.entry_id)
 
     assert home.config_entries.async_entries(DOMAIN) == []
 
 
-async def test_damaged_files_never_replace_each_other(entry, disk: Disk) -> None:
-    for content in ("first", "second"):
-        await disk.restart_with(entry, content)
-
-    assert disk.files() == [disk.file(entry).name, disk.aside(entry).name, f"{disk.aside(entry).name}.2"]
-    assert len(disk.issues()) == 1
-
-
-async def test_issue_goes_with_the_file_that_was_set_aside(entry, disk: Disk) -> None:
-    await disk.restart_with(entry, "damaged")
-    await disk.restart(entry)
-    assert len(disk.issues()) == 1
-
-    elsewhere(disk.aside(entry).unlink)
-    await disk.restart(entry)
-
-    assert disk.issues() == []
-
-
-async def test_file_of_a_later_minor_version_is_migrated(entry, say: Say, disk: Disk) -> None:
-    await say("my name is Ada", "mine")
-
-    async with disk.changed(entry) as content:
-        content["minor_version"] = 7
-
-    assert "Ada" in speech(await say("what is my name?", "mine"))
-    assert disk.read(entry)["minor_version"] == 1
-
-
-async def test_what_is_no_text_costs_its_conversation_only(
-    entry, say: Say, agent_of, caplog: pytest.LogCaptureFixture, disk: Disk
+async def test_what_is_no_text_costs_no_other_conversation(
+    *, home: HomeAssistant, entry, say: Say, agent_of: AgentOf, caplog: pytest.LogCaptureFixture
 ) -> None:
     await say("my name is Ada", "mine")
     async with agent_of(entry).windows.turn("broken") as window:
         window.open("half a character: \ud800")
         window.close()
 
-    await disk.restart(entry)
+    await restart(home, entry)
 
-    assert [window.conversation_id for window in agent_of(entry).windows.newest_first()] == ["mine"]
+    assert "mine" in ids(agent_of(entry))
     assert "half a character" not in caplog.text
 
 
-async def test_removed_agent_takes_its_file_along(home: HomeAssistant, entry, say: Say, disk: Disk) -> None:
-    await say("my name is Ada", "mine")
-    await disk.restart(entry)
-    await say("what is my name?", "mine")
+def owned(disk: Disk, owner: str) -> list[int]:
+    """Return how many conversations, values and turns belong to an agent or an account."""
+    counts = (
+        "SELECT count(*) FROM conversation WHERE agent = ?",
+        "SELECT count(*) FROM value WHERE owner = ?",
+        "SELECT count(*) FROM turn_record WHERE figures ->> 'agent' = ?",
+    )
+    return [disk.rows(count, owner)[0][0] for count in counts]
 
-    await remove_agent(home, entry, next(iter(entry.subentries)))
+
+async def test_removed_agent_takes_its_conversations_along(
+    home: HomeAssistant, entry, set_up: SetUp, say: Say, disk: Disk
+) -> None:
+    await say("my name is Ada", "mine")
+    await restart(home, entry)
+    await say("what is my name?", "mine")
+    (agent_id,) = entry.subentries
+    assert 0 not in owned(disk, agent_id)
+
+    await remove_agent(home, entry, agent_id)
     await written(home)
 
-    assert disk.files() == []
+    assert owned(disk, agent_id) == [0, 0, 0]
+    assert disk.exchanges == ""
 
 
-async def test_removed_account_takes_its_files_along(home: HomeAssistant, entry, say: Say, disk: Disk) -> None:
+async def test_removed_account_takes_everything_along(
+    home: HomeAssistant, entry, set_up: SetUp, say: Say, disk: Disk
+) -> None:
+    other = await set_up(account={CONF_URL: f"{entry.data[CONF_URL]}/"})
     await say("my name is Ada", "mine")
-    await disk.restart(entry)
-    elsewhere(lambda: disk.aside(entry).write_text("what was said"))
+    (agent_id,) = entry.subentries
 
     await home.config_entries.async_remove(entry.entry_id)
-    await home.async_block_till_done()
+    await home.async_block_till_done(wait_background_tasks=True)
+    await written(home)
 
-    assert disk.files() == []
+    assert owned(disk, agent_id) == owned(disk, entry.entry_id) == [0, 0, 0]
+    assert owned(disk, other.entry_id) == [0, 1, 0]
 
 
-async def test_account_that_was_never_set_up_since_the_start_takes_its_files_along(
+async def test_last_account_takes_the_file_along_and_what_was_set_aside(
     home: HomeAssistant, entry, say: Say, disk: Disk
 ) -> None:
     await say("my name is Ada", "mine")
-    await disk.stop(entry)
-    assert len(disk.files()) == 1
+    disk(lambda path: path.with_name(f"{path.name}.damaged").write_text("what was said"))
 
     await home.config_entries.async_remove(entry.entry_id)
     await home.async_block_till_done()
@@ -632,26 +690,74 @@ async def test_account_that_was_never_set_up_since_the_start_takes_its_files_alo
     assert disk.files() == []
 
 
-async def test_files_of_other_accounts_stay(home: HomeAssistant, entry, set_up: SetUp, say: Say, disk: Disk) -> None:
-    other = await set_up(account={CONF_URL: f"{entry.data[CONF_URL]}/"})
+async def test_last_account_that_was_never_set_up_since_the_start_takes_the_file_along(
+    home: HomeAssistant, entry, say: Say, disk: Disk
+) -> None:
     await say("my name is Ada", "mine")
-    await disk.restart(entry)
+    await stop(home, entry)
+    assert disk.files() == [disk.path.name]
 
-    await home.config_entries.async_remove(other.entry_id)
+    await home.config_entries.async_remove(entry.entry_id)
     await home.async_block_till_done()
 
-    assert disk.files() == [disk.file(entry).name]
+    assert disk.files() == []
+
+
+async def test_account_that_was_never_set_up_since_the_start_takes_its_conversations_along(
+    *, home: HomeAssistant, entry, set_up: SetUp, say: Say, disk: Disk
+) -> None:
+    other = await set_up(account={CONF_URL: f"{entry.data[CONF_URL]}/"})
+    await say("my name is Ada", "mine")
+    (agent_id,) = entry.subentries
+    await stop(home, entry, other)
+    await start(home, other)
+
+    await home.config_entries.async_remove(entry.entry_id)
+    await home.async_block_till_done(wait_background_tasks=True)
+    await written(home)
+
+    assert owned(disk, agent_id) == owned(disk, entry.entry_id) == [0, 0, 0]
+    assert disk.exchanges == ""
+
+
+async def test_account_that_was_removed_while_nothing_was_set_up_leaves_nothing_behind(
+    *, home: HomeAssistant, entry, set_up: SetUp, say: Say, disk: Disk
+) -> None:
+    other = await set_up(account={CONF_URL: f"{entry.data[CONF_URL]}/"})
+    await say("my name is Ada", "mine")
+    (agent_id,) = entry.subentries
+    await stop(home, entry, other)
+    disk.rows("UPDATE conversation SET agent = 'removed'")
+    disk.rows("UPDATE value SET owner = 'removed' WHERE owner = ?", agent_id)
+
+    await start(home, entry)
+    await written(home)
+
+    assert (owned(disk, "removed")[:2], disk.exchanges) == ([0, 0], "")
+
+
+async def test_conversations_of_other_accounts_stay(
+    home: HomeAssistant, entry, set_up: SetUp, say: Say, agent_of: AgentOf
+) -> None:
+    other = await set_up(account={CONF_URL: f"{entry.data[CONF_URL]}/"})
+    await say("my name is Ada", "mine")
+
+    await home.config_entries.async_remove(other.entry_id)
+    await home.async_block_till_done(wait_background_tasks=True)
+    await restart(home, entry)
+
+    assert ids(agent_of(entry)) == ["mine"]
 
 
 async def test_what_was_done_before_a_break_is_known_after_a_restart(
-    *, disk: Disk, shopping: ShoppingList, set_up: SetUp, say: Say, model_server: ModelServer
+    *, home: HomeAssistant, shopping: ShoppingList, set_up: SetUp, say: Say, model_server: ModelServer
 ) -> None:
     entry = await set_up()
     model_server.script(call("HassListAddItem", item="milk", name="shopping list"))
     shopping.on_added = lambda: model_server.fault("cut_mid_stream", 1)
     await say("we are out of milk")
 
-    await disk.restart(entry)
+    await restart(home, entry)
 
     await say("did you add it?")
 

@@ -19,7 +19,7 @@ from custom_components.windowed_conversation.const import (
     CONF_MEMORY,
     CONF_SCOPE,
 )
-from custom_components.windowed_conversation.memory import Fact, file
+from custom_components.windowed_conversation.memory import Fact
 from custom_components.windowed_conversation.turn.context import ContextPlacement
 from custom_components.windowed_conversation.turn.profile import HEADING, Profile, new_profile
 from custom_components.windowed_conversation.turn.scope import Scope
@@ -28,10 +28,8 @@ from demo.model_server import ModelServer
 from .account_kinds import VENDORS, Kind
 from .conftest import AGENT, Say, SetUp, speech, until
 from .remembered import add_fact, facts_of, memory_of
-from .test_memory import Disk, disk
+from .store_file import Disk
 from .test_turns import window_of
-
-__all__ = ["disk"]
 
 SMALL = {CONF_HISTORY_TOKENS: 600}
 
@@ -252,9 +250,9 @@ async def test_late_memory_leaves_the_turn_as_it_is(
     monkeypatch.setattr(live_context, "DEADLINE", 0.0)
 
     # else what is read may be there by the time that the loop looks
-    memory = memory_of(home).writer.memory
+    memory = memory_of(home).writer.opened
     assert memory is not None
-    with memory._database._reading:
+    with memory.database._reading:
         assert speech(await say("when do the bins go out?"))
     assert "Friday" not in sent(model_server)
 
@@ -264,12 +262,11 @@ async def test_late_memory_leaves_the_turn_as_it_is(
 
 
 async def test_locked_memory_leaves_the_prompt_as_it_is(
-    home: HomeAssistant, entry, say: Say, model_server: ModelServer, *, disk: Disk, monkeypatch: pytest.MonkeyPatch
+    home: HomeAssistant, entry, say: Say, model_server: ModelServer, disk: Disk
 ) -> None:
     await tell(home, ("The bins go out on Friday", None, False))
     await say("hello there")
     before, _ = asked(model_server)
-    monkeypatch.setattr(file, "_BUSY_SECONDS", 0.0)
     lock = disk.lock()
     answer = speech(await say("hello again"))
     disk(lambda path: lock.close())

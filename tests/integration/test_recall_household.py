@@ -12,7 +12,7 @@ from typing import Any
 from homeassistant.core import Context, HomeAssistant
 from pytest_homeassistant_custom_component.common import MockUser
 
-from custom_components.windowed_conversation.agents.memory import async_memory
+from custom_components.windowed_conversation.agents.store import async_store
 from custom_components.windowed_conversation.const import CONF_ROUTING
 from custom_components.windowed_conversation.memory import Memory
 from custom_components.windowed_conversation.turn.routing import Routing
@@ -60,7 +60,7 @@ async def test_prompt_has_the_fact_that_answers_among_hundreds_of_others(
     people: dict[str | None, str | None] = {None: None}
     for name in ("anna", "ben"):
         people[name] = MockUser(name=name.title()).add_to_hass(home).id
-    memory = async_memory(home)
+    memory = async_store(home)
     assert memory is not None
     await memory.async_change(lambda memory: tell(memory, people))
     facts = {told["id"]: told["fact"] for told in _HOUSEHOLD["told"]}

@@ -61,13 +61,13 @@ def visitor(home: HomeAssistant) -> Visitor:
 async def test_who_may_only_read_changes_no_conversation(
     home: HomeAssistant, counting, agent_of, visitor: Visitor, action: str
 ) -> None:
-    before = [window.snapshot() for window in agent_of(counting).windows.newest_first()]
+    before = [window.snapshot() for window in agent_of(counting).windows.loaded().values()]
 
     with pytest.raises(Unauthorized) as refused:
         await act(home, action, context=await visitor(GROUP_ID_READ_ONLY), **CHANGING[action])
 
     assert (refused.value.entity_id, refused.value.permission) == (AGENT, "control")
-    assert [window.snapshot() for window in agent_of(counting).windows.newest_first()] == before
+    assert [window.snapshot() for window in agent_of(counting).windows.loaded().values()] == before
 
 
 @pytest.mark.parametrize("action", READING)

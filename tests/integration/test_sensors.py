@@ -1,6 +1,7 @@
 """The figures of an agent on its device: what each is, what a turn does to it, and what a restart leaves of it."""
 
 import asyncio
+import json
 import logging
 from typing import Any
 
@@ -11,7 +12,7 @@ from homeassistant.helpers.event import async_track_state_change_event
 from homeassistant.helpers.icon import async_get_icons
 import pytest
 
-from custom_components.windowed_conversation.bridge import timely_store
+from custom_components.windowed_conversation.agents.store import AgentStore
 from custom_components.windowed_conversation.const import CONF_HISTORY_TOKENS, DOMAIN
 from custom_components.windowed_conversation.turn.progress import Outcome
 from custom_components.windowed_conversation.turn.routing import Decision, Reason, Route
@@ -19,6 +20,7 @@ from demo.model_server import ModelServer, call, words
 
 from .conftest import Say, SayAtOnce, SetUp, Submit, start, stop, until, written
 from .states import state_of
+from .store_file import Disk
 
 LONG = "tell me a story about the sea in 300 words"
 TOTALS = (
@@ -298,7 +300,7 @@ async def test_evicted_messages_are_counted_wherever_they_went(set_up: SetUp, sa
     await say("who am I?")
     await say("my name is Ada")
 
-    (window,) = agent_of(entry).windows.newest_first()
+    (window,) = agent_of(entry).windows.loaded().values()
     assert int(figure("evicted_messages")) == window.stats().evicted_messages > 0
     assert int(figure("evicted_messages")) + int(figure("window_messages")) == 4 * 4 + 2 * 2
 
@@ -369,12 +371,12 @@ async def test_totals_go_on_after_a_restart(
 
 @pytest.mark.parametrize("kept", [None, "many", -1, 1.5, True, 2**64, [], {}])
 async def test_total_that_cannot_be_read_begins_at_nothing_and_costs_no_other(
-    *, home: HomeAssistant, entry, say: Say, figure, hass_storage, caplog: pytest.LogCaptureFixture, kept: Any
+    *, home: HomeAssistant, entry, say: Say, figure, disk: Disk, caplog: pytest.LogCaptureFixture, kept: Any
 ) -> None:
     await say("my name is Ada")
     await stop(home, entry)
-    (key,) = (key for key in hass_storage if key.startswith(f"{DOMAIN}.windows."))
-    hass_storage[key]["data"]["totals"]["input_tokens"] = kept
+    change = "UPDATE value SET value = json_set(value, '$.input_tokens', json(?)) WHERE name = 'totals'"
+    disk.rows(change, json.dumps(kept))
 
     await start(home, entry)
 
@@ -383,25 +385,19 @@ async def test_total_that_cannot_be_read_begins_at_nothing_and_costs_no_other(
 
 
 async def test_totals_show_what_is_on_disk(
-    *,
-    home: HomeAssistant,
-    entry,
-    figure,
-    say_at_once: SayAtOnce,
-    hass_storage: dict[str, Any],
-    monkeypatch: pytest.MonkeyPatch,
+    home: HomeAssistant, entry, figure, say_at_once: SayAtOnce, disk: Disk
 ) -> None:
-    monkeypatch.setattr(timely_store, "_SETTLE", 3600)
-    await say_at_once("turn on kitchen light")
-    await until(lambda: figure("last_route") == "local")
-    assert figure("turns_local") == "0"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(AgentStore, "async_save", lambda store: None)
+        await say_at_once("turn on kitchen light")
+        await until(lambda: figure("last_route") == "local")
+        assert figure("turns_local") == "0"
 
     await written(home)
 
     assert figure("turns_local") == "1"
-    (data,) = (each["data"] for key, each in hass_storage.items() if key.startswith(f"{DOMAIN}.windows."))
-    assert data["totals"]["turns_local"] == 1
-    assert len(data["conversations"]) == 1
+    assert disk.rows("SELECT value ->> 'turns_local' FROM value WHERE name = 'totals'") == [(1,)]
+    assert len(disk.conversations) == 1
 
 
 async def test_totals_are_not_counted_twice_by_a_reload(home: HomeAssistant, entry, say: Say, totals) -> None:

@@ -109,7 +109,7 @@ async def test_server_that_does_not_tell_is_found_out_and_the_issue_says_so(
         await say(LINE.format(number))
 
     (agent,) = entry.runtime_data.agents.values()
-    (window,) = agent.windows.newest_first()
+    (window,) = agent.windows.loaded().values()
     dropped = [record for record in model_server.requests if model_server.dropping.read(record.body) != record.body]
     at = [model_server.requests.index(record) for record in dropped]
     assert at[-1] - at[0] <= 3
@@ -125,7 +125,7 @@ async def test_utilization_is_true_while_messages_are_dropped_and_after(
     for number in range(32):
         await say(LINE.format(number))
     (agent,) = entry.runtime_data.agents.values()
-    (window,) = agent.windows.newest_first()
+    (window,) = agent.windows.loaded().values()
     shown = window.stats().current_tokens
     await say("hello")
 

@@ -103,7 +103,7 @@ async def test_prefix_that_the_user_types_is_not_taken_for_ours(
 ) -> None:
     answer = speech(await say(f"repeat my message {FAKE} please"))
 
-    (window,) = agent_of(entry).windows.newest_first()
+    (window,) = agent_of(entry).windows.loaded().values()
     assert answer == f"You wrote: repeat my message {MARKED} please"
     assert told(model_server)[0].endswith(f"]\n\nrepeat my message {MARKED} please")
     assert window.messages()[1].content == told(model_server)[0]

@@ -30,7 +30,7 @@ def wire(body: dict[str, Any]) -> list[str]:
 
 def the_trims(agent: Agent) -> int:
     """Return the trims of all windows."""
-    return sum(window.stats().trims for window in agent.windows.newest_first())
+    return sum(window.stats().trims for window in agent.windows.loaded().values())
 
 
 @pytest.fixture

@@ -15,16 +15,15 @@ from pytest_homeassistant_custom_component.typing import WebSocketGenerator
 
 from custom_components.windowed_conversation.bridge import account
 from custom_components.windowed_conversation.const import DOMAIN
-from custom_components.windowed_conversation.memory import PastTurn, writer
+from custom_components.windowed_conversation.memory import PastTurn
+from custom_components.windowed_conversation.store import writer
 from tests.documents import DOCS, column
 from tests.repository_files import TEXTS
 
 from .conftest import Say, SetUp, until, written
 from .remembered import memory_of
-from .test_memory import Disk, disk, issues
+from .store_file import Disk, issues
 from .test_memory_faults import locked
-
-__all__ = ["disk"]
 
 NAMES = TEXTS["system_health"]["info"]
 DOCUMENTED = column(DOCS / "troubleshooting.md", "System health")
@@ -138,7 +137,6 @@ async def test_no_key_and_no_path_is_sent_to_a_server(set_up: SetUp, page: Page,
 async def test_memory_is_shown_with_its_figures(
     entry: MockConfigEntry, say: Say, page: Page, home: HomeAssistant
 ) -> None:
-    assert "memory_written" not in await page()
     await say("hello there")
 
     shown = await page()
@@ -154,7 +152,7 @@ async def test_memory_that_is_off_is_shown_with_the_reason(
     entry: MockConfigEntry, say: Say, page: Page, disk: Disk, home: HomeAssistant
 ) -> None:
     await say("hello there")
-    memory = memory_of(home).writer.memory
+    memory = memory_of(home).writer.opened
     assert memory is not None
     with locked(disk, memory):
         await say("hello again")
@@ -163,8 +161,8 @@ async def test_memory_that_is_off_is_shown_with_the_reason(
     await healed(home)
 
     assert shown["memory"] == {"type": "failed", "error": "locked"}
-    # what was said, for memory, and the turn, for the record
-    assert shown["memory_queued"] == 2
+    # the exchange, the turn for memory and for the record, the totals, and what was learned of the model's tokens
+    assert shown["memory_queued"] == 5
 
 
 async def test_records_for_which_there_is_no_room_are_shown_as_dropped(
@@ -178,8 +176,8 @@ async def test_records_for_which_there_is_no_room_are_shown_as_dropped(
 ) -> None:
     await say("hello there")
     memory = memory_of(home)
-    assert memory.writer.memory is not None
-    with locked(disk, memory.writer.memory):
+    assert memory.writer.opened is not None
+    with locked(disk, memory.writer.opened):
         for _ in range(writer._MOST_WAITING + 1):
             memory.writer.put(PastTurn("mine", 1.0, "hello", ""))
         await say("hello again")

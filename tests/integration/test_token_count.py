@@ -76,7 +76,7 @@ async def test_what_the_tools_take_is_counted(home: HomeAssistant, account, say:
 async def test_count_leaves_the_conversation_as_it_was(home: HomeAssistant, account, say: Say, agent_of) -> None:
     agent = agent_of(await account(PROVIDER_OPENAI))
     await say("my name is Ada")
-    (window,) = agent.windows.newest_first()
+    (window,) = agent.windows.loaded().values()
     before = window.snapshot()
 
     await act(home, "count_tokens")

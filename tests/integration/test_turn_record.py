@@ -30,6 +30,7 @@ from custom_components.windowed_conversation.const import (
 from custom_components.windowed_conversation.memory import Memory, TurnListing, TurnRecord, fingerprint
 from demo.model_server import ModelServer, call, words
 
+from .actions import act
 from .conftest import AGENT, Say, SayAtOnce, SetUp, until, written
 from .more_agents import add_agent, remove_agent
 from .remembered import memory_of
@@ -289,6 +290,34 @@ async def test_words_go_when_something_is_forgotten_that_was_told_before(
     assert not await home.async_add_executor_job(_is_in_files, memory_file, SECRET)
 
 
+async def test_words_of_a_turn_that_failed_go_when_they_are_forgotten(
+    *, home: HomeAssistant, whole: Any, say: Say, turns: Turns, model_server: ModelServer, memory_file: Path
+) -> None:
+    model_server.fault("401", 1)
+    await say(f"consider that the wifi password is {SECRET}")
+    await say(f"remember that the wifi password is {SECRET}")
+    assert (await turns())[0].end == "error"
+    assert SECRET in str((await turns())[0].words)
+
+    await say(f"forget that the wifi password is {SECRET}")
+
+    assert SECRET not in str(await turns())
+    assert not await home.async_add_executor_job(_is_in_files, memory_file, SECRET)
+
+
+async def test_words_of_a_turn_that_failed_go_also_if_nothing_of_it_was_ever_remembered(
+    *, home: HomeAssistant, whole: Any, say: Say, turns: Turns, model_server: ModelServer, memory_file: Path
+) -> None:
+    model_server.fault("401", 1)
+    await say(f"consider that the wifi password is {SECRET}")
+    assert SECRET in str((await turns())[0].words)
+
+    await act(home, "forget", query=f"the wifi password is {SECRET}")
+
+    assert (await turns())[0].level == "figures"
+    assert not await home.async_add_executor_job(_is_in_files, memory_file, SECRET)
+
+
 async def test_everything_of_a_person_leaves_with_its_figures(
     home: HomeAssistant, whole: Any, say: Say, turns: Turns
 ) -> None:
@@ -334,13 +363,13 @@ async def test_debug_log_says_how_full_the_window_of_a_turn_is(
 
     await say("hello there", "mine")
 
-    (window,) = agent_of(entry).windows.newest_first()
+    (window,) = agent_of(entry).windows.loaded().values()
     stats = window.stats()
     percent = round(100 * stats.current_tokens / 8000)
     assert f"Window: mine, 2 messages, {stats.current_tokens:,}/8,000 tokens ({percent} %)" in caplog.text
 
 
 def _is_in_files(path: Path, text: str) -> bool:
-    files = [file for file in path.parent.iterdir() if file.name.startswith(f"{DOMAIN}.memory")]
+    files = [file for file in path.parent.iterdir() if file.name.startswith(path.name)]
     assert files
     return any(text.encode() in file.read_bytes() for file in files)

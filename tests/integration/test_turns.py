@@ -27,7 +27,7 @@ from .states import state_of
 def window_of(entry) -> Window:
     """Return the window of the conversation that spoke last."""
     (agent,) = entry.runtime_data.agents.values()
-    return agent.windows.newest_first()[0]
+    return next(iter(agent.windows.loaded().values()))
 
 
 def said(request) -> list[str]:

@@ -23,7 +23,7 @@ def turn(said, answer="", *, conversation="c1", at=NOW, person=None):
 
 def add_episode(memory, episode):
     """Store an episode, whatever it stands for, and return its id."""
-    with memory._database.write() as connection:
+    with memory.database.write() as connection:
         return store_episode(connection, memory._words, episode)
 
 

@@ -33,7 +33,7 @@ def ids(memory: Memory) -> list[int]:
 
 def spans(memory: Memory) -> list[tuple[float, float, str]]:
     """Return the episodes that there are, each with its times."""
-    with memory._database.read() as connection:
+    with memory.database.read() as connection:
         return connection.execute("SELECT since, at, text FROM episode ORDER BY id").fetchall()
 
 

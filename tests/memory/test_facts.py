@@ -162,7 +162,7 @@ def loaded(memory, path) -> None:
 
 def changed_by_another_program(memory, path) -> None:
     other = sqlite3.connect(path)
-    other.execute("UPDATE fact SET text = 'Tea at six'")
+    other.execute("DELETE FROM fact")
     other.commit()
     other.close()
 

@@ -8,7 +8,8 @@ import sqlite3
 
 import pytest
 
-from custom_components.windowed_conversation.memory import Episode, Forgotten, Memory, deletion, turns
+from custom_components.windowed_conversation.memory import Episode, Forgotten, Memory, index, turns
+from custom_components.windowed_conversation.store import Room
 
 from .content import DAY, NOW, add_episode, file_bytes, indexed, stored, turn
 
@@ -194,7 +195,7 @@ def test_what_was_moved_between_pages_leaves_no_copy(memory, path) -> None:
 
 
 def test_many_rows_at_once_leave_as_little(memory, path, monkeypatch) -> None:
-    monkeypatch.setattr(deletion, "_MANY", 10)
+    monkeypatch.setattr(index, "_MANY", 10)
     for number in range(60):
         memory.add_turn(turn(f"quokka{number}x bread", at=NOW + number))
 
@@ -227,7 +228,7 @@ def test_what_another_process_still_reads_is_erased_later(memory, path) -> None:
     beside = sqlite3.connect(path, isolation_level=None)
     beside.execute("BEGIN")
     beside.execute("SELECT text FROM fact").fetchall()
-    memory._database._writer.execute("PRAGMA busy_timeout = 0")
+    memory.database._writer.execute("PRAGMA busy_timeout = 0")
 
     assert not memory.forget(ids=[("fact", fact)]).erased
     assert memory.facts() == []
@@ -326,3 +327,49 @@ def test_by_name_goes_nothing_private_where_others_ask(memory) -> None:
 
     assert memory.forget(query="geese", person="anna", private=False).facts == (known,)
     assert memory.forget(ids=[("fact", secret), ("turn", row)], person="anna", private=False) == NOTHING
+
+
+def test_a_tombstone_is_of_what_a_person_had_forgotten(memory) -> None:
+    fact, old = memory.add_fact("Tea at five", at=NOW), memory.add_turn(turn("bread", at=NOW))
+    memory.forget(before=NOW + 1, kinds=("turn",))
+    memory.forget(ids=[("fact", fact)])
+    memory.load([json.dumps({"kind": "forgotten", "of": "turn", "id": old + 1, "at": NOW})])
+
+    assert memory.tombstones() == {("fact", fact, NOW)}
+
+
+def test_who_owns_something_is_known_until_it_is_forgotten(memory) -> None:
+    memory.add_turn(turn("bread", person="anna"))
+    memory.add_fact("Tea at five", person="ben")
+    assert memory.people() == {"anna", "ben"}
+
+    memory.forget(person="anna")
+
+    assert memory.people() == {"ben"}
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_others_forget_in_the_same_transaction_and_count_what_they_lose(path, dry_run) -> None:
+    class Cupboard:
+        """Another room, with a copy of each text."""
+
+        def forget(self, connection, forgotten, selection, *, dry_run):
+            connection.execute("DELETE FROM copy" if not dry_run else "SELECT 1")
+            return len(forgotten.told)
+
+    memory = Memory(path, ("en",), rooms=(Room("CREATE TABLE IF NOT EXISTS copy (text TEXT)"),), companion=Cupboard())
+    with memory.database.write() as connection:
+        connection.execute("INSERT INTO copy VALUES ('Tea at five')")
+
+    forgotten = memory.forget(query="tea", dry_run=dry_run)
+
+    assert (forgotten.exchanges, forgotten.has_any) == (1, False)
+    with memory.database.read() as connection:
+        assert connection.execute("SELECT count(*) FROM copy").fetchone() == (int(dry_run),)
+    memory.close()
+
+
+def test_nothing_is_erased_from_a_file_that_is_closed(memory) -> None:
+    memory.close()
+
+    assert not memory.erase()

@@ -4,7 +4,7 @@ import sqlite3
 
 import pytest
 
-from custom_components.windowed_conversation.memory import Memory
+from custom_components.windowed_conversation.memory import Memory, index
 
 from .content import NOW, turn
 
@@ -26,25 +26,35 @@ def many(memory: Memory) -> Memory:
     return memory
 
 
-def test_the_daily_work_merges_the_index(many: Memory, path) -> None:
+def merge(memory: Memory) -> int:
+    """Merge the index as the thread that writes does, and return in how many steps."""
+    steps, may_go_on = 1, memory.merge(anew=True)
+    while may_go_on:
+        steps, may_go_on = steps + 1, memory.merge(anew=False)
+    return steps
+
+
+def test_the_index_is_merged_in_steps(many: Memory, path, monkeypatch) -> None:
+    monkeypatch.setattr(index, "_MERGED_PAGES", 3)
     assert segments(path) > 1
 
-    many.expire({}, 0.0)
+    assert merge(many) > 2
 
     assert segments(path) == 1
+    assert merge(many) == 1
 
 
 def test_a_merged_index_finds_the_same(many: Memory) -> None:
     before = many.recall("bins on day 7")
 
-    many.expire({}, 0.0)
+    merge(many)
 
     assert many.recall("bins on day 7") == before
 
 
 def test_a_full_disk_fails_the_merge_alone(many: Memory, path) -> None:
-    full = many._database._writer.execute("PRAGMA page_count").fetchone()[0]
-    many._database._writer.execute(f"PRAGMA max_page_count = {full}")
+    full = many.database._writer.execute("PRAGMA page_count").fetchone()[0]
+    many.database._writer.execute(f"PRAGMA max_page_count = {full}")
 
-    assert many.expire({}, 0.0).erased
+    assert merge(many) == 1
     assert segments(path) > 1

@@ -9,11 +9,9 @@ import pytest
 
 from custom_components.windowed_conversation.memory import (
     LateRecord,
-    Memory,
     TurnCost,
     TurnListing,
     TurnRecord,
-    schema,
 )
 
 from .content import NOW, turn
@@ -153,7 +151,7 @@ def test_absurd_figures_and_names_are_stored_as_far_as_there_is_room(memory) -> 
 
     (stored,) = memory.record.newest(TurnListing())
 
-    assert (len(stored.agent), len(stored.message)) == (255, 500)
+    assert (len(stored.agent), len(stored.message)) == (500, 500)
     assert (stored.requests[0].usage.input, stored.requests[0].usage.output) == (2**53, 0)
 
 
@@ -189,18 +187,3 @@ def test_an_export_goes_on_over_many_pages(memory) -> None:
     memory.add([record(number) for number in range(250)])
 
     assert len(list(memory.record.export(TurnListing(since=NOW + 10)))) == 240
-
-
-def test_a_file_without_a_record_gets_one(path, monkeypatch) -> None:
-    monkeypatch.setattr(schema, "SCRIPTS", schema.SCRIPTS[:2])
-    memory = Memory(path, ("en",))
-    memory.add_turn(turn("Tea"))
-    memory.close()
-    monkeypatch.undo()
-
-    memory = Memory(path, ("en",))
-    memory.add([record(1)])
-
-    assert memory.figures().turns == 1
-    assert listed(memory) == ["turn-0001"]
-    memory.close()

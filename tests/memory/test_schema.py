@@ -1,56 +1,8 @@
-"""The tables by version, and the index by the words that it holds."""
+"""The index by the words that it holds."""
 
-import sqlite3
+from custom_components.windowed_conversation.memory import Memory, words
 
-import pytest
-
-from custom_components.windowed_conversation.memory import Memory, schema, words
-
-from .content import NOW, indexed, stored, texts, turn
-
-
-def test_an_older_file_gets_what_a_newer_schema_adds(path, monkeypatch) -> None:
-    memory = Memory(path, ("en",))
-    memory.add_fact("Tea at five")
-    memory.close()
-    monkeypatch.setattr(
-        schema, "SCRIPTS", (*schema.SCRIPTS, "ALTER TABLE fact ADD COLUMN colour TEXT; CREATE TABLE t (x)")
-    )
-
-    memory = Memory(path, ("en",))
-
-    assert texts(memory.recall("tea")) == ["Tea at five"]
-    memory.close()
-    beside = sqlite3.connect(path)
-    assert beside.execute("SELECT colour FROM fact").fetchall() == [(None,)]
-    beside.close()
-
-
-def test_a_file_of_the_first_schema_counts_changes_of_facts_from_then_on(path, monkeypatch) -> None:
-    monkeypatch.setattr(schema, "SCRIPTS", schema.SCRIPTS[:1])
-    memory = Memory(path, ("en",))
-    memory.add_fact("Tea at five")
-    memory.close()
-    monkeypatch.undo()
-
-    memory = Memory(path, ("en",))
-    before = memory.facts_revision()
-    memory.add_fact("Bins on Friday")
-
-    assert texts(memory.recall("tea")) == ["Tea at five"]
-    assert memory.facts_revision() != before
-    memory.close()
-
-
-def test_a_migration_that_fails_changes_nothing(path, monkeypatch) -> None:
-    Memory(path, ("en",)).close()
-    monkeypatch.setattr(schema, "SCRIPTS", (*schema.SCRIPTS, "CREATE TABLE t (x); CREATE TABLE t (x)"))
-
-    with pytest.raises(sqlite3.OperationalError):
-        Memory(path, ("en",))
-
-    monkeypatch.undo()
-    Memory(path, ("en",)).close()
+from .content import NOW, indexed, stored, turn
 
 
 def filled(path, languages):

@@ -32,4 +32,4 @@ def test_memory_imports_and_works_without_home_assistant_or_any_other_package(pa
         capture_output=True,
         text=True,
     )
-    assert ran.stdout.splitlines() == ["I am Ada", "Hello Ada", "memory"]
+    assert ran.stdout.splitlines() == ["I am Ada", "Hello Ada", "memory store"]

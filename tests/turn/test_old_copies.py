@@ -4,11 +4,8 @@ from collections.abc import Iterable
 
 from custom_components.windowed_conversation.memory import Tombstone
 from custom_components.windowed_conversation.turn.forgetting import without_forgotten
-from custom_components.windowed_conversation.turn.scope import WindowKey
 from custom_components.windowed_conversation.window import Exchange, Message, Snapshot
 from custom_components.windowed_conversation.window.tags import SUMMARY
-
-KEY = str(WindowKey("mine"))
 
 
 def exchange(at: float | None, *, sources: Iterable[str] = (), tags: frozenset[str] = frozenset()) -> Exchange:
@@ -20,7 +17,7 @@ def exchange(at: float | None, *, sources: Iterable[str] = (), tags: frozenset[s
 
 def left(exchanges: list[Exchange], *tombstones: Tombstone) -> list[str]:
     """Return what is said in a copy with these exchanges after something was forgotten."""
-    rest = without_forgotten(KEY, Snapshot("mine", None, tuple(exchanges)), tombstones)
+    rest = without_forgotten(Snapshot("mine", None, tuple(exchanges)), tombstones)
     return [each.messages[0].content for each in rest.exchanges]
 
 
@@ -34,7 +31,7 @@ def test_all_goes_from_the_exchange_in_which_it_came_to_be() -> None:
 def test_what_was_forgotten_of_another_time_takes_nothing_along() -> None:
     snapshot = Snapshot("mine", None, (exchange(10.0), exchange(20.0)))
 
-    assert without_forgotten(KEY, snapshot, [Tombstone("turn", 3, 15.0)]) is snapshot
+    assert without_forgotten(snapshot, [Tombstone("turn", 3, 15.0)]) is snapshot
 
 
 def test_all_goes_from_the_exchange_in_which_it_was_recalled() -> None:

@@ -18,8 +18,9 @@ from custom_components.windowed_conversation.window import (
     WindowBusy,
     WindowPolicy,
     WindowRegistry,
+    WindowStats,
 )
-from custom_components.windowed_conversation.window.restore import Snapshot
+from custom_components.windowed_conversation.window.restore import Evicted, Snapshot
 
 pytestmark = pytest.mark.usefixtures("idle_clock")
 
@@ -81,7 +82,7 @@ async def settle() -> None:
 
 
 def ids(registry: WindowRegistry) -> list[str]:
-    return [window.conversation_id for window in registry.newest_first()]
+    return [window.conversation_id for window in registry.loaded().values()]
 
 
 async def test_window_is_made_for_a_new_key_and_found_again(registry: WindowRegistry) -> None:
@@ -134,7 +135,7 @@ async def test_100_turns_at_once_on_10_windows_lose_nothing_and_do_not_mix(clock
             window.close()
 
     await asyncio.gather(*(turn(number) for number in range(100)))
-    heard = {w.conversation_id: [m.content for m in w.messages()] for w in registry.newest_first()}
+    heard = {w.conversation_id: [m.content for m in w.messages()] for w in registry.loaded().values()}
     assert heard == {
         str(key): [f"{kind} {number}" for number in range(key, 100, 10) for kind in ("question", "answer")]
         for key in range(10)
@@ -204,10 +205,10 @@ async def test_exchange_that_a_failed_turn_left_open_is_aborted(registry: Window
     "look",
     [
         lambda registry: registry.peek("a"),
-        lambda registry: registry.newest_first(),
-        lambda registry: registry.keys_newest_first(),
+        lambda registry: registry.loaded(),
+        lambda registry: registry.stats(),
     ],
-    ids=["peek", "newest_first", "keys_newest_first"],
+    ids=["peek", "loaded", "stats"],
 )
 async def test_window_that_holds_nothing_after_its_turn_is_not_found(
     look: Callable[[WindowRegistry], object], registry: WindowRegistry
@@ -233,7 +234,7 @@ async def test_window_that_holds_nothing_stays_for_the_turn_that_waits_for_it(re
     registry.finish_turns()
     await waiting
 
-    assert registry.newest_first() == [window]
+    assert [*registry.loaded().values()] == [window]
 
 
 @pytest.mark.parametrize(
@@ -484,13 +485,13 @@ async def test_window_in_use_cannot_be_dropped(registry: WindowRegistry) -> None
 async def test_changed_policy_reaches_every_window(registry: WindowRegistry) -> None:
     await use_all(registry, "a", "b")
     registry.set_policy(WindowPolicy(500))
-    assert [window.policy.history_tokens for window in registry.newest_first()] == [500, 500]
+    assert [window.policy.history_tokens for window in registry.loaded().values()] == [500, 500]
 
 
 async def test_changed_policy_reaches_windows_that_are_made_later(registry: WindowRegistry) -> None:
     registry.set_policy(WindowPolicy(500))
     await use(registry, "a")
-    assert registry.newest_first()[0].policy == WindowPolicy(500)
+    assert next(iter(registry.loaded().values())).policy == WindowPolicy(500)
 
 
 async def test_window_that_cannot_be_made_leaves_nothing_behind() -> None:
@@ -573,13 +574,13 @@ def test_deferred_work_outlasts_its_turn(registry: WindowRegistry, done: list[st
     "look",
     [
         lambda registry: registry.peek("a"),
-        lambda registry: registry.newest_first(),
+        lambda registry: registry.loaded(),
         lambda registry: registry.finish_turns(),
         lambda registry: registry.set_policy(WindowPolicy(500)),
         lambda registry: registry.drop("a"),
         lambda registry: registry.restore("a", Window("a", WindowPolicy(500), EstimatedCounter()).snapshot()),
     ],
-    ids=["peek", "newest_first", "finish_turns", "set_policy", "drop", "restore"],
+    ids=["peek", "loaded", "finish_turns", "set_policy", "drop", "restore"],
 )
 def test_deferred_work_is_done_in_its_order_before_anybody_looks(
     look: Callable[[WindowRegistry], object], registry: WindowRegistry, done: list[str]
@@ -600,7 +601,7 @@ async def test_deferred_work_is_done_before_the_next_turn(
 
 
 async def test_deferred_work_is_done_before_work_between_turns(registry: WindowRegistry, done: list[str]) -> None:
-    (window,) = registry.newest_first()
+    (window,) = registry.loaded().values()
     registry.after_turn("a", lambda: done.append("third"))
 
     async with registry.between_turns(window):
@@ -631,7 +632,7 @@ def test_deferred_work_is_done_once(registry: WindowRegistry, done: list[str]) -
 
 
 LOOK_AT_ALL: dict[str, Callable[[WindowRegistry], object]] = {
-    "newest_first": lambda registry: registry.newest_first(),
+    "loaded": lambda registry: registry.loaded(),
     "finish_turns": lambda registry: registry.finish_turns(),
     "set_policy": lambda registry: registry.set_policy(WindowPolicy(500)),
 }
@@ -652,7 +653,7 @@ async def test_deferred_work_may_lead_to_other_turns(
 
     look(registry)
 
-    assert "new" in registry.keys_newest_first()
+    assert "new" in registry
     await turn.__aexit__(None, None, None)
 
 
@@ -706,7 +707,7 @@ async def test_window_that_is_rewritten_to_nothing_is_gone(registry: WindowRegis
 
     registry.rewrite(lambda key, snapshot: without_exchanges(key, snapshot) if key == "one" else snapshot)
 
-    assert registry.newest_first() == [kept]
+    assert [*registry.loaded().values()] == [kept]
 
 
 async def test_window_that_a_turn_has_is_rewritten_before_the_next_turn(registry: WindowRegistry) -> None:
@@ -743,3 +744,215 @@ async def test_window_that_was_rewritten_meanwhile_is_no_longer_one_of_these(reg
     await waiting
 
     assert found == [False]
+
+
+class Shelf:
+    """What is stored of windows by their keys, as it is read; `answers` are waited for before each reading."""
+
+    def __init__(self) -> None:
+        self.snapshots: dict[str, Snapshot | None] = {}
+        self.answers: dict[str, asyncio.Event] = {}
+        self.asked: list[str] = []
+
+    async def read(self, key: str) -> Snapshot | None:
+        self.asked.append(key)
+        found = self.snapshots.get(key, Snapshot(""))
+        if key in self.answers:
+            await self.answers[key].wait()
+        return found
+
+    def put(self, key: str, *said: str) -> tuple[WindowStats, float]:
+        """Store a window, and return its figures; it was used ten seconds ago."""
+        window = create(key)
+        for text in ("evicted", *said):
+            window.record((Message.user(text), Message.assistant("hi")))
+        kept = window.exchanges()[1:]
+        self.snapshots[key] = Snapshot("", None, kept, Evicted(1, 2, 8, 1))
+        return window.stats()._replace(exchange_count=len(kept), evicted_exchanges=1), 10.0
+
+
+@pytest.fixture
+def shelf() -> Shelf:
+    return Shelf()
+
+
+@pytest.fixture
+def shelved(shelf: Shelf, clock: Clock) -> WindowRegistry:
+    """Return a registry with the windows "a" and "b", which are stored."""
+    registry = WindowRegistry(create, read=shelf.read, max_windows=3, idle_seconds=60, clock=clock)
+    registry.shelve({"a": shelf.put("a", "one", "two"), "b": shelf.put("b", "three")})
+    return registry
+
+
+def asked(window: Window | None) -> list[str]:
+    """Return the questions in a window."""
+    assert window is not None
+    return [exchange.messages[0].content for exchange in window.exchanges()]
+
+
+def test_stored_windows_are_counted_and_listed_before_they_are_read(shelved: WindowRegistry, shelf: Shelf) -> None:
+    shelved.set_policy(WindowPolicy(history_tokens=50))
+    figures = shelved.stats()
+
+    assert [*figures] == ["b", "a"]
+    assert (figures["a"].exchange_count, figures["a"].evicted_exchanges, figures["a"].max_tokens) == (2, 1, 50)
+    assert figures["a"].utilization == min(100.0, 2 * figures["a"].current_tokens)
+    assert (len(shelved), "a" in shelved, "c" in shelved) == (2, True, False)
+    assert (shelved.loaded(), shelved.peek("a"), shelf.asked) == ({}, None, [])
+
+
+async def test_stored_window_is_read_once_when_a_turn_first_needs_it(shelved: WindowRegistry, shelf: Shelf) -> None:
+    for text in ("three", "four"):
+        await speak(shelved, "a", text)
+
+    (window,) = shelved.loaded().values()
+    assert (shelved.key_of(window), shelved.key_of(create("a"))) == ("a", None)
+    assert asked(window) == ["one", "two", "three", "four"]
+    assert [exchange.number for exchange in window.exchanges()] == [2, 3, 4, 5]
+    assert (window.stats().evicted_exchanges, shelved.stats()["a"], shelf.asked) == (1, window.stats(), ["a"])
+
+
+async def test_stored_window_that_is_looked_at_is_no_use_of_it(shelved: WindowRegistry, shelf: Shelf) -> None:
+    window, same = await asyncio.gather(shelved.load("a"), shelved.load("a"))
+
+    assert asked(window) == ["one", "two"]
+    assert (window is same, shelf.asked, [*shelved.stats()]) == (True, ["a"], ["b", "a"])
+    assert await shelved.load("c") is None
+
+
+async def test_turn_looks_at_its_own_window_without_waiting_for_itself(shelved: WindowRegistry, shelf: Shelf) -> None:
+    shelf.snapshots["a"] = None
+    async with shelved.turn("a"):
+        assert await shelved.load("a") is None
+
+
+async def test_what_was_said_in_a_window_that_could_not_be_read_is_known(shelved: WindowRegistry, shelf: Shelf) -> None:
+    shelf.snapshots["a"] = None
+    await speak(shelved, "a", "three")
+
+    assert shelved.without_contents() == ["a"]
+    assert [(key, len(snapshot.exchanges)) for key, snapshot in shelved.snapshots().items()] == [("a", 1)]
+
+
+async def test_window_that_cannot_be_read_takes_turns_and_gets_them_when_it_can(
+    shelved: WindowRegistry, shelf: Shelf
+) -> None:
+    stored, shelf.snapshots["a"] = shelf.snapshots["a"], None
+    async with shelved.turn("a") as window:
+        window.open("three")
+        window.lend({"fact:7"})
+        window.add(Message.assistant("hi"))
+        window.close()
+    await speak(shelved, "a", "four")
+    assert (await shelved.load("a"), shelved.stats()["a"].exchange_count) == (None, 2)
+    shelf.snapshots["a"] = stored
+
+    window = await speak(shelved, "a", "five")
+
+    assert asked(window) == ["one", "two", "three", "four", "five"]
+    assert [exchange.number for exchange in window.exchanges()] == [2, 3, 4, 5, 6]
+    assert window.exchanges()[2].sources == {"fact:7"}
+    assert shelf.asked == ["a"] * 4
+
+
+async def test_what_was_said_is_added_also_to_a_window_without_numbers(shelved: WindowRegistry, shelf: Shelf) -> None:
+    stored, shelf.snapshots["a"] = shelf.snapshots["a"], None
+    await speak(shelved, "a", "three")
+    assert stored is not None
+    shelf.snapshots["a"] = stored._replace(exchanges=tuple(each.numbered(0) for each in stored.exchanges))
+
+    assert asked(await shelved.load("a")) == ["one", "two", "three"]
+
+
+async def test_registry_that_reads_nothing_begins_anew(registry: WindowRegistry, shelf: Shelf) -> None:
+    registry.shelve({"a": shelf.put("a", "one")})
+
+    assert asked(await speak(registry, "a", "two")) == ["two"]
+
+
+def test_stored_windows_are_older_than_those_in_working_memory(registry: WindowRegistry, shelf: Shelf) -> None:
+    registry.restore("new", create("new").snapshot())
+
+    registry.shelve({key: shelf.put(key, "one") for key in "abc"})
+
+    assert [*registry.stats()] == ["new", "c", "b"]
+    assert registry.now() - registry.last_used("b") == 10
+
+
+def test_stored_windows_expire(shelved: WindowRegistry, clock: Clock) -> None:
+    clock.now += 50
+
+    assert (shelved.expire(), len(shelved)) == (2, 0)
+
+
+async def test_windows_that_are_stored_no_more_are_gone_and_figures_follow(
+    shelved: WindowRegistry, shelf: Shelf
+) -> None:
+    await shelved.load("a")
+
+    shelved.shelve({"a": shelf.put("a"), "b": shelf.put("b", "three", "four"), "c": shelf.put("c")})
+    assert {key: each.exchange_count for key, each in shelved.stats().items()} == {"a": 2, "b": 2, "c": 0}
+    shelved.shelve({})
+
+    assert [*shelved.stats()] == ["a"]
+
+
+async def test_what_was_said_stays_of_a_window_that_is_stored_no_more(shelved: WindowRegistry, shelf: Shelf) -> None:
+    shelf.snapshots["a"] = None
+    await speak(shelved, "a", "three")
+
+    shelved.shelve({})
+
+    assert asked(shelved.peek("a")) == ["three"]
+
+
+async def reading(shelved: WindowRegistry, shelf: Shelf, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+    """Begin work that reads "a", up to where the answer is on its way."""
+    shelf.answers["a"] = asyncio.Event()
+    task = elsewhere(work)
+    await settle()
+    return task
+
+
+READS: dict[str, tuple[Callable[[WindowRegistry], Coroutine[Any, Any, Any]], list[str]]] = {
+    "a look": (lambda registry: registry.load("a"), []),
+    "a turn": (lambda registry: speak(registry, "a", "three"), ["three"]),
+}
+
+
+@pytest.mark.parametrize(("work", "said"), READS.values(), ids=READS)
+async def test_window_that_is_deleted_while_it_is_read_does_not_come_back(
+    work: Callable[[WindowRegistry], Coroutine[Any, Any, Any]], said: list[str], shelved: WindowRegistry, shelf: Shelf
+) -> None:
+    task = await reading(shelved, shelf, work(shelved))
+
+    shelved.shelve({})
+    shelf.answers["a"].set()
+    await task
+
+    assert [text for window in shelved.loaded().values() for text in asked(window)] == said
+
+
+@pytest.mark.parametrize(("work", "said"), READS.values(), ids=READS)
+async def test_window_that_is_rewritten_while_it_is_read_does_not_come_back_as_it_was(
+    work: Callable[[WindowRegistry], Coroutine[Any, Any, Any]], said: list[str], shelved: WindowRegistry, shelf: Shelf
+) -> None:
+    task = await reading(shelved, shelf, work(shelved))
+
+    shelved.rewrite(lambda key, snapshot: snapshot._replace(exchanges=snapshot.exchanges[1:]))
+    shelf.answers["a"].set()
+    await task
+
+    assert asked(shelved.peek("a")) == ["two", *said]
+
+
+async def test_what_was_said_to_a_window_that_cannot_be_read_is_rewritten(
+    shelved: WindowRegistry, shelf: Shelf
+) -> None:
+    stored, shelf.snapshots["a"] = shelf.snapshots["a"], None
+    await speak(shelved, "a", "three")
+
+    shelved.rewrite(without_exchanges)
+    shelf.snapshots["a"] = stored
+
+    assert asked(await shelved.load("a")) == ["one", "two"]

@@ -27,7 +27,7 @@ def snapshot(exchanges: int = 1) -> Snapshot:
 def test_restored_window_has_the_key_that_it_was_restored_under(windows: WindowRegistry[str]) -> None:
     windows.restore("mine", snapshot())
 
-    (window,) = windows.newest_first()
+    (window,) = windows.loaded().values()
     assert window.conversation_id == "mine"
     assert window.messages() == snapshot().exchanges[0].messages
 
@@ -36,7 +36,7 @@ def test_restored_windows_are_in_the_order_of_their_last_use(windows: WindowRegi
     for key in ("first", "second"):
         windows.restore(key, snapshot())
 
-    assert [window.conversation_id for window in windows.newest_first()] == ["second", "first"]
+    assert [window.conversation_id for window in windows.loaded().values()] == ["second", "first"]
 
 
 def test_time_before_the_restart_counts_as_idle(windows: WindowRegistry[str]) -> None:
@@ -52,7 +52,7 @@ def test_restored_window_is_trimmed_to_the_policy_in_force(windows: WindowRegist
 
     windows.restore("mine", snapshot(exchanges=4))
 
-    (window,) = windows.newest_first()
+    (window,) = windows.loaded().values()
     assert window.stats().exchange_count == 2
     assert window.stats().evicted_exchanges == 2
 
@@ -70,4 +70,4 @@ def test_most_windows_are_no_more_than_before(windows: WindowRegistry[str]) -> N
     for key in ("first", "second", "third"):
         windows.restore(key, snapshot())
 
-    assert [window.conversation_id for window in windows.newest_first()] == ["third", "second"]
+    assert [window.conversation_id for window in windows.loaded().values()] == ["third", "second"]

@@ -40,10 +40,6 @@ def test_snapshot_follows_a_change(window: Window, change: Callable[[Window], No
     assert window.snapshot() != before
 
 
-def test_snapshot_is_taken_once_until_something_changes(window: Window) -> None:
-    assert window.snapshot() is window.snapshot()
-
-
 def test_snapshot_does_not_see_an_exchange_that_is_open_or_aborted(window: Window) -> None:
     before = window.snapshot()
 
@@ -52,3 +48,41 @@ def test_snapshot_does_not_see_an_exchange_that_is_open_or_aborted(window: Windo
     window.abort()
 
     assert during == window.snapshot() == before
+
+
+@pytest.mark.parametrize("change", [change for name, change in CHANGES.items() if name != "a system prompt"])
+def test_exchanges_are_given_once_after_each_change(window: Window, change: Callable[[Window], None]) -> None:
+    assert window.changed_exchanges() == window.exchanges()
+    assert window.changed_exchanges() is None
+
+    change(window)
+
+    assert window.changed_exchanges() == window.exchanges()
+    assert window.changed_exchanges() is None
+
+
+def test_exchanges_are_not_given_while_one_is_open_and_are_when_it_has_ended(window: Window) -> None:
+    window.changed_exchanges()
+    window.open("three")
+    assert window.changed_exchanges() is None
+    window.add(Message.assistant("Yes."))
+    window.close()
+
+    assert window.changed_exchanges() == window.exchanges()
+
+
+def test_exchanges_are_as_before_when_what_was_evicted_for_an_open_one_comes_back(window: Window) -> None:
+    before = window.changed_exchanges()
+    window.open("three" * 200)
+    assert window.changed_exchanges() is None
+    window.abort()
+
+    assert window.changed_exchanges() == before
+
+
+def test_system_prompt_is_no_change_of_exchanges(window: Window) -> None:
+    window.changed_exchanges()
+
+    window.set_system("You are a butler.")
+
+    assert window.changed_exchanges() is None

@@ -15,7 +15,7 @@ from homeassistant.helpers import entity_registry as er
 from ..const import DOMAIN
 from ..turn.errors import IdTooLong
 from ..turn.scope import WindowKey, check_id
-from ..window import Window, is_in_turn
+from ..window import Window, WindowStats, is_in_turn
 from .agent import AccountConfigEntry, Agent
 
 
@@ -35,12 +35,12 @@ class Conversation:
 
 async def async_readable_conversation(call: ServiceCall) -> Conversation:
     """Return the conversation that an action reads; raises `Unauthorized` and `ServiceValidationError`."""
-    return _conversation(await async_readable_agent(call), call)
+    return await _async_conversation(await async_readable_agent(call), call)
 
 
 async def async_controlled_conversation(call: ServiceCall) -> Conversation:
     """Return the conversation that an action changes; raises `Unauthorized` and `ServiceValidationError`."""
-    return _conversation(await async_controlled_agent(call), call)
+    return await _async_conversation(await async_controlled_agent(call), call)
 
 
 async def async_readable_agent(call: ServiceCall) -> Agent:
@@ -78,12 +78,17 @@ async def async_caller(call: ServiceCall, permission: str) -> User | None:
     return user
 
 
-def visible_windows(agent: Agent, call: ServiceCall) -> Iterator[tuple[str, Window]]:
-    """Yield the windows that the caller may see and that hold something, with their keys, the newest first."""
-    for key in _visible_keys(agent, call):
-        window = agent.windows.peek(key)
-        if window is not None and window.stats().exchange_count:
-            yield key, window
+def visible_windows(agent: Agent, call: ServiceCall) -> Iterator[tuple[str, WindowStats]]:
+    """Yield the figures of the windows that the caller may see, by their keys, newest first.
+
+    A person sees their own conversations and those without an owner; an automation sees all. An action that a model
+    calls as a tool is no automation, because the speaker may be unknown.
+    """
+    user = call.context.user_id
+    sees_all = user is None and not is_in_turn()
+    for key, stats in agent.windows.stats().items():
+        if sees_all or WindowKey.parse(key).user in {None, user}:
+            yield key, stats
 
 
 def checked_id(conversation: str) -> str:
@@ -104,31 +109,18 @@ def action_error(key: str, call: ServiceCall, *, conversation: str = "") -> Serv
     )
 
 
-def _conversation(agent: Agent, call: ServiceCall) -> Conversation:
+async def _async_conversation(agent: Agent, call: ServiceCall) -> Conversation:
     """Return the conversation of the id that is given, or the newest one; raises `ServiceValidationError`."""
     wanted = call.data.get(ATTR_CONVERSATION_ID)
-    if wanted is None:
-        for key, window in visible_windows(agent, call):
-            return Conversation(call, agent, key, window)
-        raise action_error("no_conversation", call)
-    checked_id(wanted)
-    for key in _visible_keys(agent, call):
-        if WindowKey.parse(key).conversation == wanted and (found := agent.windows.peek(key)):
+    if wanted is not None:
+        checked_id(wanted)
+    for key, stats in visible_windows(agent, call):
+        is_meant = stats.exchange_count if wanted is None else WindowKey.parse(key).conversation == wanted
+        if is_meant and (found := await agent.windows.load(key)) is not None:
             return Conversation(call, agent, key, found)
+    if wanted is None:
+        raise action_error("no_conversation", call)
     raise action_error("unknown_conversation", call, conversation=wanted)
-
-
-def _visible_keys(agent: Agent, call: ServiceCall) -> Iterator[str]:
-    """Yield the keys of the windows that the caller may see, newest first.
-
-    A person sees their own conversations and those without an owner; an automation sees all. An action that a model
-    calls as a tool is no automation, because the speaker may be unknown.
-    """
-    user = call.context.user_id
-    sees_all = user is None and not is_in_turn()
-    for key in agent.windows.keys_newest_first():
-        if sees_all or WindowKey.parse(key).user in {None, user}:
-            yield key
 
 
 async def _async_check(call: ServiceCall, permission: str) -> None:

@@ -6,26 +6,36 @@ looks at that window.
 
 from functools import partial
 import logging
+import math
+import time
 
 from homeassistant.helpers import llm
 
 from ..bridge.errors import faults_logged
 from ..bridge.turn_report import async_fire_turn
 from ..const import DOMAIN
+from ..memory import PastTurn
 from ..providers import AWAY, OLLAMA
 from ..turn.budget import full_shortfall
+from ..turn.context import said_in
+from ..turn.first_person import speaks_of_oneself
+from ..turn.routing import Route
+from ..turn.scope import Scope
+from ..window import QUESTION, Message
 from .agent import Agent
 from .costs import async_price_turn
 from .debug_log import log_figures
 from .ended_turn import EndedTurn
 from .issues import async_raise_or_clear_model, async_raise_or_clear_size, async_raise_or_clear_window
 from .lookup import async_follow_servers
-from .memory import async_memory
 from .recording import async_record_cost, async_record_turn
-from .remembering import began_at, past_turn
+from .store import async_store
 from .summaries import Cause, Summarizer, is_due
 
 _LOGGER = logging.getLogger(__name__)
+
+# In characters: memory keeps less than that of each text.
+_LONGEST = 16_000
 
 
 def after_turn(agent: Agent, turn: EndedTurn) -> None:
@@ -113,10 +123,10 @@ def summarize(agent: Agent, turn: EndedTurn) -> None:
 
 
 def remember(agent: Agent, turn: EndedTurn) -> None:
-    """Give the turn to the memory, which writes it in another thread."""
-    memory, kept = async_memory(agent.hass), past_turn(agent, turn)
-    if agent.config.memory and memory is not None and kept is not None and not memory.is_from_before(began_at(turn)):
-        memory.writer.put(kept)
+    """Give the turn to memory, which is written in another thread."""
+    store, kept = async_store(agent.hass), _past_turn(agent, turn)
+    if agent.config.memory and store is not None and kept is not None and not store.is_from_before(_began_at(turn)):
+        store.async_put(kept)
 
 
 def tell(agent: Agent, turn: EndedTurn) -> None:
@@ -138,3 +148,54 @@ STEPS = (
     summarize,
     tell,
 )
+
+
+def _past_turn(agent: Agent, turn: EndedTurn) -> PastTurn | None:
+    """Return what memory stores of a turn, or None unless a model has answered it.
+
+    What an unknown speaker says about themselves is not stored, nor an answer that may repeat it: the next unknown
+    speaker may be somebody else.
+    """
+    outcome, speaker = turn.outcome, turn.speaker
+    if outcome.decision.route is Route.LOCAL or outcome.error is not None or outcome.interrupted:
+        return None
+    if speaker.person is None and speaks_of_oneself(speaker.said, speaker.language):
+        return None
+    return PastTurn(
+        conversation=turn.window.conversation_id,
+        at=_newest(turn)[-1].created or time.time(),
+        said=speaker.said[:_LONGEST],
+        answer=outcome.spoken[:_LONGEST] if speaker.person is not None or _is_for_all(agent, turn) else "",
+        agent=agent.id,
+        person=speaker.person,
+        device=speaker.device,
+        tools=_tools(turn),
+    )
+
+
+def _began_at(turn: EndedTurn) -> float:
+    """Return when the input of a turn came that a model has answered, in seconds since the epoch."""
+    return _newest(turn)[0].created or -math.inf
+
+
+def _is_for_all(agent: Agent, turn: EndedTurn) -> bool:
+    """Return whether an answer cannot repeat anything personal, because nobody spoke of themselves in the window.
+
+    This is unknown, and so False, with a summary in the window, and in a window that everybody shares.
+    """
+    said = [said_in(each.messages[0].content) for each in turn.window.exchanges()]
+    language = turn.speaker.language
+    is_shared = agent.config.scope is Scope.AGENT
+    return not is_shared and not any(each == QUESTION or speaks_of_oneself(each, language) for each in said)
+
+
+def _newest(turn: EndedTurn) -> tuple[Message, ...]:
+    return turn.window.exchanges()[-1].messages
+
+
+def _tools(turn: EndedTurn) -> tuple[str, ...]:
+    """Return the names of the tools that the turn has called."""
+    if not turn.outcome.tool_calls:
+        return ()
+    names = (call.name for message in _newest(turn) for call in message.tool_calls)
+    return tuple(dict.fromkeys(names))

@@ -125,7 +125,7 @@ class Agent:
         self.head_start.begin(model, self.windows, config.limits.turn)
 
     def _evicted_messages(self) -> int:
-        return sum(window.stats().evicted_messages for window in self.windows.newest_first())
+        return sum(window.stats().evicted_messages for window in self.windows.loaded().values())
 
     def after_turn(self, key: str, work: Callable[[], None]) -> None:
         """Defer a turn's work until its answer is sent. It runs in order, before anyone else looks at the window."""
@@ -154,13 +154,14 @@ class Agent:
 
     @callback
     def tell(self) -> None:
-        """Finish ended turns, and let the file and the listeners follow the changes."""
+        """Finish ended turns, and let the store and the listeners follow the changes."""
         self.windows.finish_turns()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        for follow in (self.kept.store.save_soon, *self._listeners):
+        for follow in self._listeners:
             _guarded(follow)
+        self.kept.conversations.save()
 
     @callback
     def tell_soon(self) -> None:
@@ -170,8 +171,8 @@ class Agent:
 
     @callback
     def tell_cost(self) -> None:
-        """Let the file and the cost listeners follow a cost, which is known later than the other figures."""
-        for follow in (self.kept.store.save_soon, *self._cost_listeners):
+        """Let the cost listeners follow a cost, which is known later than the other figures."""
+        for follow in self._cost_listeners:
             _guarded(follow)
 
 

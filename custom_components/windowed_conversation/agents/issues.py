@@ -1,4 +1,4 @@
-"""Repair issues on windows, models, files and memory."""
+"""Repair issues on windows, models, servers and the store."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -8,9 +8,8 @@ from homeassistant.components.homeassistant.exposed_entities import async_should
 from homeassistant.core import HomeAssistant, callback
 from homeassistant.helpers import issue_registry as ir
 
-from ..bridge.window_file import Damage
 from ..const import DOMAIN
-from ..memory import Reason, State
+from ..store import Reason, State
 from ..turn.budget import Shortfall
 from ..window import WindowRegistry, WindowStats
 from .cache_health import CacheUse, Part
@@ -25,10 +24,6 @@ class Issue(StrEnum):
     MODEL_TOO_SMALL = "model_too_small"
     SERVER_READS_LITTLE = "server_reads_little"
     OLLAMA_READS_LITTLE = "ollama_reads_little"
-    CONVERSATIONS_DAMAGED = "conversations_damaged"
-    SOME_CONVERSATIONS_DAMAGED = "some_conversations_damaged"
-    STORAGE_UNAVAILABLE = "storage_unavailable"
-    CALIBRATION_UNAVAILABLE = "calibration_unavailable"
     MEMORY_AWAY = "memory_away"
     MEMORY_DAMAGED = "memory_damaged"
     MEMORY_FAULT = "memory_fault"
@@ -37,6 +32,7 @@ class Issue(StrEnum):
     MEMORY_NEWER = "memory_newer"
     MEMORY_NO_FTS5 = "memory_no_fts5"
     MEMORY_READ_ONLY = "memory_read_only"
+    TEXTS_DAMAGED = "texts_damaged"
     SERVER_AWAY = "server_away"
     TOO_FEW_CONVERSATIONS = "too_few_conversations"
     CACHE_LOST_TO_INSTRUCTIONS = "cache_lost_to_instructions"
@@ -54,7 +50,7 @@ _MEMORY_ISSUES: dict[Reason, Issue] = {
     "no_fts5": Issue.MEMORY_NO_FTS5,
     "read_only": Issue.MEMORY_READ_ONLY,
 }
-# All agents share one memory.
+# All agents share one store.
 _ALL_AGENTS = "all"
 
 
@@ -68,9 +64,9 @@ def async_raise_or_clear_window(hass: HomeAssistant, agent_id: str, agent_name: 
 @callback
 def async_review_windows(hass: HomeAssistant, agent_id: str, agent_name: str, windows: WindowRegistry[str]) -> None:
     """Check the newest conversation again after the budget may have changed."""
-    newest = next(iter(windows.newest_first()), None)
+    newest = next(iter(windows.stats().values()), None)
     if newest is not None:
-        async_raise_or_clear_window(hass, agent_id, agent_name, newest.stats())
+        async_raise_or_clear_window(hass, agent_id, agent_name, newest)
 
 
 @callback
@@ -152,48 +148,21 @@ def async_clear_issues(hass: HomeAssistant, agent_id: str) -> None:
 
 
 @callback
-def async_raise_or_clear_damage(hass: HomeAssistant, agent_id: str, agent_name: str, damage: Damage | None) -> None:
-    """Raise an issue while there is a file of which some conversations could not be read."""
-    placeholders = {"agent": agent_name, "path": str(damage.path)} if damage else None
-    counts = {"readable": str(damage.readable), "unreadable": str(damage.unreadable)} if damage else {}
-    is_whole = damage is not None and damage.unreadable is None
-    some = None if placeholders is None or is_whole else {**placeholders, **counts}
-    _raise_or_clear(
-        hass, Issue.CONVERSATIONS_DAMAGED, agent_id, placeholders if is_whole else None, ir.IssueSeverity.ERROR
-    )
-    _raise_or_clear(hass, Issue.SOME_CONVERSATIONS_DAMAGED, agent_id, some, ir.IssueSeverity.ERROR)
-
-
-@callback
-def async_raise_or_clear_storage(hass: HomeAssistant, agent_id: str, agent_name: str, path: Path | None) -> None:
-    """Raise an issue for a conversations file that cannot be opened, or clear it for None."""
-    placeholders = None if path is None else {"agent": agent_name, "path": str(path)}
-    _raise_or_clear(hass, Issue.STORAGE_UNAVAILABLE, agent_id, placeholders)
-
-
-@callback
-def async_raise_or_clear_calibration(hass: HomeAssistant, entry_id: str, account: str, path: Path | None) -> None:
-    """Raise an issue for an account's calibration file that cannot be opened, or clear it for None."""
-    placeholders = None if path is None else {"account": account, "path": str(path)}
-    _raise_or_clear(hass, Issue.CALIBRATION_UNAVAILABLE, entry_id, placeholders)
-
-
-@callback
 def async_raise_or_clear_server(hass: HomeAssistant, entry_id: str, account: str | None) -> None:
     """Raise an issue for an account whose server has been away for long, or clear it for None."""
     _raise_or_clear(hass, Issue.SERVER_AWAY, entry_id, None if account is None else {"account": account})
 
 
 @callback
-def async_raise_or_clear_memory(hass: HomeAssistant, path: Path, state: State) -> None:
-    """Raise issues for why memory is off and for a damaged file that was set aside, and clear all others."""
-    issue, placeholders = None, {"path": str(path)}
-    if state.reason is not None:
-        issue = _MEMORY_ISSUES.get(state.reason, Issue.MEMORY_FAULT)
-    elif state.set_aside is not None:
-        issue, placeholders = Issue.MEMORY_DAMAGED, {"path": str(state.set_aside)}
+def async_raise_or_clear_store(hass: HomeAssistant, path: Path, state: State) -> None:
+    """Raise issues for why the store is off and for what was damaged and set aside, and clear all others."""
+    reason: Reason | None = "damaged" if state.reason is None and state.set_aside is not None else state.reason
+    issue = None if reason is None else _MEMORY_ISSUES.get(reason, Issue.MEMORY_FAULT)
+    placeholders = {"path": str(state.set_aside or path if reason == "damaged" else path)}
     for each in (*_MEMORY_ISSUES.values(), Issue.MEMORY_FAULT):
         _raise_or_clear(hass, each, _ALL_AGENTS, placeholders if each is issue else None)
+    damaged = {"texts": str(state.rows_set_aside)} if state.rows_set_aside else None
+    _raise_or_clear(hass, Issue.TEXTS_DAMAGED, _ALL_AGENTS, damaged)
 
 
 def _raise_or_clear(
@@ -201,7 +170,6 @@ def _raise_or_clear(
     issue: Issue,
     agent_id: str,
     placeholders: dict[str, str] | None,
-    severity: ir.IssueSeverity = ir.IssueSeverity.WARNING,
 ) -> None:
     """Raise an issue with these placeholders, or clear it if there are none."""
     if placeholders is None:
@@ -212,7 +180,7 @@ def _raise_or_clear(
         DOMAIN,
         f"{issue}_{agent_id}",
         is_fixable=False,
-        severity=severity,
+        severity=ir.IssueSeverity.WARNING,
         translation_key=issue,
         translation_placeholders=placeholders,
     )

@@ -6,27 +6,39 @@ from dataclasses import dataclass, field
 from homeassistant.core import HomeAssistant, callback
 from homeassistant.util.hass_dict import HassKey
 
-from ..bridge.calibration import ModelCalibrations, async_load_calibrations
+from ..bridge.calibration import ModelCalibrations
 from ..bridge.exact_counting import async_exact_counter
-from ..bridge.known_server import KnownServer, async_load_server
-from ..bridge.storage import WindowStore, async_open_store, async_remove_files
+from ..bridge.known_server import KnownServer
 from ..const import DOMAIN
 from ..turn.scope import WindowKey
 from ..window import CalibratedCounter, Window, WindowRegistry
 from .config import AgentConfig
+from .conversations import ConversationStore
 from .statistics import AgentStatistics
+from .store import AgentStore, StoredValue, async_start_store
 from .window_health import HealthWatch
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What outlives an agent's reload: its conversations and their file, health, statistics, and token counter."""
+    """What outlives an agent's reload: its conversations, health, statistics, and token counter."""
 
-    windows: WindowRegistry[str]
+    conversations: ConversationStore
     counter: CalibratedCounter
     statistics: AgentStatistics
-    store: WindowStore
+    totals: StoredValue
     watch: HealthWatch = field(default_factory=HealthWatch)
+
+    @property
+    def windows(self) -> WindowRegistry[str]:
+        """The agent's conversations."""
+        return self.conversations.windows
+
+    @callback
+    def stop(self) -> None:
+        """Write nothing more: the agent is gone."""
+        self.conversations.stop()
+        self.totals.stop()
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +47,7 @@ class KeptAccount:
 
     calibrations: ModelCalibrations
     server: KnownServer
+    values: tuple[StoredValue, ...]
     agents: dict[str, Kept] = field(default_factory=dict)
 
 
@@ -42,19 +55,18 @@ _KEPT: HassKey[dict[str, KeptAccount]] = HassKey(f"{DOMAIN}_kept")
 
 
 async def async_kept(hass: HomeAssistant, entry_id: str, configs: Mapping[str, AgentConfig]) -> KeptAccount:
-    """Return what is kept of an account and of these agents, read from disk the first time since the start."""
-    accounts = hass.data.setdefault(_KEPT, {})
+    """Return what is kept of an account and of these agents, read from the store the first time since the start."""
+    accounts, store = hass.data.setdefault(_KEPT, {}), async_start_store(hass)
     if entry_id not in accounts:
-        calibrations, server = await async_load_calibrations(hass, entry_id), await async_load_server(hass, entry_id)
-        accounts[entry_id] = KeptAccount(calibrations, server)
+        accounts[entry_id] = await _async_read_account(store, entry_id)
     account = accounts[entry_id]
     for agent_id, config in configs.items():
         exact = await async_exact_counter(hass, config.counting)
         # also for a known agent, as it may count by another model now
         counter = account.calibrations.counter(agent_id, config.model, exact)
         if agent_id not in account.agents:
-            account.agents[agent_id] = await _async_open(hass, agent_id, config, counter)
-        account.agents[agent_id].store.configure(config.persistence)
+            account.agents[agent_id] = await _async_read_agent(store, agent_id, config, counter)
+        account.agents[agent_id].conversations.configure(config.persistence)
     return account
 
 
@@ -65,27 +77,31 @@ def async_all_kept(hass: HomeAssistant) -> dict[str, Kept]:
     return {agent_id: kept for account in accounts.values() for agent_id, kept in account.agents.items()}
 
 
-async def _async_open(hass: HomeAssistant, agent_id: str, config: AgentConfig, counter: CalibratedCounter) -> Kept:
-    windows = WindowRegistry[str](
-        lambda key: Window(WindowKey.parse(key).conversation, config.policy, counter),
-        max_windows=config.max_windows,
-        idle_seconds=config.expiry_seconds,
+async def _async_read_account(store: AgentStore, entry_id: str) -> KeptAccount:
+    calibrations, server = ModelCalibrations(), KnownServer()
+    learned = StoredValue(store, entry_id, "calibrations", calibrations.as_dict, calibrations.restore)
+    listed = StoredValue(store, entry_id, "models", server.as_list, server.restore)
+    for value in (learned, listed):
+        await value.async_start()
+    calibrations.save_soon, server.save_soon = learned.save_soon, listed.save_soon
+    return KeptAccount(calibrations, server, (learned, listed))
+
+
+async def _async_read_agent(store: AgentStore, agent_id: str, config: AgentConfig, counter: CalibratedCounter) -> Kept:
+    conversations = ConversationStore(
+        store, agent_id, config, lambda key: Window(WindowKey.parse(key).conversation, config.policy, counter)
     )
     statistics = AgentStatistics()
-    store = await async_open_store(hass, agent_id, windows, statistics, config.persistence)
-    return Kept(windows, counter, statistics, store)
+    totals = StoredValue(store, agent_id, "totals", statistics.as_dict, statistics.restore, statistics.on_written)
+    await totals.async_start()
+    statistics.when_changed(totals.save_soon)
+    await conversations.async_start()
+    return Kept(conversations, counter, statistics, totals)
 
 
-async def async_save(account: KeptAccount) -> None:
-    """Write what has changed; returns when it is on disk."""
-    for kept in list(account.agents.values()):
-        await kept.store.async_save()
-    await account.calibrations.async_save()
-    await account.server.async_save()
-
-
-async def async_forget(hass: HomeAssistant) -> set[str]:
-    """Forget the accounts and agents that were removed, in memory and on disk; returns the ids of those agents."""
+@callback
+def async_drop_removed(hass: HomeAssistant) -> set[str]:
+    """Drop the accounts and agents that were removed from working memory. Return the ids of these agents."""
     accounts = hass.data.setdefault(_KEPT, {})
     entries = {entry.entry_id: entry for entry in hass.config_entries.async_entries(DOMAIN)}
     there = {agent_id for entry in entries.values() for agent_id in entry.subentries}
@@ -93,10 +109,8 @@ async def async_forget(hass: HomeAssistant) -> set[str]:
     for account in accounts.values():
         for agent_id in account.agents.keys() - there:
             removed.add(agent_id)
-            await account.agents.pop(agent_id).store.async_remove()
+            account.agents.pop(agent_id).stop()
     for entry_id in accounts.keys() - entries.keys():
-        account = accounts.pop(entry_id)
-        await account.calibrations.async_remove()
-        await account.server.async_remove()
-    await async_remove_files(hass, there)
+        for value in accounts.pop(entry_id).values:
+            value.stop()
     return removed

@@ -1,7 +1,7 @@
 """The context of a turn besides its window: the profile of facts, recalled lines, and states of the home."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 import logging
 import time
 from typing import Any, NamedTuple
@@ -21,7 +21,7 @@ from ..turn.speaker import Speaker
 from ..turn.state_text import area_name
 from ..window import Exchange, TextKind, Window
 from .agent import Agent
-from .memory import async_memory
+from .store import async_store
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -54,7 +54,7 @@ class TurnContext:
         self._speaker = speaker
         self._stamp = stamp
         self._language = language
-        self._memory = async_memory(agent.hass) if config.memory else None
+        self._memory = async_store(agent.hass) if config.memory else None
         self._home = async_home_states(agent.hass) if config.states is not None else None
         self._narrator = Narrator(speaker.name, stamp.now)
         self._found: Sequence[Recalled] = ()
@@ -87,7 +87,7 @@ class TurnContext:
         """Read the facts and search for what was said; without memory, or if it is late, the turn goes on without."""
         if self._memory is None:
             return
-        agent, speaker, began = self._agent, self._speaker, time.monotonic()
+        agent, speaker, at, began = self._agent, self._speaker, time.time(), time.monotonic()
         # everybody who uses the window gets the prompt
         owner = speaker.person if speaker.is_alone else None
         key = (owner, speaker.is_alone, self._narrator.owner)
@@ -98,7 +98,7 @@ class TurnContext:
             revision = memory.facts_revision()
             is_known = made_profile is not None and made == revision
             facts = None if is_known else memory.facts(owner, private=speaker.is_alone)
-            found, others = memory.recall_apart(
+            facts_found, others_found = memory.recall_apart(
                 speaker.said,
                 ("fact",),
                 ("episode", "turn"),
@@ -107,23 +107,30 @@ class TurnContext:
                 limit=CANDIDATES,
                 private=speaker.is_alone,
             )
-            return _Read(facts, revision, found, others)
+            return _Read(facts, revision, facts_found, others_found)
 
+        found: _Read | None = None
         try:
             async with asyncio.timeout(DEADLINE):
-                facts, revision, found, others = await self._memory.async_read(read, _Read([], None, [], []))
+                found = await self._memory.async_read(read, _Read([], None, [], []))
         except Exception as err:  # noqa: BLE001 - whatever it is, a turn goes on without memory
             _LOGGER.debug("A turn continues without memory: %s", type(err).__name__)
-        else:
-            self._found = tuple(in_turn(found, others))
-            if made_profile is None or facts is not None:
-                made_profile = new_profile(facts or (), self._narrator, self._count_fixed)
-            agent.profiles.pop(key, None)
-            agent.profiles[key] = revision, made_profile
-            if len(agent.profiles) > _MOST_PROFILES:
-                del agent.profiles[next(iter(agent.profiles))]
         self._seconds = time.monotonic() - began
-        self.profile = made_profile
+        # what is known may have been forgotten meanwhile
+        if not self._memory.is_from_before(at):
+            self.profile = made_profile if found is None else self._made(key, found, made_profile)
+
+    def _made(self, key: Hashable, found: _Read, made: Profile | None) -> Profile:
+        """Take in what was read, and return the profile, a new one if the facts have changed."""
+        self._found = tuple(in_turn(found.facts_found, found.others_found))
+        if made is None or found.facts is not None:
+            made = new_profile(found.facts or (), self._narrator, self._count_fixed)
+        profiles = self._agent.profiles
+        profiles.pop(key, None)
+        profiles[key] = found.revision, made
+        if len(profiles) > _MOST_PROFILES:
+            del profiles[next(iter(profiles))]
+        return made
 
     def live(self, exchanges: Sequence[Exchange], limit: int) -> LiveContext:
         """Return the live context of a request that sends these closed exchanges, within this number of tokens."""

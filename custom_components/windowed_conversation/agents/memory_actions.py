@@ -38,8 +38,8 @@ from ..turn.first_person import speaks_of_oneself
 from ..turn.remembering import NewFact, Phrase, Remembering, remember_as
 from ..turn.speaker import Speaker
 from .forgetting import async_forget_everywhere
-from .memory import AgentMemory, async_memory
 from .memory_rights import Whose, async_whose, memory_error
+from .store import AgentStore, async_store
 
 _SOURCE = "action"
 _MOST_SHOWN = 20
@@ -149,13 +149,15 @@ async def async_import_memories(call: ServiceCall) -> ServiceResponse:
 
 
 @asynccontextmanager
-async def usable_memory(hass: HomeAssistant) -> AsyncIterator[AgentMemory]:
+async def usable_memory(hass: HomeAssistant) -> AsyncIterator[AgentStore]:
     """Hold the memory, and raise its errors as translated errors of an action."""
-    if (memory := async_memory(hass)) is None:
+    if (memory := async_store(hass)) is None:
         raise HomeAssistantError(translation_domain=DOMAIN, translation_key="memory_unavailable")
     try:
         yield memory
     except MemoryUnavailable as err:
+        if err.reason == "backup":
+            raise HomeAssistantError(translation_domain=DOMAIN, translation_key="memory_backup") from err
         raise HomeAssistantError(translation_domain=DOMAIN, translation_key="memory_unavailable") from err
     except MemoryFull as err:
         raise memory_error("memory_full") from err
@@ -228,9 +230,9 @@ def _memory(found: Recalled, name: str | None) -> JsonObjectType:
 
 
 def _counts(forgotten: Forgotten) -> JsonObjectType:
-    """Return how much was forgotten, or would be."""
+    """Return how much was forgotten, or would be; `exchanges` are those of open conversations."""
     counts = {"facts": forgotten.facts, "turns": forgotten.turns, "episodes": forgotten.episodes}
-    return {kind: len(rows) for kind, rows in counts.items()}
+    return {**{kind: len(rows) for kind, rows in counts.items()}, "exchanges": forgotten.exchanges}
 
 
 def _remembered(done: Remembering) -> JsonObjectType:

@@ -1,5 +1,6 @@
 """Who performs an action on memory, whose memory it is about, and whether they may."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 from homeassistant.auth.models import User
@@ -11,9 +12,11 @@ from homeassistant.helpers import entity_registry as er
 from ..bridge.memory_action_schemas import ATTR_EVERYONE, ATTR_FILENAME, ATTR_PERSON
 from ..bridge.persons import async_person
 from ..const import DOMAIN
+from ..memory import Memory, MemoryUnavailable
 from ..window import is_in_turn
 from .access import async_caller
 from .lookup import async_agent_ids
+from .store import async_store
 
 # the domain of Home Assistant's person entities
 _PERSON = "person"
@@ -73,7 +76,13 @@ def _may(hass: HomeAssistant, user: User, permission: str, *, needs_trust: bool)
 
 
 async def _async_named(hass: HomeAssistant, named: str) -> str | None:
-    """Return the user of a person's entity, or the user of this id; None if there is none."""
+    """Return the user of a person's entity, or the user of this id; None if there is none.
+
+    Somebody who was removed and still owns something in the store is found by the id.
+    """
     state = hass.states.get(named) if named.startswith(f"{_PERSON}.") else None
     person, _ = await async_person(hass, state.attributes.get(_USER_ID) if state else named) or (None, None)
+    if person is None and (store := async_store(hass)) is not None:
+        with suppress(MemoryUnavailable):
+            return named if named in await store.async_read(Memory.people, frozenset[str]()) else None
     return person

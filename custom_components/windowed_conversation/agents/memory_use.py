@@ -4,17 +4,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from homeassistant.core import HomeAssistant
 from homeassistant.helpers import llm
 
 from ..bridge.memory_answers import MemoryAnswers
 from ..bridge.memory_tools import memory_tools
 from ..memory import Memory
+from ..turn.forgetting import without_forgetting
 from ..turn.remembering import Remembering
 from ..turn.speaker import Speaker
 from .agent import Agent
 from .forgetting import async_forget_by
-from .memory import async_memory
+from .store import async_store
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,25 +29,26 @@ class MemoryUse:
     tools: Callable[[], tuple[llm.Tool, ...]] = tuple
 
 
-def memory_use(agent: Agent, speaker: Speaker) -> MemoryUse:
-    """Return what an input may ask of memory."""
-    memory = async_memory(agent.hass)
-    if not agent.config.memory or memory is None:
+def memory_use(agent: Agent, speaker: Speaker, key: str) -> MemoryUse:
+    """Return what an input may ask of memory, in the window of this key. Forgetting needs no memory."""
+    store = async_store(agent.hass)
+    if store is None:
         return MemoryUse()
-    forget = partial(_async_forget, agent.hass)
-    answers = MemoryAnswers(agent.hass, memory, speaker, forget)
-    if not agent.config.llm_apis:
+    forget = partial(async_forget_by, agent.hass)
+    answers = MemoryAnswers(agent.hass, store, speaker, forget, has_memory=agent.config.memory)
+    if not agent.config.memory or not agent.config.llm_apis:
         return MemoryUse(answers)
-    return MemoryUse(answers, partial(memory_tools, memory, speaker, forget))
+
+    async def forget_by_tool(work: Callable[[Memory], Remembering]) -> Remembering:
+        agent.windows.rewrite_after_turn(key, without_forgetting)
+        return await forget(work)
+
+    return MemoryUse(answers, partial(memory_tools, store, speaker, forget_by_tool))
 
 
 def counted_tools(agent: Agent) -> tuple[llm.Tool, ...]:
     """Return the tools that memory has for the agent's turns, to be counted and not called."""
-    memory = async_memory(agent.hass)
-    if not agent.config.memory or memory is None or not agent.config.llm_apis:
+    store = async_store(agent.hass)
+    if not agent.config.memory or store is None or not agent.config.llm_apis:
         return ()
-    return memory_tools(memory, Speaker("", agent.hass.config.language), partial(_async_forget, agent.hass))
-
-
-async def _async_forget(hass: HomeAssistant, work: Callable[[Memory], Remembering]) -> Remembering:
-    return await async_forget_by(hass, work, lambda done: done.forgotten)
+    return memory_tools(store, Speaker("", agent.hass.config.language), partial(async_forget_by, agent.hass))

@@ -27,7 +27,7 @@ from ..turn.attempts import Attempt, End
 from ..window import Message, Role
 from .agent import Agent
 from .ended_turn import EndedTurn
-from .memory import async_memory
+from .store import async_store
 
 ROUTE_OF_SUMMARIES = "summary"
 
@@ -114,19 +114,19 @@ def async_record_summary(agent: Agent, summary: EndedSummary) -> None:
 @callback
 def async_record_cost(agent: Agent, turn: str, cost: Decimal | None) -> None:
     """Add what a turn or a summary has cost, which is known later than the rest."""
-    memory = async_memory(agent.hass)
-    if cost is not None and memory is not None and agent.config.record is not RecordLevel.OFF:
-        memory.writer.put(TurnCost(turn, str(cost)))
+    store = async_store(agent.hass)
+    if cost is not None and store is not None and agent.config.record is not RecordLevel.OFF:
+        store.async_put(TurnCost(turn, str(cost)))
 
 
 def _put(
     agent: Agent, figures: TurnRecord, attempts: Sequence[Attempt], started: float, words: tuple[str, str]
 ) -> None:
-    memory, level = async_memory(agent.hass), agent.config.record
-    if memory is None or level is RecordLevel.OFF:
+    store, level = async_store(agent.hass), agent.config.record
+    if store is None or level is RecordLevel.OFF:
         return
-    is_whole = level is RecordLevel.WHOLE and not memory.is_from_before(figures.at)
-    memory.writer.put(late_record(figures, tuple(attempts), started, words if is_whole else None))
+    is_whole = level is RecordLevel.WHOLE and not store.is_from_before(figures.at)
+    store.async_put(late_record(figures, tuple(attempts), started, words if is_whole else None))
 
 
 def late_record(

@@ -21,11 +21,8 @@ from .agent import AccountConfigEntry, Agent
 from .config import AgentConfig
 from .head_start import HeadStart
 from .issues import (
-    async_raise_or_clear_calibration,
-    async_raise_or_clear_damage,
     async_raise_or_clear_health,
     async_raise_or_clear_size,
-    async_raise_or_clear_storage,
     async_review_windows,
 )
 from .kept import KeptAccount, async_kept
@@ -41,7 +38,6 @@ async def async_set_up_agents(
     """
     configs = _configs(entry)
     kept, pause, limit = await async_kept(hass, entry.entry_id, configs), Pause(), RequestLimit()
-    async_raise_or_clear_calibration(hass, entry.entry_id, entry.title, kept.calibrations.unavailable)
     agents, head_start = {}, HeadStart(hass, entry, partial(async_open_connection, hass, entry.data))
     for agent_id, config in configs.items():
         model = None
@@ -64,7 +60,7 @@ async def async_set_up_agents(
             head_start=head_start,
         )
         agents[agent_id] = agent
-        await _async_follow(agent)
+        _follow(agent)
     return agents
 
 
@@ -91,12 +87,11 @@ async def _async_profile(
     return await async_profile(hass, vendor, config.family, listed_model(listed, config.model))
 
 
-async def _async_follow(agent: Agent) -> None:
+@callback
+def _follow(agent: Agent) -> None:
     """Let the agent's issues follow its figures while its account is set up."""
-    hass, agent_id, name, store = agent.hass, agent.id, agent.config.name, agent.kept.store
+    hass, agent_id, name = agent.hass, agent.id, agent.config.name
     agent.entry.async_on_unload(agent.listen(partial(_raise_or_clear_health, agent)))
-    async_raise_or_clear_damage(hass, agent_id, name, await store.async_damage())
-    async_raise_or_clear_storage(hass, agent_id, name, store.unavailable)
     async_review_windows(hass, agent_id, name, agent.windows)
     if agent.model is None or agent.model.size.reads is None:
         async_raise_or_clear_size(hass, agent_id, name, None)

@@ -172,9 +172,13 @@ class AgentStatistics:
         return {**totals, _COST: str(self.costs.known), _WITHOUT_PRICE: min(self.costs.without_price, _MOST)}
 
     def restore(self, kept: object) -> None:
-        """Continue from what `as_dict` returned in an earlier run. An invalid sum begins at 0."""
+        """Add what `as_dict` returned in an earlier run. An invalid sum begins at 0."""
         values = kept if isinstance(kept, dict) else {}
-        self.totals, self.costs = _sums(values)
+        earlier = _sums(values)
+        for name, value in asdict(earlier.totals).items():
+            setattr(self.totals, name, getattr(self.totals, name) + value)
+        self.costs.known = min(self.costs.known + earlier.costs.known, Decimal(_MOST))
+        self.costs.without_price += earlier.costs.without_price
         self.on_written(values)
 
     def on_written(self, kept: Mapping[str, Any]) -> None:

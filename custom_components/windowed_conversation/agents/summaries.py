@@ -43,9 +43,9 @@ from ..window import (
 from .agent import Agent
 from .costs import async_price_summary
 from .debug_log import log_requests
-from .memory import async_memory
 from .question import async_question_without_input
 from .recording import EndedSummary, async_record_cost, async_record_summary, new_record_id
+from .store import async_store
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -215,15 +215,15 @@ async def _async_keep_episode(agent: Agent, key: str, passage: Passage, text: st
     nothing that an unknown speaker said about themselves, and nothing of a window that everybody shares: it is not
     known who said what there.
     """
-    memory = async_memory(agent.hass)
-    if not agent.config.memory or memory is None or agent.config.scope is Scope.AGENT:
+    store = async_store(agent.hass)
+    if not agent.config.memory or store is None or agent.config.scope is Scope.AGENT:
         return
     window = WindowKey.parse(key)
     person = await async_person(agent.hass, window.user)
     shown = [each for each in passage.shown(agent.config.excluded_tags) if each.messages[0].content != QUESTION]
     if not shown or (person is None and _tells_of_speakers(shown, {language, agent.hass.config.language})):
         return
-    memory.writer.put(
+    store.async_put(
         Summary(
             conversation=window.conversation,
             since=min(each.messages[0].created or 0.0 for each in shown),

@@ -35,10 +35,10 @@ from .agent import Agent
 from .ended_turn import EndedTurn
 from .live_context import NO_FIGURES
 from .lookup import async_find_agent, async_learn
-from .memory import async_memory
 from .memory_use import memory_use
 from .question import ModelQuestion
 from .recording import new_record_id
+from .store import async_store
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -134,7 +134,7 @@ class ConversationTurn:
     async def _async_answer(self) -> ConversationResult:
         config, user_input, chat_log = self.agent.config, self.user_input, self.chat_log
         self._take_over()
-        memory = memory_use(self.agent, self.speaker)
+        memory = memory_use(self.agent, self.speaker, self.key)
         local = LocalIntents(
             self.agent.hass,
             user_input,
@@ -204,9 +204,9 @@ class ConversationTurn:
 
     def _take_over(self) -> None:
         """Take in what the pipeline answered since our last turn, and since something was last forgotten."""
-        memory = async_memory(self.agent.hass)
+        store = async_store(self.agent.hass)
         for exchange in handled_by_pipeline(self.chat_log, self.entity_id, self.window.messages()):
-            if memory is not None and memory.is_from_before(exchange[0].created or -math.inf):
+            if store is not None and store.is_from_before(exchange[0].created or -math.inf):
                 continue
             try:
                 self.window.record(exchange, tags={f"route:{Route.LOCAL}"})

@@ -1,30 +1,23 @@
-"""What was learned of an account's models, kept in Home Assistant's storage: one file for each account."""
+"""What was learned of an account's models: how many tokens their texts have, and how much they read."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 import logging
-from pathlib import Path
 from typing import Any
 
-from homeassistant.core import HomeAssistant, callback
-from homeassistant.exceptions import HomeAssistantError
-from homeassistant.helpers.json import json_bytes
+from homeassistant.core import callback
 
-from ..const import DOMAIN
 from ..providers import Request, Usage
 from ..turn.model_size import ModelSize
 from ..turn.reasoning import Reasoning
 from ..window import CalibratedCounter, Calibration, Calibrator, estimate_request
 from .exact_counting import ExactCounter
-from .timely_store import StoreUnavailable, TimelyStore
 
 _LOGGER = logging.getLogger(__name__)
 
-_VERSION = 1
-
-# The greatest number of models that an account's file holds, each once for every counter.
+# The greatest number of models of an account, each once for every counter.
 _MAX_MODELS = 100
 
-# The keys in the file: factors on the estimate, and by encoding factors on exact counts.
+# The stored keys: factors on the estimate, and by encoding factors on exact counts.
 _MODELS = "models"
 _EXACT = "exact"
 _LIMITS = "limits"
@@ -36,11 +29,10 @@ type _Key = tuple[str, str | None]
 class ModelCalibrations:
     """What was learned of each model of one account, and the counters of its agents. Outlives a reload."""
 
-    def __init__(self, hass: HomeAssistant, entry_id: str) -> None:
-        key = f"{DOMAIN}.calibration.{entry_id}"
-        self._file = TimelyStore(hass, _VERSION, key, state=self.as_dict, encode=json_bytes)
-        # Where the file should be, if it cannot be opened.
-        self.unavailable: Path | None = None
+    def __init__(self) -> None:
+        """Begin with nothing learned."""
+        # Called after each change.
+        self.save_soon: Callable[[], None] = lambda: None
         # Least recently billed first.
         self._calibrators: dict[_Key, Calibrator] = {}
         self._sizes: dict[str, ModelSize] = {}
@@ -48,18 +40,18 @@ class ModelCalibrations:
         self._reasoning: dict[str, Reasoning] = {}
         self._counters: dict[str, CalibratedCounter] = {}
 
-    async def async_load(self) -> None:
-        """Load what was learned before the restart. A damaged file is ignored and overwritten."""
+    def restore(self, stored: Any) -> None:
+        """Continue from what `as_dict` returned before the restart. What cannot be read is ignored."""
+        if stored is None:
+            return
         try:
-            stored = await self._file.async_load()
-            if stored is not None:
-                self._calibrators, self._sizes = _calibrators(stored), self._remembered_sizes(stored.get(_LIMITS))
-        except StoreUnavailable as err:
-            self.unavailable = err.path
-            _LOGGER.error("%s: what is learned of the models' tokens is not kept", err)  # noqa: TRY400 - no fault of ours
-        except (HomeAssistantError, AttributeError, LookupError, NotImplementedError, TypeError, ValueError) as err:
+            calibrators, sizes = _calibrators(stored), self._remembered_sizes(stored.get(_LIMITS))
+        except (AttributeError, LookupError, TypeError, ValueError) as err:
             kind = type(err).__name__
             _LOGGER.warning("What was learned of the models' tokens cannot be read and is ignored: %s", kind)
+            return
+        # what is in use by now stays
+        self._calibrators, self._sizes = calibrators | self._calibrators, sizes | self._sizes
 
     @callback
     def counter(self, agent_id: str, model: str, exact: ExactCounter | None = None) -> CalibratedCounter:
@@ -85,12 +77,12 @@ class ModelCalibrations:
         self._calibrators[key] = calibrator = self._calibrators.pop(key, None) or Calibrator()
         sent = usage.input + usage.cleared
         if calibrator.learn(estimate_request(request.messages, schemas, exact), sent, usage.cached):
-            self._file.save_soon()
+            self.save_soon()
 
     @callback
     def size(self, model: str) -> ModelSize:
         """Return what is known of how much a model reads. All who ask the model share it."""
-        return self._sizes.setdefault(model, ModelSize(self._file.save_soon))
+        return self._sizes.setdefault(model, ModelSize(self._on_change))
 
     @callback
     def reasoning(self, model: str) -> Reasoning:
@@ -106,15 +98,10 @@ class ModelCalibrations:
 
     def _remembered_sizes(self, stored: object) -> dict[str, ModelSize]:
         sizes = stored.items() if isinstance(stored, dict) else ()
-        return {str(model): ModelSize.remembered(kept, self._file.save_soon) for model, kept in sizes}
+        return {str(model): ModelSize.remembered(kept, self._on_change) for model, kept in sizes}
 
-    async def async_remove(self) -> None:
-        """Remove the file. A turn that is still running does not bring it back."""
-        await self._file.async_remove()
-
-    async def async_save(self) -> None:
-        """Write what has changed; returns when it is on disk."""
-        await self._file.async_save()
+    def _on_change(self) -> None:
+        self.save_soon()
 
     def as_dict(self) -> dict[str, Any]:
         """Return what was learned: factors on the estimate and on exact counts, and sizes, by model."""
@@ -132,16 +119,9 @@ def _key(model: str, exact: ExactCounter | None) -> _Key:
 
 
 def _calibrators(stored: dict[str, Any]) -> dict[_Key, Calibrator]:
-    """Return the calibrators in a file. Raises an error if it is malformed."""
+    """Return the stored calibrators. Raises an error if it is malformed."""
     return {
         (str(model), encoding): Calibrator(Calibration.remembered(factors))
         for encoding, models in [(None, stored[_MODELS]), *stored.get(_EXACT, {}).items()]
         for model, factors in models.items()
     }
-
-
-async def async_load_calibrations(hass: HomeAssistant, entry_id: str) -> ModelCalibrations:
-    """Return what was learned of an account's models, read from its file."""
-    calibrations = ModelCalibrations(hass, entry_id)
-    await calibrations.async_load()
-    return calibrations

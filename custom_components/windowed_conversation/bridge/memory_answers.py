@@ -23,17 +23,20 @@ _NOTHING = Remembering(Phrase.NOTHING_KNOWN)
 
 @dataclass(frozen=True, slots=True)
 class MemoryAnswer:
-    """The answer. `is_kept` is False if the exchange repeats what was just forgotten, and so must not be recorded."""
+    """The answer. `is_kept` is False if somebody wants something forgotten: the exchange would keep the words of it."""
 
     speech: str
     is_kept: bool = True
 
 
 class MemoryAnswers:
-    """Answers one input from memory, if that is what it asks by words."""
+    """Answers one input from memory, if that is what it asks by words. Without memory, it only forgets."""
 
-    def __init__(self, hass: HomeAssistant, memory: MemoryAccess, speaker: Speaker, forget: Forget) -> None:
+    def __init__(
+        self, hass: HomeAssistant, memory: MemoryAccess, speaker: Speaker, forget: Forget, *, has_memory: bool = True
+    ) -> None:
         self._hass = hass
+        self._has_memory = has_memory
         self._memory = memory
         self._speaker = speaker
         self._forget = forget
@@ -41,14 +44,15 @@ class MemoryAnswers:
     async def answer(self) -> MemoryAnswer | None:
         """Carry out what the input asks of memory and return the answer, or None if it asks nothing of memory."""
         wish = await self._async_wish()
-        if wish is None:
+        forgets = isinstance(wish, ForgetThat | ForgetEverything)
+        if wish is None or not (self._has_memory or forgets):
             return None
         try:
             done = await self._async_done(wish)
-        except MemoryUnavailable:
-            done = Remembering(Phrase.UNAVAILABLE)
+        except MemoryUnavailable as err:
+            done = Remembering(Phrase.BACKUP if err.reason == "backup" else Phrase.UNAVAILABLE)
         text = await async_text(self._hass, self._speaker.language, "common", done.phrase)
-        return MemoryAnswer(text.format(**done.placeholders), is_kept=done.forgotten is None)
+        return MemoryAnswer(text.format(**done.placeholders), is_kept=not forgets)
 
     async def _async_wish(self) -> Wish | None:
         said, language = self._speaker.said, self._speaker.language

@@ -13,7 +13,7 @@ import probatio
 from ..const import DOMAIN, MEMORY_API
 from ..memory import FACT_LENGTH, QUOTE_LENGTH, Memory, MemoryUnavailable
 from ..turn.quotes import is_of_quote, is_quoted
-from ..turn.remembering import Phrase, Remembering, forget_fact, recalled_lines, remember
+from ..turn.remembering import FORGET_TOOL, Phrase, Remembering, forget_fact, recalled_lines, remember
 from ..turn.speaker import Speaker
 from .memory_access import Forget, MemoryAccess
 from .persons import async_person
@@ -132,7 +132,7 @@ class RecallTool(_MemoryTool):
 class ForgetTool(_MemoryTool):
     """Forgets one fact that the user no longer wants to be remembered."""
 
-    name = "forget"
+    name = FORGET_TOOL
     title = "Forget"
     description = "Delete one remembered fact for good, only when the user asks for it."
     parameters = probatio.Schema(

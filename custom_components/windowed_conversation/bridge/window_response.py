@@ -7,7 +7,7 @@ from typing import Any
 from homeassistant.util import dt as dt_util
 from homeassistant.util.json import JsonObjectType
 
-from ..window import Message, Window
+from ..window import Message, Window, WindowStats
 
 
 def messages_response(conversation_id: str, messages: Iterable[Message]) -> dict[str, Any]:
@@ -25,12 +25,11 @@ def statistics_response(window: Window) -> dict[str, Any]:
     }
 
 
-def conversation_response(agent: str, window: Window, idle: float) -> JsonObjectType:
+def conversation_response(agent: str, conversation_id: str, stats: WindowStats, idle: float) -> JsonObjectType:
     """Return a conversation's entry in a list: figures but no text. It was used `idle` seconds ago."""
-    stats = window.stats()
     return {
         "entity_id": agent,
-        "conversation_id": window.conversation_id,
+        "conversation_id": conversation_id,
         "last_used": iso_time(time.time() - idle),
         "exchanges": stats.exchange_count,
         "tokens": stats.current_tokens,

@@ -1,13 +1,13 @@
 """Past turns, facts and episodes in an SQLite file, and recall from it. Needs a stemmer, but no Home Assistant."""
 
-from .errors import BadLine, MemoryFull, MemoryUnavailable, Reason
-from .file import delete_file, forgotten
+from .errors import BadLine, MemoryFull
 from .forget import Repetitions
 from .memory import Memory
-from .records import KINDS, Episode, Fact, Figures, Forgotten, Kind, Loaded, PastTurn, Recalled, Summary
+from .records import KINDS, Episode, Fact, Figures, Forgotten, Kind, Loaded, PastTurn, Recalled, Summary, Tombstone
 from .search import Listing
+from .selection import Companion, Selection
+from .storage import MemoryUnavailable
 from .texts import FACT_LENGTH, NAME_LENGTH, QUOTE_LENGTH, fact_text, one_line
-from .tombstones import Tombstone, read_tombstones
 from .turn_record import (
     CallRecord,
     End,
@@ -23,7 +23,6 @@ from .turn_record import (
     fingerprint,
 )
 from .words import Words, plain_word, split_words, spoken, words_for_oneself
-from .writer import State, Writer
 
 __all__ = [
     "FACT_LENGTH",
@@ -32,6 +31,7 @@ __all__ = [
     "QUOTE_LENGTH",
     "BadLine",
     "CallRecord",
+    "Companion",
     "End",
     "Episode",
     "Fact",
@@ -46,12 +46,11 @@ __all__ = [
     "MemoryFull",
     "MemoryUnavailable",
     "PastTurn",
-    "Reason",
     "Recalled",
     "Repetitions",
     "RequestRecord",
+    "Selection",
     "Sent",
-    "State",
     "Summary",
     "Tokens",
     "Tombstone",
@@ -60,14 +59,10 @@ __all__ = [
     "TurnRecord",
     "TurnWords",
     "Words",
-    "Writer",
-    "delete_file",
     "fact_text",
     "fingerprint",
-    "forgotten",
     "one_line",
     "plain_word",
-    "read_tombstones",
     "split_words",
     "spoken",
     "words_for_oneself",

@@ -4,8 +4,7 @@ import re
 import sqlite3
 from typing import NamedTuple
 
-from .deletion import delete
-from .labels import find_label
+from .index import delete
 from .records import Episode, Summary
 from .texts import EPISODE_LENGTH, SAID_LENGTH, one_line
 from .turns import store_episode
@@ -34,9 +33,7 @@ def store_summary(connection: sqlite3.Connection, words: Words, summary: Summary
     Returns None if any of its turns is not stored for this person. What was forgotten, has expired, or was never to be
     kept must not come back in other words.
     """
-    whose = _whose(connection, summary)
-    if whose is None:
-        return None
+    whose = {"conversation": summary.conversation, "agent": summary.agent, "person": summary.person}
     earlier = _earlier(connection, whose, summary) if summary.earlier else None
     turns = _turns(connection, whose, summary) if summary.said else None
     known = [span for span in (earlier and earlier.span, turns) if span]
@@ -68,14 +65,7 @@ def _plain(sentence: str) -> str:
     return folded if folded.isascii() else plain_word(folded)
 
 
-def _whose(connection: sqlite3.Connection, summary: Summary) -> dict[str, int | None] | None:
-    """Return the label ids of a summary's conversation, agent and person, or None if one of them has no label."""
-    names = {"conversation": summary.conversation, "agent": summary.agent, "person": summary.person}
-    labels = {kind: find_label(connection, name) for kind, name in names.items()}
-    return labels if all(labels[kind] is not None or name is None for kind, name in names.items()) else None
-
-
-def _earlier(connection: sqlite3.Connection, whose: dict[str, int | None], summary: Summary) -> _Known | None:
+def _earlier(connection: sqlite3.Connection, whose: dict[str, str | None], summary: Summary) -> _Known | None:
     found = connection.execute(
         f"SELECT id, since, at FROM episode WHERE {_WHOSE} AND text = :text ORDER BY id DESC",
         {**whose, "text": one_line(summary.earlier, EPISODE_LENGTH)},
@@ -83,7 +73,7 @@ def _earlier(connection: sqlite3.Connection, whose: dict[str, int | None], summa
     return _Known(found[0], _Span(*found[1:])) if found else None
 
 
-def _turns(connection: sqlite3.Connection, whose: dict[str, int | None], summary: Summary) -> _Span | None:
+def _turns(connection: sqlite3.Connection, whose: dict[str, str | None], summary: Summary) -> _Span | None:
     """Return the time span of the turns, or None if one of them is not stored."""
     wanted = {one_line(said, SAID_LENGTH) for said in summary.said}
     rows = connection.execute(

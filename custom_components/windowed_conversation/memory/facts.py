@@ -4,12 +4,11 @@ from dataclasses import dataclass
 import sqlite3
 
 from . import index
-from .deletion import delete
 from .errors import MemoryFull
-from .labels import find_label, label
+from .index import delete
 from .records import Fact
-from .texts import QUOTE_LENGTH, fact_text, moment, one_line
-from .visibility import visible
+from .selection import visible
+from .texts import QUOTE_LENGTH, fact_text, moment, name, one_line
 from .words import Words, spoken
 
 MOST_FACTS = 5_000
@@ -66,7 +65,7 @@ def store_fact(
             row,
             origin,
             moment(told.at),
-            label(connection, told.person),
+            name(told.person),
             told.private,
             text,
             spoken(text),
@@ -91,8 +90,7 @@ def same_fact(connection: sqlite3.Connection, told: ToldFact) -> int | None:
     """Return the id of the same owner's current fact in the same words, or None."""
     found = connection.execute(
         """
-        SELECT fact.id FROM fact LEFT JOIN label ON label.id = fact.person
-        WHERE label.name IS ? AND spoken = ? AND replaced_by IS NULL
+        SELECT id FROM fact WHERE person IS ? AND spoken = ? AND replaced_by IS NULL
         """,
         (told.person, spoken(fact_text(told.text))),
     ).fetchone()
@@ -103,12 +101,11 @@ def facts(connection: sqlite3.Connection, person: str | None, *, private: bool) 
     """Return the facts that this person may see: those of the home first, each group newest first."""
     rows = connection.execute(
         f"""
-        SELECT fact.id, text, at, owner.name, private, source, quote, confirmed, told
-        FROM fact LEFT JOIN label AS owner ON owner.id = fact.person
+        SELECT id, text, at, person, private, source, quote, confirmed, told FROM fact
         WHERE replaced_by IS NULL AND {visible("fact", "fact")}
-        ORDER BY fact.person IS NOT NULL, at DESC, fact.id DESC
+        ORDER BY person IS NOT NULL, at DESC, id DESC
         """,
-        {"person": find_label(connection, person), "private": private},
+        {"person": person, "private": private},
     )
     return [
         Fact(row, text, at, owner, bool(secret), source, quote, confirmed, told)
@@ -124,7 +121,7 @@ def _current(connection: sqlite3.Connection, person: str | None, row: int) -> in
             SELECT id, replaced_by, person FROM fact WHERE id = ?
             UNION SELECT fact.id, fact.replaced_by, fact.person FROM fact JOIN later ON fact.id = later.by
         )
-        SELECT later.id, label.name FROM later LEFT JOIN label ON label.id = later.person WHERE later.by IS NULL
+        SELECT id, person FROM later WHERE by IS NULL
         """,
         (row,),
     ).fetchone()

@@ -11,12 +11,10 @@ import json
 import math
 import sqlite3
 
-from .deletion import delete
-from .labels import drop_unused_labels, find_label
-from .record_forgetting import delete_records, delete_words, of_record
+from .index import delete
+from .record_forgetting import delete_records, delete_words, with_record
 from .records import KINDS, Forgotten, Kind
-from .selection import Selection
-from .visibility import visible
+from .selection import Selection, visible
 from .words import Question, Words, spoken
 
 # The share of a text's words that a repetition of it has.
@@ -32,13 +30,12 @@ _STOOD_FOR = """
 _AMONG = "id IN (SELECT value FROM json_each({}))"
 # Since when, to whom alone and where something was to be seen.
 _SEEN = f"""
-    SELECT min(at), owner.name, within.name FROM (
+    SELECT min(at), person, conversation FROM (
         SELECT at, CASE WHEN private THEN person END AS person, NULL AS conversation
         FROM fact WHERE {_AMONG.format(":facts")}
         UNION ALL SELECT at, person, conversation FROM turn WHERE {_AMONG.format(":turns")}
         UNION ALL SELECT since, person, conversation FROM episode WHERE {_AMONG.format(":episodes")}
-    ) LEFT JOIN label AS owner ON owner.id = person LEFT JOIN label AS within ON within.id = conversation
-    GROUP BY owner.name, within.name
+    ) GROUP BY person, conversation
 """
 
 
@@ -63,6 +60,8 @@ class Repetitions:
 
     def are_in(self, text: str) -> bool:
         """Return whether a text repeats any of them."""
+        if not self._told:
+            return False
         held = self._words.held(text)
         return any(told.is_repeated_in(held) for told in self._told)
 
@@ -80,8 +79,8 @@ def select(connection: sqlite3.Connection, words: Words, selection: Selection) -
         for kind in _TEXTS:
             chosen[kind].update(_telling(connection, words, row, kind))
     forgotten = _described(connection, _with_summaries(connection, chosen), selection.query)
-    gone, wordless = of_record(connection, forgotten, selection)
-    return replace(forgotten, records=gone, wordless=wordless)
+    told = _Told(words, selection.query or "")
+    return with_record(connection, forgotten, selection, lambda text: told.is_repeated_in(words.held(text)))
 
 
 def select_expired(connection: sqlite3.Connection, before: Mapping[str, float], others: float) -> Forgotten:
@@ -89,7 +88,7 @@ def select_expired(connection: sqlite3.Connection, before: Mapping[str, float], 
     expired: dict[Kind, set[int]] = {kind: set() for kind in KINDS}
     for kind in _TEXTS:
         rows = connection.execute(
-            f"SELECT {kind}.id, at, name FROM {kind} LEFT JOIN label ON label.id = {kind}.agent WHERE at < ?",
+            f"SELECT id, at, agent FROM {kind} WHERE at < ?",
             (max([others, *before.values()]),),
         )
         expired[kind] = {row for row, at, agent in rows if at < before.get(agent, others)}
@@ -121,14 +120,12 @@ def _described(connection: sqlite3.Connection, chosen: Forgotten, query: str | N
     )
 
 
-def forget(connection: sqlite3.Connection, words: Words, chosen: Forgotten) -> None:
-    """Delete what was selected, and all names that are unused then. Record that its bytes are not erased yet."""
-    delete(connection, words, "fact", chosen.facts)
-    delete(connection, words, "turn", chosen.turns)
-    delete(connection, words, "episode", chosen.episodes)
+def forget(connection: sqlite3.Connection, words: Words, chosen: Forgotten, *, is_asked_for: bool = False) -> None:
+    """Delete what was selected. Record that its bytes are not erased yet."""
+    for kind, rows in chosen.ids.items():
+        delete(connection, words, kind, rows, is_asked_for=is_asked_for)
     delete_records(connection, chosen.records)
     delete_words(connection, chosen.wordless)
-    drop_unused_labels(connection)
     if chosen != Forgotten():
         set_unerased(connection)
 
@@ -163,8 +160,8 @@ def _chosen(
             "ids": json.dumps([row for of, row in selection.ids or () if of == kind]),
             "since": -math.inf if selection.since is None else selection.since,
             "before": math.inf if selection.before is None else selection.before,
-            "person": None if selection.person is ... else find_label(connection, selection.person),
-            "agent": find_label(connection, selection.agent),
+            "person": None if selection.person is ... else selection.person,
+            "agent": selection.agent,
             "private": selection.private,
         },
     )

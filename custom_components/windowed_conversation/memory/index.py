@@ -1,14 +1,20 @@
-"""Keeps the index in step with the tables. A row is indexed if its id is above the `unindexed` setting of its kind."""
+"""The index of words, kept in step with the tables, and the deletion of rows with what the index has of them.
 
-from contextlib import suppress
+A row is indexed if its id is above the `unindexed` setting of its kind.
+"""
+
+from collections.abc import Sequence
 import sqlite3
 
-from .database import Database
-from .errors import MemoryUnavailable
 from .records import KINDS, Kind
 from .schema import empty_index, unindexed
 from .words import Words
 
+# How much is merged at once: what is to be written meanwhile waits for it.
+_MERGED_PAGES = 200
+# From how many deleted rows on the index is made anew, and how many rows it then takes in at once.
+_MANY = 1_000
+_STEP = 1_000
 # an id that no row has
 _ALL = 2**62
 
@@ -65,14 +71,42 @@ def reindex(connection: sqlite3.Connection, words: Words, most: int) -> bool:
     return False
 
 
-def merge(database: Database) -> None:
-    """Merge the segments of the index if possible: a search looks up each word in all of them.
+def merge(connection: sqlite3.Connection, *, anew: bool) -> bool:
+    """Merge some segments of the index: a search looks up each word in all of them. Return whether there may be more.
 
-    Writes as much as the index has, unless it is merged already. https://sqlite.org/fts5.html#the_optimize_command
+    Begin `anew` first. https://sqlite.org/fts5.html#the_merge_command
     """
-    with suppress(MemoryUnavailable), database.write() as connection:
-        for kind in KINDS:
-            connection.execute(f"INSERT INTO {kind}_words({kind}_words) VALUES ('optimize')")
+    pages = -_MERGED_PAGES if anew else _MERGED_PAGES
+    before = connection.total_changes
+    for kind in KINDS:
+        connection.execute(f"INSERT INTO {kind}_words({kind}_words, rank) VALUES ('merge', ?)", (pages,))
+    # a command that merges nothing counts as one change or none
+    return connection.total_changes - before > len(KINDS)
+
+
+def delete(
+    connection: sqlite3.Connection, words: Words, kind: Kind, rows: Sequence[int], *, is_asked_for: bool = False
+) -> None:
+    """Delete rows so that no import restores them, under this id or the id in the file they came from.
+
+    `is_asked_for`: a person wants them forgotten, so that no copy of a conversation brings them back either.
+    """
+    # after a large deletion, rebuilding the index is faster than removing each row from it
+    anew = len(rows) > _MANY and len(rows) * 4 > connection.execute(f"SELECT count(*) FROM {kind}").fetchone()[0]
+    if anew:
+        empty_index(connection, kind)
+    for row in rows:
+        _delete(connection, words, kind, row, is_asked_for=is_asked_for)
+    while anew and reindex(connection, words, _STEP):
+        pass
+
+
+def delete_oldest(connection: sqlite3.Connection, words: Words, kind: Kind, most: int) -> None:
+    """Delete the oldest rows of a kind that exceeds its limit."""
+    rows = connection.execute(
+        f"SELECT id FROM {kind} ORDER BY at, id LIMIT max(0, (SELECT count(*) FROM {kind}) - ?)", (most,)
+    ).fetchall()
+    delete(connection, words, kind, [row for (row,) in rows])
 
 
 def _text(connection: sqlite3.Connection, kind: Kind, row: int) -> tuple[int, str] | None:
@@ -90,3 +124,16 @@ def _terms(words: Words, kind: Kind, text: str) -> tuple[str, str]:
     """Return the words and the parts of a text. Facts, few and short, also have beginnings and ends of words."""
     terms = words.terms(text)
     return terms.words, f"{terms.parts} {terms.ends}" if kind == "fact" else terms.parts
+
+
+def _delete(connection: sqlite3.Connection, words: Words, kind: Kind, row: int, *, is_asked_for: bool) -> None:
+    remove(connection, words, kind, row)
+    connection.execute(
+        f"""
+        INSERT OR IGNORE INTO tombstone
+        SELECT ?1, id, at, ?3 FROM {kind} WHERE id = ?2
+        UNION SELECT ?1, origin, at, ?3 FROM {kind} WHERE id = ?2 AND origin IS NOT NULL
+        """,
+        (kind, row, is_asked_for),
+    )
+    connection.execute(f"DELETE FROM {kind} WHERE id = ?", (row,))

@@ -1,6 +1,6 @@
 """`Memory`, the public interface of this package."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 import math
 from pathlib import Path
@@ -8,20 +8,18 @@ import sqlite3
 import time
 from types import EllipsisType
 
-from . import file, tombstones
-from .database import Database
 from .episodes import store_summary
-from .errors import MemoryUnavailable
 from .facts import ToldFact, facts, tell
 from .forget import forget, is_unerased, select, select_expired, set_erased, set_unerased
 from .index import merge, reindex
 from .record_forgetting import expire_records
 from .record_reading import TurnRecords
 from .record_rows import store_cost, store_turn_record
-from .records import KINDS, Fact, Figures, Forgotten, Kind, Loaded, PastTurn, Recalled, Summary
-from .schema import fact_changes, unindexed
+from .records import KINDS, Fact, Figures, Forgotten, Kind, Loaded, PastTurn, Recalled, Summary, Tombstone
+from .schema import fact_changes, memory_room, unindexed
 from .search import Listing, Search, newest, search
-from .selection import Selection
+from .selection import Companion, Selection
+from .storage import MemoryUnavailable, store
 from .transfer import export_forgotten, export_rows, load
 from .turn_record import LateRecord, TurnCost, TurnRecord
 from .turns import store_turn
@@ -29,34 +27,55 @@ from .words import Words
 
 _QUESTION_LENGTH = 1_000
 _STEP = 200
+_PEOPLE = """
+    SELECT person FROM (
+        SELECT person FROM fact UNION SELECT person FROM turn UNION SELECT person FROM episode
+        UNION SELECT figures ->> 'person' FROM turn_record
+    ) WHERE person IS NOT NULL
+"""
 
 
 class Memory:
-    """One file of turns, facts and episodes. Thread-safe; every call blocks on the disk."""
+    """One file of turns, facts and episodes. Thread-safe; every call blocks on the disk.
 
-    def __init__(self, path: Path | str, languages: Iterable[str]) -> None:
+    Other rooms may have their tables in the same file. `companion` forgets their copies of what is forgotten here.
+    """
+
+    def __init__(
+        self,
+        path: Path | str,
+        languages: Iterable[str],
+        *,
+        rooms: Sequence[store.Room] = (),
+        companion: Companion | None = None,
+    ) -> None:
         """Open the file, or create it. Raises `MemoryUnavailable` if neither is possible."""
         known = tuple(languages)
         # stemmers are not thread-safe: each is used only while its connection is held
         self._words, self._asked = Words(known), Words(known)
-        self._database = Database(Path(path), self._words.version)
-        self.record = TurnRecords(self._database)
-        self._settle()
+        self._companion = companion
+        self.database = store.Database(Path(path), (memory_room(self._words.version), *rooms))
+        self.record = TurnRecords(self.database)
+
+    @property
+    def rows_set_aside(self) -> int:
+        """The number of damaged rows that are not used."""
+        return self.database.rows_set_aside
 
     def add_turn(self, turn: PastTurn) -> int:
         """Store an ended turn and return its id."""
-        with self._database.write() as connection:
+        with self.database.write() as connection:
             return store_turn(connection, self._words, turn)
 
-    def add(self, records: Iterable[PastTurn | Summary | TurnRecord | LateRecord | TurnCost]) -> None:
-        """Store turns, summaries of turns, and records of turns, in one transaction: all of them or none.
+    def add(self, records: Iterable[PastTurn | Summary | TurnRecord | LateRecord | TurnCost | store.Write]) -> None:
+        """Store turns, summaries and records of turns, and what other rooms write, in one transaction.
 
         A summary becomes the episode of its turns. It is skipped if any of these turns is not stored, or belongs to
         another person. The record of a turn that is stored already stays as it is.
         """
         contents: dict[str, int] = {}
         made = [each.make() if isinstance(each, LateRecord) else each for each in records]
-        with self._database.write() as connection:
+        with self.database.write() as connection:
             for record in made:
                 match record:
                     case PastTurn():
@@ -67,6 +86,8 @@ class Memory:
                         store_turn_record(connection, record, contents)
                     case TurnCost():
                         store_cost(connection, record)
+                    case store.Write():
+                        record.write(connection)
 
     def add_fact(
         self,
@@ -86,7 +107,7 @@ class Memory:
         """
         now = time.time() if at is None else at
         told = ToldFact(text, person, private, source, quote, at=now, confirmed=now)
-        with self._database.write() as connection:
+        with self.database.write() as connection:
             return tell(connection, self._words, told, replaces)
 
     def recall(
@@ -123,7 +144,7 @@ class Memory:
         private: bool = True,
     ) -> list[list[Recalled]]:
         """Return what `recall` returns for each group of kinds, with up to `limit` results for each."""
-        with self._database.read() as connection:
+        with self.database.read() as connection:
             asked = Search(
                 self._asked.question(query[:_QUESTION_LENGTH], speaker),
                 person,
@@ -136,7 +157,7 @@ class Memory:
 
     def facts(self, person: str | None = None, *, private: bool = True) -> list[Fact]:
         """Return the facts that this person may see: those of the home first, each group newest first."""
-        with self._database.read() as connection:
+        with self.database.read() as connection:
             return facts(connection, person, private=private)
 
     def facts_revision(self) -> tuple[object, int]:
@@ -144,12 +165,12 @@ class Memory:
 
         Much faster than reading the facts.
         """
-        with self._database.read() as connection:
-            return self._database, fact_changes(connection)
+        with self.database.read() as connection:
+            return self.database, fact_changes(connection)
 
     def newest(self, listing: Listing) -> list[Recalled]:
         """Return what is remembered, newest first."""
-        with self._database.read() as connection:
+        with self.database.read() as connection:
             return newest(connection, listing)
 
     def forget(
@@ -179,32 +200,40 @@ class Memory:
         while chosen.is_asked_for and self.reindex():
             pass
         if dry_run:
-            with self._database.read() as connection:
-                return select(connection, self._asked, chosen)
-        with self._database.write() as connection:
-            forgotten = select(connection, self._words, chosen)
-            stones = tombstones.tombstones_of(connection, forgotten) if chosen.is_asked_for else []
-            forget(connection, self._words, forgotten)
-        if forgotten == Forgotten():
-            return replace(forgotten, erased=True)
-        erased = self.erase()
+            with self.database.read() as connection:
+                return self._with_others(connection, select(connection, self._asked, chosen), chosen, dry_run=True)
+        with self.database.write() as connection:
+            selected = select(connection, self._words, chosen)
+            forgotten = self._with_others(connection, selected, chosen, dry_run=False)
+            forget(connection, self._words, forgotten, is_asked_for=chosen.is_asked_for)
+            # nobody can tell what is in damaged rows and files
+            if chosen.is_asked_for and connection.execute("DELETE FROM set_aside").rowcount:
+                set_unerased(connection)
+            unerased = is_unerased(connection)
+        erased = not unerased or self.erase()
         if chosen.is_asked_for:
-            erased = self._keep(stones) and file.delete_set_aside(self._database.path) and erased
+            erased = store.delete_set_aside(self.database.path) and erased
         return replace(forgotten, erased=erased)
+
+    def _with_others(
+        self, connection: sqlite3.Connection, forgotten: Forgotten, chosen: Selection, *, dry_run: bool
+    ) -> Forgotten:
+        if self._companion is None:
+            return forgotten
+        return replace(forgotten, exchanges=self._companion.forget(connection, forgotten, chosen, dry_run=dry_run))
 
     def expire(self, before: Mapping[str, float], others: float, whole_before: float = -math.inf) -> Forgotten:
         """Forget the turns that ended before their agent's time in `before`, or before `others` for all other agents.
 
         The record loses those turns, too, and the words of turns that began before `whole_before`. Also erases what
-        could not be erased when it was forgotten, and speeds up searching.
+        could not be erased when it was forgotten.
         """
-        with self._database.write() as connection:
+        with self.database.write() as connection:
             if expire_records(connection, before, others, whole_before):
                 set_unerased(connection)
             expired = select_expired(connection, before, others)
             forget(connection, self._words, expired)
             unerased = is_unerased(connection)
-        merge(self._database)
         return replace(expired, erased=not unerased or self.erase())
 
     def erase(self) -> bool:
@@ -214,10 +243,10 @@ class Memory:
         this process was killed.
         """
         try:
-            self._database.rewrite()
-            if not self._database.checkpoint():
+            self.database.rewrite()
+            if not self.database.checkpoint():
                 return False
-            with self._database.write() as connection:
+            with self.database.write() as connection:
                 set_erased(connection)
         except MemoryUnavailable:
             return False
@@ -228,14 +257,14 @@ class Memory:
         for kind in KINDS:
             after = 0
             while True:
-                with self._database.read() as connection:
+                with self.database.read() as connection:
                     rows = export_rows(connection, kind, person, after, _STEP)
                 yield from (line for _, line in rows)
                 if len(rows) < _STEP:
                     break
                 after = rows[-1][0]
         if person is None:
-            with self._database.read() as connection:
+            with self.database.read() as connection:
                 forgotten = export_forgotten(connection)
             yield from forgotten
 
@@ -245,7 +274,7 @@ class Memory:
         Raises `BadLine` and adds nothing if one is malformed. Many lines at once are not indexed; call `reindex`
         afterwards.
         """
-        with self._database.write() as connection:
+        with self.database.write() as connection:
             return load(connection, self._words, lines.splitlines() if isinstance(lines, str) else lines)
 
     def reindex(self, most: int = _STEP) -> bool:
@@ -254,50 +283,52 @@ class Memory:
         Rows are not indexed after a change of languages or a long `load`. Meanwhile, `recall` finds the newest ones
         only. For a background thread.
         """
-        with self._database.write() as connection:
+        with self.database.write() as connection:
             return reindex(connection, self._words, most)
+
+    def merge(self, *, anew: bool) -> bool:
+        """Speed up searching a bit, and return whether that can go on. Begin `anew` first, in a background thread.
+
+        A disk that is too full for it is no error.
+        """
+        try:
+            with self.database.write() as connection:
+                return merge(connection, anew=anew)
+        except MemoryUnavailable as err:
+            if err.reason != "full":
+                raise
+            return False
 
     def figures(self) -> Figures:
         """Return how much is stored."""
-        with self._database.read() as connection:
+        with self.database.read() as connection:
             return Figures(
                 facts=_count(connection, "fact WHERE replaced_by IS NULL"),
                 turns=_count(connection, "turn"),
                 episodes=_count(connection, "episode"),
-                size=file.size(self._database.path),
+                size=store.size(self.database.path),
+                unerased=is_unerased(connection),
                 unindexed=sum(_count(connection, f"{of} WHERE id <= {unindexed(connection, of)}") for of in KINDS),
             )
 
-    def _settle(self) -> None:
-        """Forget again what this file still holds because it is an older copy of the one in which it was forgotten."""
-        path = self._database.path
-        try:
-            with self._database.write() as connection:
-                has_had = tombstones.settle(connection, self._words, file.forgotten(path))
-        except OSError as error:
-            self.close()
-            raise file.unavailable(file.reason_of(error) or "away", path) from error
-        except MemoryUnavailable:
-            self.close()
-            raise
-        if has_had:
-            self.erase()
+    def tombstones(self) -> frozenset[Tombstone]:
+        """Return what remains of everything that a person had forgotten."""
+        with self.database.read() as connection:
+            rows = connection.execute("SELECT kind, id, at FROM tombstone WHERE asked_for").fetchall()
+        return frozenset(Tombstone(*row) for row in rows)
 
-    def _keep(self, stones: Iterable[tombstones.Tombstone]) -> bool:
-        """Write tombstones for what a person has forgotten, and return whether that succeeded."""
-        try:
-            tombstones.write(file.forgotten(self._database.path), stones)
-        except OSError:
-            return False
-        return True
+    def people(self) -> frozenset[str]:
+        """Return the people who own something here."""
+        with self.database.read() as connection:
+            return frozenset(owner for (owner,) in connection.execute(_PEOPLE))
 
     def checkpoint(self) -> bool:
         """Move everything into the one file, so that it can be copied. Return whether that succeeded."""
-        return self._database.checkpoint()
+        return self.database.checkpoint()
 
     def close(self) -> None:
         """Close the file."""
-        self._database.close()
+        self.database.close()
 
 
 def _count(connection: sqlite3.Connection, what: str) -> int:

@@ -1,13 +1,13 @@
 """What the record of turns loses: words that may repeat what is forgotten, words after some days, rows at the end."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 import json
 import math
 import sqlite3
 from types import EllipsisType
 from typing import Any, NamedTuple
 
-from .labels import find_label
 from .records import Forgotten
 from .selection import Selection
 
@@ -18,12 +18,12 @@ _AMONG = "row IN (SELECT value FROM json_each(?))"
 # A window passes what was told in it on to others: their turns in it are meant as well.
 _HEARD = """
     SELECT row FROM turn_record JOIN record_words ON record_words.turn = row
-    WHERE at + duration >= :since AND at < :before AND (
-        :everybody OR person IN (SELECT value FROM json_each(:people)) OR (:unknown AND person IS NULL)
-        OR conversation IN (SELECT value FROM json_each(:conversations))
-        OR conversation IN (
-            SELECT conversation FROM turn_record
-            WHERE at + duration >= :since AND person IN (SELECT value FROM json_each(:people))
+    WHERE at >= :since AND at < :before AND (
+        :everybody OR coalesce(figures ->> 'person', '') IN (SELECT value FROM json_each(:people))
+        OR figures ->> 'conversation' IN (SELECT value FROM json_each(:conversations))
+        OR figures ->> 'conversation' IN (
+            SELECT figures ->> 'conversation' FROM turn_record
+            WHERE figures ->> 'person' IN (SELECT value FROM json_each(:people))
         )
     )
 """
@@ -37,12 +37,16 @@ class Hearers(NamedTuple):
     everybody: bool = False
 
 
-def of_record(
-    connection: sqlite3.Connection, forgotten: Forgotten, selection: Selection
-) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return which rows are forgotten as somebody's own, and which lose their words with what is forgotten.
+def with_record(
+    connection: sqlite3.Connection,
+    forgotten: Forgotten,
+    selection: Selection,
+    is_repetition: Callable[[str], bool],
+) -> Forgotten:
+    """Add which rows are forgotten as somebody's own, and which lose their words with what is forgotten.
 
-    How a turn may say the same in other words is not known: each that may have heard it loses its words.
+    How a turn may say the same in other words is not known: each that may have heard it loses its words, also of a time
+    before memory has it, because memory does not have the turns that failed.
     """
     since = -math.inf if selection.since is None else selection.since
     before = math.inf if selection.before is None else selection.before
@@ -55,14 +59,23 @@ def of_record(
         wordless.update(heard(connection, hearers, since, before))
     if forgotten.has_any:
         hearers = Hearers(forgotten.people, forgotten.conversations, everybody=None in forgotten.people)
-        wordless.update(heard(connection, hearers, forgotten.since))
-    return tuple(sorted(gone)), tuple(sorted(wordless - gone))
+        wordless.update(heard(connection, hearers))
+    wordless -= gone
+    recorded = 0
+    if selection.query is not None:
+        texts = connection.execute(
+            "SELECT said || char(10) || answer || char(10) || calls FROM record_words "
+            "WHERE turn IN (SELECT value FROM json_each(?))",
+            (json.dumps(sorted(wordless)),),
+        )
+        recorded = sum(is_repetition(text) for (text,) in texts)
+    return replace(forgotten, records=tuple(sorted(gone)), wordless=tuple(sorted(wordless)), recorded=recorded)
 
 
 def heard(
     connection: sqlite3.Connection, hearers: Hearers, since: float = -math.inf, before: float = math.inf
 ) -> tuple[int, ...]:
-    """Return the rows with words that ended since a time, and began before another, and may repeat what was told."""
+    """Return the rows with words that began between two times and may repeat what was told."""
     return _rows(
         connection,
         _HEARD,
@@ -70,9 +83,8 @@ def heard(
             "since": since,
             "before": before,
             "everybody": hearers.everybody,
-            "unknown": None in hearers.people,
-            "people": _labels(connection, hearers.people),
-            "conversations": _labels(connection, hearers.conversations),
+            "people": json.dumps([each or "" for each in hearers.people]),
+            "conversations": json.dumps([*hearers.conversations]),
         },
     )
 
@@ -82,31 +94,21 @@ def owned(
 ) -> tuple[int, ...]:
     """Return the rows of a person, or of all for `...`, and of an agent if one is given, between two times."""
     conditions = "at >= :since AND at < :before"
-    conditions += " AND person = :person" * (person is not ...)
-    conditions += " AND agent = :agent" * (agent is not None)
+    conditions += " AND figures ->> 'person' = :person" * (person is not ...)
+    conditions += " AND figures ->> 'agent' = :agent" * (agent is not None)
     return _rows(
         connection,
         f"SELECT row FROM turn_record WHERE {conditions}",
-        {
-            "since": since,
-            "before": before,
-            "person": None if person is ... else find_label(connection, person),
-            "agent": find_label(connection, agent),
-        },
+        {"since": since, "before": before, "person": None if person is ... else person, "agent": agent},
     )
 
 
-def delete_records(connection: sqlite3.Connection, rows: Sequence[int], *, for_good: bool = True) -> None:
-    """Delete turns from the record. `for_good`: no older copy of the file may bring them back."""
+def delete_records(connection: sqlite3.Connection, rows: Sequence[int]) -> None:
+    """Delete turns from the record."""
     if not rows:
         return
     chosen = json.dumps(rows)
-    if for_good:
-        connection.execute(
-            f"INSERT OR IGNORE INTO tombstone SELECT 'record', row, at FROM turn_record WHERE {_AMONG}", (chosen,)
-        )
-    delete_words(connection, json.loads(chosen))
-    connection.execute("DELETE FROM request_record WHERE turn IN (SELECT value FROM json_each(?))", (chosen,))
+    delete_words(connection, rows)
     connection.execute(f"DELETE FROM turn_record WHERE {_AMONG}", (chosen,))
 
 
@@ -117,10 +119,11 @@ def delete_words(connection: sqlite3.Connection, rows: Sequence[int]) -> None:
     chosen = json.dumps(rows)
     for table in ("record_words", "record_sent"):
         connection.execute(f"DELETE FROM {table} WHERE turn IN (SELECT value FROM json_each(?))", (chosen,))
+    # a damaged list must not keep what is to be deleted
     connection.execute("""
         DELETE FROM record_content WHERE id NOT IN (
             SELECT system FROM record_sent UNION SELECT tools FROM record_sent
-            UNION SELECT value FROM record_sent, json_each(record_sent.messages)
+            UNION SELECT value FROM record_sent, json_each(iif(json_valid(messages), messages, '[]'))
         )
     """)
 
@@ -133,11 +136,11 @@ def expire_records(
     Return whether there was anything to delete.
     """
     rows = connection.execute(
-        "SELECT row, at, name FROM turn_record JOIN label ON label.id = turn_record.agent WHERE at < ?",
+        "SELECT row, at, figures ->> 'agent' FROM turn_record WHERE at < ?",
         (max([others, *before.values()]),),
     )
     expired = tuple(row for row, at, agent in rows if at < before.get(agent, others))
-    delete_records(connection, expired, for_good=False)
+    delete_records(connection, expired)
     wordless = heard(connection, Hearers(everybody=True), before=whole_before)
     delete_words(connection, wordless)
     return bool(expired or wordless)
@@ -147,14 +150,9 @@ def make_room(connection: sqlite3.Connection) -> None:
     """Delete the oldest turns, and the oldest words, where there are more than are kept."""
     oldest = "SELECT {row} FROM {table} ORDER BY {row} LIMIT max(0, (SELECT count(*) FROM {table}) - :most)"
     rows = _rows(connection, oldest.format(row="row", table="turn_record"), {"most": MOST_TURN_RECORDS})
-    delete_records(connection, rows, for_good=False)
+    delete_records(connection, rows)
     rows = _rows(connection, oldest.format(row="turn", table="record_words"), {"most": MOST_WHOLE})
     delete_words(connection, rows)
-
-
-def _labels(connection: sqlite3.Connection, names: Iterable[str | None]) -> str:
-    found = (find_label(connection, each) for each in names if each is not None)
-    return json.dumps([each for each in found if each is not None])
 
 
 def _rows(connection: sqlite3.Connection, query: str, values: dict[str, Any]) -> tuple[int, ...]:

@@ -6,8 +6,7 @@ import json
 import sqlite3
 from typing import Any, NamedTuple
 
-from .database import Database
-from .labels import REQUEST_NAMES, TURN_NAMES, find_label
+from .storage import store
 from .turn_record import (
     CallRecord,
     FailureRecord,
@@ -22,25 +21,18 @@ from .turn_record import (
 _MOST = 1_000
 # Home Assistant has a namespace before the own names of some tools (`intent__HassTurnOn`).
 _NAMESPACE_END = "__"
-_IS_OWN_NAME = "substr(value, -length(:own_name)) = :own_name"
+_HAS_TOOL = """
+    EXISTS (
+        SELECT 1 FROM json_each(figures, '$.tools')
+        WHERE value = :tool OR substr(value, -length(:own_name)) = :own_name
+    )
+"""
 # Turns that are read at once for an export.
 _STEP = 100
 
-
-def _named(names: Iterable[str]) -> str:
-    return ", ".join(f"(SELECT name FROM label WHERE label.id = {name}) AS {name}" for name in names)
-
-
-_TURNS = f"""
-    SELECT row, id, at, {_named(TURN_NAMES)}, message, failures, first_token, duration, tools,
-        failed_tool_calls, cost, cause,
-        EXISTS (SELECT 1 FROM record_words WHERE record_words.turn = turn_record.row) AS whole
+_TURNS = """
+    SELECT row, id, at, figures, EXISTS (SELECT 1 FROM record_words WHERE record_words.turn = turn_record.row)
     FROM turn_record
-"""
-_REQUESTS = f"""
-    SELECT turn, number, {_named(REQUEST_NAMES)}, parameters, prompt, tools, called, began, duration, first_token,
-        usage
-    FROM request_record WHERE turn IN (SELECT value FROM json_each(?)) ORDER BY turn, number
 """
 
 
@@ -52,7 +44,7 @@ class _Row(NamedTuple):
 class TurnRecords:
     """The record of turns in an open file. Every method raises MemoryUnavailable."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: store.Database) -> None:
         self._database = database
 
     def newest(self, listing: TurnListing) -> list[TurnRecord]:
@@ -87,27 +79,19 @@ class TurnRecords:
 def _listed(connection: sqlite3.Connection, listing: TurnListing) -> list[_Row]:
     conditions = ["at >= :since", "at <= :until"]
     values: dict[str, Any] = {"since": listing.since, "until": listing.until}
-    named = {
-        "agent": listing.agent,
-        "route": listing.route,
-        "outcome": listing.end,
-        "error": listing.error,
-        "conversation": listing.conversation,
-    }
-    for column, name in named.items():
-        if name is not None:
-            conditions.append(f"{column} = :{column}")
-            values[column] = find_label(connection, name)
+    for name in ("agent", "route", "end", "error", "conversation"):
+        if (wanted := getattr(listing, name)) is not None:
+            conditions.append(f"figures ->> '{name}' = :{name}")
+            values[name] = wanted
     if listing.people is not None:
-        owners = [find_label(connection, each) for each in listing.people if each is not None]
-        unknown = " OR person IS NULL" if None in listing.people else ""
-        conditions.append(f"(person IN (SELECT value FROM json_each(:people)){unknown})")
-        values["people"] = json.dumps(owners)
+        unknown = " OR figures ->> 'person' IS NULL" if None in listing.people else ""
+        conditions.append(f"(figures ->> 'person' IN (SELECT value FROM json_each(:people)){unknown})")
+        values["people"] = json.dumps([*listing.people])
     if listing.agents is not None:
-        conditions.append("agent IN (SELECT value FROM json_each(:agents))")
-        values["agents"] = json.dumps([find_label(connection, each) for each in sorted(listing.agents)])
+        conditions.append("figures ->> 'agent' IN (SELECT value FROM json_each(:agents))")
+        values["agents"] = json.dumps([*listing.agents])
     if listing.tool is not None:
-        conditions.append(f"EXISTS (SELECT 1 FROM json_each(turn_record.tools) WHERE value = :tool OR {_IS_OWN_NAME})")
+        conditions.append(_HAS_TOOL)
         values |= {"tool": listing.tool, "own_name": f"{_NAMESPACE_END}{listing.tool}"}
     if listing.after is not None:
         conditions.append("id < :after")
@@ -117,83 +101,53 @@ def _listed(connection: sqlite3.Connection, listing: TurnListing) -> list[_Row]:
 
 
 def _turns(connection: sqlite3.Connection, where: str, values: Any) -> list[_Row]:
-    rows = _dicts(connection.execute(_TURNS + where, values))
-    requests: dict[int, list[RequestRecord]] = {row["row"]: [] for row in rows}
-    for each in _dicts(connection.execute(_REQUESTS, (json.dumps(list(requests)),))):
-        requests[each["turn"]].append(_request(each))
-    return [_Row(row["row"], _turn(row, tuple(requests[row["row"]]))) for row in rows]
+    rows = connection.execute(_TURNS + where, values).fetchall()
+    return [_Row(row, _turn(turn, at, json.loads(figures), has_words)) for row, turn, at, figures, has_words in rows]
 
 
-def _turn(row: dict[str, Any], requests: tuple[RequestRecord, ...]) -> TurnRecord:
-    return TurnRecord(
-        id=row["id"],
-        at=row["at"],
-        agent=row["agent"],
-        route=row["route"],
-        end=row["outcome"],
-        reason=row["reason"],
-        conversation=row["conversation"],
-        person=row["person"],
-        device=row["device"],
-        entity_id=row["entity_id"],
-        error=row["error"],
-        message=row["message"],
-        answered_by=row["answered_by"],
-        failures=tuple(FailureRecord(*each) for each in _list(row["failures"])),
-        first_token=row["first_token"],
-        duration=row["duration"],
-        tools=tuple(_list(row["tools"])),
-        failed_tool_calls=row["failed_tool_calls"],
-        cost=row["cost"],
-        cause=row["cause"],
-        level="whole" if row["whole"] else "figures",
-        requests=requests,
-    )
+def _turn(turn: str, at: float, figures: dict[str, Any], has_words: int) -> TurnRecord:
+    figures["failures"] = tuple(FailureRecord(**each) for each in figures.get("failures", ()))
+    figures["tools"] = tuple(figures.get("tools", ()))
+    figures["requests"] = tuple(map(_request, figures.get("requests", ())))
+    return TurnRecord(id=turn, at=at, level="whole" if has_words else "figures", **figures)
 
 
-def _request(row: dict[str, Any]) -> RequestRecord:
-    usage = _list(row["usage"])
-    return RequestRecord(
-        agent=row["agent"],
-        provider=row["provider"],
-        model=row["model"],
-        end=row["outcome"],
-        purpose=row["purpose"],
-        began=row["began"],
-        duration=row["duration"],
-        first_token=row["first_token"],
-        parameters=row["parameters"],
-        prompt=row["prompt"] and row["prompt"].hex(),
-        tools=row["tools"] and row["tools"].hex(),
-        called=tuple(_list(row["called"])),
-        error=row["error"],
-        finish=row["finish"],
-        usage=Tokens(*usage) if usage else None,
-    )
+def _request(figures: dict[str, Any]) -> RequestRecord:
+    usage = figures.pop("usage", None)
+    called = tuple(figures.pop("called", ()))
+    return RequestRecord(called=called, usage=None if usage is None else Tokens(**usage), **figures)
 
 
 def _with_words(connection: sqlite3.Connection, found: _Row) -> TurnRecord:
-    kept = connection.execute("SELECT said, answer, calls FROM record_words WHERE turn = ?", (found.row,)).fetchone()
-    if kept is None:
+    words = _words(connection, found.row)
+    if words is None:
         return found.record
-    said, answer, calls = kept
     rows = _sent_rows(connection, found.row)
     sent = {number: _sent(connection, system, tools, messages) for number, system, tools, messages in rows}
     requests = tuple(replace(each, sent=sent.get(number)) for number, each in enumerate(found.record.requests))
-    words = TurnWords(said, answer, tuple(CallRecord(*each) for each in json.loads(calls)))
     return replace(found.record, words=words, requests=requests)
 
 
-def _sent_rows(connection: sqlite3.Connection, turn: int) -> list[tuple[int, int, int, str]]:
-    return connection.execute(
+def _words(connection: sqlite3.Connection, turn: int) -> TurnWords | None:
+    kept = connection.execute("SELECT said, answer, calls FROM record_words WHERE turn = ?", (turn,)).fetchone()
+    if kept is None:
+        return None
+    said, answer, calls = kept
+    return TurnWords(said, answer, tuple(CallRecord(*each) for each in json.loads(calls)))
+
+
+def _sent_rows(connection: sqlite3.Connection, turn: int) -> list[tuple[int, int, int, list[int]]]:
+    """Return the number of each request of a turn, with the rows of its texts."""
+    rows = connection.execute(
         "SELECT number, system, tools, messages FROM record_sent WHERE turn = ? ORDER BY number", (turn,)
-    ).fetchall()
+    )
+    return [(number, system, tools, json.loads(messages)) for number, system, tools, messages in rows]
 
 
-def _sent(connection: sqlite3.Connection, system: int, tools: int, messages: str) -> Sent:
-    rows = json.loads(messages)
-    texts = dict(_contents(connection, {system, tools, *rows}))
-    return Sent(texts[system], texts[tools], tuple(texts[row] for row in rows))
+def _sent(connection: sqlite3.Connection, system: int, tools: int, messages: list[int]) -> Sent:
+    # a text that was damaged is not there any more
+    texts = dict(_contents(connection, {system, tools, *messages}))
+    return Sent(texts.get(system, ""), texts.get(tools, ""), tuple(texts[row] for row in messages if row in texts))
 
 
 def _contents(connection: sqlite3.Connection, rows: Iterable[int]) -> list[tuple[int, str]]:
@@ -205,17 +159,10 @@ def _contents(connection: sqlite3.Connection, rows: Iterable[int]) -> list[tuple
 
 def _lines(connection: sqlite3.Connection, found: _Row, told: set[int]) -> Iterator[str]:
     """Yield the line of a turn, and before it those of the texts that it names and that were not told yet."""
-    record = found.record
-    kept = connection.execute("SELECT said, answer, calls FROM record_words WHERE turn = ?", (found.row,)).fetchone()
-    fields = _fields(record)
-    if kept is not None:
-        said, answer, calls = kept
-        listed = [asdict(CallRecord(*each)) for each in json.loads(calls)]
-        fields["words"] = {"said": said, "answer": answer, "calls": listed}
+    fields = _fields(replace(found.record, words=_words(connection, found.row)))
     for number, system, tools, messages in _sent_rows(connection, found.row):
-        rows = json.loads(messages)
-        fields["requests"][number]["sent"] = {"system": system, "tools": tools, "messages": rows}
-        new = {system, tools, *rows} - told
+        fields["requests"][number]["sent"] = {"system": system, "tools": tools, "messages": messages}
+        new = {system, tools, *messages} - told
         told |= new
         for row, text in _contents(connection, new):
             yield json.dumps({"kind": "content", "id": row, "text": text}, ensure_ascii=False)
@@ -223,7 +170,7 @@ def _lines(connection: sqlite3.Connection, found: _Row, told: set[int]) -> Itera
 
 
 def _fields(record: TurnRecord) -> dict[str, Any]:
-    """Return the figures of a turn as JSON has them, without what is empty."""
+    """Return a turn as JSON has it, without what is empty."""
     fields = {"kind": "turn_record", **_filled(asdict(record))}
     fields["requests"] = [_filled(asdict(each)) for each in record.requests]
     for each in fields["requests"]:
@@ -233,12 +180,3 @@ def _fields(record: TurnRecord) -> dict[str, Any]:
 
 def _filled(fields: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value not in (None, ())}
-
-
-def _dicts(cursor: sqlite3.Cursor) -> list[dict[str, Any]]:
-    names = [column[0] for column in cursor.description]
-    return [dict(zip(names, row, strict=True)) for row in cursor]
-
-
-def _list(text: str | None) -> list[Any]:
-    return json.loads(text) if text else []

@@ -1,13 +1,13 @@
-"""The record of turns, as it is stored: figures in rows of their own, words beside them, each text once."""
+"""The record of turns, as it is stored: figures as JSON in one row, words beside them, each text once."""
 
-from collections.abc import Iterable
+from dataclasses import asdict
 import json
 import sqlite3
+from typing import Any
 
-from .labels import label
 from .record_forgetting import make_room
-from .texts import NAME_LENGTH, moment
-from .turn_record import RequestRecord, Sent, TurnCost, TurnRecord, TurnWords, fingerprint
+from .texts import moment
+from .turn_record import Sent, TurnCost, TurnRecord, TurnWords, fingerprint
 
 # counting takes time
 _EVERY = 500
@@ -15,8 +15,8 @@ _EVERY = 500
 _LONGEST_SAID = 16_000
 _LONGEST_CONTENT = 1_000_000
 _LONGEST_CALL = 100_000
-_LONGEST_MESSAGE = 500
-_MOST_TOKENS = 2**53
+_LONGEST_FIGURE = 500
+_MOST = 2**53
 _CUT = "…"
 
 
@@ -29,11 +29,13 @@ def store_turn_record(connection: sqlite3.Connection, record: TurnRecord, conten
     `contents` has the rows of texts that this transaction has stored or found: requests that follow each other send
     mostly the same.
     """
-    row = _stored_turn(connection, record)
-    if row is None:
+    added = connection.execute(
+        "INSERT OR IGNORE INTO turn_record (id, at, figures) VALUES (?, ?, ?)",
+        (record.id, moment(record.at), _json(_figures(record))),
+    )
+    row = added.lastrowid
+    if not added.rowcount or row is None:
         return
-    for number, request in enumerate(record.requests):
-        _store_request(connection, row, number, request)
     if record.words is not None:
         _store_words(connection, row, record.words)
         for number, request in enumerate(record.requests):
@@ -46,87 +48,36 @@ def store_turn_record(connection: sqlite3.Connection, record: TurnRecord, conten
 
 def store_cost(connection: sqlite3.Connection, known: TurnCost) -> None:
     """Store what a turn has cost, if its record is there."""
-    connection.execute("UPDATE turn_record SET cost = ? WHERE id = ?", (known.cost[:NAME_LENGTH], known.turn))
-
-
-def _stored_turn(connection: sqlite3.Connection, record: TurnRecord) -> int | None:
-    added = connection.execute(
-        """
-        INSERT OR IGNORE INTO turn_record (
-            id, at, agent, conversation, person, device, entity_id, route, reason, outcome, error, message,
-            answered_by, failures, first_token, duration, tools, failed_tool_calls, cost, cause
-        ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-        """,
-        (
-            record.id,
-            moment(record.at),
-            *(
-                _label(connection, each)
-                for each in (
-                    record.agent,
-                    record.conversation,
-                    record.person,
-                    record.device,
-                    record.entity_id,
-                    record.route,
-                    record.reason,
-                    record.end,
-                    record.error,
-                )
-            ),
-            _cut(record.message or "", _LONGEST_MESSAGE) or None,
-            _label(connection, record.answered_by),
-            _json([[each.agent, each.error] for each in record.failures]),
-            record.first_token,
-            moment(record.duration),
-            _json(record.tools),
-            record.failed_tool_calls,
-            record.cost,
-            record.cause,
-        ),
-    )
-    return added.lastrowid if added.rowcount else None
-
-
-def _store_request(connection: sqlite3.Connection, turn: int, number: int, request: RequestRecord) -> None:
-    named = (
-        request.agent,
-        request.provider,
-        request.model,
-        request.purpose,
-        request.end,
-        request.error,
-        request.finish,
-    )
-    usage = request.usage
-    tokens = usage and (
-        usage.input,
-        usage.cached,
-        usage.output,
-        usage.cache_written,
-        usage.reasoning,
-        usage.cleared,
-    )
     connection.execute(
-        """
-        INSERT INTO request_record (
-            turn, number, agent, provider, model, purpose, outcome, error, finish, parameters,
-            prompt, tools, called, began, duration, first_token, usage
-        ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-        """,
-        (
-            turn,
-            number,
-            *(_label(connection, each) for each in named),
-            request.parameters,
-            *(each and bytes.fromhex(each) for each in (request.prompt, request.tools)),
-            _json(request.called),
-            moment(request.began),
-            moment(request.duration),
-            request.first_token,
-            tokens and json.dumps([min(max(each, 0), _MOST_TOKENS) for each in tokens]),
-        ),
+        "UPDATE turn_record SET figures = json_set(figures, '$.cost', ?) WHERE id = ?",
+        (known.cost[:_LONGEST_FIGURE], known.turn),
     )
+
+
+def _figures(record: TurnRecord) -> Any:
+    """Return all of a record but its words, as JSON has it, without what is empty or is in a column of its own."""
+    fields = asdict(record)
+    for name in ("id", "at", "level", "words"):
+        del fields[name]
+    for request in fields["requests"]:
+        del request["sent"]
+    return _bounded(fields)
+
+
+def _bounded(value: Any) -> Any:
+    """Return a value for JSON, with every text and number in bounds. A server has written some of them."""
+    match value:
+        case str():
+            return _cut(value, _LONGEST_FIGURE)
+        case int():
+            return min(max(value, 0), _MOST)
+        case float():
+            return moment(value)
+        case dict():
+            return {name: _bounded(each) for name, each in value.items() if each not in (None, "", ())}
+        case tuple():
+            return [_bounded(each) for each in value]
+    return value
 
 
 def _store_words(connection: sqlite3.Connection, turn: int, words: TurnWords) -> None:
@@ -136,16 +87,15 @@ def _store_words(connection: sqlite3.Connection, turn: int, words: TurnWords) ->
     ]
     connection.execute(
         "INSERT INTO record_words VALUES (?, ?, ?, ?)",
-        (turn, _cut(words.said, _LONGEST_SAID), _cut(words.answer, _LONGEST_SAID), _json(calls) or "[]"),
+        (turn, _cut(words.said, _LONGEST_SAID), _cut(words.answer, _LONGEST_SAID), _json(calls)),
     )
 
 
 def _store_sent(connection: sqlite3.Connection, place: tuple[int, int], sent: Sent, contents: Contents) -> None:
-    rows = [_content(connection, each, contents) for each in (sent.system, sent.tools, *sent.messages)]
-    connection.execute(
-        "INSERT INTO record_sent VALUES (?, ?, ?, ?, ?)",
-        (*place, *rows[:2], _json(rows[2:]) or "[]"),
+    system, tools, *messages = (
+        _content(connection, each, contents) for each in (sent.system, sent.tools, *sent.messages)
     )
+    connection.execute("INSERT INTO record_sent VALUES (?, ?, ?, ?, ?)", (*place, system, tools, _json(messages)))
 
 
 def _content(connection: sqlite3.Connection, text: str, contents: Contents) -> int:
@@ -168,19 +118,10 @@ def _stored_content(connection: sqlite3.Connection, text: str) -> int:
     return added
 
 
-def _label(connection: sqlite3.Connection, text: str | None) -> int | None:
-    """Return the number of a name, of as much of it as a name may have."""
-    if not text:
-        return None
-    return label(connection, text.encode(errors="replace")[:NAME_LENGTH].decode(errors="ignore"))
-
-
 def _cut(text: str, length: int) -> str:
     sound = text.encode(errors="replace").decode()
     return sound if len(sound) <= length else sound[: length - len(_CUT)] + _CUT
 
 
-def _json(values: Iterable[object]) -> str | None:
-    """Return a list as JSON, or None if it is empty."""
-    listed = list(values)
-    return json.dumps(listed, ensure_ascii=False, separators=(",", ":")) if listed else None
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

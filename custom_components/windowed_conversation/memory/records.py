@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 import math
-from typing import Literal
+from typing import Literal, NamedTuple
 
 type Kind = Literal["fact", "episode", "turn"]
 
@@ -90,9 +90,11 @@ class Recalled:
 class Forgotten:
     """The ids of what was forgotten, or would be. `erased` is True if no byte of it is left in the file.
 
-    `records` are rows of the record of turns, and `wordless` those of which only the figures stay. The rest helps
-    others to find their own copies: `since` is the time of the oldest item, `people` are those who alone could see them
-    (None is everybody), `conversations` are where they were said, and `told` are the texts of the facts and the query.
+    `records` are rows of the record of turns, and `wordless` those of which only the figures stay; `recorded` counts
+    those of them that had the words of the query. `exchanges` counts what the windows on conversations have lost. The
+    rest helps others to find their own copies: `since` is the time of the oldest item, `people` are those who alone
+    could see them (None is everybody), `conversations` are where they were said, and `told` are the texts of the facts
+    and the query.
     """
 
     facts: tuple[int, ...] = ()
@@ -100,6 +102,8 @@ class Forgotten:
     episodes: tuple[int, ...] = ()
     records: tuple[int, ...] = ()
     wordless: tuple[int, ...] = ()
+    recorded: int = 0
+    exchanges: int = 0
     erased: bool = False
     since: float = field(default=math.inf, compare=False)
     people: frozenset[str | None] = field(default=frozenset(), compare=False)
@@ -108,8 +112,13 @@ class Forgotten:
 
     @property
     def has_any(self) -> bool:
-        """Whether anything was forgotten."""
+        """Whether memory had anything."""
         return bool(self.facts or self.turns or self.episodes)
+
+    @property
+    def has_words(self) -> bool:
+        """Whether the words of the query were found anywhere."""
+        return bool(self.has_any or self.exchanges or self.recorded)
 
     @property
     def ids(self) -> dict[Kind, tuple[int, ...]]:
@@ -128,10 +137,22 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """How much is stored: current facts, turns, episodes, bytes on disk, and rows that are not indexed yet."""
+    """How much is stored: current facts, turns, episodes, bytes on disk, and rows that are not indexed yet.
+
+    `unerased`: whether bytes of deleted rows may be in the file.
+    """
 
     facts: int
     turns: int
     episodes: int
     size: int
     unindexed: int
+    unerased: bool = False
+
+
+class Tombstone(NamedTuple):
+    """What remains of a forgotten fact, turn or episode: when it came to be, and no words."""
+
+    kind: Kind
+    id: int
+    at: float

@@ -12,9 +12,8 @@ import sqlite3
 from typing import NamedTuple
 
 from .episodes import excerpt
-from .labels import find_label
 from .records import KINDS, Kind, Recalled
-from .visibility import visible
+from .selection import visible
 from .words import Question
 
 # a part of a word says less than a whole word, and a fact has more of them
@@ -37,9 +36,8 @@ _HITS_OF = """
 
 _FOUND = """
     WITH hit (id, score) AS MATERIALIZED ({hits}), found (id, score) AS (SELECT id, score / max(score) OVER () FROM hit)
-    SELECT found.id, found.score, {row}.at, {row}.text, owner.name, {conversation}, {private}, NULL
+    SELECT found.id, found.score, {row}.at, {row}.text, {row}.person, {conversation}, {private}, NULL
     FROM found JOIN {row} USING (id)
-    LEFT JOIN label AS owner ON owner.id = {row}.person
     ORDER BY found.score DESC, {row}.at DESC, {row}.id DESC LIMIT :limit
 """
 
@@ -60,12 +58,9 @@ _NEIGHBOURS = """
         FROM most CROSS JOIN lifted
         ORDER BY 2 DESC, lifted.id DESC LIMIT :limit
     )
-    SELECT found.id, found.score, turn.at, turn.said || char(10) || turn.answer, owner.name, conversation.name,
-        turn.person IS NOT NULL, used.name
+    SELECT found.id, found.score, turn.at, turn.said || char(10) || turn.answer, turn.person, turn.conversation,
+        turn.person IS NOT NULL, turn.tools
     FROM found JOIN turn USING (id)
-    JOIN label AS conversation ON conversation.id = turn.conversation
-    LEFT JOIN label AS owner ON owner.id = turn.person
-    LEFT JOIN label AS used ON used.id = turn.tools
     ORDER BY found.score DESC, found.id DESC
 """
 
@@ -79,7 +74,7 @@ _SEARCHES: dict[Kind, str] = {
     "episode": _FOUND.format(
         hits=_hits("episode"),
         row="episode",
-        conversation="(SELECT name FROM label WHERE label.id = episode.conversation)",
+        conversation="episode.conversation",
         private="episode.person IS NOT NULL",
     ),
     "turn": _NEIGHBOURS.format(
@@ -123,7 +118,7 @@ def _found(connection: sqlite3.Connection, kind: Kind, asked: Search) -> Iterato
         return
     parameters = {
         "match": match,
-        "person": find_label(connection, asked.person),
+        "person": asked.person,
         "private": asked.private,
         "since": asked.since,
         "until": asked.until,
@@ -160,9 +155,8 @@ _LISTED_COLUMNS: dict[Kind, str] = {
     "turn": "said || char(10) || answer AS text, person IS NOT NULL AS private, conversation FROM turn WHERE",
 }
 _LISTED = """
-    SELECT kind, listed.id, text, at, owner.name, within.name, private FROM ({rows}) AS listed
-    LEFT JOIN label AS owner ON owner.id = listed.person LEFT JOIN label AS within ON within.id = listed.conversation
-    ORDER BY at DESC, kind, listed.id DESC LIMIT :limit OFFSET :offset
+    SELECT kind, id, text, at, person, conversation, private FROM ({rows})
+    ORDER BY at DESC, kind, id DESC LIMIT :limit OFFSET :offset
 """
 
 
@@ -189,7 +183,7 @@ def newest(connection: sqlite3.Connection, listing: Listing) -> list[Recalled]:
     found = connection.execute(
         _LISTED.format(rows=" UNION ALL ".join(_rows(kind, listing.ids) for kind in dict.fromkeys(listing.kinds))),
         {
-            "person": find_label(connection, listing.person),
+            "person": listing.person,
             "private": listing.private,
             "since": listing.since,
             "until": listing.until,

@@ -1,9 +1,12 @@
-"""What somebody wants forgotten, as conditions."""
+"""Which rows somebody means, as conditions: those to forget, and those that a person may see."""
 
+import sqlite3
 from types import EllipsisType
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-from .records import Kind
+from .records import Forgotten, Kind
+
+_OWN = {"fact": "(:private OR NOT {row}.private)", "episode": ":private", "turn": ":private"}
 
 
 class Selection(NamedTuple):
@@ -31,3 +34,22 @@ class Selection(NamedTuple):
     def is_asked_for(self) -> bool:
         """Whether a person asked for this, as opposed to expiry."""
         return self.is_named or self.person is not ... or self.agent is not None or self.since is not None
+
+
+class Companion(Protocol):
+    """Forgets what other rooms have of what memory forgets."""
+
+    def forget(
+        self, connection: sqlite3.Connection, forgotten: Forgotten, selection: Selection, *, dry_run: bool
+    ) -> int:
+        """Delete copies in the same transaction, or with `dry_run` nothing, and return the number of exchanges."""
+        ...
+
+
+def visible(kind: Kind, row: str) -> str:
+    """Return the SQL condition on the rows of a table that a person may see: their own and the home's.
+
+    Its parameters are `person` and `private`. An unknown speaker owns nothing. A shared window gets no private facts,
+    and nothing from a person's turns and episodes.
+    """
+    return f"({row}.person IS NULL OR ({row}.person = :person AND {_OWN[kind].format(row=row)}))"

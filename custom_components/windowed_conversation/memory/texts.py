@@ -42,9 +42,9 @@ def fact_text(text: str) -> str:
     return fact
 
 
-def name(text: str) -> str:
-    """Return the name of a person, a conversation and so on. Raises `ValueError` if it cannot be stored unchanged."""
-    if not 0 < len(text.encode()) <= NAME_LENGTH:
+def name(text: str | None) -> str | None:
+    """Return the id of a person, a conversation and so on. Raises `ValueError` if it cannot be stored unchanged."""
+    if text is not None and not 0 < len(text.encode()) <= NAME_LENGTH:
         raise ValueError(f"A name has 1 to {NAME_LENGTH} bytes")
     return text
 

@@ -5,7 +5,7 @@ keeps the old one as its origin. Many rows at once are not indexed, which would 
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 import dataclasses
 import json
 import sqlite3
@@ -14,11 +14,10 @@ from typing import Any
 from . import index
 from .errors import BadLine, MemoryFull
 from .facts import ToldFact, close_fact, same_fact, store_fact
-from .labels import find_label
 from .records import KINDS, Episode, Kind, Loaded, PastTurn
+from .selection import visible
 from .texts import ANSWER_LENGTH, EPISODE_LENGTH, SAID_LENGTH, fact_text, moment, one_line
 from .turns import store_episode, store_turn
-from .visibility import visible
 from .words import Words
 
 type _Record = ToldFact | PastTurn | Episode
@@ -39,92 +38,33 @@ class _Fields:
             raise TypeError("A line is an object")
         self._fields: dict[str, Any] = fields
 
-    def text(self, name: str) -> str:
-        """Return a text."""
-        text: str = self._of(name, str)
-        return text
-
-    def optional(self, name: str) -> str | None:
-        """Return a text, or None if it is missing."""
-        return self.text(name) if self._fields.get(name) is not None else None
-
-    def words(self, name: str) -> tuple[str, ...]:
-        """Return the words of a text, or an empty tuple if it is missing."""
-        return tuple((self.optional(name) or "").split())
-
-    def moment(self, name: str) -> float:
-        """Return a time."""
-        return moment(self._of(name, int | float))
-
-    def count(self, name: str) -> int:
-        """Return a positive integer."""
-        count: int = self._of(name, int)
-        if not 1 <= count <= _HIGHEST:
-            raise ValueError(f"{name} is out of range")
-        return count
-
-    def flag(self, name: str) -> bool:
-        """Return a boolean."""
-        value: bool = self._fields.get(name) is True
-        if not value and self._fields.get(name) is not False:
-            raise TypeError(f"{name} is missing or of another type")
-        return value
-
-    def optional_count(self, name: str) -> int | None:
-        """Return a positive integer, or None if it is missing."""
-        return self.count(name) if self._fields.get(name) is not None else None
-
-    def _of(self, name: str, kind: Any) -> Any:
-        value = self._fields.get(name)
+    def read(self, name: str, kind: Any) -> Any:
+        """Return a field of the type that a record has there. Words are one text, None is a missing field."""
+        value: Any = self._fields.get(name)
+        if kind == tuple[str, ...]:
+            return tuple((self.read(name, str | None) or "").split())
+        accepted = float | int if kind is float else kind
         # in Python, a boolean is a number
-        if not isinstance(value, kind) or isinstance(value, bool):
+        if not isinstance(value, accepted) or isinstance(value, bool) != (kind is bool):
             raise TypeError(f"{name} is missing or of another type")
+        if kind is float:
+            return moment(value)
+        if isinstance(value, int) and not isinstance(value, bool) and not 1 <= value <= _HIGHEST:
+            raise ValueError(f"{name} is out of range")
         return value
 
 
-# How a field of a record is read, by its type.
-_READERS: dict[Any, Callable[[_Fields, str], Any]] = {
-    str: _Fields.text,
-    str | None: _Fields.optional,
-    float: _Fields.moment,
-    int: _Fields.count,
-    bool: _Fields.flag,
-    tuple[str, ...]: _Fields.words,
-}
-
-_NAMES = """
-    LEFT JOIN label AS owner ON owner.id = {row}.person
-    LEFT JOIN label AS by ON by.id = {row}.agent
-    JOIN label AS within ON within.id = {row}.conversation
-"""
 _COLUMNS: dict[Kind, str] = {
-    "fact": """
-        owner.name AS person, private, text, source, quote, confirmed, told, replaced_by
-        FROM fact LEFT JOIN label AS owner ON owner.id = fact.person
-    """,
-    "turn": f"""
-        within.name AS conversation, owner.name AS person, by.name AS agent, place.name AS device, used.name AS tools,
-        said, answer
-        FROM turn {_NAMES.format(row="turn")}
-        LEFT JOIN label AS place ON place.id = turn.device LEFT JOIN label AS used ON used.id = turn.tools
-    """,
-    "episode": f"""
-        since, within.name AS conversation, owner.name AS person, by.name AS agent, text
-        FROM episode {_NAMES.format(row="episode")}
-    """,
+    "fact": "person, private, text, source, quote, confirmed, told, replaced_by",
+    "turn": "conversation, person, agent, device, tools, said, answer",
+    "episode": "since, conversation, person, agent, text",
 }
 
-_WITHIN = """
-    JOIN label AS within ON within.id = conversation LEFT JOIN label AS owner ON owner.id = person
-    WHERE at = :at AND owner.name IS :person AND within.name = :conversation
-"""
+_WITHIN = "at = :at AND person IS :person AND conversation = :conversation"
 _SAME: dict[Kind, str] = {
-    "fact": """
-        SELECT fact.id FROM fact LEFT JOIN label AS owner ON owner.id = person
-        WHERE at = :at AND owner.name IS :person AND text = :text
-    """,
-    "turn": f"SELECT turn.id FROM turn {_WITHIN} AND said = :said AND answer = :answer",
-    "episode": f"SELECT episode.id FROM episode {_WITHIN} AND text = :text",
+    "fact": "SELECT id FROM fact WHERE at = :at AND person IS :person AND text = :text",
+    "turn": f"SELECT id FROM turn WHERE {_WITHIN} AND said = :said AND answer = :answer",
+    "episode": f"SELECT id FROM episode WHERE {_WITHIN} AND text = :text",
 }
 
 
@@ -134,14 +74,14 @@ def export_rows(
     """Return the next rows after an id with their lines, limited to what this person may see unless None."""
     rows = connection.execute(
         f"""
-        SELECT :kind AS kind, {kind}.id, at, {_COLUMNS[kind]}
-        WHERE {kind}.id > :after AND (:all OR {visible(kind, kind)}) ORDER BY {kind}.id LIMIT :most
+        SELECT :kind AS kind, id, at, {_COLUMNS[kind]} FROM {kind}
+        WHERE id > :after AND (:all OR {visible(kind, kind)}) ORDER BY id LIMIT :most
         """,
         {
             "kind": kind,
             "after": after,
             "all": person is None,
-            "person": find_label(connection, person),
+            "person": person,
             "private": True,
             "most": most,
         },
@@ -154,9 +94,7 @@ def export_forgotten(connection: sqlite3.Connection) -> list[str]:
     """Return a line for each item that has to stay forgotten."""
     return [
         _line({"kind": "forgotten", "of": kind, "id": row, "at": at})
-        for kind, row, at in connection.execute(
-            "SELECT kind, id, at FROM tombstone WHERE kind <> 'record' ORDER BY kind, id, at"
-        )
+        for kind, row, at in connection.execute("SELECT kind, id, at FROM tombstone ORDER BY kind, id, at")
     ]
 
 
@@ -197,18 +135,18 @@ class _Loader:
 
     def take(self, fields: _Fields) -> None:
         """Import one line."""
-        if fields.text("kind") == "forgotten":
+        if fields.read("kind", str) == "forgotten":
             self._connection.execute(
-                "INSERT OR IGNORE INTO tombstone VALUES (?, ?, ?)",
-                (_kind(fields, "of"), fields.count("id"), fields.moment("at")),
+                "INSERT OR IGNORE INTO tombstone VALUES (?, ?, ?, FALSE)",
+                (_kind(fields, "of"), fields.read("id", int), fields.read("at", float)),
             )
             return
-        kind, row = _kind(fields, "kind"), fields.count("id")
+        kind, row = _kind(fields, "kind"), fields.read("id", int)
         record = _record(fields, kind)
         if self._is_forgotten(kind, row, record.at):
             self.refused += 1
             return
-        by = fields.optional_count("replaced_by")
+        by = fields.read("replaced_by", int | None)
         stored = self._known(kind, row, record, is_current=by is None)
         if stored is None:
             stored = self._store(kind, row, record)
@@ -252,7 +190,7 @@ class _Loader:
         found = None
         if self._is_taken(kind, row):
             query, said = _SAME[kind], _said(record)
-            found = self._row(f"{query} AND {kind}.id = :id", {**said, "id": row}) or self._row(query, said)
+            found = self._row(f"{query} AND id = :id", {**said, "id": row}) or self._row(query, said)
         if found is None and isinstance(record, ToldFact) and is_current:
             found = same_fact(self._connection, record)
         return found
@@ -278,14 +216,14 @@ class _Loader:
 
 def _kind(fields: _Fields, name: str) -> Kind:
     for kind in KINDS:
-        if kind == fields.text(name):
+        if kind == fields.read(name, str):
             return kind
     raise ValueError("There is no such kind")
 
 
 def _record(fields: _Fields, kind: Kind) -> _Record:
     record = _RECORDS[kind]
-    return record(**{each.name: _READERS[each.type](fields, each.name) for each in dataclasses.fields(record)})
+    return record(**{each.name: fields.read(each.name, each.type) for each in dataclasses.fields(record)})
 
 
 def _said(record: _Record) -> dict[str, object]:

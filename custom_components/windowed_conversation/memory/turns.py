@@ -3,10 +3,9 @@
 import sqlite3
 
 from . import index
-from .deletion import delete_oldest
-from .labels import label
+from .index import delete_oldest
 from .records import Episode, Kind, PastTurn
-from .texts import ANSWER_LENGTH, EPISODE_LENGTH, NAME_LENGTH, SAID_LENGTH, moment, one_line
+from .texts import ANSWER_LENGTH, EPISODE_LENGTH, NAME_LENGTH, SAID_LENGTH, moment, name, one_line
 from .words import Words
 
 MOST_TURNS = 200_000
@@ -22,7 +21,6 @@ def store_turn(
     said, answer = one_line(turn.said, SAID_LENGTH), one_line(turn.answer, ANSWER_LENGTH)
     if not said and not answer:
         raise ValueError("A turn needs words")
-    conversation = label(connection, turn.conversation)
     stored = connection.execute(
         """
         INSERT INTO turn (id, origin, at, conversation, place, person, agent, device, tools, said, answer)
@@ -32,11 +30,11 @@ def store_turn(
             row,
             origin,
             moment(turn.at),
-            conversation,
-            label(connection, turn.person),
-            label(connection, turn.agent),
-            label(connection, turn.device),
-            label(connection, _joined(turn.tools)),
+            name(turn.conversation),
+            name(turn.person),
+            name(turn.agent),
+            name(turn.device),
+            _joined(turn.tools),
             said,
             answer,
         ),
@@ -61,9 +59,9 @@ def store_episode(
             origin,
             moment(episode.at),
             moment(episode.since),
-            label(connection, episode.conversation),
-            label(connection, episode.person),
-            label(connection, episode.agent),
+            name(episode.conversation),
+            name(episode.person),
+            name(episode.agent),
             text,
         ),
     ).lastrowid

@@ -16,6 +16,9 @@ from .narration import HOME, SUMMARY_OF
 from .quotes import is_of_quote
 from .speaker import Speaker
 
+# The name of the tool by which a model forgets.
+FORGET_TOOL = "forget"
+
 # How many facts are read out, and how many are named if several match.
 _MOST_READ = 7
 _MOST_NAMED = 3
@@ -49,6 +52,7 @@ class Phrase(StrEnum):
     SEVERAL_FOUND = "memory_several_found"
     TOO_MUCH = "memory_too_much"
     UNAVAILABLE = "memory_unavailable"
+    BACKUP = "memory_backup"
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +172,7 @@ def forget_everything(memory: Memory, speaker: Speaker, about: str) -> Rememberi
         return _forget_person(memory, speaker)
     selected = memory.forget(query=about, person=speaker.person, dry_run=True)
     named = [fact.text for fact in memory.facts(speaker.person, private=speaker.is_alone) if fact.id in selected.facts]
-    if selected == Forgotten():
+    if not selected.has_words:
         return Remembering(Phrase.NOT_FOUND)
     if len(selected.facts) > _MOST_FACTS or _past(selected) > _MOST_PAST:
         return Remembering(Phrase.TOO_MUCH)
@@ -183,13 +187,13 @@ def _forget_person(memory: Memory, speaker: Speaker) -> Remembering:
 
 
 def _forget_past(memory: Memory, speaker: Speaker, query: str, words: Words) -> Remembering:
-    """Forget turns and episodes that have all of the words, if these are the speaker's own."""
+    """Forget turns, episodes and exchanges that have the words, if these are the speaker's own."""
     if len(words.question(query).words) < _FEWEST_WORDS or not is_of_quote(query, speaker.said, None, words):
         return Remembering(Phrase.NOT_FOUND)
-    past = _past(memory.forget(query=query, person=speaker.person, kinds=("turn", "episode"), dry_run=True))
-    if not past:
+    selected = memory.forget(query=query, person=speaker.person, kinds=("turn", "episode"), dry_run=True)
+    if not selected.has_words:
         return Remembering(Phrase.NOT_FOUND)
-    if past > _MOST_PAST:
+    if _past(selected) > _MOST_PAST:
         return Remembering(Phrase.TOO_MUCH)
     forgotten = memory.forget(query=query, person=speaker.person, kinds=("turn", "episode"))
     return Remembering(Phrase.FORGOTTEN_PAST, forgotten=forgotten)

@@ -28,7 +28,7 @@ from .figures import GREATEST_FIGURE, is_figure
 from .messages import Attachment, Message, Native, Role, ToolCall, rewritten
 from .policy import ToolResults, WindowPolicy
 from .registry import WindowRegistry, is_in_turn
-from .restore import Snapshot, recounted, recounted_message
+from .restore import Evicted, Snapshot, recounted, recounted_message
 from .summary import QUESTION, Passage, is_summary, joined, older_passage, plain_text, summary_text
 from .tags import IMPORTANT, INCOMPLETE, MAX_TAG_LENGTH
 from .tokens import (
@@ -64,6 +64,7 @@ __all__ = [
     "Calibrator",
     "DuplicateToolCall",
     "EstimatedCounter",
+    "Evicted",
     "Exchange",
     "ExchangeStillOpen",
     "InvalidMessage",

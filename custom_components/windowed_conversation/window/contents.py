@@ -27,7 +27,7 @@ class Contents:
     in between are set aside.
     """
 
-    __slots__ = ("_at_rest", "_before", "_set_aside", "history", "last_number", "opened", "sent", "state")
+    __slots__ = ("_before", "_set_aside", "has_changed", "history", "last_number", "opened", "sent", "state")
 
     def __init__(self) -> None:
         self.state = _State()
@@ -38,8 +38,8 @@ class Contents:
         # What `abort` restores: the state at `begin`, and the closed exchanges that have changed since.
         self._before = self.state
         self._set_aside: dict[int, Exchange] = {}
-        # What `at_rest` has returned, until a part of it changes.
-        self._at_rest: Snapshot | None = None
+        # Whether closed exchanges or figures have changed since somebody set it back.
+        self.has_changed = False
 
     @property
     def first(self) -> int:
@@ -73,7 +73,8 @@ class Contents:
         """Append the exchange that was open to the history."""
         self.history.append(exchange)
         self.last_number = exchange.number
-        self.opened = self._at_rest = None
+        self.opened = None
+        self.has_changed = True
         if self._set_aside:
             self._set_aside.clear()
 
@@ -92,7 +93,7 @@ class Contents:
         if self.opened:
             self._put_aside(filter(None, (self.history.get(exchange.number) for exchange in exchanges)))
         self.history.put(exchanges)
-        self._at_rest = None
+        self.has_changed = True
         self._render()
 
     def evict(self, exchanges: Sequence[Exchange]) -> None:
@@ -103,7 +104,7 @@ class Contents:
         messages = sum(len(exchange.messages) for exchange in exchanges)
         tokens = sum(exchange.tokens for exchange in exchanges)
         self.state = self.state._replace(evicted=self.state.evicted.and_a_trim(len(exchanges), messages, tokens))
-        self._at_rest = None
+        self.has_changed = True
         if self.opened:
             self._put_aside(exchanges)
         self.history.remove(exchanges)
@@ -125,17 +126,17 @@ class Contents:
 
     def at_rest(self, conversation_id: str) -> Snapshot:
         """Return the contents between two turns; with an open exchange, the contents that `abort` would restore."""
-        if self._at_rest is None:
-            state = self._before if self.opened else self.state
-            exchanges = {exchange.number: exchange for exchange in self.history} | self._set_aside
-            in_order = tuple(exchanges[number].numbered(0) for number in sorted(exchanges))
-            self._at_rest = Snapshot(conversation_id, state.system, in_order, state.evicted)
-        return self._at_rest
+        state = self._before if self.opened else self.state
+        exchanges = {exchange.number: exchange for exchange in self.history} | self._set_aside
+        in_order = tuple(exchanges[number].numbered(0) for number in sorted(exchanges))
+        return Snapshot(conversation_id, state.system, in_order, state.evicted)
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Load a snapshot into empty contents."""
-        self.last_number = len(snapshot.exchanges)
-        self.replace(exchange.numbered(number) for number, exchange in enumerate(snapshot.exchanges, start=1))
+        """Load a snapshot into empty contents. Exchanges that have numbers keep them; the others count from 1."""
+        places = enumerate(snapshot.exchanges, start=1)
+        exchanges = [exchange if exchange.number else exchange.numbered(place) for place, exchange in places]
+        self.last_number = exchanges[-1].number if exchanges else 0
+        self.replace(exchanges)
         self._become(_State(snapshot.system, snapshot.evicted))
 
     def view(self, shows: Callable[[frozenset[str]], bool]) -> tuple[Message, ...]:
@@ -147,7 +148,6 @@ class Contents:
     def _become(self, state: _State) -> None:
         self.sent[: self.first] = () if state.system is None else (state.system,)
         self.state = state
-        self._at_rest = None
 
     def _put_aside(self, exchanges: Iterable[Exchange]) -> None:
         for exchange in exchanges:

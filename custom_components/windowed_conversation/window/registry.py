@@ -1,7 +1,7 @@
 """All windows by key: a limited number, each used by one turn at a time. For one event loop."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Hashable
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from contextvars import ContextVar
 from functools import partial
@@ -12,7 +12,7 @@ import time
 from .errors import WindowBusy
 from .policy import WindowPolicy
 from .restore import Snapshot
-from .window import Window
+from .window import Window, WindowStats
 
 # In seconds. Home Assistant's own conversation sessions last this long after their last turn, so the conversation of a
 # window that is dropped earlier may still be going on.
@@ -34,13 +34,15 @@ def is_in_turn() -> bool:
 class _Slot:
     """A window and its users. `turn` marks the turn that uses it; `users` counts that turn and those that wait.
 
-    `after_turn` must run before anybody else looks at the window, `rewrites` when the turn has ended.
+    `after_turn` must run before anybody else looks at the window, `rewrites` when the turn has ended. `stored` has the
+    figures of a window that is not in working memory yet.
     """
 
-    __slots__ = ("after_turn", "last_used", "lock", "rewrites", "turn", "users", "window")
+    __slots__ = ("after_turn", "last_used", "lock", "rewrites", "stored", "turn", "users", "window")
 
     def __init__(self, window: Window) -> None:
         self.window = window
+        self.stored: WindowStats | None = None
         self.lock = asyncio.Lock()
         self.turn: object = None
         self.users = 0
@@ -53,6 +55,14 @@ class _Slot:
         while self.after_turn:
             self.after_turn.pop(0)()
         return self.window
+
+    def stats(self) -> WindowStats:
+        """Return the figures of the window."""
+        if self.stored is None:
+            return self.window.stats()
+        budget = self.window.policy.history_tokens
+        utilization = min(100.0, 100 * self.stored.current_tokens / budget)
+        return self.stored._replace(max_tokens=budget, utilization=utilization)
 
 
 class Overflow[K: Hashable]:
@@ -99,19 +109,23 @@ class WindowRegistry[K: Hashable = str]:
     """Windows by key. Drops the least recently used beyond `max_windows`, and those idle for `idle_seconds`.
 
     A window that is used or waited for always stays. A window without an exchange is dropped after its turn. `create`
-    makes the window of a new key; `clock` is in seconds and never goes back.
+    makes the window of a new key. `read` returns the contents of a window that was shelved, when it is first needed, or
+    None if they cannot be read now: its turns then go on without, and the next one tries again. `clock` is in seconds
+    and never goes back.
     """
 
     def __init__(
         self,
         create: Callable[[K], Window],
         *,
+        read: Callable[[K], Awaitable[Snapshot | None]] | None = None,
         max_windows: int = 100,
         idle_seconds: float = 24 * 60 * 60,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Create an empty registry. Raises `ValueError` like `set_limits`."""
         self._create = create
+        self._read = read
         self._clock = clock
         self._policy: WindowPolicy | None = None
         # Least recently used first.
@@ -123,6 +137,9 @@ class WindowRegistry[K: Hashable = str]:
 
     def __len__(self) -> int:
         return len(self._slots)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._slots
 
     def turn(self, key: K, timeout: float | None = None) -> AbstractAsyncContextManager[Window]:
         """Return a context that has the window of the key for itself; creates the window if there is none.
@@ -161,21 +178,46 @@ class WindowRegistry[K: Hashable = str]:
         return next((key for key, slot in self._slots.items() if slot.window is window), None)
 
     def peek(self, key: K) -> Window | None:
-        """Return a key's window, or None. Does not touch its last-used time."""
+        """Return a key's window if it is in working memory, or None. Does not touch its last-used time."""
         if slot := self._slots.get(key):
             slot.finish_turns()
         slot = self._slots.get(key)
-        return slot.window if slot else None
+        return slot.window if slot and slot.stored is None else None
 
-    def newest_first(self) -> list[Window]:
-        """Return the windows, most recently used first."""
-        self.finish_turns()
-        return [slot.window for slot in reversed(self._slots.values())]
+    async def load(self, key: K) -> Window | None:
+        """Return a key's window, or None if there is none or it cannot be read. Does not touch its last-used time."""
+        slot = self._slots.get(key)
+        # a turn that has it has tried to read it, and may wait for this
+        if slot is not None and slot.stored is not None and slot.turn is None:
+            slot.users += 1
+            try:
+                await slot.lock.acquire()
+                try:
+                    await self._fill(key, slot)
+                finally:
+                    self._release(key, slot)
+            finally:
+                slot.users -= 1
+        return self.peek(key)
 
-    def keys_newest_first(self) -> list[K]:
-        """Return the keys of the windows, most recently used first."""
+    def loaded(self) -> dict[K, Window]:
+        """Return the windows in working memory by their keys, most recently used first."""
         self.finish_turns()
-        return list(reversed(self._slots))
+        return {key: slot.window for key, slot in reversed(self._slots.items()) if slot.stored is None}
+
+    def snapshots(self) -> dict[K, Snapshot]:
+        """Return what was said in the windows by their keys; without their contents, where these were not read yet."""
+        self.finish_turns()
+        return {key: slot.window.snapshot() for key, slot in self._slots.items() if slot.window.exchanges()}
+
+    def without_contents(self) -> list[K]:
+        """Return the keys of windows in which something was said while their contents could not be read."""
+        return [key for key, slot in self._slots.items() if slot.stored is not None and slot.window.exchanges()]
+
+    def stats(self) -> dict[K, WindowStats]:
+        """Return the figures of all windows by their keys, most recently used first."""
+        self.finish_turns()
+        return {key: slot.stats() for key, slot in reversed(self._slots.items())}
 
     def now(self) -> float:
         """Return the time of the registry's clock, in seconds."""
@@ -255,6 +297,7 @@ class WindowRegistry[K: Hashable = str]:
             slot.turn = object()
             _turns_above.set(_turns_above.get() | {slot.turn})
             try:
+                await self._fill(key, slot)
                 yield slot.finish_turns()
             finally:
                 # Not reset by token: a generator may be closed in another context than it was entered in.
@@ -263,7 +306,7 @@ class WindowRegistry[K: Hashable = str]:
                 if slot.window.is_open:
                     slot.window.abort()
                 self._release(key, slot)
-                if not slot.window.stats().exchange_count:
+                if not slot.stats().exchange_count:
                     # deferred work may still record one
                     slot.after_turn.append(partial(self._drop_unused, key, slot))
         finally:
@@ -276,6 +319,7 @@ class WindowRegistry[K: Hashable = str]:
         """Replace each window from which `change` makes another snapshot; it takes the key and the present one.
 
         A window in use is replaced when its turn ends, in any case; deferred work and summaries then go to the old one.
+        Of a window that is not in working memory, only what was said meanwhile is replaced.
         """
         for key, slot in list(self._slots.items()):
             before = slot.finish_turns().snapshot()
@@ -284,6 +328,23 @@ class WindowRegistry[K: Hashable = str]:
             elif (after := change(key, before)) is not before:
                 slot.window = self._new(key, after)
                 self._drop_unused(key, slot)
+
+    async def _fill(self, key: K, slot: _Slot) -> None:
+        """Read the contents of a window that is not in working memory, and add what was said without them."""
+        if slot.stored is None or self._read is None:
+            return
+        snapshot = await self._read(key)
+        # it may be gone by now
+        if snapshot is None or slot.stored is None:
+            return
+        exchanges = snapshot.exchanges
+        last = max((len(exchanges), *(each.number for each in exchanges[-1:])))
+        said = (each.numbered(last + place) for place, each in enumerate(slot.finish_turns().exchanges(), start=1))
+        slot.window, slot.stored = self._new(key, snapshot._replace(exchanges=(*exchanges, *said))), None
+
+    def rewrite_after_turn(self, key: K, change: Callable[[Snapshot], Snapshot]) -> None:
+        """Replace a window that is in use when its turn ends."""
+        self._slots[key].rewrites.append(change)
 
     def _release(self, key: K, slot: _Slot) -> None:
         """Release the window to the next turn, rewritten if that was asked for meanwhile."""
@@ -301,7 +362,7 @@ class WindowRegistry[K: Hashable = str]:
 
     def _drop_unused(self, key: K, slot: _Slot) -> None:
         """Drop a window without exchanges, unless a turn uses it or waits for it."""
-        if not slot.users and not slot.window.stats().exchange_count and self._slots.get(key) is slot:
+        if not slot.users and not slot.stats().exchange_count and self._slots.get(key) is slot:
             del self._slots[key]
 
     @staticmethod
@@ -353,4 +414,28 @@ class WindowRegistry[K: Hashable = str]:
         slot = _Slot(self._new(key, snapshot))
         slot.last_used = self._clock() - idle_seconds
         self._slots[key] = slot
+        self._drop_surplus()
+
+    def shelve(self, stored: Mapping[K, tuple[WindowStats, float]], *, is_late: bool = False) -> None:
+        """Take in the windows that are stored, by their keys: their figures, and for how many seconds they are idle.
+
+        The contents of each are read when they are first needed. Windows in working memory stay as they are, and of
+        those that were stored before and are not any more, only what was said meanwhile stays. If it `is_late`, what
+        was said in those in working memory is added to what is stored. Give them in the order of their last use.
+        """
+        new: dict[K, _Slot] = {}
+        for key, (stats, idle_seconds) in stored.items():
+            slot = self._slots.get(key)
+            if slot is None:
+                new[key] = slot = _Slot(self._new(key))
+                slot.last_used = self._clock() - idle_seconds
+                slot.stored = stats
+            elif slot.stored is not None or is_late:
+                slot.stored = stats
+        for key, slot in list(self._slots.items()):
+            if slot.stored is not None and key not in stored:
+                slot.stored = None
+                self._drop_unused(key, slot)
+        # those that are known were used since
+        self._slots = new | self._slots
         self._drop_surplus()

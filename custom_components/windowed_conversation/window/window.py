@@ -301,6 +301,16 @@ class Window:
         waiting = self._contents.state.unsummarized
         self._contents.hold(waiting and waiting.after_failure(passage))
 
+    def changed_exchanges(self) -> tuple[Exchange, ...] | None:
+        """Return the closed exchanges if anything of them has changed since the last call that returned them.
+
+        None while an exchange is open, which may still bring back what was evicted for it.
+        """
+        if self._contents.opened is not None or not self._contents.has_changed:
+            return None
+        self._contents.has_changed = False
+        return self.exchanges()
+
     def snapshot(self) -> Snapshot:
         """Return the window between two turns; with an open exchange, the window that `abort` would restore."""
         return self._contents.at_rest(self._conversation_id)

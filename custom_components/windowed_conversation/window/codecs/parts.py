@@ -46,7 +46,7 @@ def read_marks(fields: Fields) -> dict[str, Any]:
         "created": fields.seconds("created") if fields.has("created") else None,
         "tokens": fields.whole("tokens") if fields.has("tokens") else None,
         "native": _read_native(fields.child("native")) if fields.has("native") else None,
-        "attachments": tuple(_read_attachment(each) for each in fields.children("attachments")),
+        "attachments": tuple(read_attachment(each) for each in fields.children("attachments")),
     }
 
 
@@ -114,7 +114,8 @@ def _written_attachment(attachment: Attachment) -> dict[str, str]:
     return {"mime_type": attachment.mime_type, "name": attachment.name, "data": data}
 
 
-def _read_attachment(fields: Fields) -> Attachment:
+def read_attachment(fields: Fields) -> Attachment:
+    """Return the attachment of a message."""
     fields.expect_only("mime_type", "name", "data")
     try:
         data = b64decode(fields.text("data"), validate=True)

@@ -38,7 +38,7 @@ def dump_snapshot(snapshot: Snapshot) -> dict[str, Any]:
         "version": VERSION,
         "conversation_id": snapshot.conversation_id,
         **system,
-        "exchanges": [_write_exchange(exchange) for exchange in snapshot.exchanges],
+        "exchanges": [write_exchange(exchange) for exchange in snapshot.exchanges],
         "evicted": write_evicted(snapshot.evicted),
     }
 
@@ -64,7 +64,8 @@ def load_snapshot(data: object) -> Snapshot:
     )
 
 
-def _write_exchange(exchange: Exchange) -> dict[str, Any]:
+def write_exchange(exchange: Exchange) -> dict[str, Any]:
+    """Return an exchange as a dictionary."""
     sources = {"sources": sorted(exchange.sources)} if exchange.sources else {}
     messages = [_write_message(message) for message in exchange.messages]
     return {"tags": sorted(exchange.tags), "messages": messages, **sources}

@@ -12,17 +12,18 @@ import sys
 
 import pytest
 
-from custom_components.windowed_conversation.memory import Memory, MemoryUnavailable, file, schema
+from custom_components.windowed_conversation.memory import Memory, schema
+from custom_components.windowed_conversation.store import Room, StoreUnavailable, delete_file, file, set_aside, size
+from tests.memory.content import indexed, stored, turn
 
-from .content import indexed, stored, turn
+from .files import LANGUAGES, opened, rows
 
-_LANGUAGES = ("en", "de")
 _FOLDER = Path(file.__file__).parents[1]
 
 
 def reason_to_open(path):
-    with pytest.raises(MemoryUnavailable) as refused:
-        Memory(path, _LANGUAGES)
+    with pytest.raises(StoreUnavailable) as refused:
+        opened(path)
     return refused.value.reason
 
 
@@ -37,16 +38,16 @@ def test_only_its_owner_may_read_it(memory, path) -> None:
 def test_a_file_that_others_could_read_becomes_private(path) -> None:
     path.touch(mode=0o644)
 
-    Memory(path, _LANGUAGES).close()
+    opened(path).close()
 
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
 def test_what_was_stored_is_there_after_it_was_closed(path) -> None:
-    first = Memory(str(path), _LANGUAGES)
+    first = Memory(str(path), LANGUAGES)
     first.add_fact("Tea at five")
     first.close()
-    second = Memory(path, _LANGUAGES)
+    second = opened(path)
 
     assert [found.text for found in second.recall("tea")] == ["Tea at five"]
     assert [each.name for each in path.parent.iterdir() if each.stat().st_size == 0] in [[], ["memory.db-wal"]]
@@ -60,7 +61,7 @@ def test_a_copy_of_the_one_file_has_everything_after_a_checkpoint(memory, path, 
     copy = tmp_path / "copy" / "memory.db"
     copy.write_bytes(path.read_bytes())
 
-    restored = Memory(copy, _LANGUAGES)
+    restored = opened(copy)
 
     assert restored.facts() == memory.facts()
     restored.close()
@@ -70,13 +71,13 @@ def test_a_copy_of_the_one_file_has_everything_after_a_checkpoint(memory, path, 
 def test_a_damaged_file_is_set_aside_and_the_next_memory_starts_anew(path, content) -> None:
     path.write_bytes(content)
 
-    with pytest.raises(MemoryUnavailable) as refused:
-        Memory(path, _LANGUAGES)
+    with pytest.raises(StoreUnavailable) as refused:
+        opened(path)
 
     assert refused.value.reason == "damaged"
     assert refused.value.set_aside is not None
     assert refused.value.set_aside.read_bytes() == content
-    Memory(path, _LANGUAGES).close()
+    opened(path).close()
 
 
 def test_a_file_that_is_damaged_while_it_is_used_is_set_aside(memory, path) -> None:
@@ -87,13 +88,13 @@ def test_a_file_that_is_damaged_while_it_is_used_is_set_aside(memory, path) -> N
         damaged.seek(4_096)
         damaged.write(b"\xff" * (path.stat().st_size - 4_096))
 
-    with pytest.raises(MemoryUnavailable) as refused:
+    with pytest.raises(StoreUnavailable) as refused:
         list(memory.export())
 
     assert refused.value.reason == "damaged"
     assert refused.value.set_aside is not None
     assert refused.value.set_aside.exists()
-    Memory(path, _LANGUAGES).close()
+    opened(path).close()
 
 
 def test_a_damaged_index_is_made_anew(memory, path) -> None:
@@ -103,7 +104,7 @@ def test_a_damaged_index_is_made_anew(memory, path) -> None:
     beside.commit()
     beside.close()
 
-    with pytest.raises(MemoryUnavailable) as refused:
+    with pytest.raises(StoreUnavailable) as refused:
         memory.recall("tea")
     assert refused.value.reason == "index"
     assert memory.reindex()
@@ -111,10 +112,43 @@ def test_a_damaged_index_is_made_anew(memory, path) -> None:
     assert [found.text for found in memory.recall("tea")] == ["Tea at five"]
 
 
+def test_what_was_committed_survives_a_power_cut(memory) -> None:
+    assert memory.database._writer.execute("PRAGMA synchronous").fetchone() == (2,)
+
+
+def test_a_room_that_cannot_be_set_up_changes_nothing(memory, path) -> None:
+    with pytest.raises(sqlite3.OperationalError):
+        Memory(path, LANGUAGES, rooms=(Room("CREATE TABLE pantry (bread TEXT); CREATE TABLE pantry (butter TEXT)"),))
+
+    assert rows(path, "SELECT name FROM sqlite_schema WHERE name = 'pantry'") == []
+
+
+def test_a_room_that_is_new_finds_the_file_of_the_others_as_it_was(memory, path) -> None:
+    memory.add_fact("Tea at five")
+    memory.close()
+
+    again = Memory(path, LANGUAGES, rooms=(Room("CREATE TABLE IF NOT EXISTS pantry (bread TEXT)"),))
+
+    assert [fact.text for fact in again.facts()] == ["Tea at five"]
+    assert rows(path, "SELECT * FROM pantry") == []
+    again.close()
+
+
+def test_nothing_is_left_of_a_file_that_is_deleted(memory, path) -> None:
+    memory.add_fact("Tea at five")
+    assert size(path) > 0
+    memory.close()
+    set_aside(path).write_bytes(b"tea")
+
+    delete_file(path)
+
+    assert list(path.parent.iterdir()) == []
+
+
 def test_a_newer_file_is_left_alone(path) -> None:
-    Memory(path, _LANGUAGES).close()
+    opened(path).close()
     newer = sqlite3.connect(path)
-    newer.execute(f"PRAGMA user_version = {len(schema.SCRIPTS) + 1}")
+    newer.execute(f"PRAGMA user_version = {file._VERSION + 1}")
     newer.close()
     content = path.read_bytes()
 
@@ -135,7 +169,7 @@ def test_a_folder_that_is_not_there_is_away(tmp_path) -> None:
 def test_what_was_deleted_while_it_was_used_is_away(memory, path) -> None:
     path.unlink()
 
-    with pytest.raises(MemoryUnavailable) as refused:
+    with pytest.raises(StoreUnavailable) as refused:
         memory.add_fact("Tea at five")
 
     assert refused.value.reason == "away"
@@ -143,12 +177,12 @@ def test_what_was_deleted_while_it_was_used_is_away(memory, path) -> None:
 
 def test_what_another_process_writes_to_for_long_is_locked(path, monkeypatch) -> None:
     monkeypatch.setattr(file, "_BUSY_SECONDS", 0.0)
-    memory = Memory(path, _LANGUAGES)
+    memory = opened(path)
     memory.add_fact("Tea at five")
     beside = sqlite3.connect(path, isolation_level=None)
     beside.execute("BEGIN EXCLUSIVE")
 
-    with pytest.raises(MemoryUnavailable) as refused:
+    with pytest.raises(StoreUnavailable) as refused:
         memory.add_fact("Tea at six")
 
     assert refused.value.reason == "locked"
@@ -160,10 +194,10 @@ def test_what_another_process_writes_to_for_long_is_locked(path, monkeypatch) ->
 
 def test_a_full_disk_leaves_what_was_stored(memory) -> None:
     memory.add_fact("Tea at five")
-    pages = memory._database._writer.execute("PRAGMA page_count").fetchone()[0]
-    memory._database._writer.execute(f"PRAGMA max_page_count = {pages}")
+    pages = memory.database._writer.execute("PRAGMA page_count").fetchone()[0]
+    memory.database._writer.execute(f"PRAGMA max_page_count = {pages}")
 
-    with pytest.raises(MemoryUnavailable) as refused:
+    with pytest.raises(StoreUnavailable) as refused:
         memory.load(f'{{"kind": "forgotten", "of": "turn", "id": {row}, "at": 1.5}}' for row in range(1, 10_000))
 
     assert refused.value.reason == "full"
@@ -195,14 +229,14 @@ def test_many_threads_write_and_read_at_once(memory, path) -> None:
         found = list(threads.map(use, range(120)))
 
     assert min(found) >= 1
-    assert indexed(path) == stored(path, _LANGUAGES)
+    assert indexed(path) == stored(path, LANGUAGES)
 
 
 def test_what_was_closed_says_so(memory) -> None:
     memory.close()
     memory.close()
 
-    with pytest.raises(MemoryUnavailable) as refused:
+    with pytest.raises(StoreUnavailable) as refused:
         memory.recall("tea")
 
     assert refused.value.reason == "closed"
@@ -232,9 +266,9 @@ def test_a_kill_leaves_all_that_was_stored_and_a_whole_file(path, turns) -> None
         os.kill(writer.pid, signal.SIGKILL)
         stored_last = int(([last, *writer.stdout])[-1])
 
-    memory = Memory(path, _LANGUAGES)
+    memory = opened(path)
 
     assert memory.figures().turns >= stored_last
-    assert memory._database._writer.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-    assert indexed(path) == stored(path, _LANGUAGES)
+    assert memory.database._writer.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    assert indexed(path) == stored(path, LANGUAGES)
     memory.close()

@@ -1,26 +1,38 @@
 """One file for many threads: one thread writes at a time, and one reads beside it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 import sqlite3
 from threading import Lock
 
-from .errors import MemoryUnavailable
+from .errors import StoreUnavailable
 from .file import open_file, reason_of, unavailable
-from .records import KINDS
-from .schema import empty_index
+from .room import Room
 
 
 class Database:
-    """The open file. Errors about the file are raised as `MemoryUnavailable`."""
+    """The open file. Errors about it are raised as `StoreUnavailable`, and none of them quotes what is stored.
 
-    def __init__(self, path: Path, words: str) -> None:
+    `is_new`: whether the file was created now. `rows_set_aside` is the number of damaged rows that are not used.
+    """
+
+    def __init__(self, path: Path, rooms: Sequence[Room]) -> None:
+        """Open the file, or create it. Raises `StoreUnavailable`."""
         self.path = path
+        self._rooms = rooms
         self._writing, self._reading = Lock(), Lock()
         self._closed = False
-        self._writer, self._reader = open_file(path, words)
+        opened = open_file(path, rooms)
+        self._writer, self._reader, self.is_new = opened.writer, opened.reader, opened.is_new
         self._inode = path.stat().st_ino
+
+    @property
+    def rows_set_aside(self) -> int:
+        """The number of damaged rows that were set aside."""
+        with self.read() as connection:
+            count: int = connection.execute("SELECT count(*) FROM set_aside").fetchone()[0]
+        return count
 
     @contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
@@ -59,32 +71,34 @@ class Database:
             self._refuse_closed()
             self._writer.execute("VACUUM")
 
-    def close(self) -> None:
-        """Close the file for good."""
+    def close(self) -> bool:
+        """Close the file for good. Return whether it was open."""
         with self._writing, self._reading:
-            self._closed = True
+            was_open, self._closed = not self._closed, True
             self._reader.close()
             self._writer.close()
+        return was_open
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
         try:
             yield
         except sqlite3.Error as error:
-            if (reason := reason_of(error)) is None:
-                raise
-            if reason == "index" and not self._mends_index():
+            reason = reason_of(error) or "fault"
+            if reason == "index" and not self._mends_indexes():
                 reason = "damaged"
-            if reason == "damaged":
-                self.close()
-            raise unavailable(reason, self.path) from error
+            if reason == "damaged" and not self.close():
+                # another thread has set it aside, and the one in its place is a new one
+                reason = "closed"
+            # without its cause, the text of which may quote what is stored
+            raise unavailable(reason, self.path) from None
 
-    def _mends_index(self) -> bool:
+    def _mends_indexes(self) -> bool:
         with self._writing:
             try:
                 self._writer.execute("BEGIN IMMEDIATE")
-                for kind in KINDS:
-                    empty_index(self._writer, kind)
+                for room in self._rooms:
+                    room.mend(self._writer)
                 self._writer.execute("COMMIT")
             except sqlite3.Error:
                 return False
@@ -94,7 +108,7 @@ class Database:
 
     def _refuse_closed(self) -> None:
         if self._closed:
-            raise MemoryUnavailable("closed")
+            raise StoreUnavailable("closed")
 
     def _refuse_moved(self) -> None:
         # SQLite would keep using a deleted file
@@ -103,7 +117,7 @@ class Database:
         except OSError:
             moved = True
         if moved:
-            raise MemoryUnavailable("away")
+            raise StoreUnavailable("away")
 
 
 def _roll_back(connection: sqlite3.Connection) -> None:

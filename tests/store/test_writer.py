@@ -1,10 +1,11 @@
 """The writer: nothing is lost that was put while there was room, whatever becomes of the file meanwhile."""
 
 from collections.abc import Sequence
-from concurrent.futures import Future
+from contextlib import closing
 from functools import partial
 import os
 from pathlib import Path
+from queue import SimpleQueue
 import signal
 import sqlite3
 import subprocess
@@ -14,22 +15,23 @@ from typing import Any
 
 import pytest
 
-from custom_components.windowed_conversation.memory import (
-    LateRecord,
-    Memory,
-    MemoryUnavailable,
-    TurnCost,
+from custom_components.windowed_conversation.memory import LateRecord, Memory, TurnCost, transfer
+from custom_components.windowed_conversation.store import (
+    State,
+    StoreUnavailable,
+    Write,
+    Writer,
     file,
-    transfer,
+    upkeep,
     writer as module,
 )
-from custom_components.windowed_conversation.memory.writer import Writer
+from tests.memory.content import file_bytes, indexed, stored, turn
+from tests.memory.recorded import record, whole
 
-from .content import indexed, stored, turn
-from .recorded import record, whole
+from .files import LANGUAGES, opened, overwrite
 
-_LANGUAGES = ("en", "de")
 _FOLDER = Path(file.__file__).parents[1]
+_SAID = "bread"
 # far longer than anything here takes
 _ENOUGH = 60
 
@@ -53,7 +55,7 @@ def make(path, states):
     made = []
 
     def make(**more):
-        made.append(Writer(path, _LANGUAGES, on_state=states.append, **more))
+        made.append(Writer(path, opened, **{"on_state": states.append} | more))
         return made[-1]
 
     yield make
@@ -69,21 +71,20 @@ def writer(make):
     return writer
 
 
+def until(told, is_met):
+    """Wait for a state that meets a condition."""
+    next(filter(is_met, iter(partial(told.get, timeout=_ENOUGH), None)))
+
+
 def said(path):
-    connection = sqlite3.connect(path)
-    try:
+    with closing(sqlite3.connect(path)) as connection:
         return [row[0] for row in connection.execute("SELECT said FROM turn ORDER BY id")]
-    finally:
-        connection.close()
 
 
 def recorded(path) -> int:
     """Return how many turns the record has."""
-    connection = sqlite3.connect(path)
-    try:
+    with closing(sqlite3.connect(path)) as connection:
         return int(connection.execute("SELECT count(*) FROM turn_record").fetchone()[0])
-    finally:
-        connection.close()
 
 
 def test_what_was_put_is_in_the_file_in_order(writer, path) -> None:
@@ -95,33 +96,78 @@ def test_what_was_put_is_in_the_file_in_order(writer, path) -> None:
     assert (writer.counts.queued, writer.counts.written, writer.counts.dropped) == (0, 500, 0)
 
 
-def test_what_has_queued_up_is_one_commit(make, monkeypatch) -> None:
-    commits, add = list[int](), Memory.add
+@pytest.mark.parametrize(
+    ("together", "commits"),
+    [([1] * 50, [50]), ([1] * 99 + [5, 3], [104, 3]), ([250], [250])],
+    ids=["queued up", "put together", "put together and more than is written at once"],
+)
+def test_one_commit_has_what_has_queued_up_and_all_that_was_put_together(make, monkeypatch, together, commits) -> None:
+    seen, add = list[int](), Memory.add
 
     def counted(memory: Memory, records: Sequence[Any]) -> None:
-        commits.append(len(records))
+        seen.append(len(records))
         add(memory, records)
 
     monkeypatch.setattr(Memory, "add", counted)
     writer = make()
-    for number in range(50):
-        writer.put(turn(f"bread {number}"))
+    for number in together:
+        writer.put(*(turn("bread") for _ in range(number)))
 
     writer.start()
 
     assert writer.drain(_ENOUGH)
-    assert commits == [50]
+    assert seen == commits
+
+
+def test_nothing_of_what_was_put_together_is_written_without_the_rest(make, path) -> None:
+    failures = iter([StoreUnavailable("full")])
+
+    def fail_once(connection: sqlite3.Connection) -> None:
+        for failure in failures:
+            raise failure
+
+    writer = make()
+    writer.put(turn("bread"), Write(fail_once), turn("butter"))
+    writer.start()
+
+    assert not writer.drain(_ENOUGH)
+    assert writer.drain(_ENOUGH)
+    assert said(path) == ["bread", "butter"]
 
 
 def test_what_there_is_no_room_for_is_counted_and_what_waits_is_kept(make, path) -> None:
     writer = make(most_waiting=3)
-    for number in range(5):
-        writer.put(turn(f"bread {number}"))
+    writer.put(turn("bread 0"), turn("bread 1"))
+    writer.put(turn("too much"), turn("too much"))
+    writer.put(turn("bread 2"))
+    with pytest.raises(StoreUnavailable) as refused:
+        writer.call(Memory.facts).result(_ENOUGH)
 
-    assert (writer.counts.queued, writer.counts.dropped) == (3, 2)
+    assert refused.value.reason == "locked"
+    assert (writer.counts.queued, writer.counts.lost) == (3, 2)
     writer.start()
     assert writer.drain(_ENOUGH)
     assert said(path) == ["bread 0", "bread 1", "bread 2"]
+
+
+def test_what_is_written_by_a_function_is_told_after_the_commit_and_not_if_it_was_refused(writer, path) -> None:
+    seen: list[object] = []
+    writer.put(turn("bread"), Write(lambda connection: None, lambda: seen.extend(said(path))))
+    assert writer.drain(_ENOUGH)
+
+    writer.put(Write(lambda connection: int("bread"), lambda: seen.append("refused")))
+
+    assert writer.drain(_ENOUGH)
+    assert (seen, writer.counts.refused) == (["bread"], 1)
+
+
+def test_what_was_written_is_not_written_again_for_what_cannot_be_read_then(make, path) -> None:
+    writer = make()
+    writer.put(turn("bread"), Write(lambda connection: connection.execute("DROP TABLE set_aside")))
+    writer.start()
+
+    assert writer.drain(_ENOUGH)
+    assert said(path) == ["bread"]
 
 
 def test_what_cannot_be_stored_is_counted_and_stops_nothing_else(make, path) -> None:
@@ -137,6 +183,45 @@ def test_what_cannot_be_stored_is_counted_and_stops_nothing_else(make, path) -> 
     assert (writer.counts.written, writer.counts.refused, writer.counts.error) == (2, 2, "ValueError")
 
 
+def test_where_no_file_may_be_created_what_is_put_is_dropped_and_told_so(writer, path) -> None:
+    writer.may_create = False
+    done = Event()
+
+    writer.put(turn("bread"), Write(lambda connection: None, done.set))
+
+    assert done.wait(_ENOUGH)
+    assert writer.counts.written == 0
+    assert not path.exists()
+
+
+def fail(memory: Memory) -> None:
+    raise StoreUnavailable("full")
+
+
+@pytest.mark.parametrize("work", [Memory.facts, fail])
+def test_where_no_file_may_be_created_a_call_leaves_none(writer, path, work) -> None:
+    writer.may_create = False
+
+    writer.call(work).exception(_ENOUGH)
+
+    writer.drain(_ENOUGH)
+    assert list(path.parent.iterdir()) == []
+
+
+def test_each_opening_is_told_and_whether_the_file_is_new(make, path) -> None:
+    opened(path).close()
+    seen: list[bool] = []
+    writer = make(on_opened=lambda memory: seen.append(memory.database.is_new))
+    writer.start()
+    writer.call(Memory.facts).result(_ENOUGH)
+    path.unlink()
+    writer.put(turn("bread"))
+    writer.drain(_ENOUGH)
+
+    assert writer.drain(_ENOUGH)
+    assert seen == [False, True]
+
+
 def test_no_file_is_made_until_something_is_put(writer, path) -> None:
     assert writer.drain(_ENOUGH)
     writer.close(_ENOUGH)
@@ -145,16 +230,16 @@ def test_no_file_is_made_until_something_is_put(writer, path) -> None:
 
 
 def test_a_file_that_is_there_is_opened_at_the_start(make, path) -> None:
-    Memory(path, _LANGUAGES).close()
-    opened = Event()
+    opened(path).close()
+    done = Event()
 
-    make(daily=lambda memory: opened.set()).start()
+    make(daily=lambda memory: done.set()).start()
 
-    assert opened.wait(_ENOUGH)
+    assert done.wait(_ENOUGH)
 
 
 def test_a_locked_file_is_tried_again_until_it_is_free(make, path, states) -> None:
-    Memory(path, _LANGUAGES).close()
+    opened(path).close()
     beside = sqlite3.connect(path, isolation_level=None)
     beside.execute("BEGIN EXCLUSIVE")
     writer = make()
@@ -188,28 +273,17 @@ def test_a_call_has_the_error_of_its_own_work(writer) -> None:
     assert writer.state.reason is None
 
 
-def test_a_call_fails_at_once_while_the_memory_is_off_and_patient_work_waits(make, path) -> None:
-    Memory(path, _LANGUAGES).close()
+def test_a_call_fails_at_once_while_the_store_is_off(make, path) -> None:
+    opened(path).close()
     beside = sqlite3.connect(path, isolation_level=None)
     beside.execute("BEGIN EXCLUSIVE")
     writer = make()
     writer.start()
-    patient: Future[int] = writer.call(lambda memory: memory.add_fact("Tea at five"), patient=True)
-    with pytest.raises(MemoryUnavailable) as refused:
+
+    with pytest.raises(StoreUnavailable) as refused:
         writer.call(lambda memory: memory.facts()).result(_ENOUGH)
     assert refused.value.reason == "locked"
-
     beside.close()
-
-    assert patient.result(_ENOUGH) == 1
-
-
-def test_patient_work_makes_no_file(writer, path) -> None:
-    forgotten = writer.call(lambda memory: memory.forget(agent="a1"), patient=True)
-
-    assert writer.drain(_ENOUGH)
-    assert forgotten.cancelled()
-    assert not path.exists()
 
 
 @pytest.mark.parametrize("content", [b"no database at all" * 1_000, b"SQLite format 3\x00" + b"\xff" * 8_000])
@@ -244,7 +318,7 @@ def test_a_reader_that_finds_damage_has_the_file_made_anew(writer, path) -> None
     with path.open("r+b") as damaged:
         damaged.seek(4_096)
         damaged.write(b"\xff" * (path.stat().st_size - 4_096))
-    with pytest.raises(MemoryUnavailable):
+    with pytest.raises(StoreUnavailable):
         list(memory.export())
 
     writer.check()
@@ -256,7 +330,7 @@ def test_a_reader_that_finds_damage_has_the_file_made_anew(writer, path) -> None
 
 
 def test_a_newer_file_is_left_alone(make, path, states) -> None:
-    Memory(path, _LANGUAGES).close()
+    opened(path).close()
     newer = sqlite3.connect(path)
     newer.execute("PRAGMA user_version = 1000")
     newer.close()
@@ -277,10 +351,11 @@ def test_nothing_is_written_while_it_is_held_and_all_of_it_afterwards(writer, pa
     content = path.read_bytes()
 
     writer.put(turn("butter"))
-    with pytest.raises(MemoryUnavailable) as refused:
+    with pytest.raises(StoreUnavailable) as refused:
         writer.call(lambda memory: memory.facts()).result(_ENOUGH)
 
-    assert refused.value.reason == "locked"
+    assert refused.value.reason == "backup"
+    assert not writer.hold(_ENOUGH)
     assert path.read_bytes() == content
     assert writer.counts.queued == 1
     writer.release()
@@ -294,10 +369,27 @@ def test_a_queue_that_is_half_full_ends_what_holds_it(make, path) -> None:
     writer.start()
     assert writer.drain(_ENOUGH)
     assert writer.hold(_ENOUGH)
-    written = writer.call(lambda memory: None, patient=True)
-    writer.put(turn("butter"))
+    written = Event()
 
-    written.result(_ENOUGH)
+    writer.put(turn("butter"), Write(lambda connection: None, written.set))
+
+    assert written.wait(_ENOUGH)
+
+
+def test_what_is_not_in_the_one_file_in_time_is_not_held(make, path) -> None:
+    opened(path).close()
+
+    assert not make().hold(0)
+
+
+def test_nothing_is_written_to_a_new_file_while_it_is_held(writer, path) -> None:
+    assert writer.hold(_ENOUGH)
+    writer.put(turn("bread"))
+
+    assert not path.exists()
+    writer.release()
+    assert writer.drain(_ENOUGH)
+    assert said(path) == ["bread"]
 
 
 def test_what_waits_is_written_before_it_is_closed_and_nothing_afterwards(make, path) -> None:
@@ -312,8 +404,32 @@ def test_what_waits_is_written_before_it_is_closed_and_nothing_afterwards(make, 
     assert len(said(path)) == 300
     assert writer.counts.dropped == 1
     assert not Path(f"{path}-wal").exists()
-    with pytest.raises(MemoryUnavailable):
+    with pytest.raises(StoreUnavailable):
         writer.call(lambda memory: None).result(_ENOUGH)
+
+
+def test_a_call_that_is_cancelled_while_it_waits_is_not_made(make, path) -> None:
+    writer = make()
+    cancelled = writer.call(lambda memory: memory.add_turn(turn("bread")))
+    made = writer.call(lambda memory: memory.add_turn(turn("butter")))
+    assert cancelled.cancel()
+    writer.start()
+
+    made.result(_ENOUGH)
+
+    assert said(path) == ["butter"]
+
+
+def test_a_call_fails_where_the_file_turns_out_to_be_damaged_at_the_end(make, path) -> None:
+    path.write_bytes(b"no database at all" * 1_000)
+    writer = make()
+    writer.call(Memory.facts).cancel()
+    refused = writer.call(Memory.facts)
+    assert writer.close(0)
+
+    writer.start()
+
+    assert str(refused.exception(_ENOUGH)) == "closed"
 
 
 def test_five_thousand_records_that_wait_are_written_before_it_is_closed(make, path) -> None:
@@ -326,7 +442,7 @@ def test_five_thousand_records_that_wait_are_written_before_it_is_closed(make, p
 
     assert writer.close(_ENOUGH)
     assert (recorded(path), writer.counts.queued, writer.counts.dropped) == (5_000, 0, 0)
-    memory = Memory(path, _LANGUAGES)
+    memory = opened(path)
     assert memory.record.get("turn-4999") == whole(4_999, f"Hello {4_999 % 7}", cost="0.25")
     memory.close()
 
@@ -343,54 +459,107 @@ def test_a_record_that_cannot_be_made_is_counted_and_stops_nothing_else(make, pa
     assert (recorded(path), writer.counts.refused, writer.counts.error) == (2, 2, "TypeError")
 
 
-def test_a_state_tells_how_much_there_is(path) -> None:
-    told = Event()
-    writer = Writer(path, _LANGUAGES, on_state=lambda state: told.set() if _turns(state) == 2 else None)
-    writer.put(turn("bread"))
-    writer.put(turn("butter"))
-    writer.start()
-
-    assert told.wait(_ENOUGH)
-    assert writer.close(_ENOUGH)
-
-
 def _turns(state):
     return state.figures and state.figures.turns
 
 
-def test_what_was_loaded_at_once_is_found_a_little_later(make, path, tmp_path, monkeypatch) -> None:
+@pytest.fixture
+def telling(make):
+    """Return a writer that has begun, and a queue of the states that it tells."""
+    told = SimpleQueue[State]()
+    writer = make(on_state=told.put)
+    writer.start()
+    return writer, told
+
+
+def test_a_state_tells_how_much_there_is(telling) -> None:
+    writer, told = telling
+
+    writer.put(turn("bread"), turn("butter"))
+
+    until(told, lambda state: _turns(state) == 2)
+
+
+def test_a_state_tells_how_many_rows_were_damaged_until_they_are_forgotten(make, path) -> None:
+    memory = opened(path)
+    memory.add([turn("BREAD"), turn("BUTTER")])
+    memory.close()
+    overwrite(path, b"BREAD", b"BREAK")
+    told = SimpleQueue[State]()
+    writer = make(on_state=told.put)
+    writer.start()
+    until(told, lambda state: state.rows_set_aside == 1 and _turns(state) == 1)
+
+    writer.call(lambda memory: memory.forget(query="bread")).result(_ENOUGH)
+
+    until(told, lambda state: state.rows_set_aside == 0)
+
+
+def test_what_was_loaded_at_once_is_found_a_little_later(telling, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(transfer, "_MANY", 2)
-    other = Memory(tmp_path / "other.db", _LANGUAGES)
+    other = Memory(tmp_path / "other.db", LANGUAGES)
     other.add(turn(f"bread {number}") for number in range(5))
     lines = list(other.export())
     other.close()
-    found = Event()
-    writer = Writer(path, _LANGUAGES, on_state=lambda state: found.set() if _is_indexed(state, 5) else None)
-    writer.start()
+    writer, told = telling
 
     writer.call(lambda memory: memory.load(lines)).result(_ENOUGH)
 
-    assert found.wait(_ENOUGH)
-    assert writer.memory is not None
-    assert len(writer.memory.recall("bread")) == 5
-    assert writer.close(_ENOUGH)
+    until(told, lambda state: _turns(state) == 5 and state.figures.unindexed == 0)
+    assert writer.opened is not None
+    assert len(writer.opened.recall("bread")) == 5
 
 
-def _is_indexed(state, turns):
-    return _turns(state) == turns and state.figures.unindexed == 0
+def test_what_could_not_be_erased_is_erased_later(telling, path, monkeypatch) -> None:
+    monkeypatch.setattr(upkeep, "_ERASE_AGAIN", 0.0)
+    writer, told = telling
+    writer.put(turn("QUOKKA"))
+    assert writer.drain(_ENOUGH)
+    with closing(sqlite3.connect(path, isolation_level=None)) as beside:
+        beside.execute("BEGIN")
+        beside.execute("SELECT said FROM turn").fetchall()
+        assert not writer.call(lambda memory: memory.forget(query="quokka")).result(_ENOUGH).erased
+        until(told, lambda state: state.figures and state.figures.unerased)
+
+    until(told, lambda state: not state.figures.unerased)
+
+    assert b"QUOKKA" not in file_bytes(path)
 
 
-def test_a_fault_of_the_daily_work_stops_nothing(make, path) -> None:
-    def fail(memory: Memory) -> None:
-        raise RuntimeError("bread")
+def test_the_daily_work_is_repeated_when_that_is_asked_for_or_when_it_failed(make, path) -> None:
+    opened(path).close()
+    done, failures = SimpleQueue[Memory](), iter([StoreUnavailable("full")])
 
-    Memory(path, _LANGUAGES).close()
-    writer = make(daily=fail)
+    def work(memory: Memory) -> None:
+        for failure in failures:
+            raise failure
+        done.put(memory)
+
+    writer = make(daily=work)
     writer.start()
-    writer.put(turn("bread"))
+    done.get(timeout=_ENOUGH)
 
-    assert writer.drain(_ENOUGH) or writer.drain(_ENOUGH)
-    assert said(path) == ["bread"]
+    writer.check(repeat_daily=True)
+
+    done.get(timeout=_ENOUGH)
+
+
+def test_a_fault_of_the_daily_work_stops_nothing_and_says_nothing_of_what_was_said(make, path, caplog) -> None:
+    def fail(memory: Memory) -> None:
+        raise RuntimeError(_SAID)
+
+    opened(path).close()
+    told = SimpleQueue[State]()
+    writer = make(daily=fail, on_state=told.put)
+    writer.start()
+    until(told, lambda state: state.reason == "fault")
+
+    writer.put(turn(_SAID))
+
+    assert writer.drain(_ENOUGH)
+    assert said(path) == [_SAID]
+    assert "The store failed" in caplog.text
+    assert _SAID not in caplog.text
 
 
 _WRITES = """
@@ -398,15 +567,17 @@ import sys
 
 sys.path.insert(0, sys.argv[1])
 
+from functools import partial
 from pathlib import Path
-from memory import PastTurn, TurnRecord
-from memory.writer import Writer
+from memory import Memory, PastTurn, TurnRecord
+from store import Writer
 
-writer = Writer(Path(sys.argv[2]), ("en", "de"))
+writer = Writer(Path(sys.argv[2]), partial(Memory, languages=("en", "de")))
 writer.start()
 for number in range(1_000_000):
-    writer.put(PastTurn("c1", float(number), f"bread number {number}", "butter " * 20))
-    writer.put(TurnRecord(id=f"{number:07}{sys.argv[3]}", at=float(number), agent="a1", route="llm", end="answered"))
+    turn = PastTurn("c1", float(number), f"bread number {number}", "butter " * 20)
+    record = TurnRecord(id=f"{number:07}{sys.argv[3]}", at=float(number), agent="a1", route="llm", end="answered")
+    writer.put(turn, record)
     # what a turn takes at least: until the next one comes, this one is written
     assert writer.drain(60)
     print(number, flush=True)
@@ -422,12 +593,12 @@ def test_kills_lose_at_most_the_turn_in_progress_and_leave_a_whole_file(path) ->
     kept = 0
     for kill in range(_KILLS):
         finished = written_until_killed(path, 3 + kill * 2, kill)
-        memory = Memory(path, _LANGUAGES)
+        memory = opened(path)
 
         assert kept + finished + 1 <= memory.figures().turns <= kept + finished + 2
-        assert kept + finished + 1 <= recorded(path) <= kept + finished + 2
-        assert memory._database._writer.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-        assert indexed(path) == stored(path, _LANGUAGES)
+        assert recorded(path) == memory.figures().turns
+        assert memory.database._writer.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        assert indexed(path) == stored(path, LANGUAGES)
         kept = memory.figures().turns
         memory.close()
 

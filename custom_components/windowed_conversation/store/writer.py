@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, replace
 import logging
 import math
@@ -9,12 +10,12 @@ from pathlib import Path
 from threading import TIMEOUT_MAX, Condition, Thread
 import time
 import traceback
+from typing import Any
 
 from . import file
-from .errors import MemoryUnavailable, Reason
-from .memory import Memory
-from .queue import Job, Queue, Record
-from .records import Figures
+from .errors import Reason, StoreUnavailable
+from .queue import Job, Queue, Write
+from .upkeep import OpenStore, Upkeep
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -22,11 +23,8 @@ _LOGGER = logging.getLogger(__name__)
 _FIRST_PAUSE = 1.0
 _LONGEST_PAUSE = 60.0
 _LONGEST_HOLD = 1_800.0
-# A turn leaves three: what is remembered, its record, and its cost.
+# A turn leaves about five: the conversation, the memory, the record, the totals, and the cost.
 _MOST_WAITING = 20_000
-_DAY = 86_400.0
-# Reading the figures reads the whole file: it takes at most this share of the time.
-_SHARE = 0.01
 
 # The next try at once may succeed: the file was set aside, or its index emptied.
 _MENDED: frozenset[Reason] = frozenset({"closed", "damaged", "index"})
@@ -36,11 +34,15 @@ _STAYS_OPEN: frozenset[Reason] = frozenset({"full", "index", "locked"})
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Why memory is off (None if it is on), where a damaged file is kept, and the figures, or None if not read yet."""
+    """Why the store is off (None if it is on), where a damaged file is kept, and the figures, or None if not read yet.
+
+    `rows_set_aside` is the number of damaged rows that are not used.
+    """
 
     reason: Reason | None = None
     set_aside: Path | None = None
-    figures: Figures | None = None
+    rows_set_aside: int = 0
+    figures: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,45 +66,50 @@ class Counts:
         return self.dropped + self.refused
 
 
-class Writer:
-    """Owns a memory. Thread-safe; only `drain`, `hold` and `close` block.
+class Writer[Opened: OpenStore]:
+    """Owns a store. Thread-safe; only `drain`, `hold` and `close` block.
 
-    A missing file is created as soon as there is something to write. In the writing thread, `daily` is called with the
-    open memory at the start and every day, and `on_state` with each new state.
+    `open_file` opens the file or creates it, in the writing thread, as soon as there is something to write. While
+    `may_create` is False, no file is created, and what would be written to it is dropped. In the writing thread,
+    `daily` is called with the open store at the start and every day, `on_opened` after each opening, and `on_state`
+    with each new state.
     """
 
     def __init__(
         self,
         path: Path,
-        languages: tuple[str, ...],
+        open_file: Callable[[Path], Opened],
         *,
-        daily: Callable[[Memory], None] = lambda memory: None,
+        daily: Callable[[Opened], None] = lambda opened: None,
+        on_opened: Callable[[Opened], None] = lambda opened: None,
         on_state: Callable[[State], None] = lambda state: None,
         most_waiting: int = _MOST_WAITING,
     ) -> None:
         self.path = path
-        self._languages = languages
+        self.may_create = True
+        self._open_file = open_file
+        self._on_opened = on_opened
         self._on_state = on_state
-        self._memory: Memory | None = None
+        self._opened: Opened | None = None
         self._state = State()
         # the condition guards everything below
         self._changed = Condition()
         self._queue = Queue(most_waiting)
-        self._upkeep = _Upkeep(daily)
+        self._upkeep = Upkeep(daily)
         self._counts = Counts()
         self._failures_in_a_row = 0
         self._paused_until = self._held_until = -math.inf
         self._has_ended = False
-        self._thread = Thread(target=self._run, name="windowed_conversation memory", daemon=True)
+        self._thread = Thread(target=self._run, name="windowed_conversation store", daemon=True)
 
     @property
-    def memory(self) -> Memory | None:
-        """The open memory, for reading only, or None if it cannot be used now."""
-        return self._memory
+    def opened(self) -> Opened | None:
+        """The open store, for reading only, or None if it cannot be used now."""
+        return self._opened
 
     @property
     def state(self) -> State:
-        """The current state of the memory."""
+        """The current state of the store."""
         return self._state
 
     @property
@@ -115,28 +122,31 @@ class Writer:
         """Open the file if it exists, and start to write."""
         self._thread.start()
 
-    def put(self, record: Record) -> None:
-        """Queue a record. Never raises; a record for which there is no room is counted."""
+    def put(self, *records: object) -> None:
+        """Queue records, which are written together. Never raises; records for which there is no room are counted."""
         with self._changed:
-            self._queue.put(record, has_ended=self._has_ended)
+            self._queue.put(*records, has_ended=self._has_ended)
             self._changed.notify_all()
 
-    def call[Result](self, work: Callable[[Memory], Result], *, patient: bool = False) -> Future[Result]:
-        """Queue work on the memory, after everything queued before. Return a future of its result.
+    def call[Result](self, work: Callable[[Opened], Result]) -> Future[Result]:
+        """Queue work on the store, after everything queued before. Return a future of its result.
 
-        If memory is off, it is tried again at once, and the future fails with `MemoryUnavailable` if that is in vain.
-        `patient` work, which changes what is stored, waits instead; it is cancelled if there is no file.
+        If the store is off, it is tried again at once, and the future fails with `StoreUnavailable` if that is in vain.
         """
-        job = Job(work, patient)
+        job = Job(work)
         with self._changed:
-            is_held = not patient and self._held_until > time.monotonic()
+            is_held = self._held_until > time.monotonic()
             is_accepted = not is_held and self._queue.put(job, has_ended=self._has_ended)
-            if not patient:
-                self._paused_until = -math.inf
+            self._paused_until = -math.inf
             self._changed.notify_all()
         if not is_accepted:
-            job.fail(MemoryUnavailable("closed" if self._has_ended else self._state.reason or "locked"))
+            job.fail(StoreUnavailable(self._refusal(is_held=is_held)))
         return job.done
+
+    def _refusal(self, *, is_held: bool) -> Reason:
+        if self._has_ended:
+            return "closed"
+        return "backup" if is_held else self._state.reason or "locked"
 
     def check(self, *, repeat_daily: bool = False) -> None:
         """Have the figures read again, for instance after a read failed, and optionally the daily work repeated."""
@@ -165,10 +175,10 @@ class Writer:
         """
         if not self.counts.queued and not self.path.exists():
             return self._hold_now()
-        job = self.call(lambda memory: memory.checkpoint() and self._hold_now())
+        job = self.call(lambda opened: opened.checkpoint() and self._hold_now())
         try:
             return job.result(timeout)
-        except MemoryUnavailable, TimeoutError:
+        except StoreUnavailable, TimeoutError:
             job.cancel()
             return False
 
@@ -199,11 +209,11 @@ class Writer:
                 self._step()
             except Exception as err:  # noqa: BLE001 - whatever it is, the next try may succeed
                 self._fail(err)
-        self._close_memory()
+        self._close_file()
         with self._changed:
-            jobs = self._queue.remove_jobs(patient=True)
+            jobs = self._queue.remove_jobs()
         for job in jobs:
-            job.fail(MemoryUnavailable("closed"))
+            job.fail(StoreUnavailable("closed"))
 
     def _wait(self) -> bool:
         """Block until there is something to do. Return False if the thread should end."""
@@ -226,53 +236,69 @@ class Writer:
     def _step(self) -> None:
         with self._changed:
             first = self._queue.first()
-        if isinstance(first, Job) and first.patient and self._has_no_file():
-            first.done.cancel()
-            self._on_done(1)
-        elif isinstance(first, Job):
-            first.run(self._opened(), self._recover)
-            self._on_done(1)
+        if isinstance(first, Job):
+            self._do(first)
+        elif first and self._has_no_file() and not self.may_create:
+            self._on_done(first)
         elif first:
-            self._store(self._opened(), first)
+            self._store(self._open(), first)
         elif self._has_no_file():
             self._upkeep.postpone()
             self._recover()
         else:
-            self._recover(self._upkeep.run(self._opened()))
+            self._recover(self._upkeep.run(self._open()))
+
+    def _do(self, job: Job) -> None:
+        needs_no_file = self._has_no_file() and not self.may_create
+        try:
+            job.run(self._open(), self._recover)
+        finally:
+            if needs_no_file:
+                self._close_file()
+                file.delete_file(self.path)
+        self._on_done([job])
 
     def _has_no_file(self) -> bool:
-        return self._memory is None and not self.path.exists()
+        return self._opened is None and not self.path.exists()
 
-    def _opened(self) -> Memory:
-        if self._memory is None:
-            self._memory = Memory(self.path, self._languages)
+    def _open(self) -> Opened:
+        if self._opened is None:
+            self._opened = self._open_file(self.path)
             self._upkeep.on_opened()
-        return self._memory
+            self._on_opened(self._opened)
+        return self._opened
 
-    def _store(self, memory: Memory, records: Sequence[Record]) -> None:
+    def _store(self, opened: Opened, records: Sequence[object]) -> None:
         try:
-            memory.add(records)
-        except MemoryUnavailable:
-            raise
-        except Exception as err:  # noqa: BLE001 - one that cannot be stored does not stop the others
+            opened.add(records)
+        except Exception as err:
+            if isinstance(err, StoreUnavailable) and err.reason != "fault":
+                raise
+            # one that cannot be stored does not stop the others
             if len(records) > 1:
                 for record in records:
-                    self._store(memory, (record,))
+                    self._store(opened, (record,))
                 return
             self._recover()
-            self._on_done(1, refused=1, error=type(err).__name__)
+            self._on_done(records, refused=1, error=type(err).__name__)
         else:
             self._recover()
-            self._on_done(len(records), written=len(records))
+            self._on_done(records, written=len(records))
 
-    def _recover(self, figures: Figures | None = None) -> None:
+    def _recover(self, figures: Any = None) -> None:
         """Set the state to usable, before callers get their results."""
         self._failures_in_a_row, self._paused_until = 0, -math.inf
         self._tell(None, figures or self._state.figures)
 
-    def _on_done(self, number: int, *, written: int = 0, refused: int = 0, error: str | None = None) -> None:
+    def _on_done(
+        self, items: Sequence[object], *, written: int = 0, refused: int = 0, error: str | None = None
+    ) -> None:
+        # whoever waits until all is written finds it known
+        for item in items:
+            if isinstance(item, Write) and not refused:
+                item.on_written()
         with self._changed:
-            self._queue.remove_first(number)
+            self._queue.remove_first(len(items))
             counts = self._counts
             self._counts = replace(
                 counts,
@@ -285,12 +311,13 @@ class Writer:
             self._changed.notify_all()
 
     def _fail(self, error: Exception) -> None:
-        if not isinstance(error, MemoryUnavailable):
+        if not isinstance(error, StoreUnavailable):
+            error = StoreUnavailable("fault").with_traceback(error.__traceback__)
+        if error.reason == "fault":
             # not its message, which may quote what was said
-            _LOGGER.error("%s\n%s", type(error).__name__, "".join(traceback.format_tb(error.__traceback__)))
-            error = MemoryUnavailable("fault")
+            _LOGGER.error("The store failed\n%s", "".join(traceback.format_tb(error.__traceback__)))
         if error.reason not in _STAYS_OPEN:
-            self._close_memory()
+            self._close_file()
         is_mended = error.reason in _MENDED and not self._failures_in_a_row
         if not is_mended:
             self._tell(error.reason, self._state.figures)
@@ -302,83 +329,24 @@ class Writer:
             if not is_mended:
                 self._counts = replace(self._counts, failures=self._counts.failures + 1, error=error.reason)
                 self._paused_until = time.monotonic() + pause
-                jobs = self._queue.remove_jobs(patient=False)
+                jobs = self._queue.remove_jobs()
             self._changed.notify_all()
         for job in jobs:
             job.fail(error)
 
-    def _close_memory(self) -> None:
-        if self._memory is not None:
-            self._memory.close()
-            self._memory = None
+    def _close_file(self) -> None:
+        if self._opened is not None:
+            self._opened.close()
+            self._opened = None
 
-    def _tell(self, reason: Reason | None, figures: Figures | None) -> None:
+    def _tell(self, reason: Reason | None, figures: Any) -> None:
         aside = file.set_aside(self.path)
-        state = State(reason, aside if aside.exists() else None, figures)
+        rows = self._state.rows_set_aside
+        if self._opened is not None and reason is None:
+            # what was written must not fail for that, or it would be written again
+            with suppress(StoreUnavailable):
+                rows = self._opened.rows_set_aside
+        state = State(reason, aside if aside.exists() else None, rows, figures)
         if state != self._state:
             self._state = state
             self._on_state(state)
-
-
-class _Upkeep:
-    """What is done while the queue is empty, and when: indexing, reading the figures, the daily work.
-
-    Times are seconds on the monotonic clock.
-    """
-
-    def __init__(self, daily: Callable[[Memory], None]) -> None:
-        self._daily = daily
-        self._daily_at = -math.inf
-        self._look_at = math.inf
-        self._not_before = -math.inf
-        self._may_be_unindexed = False
-
-    @property
-    def due_at(self) -> float:
-        """When the next work is due."""
-        return -math.inf if self._may_be_unindexed else min(self._daily_at, self._look_at)
-
-    def on_opened(self) -> None:
-        """Handle that the file was opened, and may be another one."""
-        self._may_be_unindexed = True
-        self._look_at = -math.inf
-
-    def on_changed(self) -> None:
-        """Handle that the figures have changed."""
-        self._look_at = min(self._look_at, self._not_before)
-
-    def look_now(self) -> None:
-        """Make reading the file due now."""
-        self._look_at = -math.inf
-
-    def repeat(self) -> None:
-        """Make the daily work due now."""
-        self._daily_at = -math.inf
-
-    def postpone(self) -> None:
-        """Handle that there is no file."""
-        self._daily_at, self._look_at, self._may_be_unindexed = time.monotonic() + _DAY, math.inf, False
-
-    def run(self, memory: Memory) -> Figures | None:
-        """Do one thing that is due, and return the figures if it read them."""
-        if self._may_be_unindexed:
-            self._may_be_unindexed = memory.reindex()
-            if not self._may_be_unindexed:
-                self.on_changed()
-            return None
-        if self._daily_at <= time.monotonic():
-            self._daily_at = time.monotonic() + _DAY
-            try:
-                self._daily(memory)
-            except MemoryUnavailable:
-                self.repeat()
-                raise
-            self.on_changed()
-            return None
-        began = time.monotonic()
-        figures = memory.figures()
-        ended = time.monotonic()
-        self._look_at, self._not_before = math.inf, ended + (ended - began) / _SHARE
-        # many rows were loaded at once
-        self._may_be_unindexed = figures.unindexed > 0
-        return figures

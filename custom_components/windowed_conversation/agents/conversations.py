@@ -1,0 +1,175 @@
+"""The conversations of an agent in the store: read when they are needed, written as they change."""
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import lru_cache, partial
+import time
+
+from homeassistant.core import callback
+from homeassistant.util.ulid import ulid_to_bytes
+
+from ..const import Persistence
+from ..memory import Memory, MemoryUnavailable
+from ..store import Write
+from ..turn.scope import WindowKey
+from ..window import Exchange, Snapshot, Window, WindowRegistry
+from ..window.codecs.rows import (
+    ConversationChange,
+    StoredConversation,
+    delete_conversation,
+    read_conversation,
+    stored_conversations,
+    write_change,
+)
+from .config import AgentConfig
+from .store import AgentStore
+
+# 2026-01-01, in seconds since the epoch: a clock that says less was not set yet.
+_CLOCK_WAS_SET = 1_767_225_600
+
+
+class ConversationStore:
+    """Which of an agent's conversations are stored, and what of them has changed since. Outlives a reload."""
+
+    def __init__(self, store: AgentStore, agent_id: str, config: AgentConfig, create: Callable[[str], Window]) -> None:
+        self._store = store
+        self._agent_id = agent_id
+        self._persistence = config.persistence
+        self.windows = WindowRegistry(
+            create, read=self._async_read, max_windows=config.max_windows, idle_seconds=config.expiry_seconds
+        )
+        # The exchanges of each stored conversation by their numbers, None if it was not read yet.
+        self._written: dict[str, dict[int, Exchange] | None] = {}
+        # Whether that is known. Nothing is written before: it could replace what is stored.
+        self._is_known = False
+        self._has_new_file = False
+
+    async def async_start(self) -> None:
+        """Take in which conversations are stored, and write from now on what changes in them."""
+        await self.async_refresh()
+        self._store.sources.append(self.changes)
+        self._store.on_new_file.append(self._write_anew)
+        self._store.on_opened.append(self._async_refresh_once)
+
+    @callback
+    def stop(self) -> None:
+        """Write nothing more."""
+        self._store.sources.remove(self.changes)
+        self._store.on_new_file.remove(self._write_anew)
+        self._store.on_opened.remove(self._async_refresh_once)
+
+    @callback
+    def _write_anew(self) -> None:
+        # it may have what could be read of a damaged file
+        self._written = dict.fromkeys(self._written)
+        self._has_new_file = True
+
+    async def _async_refresh_once(self) -> None:
+        if self._has_new_file or not self._is_known:
+            self._has_new_file = False
+            await self.async_refresh()
+        # what was said in those is written with their contents
+        for key in self.windows.without_contents():
+            await self.windows.load(key)
+        self._store.async_save_soon()
+
+    async def async_refresh(self) -> None:
+        """Take in which conversations are stored now, and their figures. Those in working memory stay as they are.
+
+        What was said before it was known that a conversation is stored is added to it.
+        """
+        try:
+            stored = await self._store.async_read(self._read_all, list[StoredConversation]())
+        except MemoryUnavailable:
+            return
+        now = time.time()
+        for each in stored:
+            self._written.setdefault(each.key, None)
+        self.windows.shelve(
+            {each.key: (each.stats, _idle(each.used, now)) for each in stored if self._is_kept(each.key)},
+            is_late=not self._is_known,
+        )
+        self._is_known = True
+        self.windows.expire()
+
+    async def _async_read(self, key: str) -> Snapshot | None:
+        """Return the contents of a stored conversation, or None if it cannot be read now."""
+        try:
+            found = await self._store.async_read(partial(self._read, key), None)
+        except MemoryUnavailable:
+            return None
+        snapshot = found or Snapshot("")
+        self._written[key] = {exchange.number: exchange for exchange in snapshot.exchanges}
+        return snapshot._replace(conversation_id=WindowKey.parse(key).conversation)
+
+    @callback
+    def configure(self, persistence: Persistence) -> None:
+        """Change which conversations are stored."""
+        if persistence is not self._persistence:
+            self._persistence = persistence
+            self._store.async_save()
+            # no byte stays of what is not kept any more
+            self._store.writer.call(Memory.erase)
+
+    @callback
+    def save(self) -> None:
+        """Write all that has changed, of every agent."""
+        self._store.async_save()
+
+    def changes(self) -> Iterator[Write]:
+        """Yield what has changed in the conversations since the last time."""
+        if not self._is_known:
+            return
+        for key, window in self.windows.loaded().items():
+            changed = window.changed_exchanges()
+            if self._is_kept(key):
+                exchanges = window.exchanges() if self._written.get(key) is None and not window.is_open else changed
+                if exchanges is not None:
+                    yield from self._change(key, window, exchanges)
+        for key in [key for key in self._written if key not in self.windows or not self._is_kept(key)]:
+            del self._written[key]
+            yield Write(partial(delete_conversation, agent=self._agent_id, key=key))
+
+    def _change(self, key: str, window: Window, exchanges: tuple[Exchange, ...]) -> Iterator[Write]:
+        if self._written.get(key, {}) is None:
+            # another conversation had the key, and was dropped before anybody read it
+            yield Write(partial(delete_conversation, agent=self._agent_id, key=key))
+        before, now = self._written.get(key) or {}, {exchange.number: exchange for exchange in exchanges}
+        changed = [exchange for number, exchange in now.items() if before.get(number) is not exchange]
+        if now or key in self._written:
+            used = time.time() - (self.windows.now() - self.windows.last_used(key))
+            change = ConversationChange(
+                self._agent_id, key, round(used, 3), window.stats(), changed, before.keys() - now.keys()
+            )
+            self._written[key] = now
+            yield Write(partial(write_change, change=change))
+
+    def _is_kept(self, key: str) -> bool:
+        if self._persistence is Persistence.OWN:
+            return not _is_ulid(WindowKey.parse(key).conversation)
+        return self._persistence is Persistence.ALL
+
+    def _read_all(self, memory: Memory) -> list[StoredConversation]:
+        with memory.database.read() as connection:
+            return stored_conversations(connection, self._agent_id)
+
+    def _read(self, key: str, memory: Memory) -> Snapshot | None:
+        with memory.database.read() as connection:
+            return read_conversation(connection, self._agent_id, key)
+
+
+def _idle(used: float, now: float) -> float:
+    """Return how long ago a conversation was used, in seconds; 0 if the clock was wrong then, or is now."""
+    return now - used if _CLOCK_WAS_SET <= used <= now else 0.0
+
+
+@lru_cache(maxsize=1024)
+def _is_ulid(conversation_id: str) -> bool:
+    """Return whether Home Assistant made the id, by its own rule: what is no ULID is the user's own and is kept.
+
+    It is asked before every write, of every window.
+    """
+    with suppress(ValueError):
+        ulid_to_bytes(conversation_id)
+        return True
+    return False

@@ -1,0 +1,373 @@
+"""The one store of all agents: opened in the background, written by its own thread, closed at the end."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+import json
+import logging
+import math
+from pathlib import Path
+import sqlite3
+import time
+from typing import Any
+
+from homeassistant.config_entries import ConfigEntry
+from homeassistant.const import EVENT_HOMEASSISTANT_CLOSE, EVENT_HOMEASSISTANT_FINAL_WRITE
+from homeassistant.core import CALLBACK_TYPE, Event, HomeAssistant, callback
+from homeassistant.helpers.storage import STORAGE_DIR
+from homeassistant.util.hass_dict import HassKey
+
+from ..const import CONF_MEMORY, CONF_MEMORY_DAYS, CONF_PERSISTENCE, CONF_RECORD, DOMAIN, Persistence, RecordLevel
+from ..memory import Memory, MemoryUnavailable, Recalled, Tombstone
+from ..store import VALUES, Reason, State, Write, Writer, delete_file, read_value, write_value
+from ..turn.forgetting import CONVERSATIONS, ConversationForgetting
+from .config import DEFAULT_MEMORY, DEFAULT_MEMORY_DAYS, DEFAULT_PERSISTENCE, DEFAULT_RECORD
+from .issues import async_raise_or_clear_store
+
+_LOGGER = logging.getLogger(__name__)
+
+# In seconds: how long the end of Home Assistant waits for what is not written yet, and for the file to be closed,
+# how long a change is waited for, and a backup waits.
+_DRAIN = 20.0
+_CLOSE = 1.0
+_CHANGE = 30.0
+_HOLD = 10.0
+
+# How long a change waits for others, in seconds.
+_SETTLE = 0.05
+
+_SECONDS_PER_DAY = 86_400
+# For how long the record keeps words.
+_WHOLE_DAYS = 7
+
+
+@dataclass(eq=False, slots=True)
+class StoredValue:
+    """A value of an owner that is written after a change. `value` returns an immutable form of it that JSON has.
+
+    `restore` is called with the value that was stored, None if there is none, and `on_written` with each value that is
+    on disk. Nothing is written before the stored value was read: it would be lost.
+    """
+
+    store: AgentStore
+    owner: str
+    name: str
+    value: Callable[[], Any]
+    restore: Callable[[Any], None]
+    on_written: Callable[[Any], None] = lambda value: None
+    _written: Any = field(default=None, init=False)
+    _is_read: bool = field(default=False, init=False)
+
+    async def async_start(self) -> None:
+        """Read the stored value, now or as soon as that is possible, and write the value from now on."""
+        self.store.on_new_file.append(self.write_anew)
+        self.store.on_opened.append(self._async_read_late)
+        await self._async_read()
+
+    @callback
+    def stop(self) -> None:
+        """Write nothing more: the owner is gone."""
+        self._is_read = False
+        self.store.on_new_file.remove(self.write_anew)
+        self.store.on_opened.remove(self._async_read_late)
+
+    async def _async_read(self) -> None:
+        try:
+            stored = await self.store.async_read(self._read, None)
+        except MemoryUnavailable:
+            return
+        if not self._is_read:
+            self._is_read, self._written = True, stored
+            self.restore(stored)
+
+    async def _async_read_late(self) -> None:
+        if not self._is_read:
+            await self._async_read()
+            self.save_soon()
+
+    @callback
+    def save_soon(self) -> None:
+        """Write the value if it has changed."""
+        self.store.async_save_soon(self)
+
+    @callback
+    def write_anew(self) -> None:
+        """Write the value, also if it has not changed since it was written."""
+        if self._written is not None:
+            self._written = None
+            self.save_soon()
+
+    def change(self) -> Write | None:
+        """Return what is to be written, or None if nothing has changed."""
+        value = self.value()
+        if not self._is_read or value == self._written:
+            return None
+        self._written = value
+        return Write(partial(self._write, value), partial(self.store.run_in_loop, self.on_written, value))
+
+    def _read(self, memory: Memory) -> Any:
+        with memory.database.read() as connection:
+            return read_value(connection, self.owner, self.name)
+
+    def _write(self, value: Any, connection: sqlite3.Connection) -> None:
+        write_value(connection, self.owner, self.name, json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+
+
+class AgentStore:
+    """The store of all agents. Its methods raise `MemoryUnavailable` while the file cannot be used.
+
+    What is to be written goes to `writer`, which never blocks. Reads run in the executor; changes run in the writing
+    thread, after everything queued before. `sources` return what has changed in the conversations of each agent.
+    """
+
+    def __init__(self, hass: HomeAssistant) -> None:
+        self._hass = hass
+        self._listeners: list[Callable[[], None]] = []
+        self._unsubscribe: tuple[CALLBACK_TYPE, ...] = ()
+        self._reason: Reason | None = None
+        # When something was last forgotten, on the monotonic clock, and how many deletions are in progress.
+        self._forgotten_at = -math.inf
+        self._forgetting = 0
+        # For how many days turns are kept, by agent; another thread reads it.
+        self._days: Mapping[str, int] = {}
+        self.sources: list[Callable[[], Iterable[Write]]] = []
+        # Called after a new file was made, and after each opening.
+        self.on_new_file: list[Callable[[], None]] = []
+        self.on_opened: list[Callable[[], Coroutine[Any, Any, None]]] = []
+        self._records: list[object] = []
+        self._changed: dict[StoredValue, None] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        languages = (hass.config.language, "en")
+        self.conversations = ConversationForgetting(languages)
+        self.writer = Writer(
+            Path(hass.config.path(STORAGE_DIR, f"{DOMAIN}.db")),
+            partial(Memory, languages=languages, rooms=(CONVERSATIONS, VALUES), companion=self.conversations),
+            daily=self._expire,
+            on_opened=self._on_opened,
+            on_state=self._on_state,
+        )
+
+    @callback
+    def async_start(self) -> None:
+        """Open the file in the background, and close it when Home Assistant ends."""
+        bus = self._hass.bus
+        self._unsubscribe = (
+            bus.async_listen(EVENT_HOMEASSISTANT_FINAL_WRITE, self._async_drain),
+            bus.async_listen(EVENT_HOMEASSISTANT_CLOSE, self._async_close),
+        )
+        self.writer.start()
+
+    @callback
+    def async_configure(self) -> None:
+        """Take over for how long each account keeps turns, and whether anything is kept at all, by all accounts."""
+        entries = self._hass.config_entries.async_entries(DOMAIN)
+        days = {
+            agent_id: int(entry.options.get(CONF_MEMORY_DAYS, DEFAULT_MEMORY_DAYS))
+            for entry in entries
+            for agent_id in entry.subentries
+        }
+        self.writer.may_create = any(map(_keeps_anything, entries))
+        if days != self._days:
+            self._days = days
+            self.writer.check(repeat_daily=True)
+        if self.writer.may_create:
+            # no turn has to wait for the file
+            self.writer.call(lambda memory: None)
+
+    @callback
+    def async_put(self, record: object) -> None:
+        """Have a record written with all else that its turn leaves."""
+        self._records.append(record)
+        self.async_save_soon()
+
+    @callback
+    def async_save_soon(self, value: StoredValue | None = None) -> None:
+        """Write what has changed in a moment."""
+        if value is not None:
+            self._changed[value] = None
+        if self._timer is None and not self._hass.is_stopping:
+            self._timer = self._hass.loop.call_later(_SETTLE, self.async_save)
+
+    @callback
+    def async_save(self) -> None:
+        """Give all that has changed to the thread that writes, as one transaction.
+
+        Nothing is given while something is forgotten, as it may repeat that.
+        """
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._forgetting:
+            return
+        changes = [change for source in self.sources for change in source()]
+        values = [change for value in self._changed if (change := value.change()) is not None]
+        records, self._records = self._records, []
+        self._changed.clear()
+        if records or changes or values:
+            self.writer.put(*records, *changes, *values)
+
+    def run_in_loop(self, work: Callable[..., None], *values: Any) -> None:
+        """Have the event loop do work that another thread has asked for."""
+        if not self._hass.loop.is_closed():
+            self._hass.loop.call_soon_threadsafe(work, *values)
+
+    async def async_remove(self) -> None:
+        """Close the file for good and delete it."""
+        if self._timer is not None:
+            self._timer.cancel()
+        for unsubscribe in self._unsubscribe:
+            unsubscribe()
+        await self._hass.async_add_executor_job(self.writer.close, _DRAIN)
+        await self._hass.async_add_executor_job(delete_file, self.writer.path)
+        async_raise_or_clear_store(self._hass, self.writer.path, State())
+
+    @callback
+    def async_listen(self, listener: Callable[[], None]) -> CALLBACK_TYPE:
+        """Call the listener when the state of the store has changed; return what ends that."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
+
+    async def async_recall(self, query: str, **conditions: Any) -> list[Recalled]:
+        """Return what is found, best first; see `Memory.recall` for the conditions."""
+        return await self.async_read(lambda memory: memory.recall(query, **conditions), [])
+
+    async def async_tombstones(self) -> frozenset[Tombstone]:
+        """Return what was forgotten on request."""
+        return await self.async_read(Memory.tombstones, frozenset())
+
+    @contextmanager
+    def forgetting(self) -> Iterator[None]:
+        """Take in no turn meanwhile, and none that has begun by then: it may repeat what is forgotten."""
+        self.async_save()
+        self._forgetting += 1
+        try:
+            yield
+        finally:
+            self._forgetting -= 1
+            self._forgotten_at = time.monotonic()
+            self.async_save()
+
+    def is_from_before(self, began: float) -> bool:
+        """Return whether what began at a time may contain what is being forgotten, or was forgotten after that time.
+
+        Time is in seconds since the epoch.
+        """
+        # by the monotonic clock: the other one may have been ahead
+        return self._forgetting > 0 or time.monotonic() - (time.time() - began) <= self._forgotten_at
+
+    async def async_hold(self) -> None:
+        """Have everything in the one file, for a copy, and write nothing until `writer.release`."""
+        if not await self._hass.async_add_executor_job(self.writer.hold, _HOLD):
+            _LOGGER.warning("The backup may lack what was remembered last")
+
+    async def async_read[Result](self, read: Callable[[Memory], Result], nothing: Result) -> Result:
+        """Return what the work reads in the executor, or `nothing` if there is no file yet."""
+        memory, reason = self.writer.opened, self.writer.state.reason
+        if memory is None and reason is None:
+            # not opened yet, or there is nothing to open
+            exists = await self._hass.async_add_executor_job(self.writer.path.exists)
+            return await self.async_change(read) if exists else nothing
+        if memory is None or reason == "damaged":
+            raise MemoryUnavailable(reason or "closed")
+        try:
+            return await self._hass.async_add_executor_job(read, memory)
+        except MemoryUnavailable:
+            self.writer.check()
+            raise
+
+    async def async_change[Result](self, work: Callable[[Memory], Result]) -> Result:
+        """Return what the work returns when its change is on disk; the thread that writes does it."""
+        future = self.writer.call(work)
+        done = asyncio.wrap_future(future)
+        try:
+            await asyncio.wait([done], timeout=_CHANGE)
+        except asyncio.CancelledError:
+            done.cancel()
+            raise
+        # wait for a change that has begun, so that nobody believes that it was not made
+        if not done.done() and future.cancel():
+            raise MemoryUnavailable(self.writer.state.reason or "locked")
+        return await done
+
+    def _expire(self, memory: Memory) -> None:
+        """Forget the turns that are old enough; those of an unknown agent are kept as long as any."""
+        now, days = time.time(), self._days
+        before = {agent: now - each * _SECONDS_PER_DAY for agent, each in days.items()}
+        others = min(before.values(), default=now - DEFAULT_MEMORY_DAYS * _SECONDS_PER_DAY)
+        memory.expire(before, others, now - _WHOLE_DAYS * _SECONDS_PER_DAY)
+
+    async def _async_drain(self, _event: Event) -> None:
+        self.async_save()
+        if not await self._hass.async_add_executor_job(self.writer.drain, _DRAIN):
+            _LOGGER.warning("%d records of turns could not be written", self.writer.counts.queued)
+
+    async def _async_close(self, _event: Event) -> None:
+        await self._hass.async_add_executor_job(self.writer.close, _CLOSE)
+
+    def _on_opened(self, memory: Memory) -> None:
+        self.run_in_loop(self._follow_opening, memory.database.is_new)
+
+    @callback
+    def _follow_opening(self, is_new: bool) -> None:
+        """Write what a new file lacks, all that is in working memory, and read what could not be read before."""
+        if self._hass.is_stopping:
+            return
+        for tell in tuple(self.on_new_file) if is_new else ():
+            tell()
+        for read in tuple(self.on_opened):
+            self._hass.async_create_background_task(read(), "read from the store")
+        self.async_save_soon()
+
+    def _on_state(self, state: State) -> None:
+        self.run_in_loop(self._follow, state)
+
+    @callback
+    def _follow(self, state: State) -> None:
+        if self._hass.is_stopping:
+            return
+        if state.reason != self._reason:
+            self._reason = state.reason
+            if state.reason is None:
+                _LOGGER.info("The store works again")
+            else:
+                _LOGGER.warning("The store is off: %s", state.reason)
+        async_raise_or_clear_store(self._hass, self.writer.path, state)
+        for listener in tuple(self._listeners):
+            listener()
+
+
+def _keeps_anything(entry: ConfigEntry[Any]) -> bool:
+    """Return whether an account or one of its agents keeps anything that people could want not to be kept."""
+    if entry.options.get(CONF_PERSISTENCE, DEFAULT_PERSISTENCE) != Persistence.OFF:
+        return True
+    return any(
+        agent.data.get(CONF_MEMORY, DEFAULT_MEMORY) or agent.data.get(CONF_RECORD, DEFAULT_RECORD) != RecordLevel.OFF
+        for agent in entry.subentries.values()
+    )
+
+
+_STORE: HassKey[AgentStore] = HassKey(f"{DOMAIN}_store")
+
+
+@callback
+def async_store(hass: HomeAssistant) -> AgentStore | None:
+    """Return the store of all agents, or None if no account was set up yet."""
+    return hass.data.get(_STORE)
+
+
+@callback
+def async_start_store(hass: HomeAssistant) -> AgentStore:
+    """Return the store of all agents, which begins to open its file if it is new."""
+    if _STORE not in hass.data:
+        hass.data[_STORE] = AgentStore(hass)
+        hass.data[_STORE].async_start()
+    hass.data[_STORE].async_configure()
+    return hass.data[_STORE]
+
+
+async def async_remove_store(hass: HomeAssistant) -> None:
+    """Delete all that is stored, also if no account was set up since the start."""
+    store = hass.data.pop(_STORE, None) or AgentStore(hass)
+    await store.async_remove()

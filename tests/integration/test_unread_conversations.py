@@ -1,0 +1,65 @@
+"""Conversations that go on while what is stored of them cannot be read: nothing said meanwhile is lost or stays."""
+
+from pathlib import Path
+
+from homeassistant.core import HomeAssistant
+import pytest
+
+from custom_components.windowed_conversation.const import CONF_MEMORY, DOMAIN
+from custom_components.windowed_conversation.store import writer
+from demo.model_server import ModelServer
+
+from .conftest import Say, SetUp, start, stop, until
+from .remembered import memory_of
+from .store_file import Disk, issues
+
+SECRET = "swordfish"
+ELSEWHERE = "elsewhere"
+
+
+async def say_unread(home: HomeAssistant, set_up: SetUp, say: Say, disk: Disk) -> None:
+    """Tell an agent without memory a secret, in a conversation that is stored and was not read since the start."""
+    entry = await set_up(**{CONF_MEMORY: False})
+    await say("hello there", "mine")
+    await stop(home, entry)
+    await start(home, entry)
+    disk(lambda path: path.rename(path.with_name(ELSEWHERE)))
+    disk(Path.mkdir)
+    await say("hello there", "other")
+    await until(lambda: issues(home) == {"memory_away"})
+    await say(f"consider that the wifi password is {SECRET}", "mine")
+
+
+def bring_back(path: Path) -> None:
+    """Have the file again where it was."""
+    path.rmdir()
+    path.with_name(ELSEWHERE).rename(path)
+
+
+async def test_what_was_said_before_a_conversation_could_be_read_is_forgotten(
+    home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer, disk: Disk
+) -> None:
+    await say_unread(home, set_up, say, disk)
+
+    disk(bring_back)
+    done = await home.services.async_call(
+        DOMAIN, "forget", {"query": "wifi password"}, blocking=True, return_response=True
+    )
+
+    assert done is not None
+    assert done["exchanges"] == 1
+    await say("what is the wifi password?", "mine")
+    assert SECRET not in str(model_server.requests[-1].body)
+
+
+async def test_what_was_said_before_a_conversation_could_be_read_is_written_though_nobody_goes_on(
+    home: HomeAssistant, set_up: SetUp, say: Say, disk: Disk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "_FIRST_PAUSE", 0.01)
+    await say_unread(home, set_up, say, disk)
+
+    disk(bring_back)
+    await until(lambda: memory_of(home).writer.state.reason is None)
+    await until(lambda: SECRET in disk.exchanges)
+
+    assert disk.rows("SELECT count(*) FROM conversation WHERE key = 'mine'") == [(1,)]

@@ -1,0 +1,17 @@
+"""The one file, with all of its rooms in it."""
+
+import pytest
+
+from .files import opened
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "memory.db"
+
+
+@pytest.fixture
+def memory(path):
+    memory = opened(path)
+    yield memory
+    memory.close()

@@ -1,0 +1,61 @@
+"""The one file with all of its rooms, read and damaged independently of the store."""
+
+from contextlib import closing
+import sqlite3
+
+from custom_components.windowed_conversation.memory import Memory
+from custom_components.windowed_conversation.store import VALUES, write_value
+from custom_components.windowed_conversation.turn.forgetting import CONVERSATIONS
+from custom_components.windowed_conversation.window import EstimatedCounter, Message, Window, WindowPolicy
+from custom_components.windowed_conversation.window.codecs.rows import ConversationChange, write_change
+
+LANGUAGES = ("en", "de")
+PAGE = 4_096
+
+
+def opened(path):
+    """Open the file as the agents do."""
+    return Memory(path, LANGUAGES, rooms=(CONVERSATIONS, VALUES))
+
+
+def conversation(*said, key="c1"):
+    """Return a conversation of the home in which this was said."""
+    window = Window(key, WindowPolicy(10**9), EstimatedCounter())
+    for each in said:
+        window.record((Message.user(each), Message.assistant("I see.")))
+    return ConversationChange("a1", key, 1.0, window.stats(), window.exchanges())
+
+
+def add_conversation(memory, *said, key="c1"):
+    """Store a conversation."""
+    with memory.database.write() as connection:
+        write_change(connection, conversation(*said, key=key))
+
+
+def add_value(memory, name, value):
+    """Store a value, which is JSON."""
+    with memory.database.write() as connection:
+        write_value(connection, "a1", name, value)
+
+
+def rows(path, query):
+    """Return the rows of a query, texts as bytes."""
+    with closing(sqlite3.connect(path)) as connection:
+        connection.text_factory = bytes
+        return connection.execute(query).fetchall()
+
+
+def overwrite(path, text, other):
+    """Replace a text, which is in a closed file once."""
+    content = path.read_bytes()
+    assert content.count(text) == 1
+    path.write_bytes(content.replace(text, other))
+
+
+def break_page_of(path, text):
+    """Overwrite the page of a closed file that has a text, which is in it once."""
+    content = bytearray(path.read_bytes())
+    assert content.count(text) == 1
+    start = content.index(text) // PAGE * PAGE
+    content[start : start + PAGE] = b"\xff" * PAGE
+    path.write_bytes(content)

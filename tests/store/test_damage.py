@@ -1,0 +1,312 @@
+"""Damage: what can still be read is used, and what cannot is set aside."""
+
+from contextlib import closing
+from dataclasses import replace
+import sqlite3
+from traceback import format_exception
+
+import pytest
+
+from custom_components.windowed_conversation.memory import Episode, TurnListing
+from custom_components.windowed_conversation.store import (
+    StoreUnavailable,
+    delete_set_aside,
+    read_value,
+    room,
+    set_aside,
+)
+from tests.memory.content import NOW, add_episode, file_bytes, indexed, stored, texts, turn
+from tests.memory.recorded import request, whole
+
+from .files import LANGUAGES, add_conversation, add_value, break_page_of, opened, overwrite, rows
+
+# The tables with texts, and a text of each that is nowhere else in the file: indexes have small letters.
+TEXTS = {
+    "fact": "FACT QUOKKA",
+    "turn": "TURN QUOKKA",
+    "episode": "EPISODE QUOKKA",
+    "record_words": "WORDS QUOKKA",
+    "record_content": "CONTENT QUOKKA",
+    "exchange": "EXCHANGE QUOKKA",
+}
+
+
+@pytest.fixture
+def full(path):
+    """Return the path of a closed file with two rows in each table."""
+    memory = opened(path)
+    for number, name in enumerate(("QUOKKA", "WOMBAT")):
+        memory.add_fact(f"FACT {name}")
+        memory.add_turn(turn(f"TURN {name}"))
+        add_episode(memory, Episode("c1", NOW, NOW, f"EPISODE {name}"))
+        memory.add([replace(whole(number, f"WORDS {name}"), requests=(request(f"CONTENT {name}"),))])
+    add_conversation(memory, "EXCHANGE QUOKKA", "EXCHANGE WOMBAT")
+    memory.close()
+    return path
+
+
+def reindexed(path):
+    """Open the file again, and make its index anew as the thread that writes does."""
+    memory = opened(path)
+    while memory.reindex():
+        pass
+    return memory
+
+
+def contents(path):
+    return {table: rows(path, f"SELECT rowid, * FROM {table}") for table in TEXTS}
+
+
+def broken(path):
+    """Return the reason why a file cannot be opened, once; it is set aside."""
+    with pytest.raises(StoreUnavailable) as refused:
+        opened(path)
+    assert refused.value.set_aside == set_aside(path)
+    return refused.value.reason
+
+
+@pytest.mark.parametrize("byte", [b"R", b"\xff"], ids=["another letter", "no letter"])
+@pytest.mark.parametrize("table", TEXTS)
+def test_one_flipped_byte_sets_aside_the_one_row(full, table, byte) -> None:
+    before, text = contents(full), TEXTS[table].encode()
+    overwrite(full, text, text.replace(b"Q", byte))
+
+    memory = reindexed(full)
+
+    assert memory.rows_set_aside == 1
+    memory.close()
+    lost = {name: set(before[name]).difference(kept) for name, kept in contents(full).items()}
+    assert {name: len(each) for name, each in lost.items() if each} == {table: 1}
+    assert indexed(full) == stored(full, LANGUAGES)
+    ((of, content),) = rows(full, "SELECT of, content FROM set_aside")
+    assert (of.decode(), byte + b"UOKKA" in content) == (table, True)
+
+
+@pytest.mark.parametrize("table", TEXTS)
+def test_what_is_left_beside_a_row_that_was_set_aside_is_still_read(full, table) -> None:
+    overwrite(full, TEXTS[table].encode(), TEXTS[table].replace("Q", "R").encode())
+
+    memory = reindexed(full)
+
+    assert {"FACT WOMBAT", "TURN WOMBAT", "EPISODE WOMBAT"}.issubset(texts(memory.recall("wombat")))
+    assert [memory.record.get(f"turn-000{number}").id for number in range(2)] == ["turn-0000", "turn-0001"]
+    assert len(list(memory.record.export(TurnListing()))) >= 5
+    assert memory.forget(query="wombat").erased
+    memory.close()
+
+
+def test_letters_that_are_none_stop_nothing_and_are_in_no_error(full, caplog) -> None:
+    memory = opened(full)
+    with closing(sqlite3.connect(full)) as beside:
+        beside.create_function("text_sum", -1, room.text_sum, deterministic=True)
+        beside.execute("UPDATE fact SET text = CAST(x'ff' || text AS TEXT)")
+        beside.execute("UPDATE record_sent SET messages = '[QUOKKA' WHERE turn = 2")
+        beside.commit()
+
+    assert {fact.text for fact in memory.facts()} == {"\ufffdFACT QUOKKA", "\ufffdFACT WOMBAT"}
+    assert list(memory.export())
+    assert memory.expire({}, 0.0, NOW + 0.5).erased
+    assert memory.forget(query="turn quokka").erased
+    with pytest.raises(StoreUnavailable) as refused, memory.database.read() as connection:
+        connection.execute("SELECT json_extract(text, '$[QUOKKA') FROM fact").fetchall()
+    assert "QUOKKA'" not in "".join(format_exception(refused.value.__class__, refused.value, None))
+    assert "QUOKKA" not in caplog.text
+    memory.close()
+
+
+def test_forgetting_empties_what_was_set_aside_and_deletes_the_damaged_file_also_if_it_finds_nothing(full) -> None:
+    overwrite(full, b"FACT QUOKKA", b"FACT ZUOKKA")
+    set_aside(full).write_bytes(b"ZUOKKA")
+    memory = opened(full)
+    memory.forget(before=NOW - 1)
+    assert memory.rows_set_aside == 1
+    assert set_aside(full).exists()
+
+    assert memory.forget(query="platypus").erased
+
+    assert memory.rows_set_aside == 0
+    assert b"ZUOKKA" not in file_bytes(full)
+    memory.close()
+
+
+def test_a_damaged_file_that_cannot_be_deleted_is_not_erased(memory, path) -> None:
+    (set_aside(path) / "in the way").mkdir(parents=True)
+
+    assert not memory.forget(query="platypus").erased
+    assert not delete_set_aside(path)
+
+
+@pytest.fixture
+def many(path):
+    """Return the path of a closed file of many pages: in each table, a row in the middle has MIDDLE."""
+    memory = opened(path)
+    names = {number: f"{'MIDDLE' if number == 200 else 'bread'} {'crumb ' * 30}" for number in range(400)}
+    memory.add(turn(f"{name}TURN") for name in names.values())
+    add_conversation(memory, *(f"{name}EXCHANGE" for name in names.values()))
+    for number, name in names.items():
+        add_value(memory, f"{number:03}", f'"{name}VALUE"')
+    memory.close()
+    return path
+
+
+PLACES = {
+    "turn": ("SELECT id FROM turn", "TURN"),
+    "exchange": ("SELECT id & 0xffff FROM exchange", "EXCHANGE"),
+    "value": ("SELECT CAST(name AS INTEGER) + 1 FROM value", "VALUE"),
+}
+
+
+def places(path, table):
+    return [place for (place,) in rows(path, PLACES[table][0])]
+
+
+def break_middle(path, table):
+    text = f"MIDDLE {'crumb ' * 30}{PLACES[table][1]}".encode()
+    break_page_of(path, text)
+
+
+@pytest.mark.parametrize("table", PLACES)
+def test_rows_before_and_after_a_damaged_page_are_taken_over(many, table) -> None:
+    break_middle(many, table)
+    assert broken(many) == "damaged"
+
+    memory = opened(many)
+
+    assert memory.database.is_new
+    memory.close()
+    kept = places(many, table)
+    assert (min(kept), max(kept), 201 in kept) == (1, 400, False)
+    assert len(kept) > 350
+    assert {len(places(many, other)) for other in PLACES if other != table} == {400}
+
+
+def test_what_was_taken_over_is_found_by_its_words(many) -> None:
+    break_middle(many, "turn")
+    broken(many)
+
+    memory = reindexed(many)
+
+    assert memory.recall("bread")
+    memory.close()
+    assert indexed(many) == stored(many, LANGUAGES)
+
+
+def test_a_file_that_is_damaged_again_loses_only_what_is_damaged_then(many) -> None:
+    for table in PLACES:
+        break_middle(many, table)
+        assert broken(many) == "damaged"
+        opened(many).close()
+
+    assert min(len(places(many, table)) for table in PLACES) > 350
+
+
+def test_what_was_set_aside_when_it_was_killed_is_taken_over_at_the_next_opening(many) -> None:
+    break_middle(many, "turn")
+    many.replace(set_aside(many))
+
+    memory = opened(many)
+
+    assert memory.figures().turns > 350
+    memory.close()
+
+
+def test_rows_that_are_not_what_was_written_are_not_taken_over(full) -> None:
+    before = contents(full)
+    for text in TEXTS.values():
+        overwrite(full, text.encode(), text.replace("Q", "R").encode())
+    full.replace(set_aside(full))
+
+    opened(full).close()
+
+    after = contents(full)
+    assert {table: len(before[table]) - len(after[table]) for table in TEXTS} == dict.fromkeys(TEXTS, 1)
+
+
+def test_ids_are_not_given_again_by_the_file_that_takes_over(many) -> None:
+    memory = opened(many)
+    memory.forget(ids=[("turn", 400)])
+    memory.close()
+    break_middle(many, "exchange")
+    broken(many)
+
+    memory = opened(many)
+
+    assert memory.add_turn(turn("bread")) == 401
+    assert len(memory.tombstones()) == 1
+    memory.close()
+
+
+def test_figures_of_a_file_are_not_those_of_the_one_that_takes_over(many) -> None:
+    memory = opened(many)
+    before = memory.facts_revision()
+    memory.close()
+    many.replace(set_aside(many))
+
+    memory = opened(many)
+
+    assert memory.facts_revision() != before
+    with memory.database.read() as connection:
+        assert str(read_value(connection, "a1", "200")).startswith("MIDDLE")
+    memory.close()
+
+
+@pytest.mark.parametrize("content", [b"", b"no database at all" * 1_000, b"SQLite format 3\x00" + b"\xff" * 8_000])
+def test_nothing_is_taken_over_where_nothing_can_be_read(path, content) -> None:
+    set_aside(path).write_bytes(content)
+
+    memory = opened(path)
+
+    assert (memory.figures().turns, memory.rows_set_aside) == (0, 0)
+    memory.close()
+
+
+def test_what_is_beside_an_earlier_damaged_file_is_not_beside_the_next_one(path) -> None:
+    for end in ("", "-wal", "-shm"):
+        path.with_name(f"{path.name}.damaged{end}").write_bytes(b"earlier")
+    path.write_bytes(b"no database at all" * 1_000)
+
+    broken(path)
+
+    assert [each.name for each in path.parent.iterdir()] == ["memory.db.damaged"]
+
+
+@pytest.mark.parametrize("table", ["turn_words_data", "fact_words_idx"])
+def test_a_damaged_index_is_no_damaged_file(full, table) -> None:
+    with closing(sqlite3.connect(full)) as beside:
+        beside.execute(f"DELETE FROM {table} WHERE rowid > 10" if table.endswith("data") else f"DELETE FROM {table}")
+        beside.commit()
+
+    memory = reindexed(full)
+
+    assert {"FACT WOMBAT", "TURN WOMBAT", "EPISODE WOMBAT"}.issubset(texts(memory.recall("wombat")))
+    assert not set_aside(full).exists()
+    memory.close()
+
+
+def fail(connection):
+    connection.execute("no statement")
+
+
+def test_an_index_that_cannot_be_made_anew_is_a_damaged_file(full) -> None:
+    memory = opened(full)
+    failure = sqlite3.DatabaseError()
+    failure.sqlite_errorcode = sqlite3.SQLITE_CORRUPT_VTAB
+    memory.database._rooms = (room.Room("", mend=fail),)
+
+    with pytest.raises(StoreUnavailable) as refused, memory.database.read():
+        raise failure
+
+    assert refused.value.reason == "damaged"
+    assert set_aside(full).exists()
+
+
+def test_who_finds_the_damage_second_sets_nothing_aside(memory, path) -> None:
+    failure = sqlite3.DatabaseError()
+    failure.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+    memory.close()
+
+    with pytest.raises(StoreUnavailable) as refused, memory.database._translated():
+        raise failure
+
+    assert refused.value.reason == "closed"
+    assert path.exists()

@@ -1,0 +1,52 @@
+"""Single values with an owner and a name."""
+
+import json
+
+import pytest
+
+from custom_components.windowed_conversation.store import delete_values, owners_of_values, read_value, write_value
+
+from .files import opened
+
+
+def read(memory, owner="a1", name="totals"):
+    with memory.database.read() as connection:
+        return read_value(connection, owner, name)
+
+
+def write(memory, value, owner="a1", name="totals"):
+    with memory.database.write() as connection:
+        write_value(connection, owner, name, value)
+
+
+@pytest.mark.parametrize("value", [0, 1.5, "Ü", None, [1, {"a": True}]])
+def test_a_value_is_read_as_it_was_written_also_by_the_next_one_who_opens_the_file(memory, path, value) -> None:
+    write(memory, "1")
+    write(memory, json.dumps(value))
+    memory.close()
+
+    again = opened(path)
+
+    assert read(again) == value
+    again.close()
+
+
+@pytest.mark.parametrize("value", [None, "{", "[" * 100_000], ids=["deleted", "cut off", "too deep"])
+def test_nothing_is_read_where_there_is_nothing_that_can_be_read(memory, value) -> None:
+    write(memory, "1")
+
+    write(memory, value)
+
+    assert read(memory) is None
+
+
+def test_values_go_with_their_owner(memory) -> None:
+    for owner in ("a1", "a2", "a3"):
+        write(memory, "1", owner)
+
+    with memory.database.write() as connection:
+        delete_values(connection, {"a1", "a3", "nobody"})
+
+    assert (read(memory, "a1"), read(memory, "a2"), read(memory, "a2", "costs")) == (None, 1, None)
+    with memory.database.read() as connection:
+        assert owners_of_values(connection) == {"a2"}
