@@ -209,6 +209,7 @@ class Memory:
             # nobody can tell what is in damaged rows and files
             if chosen.is_asked_for and connection.execute("DELETE FROM set_aside").rowcount:
                 set_unerased(connection)
+                self.database.rows_set_aside = 0
             unerased = is_unerased(connection)
         erased = not unerased or self.erase()
         if chosen.is_asked_for:

@@ -14,7 +14,8 @@ from .room import Room
 class Database:
     """The open file. Errors about it are raised as `StoreUnavailable`, and none of them quotes what is stored.
 
-    `is_new`: whether the file was created now. `rows_set_aside` is the number of damaged rows that are not used.
+    `is_new`: whether the file was created now. `rows_set_aside` is the number of damaged rows that were
+    set aside when it was opened, until they are deleted.
     """
 
     def __init__(self, path: Path, rooms: Sequence[Room]) -> None:
@@ -26,13 +27,7 @@ class Database:
         opened = open_file(path, rooms)
         self._writer, self._reader, self.is_new = opened.writer, opened.reader, opened.is_new
         self._inode = path.stat().st_ino
-
-    @property
-    def rows_set_aside(self) -> int:
-        """The number of damaged rows that were set aside."""
-        with self.read() as connection:
-            count: int = connection.execute("SELECT count(*) FROM set_aside").fetchone()[0]
-        return count
+        self.rows_set_aside: int = self._reader.execute("SELECT count(*) FROM set_aside").fetchone()[0]
 
     @contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:

@@ -10,6 +10,8 @@ from .errors import StoreUnavailable
 # In seconds.
 _DAY = 86_400.0
 _ERASE_AGAIN = 60.0
+# How long nothing was written before a part of the index is merged, so that no turn shares the disk with that.
+_QUIET = 2.0
 # Reading the figures reads the whole file: it takes at most this share of the time.
 _SHARE = 0.01
 
@@ -28,14 +30,15 @@ class Upkeep:
         self._daily_at = -math.inf
         self._look_at = math.inf
         self._not_before = -math.inf
-        self._erase_at = math.inf
-        self._may_be_unindexed = self._may_be_unmerged = False
+        self._erase_at = self._merge_at = math.inf
+        self._may_be_unindexed = False
 
     @property
     def due_at(self) -> float:
         """When the next work is due."""
-        may_go_on = self._may_be_unindexed or self._may_be_unmerged
-        return -math.inf if may_go_on else min(self._daily_at, self._look_at, self._erase_at)
+        if self._may_be_unindexed:
+            return -math.inf
+        return min(self._daily_at, self._look_at, self._erase_at, self._merge_at)
 
     def on_opened(self) -> None:
         """Handle that the file was opened, and may be another one."""
@@ -45,6 +48,8 @@ class Upkeep:
     def on_changed(self) -> None:
         """Handle that the figures have changed."""
         self._look_at = min(self._look_at, self._not_before)
+        if self._merge_at < math.inf:
+            self._merge_at = time.monotonic() + _QUIET
 
     def look_now(self) -> None:
         """Make reading the file due now."""
@@ -57,8 +62,7 @@ class Upkeep:
     def postpone(self) -> None:
         """Handle that there is no file."""
         self._daily_at, self._look_at, self._may_be_unindexed = time.monotonic() + _DAY, math.inf, False
-        self._may_be_unmerged = False
-        self._erase_at = math.inf
+        self._erase_at = self._merge_at = math.inf
 
     def run(self, opened: OpenStore) -> Any:
         """Do one thing that is due, and return the figures if it read them."""
@@ -73,10 +77,10 @@ class Upkeep:
             except StoreUnavailable:
                 self.repeat()
                 raise
-            self._may_be_unmerged = opened.merge(anew=True)
+            self._merge_at = time.monotonic() + _QUIET if opened.merge(anew=True) else math.inf
             self.on_changed()
-        elif self._may_be_unmerged:
-            self._may_be_unmerged = opened.merge(anew=False)
+        elif self._merge_at <= time.monotonic():
+            self._merge_at = time.monotonic() if opened.merge(anew=False) else math.inf
         elif self._erase_at <= time.monotonic():
             self._erase_at = math.inf
             opened.erase()

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
 from dataclasses import dataclass, replace
 import logging
 import math
@@ -341,11 +340,8 @@ class Writer[Opened: OpenStore]:
 
     def _tell(self, reason: Reason | None, figures: Any) -> None:
         aside = file.set_aside(self.path)
-        rows = self._state.rows_set_aside
-        if self._opened is not None and reason is None:
-            # what was written must not fail for that, or it would be written again
-            with suppress(StoreUnavailable):
-                rows = self._opened.rows_set_aside
+        opened = self._opened if reason is None else None
+        rows = opened.rows_set_aside if opened is not None else self._state.rows_set_aside
         state = State(reason, aside if aside.exists() else None, rows, figures)
         if state != self._state:
             self._state = state
