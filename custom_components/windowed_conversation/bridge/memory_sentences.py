@@ -3,9 +3,9 @@
 "Remember to buy milk" is no fact but something to do: it is left to lists, reminders and models.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import cache, partial
 import json
 from pathlib import Path
 import re
@@ -28,16 +28,33 @@ _FEWEST_WORDS = 2
 _OUTER = " \t\r\n.,;:!?¡¿…\"'“”„«»‘’-–—"  # noqa: RUF001 - of several scripts
 _APOSTROPHES = str.maketrans("’‘ʼ", "'''")  # noqa: RUF001 - of several scripts
 
-# Words in the template that belong to what is remembered: "remember {my} {text} is {more}".
-_LISTS = ("me", "my")
+# Words in the template that belong to what is remembered: "remember {me} {text}".
+_TAKEN = ("me", "text", "more")
 _WILDCARDS = ("text", "more")
+# How a request begins that is a question only in form: "can you".
+_CAN = "can"
+_LISTS = ("me", _CAN)
+# Templates that capture a subject instead of a fact, and those that are questions.
+_ABOUT = ("forget_everything", "forget_oneself")
+_ASKED = ("hears_fact",)
+
+# Understood in every language.
+_YES = ("yes", "ok", "okay")
+_NO = ("no",)
+# hassil finds no template in "corrige ça : ..."; what is said keeps its length, for its spans.
+_SPACED_MARK = re.compile(r"\s([:;])")
+_SPOKEN_WORDS = re.compile(r"[\w']+")
 
 
 @dataclass(frozen=True, slots=True)
 class RememberThat:
-    """A fact to remember, in the words in which it was told."""
+    """A fact to remember, in the words in which it was told.
+
+    `conjunction` is the word before it, where it is a clause that has another order of words than a sentence: "dass".
+    """
 
     text: str
+    conjunction: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,20 +76,41 @@ class ForgetEverything:
     about: str
 
 
-type Wish = RememberThat | WhatIsKnown | ForgetThat | ForgetEverything
+@dataclass(frozen=True, slots=True)
+class Correct:
+    """A fact that corrects one that is remembered. It may correct something else that was said if not `is_sure`."""
+
+    text: str
+    is_sure: bool
+
+
+@dataclass(frozen=True, slots=True)
+class WhoHears:
+    """The question of who else can hear a fact, or whatever was told if it is about none."""
+
+    about: str = ""
+
+
+type Wish = RememberThat | WhatIsKnown | ForgetThat | ForgetEverything | Correct | WhoHears
 
 
 @dataclass(frozen=True, slots=True)
 class _Sentences:
     """The templates of a language.
 
-    `headings` stand before a colon. `clause` is how a clause begins where the same words may be followed by an
-    infinitive: "kom ihåg att".
+    No sentence is without a `trigger`, which is looked for first. `headings` stand before a colon. `clause` is how a
+    clause begins where the same words may be followed by an infinitive: "kom ihåg att". `please` is around what is
+    captured, `oneself` is "me", and `conjunctions` are the spellings of "that" where it changes the order of words,
+    the right one first.
     """
 
+    trigger: re.Pattern[str]
     intents: Intents
     headings: Intents
     clause: re.Pattern[str]
+    please: re.Pattern[str]
+    oneself: str
+    conjunctions: tuple[str, ...]
 
 
 def languages() -> tuple[str, ...]:
@@ -89,39 +127,93 @@ def matched(text: str, language: str) -> Wish | None:
     """Return what is asked of memory, None if nothing is. The first call in a language waits for the disk."""
     sentences = _sentences(_base(language))
     said = text.strip()
-    if sentences is None or not said or len(said) > _LONGEST:
+    if sentences is None or len(said) > _LONGEST or not sentences.trigger.search(said):
         return None
-    found = list(recognize_all(said.translate(_APOSTROPHES), sentences.intents))
+    found = list(recognize_all(_SPACED_MARK.sub(r"\1 ", said.translate(_APOSTROPHES)), sentences.intents))
     if any(each.intent.name == "nothing" for each in found):
         return None
-    wishes = [wish for each in found for wish in _wishes(each, said, sentences.clause)]
-    return min(wishes, key=_length, default=None) or _under_heading(said, sentences.headings)
+    wishes = [wish for each in found if (wish := _wish(each, said, sentences))]
+    return _under_heading(said, sentences) or min(wishes, key=_length, default=None)
 
 
-def _wishes(found: RecognizeResult, said: str, clause: re.Pattern[str]) -> Iterator[Wish]:
+def assent(text: str, language: str) -> bool | None:
+    """Return whether a text, as the answer to a question, is a plain yes or a plain no; None if it is neither."""
+    words = " ".join(_SPOKEN_WORDS.findall(text.translate(_APOSTROPHES).casefold()))
+    yes, no = _answers(_base(language))
+    if yes.fullmatch(words):
+        return True
+    return False if no.fullmatch(words) else None
+
+
+@cache
+def _answers(language: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Return the patterns of yes and no: one or more of their phrases, with or without "please"."""
+    data = _file().get(language, {})
+    please = _any_of([*data.get("please", ()), *data.get("thanks", ())])
+    yes, no = _any_of([*_YES, *data.get("yes", ())]), _any_of([*_NO, *data.get("no", ())])
+    return re.compile(_some_of(yes, please)), re.compile(_some_of(no, please))
+
+
+def _some_of(answer: str, please: str) -> str:
+    return rf"(?:{please} )*{answer}(?: (?:{answer}|{please}))*"
+
+
+def _any_of(phrases: Iterable[str]) -> str:
+    """Return the pattern of any of these phrases as whole words, nothing if there are none."""
+    spoken = [" ".join(_SPOKEN_WORDS.findall(phrase.casefold())) for phrase in phrases]
+    return rf"(?:{'|'.join(sorted(map(re.escape, spoken), key=len, reverse=True)) or '(?!)'})\b(?!')"
+
+
+_QUESTIONS: dict[str, Wish] = {"known": WhatIsKnown(), "hears": WhoHears()}
+_WISHES: dict[str, Callable[[str], Wish]] = {
+    "forget": ForgetThat,
+    "forget_clause": ForgetThat,
+    "forget_everything": ForgetEverything,
+    "forget_oneself": ForgetEverything,
+    "correct": partial(Correct, is_sure=True),
+    "correct_unsure": partial(Correct, is_sure=False),
+    "hears_fact": WhoHears,
+}
+_OTHER_INTENTS = ("remember", "remember_clause", "nothing")
+
+
+def _wish(found: RecognizeResult, said: str, sentences: _Sentences) -> Wish | None:
     name = found.intent.name
-    if name == "known":
-        yield WhatIsKnown()
-        return
-    spans = [entity.text_span for entity in found.entities_list if entity.text_span]
-    text = said[min(start for start, _ in spans) : max(end for _, end in spans)].strip(_OUTER)
-    if name == "forget_everything":
-        if text:
-            yield ForgetEverything(text)
-    elif _is_told(text, said) and (not name.endswith("_clause") or clause.match(text)):
-        yield RememberThat(text) if name.startswith("remember") else ForgetThat(text)
+    if name in _QUESTIONS:
+        return _QUESTIONS[name]
+    spans = [each.text_span for each in found.entities_list if each.name in _TAKEN and each.text_span]
+    start, end = min((start for start, _ in spans), default=0), max((end for _, end in spans), default=0)
+    text = sentences.oneself if name == "forget_oneself" else _clean(said[start:end], sentences.please)
+    if name not in _ABOUT and not _is_told(text, said, is_request=name in _ASKED or _CAN in found.entities):
+        return None
+    if not text or (name.endswith("_clause") and not sentences.clause.match(text)):
+        return None
+    if name.startswith("remember"):
+        return RememberThat(text, _conjunction(said[:start], sentences.conjunctions))
+    return _WISHES[name](text)
 
 
-def _under_heading(said: str, headings: Intents) -> RememberThat | None:
+def _under_heading(said: str, sentences: _Sentences) -> RememberThat | None:
     heading, _, text = said.partition(":")
-    text = text.strip(_OUTER)
-    if not _is_told(text, said) or not any(recognize_all(heading, headings)):
+    text = _clean(text, sentences.please)
+    if not _is_told(text, said) or not any(recognize_all(heading, sentences.headings)):
         return None
     return RememberThat(text)
 
 
-def _is_told(text: str, said: str) -> bool:
-    return len(text.split()) >= _FEWEST_WORDS and not is_question(said)
+def _clean(text: str, please: re.Pattern[str]) -> str:
+    return please.sub("", text.strip(_OUTER)).strip(_OUTER)
+
+
+def _conjunction(before: str, conjunctions: tuple[str, ...]) -> str:
+    """Return "that" as it is written, if it is the last word before a fact."""
+    words = _SPOKEN_WORDS.findall(before.casefold())
+    return conjunctions[0] if words and words[-1] in conjunctions else ""
+
+
+def _is_told(text: str, said: str, *, is_request: bool = False) -> bool:
+    """Return whether a text is a fact. A request may be put as a question."""
+    return len(text.split()) >= _FEWEST_WORDS and (is_request or not is_question(said))
 
 
 def _length(wish: Wish) -> int:
@@ -129,8 +221,8 @@ def _length(wish: Wish) -> int:
     match wish:
         case WhatIsKnown():
             return 0
-        case ForgetEverything():
-            return len(wish.about)
+        case ForgetEverything(text) | WhoHears(text):
+            return len(text)
         case _:
             return len(wish.text)
 
@@ -157,15 +249,33 @@ def _sentences(language: str) -> _Sentences | None:
 
 def _load(language: str, data: dict[str, Any]) -> _Sentences:
     lists = {name: {"values": data[name]} for name in _LISTS if name in data}
-    wildcards = {name: {"wildcard": True} for name in _WILDCARDS}
-    templates = {name: each for name, each in data.items() if name not in {*lists, "heading", "clause"}}
+    parts = {
+        "language": language,
+        "lists": {**lists, **{name: {"wildcard": True} for name in _WILDCARDS}},
+        "expansion_rules": data["rules"],
+        "skip_words": [*data["please"], *data["thanks"], *data["openers"]],
+    }
+    templates = {name: data[name] for name in (*_QUESTIONS, *_WISHES, *_OTHER_INTENTS) if name in data}
     return _Sentences(
-        _intents(language, templates, {**lists, **wildcards}),
-        _intents(language, {"heading": data["heading"]}, {}),
+        re.compile(data["trigger"], re.IGNORECASE),
+        _intents(parts, templates),
+        _intents(parts, {"heading": data["heading"]}),
         re.compile(data.get("clause", "")),
+        _please(data["please"], data["thanks"]),
+        data["oneself"],
+        tuple(data.get("conjunction", ())),
     )
 
 
-def _intents(language: str, templates: dict[str, list[str]], lists: dict[str, Any]) -> Intents:
+def _please(please: list[str], thanks: list[str]) -> re.Pattern[str]:
+    """Return the pattern of either around what is captured. A fact may begin with thanks: "grazie a Luca ..."."""
+    before, after = "|".join(map(re.escape, please)), "|".join(map(re.escape, [*please, *thanks]))
+    return re.compile(rf"^(?:{before})\b\W*|(?:\W+|^)(?:{after})$", re.IGNORECASE)
+
+
+def _intents(parts: dict[str, Any], templates: dict[str, list[str]]) -> Intents:
     intents = {name: {"data": [{"sentences": sentences}]} for name, sentences in templates.items()}
-    return Intents.from_dict({"language": language, "intents": intents, "lists": lists})
+    loaded = Intents.from_dict({**parts, "intents": intents})
+    # hassil parses templates when it first needs them: here, and not in the event loop
+    list(recognize_all("", loaded))
+    return loaded

@@ -1,0 +1,39 @@
+"""Sentences that are said in a home and ask nothing of memory: the same ones each time."""
+
+import json
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from tests.routing.official import draw
+from tests.routing.own_sets import LANGUAGES, file_of, full_home, own, own_in_empty_home
+
+_HOMES = json.loads(Path(__file__).with_name("ordinary_homes.json").read_text("utf-8"))
+
+
+def ordinary_sentences(language: str, count: int) -> list[str]:
+    """Return sentences of our own sets, at most half of them, and of Home Assistant's templates."""
+    ours = _ours(language)
+    some = Random(1).sample(ours, min(len(ours), count // 2))
+    file = file_of(language) if language in LANGUAGES else _file(_HOMES[language])
+    drawn = [each.sentence for each in draw(full_home(file), file, count)]
+    return list(dict.fromkeys([*some, *drawn]))[:count]
+
+
+def _ours(language: str) -> list[str]:
+    if language not in LANGUAGES:
+        return []
+    cases = (*own(language).cases, *own_in_empty_home(language).cases)
+    return list(dict.fromkeys(case.sentence for case in cases))
+
+
+def _file(home: dict[str, Any]) -> dict[str, Any]:
+    """Return what `draw` needs of a file of our own sets."""
+    return {
+        **home,
+        "message": {"local": {"": {"announces": home["message"]}}},
+        "timer_name": {"local": {"": {"timer": [home["timer"]]}}},
+        "timer_command": {"local": {"": {"timer": [home["command"]]}}},
+        "todo_list_item": {"local": {"": {"todo.tasks": [home["task"], home["new_task"]]}}},
+        "shopping_list_item": {"local": {"": {"shopping_list": [home["bought"], home["new_item"]]}}},
+    }
