@@ -1,0 +1,34 @@
+"""Which form of a spoken text a count takes."""
+
+import pytest
+
+from custom_components.windowed_conversation.bridge.texts import plural
+
+
+@pytest.mark.parametrize(
+    ("language", "count", "form"),
+    [
+        ("en", 0, "other"),
+        ("en", 1, "one"),
+        ("en", 2, "other"),
+        ("de", 21, "other"),
+        ("fr", 0, "one"),
+        ("fr", 1, "one"),
+        ("fr", 2, "other"),
+        ("pt-BR", 0, "other"),
+        ("pl", 0, "other"),
+        ("pl", 1, "one"),
+        ("pl", 2, "few"),
+        ("pl", 4, "few"),
+        ("pl", 5, "other"),
+        ("pl", 12, "other"),
+        ("pl", 14, "other"),
+        ("pl", 22, "few"),
+        ("pl", 21, "other"),
+        ("pl", 112, "other"),
+        ("pl-PL", 3, "few"),
+        ("fi", 1, "one"),
+    ],
+)
+def test_a_count_takes_the_form_of_its_language(language: str, count: int, form: str) -> None:
+    assert plural(language, count) == form
