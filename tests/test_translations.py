@@ -51,3 +51,11 @@ def test_a_translation_is_trimmed_and_says_something_else(path: Path) -> None:
     texts = dict(flat(read(path)))
 
     assert [key for key, text in texts.items() if not text or text != text.strip() or text == ENGLISH[key]] == []
+
+
+@pytest.mark.parametrize("path", TRANSLATIONS.values(), ids=TRANSLATIONS)
+def test_home_assistant_hears_that_memory_asks(path: Path) -> None:
+    asked = {key: text for key, text in read(path)["common"].items() if key.startswith(("memory_ask", "memory_go_on"))}
+
+    assert len(asked) == 4
+    assert [key for key, text in asked.items() if not text.endswith("?")] == []

@@ -12,7 +12,7 @@ from .actions import WITH_AN_ID, act
 from .conftest import Say, SetUp, speech
 
 LONG = "x" * 256
-TOLD = "The ID of a conversation has at most 255 characters."
+TOLD = "The ID of a conversation can have at most 255 characters."
 
 
 @pytest.fixture
