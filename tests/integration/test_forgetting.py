@@ -145,7 +145,7 @@ async def test_what_a_model_forgot_in_its_turn_is_nowhere_after_it(
     assert SECRET not in asked(model_server)
 
 
-async def test_what_was_said_before_stays_in_the_window(home: HomeAssistant, entry, say: Say) -> None:
+async def test_what_does_not_repeat_it_stays_in_a_window_without_an_owner(home: HomeAssistant, entry, say: Say) -> None:
     await say("my name is Ada", "mine")
     await say(f"remember that {TOLD}", "other")
     await say("hello there", "mine")
@@ -153,8 +153,8 @@ async def test_what_was_said_before_stays_in_the_window(home: HomeAssistant, ent
     await forget(say)
 
     messages = (await act(home, "get_window", conversation_id="mine"))["messages"]
-    (said,) = [each["content"] for each in messages if each["role"] == "user"]
-    assert said.endswith("my name is Ada")
+    said = [each["content"].partition("\n\n")[2] for each in messages if each["role"] == "user"]
+    assert said == ["my name is Ada", "hello there"]
 
 
 async def test_turn_in_progress_is_forgotten_when_it_ends(

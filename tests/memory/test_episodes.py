@@ -10,7 +10,7 @@ from custom_components.windowed_conversation.memory.episodes import EXCERPT_LENG
 from .content import NOW, add_episode, turn
 
 SAID = ("We fly to Porto", "Book a hotel in Porto")
-ANNAS = Summary("c1", NOW - 10, SAID, "They planned a trip to Portugal.", agent="a1", person="anna")
+ANNAS = Summary("c1", NOW - 10, NOW + 3, SAID, "They planned a trip to Portugal.", agent="a1", person="anna")
 
 
 @pytest.fixture
@@ -37,10 +37,10 @@ def spans(memory: Memory) -> list[tuple[float, float, str]]:
         return connection.execute("SELECT since, at, text FROM episode ORDER BY id").fetchall()
 
 
-def test_a_summary_is_the_episode_of_its_turns(memory, told) -> None:
+def test_a_summary_is_the_episode_of_its_turns_and_of_what_was_said_beside_them(memory, told) -> None:
     row = add_summary(memory, ANNAS)
 
-    assert spans(memory) == [(NOW, NOW + 1, ANNAS.text)]
+    assert spans(memory) == [(NOW - 10, NOW + 3, ANNAS.text)]
     (found,) = memory.recall("Portugal", person="anna")
     assert (found.kind, found.id, found.person, found.excerpt) == ("episode", row, "anna", ANNAS.text)
     assert memory.recall("Portugal") == []
@@ -52,7 +52,7 @@ def test_a_later_summary_takes_the_place_of_the_earlier_one(memory, told) -> Non
 
     add_summary(memory, replace(ANNAS, said=("Pack the quokka",), text="They packed for Portugal.", earlier=ANNAS.text))
 
-    assert spans(memory) == [(NOW, NOW + 5, "They packed for Portugal.")]
+    assert spans(memory) == [(NOW - 10, NOW + 5, "They packed for Portugal.")]
 
 
 def test_a_summary_of_nothing_but_the_earlier_one_has_its_times(memory, told) -> None:
@@ -60,7 +60,7 @@ def test_a_summary_of_nothing_but_the_earlier_one_has_its_times(memory, told) ->
 
     add_summary(memory, replace(ANNAS, said=(), text="Portugal.", earlier=ANNAS.text))
 
-    assert spans(memory) == [(NOW, NOW + 1, "Portugal.")]
+    assert spans(memory) == [(NOW - 10, NOW + 3, "Portugal.")]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import sqlite3
 
 import pytest
 
-from custom_components.windowed_conversation.memory import Episode, Forgotten, Memory, index, turns
+from custom_components.windowed_conversation.memory import Episode, Forgotten, Memory, Repetitions, facts, index, turns
 from custom_components.windowed_conversation.store import Room
 
 from .content import DAY, NOW, add_episode, file_bytes, indexed, stored, turn
@@ -139,6 +139,108 @@ def test_with_a_fact_of_a_person_go_no_turns_of_another(memory) -> None:
     memory.add_turn(turn("I like quokkas", person="ben"))
 
     assert memory.forget(ids=[("fact", fact)]).turns == ()
+
+
+def test_who_told_a_fact_may_have_repeated_it_since_they_first_did(memory) -> None:
+    fact = memory.add_fact("Tea at five", teller="anna", at=NOW)
+    memory.add_fact("tea at five!", teller="ben", at=NOW + 5)
+    memory.add_fact("Tea at five", teller="anna", at=NOW + 9)
+    memory.add_fact("Choir on Tuesday", teller="ben", at=NOW + 1)
+
+    assert memory.forget(ids=[("fact", fact)]).since == {"anna": NOW, "ben": NOW + 5}
+
+
+def test_each_fact_counts_from_its_own_time(memory) -> None:
+    memory.add_fact("The dentist is on Tuesday", person="anna", private=True, at=NOW)
+    memory.add_fact("The dentist is called Hansen", teller="ben", at=NOW + 5)
+
+    assert memory.forget(query="dentist").since == {"anna": NOW, "ben": NOW + 5}
+
+
+def test_a_fact_of_unknown_speakers_may_have_been_repeated_by_nobody_known(memory) -> None:
+    fact = memory.add_fact("The safe code is quokka", conversation="c1", at=NOW)
+    memory.add_turn(turn("What is the code of the safe?", "It is quokka.", person="ben", at=NOW + 1))
+
+    forgotten = memory.forget(ids=[("fact", fact)])
+
+    assert (len(forgotten.turns), forgotten.since) == (1, {})
+    assert forgotten.moments == {"c1": [NOW, NOW + 1]}
+
+
+def test_what_a_person_said_of_their_own_fact_before_it_was_remembered_counts(memory) -> None:
+    memory.add_turn(turn("My safe code is quokka", person="anna", at=NOW))
+    fact = memory.add_fact("The safe code is quokka", person="anna", private=True, at=NOW + 9)
+
+    assert memory.forget(ids=[("fact", fact)]).since == {"anna": NOW}
+
+
+@pytest.mark.parametrize(
+    ("said", "answer", "is_lent"),
+    [
+        ("what is in it?", "Bread, I think.", True),
+        ("is bread in it?", "Bread is.", False),
+        ("what is the code?", "Sure! It is quokka.", True),
+        ("how are you?", "Sure! I am well.", False),
+    ],
+    ids=["a word", "the user's own", "its answer", "the beginning of its answer"],
+)
+def test_an_answer_is_from_memory_if_it_has_words_that_only_memory_has(said, answer, is_lent) -> None:
+    repetitions = Repetitions(("en",), ())
+
+    assert repetitions.lend("Where is the bread?\nSure! Code quokka.", said, answer) is is_lent
+
+
+def test_others_may_repeat_what_an_unknown_speaker_said_but_not_a_single_word(memory) -> None:
+    rows = [
+        memory.add_turn(turn(said, "It is so.", person=person))
+        for said, person in (("The safe code is quokka", None), ("Bread!", None), ("Tea at five", "anna"))
+    ]
+
+    assert memory.forget(ids=[("turn", row) for row in rows]).told == ("The safe code is quokka",)
+
+
+def test_with_a_fact_goes_the_episode_of_the_conversation_in_which_it_was_told(memory) -> None:
+    fact = memory.add_fact("The safe code is quokka", teller="anna", conversation="c1", at=NOW)
+    for since, at, conversation, person in (
+        (NOW - 9, NOW + 9, "c1", "anna"),
+        (NOW - 9, NOW + 9, "c1", None),
+        (NOW - 9, NOW + 9, "c1", "ben"),
+        (NOW - 9, NOW + 9, "c2", "anna"),
+        (NOW + 1, NOW + 9, "c1", "anna"),
+        (NOW - 9, NOW - 1, "c1", "anna"),
+    ):
+        add_episode(memory, Episode(conversation, since, at, "They spoke of a marsupial", person=person))
+
+    assert memory.forget(ids=[("fact", fact)]).episodes == (1, 2)
+
+
+def test_who_told_a_fact_is_forgotten_with_it(memory, path) -> None:
+    fact = memory.add_fact("Tea at five", teller="quokka", conversation="wombat")
+
+    memory.forget(ids=[("fact", fact)])
+
+    assert b"quokka" not in file_bytes(path)
+    assert b"wombat" not in file_bytes(path)
+
+
+def test_with_all_of_a_person_goes_that_they_told_a_fact_of_the_home(memory, path) -> None:
+    memory.add_fact("Tea at five", teller="quokka")
+    assert memory.people() == {"quokka"}
+
+    memory.forget(person="quokka")
+
+    assert (len(memory.facts()), memory.people()) == (1, frozenset())
+    assert b"quokka" not in file_bytes(path)
+
+
+def test_of_many_tellings_the_newest_are_kept(memory, monkeypatch) -> None:
+    monkeypatch.setattr(facts, "_MOST_TELLINGS", 2)
+    for at in range(4):
+        fact = memory.add_fact("Tea at five", teller="anna", at=NOW + at)
+    memory.add_fact("Choir on Tuesday", teller="ben", at=NOW)
+
+    assert memory.forget(ids=[("fact", fact)]).since == {"anna": NOW + 2}
+    assert memory.forget(query="choir").since == {"ben": NOW}
 
 
 def test_by_person_goes_what_is_theirs_and_nothing_of_the_home(memory) -> None:
@@ -355,7 +457,7 @@ def test_others_forget_in_the_same_transaction_and_count_what_they_lose(path, dr
 
         def forget(self, connection, forgotten, selection, *, dry_run):
             connection.execute("DELETE FROM copy" if not dry_run else "SELECT 1")
-            return len(forgotten.told)
+            return selection.query == "tea"
 
     memory = Memory(path, ("en",), rooms=(Room("CREATE TABLE IF NOT EXISTS copy (text TEXT)"),), companion=Cupboard())
     with memory.database.write() as connection:

@@ -227,6 +227,7 @@ async def _async_keep_episode(agent: Agent, key: str, passage: Passage, text: st
         Summary(
             conversation=window.conversation,
             since=min(each.messages[0].created or 0.0 for each in shown),
+            until=max(each.messages[-1].created or 0.0 for each in shown),
             said=tuple(_said(each) for each in shown if _NOT_KEPT.isdisjoint(each.tags)),
             text=text,
             earlier=passage.earlier,

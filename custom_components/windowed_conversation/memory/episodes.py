@@ -41,7 +41,8 @@ def store_summary(connection: sqlite3.Connection, words: Words, summary: Summary
         return None
     if earlier:
         delete(connection, words, "episode", [earlier.row])
-    since, at = min(span.since for span in known), max(span.at for span in known)
+    since = min(summary.since, *(span.since for span in known))
+    at = max(summary.until, *(span.at for span in known))
     episode = Episode(summary.conversation, since, at, summary.text, summary.agent, summary.person)
     return store_episode(connection, words, episode)
 

@@ -12,6 +12,8 @@ from .texts import QUOTE_LENGTH, fact_text, moment, name, one_line
 from .words import Words, spoken
 
 MOST_FACTS = 5_000
+# How many tellings of a fact are kept, the newest.
+_MOST_TELLINGS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +35,19 @@ class ToldFact:
             raise ValueError("A private fact is a person's")
 
 
-def tell(connection: sqlite3.Connection, words: Words, told: ToldFact, replaces: int | None) -> int:
-    """Store a fact, or confirm the equal one, and close the fact that it replaces. Return its id."""
+def tell(
+    connection: sqlite3.Connection,
+    words: Words,
+    told: ToldFact,
+    replaces: int | None,
+    *,
+    teller: str | None = None,
+    conversation: str | None = None,
+) -> int:
+    """Store a fact, or confirm the equal one, and close the fact that it replaces. Return its id.
+
+    Who told it in which conversation is kept beside it. By default, the teller of a person's fact is its owner.
+    """
     if replaces is not None:
         replaces = _current(connection, told.person, replaces)
     row = same_fact(connection, told)
@@ -47,6 +60,12 @@ def tell(connection: sqlite3.Connection, words: Words, told: ToldFact, replaces:
         )
     if replaces not in {None, row}:
         close_fact(connection, words, replaces, row)
+    connection.execute(
+        "INSERT INTO telling VALUES (?, ?, ?, ?)",
+        (row, moment(told.confirmed), name(teller or told.person), name(conversation)),
+    )
+    older = "SELECT rowid FROM telling WHERE fact = ? ORDER BY at DESC LIMIT -1 OFFSET ?"
+    connection.execute(f"DELETE FROM telling WHERE rowid IN ({older})", (row, _MOST_TELLINGS))
     return row
 
 

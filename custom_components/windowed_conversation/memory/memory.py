@@ -10,7 +10,7 @@ from types import EllipsisType
 
 from .episodes import store_summary
 from .facts import ToldFact, facts, tell
-from .forget import forget, is_unerased, select, select_expired, set_erased, set_unerased
+from .forget import forget, forget_teller, is_unerased, select, select_expired, set_erased, set_unerased
 from .index import merge, reindex
 from .record_forgetting import expire_records
 from .record_reading import TurnRecords
@@ -30,6 +30,7 @@ _STEP = 200
 _PEOPLE = """
     SELECT person FROM (
         SELECT person FROM fact UNION SELECT person FROM turn UNION SELECT person FROM episode
+        UNION SELECT person FROM telling
         UNION SELECT figures ->> 'person' FROM turn_record
     ) WHERE person IS NOT NULL
 """
@@ -99,16 +100,18 @@ class Memory:
         quote: str = "",
         replaces: int | None = None,
         at: float | None = None,
+        teller: str | None = None,
+        conversation: str | None = None,
     ) -> int:
         """Store a fact of a person or of the home, and return its id. A known fact keeps its id.
 
-        `replaces` is the id of an outdated fact, which is not found any more. Raises `ValueError` if that fact has
-        another owner.
+        `replaces` is the id of an outdated fact, which is not found any more. `teller` is who told it, by default its
+        owner, and `conversation` is where. Raises `ValueError` if the outdated fact has another owner.
         """
         now = time.time() if at is None else at
         told = ToldFact(text, person, private, source, quote, at=now, confirmed=now)
         with self.database.write() as connection:
-            return tell(connection, self._words, told, replaces)
+            return tell(connection, self._words, told, replaces, teller=teller, conversation=conversation)
 
     def recall(
         self,
@@ -206,6 +209,7 @@ class Memory:
             selected = select(connection, self._words, chosen)
             forgotten = self._with_others(connection, selected, chosen, dry_run=False)
             forget(connection, self._words, forgotten, is_asked_for=chosen.is_asked_for)
+            forget_teller(connection, chosen)
             # nobody can tell what is in damaged rows and files
             if chosen.is_asked_for and connection.execute("DELETE FROM set_aside").rowcount:
                 set_unerased(connection)

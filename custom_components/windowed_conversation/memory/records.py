@@ -1,7 +1,7 @@
 """The values that memory stores and returns. Times are seconds since the epoch."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-import math
 from typing import Literal, NamedTuple
 
 type Kind = Literal["fact", "episode", "turn"]
@@ -39,12 +39,14 @@ class Episode:
 class Summary:
     """A new summary of turns, to be stored as their episode.
 
-    `said` has the user's words in each turn, and `earlier` is the text of the summary that this one replaces. `since`
-    is a time before the first turn. All turns belong to one person, or to the home.
+    `said` has the user's words in each turn, and `earlier` is the text of the summary that this one replaces. From
+    `since` to `until` was said what it summarizes, beside the turns what memory does not keep. All turns belong to one
+    person, or to the home.
     """
 
     conversation: str
     since: float
+    until: float
     said: tuple[str, ...]
     text: str
     earlier: str = ""
@@ -92,9 +94,13 @@ class Forgotten:
 
     `records` are rows of the record of turns, and `wordless` those of which only the figures stay; `recorded` counts
     those of them that had the words of the query. `exchanges` counts what the windows on conversations have lost. The
-    rest helps others to find their own copies: `since` is the time of the oldest item, `people` are those who alone
-    could see them (None is everybody), `conversations` are where they were said, and `told` are the texts of the facts
-    and the query.
+    rest helps others to find their own copies:
+
+    - `since`: by person, since when they may have repeated what they told or said themselves
+    - `people`: who alone could see it, None for everybody
+    - `conversations`: where it was said, and `moments` when, in order, by conversation
+    - `told`: the texts that others may repeat
+    - `texts`: what is forgotten, by kind and id
     """
 
     facts: tuple[int, ...] = ()
@@ -105,10 +111,12 @@ class Forgotten:
     recorded: int = 0
     exchanges: int = 0
     erased: bool = False
-    since: float = field(default=math.inf, compare=False)
+    since: Mapping[str, float] = field(default_factory=dict, compare=False)
     people: frozenset[str | None] = field(default=frozenset(), compare=False)
     conversations: frozenset[str] = field(default=frozenset(), compare=False)
+    moments: Mapping[str, Sequence[float]] = field(default_factory=dict, compare=False)
     told: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    texts: Mapping[tuple[Kind, int], str] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def has_any(self) -> bool:

@@ -28,6 +28,8 @@ _SCRIPT = f"""
         confirmed REAL NOT NULL, told INTEGER NOT NULL, replaced_by INTEGER, sum INTEGER AS ({_sum("fact")}) STORED
     );
     CREATE INDEX IF NOT EXISTS fact_replaced ON fact (replaced_by) WHERE replaced_by IS NOT NULL;
+    CREATE TABLE IF NOT EXISTS telling (fact INTEGER NOT NULL, at REAL NOT NULL, person TEXT, conversation TEXT);
+    CREATE INDEX IF NOT EXISTS telling_fact ON telling (fact);
     CREATE TABLE IF NOT EXISTS turn (
         id INTEGER PRIMARY KEY AUTOINCREMENT, origin INTEGER, at REAL NOT NULL, conversation TEXT NOT NULL,
         place INTEGER NOT NULL, person TEXT, agent TEXT, device TEXT, tools TEXT,
@@ -48,7 +50,10 @@ _SCRIPT = f"""
     CREATE TRIGGER IF NOT EXISTS fact_updated AFTER UPDATE ON fact
     BEGIN UPDATE setting SET value = value + 1 WHERE name = 'fact changes'; END;
     CREATE TRIGGER IF NOT EXISTS fact_deleted AFTER DELETE ON fact
-    BEGIN UPDATE setting SET value = value + 1 WHERE name = 'fact changes'; END;
+    BEGIN
+        UPDATE setting SET value = value + 1 WHERE name = 'fact changes';
+        DELETE FROM telling WHERE fact = OLD.id;
+    END;
     CREATE TABLE IF NOT EXISTS turn_record (
         row INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, at REAL NOT NULL, figures TEXT NOT NULL,
         sum INTEGER AS ({_sum("turn_record")}) STORED

@@ -1,14 +1,14 @@
 """What forgetting takes out of the windows on conversations, in the store and in working memory.
 
-A model may repeat what it was told in any words, in any later exchange, and others reach it besides memory: tools,
-fallback agents, imports. So the exchanges that go are not searched for one by one. All go from the first that was not
-over when the oldest of what was forgotten came to be: those before it cannot hold it. Where somebody said it
-before it was remembered, or memory never had it, all go from the first that has most of its words.
+A model may repeat what it was told in any words, in any later exchange. So all exchanges since then leave the windows
+of the person who told it. Of other windows, no more is taken than what repeats the words, or has them from memory:
+what a family and its automations talk of is not theirs to lose because somebody forgets a fact.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import chain
 import json
 import math
@@ -38,8 +38,9 @@ from .scope import WindowKey
 
 CONVERSATIONS = Room(TABLES.format(sum=check_sum(TEXTS["exchange"])), TEXTS, mend=delete_orphans)
 
-# A window by its agent and its key.
+# A window by its agent and its key, and an exchange by when it began and with what.
 type Place = tuple[str, str]
+type _Key = tuple[float | None, str]
 
 _tokens = attrgetter("tokens")
 
@@ -52,43 +53,84 @@ def _messages(exchange: Exchange) -> int:
 class Erasure:
     """What to remove from windows after forgetting, and what was selected for that.
 
-    `repeated` has for each window the time when something was said that repeats it.
+    `told` finds what repeats it, `asked` what repeats the query, and `lent` are its texts by their names as sources.
+    `goes` has for each window which of its exchanges go, and `lost` how many it has lost.
     """
 
     forgotten: Forgotten
     selection: Selection
-    repeated: Mapping[Place, float] = field(default_factory=dict)
+    told: Repetitions
+    asked: Repetitions
+    lent: Mapping[str, str]
+    goes: dict[Place, dict[_Key, bool]] = field(default_factory=dict)
+    lost: dict[Place, int] = field(default_factory=dict)
+
+    def judge(self, place: Place, versions: Collection[Snapshot]) -> None:
+        """Decide which exchanges of a window go. What goes in one version of it goes in all of them."""
+        goes = self.goes[place] = {}
+        for exchange in chain.from_iterable((*each.unsummarized, *each.exchanges) for each in versions):
+            goes[_key(exchange)] = goes.get(_key(exchange)) or self._takes(place, exchange)
+        there = {_key(exchange) for each in versions for exchange in each.exchanges}
+        self.lost[place] = sum(map(goes.__getitem__, there))
 
     def rest(self, place: Place, snapshot: Snapshot) -> Snapshot:
         """Return the part of a window that may stay, the same snapshot if all of it may."""
-        if (agent := self.selection.agent) is not None:
+        goes = self.goes.get(place, {})
+
+        def stays(exchange: Exchange) -> bool:
+            # not known is what was said since the windows were looked at
+            key = _key(exchange)
+            return not (goes[key] if key in goes else self._takes(place, exchange))
+
+        if not all(map(stays, snapshot.unsummarized)):
+            snapshot = snapshot._replace(unsummarized=())
+        rest = tuple(filter(stays, snapshot.exchanges))
+        return _with_rest(snapshot, rest, has_profile=not self._is_in_profile(place))
+
+    def _takes(self, place: Place, exchange: Exchange) -> bool:
+        """Return whether an exchange of a window goes."""
+        if self.selection.agent is not None:
             # what an agent that is gone was told stays where others know it
-            return _with_rest(snapshot, () if agent == place[0] else snapshot.exchanges, has_profile=True)
-        since = min(self.repeated.get(place, math.inf), self.forgotten.since if self.reaches(place) else math.inf)
-        sources = frozenset(key_of(kind, row) for kind, ids in self.forgotten.ids.items() for row in ids)
-        rest = snapshot.exchanges[: _first(snapshot.exchanges, since, sources)]
-        if self._is_owned(place):
-            rest = tuple(exchange for exchange in rest if not self._is_in_span(exchange))
-        return _with_rest(snapshot, rest, has_profile=since == math.inf)
+            return self.selection.agent == place[0]
+        window = WindowKey.parse(place[1])
+        return self._is_since(window, exchange) or self._has_words(window, exchange)
 
-    def reaches(self, place: Place) -> bool:
-        """Return whether it may have entered a window: what is private enters the windows of its owner only."""
-        window, people = WindowKey.parse(place[1]), self.forgotten.people
-        is_theirs = window.user is not None and window.user in people
-        return is_theirs or None in people or window.conversation in self.forgotten.conversations
+    def _is_since(self, window: WindowKey, exchange: Exchange) -> bool:
+        """Return whether an exchange may have it in any words: by its time, or because nobody can read it."""
+        since = self.forgotten.since.get(window.user or "")
+        if _is_opaque(exchange) and (since is not None or window.conversation in self.forgotten.conversations):
+            return True
+        if since is not None and _end(exchange) >= since:
+            return True
+        if not is_summary(exchange) and _may_hold(exchange, self.forgotten.moments.get(window.conversation, ())):
+            return True
+        return self._is_owned(window) and self._is_in_span(exchange)
 
-    def may_change(self, place: Place) -> bool:
-        """Return whether who forgets may change a window in which only the words are: memory says whose they are."""
+    def _has_words(self, window: WindowKey, exchange: Exchange) -> bool:
+        """Return whether an exchange repeats the words, or has some of them from memory."""
+        said, *answers = _texts(exchange)
+        text = "\n".join((said, *answers))
+        if self.told.are_in(text) or (self._may_ask(window) and self.asked.are_in(text)):
+            return True
+        lent = (self.lent[source] for source in exchange.sources & self.lent.keys())
+        return any(self.told.lend(each, said, "\n".join(answers)) for each in lent)
+
+    def _may_ask(self, window: WindowKey) -> bool:
+        """Return whether who forgets may change a window in which the words of the query are."""
         person = self.selection.person
-        return self.forgotten.has_any or person is ... or WindowKey.parse(place[1]).user in {None, person}
+        return person is ... or window.user in {None, person}
 
-    def _is_owned(self, place: Place) -> bool:
+    def _is_in_profile(self, place: Place) -> bool:
+        """Return whether the system prompt of a window may have what is forgotten."""
+        people = self.forgotten.people
+        return bool(self.forgotten.facts) and (None in people or WindowKey.parse(place[1]).user in people)
+
+    def _is_owned(self, window: WindowKey) -> bool:
         """Return whether a window belongs to the person that everything is forgotten of."""
         selection = self.selection
         if selection.is_named or "turn" not in selection.kinds:
             return False
-        user = WindowKey.parse(place[1]).user
-        return selection.person is ... or (user is not None and user == selection.person)
+        return selection.person is ... or (window.user is not None and window.user == selection.person)
 
     def _is_in_span(self, exchange: Exchange) -> bool:
         since, before = self.selection.since, self.selection.before
@@ -120,30 +162,24 @@ class ConversationForgetting:
         self, connection: sqlite3.Connection, forgotten: Forgotten, selection: Selection, *, dry_run: bool
     ) -> int:
         """Delete what is to be forgotten from stored conversations, and return how many exchanges are concerned."""
-        repetitions, erasure = Repetitions(self._languages, forgotten.told), Erasure(forgotten, selection)
-        gone, repeated = 0, dict[Place, float]()
+        told, asked = (Repetitions(self._languages, each) for each in (forgotten.told, [selection.query or ""]))
+        lent = {key_of(*item): text for item, text in forgotten.texts.items()}
+        erasure = Erasure(forgotten, selection, told, asked, lent)
         stored = {(each.agent, each.key): each for each in stored_conversations(connection)}
         for place in stored.keys() | self._live.keys():
             contents = read_conversation(connection, *place) if place in stored else None
-            said = set[tuple[float | None, str]]()
-            for before in filter(None, (contents, self._live.get(place))):
-                repeated_at = _repeated_at(erasure, place, before, repetitions)
-                # what was said before the contents were read is newer than they are
-                repeated[place] = min(repeated_at, repeated.get(place, math.inf))
-                rest = replace(erasure, repeated=repeated).rest(place, before)
-                kept = {id(exchange) for exchange in rest.exchanges}
-                lost = [exchange for exchange in before.exchanges if id(exchange) not in kept]
-                if before is contents and lost and not dry_run:
-                    _write(connection, stored[place], rest, {exchange.number for exchange in lost})
-                # most are both stored and in working memory
-                said |= {(exchange.messages[0].created, exchange.messages[0].content) for exchange in lost}
-            gone += len(said)
+            erasure.judge(place, [*filter(None, (contents, self._live.get(place)))])
+            if contents is not None and not dry_run:
+                _write(connection, stored[place], contents, erasure.rest(place, contents))
         if not dry_run:
-            self._erasures.append(replace(erasure, repeated=repeated))
-        return gone
+            self._erasures.append(erasure)
+        return sum(erasure.lost.values())
 
 
-def _write(connection: sqlite3.Connection, stored: StoredConversation, rest: Snapshot, gone: Collection[int]) -> None:
+def _write(connection: sqlite3.Connection, stored: StoredConversation, before: Snapshot, rest: Snapshot) -> None:
+    gone = {each.number for each in before.exchanges}.difference(each.number for each in rest.exchanges)
+    if not gone:
+        return
     if not rest.exchanges:
         delete_conversation(connection, stored.agent, stored.key)
         return
@@ -156,15 +192,6 @@ def _write(connection: sqlite3.Connection, stored: StoredConversation, rest: Sna
         evicted_tokens=rest.evicted.tokens,
     )
     write_change(connection, ConversationChange(stored.agent, stored.key, stored.used, stats, removed=gone))
-
-
-def _repeated_at(erasure: Erasure, place: Place, snapshot: Snapshot, repetitions: Repetitions) -> float:
-    """Return when a window first had a text that repeats it, or that nobody can read, or infinity if it has none."""
-    if erasure.may_change(place):
-        for exchange in snapshot.exchanges:
-            if (erasure.reaches(place) and _is_opaque(exchange)) or repetitions.are_in(_text(exchange)):
-                return exchange.messages[-1].created or -math.inf
-    return math.inf
 
 
 def without_forgetting(snapshot: Snapshot) -> Snapshot:
@@ -240,9 +267,13 @@ def _sum(figure: Callable[[Exchange], int], exchanges: tuple[Exchange, ...]) -> 
     return sum(map(figure, exchanges))
 
 
-def _may_hold(exchange: Exchange, times: list[float]) -> bool:
+def _may_hold(exchange: Exchange, times: Sequence[float]) -> bool:
+    """Return whether one of these times, in order, is one of an exchange. A summary may be about any time before it."""
     start = -math.inf if is_summary(exchange) else exchange.messages[0].created
-    return start is not None and any(start <= at <= _end(exchange) for at in times)
+    if start is None:
+        return False
+    place = bisect_left(times, start)
+    return place < len(times) and times[place] <= _end(exchange)
 
 
 def _end(exchange: Exchange) -> float:
@@ -250,16 +281,21 @@ def _end(exchange: Exchange) -> float:
     return math.inf if created is None else created
 
 
+def _key(exchange: Exchange) -> _Key:
+    return exchange.messages[0].created, exchange.messages[0].content
+
+
 def _is_opaque(exchange: Exchange) -> bool:
     """Return whether it is a summary that only its provider reads."""
     return exchange.messages[0].content == QUESTION and exchange.messages[-1].native is not None
 
 
-def _text(exchange: Exchange) -> str:
+def _texts(exchange: Exchange) -> Iterator[str]:
+    """Yield what the user said, and then all else that is in an exchange."""
     # a stamp has names and weekdays, and nothing that was said
-    said = (said_in(message.content) for message in exchange.messages)
-    calls = (call.arguments for message in exchange.messages for call in message.tool_calls)
-    return "\n".join((*said, *(json.dumps(dict(arguments), ensure_ascii=False, default=str) for arguments in calls)))
+    yield from (said_in(message.content) for message in exchange.messages)
+    for call in chain.from_iterable(message.tool_calls for message in exchange.messages):
+        yield json.dumps(dict(call.arguments), ensure_ascii=False, default=str)
 
 
 def without_profile(system: Message | None) -> Message | None:

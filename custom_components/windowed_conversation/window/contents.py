@@ -129,7 +129,8 @@ class Contents:
         state = self._before if self.opened else self.state
         exchanges = {exchange.number: exchange for exchange in self.history} | self._set_aside
         in_order = tuple(exchanges[number].numbered(0) for number in sorted(exchanges))
-        return Snapshot(conversation_id, state.system, in_order, state.evicted)
+        waiting = state.unsummarized.exchanges if state.unsummarized else ()
+        return Snapshot(conversation_id, state.system, in_order, state.evicted, waiting)
 
     def restore(self, snapshot: Snapshot) -> None:
         """Load a snapshot into empty contents. Exchanges that have numbers keep them; the others count from 1."""

@@ -26,12 +26,16 @@ class Evicted(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """A window between two turns. Immutable, so that another thread can read it."""
+    """A window between two turns. Immutable, so that another thread can read it.
+
+    `unsummarized` are evicted exchanges that wait for a summary; no restored window has any.
+    """
 
     conversation_id: str
     system: Message | None = None
     exchanges: tuple[Exchange, ...] = ()
     evicted: Evicted = Evicted()
+    unsummarized: tuple[Exchange, ...] = ()
 
 
 def recounted(exchange: Exchange, counter: TokenCounter) -> Exchange:
