@@ -1,4 +1,4 @@
-"""What Home Assistant's activity says of a turn: who answered, how fast, or why nobody did. No text that was said."""
+"""What Home Assistant's activity says of a turn (who answered, how fast, or why nobody did) and of forgetting."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -9,7 +9,8 @@ from homeassistant.core import Event, HomeAssistant, callback
 from homeassistant.helpers.translation import async_get_cached_translations
 
 from .bridge.errors import ERROR_KEYS
-from .bridge.turn_report import EVENT_TURN
+from .bridge.texts import plural
+from .bridge.turn_report import EVENT_FORGOTTEN, EVENT_TURN
 from .const import DOMAIN
 from .providers import Redirected
 from .turn.errors import LocalAnswerFailed
@@ -23,18 +24,22 @@ _SHORTEST_SHOWN = 0.05
 def async_describe_events(
     hass: HomeAssistant, async_describe_event: Callable[[str, str, Callable[[Event], dict[str, Any]]], None]
 ) -> None:
-    """Say what a turn's event means."""
+    """Say what the events of turns and of forgetting mean."""
 
-    @callback
-    def describe_turn(event: Event) -> dict[str, Any]:
-        entity_id = event.data[ATTR_ENTITY_ID]
-        return {
-            LOGBOOK_ENTRY_NAME: _name(hass, entity_id),
-            LOGBOOK_ENTRY_MESSAGE: _sentence(hass, event.data),
-            LOGBOOK_ENTRY_ENTITY_ID: entity_id,
-        }
+    def describe(sentence: Callable[[HomeAssistant, Mapping[str, Any]], str]) -> Callable[[Event], dict[str, Any]]:
+        @callback
+        def row(event: Event) -> dict[str, Any]:
+            entity_id = event.data[ATTR_ENTITY_ID]
+            return {
+                LOGBOOK_ENTRY_NAME: _name(hass, entity_id),
+                LOGBOOK_ENTRY_MESSAGE: sentence(hass, event.data),
+                LOGBOOK_ENTRY_ENTITY_ID: entity_id,
+            }
 
-    async_describe_event(DOMAIN, EVENT_TURN, describe_turn)
+        return row
+
+    async_describe_event(DOMAIN, EVENT_TURN, describe(_sentence))
+    async_describe_event(DOMAIN, EVENT_FORGOTTEN, describe(_forgotten))
 
 
 def _sentence(hass: HomeAssistant, turn: Mapping[str, Any]) -> str:
@@ -50,6 +55,11 @@ def _sentence(hass: HomeAssistant, turn: Mapping[str, Any]) -> str:
     if by_model:
         return _common(hass, "answered_by_model", seconds=seconds)
     return _common(hass, "answered_by_agent", agent=_name(hass, turn["answered_by"]), seconds=seconds)
+
+
+def _forgotten(hass: HomeAssistant, forgotten: Mapping[str, Any]) -> str:
+    count: int = forgotten["exchanges"]
+    return _common(hass, f"forgotten_exchanges_{plural(hass.config.language, count)}", count=str(count))
 
 
 def _failure(hass: HomeAssistant, error: str) -> str:

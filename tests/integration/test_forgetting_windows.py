@@ -4,17 +4,19 @@ import time
 
 from homeassistant.core import Context, Event, HomeAssistant, callback
 import pytest
+from pytest_homeassistant_custom_component.common import async_capture_events
 
 from custom_components.windowed_conversation.agents.forgetting import async_forget_everywhere
 from custom_components.windowed_conversation.agents.kept import async_all_kept
-from custom_components.windowed_conversation.bridge.turn_report import EVENT_TRIMMED
+from custom_components.windowed_conversation.bridge.turn_report import EVENT_FORGOTTEN, EVENT_TRIMMED
 from custom_components.windowed_conversation.turn.context import said_in
 from custom_components.windowed_conversation.turn.scope import WindowKey
 from custom_components.windowed_conversation.window import Window
 from demo.model_server import ModelServer, words
 from demo.model_server.delivery import Hold
 
-from .conftest import Say, SetUp, speech, until, written
+from .actions import act
+from .conftest import AGENT, Say, SetUp, speech, until, written
 from .remembered import add_fact
 from .store_file import Disk
 from .summarizing import SMALL, STORY, asked_for
@@ -192,3 +194,20 @@ async def test_summary_on_its_way_is_cancelled_if_only_evicted_exchanges_are_for
 
     assert not is_on_disk(disk, "cellar")
     assert "cellar" not in str([window.messages() for window in agent_windows(home)])
+
+
+async def test_activity_has_a_row_for_each_conversation_that_lost_something(
+    home: HomeAssistant, entry, say: Say, *, ada: Context, grace: Context
+) -> None:
+    events = async_capture_events(home, EVENT_FORGOTTEN)
+    await say(f"remember that {FOOD}", "his", context=grace)
+    for text in (WIFI, REPEATED, REPEATED):
+        await say(text, "hers", context=ada)
+    await say(WARM, "house diary")
+
+    await act(home, "forget", query=FOOD, dry_run=True)
+    await say(f"forget that {FOOD}", "kitchen", device_id="kitchen")
+
+    rows = [(event.data["entity_id"], event.data["conversation_id"], event.data["exchanges"]) for event in events]
+    assert sorted(rows) == [(AGENT, "hers", 2), (AGENT, "his", 1)]
+    assert events[0].data.keys() == {"entity_id", "conversation_id", "exchanges"}

@@ -1,6 +1,7 @@
 """What the activity says of turns: who answered and how fast, or why the turn failed."""
 
 from collections.abc import Callable
+from itertools import chain
 import re
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 from pytest_homeassistant_custom_component.common import async_capture_events
 
 from custom_components.windowed_conversation.bridge.errors import ERROR_KEYS
-from custom_components.windowed_conversation.bridge.turn_report import EVENT_TURN
+from custom_components.windowed_conversation.bridge.turn_report import EVENT_FORGOTTEN, EVENT_TURN
 from custom_components.windowed_conversation.const import CONF_FALLBACK_AGENTS, CONF_ROUTING, DOMAIN
 from custom_components.windowed_conversation.logbook import async_describe_events
 from demo.model_server import ModelServer
@@ -21,13 +22,14 @@ type Told = Callable[[], str]
 
 @pytest.fixture
 def told(home: HomeAssistant) -> Told:
-    """Return what reads the sentence of the last turn, as Home Assistant asks for it."""
-    turns = async_capture_events(home, EVENT_TURN)
+    """Return what reads the sentence of the last turn or of what was forgotten, as Home Assistant asks for it."""
+    events = [async_capture_events(home, kind) for kind in (EVENT_TURN, EVENT_FORGOTTEN)]
     described: dict[tuple[str, str], Callable[[Event[Any]], dict[str, str]]] = {}
     async_describe_events(home, lambda domain, kind, describe: described.update({(domain, kind): describe}))
 
     def told() -> str:
-        row = described[DOMAIN, EVENT_TURN](turns[-1])
+        event = [*chain(*events)][-1]
+        row = described[DOMAIN, str(event.event_type)](event)
         assert (row["name"], row["entity_id"]) == ("Ada", AGENT)
         return row["message"]
 
@@ -94,6 +96,19 @@ async def test_every_failure_has_a_reason_without_figures(home: HomeAssistant, e
     await home.async_block_till_done()
 
     assert re.fullmatch(r"failed: [^{}]{10,}", told())
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [(1, "1 exchange of a conversation was forgotten"), (4, "4 exchanges of a conversation were forgotten")],
+)
+async def test_conversation_that_lost_something_has_a_row(
+    home: HomeAssistant, entry, told: Told, count: int, text: str
+) -> None:
+    home.bus.async_fire(EVENT_FORGOTTEN, {"entity_id": AGENT, "conversation_id": "mine", "exchanges": count})
+    await home.async_block_till_done()
+
+    assert told() == text
 
 
 async def test_turn_is_the_speaker_s(home: HomeAssistant, entry, say: Say, hass_admin_user) -> None:

@@ -8,9 +8,11 @@ from typing import Any
 from homeassistant.auth import EVENT_USER_REMOVED
 from homeassistant.core import Event, HomeAssistant, callback
 
+from ..bridge.turn_report import async_fire_forgotten
 from ..const import DOMAIN
 from ..memory import Forgotten, Memory, MemoryUnavailable
 from ..turn.forgetting import Erasure, Gone, find_gone, without_forgotten
+from ..turn.scope import WindowKey
 from ..window import Snapshot
 from .kept import async_all_kept
 from .lookup import async_agents
@@ -57,6 +59,7 @@ async def _async_forget[Result](hass: HomeAssistant, store: AgentStore, work: Ca
             # other agents may have been set up meanwhile
             for agent_id, each in async_all_kept(hass).items():
                 each.windows.rewrite(partial(_rest, erasure, agent_id))
+            _tell(hass, erasure)
         for agent in async_agents(hass):
             agent.profiles.clear()
     if erasures:
@@ -65,6 +68,14 @@ async def _async_forget[Result](hass: HomeAssistant, store: AgentStore, work: Ca
         for agent in async_agents(hass):
             agent.tell_soon()
     return result
+
+
+@callback
+def _tell(hass: HomeAssistant, erasure: Erasure) -> None:
+    """Have the activity say which conversations have lost something. An agent that is gone has no activity."""
+    for (agent_id, key), exchanges in erasure.lost.items():
+        if exchanges and agent_id != erasure.selection.agent:
+            async_fire_forgotten(hass, agent_id, WindowKey.parse(key).conversation, exchanges)
 
 
 def _rest(erasure: Erasure, agent_id: str, key: str, snapshot: Snapshot) -> Snapshot:

@@ -17,6 +17,7 @@ from .errors import error_key
 EVENT_TURN = f"{DOMAIN}_turn"
 EVENT_TRIMMED = f"{DOMAIN}_trimmed"
 EVENT_SUMMARIZED = f"{DOMAIN}_summarized"
+EVENT_FORGOTTEN = f"{DOMAIN}_forgotten"
 
 
 @callback
@@ -91,6 +92,13 @@ def async_fire_summarized(
     hass.bus.async_fire(EVENT_SUMMARIZED, told)
     _fire_trimmed(hass, who, after, before)
     return told
+
+
+@callback
+def async_fire_forgotten(hass: HomeAssistant, agent_id: str, conversation: str, exchanges: int) -> None:
+    """Fire the event of a conversation that has lost exchanges because something was forgotten."""
+    who = {"entity_id": entity_of_agent(hass, agent_id), "conversation_id": conversation}
+    hass.bus.async_fire(EVENT_FORGOTTEN, {**who, "exchanges": exchanges})
 
 
 def _fire_trimmed(hass: HomeAssistant, who: dict[str, str], stats: WindowStats, before: WindowStats) -> None:
