@@ -124,7 +124,9 @@ def first_arguments(*functions: str) -> set[str]:
 def test_texts_are_those_of_what_there_is() -> None:
     assert TEXTS["title"] == MANIFEST["name"]
     assert TEXTS["config_subentries"][SUBENTRY_CONVERSATION]["initiate_flow"].keys() == {"user", "reconfigure"}
-    assert all(issue.keys() == {"title", "description"} for issue in TEXTS["issues"].values())
+    described, fixable = {"title", "description"}, {"title", "fix_flow"}
+    assert [key for key, issue in TEXTS["issues"].items() if issue.keys() != described] == [Issue.MEMORY_LEFT]
+    assert TEXTS["issues"][Issue.MEMORY_LEFT].keys() == fixable
 
 
 def test_every_field_has_a_name_and_a_description() -> None:
@@ -138,6 +140,9 @@ def test_every_step_has_its_text_and_every_text_its_step() -> None:
     assert TEXTS["config"]["step"].keys() == steps("config_flow") - SILENT_STEPS
     assert TEXTS["config_subentries"][SUBENTRY_CONVERSATION]["step"].keys() == steps("flows/agent") - SILENT_AGENT_STEPS
     assert TEXTS["options"]["step"].keys() == steps("flows/options")
+    # Home Assistant's own step, while the integration is not loaded
+    silent, shown = {"delete", "keep"}, {"confirm"}
+    assert TEXTS["issues"][Issue.MEMORY_LEFT]["fix_flow"]["step"].keys() == steps("repairs") - silent | shown
 
 
 def range_texts(fields: dict[Any, Any]) -> set[str]:

@@ -17,8 +17,9 @@ from .agents.config import AgentConfig
 from .agents.forgetting import async_follow_users, async_forget_gone
 from .agents.issues import async_clear_issues, async_review_windows
 from .agents.kept import async_drop_removed, async_kept
+from .agents.last_account import async_leave, async_leaving
 from .agents.setup import async_set_up_agents, async_set_up_server
-from .agents.store import async_remove_store, async_start_store, async_store
+from .agents.store import async_start_store, async_store
 from .bridge.account import async_create_provider
 from .bridge.errors import failure_of
 from .bridge.home_states import async_follow_home
@@ -45,7 +46,8 @@ async def async_setup(hass: HomeAssistant, config: ConfigType) -> bool:
 
 async def async_setup_entry(hass: HomeAssistant, entry: AccountConfigEntry) -> bool:
     """Set up an account and its agents. Does not wait for its server: local commands need none."""
-    _async_forget_removed(hass)
+    async with async_leaving(hass):
+        _async_forget_removed(hass)
     provider = await _async_provider(hass, entry)
     agents = await async_set_up_agents(hass, entry, provider)
     server = await async_set_up_server(hass, entry, provider, agents)
@@ -82,11 +84,11 @@ async def async_unload_entry(hass: HomeAssistant, entry: AccountConfigEntry) -> 
 
 
 async def async_remove_entry(hass: HomeAssistant, entry: AccountConfigEntry) -> None:
-    """Remove the conversations of a removed account, and what was learned of its models."""
+    """Remove what belongs to a removed account. The last one leaves its memory to the next one for some days."""
     async_clear_issues(hass, entry.entry_id)
     _async_forget_removed(hass, entry.subentries)
     if not hass.config_entries.async_entries(DOMAIN):
-        await async_remove_store(hass)
+        await async_leave(hass, entry)
 
 
 @callback

@@ -113,9 +113,9 @@ def _every_step_has_its_texts(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     missing: list[str] = []
     handle_step = FlowManager._async_handle_step
 
-    async def handled(*args: Any, **more: Any) -> Any:
-        result = await handle_step(*args, **more)
-        missing.extend(missing_texts(result))
+    async def handled(flows: Any, *args: Any, **more: Any) -> Any:
+        result = await handle_step(flows, *args, **more)
+        missing.extend(missing_texts(result, flows))
         return result
 
     monkeypatch.setattr(FlowManager, "_async_handle_step", handled)

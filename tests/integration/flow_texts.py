@@ -5,10 +5,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+from homeassistant.components.repairs import RepairsFlowManager
 from homeassistant.core import DOMAIN as HOMEASSISTANT_DOMAIN
 from homeassistant.data_entry_flow import FlowResultType, section
 
 import custom_components.windowed_conversation
+from custom_components.windowed_conversation.agents.issues import Issue
 from custom_components.windowed_conversation.const import DOMAIN, SUBENTRY_CONVERSATION
 from custom_components.windowed_conversation.flows.numbers import NumberField
 
@@ -16,14 +18,16 @@ _TRANSLATIONS = Path(custom_components.windowed_conversation.__path__[0]) / "tra
 _TEXTS = json.loads(_TRANSLATIONS.read_text(encoding="utf-8"))
 
 
-def missing_texts(result: dict[str, Any]) -> list[str]:
+def missing_texts(result: dict[str, Any], flows: object) -> list[str]:
     """Return the keys that the step of a flow needs and that have no text, or one with an unknown placeholder."""
-    texts = dict(_flat(_texts_of(result["handler"])))
+    texts = dict(_flat(_texts_of(result["handler"], flows)))
     placeholders = result.get("description_placeholders") or {}
     return [key for key in _needed(result, texts) if not _renders(texts.get(key), placeholders)]
 
 
-def _texts_of(handler: str | tuple[str, str]) -> dict[str, Any]:
+def _texts_of(handler: str | tuple[str, str], flows: object) -> dict[str, Any]:
+    if isinstance(flows, RepairsFlowManager):
+        return _TEXTS["issues"][Issue.MEMORY_LEFT]["fix_flow"]
     if isinstance(handler, tuple):
         return _TEXTS["config_subentries"][SUBENTRY_CONVERSATION]
     return _TEXTS["config"] if handler == DOMAIN else _TEXTS["options"]

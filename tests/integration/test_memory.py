@@ -10,7 +10,6 @@ import pytest
 from pytest_homeassistant_custom_component.common import MockUser
 
 from custom_components.windowed_conversation import backup
-from custom_components.windowed_conversation.agents.store import async_store
 from custom_components.windowed_conversation.const import (
     CONF_MEMORY,
     CONF_MEMORY_DAYS,
@@ -232,15 +231,6 @@ async def test_removed_agent_takes_its_turns_along(home: HomeAssistant, entry, s
     await written(home)
 
     assert disk.said == ["hello there"]
-
-
-async def test_last_account_takes_the_file_along(home: HomeAssistant, entry, say: Say, disk: Disk) -> None:
-    await say("hello there")
-
-    await home.config_entries.async_remove(entry.entry_id)
-
-    assert disk(lambda path: list(path.parent.iterdir())) == []
-    assert async_store(home) is None
 
 
 async def test_removed_person_takes_along_what_is_theirs(home: HomeAssistant, entry, say: Say, disk: Disk) -> None:

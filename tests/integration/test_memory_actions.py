@@ -379,7 +379,7 @@ async def test_export_in_pages_is_imported_again(home: HomeAssistant, told, peop
 
 
 async def test_everything_is_exported_to_a_private_file_and_imported_from_it(
-    home: HomeAssistant, set_up: SetUp, entry, told, folder: Path
+    *, home: HomeAssistant, set_up: SetUp, entry, told, folder: Path, memory_file: Path
 ) -> None:
     file = folder / "memories.jsonl"
     before = await everything(home)
@@ -388,6 +388,7 @@ async def test_everything_is_exported_to_a_private_file_and_imported_from_it(
     assert stat.S_IMODE((await home.async_add_executor_job(file.stat)).st_mode) == 0o600
     assert await home.async_add_executor_job(lambda: [each.name for each in folder.iterdir()]) == [file.name]
     await home.config_entries.async_remove(entry.entry_id)
+    await home.async_add_executor_job(memory_file.unlink)
     await set_up()
     loaded = await act(home, "import_memories", filename="exports/memories.jsonl")
 

@@ -678,7 +678,7 @@ async def test_removed_account_takes_everything_along(
     assert owned(disk, other.entry_id) == [0, 1, 0]
 
 
-async def test_last_account_takes_the_file_along_and_what_was_set_aside(
+async def test_last_account_without_memory_takes_the_file_along_and_what_was_set_aside(
     home: HomeAssistant, entry, say: Say, disk: Disk
 ) -> None:
     await say("my name is Ada", "mine")
@@ -690,7 +690,7 @@ async def test_last_account_takes_the_file_along_and_what_was_set_aside(
     assert disk.files() == []
 
 
-async def test_last_account_that_was_never_set_up_since_the_start_takes_the_file_along(
+async def test_last_account_without_memory_takes_the_file_along_though_it_was_never_set_up_since_the_start(
     home: HomeAssistant, entry, say: Say, disk: Disk
 ) -> None:
     await say("my name is Ada", "mine")

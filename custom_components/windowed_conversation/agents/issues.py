@@ -1,5 +1,6 @@
 """Repair issues on windows, models, servers and the store."""
 
+from datetime import date
 from enum import StrEnum
 from pathlib import Path
 
@@ -28,6 +29,7 @@ class Issue(StrEnum):
     MEMORY_DAMAGED = "memory_damaged"
     MEMORY_FAULT = "memory_fault"
     MEMORY_FULL = "memory_full"
+    MEMORY_LEFT = "memory_left"
     MEMORY_LOCKED = "memory_locked"
     MEMORY_NEWER = "memory_newer"
     MEMORY_NO_FTS5 = "memory_no_fts5"
@@ -165,13 +167,18 @@ def async_raise_or_clear_store(hass: HomeAssistant, path: Path, state: State) ->
     _raise_or_clear(hass, Issue.TEXTS_DAMAGED, _ALL_AGENTS, damaged)
 
 
+@callback
+def async_raise_or_clear_left(hass: HomeAssistant, until: date | None) -> None:
+    """Raise an issue for what is kept until a day although there is no account, or clear it for None."""
+    placeholders = None if until is None else {"until": until.isoformat()}
+    # it stays when Home Assistant starts again without an account, and so without this integration
+    _raise_or_clear(hass, Issue.MEMORY_LEFT, _ALL_AGENTS, placeholders, stays=True)
+
+
 def _raise_or_clear(
-    hass: HomeAssistant,
-    issue: Issue,
-    agent_id: str,
-    placeholders: dict[str, str] | None,
+    hass: HomeAssistant, issue: Issue, agent_id: str, placeholders: dict[str, str] | None, *, stays: bool = False
 ) -> None:
-    """Raise an issue with these placeholders, or clear it if there are none."""
+    """Raise an issue with these placeholders, or clear it if there are none. One that `stays` has a repair flow."""
     if placeholders is None:
         _clear(hass, issue, agent_id)
         return
@@ -179,7 +186,8 @@ def _raise_or_clear(
         hass,
         DOMAIN,
         f"{issue}_{agent_id}",
-        is_fixable=False,
+        is_fixable=stays,
+        is_persistent=stays,
         severity=ir.IssueSeverity.WARNING,
         translation_key=issue,
         translation_placeholders=placeholders,

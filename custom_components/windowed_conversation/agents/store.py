@@ -1,7 +1,7 @@
 """The one store of all agents: opened in the background, written by its own thread, closed at the end."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -21,10 +21,21 @@ from homeassistant.util.hass_dict import HassKey
 
 from ..const import CONF_MEMORY, CONF_MEMORY_DAYS, CONF_PERSISTENCE, CONF_RECORD, DOMAIN, Persistence, RecordLevel
 from ..memory import Memory, MemoryUnavailable, Recalled, Tombstone
-from ..store import VALUES, Reason, State, Write, Writer, delete_file, read_value, write_value
-from ..turn.forgetting import CONVERSATIONS, ConversationForgetting
+from ..store import (
+    VALUES,
+    Reason,
+    State,
+    Write,
+    Writer,
+    come_back,
+    delete_overdue,
+    leave,
+    read_value,
+    write_value,
+)
+from ..turn.forgetting import CONVERSATIONS, ConversationForgetting, forget_all_but_memory
 from .config import DEFAULT_MEMORY, DEFAULT_MEMORY_DAYS, DEFAULT_PERSISTENCE, DEFAULT_RECORD
-from .issues import async_raise_or_clear_store
+from .issues import async_raise_or_clear_left, async_raise_or_clear_store
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -132,6 +143,7 @@ class AgentStore:
         self._forgetting = 0
         # For how many days turns are kept, by agent; another thread reads it.
         self._days: Mapping[str, int] = {}
+        self._days_of_gone: Mapping[str, int] = {}
         self.sources: list[Callable[[], Iterable[Write]]] = []
         # Called after a new file was made, and after each opening.
         self.on_new_file: list[Callable[[], None]] = []
@@ -140,10 +152,11 @@ class AgentStore:
         self._changed: dict[StoredValue, None] = {}
         self._timer: asyncio.TimerHandle | None = None
         languages = (hass.config.language, "en")
+        self._languages = languages
         self.conversations = ConversationForgetting(languages)
         self.writer = Writer(
-            Path(hass.config.path(STORAGE_DIR, f"{DOMAIN}.db")),
-            partial(Memory, languages=languages, rooms=(CONVERSATIONS, VALUES), companion=self.conversations),
+            store_path(hass),
+            self._open,
             daily=self._expire,
             on_opened=self._on_opened,
             on_state=self._on_state,
@@ -160,9 +173,8 @@ class AgentStore:
         self.writer.start()
 
     @callback
-    def async_configure(self) -> None:
+    def async_configure(self, entries: Sequence[ConfigEntry[Any]]) -> None:
         """Take over for how long each account keeps turns, and whether anything is kept at all, by all accounts."""
-        entries = self._hass.config_entries.async_entries(DOMAIN)
         days = {
             agent_id: int(entry.options.get(CONF_MEMORY_DAYS, DEFAULT_MEMORY_DAYS))
             for entry in entries
@@ -213,15 +225,19 @@ class AgentStore:
         if not self._hass.loop.is_closed():
             self._hass.loop.call_soon_threadsafe(work, *values)
 
-    async def async_remove(self) -> None:
-        """Close the file for good and delete it."""
-        if self._timer is not None:
-            self._timer.cancel()
+    async def async_leave(self, until: float) -> bool:
+        """Close the file, of which only memory stays until a time. Return whether memory has anything."""
+        self.async_save()
         for unsubscribe in self._unsubscribe:
             unsubscribe()
-        await self._hass.async_add_executor_job(self.writer.close, _DRAIN)
-        await self._hass.async_add_executor_job(delete_file, self.writer.path)
-        async_raise_or_clear_store(self._hass, self.writer.path, State())
+        try:
+            return await self.async_change(partial(self._leave, until))
+        except MemoryUnavailable:
+            # nobody knows
+            return True
+        finally:
+            await self._hass.async_add_executor_job(self.writer.close, _DRAIN)
+            async_raise_or_clear_store(self._hass, self.writer.path, State())
 
     @callback
     def async_listen(self, listener: Callable[[], None]) -> CALLBACK_TYPE:
@@ -291,9 +307,26 @@ class AgentStore:
             raise MemoryUnavailable(self.writer.state.reason or "locked")
         return await done
 
+    def _open(self, path: Path) -> Memory:
+        """Open the file, unless it was kept for too long, and keep it for good."""
+        delete_overdue(path, time.time())
+        memory = Memory(path, self._languages, rooms=(CONVERSATIONS, VALUES), companion=self.conversations)
+        try:
+            self._days_of_gone = come_back(memory.database)
+        except BaseException:
+            memory.close()
+            raise
+        return memory
+
+    def _leave(self, until: float, memory: Memory) -> bool:
+        forget_all_but_memory(memory)
+        leave(memory.database, until, self._days)
+        figures = memory.figures()
+        return bool(figures.facts or figures.turns or figures.episodes)
+
     def _expire(self, memory: Memory) -> None:
         """Forget the turns that are old enough; those of an unknown agent are kept as long as any."""
-        now, days = time.time(), self._days
+        now, days = time.time(), {**self._days_of_gone, **self._days}
         before = {agent: now - each * _SECONDS_PER_DAY for agent, each in days.items()}
         others = min(before.values(), default=now - DEFAULT_MEMORY_DAYS * _SECONDS_PER_DAY)
         memory.expire(before, others, now - _WHOLE_DAYS * _SECONDS_PER_DAY)
@@ -351,6 +384,11 @@ def _keeps_anything(entry: ConfigEntry[Any]) -> bool:
 _STORE: HassKey[AgentStore] = HassKey(f"{DOMAIN}_store")
 
 
+def store_path(hass: HomeAssistant) -> Path:
+    """Return the path of the one file."""
+    return Path(hass.config.path(STORAGE_DIR, f"{DOMAIN}.db"))
+
+
 @callback
 def async_store(hass: HomeAssistant) -> AgentStore | None:
     """Return the store of all agents, or None if no account was set up yet."""
@@ -363,11 +401,19 @@ def async_start_store(hass: HomeAssistant) -> AgentStore:
     if _STORE not in hass.data:
         hass.data[_STORE] = AgentStore(hass)
         hass.data[_STORE].async_start()
-    hass.data[_STORE].async_configure()
+        async_raise_or_clear_left(hass, None)
+    hass.data[_STORE].async_configure(hass.config_entries.async_entries(DOMAIN))
     return hass.data[_STORE]
 
 
-async def async_remove_store(hass: HomeAssistant) -> None:
-    """Delete all that is stored, also if no account was set up since the start."""
-    store = hass.data.pop(_STORE, None) or AgentStore(hass)
-    await store.async_remove()
+async def async_leave_store(hass: HomeAssistant, account: ConfigEntry[Any], until: float) -> bool:
+    """Close the store after the last account was removed, also if none was set up since the start.
+
+    See `AgentStore.async_leave`.
+    """
+    store = hass.data.pop(_STORE, None)
+    if store is None:
+        store = AgentStore(hass)
+        store.async_start()
+    store.async_configure([account])
+    return await store.async_leave(until)

@@ -6,6 +6,7 @@ Each room has its tables in it: memory and the record of turns in `memory`, conv
 from .database import Database
 from .errors import Reason, StoreUnavailable
 from .file import delete_file, delete_set_aside, set_aside, size
+from .left import come_back, delete_overdue, keep_left, leave
 from .queue import Write
 from .room import Room, check_sum, run_script
 from .values import VALUES, delete_values, owners_of_values, read_value, write_value
@@ -21,9 +22,13 @@ __all__ = [
     "Write",
     "Writer",
     "check_sum",
+    "come_back",
     "delete_file",
+    "delete_overdue",
     "delete_set_aside",
     "delete_values",
+    "keep_left",
+    "leave",
     "owners_of_values",
     "read_value",
     "run_script",

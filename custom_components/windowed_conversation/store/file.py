@@ -57,9 +57,9 @@ def open_file(path: Path, rooms: Sequence[Room]) -> Opened:
     opened: list[sqlite3.Connection] = []
     try:
         _make_private(path)
-        opened.append(writer := _connect(path))
+        opened.append(writer := connect(path))
         is_new = _set_up(writer, path, (SET_ASIDE, *rooms))
-        opened.append(reader := _connect(path))
+        opened.append(reader := connect(path))
         reader.execute("PRAGMA query_only = ON")
     except BaseException as error:
         for connection in opened:
@@ -138,12 +138,13 @@ def delete_set_aside(path: Path) -> bool:
     return True
 
 
-def delete_file(path: Path) -> None:
-    """Delete a closed file, and the damaged one that was set aside."""
-    for end in _BESIDE:
+def delete_file(path: Path) -> bool:
+    """Delete a closed file, and the damaged one that was set aside. Return whether nothing is left."""
+    files = [Path(f"{path}{end}") for end in _BESIDE]
+    for file in files:
         with suppress(OSError):
-            Path(f"{path}{end}").unlink()
-    delete_set_aside(path)
+            file.unlink()
+    return delete_set_aside(path) and not any(file.exists() for file in files)
 
 
 def size(path: Path) -> int:
@@ -166,7 +167,8 @@ def _make_private(path: Path) -> None:
         os.close(descriptor)
 
 
-def _connect(path: Path) -> sqlite3.Connection:
+def connect(path: Path) -> sqlite3.Connection:
+    """Return a connection to a file for any thread, by one at a time. Each statement is a transaction by itself."""
     connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     # a rotten byte stops nothing, and no error quotes the text that it is in
     connection.text_factory = lambda raw: raw.decode(errors="replace")

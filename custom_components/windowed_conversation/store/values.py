@@ -16,6 +16,10 @@ VALUES = Room(
 )
 
 
+# The owner of what the file says of itself.
+OF_THE_FILE = ""
+
+
 def read_value(connection: sqlite3.Connection, owner: str, name: str) -> Any:
     """Return a value, or None if there is none that can be read."""
     found = connection.execute("SELECT value FROM value WHERE owner = ? AND name = ?", (owner, name)).fetchone()
@@ -33,8 +37,9 @@ def write_value(connection: sqlite3.Connection, owner: str, name: str, value: st
 
 
 def owners_of_values(connection: sqlite3.Connection) -> set[str]:
-    """Return the owners of the values."""
-    return {owner for (owner,) in connection.execute("SELECT DISTINCT owner FROM value")}
+    """Return the owners of the values, without the file itself."""
+    owners = {owner for (owner,) in connection.execute("SELECT DISTINCT owner FROM value")}
+    return owners - {OF_THE_FILE}
 
 
 def delete_values(connection: sqlite3.Connection, owners: Iterable[str]) -> None:

@@ -6,7 +6,7 @@ what a family and its automations talk of is not theirs to lose because somebody
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
@@ -16,7 +16,7 @@ from operator import attrgetter
 import sqlite3
 from typing import NamedTuple
 
-from ..memory import Forgotten, Memory, Repetitions, Selection, Tombstone
+from ..memory import KINDS, Forgotten, Kind, Memory, Repetitions, Selection, Tombstone
 from ..store import Room, check_sum, delete_values, owners_of_values
 from ..window import QUESTION, Evicted, Exchange, Message, Snapshot, is_summary, rewritten
 from ..window.codecs.rows import (
@@ -207,12 +207,12 @@ class Gone(NamedTuple):
     people: frozenset[str] = frozenset()
     owners: frozenset[str] = frozenset()
 
-    def forget(self, memory: Memory) -> None:
-        """Forget what they own."""
+    def forget(self, memory: Memory, kinds: Iterable[Kind] = KINDS) -> None:
+        """Forget what they own: conversations, values, and these kinds in memory."""
         for person in self.people:
-            memory.forget(person=person)
+            memory.forget(person=person, kinds=kinds)
         for agent in self.owners:
-            memory.forget(agent=agent)
+            memory.forget(agent=agent, kinds=kinds)
         with memory.database.write() as connection:
             delete_values(connection, self.owners)
 
@@ -227,6 +227,12 @@ def find_gone(memory: Memory, *, people: Collection[str], owners: Collection[str
     users = memory.people().union(filter(None, (WindowKey.parse(each.key).user for each in stored)))
     agents = known.union((each.agent for each in stored), removed)
     return Gone(frozenset(users.difference(people)), frozenset(agents.difference(owners)))
+
+
+def forget_all_but_memory(memory: Memory) -> None:
+    """Forget all conversations and values."""
+    gone = find_gone(memory, people=(), owners=(), removed=())
+    gone._replace(people=frozenset()).forget(memory, kinds=())
 
 
 def without_forgotten(snapshot: Snapshot, tombstones: Collection[Tombstone]) -> Snapshot:

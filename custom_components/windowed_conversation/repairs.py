@@ -1,0 +1,39 @@
+"""The repair flow of the issue that the last account leaves: its memory is deleted now, or kept."""
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from homeassistant.components.repairs import RepairsFlow, RepairsFlowResult
+from homeassistant.core import HomeAssistant
+from homeassistant.helpers import issue_registry as ir
+
+from .agents.last_account import async_delete_left, async_keep_left
+from .const import DOMAIN
+
+
+class LeftFlow(RepairsFlow):
+    """Asks what is to become of the file. While the integration is not loaded, Home Assistant shows `confirm`."""
+
+    async def async_step_init(self, user_input: dict[str, Any] | None = None) -> RepairsFlowResult:
+        """Offer both."""
+        issue = ir.async_get(self.hass).async_get_issue(DOMAIN, self.issue_id)
+        placeholders = issue.translation_placeholders if issue else None
+        return self.async_show_menu(menu_options=["delete", "keep"], description_placeholders=placeholders)
+
+    async def async_step_delete(self, user_input: dict[str, Any] | None = None) -> RepairsFlowResult:
+        """Delete the file."""
+        return await self._async_done(async_delete_left)
+
+    async def async_step_keep(self, user_input: dict[str, Any] | None = None) -> RepairsFlowResult:
+        """Keep the file for good."""
+        return await self._async_done(async_keep_left)
+
+    async def _async_done(self, do: Callable[[HomeAssistant], Coroutine[Any, Any, bool]]) -> RepairsFlowResult:
+        return self.async_create_entry(data={}) if await do(self.hass) else self.async_abort(reason="not_possible")
+
+
+async def async_create_fix_flow(
+    hass: HomeAssistant, issue_id: str, data: dict[str, str | int | float | None] | None
+) -> RepairsFlow:
+    """Return the flow of the only issue that can be fixed here."""
+    return LeftFlow()

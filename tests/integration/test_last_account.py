@@ -1,0 +1,356 @@
+"""What the last account leaves: memory for the next one, until it is deleted."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from datetime import timedelta
+from pathlib import Path
+import time
+from typing import Any
+
+from freezegun.api import FrozenDateTimeFactory
+from homeassistant.components.repairs import repairs_flow_manager
+from homeassistant.const import CONF_URL
+from homeassistant.core import Context, HomeAssistant
+from homeassistant.data_entry_flow import FlowResultType
+from homeassistant.helpers import issue_registry as ir
+from homeassistant.setup import async_setup_component
+from homeassistant.util import dt as dt_util
+import pytest
+from pytest_homeassistant_custom_component.common import MockConfigEntry, MockUser, async_fire_time_changed
+
+from custom_components.windowed_conversation.agents.last_account import async_leaving
+from custom_components.windowed_conversation.agents.store import async_store
+from custom_components.windowed_conversation.const import (
+    CONF_MEMORY_DAYS,
+    CONF_PERSISTENCE,
+    CONF_PROVIDER,
+    DOMAIN,
+    PROVIDER_NONE,
+)
+from custom_components.windowed_conversation.memory import Memory, PastTurn, Summary
+
+from .conftest import Say, SetUp, listed, stop, until, written
+from .remembered import add_fact, facts_of, memory_of
+from .store_file import Disk, issues, placeholders
+
+ISSUE = "memory_left_all"
+WEEK = timedelta(days=7)
+# Words that only what is kept has, and one of a conversation.
+MARKS = ("quokka", "wombat", "numbat")
+
+type Choose = Callable[[str], Coroutine[Any, Any, Any]]
+
+
+@pytest.fixture
+async def told(home: HomeAssistant, entry: MockConfigEntry, say: Say) -> MockConfigEntry:
+    """Return an account whose agent has a fact, turns with their conversation, and a summary."""
+    (agent_id,) = entry.subentries
+    await add_fact(home, "the key is under the quokka")
+    await say("the wombat is asleep", "mine")
+    writer = memory_of(home).writer
+    for place in range(2):
+        writer.put(PastTurn("old", time.time() - 50 + place, f"hello {place}", "I see.", agent_id))
+    writer.put(Summary("old", time.time() - 60, ("hello 0", "hello 1"), "we spoke of the numbat", agent=agent_id))
+    await written(home)
+    return entry
+
+
+async def remove(home: HomeAssistant, entry: MockConfigEntry) -> None:
+    await home.config_entries.async_remove(entry.entry_id)
+    await home.async_block_till_done()
+
+
+@pytest.fixture
+async def choose(home: HomeAssistant) -> Choose:
+    """Return what chooses in the repair flow of the issue."""
+    assert await async_setup_component(home, "repairs", {})
+
+    async def choose(option: str) -> Any:
+        flows = repairs_flow_manager(home)
+        assert flows is not None
+        menu = await flows.async_init(DOMAIN, context={"issue_id": ISSUE})
+        assert menu["type"] is FlowResultType.MENU
+        assert menu["menu_options"] == ["delete", "keep"]
+        return await flows.async_configure(menu["flow_id"], {"next_step_id": option})
+
+    return choose
+
+
+async def later(home: HomeAssistant, freezer: FrozenDateTimeFactory, days: float) -> None:
+    """Have some days pass. Timers of the next days fire early: the clock decides."""
+    freezer.tick(timedelta(days=days))
+    async_fire_time_changed(home, dt_util.utcnow() + WEEK)
+    await home.async_block_till_done(wait_background_tasks=True)
+
+
+def age(memory: Memory) -> None:
+    """Have all turns be from half a year earlier."""
+    with memory.database.write() as connection:
+        connection.execute("UPDATE turn SET at = at - ?", (170 * 86_400,))
+
+
+def marks(disk: Disk) -> list[str]:
+    """Return which of the marks are in any file beside the store, or in it."""
+
+    def look(path: Path) -> list[str]:
+        content = b"".join(each.read_bytes() for each in path.parent.iterdir())
+        return [mark for mark in MARKS if mark.encode() in content]
+
+    return disk(look)
+
+
+def kept(disk: Disk) -> tuple[list[tuple[Any, ...]], ...]:
+    """Return all that memory has."""
+    return tuple(disk.rows(f"SELECT * FROM {table}") for table in ("fact", "turn", "episode", "turn_record"))
+
+
+async def test_memory_of_the_last_account_is_there_for_the_next_one(
+    home: HomeAssistant, told: MockConfigEntry, set_up: SetUp, disk: Disk
+) -> None:
+    before = kept(disk)
+
+    await remove(home, told)
+    assert disk.files() == [disk.path.name]
+    assert issues(home) == {"memory_left"}
+    await set_up(account={CONF_PROVIDER: PROVIDER_NONE, CONF_URL: None})
+    await home.async_block_till_done(wait_background_tasks=True)
+    await written(home)
+
+    assert [len(rows) for rows in before] == [1, 3, 1, 1]
+    assert kept(disk) == before
+    assert [fact.text for fact in await facts_of(home)] == ["the key is under the quokka"]
+    assert issues(home) == set()
+
+
+async def test_memory_is_still_there_after_the_next_starts(
+    home: HomeAssistant, told: MockConfigEntry, set_up: SetUp, disk: Disk, freezer: FrozenDateTimeFactory
+) -> None:
+    before = kept(disk)
+    await remove(home, told)
+    entry = await set_up()
+
+    await later(home, freezer, 8)
+    await stop(home, entry)
+    assert await home.config_entries.async_setup(entry.entry_id)
+    await listed(home)
+    await written(home)
+
+    assert kept(disk) == before
+
+
+async def test_conversations_and_totals_go_with_the_last_account(
+    home: HomeAssistant, told: MockConfigEntry, disk: Disk
+) -> None:
+    home.config_entries.async_update_entry(told, options={CONF_PERSISTENCE: "all"})
+    await remove(home, told)
+
+    left = disk.rows("SELECT owner FROM value")
+    assert (disk.conversations, disk.exchanges, left) == ([], "", [("",)])
+
+
+async def test_issue_says_until_when_and_survives_a_restart(
+    home: HomeAssistant, told: MockConfigEntry, freezer: FrozenDateTimeFactory
+) -> None:
+    freezer.move_to("2026-12-01 12:00:00+00:00")
+    await remove(home, told)
+
+    issue = ir.async_get(home).async_get_issue(DOMAIN, ISSUE)
+    assert issue is not None
+    assert (issue.is_persistent, issue.is_fixable) == (True, True)
+    assert placeholders(home) == {"memory_left": {"until": "2026-12-08"}}
+
+
+async def test_deleting_now_leaves_no_byte(
+    home: HomeAssistant, told: MockConfigEntry, choose: Choose, disk: Disk
+) -> None:
+    disk(lambda path: path.with_name(f"{path.name}.damaged").write_text("quokka"))
+    await remove(home, told)
+    assert marks(disk) == [*MARKS]
+
+    done = await choose("delete")
+
+    assert done["type"] is FlowResultType.CREATE_ENTRY
+    assert (marks(disk), disk.files(), issues(home)) == ([], [], set())
+
+
+async def test_what_is_to_be_kept_is_there_after_the_days(
+    home: HomeAssistant, told: MockConfigEntry, choose: Choose, *, set_up: SetUp, disk: Disk, freezer
+) -> None:
+    before = kept(disk)
+    await remove(home, told)
+
+    done = await choose("keep")
+    await later(home, freezer, 30)
+
+    assert (done["type"], issues(home)) == (FlowResultType.CREATE_ENTRY, set())
+    assert kept(disk) == before
+    await set_up()
+    await written(home)
+    assert kept(disk) == before
+
+
+@pytest.mark.parametrize("option", ["delete", "keep"])
+async def test_choice_that_cannot_be_made_is_told(
+    home: HomeAssistant, told: MockConfigEntry, choose: Choose, disk: Disk, option: str
+) -> None:
+    await remove(home, told)
+    disk(Path.unlink)
+    disk(Path.mkdir)
+
+    done = await choose(option)
+
+    assert (done["type"], done["reason"]) == (FlowResultType.ABORT, "not_possible")
+    assert issues(home) == {"memory_left"}
+
+
+async def test_nothing_is_deleted_that_is_in_use_again(
+    home: HomeAssistant, told: MockConfigEntry, choose: Choose, set_up: SetUp, disk: Disk
+) -> None:
+    await remove(home, told)
+    flows = repairs_flow_manager(home)
+    assert flows is not None
+    menu = await flows.async_init(DOMAIN, context={"issue_id": ISSUE})
+    await set_up()
+
+    done = await flows.async_configure(menu["flow_id"], {"next_step_id": "delete"})
+
+    assert done["type"] is FlowResultType.ABORT
+    assert marks(disk) != []
+
+
+async def test_file_is_deleted_after_the_days(
+    home: HomeAssistant, told: MockConfigEntry, disk: Disk, freezer: FrozenDateTimeFactory
+) -> None:
+    await remove(home, told)
+
+    await later(home, freezer, 6.9)
+    assert marks(disk) == [*MARKS]
+    await later(home, freezer, 0.2)
+
+    assert (disk.files(), issues(home)) == ([], set())
+
+
+async def test_file_that_is_due_at_the_next_start_is_deleted_before_anything_is_read(
+    home: HomeAssistant, told: MockConfigEntry, set_up: SetUp, disk: Disk
+) -> None:
+    await remove(home, told)
+    # nothing runs meanwhile without an account
+    disk.rows("UPDATE value SET value = json_set(value, '$.until', ?)", time.time() - 1)
+
+    await set_up()
+    await written(home)
+
+    assert marks(disk) == []
+    assert await facts_of(home) == []
+    assert issues(home) == set()
+
+
+async def test_days_start_again_when_the_next_account_is_removed(
+    home: HomeAssistant, told: MockConfigEntry, set_up: SetUp, disk: Disk, freezer: FrozenDateTimeFactory
+) -> None:
+    await remove(home, told)
+    await later(home, freezer, 5)
+    await remove(home, await set_up())
+
+    await later(home, freezer, 5)
+    assert "quokka" in marks(disk)
+    await later(home, freezer, 2.1)
+
+    assert disk.files() == []
+
+
+async def test_turns_are_kept_for_the_days_of_their_own_account(
+    home: HomeAssistant, set_up: SetUp, say: Say, disk: Disk
+) -> None:
+    entry = await set_up(options={CONF_MEMORY_DAYS: 365})
+    (agent_id,) = entry.subentries
+    memory_of(home).writer.put(PastTurn("mine", time.time() - 200 * 86_400, "long ago", "", agent_id))
+    await written(home)
+    await remove(home, entry)
+
+    await set_up()
+    await say("hello there")
+    said = disk.said
+    await memory_of(home).async_change(age)
+    memory_of(home).writer.check(repeat_daily=True)
+
+    await until(lambda: disk.said == [])
+
+    assert said == ["long ago", "hello there"]
+
+
+async def test_person_who_is_removed_meanwhile_is_forgotten(
+    home: HomeAssistant, told: MockConfigEntry, set_up: SetUp, say: Say, disk: Disk
+) -> None:
+    anna = MockUser(name="Anna").add_to_hass(home)
+    await say("hello from Anna", context=Context(user_id=anna.id))
+    await remove(home, told)
+    assert "hello from Anna" in (disk.said or [])
+    await home.auth.async_remove_user(anna)
+
+    await set_up()
+    await home.async_block_till_done(wait_background_tasks=True)
+    await written(home)
+
+    assert "hello from Anna" not in (disk.said or [])
+    assert "quokka" in marks(disk)
+
+
+async def test_account_that_is_added_while_the_last_one_is_removed_has_its_memory(
+    home: HomeAssistant, told: MockConfigEntry, set_up: SetUp, disk: Disk
+) -> None:
+    async with async_leaving(home):
+        removing = asyncio.create_task(home.config_entries.async_remove(told.entry_id))
+        await until(lambda: not home.config_entries.async_entries(DOMAIN))
+        await asyncio.sleep(0.01)
+        adding = asyncio.create_task(set_up())
+        await until(lambda: bool(home.config_entries.async_entries(DOMAIN)))
+    await asyncio.gather(removing, adding)
+    await written(home)
+
+    assert disk.rows("SELECT value ->> '$.until' FROM value WHERE owner = ''") == [(None,)]
+    assert "quokka" in marks(disk)
+
+
+async def test_issue_says_what_can_be_done_while_the_integration_is_not_loaded(
+    home: HomeAssistant, told: MockConfigEntry, choose: Choose
+) -> None:
+    await remove(home, told)
+    home.config.components.remove(DOMAIN)
+    flows = repairs_flow_manager(home)
+    assert flows is not None
+
+    form = await flows.async_init(DOMAIN, context={"issue_id": ISSUE})
+
+    # its texts are looked up for every step
+    assert (form["type"], form["step_id"]) == (FlowResultType.FORM, "confirm")
+
+
+async def test_one_of_two_accounts_leaves_no_issue(
+    home: HomeAssistant, told: MockConfigEntry, set_up: SetUp, disk: Disk
+) -> None:
+    other = await set_up(account={CONF_URL: f"{told.data[CONF_URL]}/"})
+
+    await remove(home, other)
+
+    assert issues(home) == set()
+    assert async_store(home) is not None
+
+
+async def test_account_that_was_not_set_up_since_the_start_leaves_its_memory(
+    home: HomeAssistant, told: MockConfigEntry, disk: Disk
+) -> None:
+    before = kept(disk)
+    await stop(home, told)
+
+    await remove(home, told)
+
+    assert (kept(disk), disk.conversations, issues(home)) == (before, [], {"memory_left"})
+
+
+async def test_account_whose_memory_has_nothing_leaves_nothing(
+    home: HomeAssistant, entry: MockConfigEntry, disk: Disk
+) -> None:
+    await remove(home, entry)
+
+    assert (disk.files(), issues(home)) == ([], set())
