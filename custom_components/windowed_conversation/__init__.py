@@ -14,6 +14,7 @@ from homeassistant.helpers.typing import ConfigType
 
 from .agents.agent import AccountConfigEntry, AccountData
 from .agents.config import AgentConfig
+from .agents.device_owners import async_share_device_owners
 from .agents.forgetting import async_follow_users, async_forget_gone
 from .agents.issues import async_clear_issues, async_review_windows
 from .agents.kept import async_drop_removed, async_kept
@@ -48,6 +49,7 @@ async def async_setup_entry(hass: HomeAssistant, entry: AccountConfigEntry) -> b
     """Set up an account and its agents. Does not wait for its server: local commands need none."""
     async with async_leaving(hass):
         _async_forget_removed(hass)
+    async_share_device_owners(hass, entry)
     provider = await _async_provider(hass, entry)
     agents = await async_set_up_agents(hass, entry, provider)
     server = await async_set_up_server(hass, entry, provider, agents)

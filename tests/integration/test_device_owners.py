@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 import re
+from typing import Any
 
 from homeassistant.components.assist_pipeline.pipeline import (
     PipelineInput,
@@ -9,7 +10,8 @@ from homeassistant.components.assist_pipeline.pipeline import (
     PipelineStage,
     async_get_pipeline,
 )
-from homeassistant.const import CONF_PROMPT
+from homeassistant.config_entries import ConfigEntry
+from homeassistant.const import CONF_PROMPT, CONF_URL
 from homeassistant.core import Context, HomeAssistant
 from homeassistant.data_entry_flow import FlowResultType, InvalidData
 from homeassistant.helpers import device_registry as dr, entity_registry as er
@@ -29,10 +31,10 @@ from demo.model_server import ModelServer
 
 from .account_forms import open_options
 from .actions import act
-from .conftest import AGENT, Say, SetUp, speech, written
+from .conftest import AGENT, Say, SetUp, Submit, speech, written
 from .remembered import facts_of
 from .store_file import Disk
-from .test_options_flow import SMALL, suggested
+from .test_options_flow import SMALL, suggested, suggested_in
 from .test_recall import ada, asked, grace, sent, tell
 
 __all__ = ["ada", "grace"]
@@ -59,6 +61,16 @@ def bedside(home: HomeAssistant) -> str:
 def owned(bedside: str, ada: Context) -> dict[str, list[dict[str, str | None]]]:
     """Return the option by which the satellite is Ada's."""
     return {CONF_DEVICE_OWNERS: [{"device": bedside, "person": ada.user_id}]}
+
+
+def field(form: Submit) -> Any:
+    """Return the field for whose the satellites are."""
+    return form.shown["data_schema"].schema["devices"].schema.schema[CONF_DEVICE_OWNERS]
+
+
+def listed_in(form: Submit) -> list[dict[str, str]]:
+    """Return what the form suggests in it."""
+    return suggested_in(form.shown["data_schema"].schema["devices"].schema)[CONF_DEVICE_OWNERS]
 
 
 async def test_owner_is_known_at_their_satellite(
@@ -205,25 +217,47 @@ async def test_form_offers_satellites_and_people_and_keeps_whose_they_are(
 ) -> None:
     MockUser(name="Voice over IP", system_generated=True).add_to_hass(home)
     form = await open_options(home, entry)
-    fields = form.shown["data_schema"].schema[CONF_DEVICE_OWNERS].config["fields"]
-    offered = [each["label"] for each in fields["person"]["selector"].config["options"]]
-    done = await form(**SMALL, **owned)
+    shown = field(form).config
+    offered = [each["label"] for each in shown["fields"]["person"]["selector"].config["options"]]
+    done = await form(**SMALL, devices=owned)
 
     assert offered == ["Ada"]
-    assert fields["device"]["selector"].config["entity"] == [{"domain": ["assist_satellite"]}]
+    # a person who has to be selected would be preselected
+    assert not shown["fields"]["person"]["required"]
+    assert (shown["label_field"], shown["description_field"]) == ("device", "person")
+    assert shown["fields"]["device"]["selector"].config["entity"] == [{"domain": ["assist_satellite"]}]
     assert done["type"] is FlowResultType.CREATE_ENTRY
     assert entry.options[CONF_DEVICE_OWNERS] == owned[CONF_DEVICE_OWNERS]
-    assert suggested(await open_options(home, entry)) == entry.options
+    assert suggested(await open_options(home, entry)) | owned == entry.options
 
 
 async def test_form_takes_a_device_only_once(home: HomeAssistant, entry: MockConfigEntry, *, owned: dict) -> None:
     form = await open_options(home, entry)
     twice = owned[CONF_DEVICE_OWNERS] * 2
-    refused = await form(**SMALL, **{CONF_DEVICE_OWNERS: twice})
+    refused = await form(**SMALL, devices={CONF_DEVICE_OWNERS: twice})
 
-    assert refused["errors"] == {CONF_DEVICE_OWNERS: "device_owned_twice"}
-    assert suggested(form)[CONF_DEVICE_OWNERS] == twice
+    assert refused["errors"] == {"devices": "device_owned_twice"}
+    assert listed_in(form) == twice
+    assert not refused["data_schema"].schema["devices"].options["collapsed"]
     assert entry.options == {}
+
+
+async def test_form_takes_no_device_without_a_person(home: HomeAssistant, entry: MockConfigEntry, bedside: str) -> None:
+    form = await open_options(home, entry)
+    refused = await form(**SMALL, devices={CONF_DEVICE_OWNERS: [{"device": bedside}]})
+
+    assert refused["errors"] == {"devices": "device_without_person"}
+    assert listed_in(form) == [{"device": bedside}]
+    assert entry.options == {}
+
+
+async def test_form_does_not_show_a_person_who_is_not_there_any_more(
+    home: HomeAssistant, set_up: SetUp, bedside: str
+) -> None:
+    entry = await set_up(options={CONF_DEVICE_OWNERS: [{"device": bedside, "person": "gone"}]})
+    form = await open_options(home, entry)
+
+    assert listed_in(form) == []
 
 
 @pytest.mark.parametrize("person", ["nobody", ""])
@@ -232,6 +266,71 @@ async def test_form_takes_no_owner_that_it_does_not_offer(
 ) -> None:
     form = await open_options(home, entry)
     with pytest.raises(InvalidData):
-        await form(**SMALL, **{CONF_DEVICE_OWNERS: [{"device": bedside, "person": person}]})
+        await form(**SMALL, devices={CONF_DEVICE_OWNERS: [{"device": bedside, "person": person}]})
 
     assert entry.options == {}
+
+
+async def test_devices_of_one_account_are_those_of_all(
+    *, home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer, owned: dict, bedside: str, ada: Context
+) -> None:
+    await set_up()
+    other = await set_up(account={CONF_URL: f"{model_server.url}/"})
+    await (await open_options(home, other))(**SMALL, devices=owned)
+    await tell(home, ("Dentist on Tuesday", ada, True))
+    await say("hello there", device_id=bedside)
+
+    assert "Dentist on Tuesday" in sent(model_server)
+    assert [entry.options[CONF_DEVICE_OWNERS] for entry in accounts(home)] == [owned[CONF_DEVICE_OWNERS]] * 2
+
+
+async def test_device_leaves_the_list_of_all_accounts(
+    *, home: HomeAssistant, set_up: SetUp, say: Say, disk: Disk, model_server: ModelServer, owned: dict, bedside: str
+) -> None:
+    entry = await set_up(options=owned)
+    other = await set_up(account={CONF_URL: f"{model_server.url}/"})
+    form = await open_options(home, other)
+    listed = listed_in(form)
+    await form(**SMALL, devices={CONF_DEVICE_OWNERS: []})
+    await say("hello there", device_id=bedside)
+
+    assert listed == owned[CONF_DEVICE_OWNERS]
+    assert [dict(entry.options), dict(other.options)] == [{}, SMALL]
+    assert disk.rows("SELECT person FROM turn") == [(None,)]
+
+
+async def test_form_without_the_section_leaves_the_list_as_it_is(
+    home: HomeAssistant, set_up: SetUp, owned: dict
+) -> None:
+    entry = await set_up(options=owned)
+    await (await open_options(home, entry))(**SMALL)
+
+    assert entry.options == SMALL | owned
+
+
+async def test_account_that_is_added_has_the_list_and_keeps_it_when_the_other_one_is_removed(
+    *, home: HomeAssistant, set_up: SetUp, say: Say, disk: Disk, model_server: ModelServer, owned: dict, bedside: str
+) -> None:
+    entry = await set_up(options=owned)
+    await set_up(account={CONF_URL: f"{model_server.url}/"})
+    await home.config_entries.async_remove(entry.entry_id)
+    await home.async_block_till_done(wait_background_tasks=True)
+    await say("hello there", device_id=bedside, agent_id="conversation.ada_2")
+
+    ((person,),) = disk.rows("SELECT person FROM turn")
+    assert person == owned[CONF_DEVICE_OWNERS][0]["person"]
+
+
+async def test_first_account_that_names_a_device_counts(
+    home: HomeAssistant, set_up: SetUp, *, owned: dict, bedside: str, grace: Context, model_server: ModelServer
+) -> None:
+    await set_up(options=owned)
+    hers = {CONF_DEVICE_OWNERS: [{"device": bedside, "person": grace.user_id}]}
+    other = await set_up(account={CONF_URL: f"{model_server.url}/"}, options=hers)
+
+    assert other.options == owned
+
+
+def accounts(home: HomeAssistant) -> list[ConfigEntry]:
+    """Return the accounts."""
+    return home.config_entries.async_entries(DOMAIN)

@@ -1,6 +1,7 @@
 """The window's settings: checked, and live in conversations that are open; nothing is set up again for them."""
 
 from math import nan
+from typing import Any
 
 from homeassistant.components.homeassistant.exposed_entities import async_expose_entity
 from homeassistant.core import HomeAssistant
@@ -45,7 +46,12 @@ async def options_form(home: HomeAssistant, entry) -> Submit:
 
 def suggested(form: Submit) -> dict[str, int | str]:
     """Return what the form suggests, by field."""
-    fields = form.shown["data_schema"].schema
+    return suggested_in(form.shown["data_schema"])
+
+
+def suggested_in(schema: Any) -> dict[str, Any]:
+    """Return what a form or a section suggests, by field."""
+    fields = schema.schema
     return {str(field): field.description["suggested_value"] for field in fields if field.description}
 
 

@@ -14,13 +14,10 @@ from homeassistant.helpers import llm
 from ..bridge.account import can_compact, is_at_home
 from ..bridge.home_tools import GetStatesTool
 from ..const import (
-    ATTR_DEVICE,
-    ATTR_PERSON,
     CONF_COMPACTION,
     CONF_CONTEXT_PLACEMENT,
     CONF_CONTEXT_TOKENS,
     CONF_COUNTING,
-    CONF_DEVICE_OWNERS,
     CONF_EFFORT,
     CONF_EXCLUDED_TAGS,
     CONF_EXPIRY_HOURS,
@@ -96,8 +93,8 @@ class AgentConfig:
     `family` is the model's name, or on Azure the model that its deployment runs. `fallback_agents` are the entities
     that are asked if the model does not answer. Exchanges with a tag in `excluded_tags` are kept and not sent.
     `context_tokens` is what the model reads, or None if unknown. `expiry_seconds` is how long an idle conversation is
-    kept, and `max_windows` how many are kept at most. `device_owners` maps devices to the users who own them.
-    `states` are the domains of which states are sent besides those that people ask about, or None if none are sent.
+    kept, and `max_windows` how many are kept at most. `states` are the domains of which states are sent besides
+    those that people ask about, or None if none are sent.
     """
 
     name: str
@@ -121,7 +118,6 @@ class AgentConfig:
     persistence: Persistence
     memory: bool
     record: RecordLevel
-    device_owners: Mapping[str, str]
     states: tuple[str, ...] | None
 
     @classmethod
@@ -153,9 +149,6 @@ class AgentConfig:
             persistence=Persistence(entry.options.get(CONF_PERSISTENCE, DEFAULT_PERSISTENCE)),
             memory=bool(data.get(CONF_MEMORY, DEFAULT_MEMORY)),
             record=RecordLevel(data.get(CONF_RECORD, DEFAULT_RECORD)),
-            device_owners={
-                owned[ATTR_DEVICE]: owned[ATTR_PERSON] for owned in entry.options.get(CONF_DEVICE_OWNERS, ())
-            },
             states=_states(data),
         )
 

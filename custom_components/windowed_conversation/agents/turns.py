@@ -32,6 +32,7 @@ from ..turn.turn import Ways, run_turn
 from ..window import Window, WindowBusy, WindowError, WindowStats
 from .after_turn import after_turn
 from .agent import Agent
+from .device_owners import async_device_owners
 from .ended_turn import EndedTurn
 from .live_context import NO_FIGURES
 from .lookup import async_find_agent, async_learn
@@ -72,7 +73,7 @@ async def _async_in_order(
     """
     loop = asyncio.get_running_loop()
     ends_at = loop.time() + agent.config.limits.turn
-    speaker = await async_speaker(agent.hass, user_input, agent.config.device_owners)
+    speaker = await async_speaker(agent.hass, user_input, async_device_owners(agent.hass))
     key = _window_key(agent, user_input, session, speaker)
     speaker = speaker.in_window(key)
     while True:

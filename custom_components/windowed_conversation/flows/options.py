@@ -1,10 +1,12 @@
 """The form of the window's settings: defaults for all agents of an account, applied to open conversations at once."""
 
+from collections.abc import Mapping
 from typing import Any, get_args
 
 from homeassistant.config_entries import ConfigFlowResult, OptionsFlow
 from homeassistant.const import PERCENTAGE, Platform, UnitOfTime
 from homeassistant.core import HomeAssistant
+from homeassistant.data_entry_flow import section
 from homeassistant.helpers.selector import (
     BooleanSelector,
     DeviceSelector,
@@ -27,6 +29,7 @@ from ..agents.config import (
     DEFAULT_PERSISTENCE,
     DEFAULT_POLICY,
 )
+from ..agents.device_owners import async_device_owners, with_device_owners
 from ..const import (
     ATTR_DEVICE,
     ATTR_PERSON,
@@ -41,6 +44,7 @@ from ..const import (
     CONF_SUMMARIZE,
     CONF_TOOL_RESULTS,
     CONF_TRIM_SHARE,
+    DOMAIN,
     Persistence,
 )
 from ..window import ToolResults
@@ -56,6 +60,9 @@ _DEFAULTS = {
     CONF_MEMORY_DAYS: DEFAULT_MEMORY_DAYS,
     CONF_SUMMARIZE: DEFAULT_POLICY.summarize,
 }
+
+# The section of the list that all accounts share.
+_DEVICES = "devices"
 
 _LARGEST_SHARE = 90
 _LONGEST_EXPIRY = 8760
@@ -85,21 +92,40 @@ def _schema() -> probatio.Schema:
     )
 
 
-async def _async_owners_field(hass: HomeAssistant) -> ObjectSelector:
+async def _async_people(hass: HomeAssistant) -> dict[str, str]:
+    """Return the names of the users who are people."""
+    users = await hass.auth.async_get_users()
+    return {user.id: user.name or user.id for user in users if not user.system_generated}
+
+
+def _owners_field(names: Mapping[str, str]) -> ObjectSelector:
     """Return the field for which satellite is whose."""
-    users = [user for user in await hass.auth.async_get_users() if not user.system_generated]
     people = SelectSelectorConfig(
-        options=[SelectOptionDict(value=user.id, label=user.name or user.id) for user in users],
+        options=[SelectOptionDict(value=person, label=name) for person, name in names.items()],
         mode=SelectSelectorMode.DROPDOWN,
     )
     satellites = DeviceSelectorConfig(entity=[EntityFilterSelectorConfig(domain=Platform.ASSIST_SATELLITE)])
     fields = {
         ATTR_DEVICE: ObjectSelectorField(selector=DeviceSelector(satellites), required=True),
-        ATTR_PERSON: ObjectSelectorField(selector=SelectSelector(people), required=True),
+        # the first person would be preselected if it were required
+        ATTR_PERSON: ObjectSelectorField(selector=SelectSelector(people), required=False),
     }
     return ObjectSelector(
-        ObjectSelectorConfig(fields=fields, multiple=True, label_field=ATTR_DEVICE, translation_key=CONF_DEVICE_OWNERS)
+        ObjectSelectorConfig(
+            fields=fields,
+            multiple=True,
+            label_field=ATTR_DEVICE,
+            description_field=ATTR_PERSON,
+            translation_key=CONF_DEVICE_OWNERS,
+        )
     )
+
+
+def _error_of(listed: list[dict[str, str]]) -> str | None:
+    """Return what is wrong with a list of devices and their owners."""
+    if not all(owned.get(ATTR_PERSON) for owned in listed):
+        return "device_without_person"
+    return "device_owned_twice" if len({owned[ATTR_DEVICE] for owned in listed}) < len(listed) else None
 
 
 class WindowOptionsFlow(OptionsFlow):
@@ -107,19 +133,35 @@ class WindowOptionsFlow(OptionsFlow):
 
     async def async_step_init(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
         """Ask for the settings. The account's listener applies them."""
+        people = await _async_people(self.hass)
+        # the field would refuse somebody who is not there any more
+        owners = {device: person for device, person in async_device_owners(self.hass).items() if person in people}
+        known = with_device_owners(self.config_entry.options, owners)
+        listed = {CONF_DEVICE_OWNERS: known.pop(CONF_DEVICE_OWNERS, [])}
         errors: dict[str, str] = {}
         if user_input is not None:
-            # the form submits integers as floats
-            data = {key: int(value) if isinstance(value, float) else value for key, value in user_input.items()}
-            devices = [owned[ATTR_DEVICE] for owned in user_input.get(CONF_DEVICE_OWNERS, ())]
-            if len(devices) == len(set(devices)):
-                return self.async_create_entry(data=data)
-            errors = {CONF_DEVICE_OWNERS: "device_owned_twice"}
-        known = _DEFAULTS | (dict(self.config_entry.options) if user_input is None else user_input)
-        schema = _schema().extend({probatio.Optional(CONF_DEVICE_OWNERS): await _async_owners_field(self.hass)})
+            known = dict(user_input)
+            listed = known.pop(_DEVICES, listed)
+            error = _error_of(listed.get(CONF_DEVICE_OWNERS, []))
+            if error is None:
+                return self._entered(known, listed.get(CONF_DEVICE_OWNERS, []))
+            errors = {_DEVICES: error}
+        fields = probatio.Schema({probatio.Optional(CONF_DEVICE_OWNERS): _owners_field(people)})
+        schema = _schema().extend({probatio.Optional(_DEVICES): section(fields, {"collapsed": not errors})})
+        known = {**_DEFAULTS, **known, _DEVICES: listed}
         return self.async_show_form(
             step_id="init",
             data_schema=self.add_suggested_values_to_schema(schema, known),
             errors=errors,
             description_placeholders=limits_of(schema),
         )
+
+    def _entered(self, options: dict[str, Any], listed: list[dict[str, str]]) -> ConfigFlowResult:
+        """Store the settings, and in all accounts whose the devices are."""
+        owners = {owned[ATTR_DEVICE]: owned[ATTR_PERSON] for owned in listed}
+        for entry in self.hass.config_entries.async_entries(DOMAIN):
+            if entry is not self.config_entry:
+                self.hass.config_entries.async_update_entry(entry, options=with_device_owners(entry.options, owners))
+        # the form submits integers as floats
+        data = {key: int(value) if isinstance(value, float) else value for key, value in options.items()}
+        return self.async_create_entry(data=with_device_owners(data, owners))
