@@ -23,7 +23,7 @@ from homeassistant.helpers import llm
 import probatio
 
 from .agents.agent import AccountConfigEntry
-from .agents.config import DEFAULT_ROUTING
+from .agents.config import DEFAULT_MEMORY_DAYS, DEFAULT_ROUTING
 from .const import (
     CONF_FAMILY,
     CONF_PROVIDER,
@@ -223,7 +223,12 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=DOMAIN):
                 return self._show_account_form(self._tried.data, error)
             errors = {CONF_MODEL if error in {"model_missing", *OF_THE_MODEL} else "base": error}
         schema = self.add_suggested_values_to_schema(await self._async_model_schema(self._tried), user_input)
-        return self.async_show_form(step_id=_model_step(self._tried), data_schema=schema, errors=errors)
+        return self.async_show_form(
+            step_id=_model_step(self._tried),
+            data_schema=schema,
+            errors=errors,
+            description_placeholders={"memory_days": str(DEFAULT_MEMORY_DAYS)},
+        )
 
     async def _async_model_schema(self, tried: TriedAccount) -> probatio.Schema:
         fields = await async_model_fields(self.hass, tried.data, tried.models)

@@ -22,9 +22,11 @@ from custom_components.windowed_conversation.const import (
 from custom_components.windowed_conversation.flows.names import agent_name
 from demo.model_server import ModelServer
 from tests.model_lists import OLLAMA, OPENAI, ROUTER
+from tests.repository_files import TEXTS
 
 from .account_forms import open_account
 from .conftest import Page, Say, Submit, speech
+from .remembered import facts_of
 
 
 async def test_menu_asks_who_is_to_answer(home: HomeAssistant) -> None:
@@ -32,6 +34,32 @@ async def test_menu_asks_who_is_to_answer(home: HomeAssistant) -> None:
 
     assert menu["type"] is FlowResultType.MENU
     assert menu["menu_options"] == ["openai", "azure", "gemini", "anthropic", "server", "local"]
+
+
+@pytest.mark.parametrize("step", ["model", "unlisted_model", "deployment"])
+def test_form_of_the_first_agent_says_that_it_remembers_and_for_how_long(step: str) -> None:
+    described = TEXTS["config"]["step"][step]["description"]
+
+    assert "It remembers" in described
+    assert "{memory_days} days" in described
+    assert "*Memory*" in described
+
+
+async def test_days_that_the_form_of_the_first_agent_names_are_those_of_an_account(
+    server_form: Submit, model_server: ModelServer
+) -> None:
+    form = await server_form(**{CONF_URL: model_server.url})
+
+    assert form["description_placeholders"] == {"memory_days": "90"}
+
+
+async def test_agent_without_a_model_remembers_facts_as_the_menu_says(
+    home: HomeAssistant, entry_without_model: MockConfigEntry, say: Say
+) -> None:
+    await say("remember that the bins go out on Friday")
+
+    assert [fact.text for fact in await facts_of(home)] == ["the bins go out on Friday"]
+    assert "facts" in TEXTS["config"]["step"]["user"]["menu_option_descriptions"]["local"]
 
 
 async def test_server_form_suggests_no_address_and_has_examples(server_form: Submit) -> None:
