@@ -122,29 +122,6 @@ def test_a_language_without_sentences_knows_few_answers(said: str, answer: bool 
     assert assent(said, "fi") is answer
 
 
-@pytest.mark.parametrize(
-    ("language", "said", "conjunction"),
-    [
-        ("de", "Merk dir, dass ich Anna heiße", "dass"),
-        ("de", "merk dir daß ich Anna heiße", "dass"),
-        ("de", "Merk dir: Anna heißt Anna", ""),
-        ("de", "merk dir ich heiße Anna", ""),
-        ("nl", "Kun je onthouden dat ik Anna heet?", "dat"),
-        ("nl", "onthoud dit: ik heet Anna", ""),
-        ("sv", "Kom ihåg att jag heter Anna", "att"),
-        ("da", "Husk, at jeg hedder Anna", "at"),
-        ("da", "Husk: jeg hedder Anna", ""),
-        ("en", "Remember that my name is Anna", ""),
-        ("fr", "Retiens que je m'appelle Anna", ""),
-    ],
-)
-def test_a_clause_has_its_conjunction(language: str, said: str, conjunction: str) -> None:
-    wish = matched(said, language)
-
-    assert isinstance(wish, RememberThat)
-    assert wish.conjunction == conjunction
-
-
 @pytest.mark.parametrize("language", languages())
 def test_hardly_an_ordinary_sentence_is_taken_for_one_of_memory(language: str) -> None:
     ordinary = ordinary_sentences(language, ORDINARY)

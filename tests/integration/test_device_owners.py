@@ -1,4 +1,4 @@
-"""A satellite that one person uses: memory treats its speaker as that person, and nothing else does."""
+"""A satellite that one person uses: memory treats its speaker as that person, and the model gets the name."""
 
 from dataclasses import replace
 import re
@@ -129,7 +129,7 @@ async def test_fact_that_is_told_at_the_satellite_is_its_owners(
     await set_up(options=owned)
     answer = await say("remember that my dentist is on Tuesday", device_id=bedside)
 
-    assert speech(answer) == 'I will remember this: "my dentist is on Tuesday"'
+    assert speech(answer) == 'I will remember this for you: "my dentist is on Tuesday"'
     assert await facts_of(home) == []
     (fact,) = await facts_of(home, ada.user_id)
     assert fact.private
@@ -165,9 +165,22 @@ async def test_integrations_user_at_the_satellite_is_its_owner(
     assert re.search(r"Known of Ada:.*Dentist on Tuesday", asked(model_server)[0], re.DOTALL)
 
 
-@pytest.mark.parametrize("placement", ContextPlacement)
-async def test_model_is_not_told_that_the_owner_speaks(
-    set_up: SetUp, say: Say, model_server: ModelServer, *, owned: dict, bedside: str, placement: ContextPlacement
+@pytest.mark.parametrize(
+    ("placement", "told"),
+    [
+        (ContextPlacement.MESSAGE, "speaker: Ada, by this device;"),
+        (ContextPlacement.SYSTEM, "## Speaker\nAda, by this device"),
+    ],
+)
+async def test_model_is_told_that_the_owner_speaks_and_how_that_is_known(
+    set_up: SetUp,
+    say: Say,
+    model_server: ModelServer,
+    *,
+    owned: dict,
+    bedside: str,
+    placement: ContextPlacement,
+    told: str,
 ) -> None:
     prompt = {CONF_PROMPT: "You talk to {{ user_name or 'somebody' }}.", CONF_CONTEXT_PLACEMENT: placement}
     await set_up(options=owned, **prompt)
@@ -175,7 +188,7 @@ async def test_model_is_not_told_that_the_owner_speaks(
 
     system, said = asked(model_server)
     assert "You talk to somebody." in system
-    assert "Ada" not in system + said
+    assert told in system + said
 
 
 async def test_window_that_all_share_has_nothing_private_of_the_owner(

@@ -35,6 +35,8 @@ async def test_events_hold_what_is_documented(home: HomeAssistant, priced, say: 
     fired = {event: async_capture_events(home, event) for event in EVENTS}
     for _ in range(5):
         await say(STORY)
+    for ask in ("remember", "forget"):
+        await say(f"{ask} that the bins go out on Friday")
     await until(lambda: all(fired.values()))
 
     documented = {event: set(column(DOCS / "actions.md", event)) for event in EVENTS}

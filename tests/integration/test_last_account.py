@@ -50,7 +50,8 @@ async def told(home: HomeAssistant, entry: MockConfigEntry, say: Say) -> MockCon
     writer = memory_of(home).writer
     for place in range(2):
         writer.put(PastTurn("old", time.time() - 50 + place, f"hello {place}", "I see.", agent_id))
-    writer.put(Summary("old", time.time() - 60, ("hello 0", "hello 1"), "we spoke of the numbat", agent=agent_id))
+    now, said = time.time(), ("hello 0", "hello 1")
+    writer.put(Summary("old", now - 60, now, said, "we spoke of the numbat", agent=agent_id))
     await written(home)
     return entry
 

@@ -100,7 +100,10 @@ async def test_every_failure_has_a_reason_without_figures(home: HomeAssistant, e
 
 @pytest.mark.parametrize(
     ("count", "text"),
-    [(1, "1 exchange of a conversation was forgotten"), (4, "4 exchanges of a conversation were forgotten")],
+    [
+        (1, "1 turn of a conversation was forgotten on request"),
+        (4, "4 turns of a conversation were forgotten on request"),
+    ],
 )
 async def test_conversation_that_lost_something_has_a_row(
     home: HomeAssistant, entry, told: Told, count: int, text: str

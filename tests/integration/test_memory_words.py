@@ -23,6 +23,7 @@ from custom_components.windowed_conversation.bridge.persons import async_speaker
 from custom_components.windowed_conversation.bridge.tools import ToolSchemas, async_get_tools
 from custom_components.windowed_conversation.const import DOMAIN, MEMORY_API
 from custom_components.windowed_conversation.memory import Forgotten, Memory
+from custom_components.windowed_conversation.turn.memory_dialog import LastAnswer, MemoryDialog
 from custom_components.windowed_conversation.turn.remembering import Remembering
 from custom_components.windowed_conversation.turn.routing import Reason, Situation
 from custom_components.windowed_conversation.turn.scope import WindowKey
@@ -35,6 +36,7 @@ from .conftest import AGENT, SetUp
 SAID = "By the way, my dentist is on Tuesday at four"
 TEXT = "Anna's dentist appointment is on Tuesday at four"
 QUOTE = "my dentist is on Tuesday at four"
+NOBODY = Speaker("", "en")
 
 
 @pytest.fixture
@@ -94,7 +96,12 @@ def forget(access: MemoryAccess, forgotten: list[Forgotten]) -> Forget:
 
 
 @pytest.fixture
-def say(home: HomeAssistant, access: MemoryAccess, forget: Forget):
+def last_answers() -> dict[str, LastAnswer]:
+    return {}
+
+
+@pytest.fixture
+def say(home: HomeAssistant, access: MemoryAccess, forget: Forget, last_answers: dict[str, LastAnswer]):
     """Answer a sentence locally. Return what was said, and what the window records."""
 
     async def say(
@@ -103,7 +110,7 @@ def say(home: HomeAssistant, access: MemoryAccess, forget: Forget):
         context = Context(user_id=user.id if user else None)
         given = ConversationInput(text, context, None, None, None, language, AGENT)
         speaker = (await async_speaker(home, given, {})).in_window(WindowKey("talk", context.user_id))
-        answers = MemoryAnswers(home, access, speaker, forget)
+        answers = MemoryAnswers(home, access, speaker, forget, MemoryDialog(last_answers, "talk", speaker))
         with async_get_chat_session(home) as session, async_get_chat_log(home, session, given) as log:
             local = LocalIntents(home, given, log, model_is_next=True, model_has_tools=False, memory=answers)
             answer = await local.answer(Situation())
@@ -113,12 +120,15 @@ def say(home: HomeAssistant, access: MemoryAccess, forget: Forget):
 
 
 @pytest.fixture
-def call(hass: HomeAssistant, access: MemoryAccess, anna: User, forget: Forget):
+def call(hass: HomeAssistant, access: MemoryAccess, anna: User, forget: Forget, last_answers: dict[str, LastAnswer]):
     """Call one of our agents' tools as a turn does. Return its result."""
 
-    async def call(name: str, said: str = SAID, *, unknown: bool = False, **arguments: str) -> llm.ToolResult:
+    async def call(
+        name: str, said: str = SAID, *, unknown: bool = False, by_device: bool = False, **arguments: str
+    ) -> llm.ToolResult:
         person: dict[str, Any] = {} if unknown else {"person": anna.id, "name": "Anna", "is_alone": True}
-        own = memory_tools(access, Speaker(said, "en", **person), forget)
+        speaker = Speaker(said, "en", **person, by_device=by_device)
+        own = memory_tools(access, speaker, forget, MemoryDialog(last_answers, "talk", speaker))
         api = await async_get_tools(hass, (), context_of(None), own)
         assert api is not None
         return await api.async_call_tool(llm.ToolInput(name, arguments))
@@ -138,9 +148,9 @@ async def test_a_fact_is_remembered_told_and_forgotten_by_words(
     known, _ = await say("What do you know about me?", anna)
     gone, left = await say("Forget that my dentist is on Tuesday", anna)
 
-    assert remembered == 'I will remember this: "my dentist is on Tuesday"'
+    assert remembered == 'I will remember this for you: "my dentist is on Tuesday"'
     assert [message.content for message in exchange] == [remembered]
-    assert known == 'This is what I remember: "my dentist is on Tuesday"'
+    assert known == 'About you: "my dentist is on Tuesday"'
     assert gone == 'I have forgotten this: "my dentist is on Tuesday"'
     assert left == ()
     assert [each.facts for each in forgotten] == [(1,)]
@@ -150,9 +160,10 @@ async def test_a_fact_is_remembered_told_and_forgotten_by_words(
 @pytest.mark.parametrize(
     ("text", "language", "answer"),
     [
-        ("Merk dir, dass der Müll am Freitag geholt wird", "de-AT", 'Das merke ich mir: "'),
-        ("Rappelle-toi que la poubelle sort le vendredi", "fr", "Je m'en souviendrai : \""),
-        ("Lembra-te que o lixo sai na sexta-feira", "pt-BR", 'Vou me lembrar disto: "'),
+        ("Merk dir, dass ich Anna heiße", "de-AT", "Ich merke mir für dich, dass ich Anna heiße"),
+        ("Onthoud dat ik Anna heet", "nl", "dat ik Anna heet"),
+        ("Rappelle-toi que la poubelle sort le vendredi", "fr", '"la poubelle sort le vendredi"'),
+        ("Lembra-te que o lixo sai na sexta-feira", "pt-BR", '"o lixo sai na sexta-feira"'),
     ],
 )
 async def test_what_is_remembered_is_read_back_in_the_speakers_language(
@@ -160,7 +171,7 @@ async def test_what_is_remembered_is_read_back_in_the_speakers_language(
 ) -> None:
     speech, _ = await say(text, anna, language)
 
-    assert speech.startswith(answer)
+    assert answer in speech
 
 
 async def test_an_unknown_speaker_is_told_why_nothing_is_remembered(say, memory: Memory) -> None:
@@ -193,7 +204,7 @@ async def test_a_tool_remembers_what_the_user_said(call, memory: Memory, anna: U
     result = await call("remember", text=TEXT, quote=QUOTE)
 
     (fact,) = memory.facts(anna.id)
-    assert result == llm.ToolResult(data={"remembered": TEXT})
+    assert result == llm.ToolResult(data={"remembered": TEXT, "for": "the user only"})
     assert (fact.text, fact.person, fact.private, fact.source, fact.quote) == (TEXT, anna.id, True, "tool", QUOTE)
 
 
@@ -260,6 +271,28 @@ async def test_a_tool_names_what_may_be_meant(call, memory: Memory) -> None:
     assert set(result.data["several"]) == {"Leo likes green tea", "Leo likes black tea"}
 
 
+async def test_tool_forgets_nothing_of_who_is_known_by_the_device_before_their_yes(call, memory: Memory) -> None:
+    await call("remember", text=TEXT, quote=QUOTE)
+
+    asked = await call("forget", "forget my dentist", by_device=True, query="dentist appointment")
+    facts = memory.figures().facts
+    gone = await call("forget", "yes please", by_device=True, query="dentist appointment")
+
+    assert (asked.error, asked.data["error"], facts) == (True, "memory_ask_fact", 1)
+    assert gone.data == {"forgotten": [TEXT]}
+
+
+@pytest.mark.parametrize("reply", ["no", "what is the weather like?", "forget my dentist"])
+async def test_tool_forgets_nothing_after_anything_but_a_yes(call, memory: Memory, reply: str) -> None:
+    await call("remember", text=TEXT, quote=QUOTE)
+
+    await call("forget", "forget my dentist", by_device=True, query="dentist appointment")
+    again = await call("forget", reply, by_device=True, query="dentist appointment")
+
+    assert again.error
+    assert memory.figures().facts == 1
+
+
 async def test_tools_say_that_memory_is_away(call, memory: Memory) -> None:
     memory.close()
 
@@ -274,7 +307,7 @@ async def test_own_tools_stand_beside_others_and_give_way_to_their_names(
             return llm.APIInstance(self, "", llm_context, [RecallTool(access, Speaker("", "en"))])
 
     llm.async_register_api(home, Others(hass=home, id="others", name="Others"))
-    own = memory_tools(access, Speaker("", "en"), forget)
+    own = memory_tools(access, NOBODY, forget, MemoryDialog({}, "", NOBODY))
 
     api = await async_get_tools(home, ("others",), context_of(None), own)
 
@@ -288,10 +321,8 @@ async def test_the_schemas_of_the_tools_are_the_same_in_every_turn(
 ) -> None:
     schemas = ToolSchemas()
 
-    turns = [
-        schemas.of(await async_get_tools(hass, (), context_of(None), memory_tools(access, Speaker(said, "en"), forget)))
-        for said in ("one", "two")
-    ]
+    own = [memory_tools(access, Speaker(said, "en"), forget, MemoryDialog({}, "", NOBODY)) for said in ("one", "two")]
+    turns = [schemas.of(await async_get_tools(hass, (), context_of(None), each)) for each in own]
 
     assert all(one is two for one, two in zip(*turns, strict=True))
     assert turns[0][2].parameters["required"] == ["text", "quote"]

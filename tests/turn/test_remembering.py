@@ -1,20 +1,22 @@
 """Remembering and forgetting on request: who owns a fact, what it replaces, and what is not touched."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC
 from functools import partial
 
 import pytest
 
 from custom_components.windowed_conversation.memory import Episode, Memory, PastTurn
+from custom_components.windowed_conversation.turn.forget_requests import forget_everything, forget_fact
 from custom_components.windowed_conversation.turn.remembering import (
     Phrase,
     Remembering,
-    forget_everything,
-    forget_fact,
+    correct,
     recalled_lines,
     remember,
     what_is_known,
+    who_hears,
 )
 from custom_components.windowed_conversation.turn.speaker import Speaker
 from tests.memory.content import add_episode
@@ -22,6 +24,7 @@ from tests.memory.content import add_episode
 SPEAKERS: dict[str, Callable[[str, str], Speaker]] = {
     "anna": partial(Speaker, person="anna-id", name="Anna", is_alone=True),
     "ben": partial(Speaker, person="ben-id", name="Ben", is_alone=True),
+    "anna's device": partial(Speaker, person="anna-id", name="Anna", is_alone=True, by_device=True),
     "someone": Speaker,
     "anna among others": partial(Speaker, person="anna-id", name="Anna"),
 }
@@ -48,8 +51,19 @@ def forgotten(memory: Memory, who: str, query: str) -> Remembering:
     return forget_fact(memory, speaker(who, f"Forget that {query}"), query)
 
 
+def agreed(memory: Memory, asked: Remembering) -> Remembering:
+    """Say yes to what was asked back."""
+    assert asked.then is not None
+    return asked.then(memory)
+
+
+def sentences(done: Remembering) -> list[tuple[Phrase, tuple[str, ...]]]:
+    return [(each.phrase, each.facts) for each in (done, *done.rest)]
+
+
 def known(memory: Memory, who: str) -> tuple[str, ...]:
-    return what_is_known(memory, speaker(who, "What do you know?")).facts
+    done = what_is_known(memory, speaker(who, "What do you know?"))
+    return tuple(fact for _, facts in sentences(done) for fact in facts)
 
 
 def said(memory: Memory, text: str, person: str | None = "anna-id", at: float = 1_790_000_000.0) -> None:
@@ -60,14 +74,15 @@ def test_a_fact_about_oneself_is_ones_own_and_private(memory: Memory) -> None:
     done = told(memory, "anna", "I am allergic to hazelnuts")
 
     (fact,) = memory.facts("anna-id")
-    assert done == Remembering(Phrase.REMEMBERED, ("I am allergic to hazelnuts",))
+    assert done == Remembering(Phrase.REMEMBERED_OWN, ("I am allergic to hazelnuts",))
     assert (fact.person, fact.private, fact.quote) == ("anna-id", True, "I am allergic to hazelnuts")
     assert known(memory, "ben") == known(memory, "someone") == known(memory, "anna among others") == ()
 
 
 def test_a_fact_about_the_home_is_everyones(memory: Memory) -> None:
-    told(memory, "anna", "The bins go out on Friday")
+    done = told(memory, "anna", "The bins go out on Friday")
 
+    assert done.phrase is Phrase.REMEMBERED_HOME
     assert known(memory, "ben") == known(memory, "someone") == ("The bins go out on Friday",)
 
 
@@ -104,7 +119,7 @@ def test_what_a_quote_says_of_oneself_is_private_however_a_model_puts_it(memory:
 def test_an_update_closes_the_fact_that_it_updates(memory: Memory, language: str, old: str, new: str) -> None:
     done = told(memory, "anna", old, new, language=language)
 
-    assert done == Remembering(Phrase.UPDATED, (new,), replaced=old)
+    assert sentences(done) == [(Phrase.REMEMBERED_HOME, (new,)), (Phrase.REPLACES, (old,))]
     assert known(memory, "ben") == (new,)
 
 
@@ -120,7 +135,7 @@ def test_an_update_closes_the_fact_that_it_updates(memory: Memory, language: str
     ],
 )
 def test_what_may_be_true_as_well_closes_nothing(memory: Memory, first: str, second: str) -> None:
-    assert told(memory, "anna", first, second) == Remembering(Phrase.REMEMBERED, (second,))
+    assert told(memory, "anna", first, second).rest == ()
     assert set(known(memory, "anna")) == {first, second}
 
 
@@ -134,7 +149,7 @@ def test_an_update_of_ones_own_leaves_the_homes_fact(memory: Memory) -> None:
 def test_an_update_of_several_closes_none(memory: Memory) -> None:
     told(memory, "anna", "The garage code is 4711 for guests", "The garage code is 1234 for Leo")
 
-    assert told(memory, "anna", "From now on the garage code is 9999").phrase is Phrase.REMEMBERED
+    assert told(memory, "anna", "From now on the garage code is 9999").rest == ()
 
 
 def test_a_fact_that_is_named_is_closed(memory: Memory) -> None:
@@ -143,7 +158,7 @@ def test_a_fact_that_is_named_is_closed(memory: Memory) -> None:
 
     done = remember(memory, speaker("anna", text), text, text, replaces="the wifi password is sunflower")
 
-    assert done == Remembering(Phrase.UPDATED, (text,), replaced="The wifi password is sunflower")
+    assert sentences(done)[1:] == [(Phrase.REPLACES, ("The wifi password is sunflower",))]
 
 
 def test_a_fact_told_a_hundred_times_is_one(memory: Memory) -> None:
@@ -152,14 +167,56 @@ def test_a_fact_told_a_hundred_times_is_one(memory: Memory) -> None:
     assert memory.figures().facts == 1
 
 
-def test_the_newest_facts_are_told_ones_own_first_and_the_rest_is_counted(memory: Memory) -> None:
-    told(memory, "ben", *(f"The cousin {name} lives in Rome" for name in ("Ute", "Olga", "Ida", "Eva", "Zoe", "Kim")))
-    told(memory, "anna", "I like tea", "I like jazz", "The bins go out on Friday")
+def test_ones_own_facts_and_those_of_the_home_are_told_apart(memory: Memory) -> None:
+    told(memory, "anna", "I like tea", "The bins go out on Friday", "I like jazz")
 
     done = what_is_known(memory, speaker("anna", "What do you know?"))
 
-    assert (done.phrase, done.more) == (Phrase.KNOWN_AND_MORE, 2)
-    assert done.facts[:3] == ("I like jazz", "I like tea", "The bins go out on Friday")
+    assert sentences(done) == [
+        (Phrase.KNOWN_OWN, ("I like jazz", "I like tea")),
+        (Phrase.KNOWN_HOME, ("The bins go out on Friday",)),
+    ]
+    assert done.then is None
+
+
+def test_who_has_told_nothing_of_themselves_is_told_so(memory: Memory) -> None:
+    told(memory, "ben", "The bins go out on Friday")
+
+    done = what_is_known(memory, speaker("anna", "What do you know?"))
+
+    assert sentences(done) == [
+        (Phrase.NOTHING_KNOWN_OWN, ()),
+        (Phrase.KNOWN_HOME, ("The bins go out on Friday",)),
+    ]
+
+
+def test_an_unknown_speaker_is_told_of_the_home_alone(memory: Memory) -> None:
+    told(memory, "ben", "The bins go out on Friday")
+
+    assert sentences(what_is_known(memory, speaker("someone", "What do you know?"))) == [
+        (Phrase.KNOWN_HOME, ("The bins go out on Friday",))
+    ]
+
+
+def test_all_that_is_known_is_told_in_parts(memory: Memory) -> None:
+    told(memory, "ben", *(f"The cousin {name} lives in Rome" for name in ("Ute", "Olga", "Ida", "Eva", "Zoe", "Kim")))
+    told(memory, "anna", "I like tea", "I like jazz")
+
+    first = what_is_known(memory, speaker("anna", "What do you know?"))
+    second = agreed(memory, first)
+
+    assert first.rest[-1] == Remembering(Phrase.GO_ON, more=1)
+    assert sentences(second) == [(Phrase.KNOWN_HOME, ("The cousin Ute lives in Rome",))]
+    assert second.then is None
+
+
+def test_a_clause_is_read_out_with_its_conjunction(memory: Memory) -> None:
+    said_so = speaker("anna", "Merk dir, dass ich Anna heiße", "de")
+
+    done = remember(memory, said_so, "ich Anna heiße", said_so.said)
+
+    assert (done.phrase, done.facts) == (Phrase.REMEMBERED_OWN_CLAUSE, ("ich Anna heiße",))
+    assert known(memory, "anna") == ("dass ich Anna heiße",)
 
 
 def test_nothing_is_known_at_first(memory: Memory) -> None:
@@ -260,9 +317,11 @@ def test_everything_about_oneself_is_what_one_owns(memory: Memory, language: str
     told(memory, "ben", "I like jazz")
     said(memory, "Good morning")
 
-    done = forget_everything(memory, speaker("anna", me, language), me)
+    asked = forget_everything(memory, speaker("anna", me, language), me)
 
-    assert done.phrase is Phrase.FORGOTTEN_PERSON
+    assert (asked.phrase, asked.counts) == (Phrase.ASK_EVERYTHING, (1, 1))
+    assert memory.figures().facts == 3
+    assert agreed(memory, asked).phrase is Phrase.FORGOTTEN_PERSON
     assert known(memory, "anna") == ("The bins go out on Friday",)
     assert len(known(memory, "ben")) == 2
     assert memory.figures().turns == 0
@@ -272,6 +331,100 @@ def test_everything_about_oneself_needs_a_known_speaker(memory: Memory) -> None:
     told(memory, "anna", "The bins go out on Friday")
 
     assert forget_everything(memory, speaker("someone", "me"), "me") == Remembering(Phrase.UNKNOWN_SPEAKER)
+
+
+def test_more_than_one_fact_is_asked_for_before_it_is_gone(memory: Memory) -> None:
+    told(memory, "anna", "The dentist is Doctor Keller", "My dentist is on Tuesday")
+    said(memory, "When can I see the dentist?")
+
+    asked = forget_everything(memory, speaker("anna", "Forget everything about the dentist"), "the dentist")
+
+    assert (asked.phrase, asked.counts, memory.figures().facts) == (Phrase.ASK, (2, 1), 2)
+    assert set(agreed(memory, asked).facts) == {"The dentist is Doctor Keller", "My dentist is on Tuesday"}
+    assert (memory.figures().facts, memory.figures().turns) == (0, 0)
+
+
+@pytest.mark.parametrize("query", ["I like tea", "my old employer was Bosch"], ids=["a fact", "what was said"])
+def test_who_is_known_only_by_the_device_is_asked(memory: Memory, query: str) -> None:
+    told(memory, "anna", "I like tea")
+    said(memory, "My old employer was Bosch")
+
+    asked = forgotten(memory, "anna's device", query)
+
+    assert (memory.figures().facts, memory.figures().turns) == (1, 1)
+    assert asked.phrase in {Phrase.ASK, Phrase.ASK_FACT}
+    assert agreed(memory, asked).forgotten is not None
+
+
+def test_everything_is_forgotten_at_once_where_there_is_nothing(memory: Memory) -> None:
+    assert forget_everything(memory, speaker("anna", "me"), "me").phrase is Phrase.FORGOTTEN_PERSON
+
+
+def test_a_fact_is_corrected(memory: Memory) -> None:
+    told(memory, "anna", "My dentist is Doctor Keller", "The bins go out on Friday")
+
+    done = correct(memory, speaker("anna", "That's wrong"), "my dentist is Doctor Novak", is_sure=False)
+
+    assert done is not None
+    assert sentences(done)[1:] == [(Phrase.REPLACES, ("My dentist is Doctor Keller",))]
+
+
+def test_the_fact_that_was_just_named_is_corrected_before_others(memory: Memory) -> None:
+    first, second = (told(memory, "anna", f"The code of the {place} is 4711") for place in ("garage", "cellar"))
+
+    done = correct(memory, speaker("anna", ""), "the code is 1234", is_sure=True, named=second.named)
+
+    assert first.named != second.named
+    assert done is not None
+    assert sentences(done)[1:] == [(Phrase.REPLACES, ("The code of the cellar is 4711",))]
+
+
+def test_what_corrects_no_fact_is_left_to_others(memory: Memory) -> None:
+    told(memory, "anna", "The bins go out on Friday")
+
+    assert correct(memory, speaker("anna", ""), "it is raining", is_sure=False) is None
+
+
+def test_a_correction_that_is_meant_as_one_is_remembered(memory: Memory) -> None:
+    done = correct(memory, speaker("anna", ""), "the bins go out on Friday", is_sure=True)
+
+    assert done == Remembering(Phrase.REMEMBERED_HOME, ("the bins go out on Friday",))
+
+
+@pytest.mark.parametrize(
+    ("text", "phrase"),
+    [("I like tea", Phrase.HEARD_OWN), ("The bins go out on Friday", Phrase.HEARD_HOME)],
+    ids=["one's own", "the home's"],
+)
+def test_people_are_told_who_else_hears_what_was_just_named(memory: Memory, text: str, phrase: Phrase) -> None:
+    named = told(memory, "anna", text).named
+
+    assert who_hears(memory, speaker("anna", ""), "", named) == Remembering(phrase, (text,))
+
+
+def test_people_are_told_who_else_hears_a_fact_that_they_name(memory: Memory) -> None:
+    told(memory, "anna", "I like tea", "The spare key is under the pot")
+
+    assert who_hears(memory, speaker("anna", ""), "the spare key is under the pot", ()) == Remembering(
+        Phrase.HEARD_HOME, ("The spare key is under the pot",)
+    )
+
+
+def test_who_has_a_device_is_told_that_it_is_taken_for_them(memory: Memory) -> None:
+    named = told(memory, "anna", "I like tea").named
+    asked = replace(speaker("anna", ""), has_device=True)
+
+    assert who_hears(memory, asked, "", named) == Remembering(Phrase.HEARD_AT_DEVICE, ("I like tea",))
+
+
+def test_who_asks_of_nothing_in_particular_is_told_the_rule(memory: Memory) -> None:
+    assert who_hears(memory, speaker("anna", ""), "", ()) == Remembering(Phrase.HEARD_GENERAL)
+
+
+def test_who_else_knows_something_of_the_world_is_not_for_memory(memory: Memory) -> None:
+    told(memory, "anna", "I like tea")
+
+    assert who_hears(memory, speaker("anna", ""), "the moon is made of cheese", ()) is None
 
 
 @pytest.mark.parametrize("about", ["it", "the moon"])

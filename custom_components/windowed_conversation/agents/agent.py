@@ -15,6 +15,7 @@ from ..bridge.errors import faults_logged
 from ..bridge.tools import ToolSchemas
 from ..providers import Profile, Vendor
 from ..turn.home import States
+from ..turn.memory_dialog import LastAnswer
 from ..turn.ports import Billed, Model
 from ..turn.profile import Profile as MemoryProfile
 from ..turn.routing import Routing
@@ -65,6 +66,8 @@ class Agent:
         self.schemas = ToolSchemas()
         # The profiles that the last turns have made, with the revision of the facts, by whom they are for.
         self.profiles: dict[Hashable, tuple[object, MemoryProfile]] = {}
+        # The last answers of memory, by conversation: somebody may say yes to one.
+        self.last_answers: dict[str, LastAnswer] = {}
         # The states that the last turn of each conversation has listed.
         self.listed: WeakKeyDictionary[Window, States] = WeakKeyDictionary()
         self._model = model

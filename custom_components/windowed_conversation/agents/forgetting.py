@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Collection, Coroutine
 from functools import partial
+import logging
 from typing import Any
 
 from homeassistant.auth import EVENT_USER_REMOVED
@@ -17,6 +18,8 @@ from ..window import Snapshot
 from .kept import async_all_kept
 from .lookup import async_agents
 from .store import AgentStore, async_store
+
+_LOGGER = logging.getLogger(__name__)
 
 # Between two tries to forget what belongs to somebody who is gone, in seconds.
 _PAUSE = 60.0
@@ -124,7 +127,8 @@ async def _async_patiently(hass: HomeAssistant, forget: Callable[[AgentStore], C
     while (store := async_store(hass)) is not None:
         try:
             await forget(store)
-        except MemoryUnavailable:
+        except MemoryUnavailable as err:
+            _LOGGER.debug("Forgetting waits for the store: %s", err.reason)
             await asyncio.sleep(_PAUSE)
         else:
             return

@@ -238,4 +238,5 @@ def _counts(forgotten: Forgotten) -> JsonObjectType:
 def _remembered(done: Remembering) -> JsonObjectType:
     if done.phrase is Phrase.FULL or done.stored is None:
         raise memory_error("memory_full")
-    return {"id": memory_id("fact", done.stored), "text": done.facts[0], "replaced": done.replaced or None}
+    replaced = next((old.facts[0] for old in done.rest), None)
+    return {"id": memory_id("fact", done.stored), "text": done.facts[0], "replaced": replaced}

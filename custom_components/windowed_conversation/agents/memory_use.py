@@ -10,6 +10,7 @@ from ..bridge.memory_answers import MemoryAnswers
 from ..bridge.memory_tools import memory_tools
 from ..memory import Memory
 from ..turn.forgetting import without_forgetting
+from ..turn.memory_dialog import MemoryDialog
 from ..turn.remembering import Remembering
 from ..turn.speaker import Speaker
 from .agent import Agent
@@ -34,16 +35,22 @@ def memory_use(agent: Agent, speaker: Speaker, key: str) -> MemoryUse:
     store = async_store(agent.hass)
     if store is None:
         return MemoryUse()
-    forget = partial(async_forget_by, agent.hass)
-    answers = MemoryAnswers(agent.hass, store, speaker, forget, has_memory=agent.config.memory)
+    forget, dialog = partial(async_forget_by, agent.hass), MemoryDialog(agent.last_answers, key, speaker)
+    answers = MemoryAnswers(agent.hass, store, speaker, forget, dialog, has_memory=agent.config.memory)
     if not agent.config.memory or not agent.config.llm_apis:
         return MemoryUse(answers)
 
     async def forget_by_tool(work: Callable[[Memory], Remembering]) -> Remembering:
-        agent.windows.rewrite_after_turn(key, without_forgetting)
-        return await forget(work)
+        done: Remembering | None = None
+        try:
+            done = await forget(work)
+        finally:
+            # the user's yes needs the question before it
+            if done is None or done.then is None:
+                agent.windows.rewrite_after_turn(key, without_forgetting)
+        return done
 
-    return MemoryUse(answers, partial(memory_tools, store, speaker, forget_by_tool))
+    return MemoryUse(answers, partial(memory_tools, store, speaker, forget_by_tool, dialog))
 
 
 def counted_tools(agent: Agent) -> tuple[llm.Tool, ...]:
@@ -51,4 +58,5 @@ def counted_tools(agent: Agent) -> tuple[llm.Tool, ...]:
     store = async_store(agent.hass)
     if not agent.config.memory or store is None or not agent.config.llm_apis:
         return ()
-    return memory_tools(store, Speaker("", agent.hass.config.language), partial(async_forget_by, agent.hass))
+    nobody = Speaker("", agent.hass.config.language)
+    return memory_tools(store, nobody, partial(async_forget_by, agent.hass), MemoryDialog({}, "", nobody))

@@ -90,7 +90,7 @@ class ModelQuestion:
         model, config = _model(self._agent), self._agent.config
         fallback = async_fallback_agents(self._hass, config.fallback_agents, self._entity_id, self._user_input)
         llm_context = self._user_input.as_llm_context(DOMAIN)
-        stamp = Stamp(dt_util.now(), self._speaker.user_name, *self._device_and_area())
+        stamp = Stamp(dt_util.now(), self._speaker.stamp_name, *self._device_and_area())
         language = self._user_input.language
         context = self.context = TurnContext(self._agent, self._window, self._speaker, stamp, language)
         await context.async_read()

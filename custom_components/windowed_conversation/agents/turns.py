@@ -166,7 +166,7 @@ class ConversationTurn:
         )
         outcome = await run_turn(self.window, self.speaker.said, config.routing, ways, config.limits)
         if outcome.decision.route is Route.LOCAL and local.response is not None:
-            return ConversationResult(local.response, chat_log.conversation_id)
+            return ConversationResult(local.response, chat_log.conversation_id, continue_conversation=local.asks)
         if outcome.error is not None:
             return await self._async_failed(outcome.error, outcome.spoken)
         return conversation.async_get_result_from_chat_log(user_input, chat_log)
@@ -207,6 +207,7 @@ class ConversationTurn:
         """Take in what the pipeline answered since our last turn, and since something was last forgotten."""
         store = async_store(self.agent.hass)
         for exchange in handled_by_pipeline(self.chat_log, self.entity_id, self.window.messages()):
+            self.agent.last_answers.pop(self.key, None)
             if store is not None and store.is_from_before(exchange[0].created or -math.inf):
                 continue
             try:

@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 
 
 class LocalIntents:
-    """Implements `LocalAnswers` for one turn. `response` is Home Assistant's intent response once it has answered."""
+    """Implements `LocalAnswers` for one turn. `response` is Home Assistant's intent response once it has answered.
+
+    `asks`: whether the answer is a question that waits for a yes.
+    """
 
     def __init__(
         self,
@@ -45,6 +48,7 @@ class LocalIntents:
         self._memory = memory
         self._is_kept = True
         self.response: IntentResponse | None = None
+        self.asks = False
 
     async def answer(self, situation: Situation) -> Callable[[], tuple[Message, ...]] | Reason:
         """Answer locally, and return what builds the messages to record, or return the reason to ask the model."""
@@ -81,7 +85,7 @@ class LocalIntents:
         answer = await self._memory.answer() if self._memory else None
         if answer is None:
             return None
-        self._is_kept = answer.is_kept
+        self._is_kept, self.asks = answer.is_kept, answer.asks
         response = IntentResponse(self._user_input.language)
         response.async_set_speech(answer.speech)
         self._leave_in_chat_log(response)

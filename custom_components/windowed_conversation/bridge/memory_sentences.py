@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, partial
 import json
 from pathlib import Path
@@ -48,13 +48,9 @@ _SPOKEN_WORDS = re.compile(r"[\w']+")
 
 @dataclass(frozen=True, slots=True)
 class RememberThat:
-    """A fact to remember, in the words in which it was told.
-
-    `conjunction` is the word before it, where it is a clause that has another order of words than a sentence: "dass".
-    """
+    """A fact to remember, in the words in which it was told."""
 
     text: str
-    conjunction: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +96,7 @@ class _Sentences:
 
     No sentence is without a `trigger`, which is looked for first. `headings` stand before a colon. `clause` is how a
     clause begins where the same words may be followed by an infinitive: "kom ihåg att". `please` is around what is
-    captured, `oneself` is "me", and `conjunctions` are the spellings of "that" where it changes the order of words,
-    the right one first.
+    captured, and `oneself` is "me".
     """
 
     trigger: re.Pattern[str]
@@ -110,7 +105,6 @@ class _Sentences:
     clause: re.Pattern[str]
     please: re.Pattern[str]
     oneself: str
-    conjunctions: tuple[str, ...]
 
 
 def languages() -> tuple[str, ...]:
@@ -189,7 +183,7 @@ def _wish(found: RecognizeResult, said: str, sentences: _Sentences) -> Wish | No
     if not text or (name.endswith("_clause") and not sentences.clause.match(text)):
         return None
     if name.startswith("remember"):
-        return RememberThat(text, _conjunction(said[:start], sentences.conjunctions))
+        return RememberThat(text)
     return _WISHES[name](text)
 
 
@@ -203,12 +197,6 @@ def _under_heading(said: str, sentences: _Sentences) -> RememberThat | None:
 
 def _clean(text: str, please: re.Pattern[str]) -> str:
     return please.sub("", text.strip(_OUTER)).strip(_OUTER)
-
-
-def _conjunction(before: str, conjunctions: tuple[str, ...]) -> str:
-    """Return "that" as it is written, if it is the last word before a fact."""
-    words = _SPOKEN_WORDS.findall(before.casefold())
-    return conjunctions[0] if words and words[-1] in conjunctions else ""
 
 
 def _is_told(text: str, said: str, *, is_request: bool = False) -> bool:
@@ -263,7 +251,6 @@ def _load(language: str, data: dict[str, Any]) -> _Sentences:
         re.compile(data.get("clause", "")),
         _please(data["please"], data["thanks"]),
         data["oneself"],
-        tuple(data.get("conjunction", ())),
     )
 
 

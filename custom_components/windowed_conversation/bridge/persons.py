@@ -38,6 +38,7 @@ async def async_speaker(hass: HomeAssistant, user_input: ConversationInput, owne
         name=person and person.name,
         device=user_input.satellite_id or user_input.device_id,
         by_device=owner is not None,
+        has_device=person is not None and person.id in owners.values(),
     )
 
 

@@ -31,9 +31,9 @@ from ..window.codecs.rows import (
     write_change,
 )
 from .context import said_in
+from .forget_requests import FORGET_TOOL
 from .narration import key_of
 from .profile import HEADING
-from .remembering import FORGET_TOOL
 from .scope import WindowKey
 
 CONVERSATIONS = Room(TABLES.format(sum=check_sum(TEXTS["exchange"])), TEXTS, mend=delete_orphans)

@@ -1,50 +1,68 @@
-"""What is remembered, recalled and forgotten when people ask for it, by words or through a model's tools.
+"""What is remembered, corrected and recalled when people ask for it, by words or through a model's tools.
 
-Every function waits for the disk. Each returns what is to be said and what was done.
+Every function waits for the disk. Each returns what is to be said and what was done. `forget_requests` forgets.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from datetime import datetime, tzinfo
 from enum import StrEnum
+from functools import partial
+import re
 from types import EllipsisType
 
-from ..memory import Forgotten, Memory, MemoryFull, Recalled, Words, fact_text, one_line, spoken
+from ..memory import Fact, Forgotten, Memory, MemoryFull, Recalled, Words, fact_text, one_line, spoken
 from .fact_updates import updated
 from .first_person import speaks_of_oneself
 from .narration import HOME, SUMMARY_OF
-from .quotes import is_of_quote
 from .speaker import Speaker
 
-# The name of the tool by which a model forgets.
-FORGET_TOOL = "forget"
-
-# How many facts are read out, and how many are named if several match.
+# How many facts are read out at a time, and how many are named if several match.
 _MOST_READ = 7
-_MOST_NAMED = 3
+MOST_NAMED = 3
 # How many lines a model gets for a question, and how long each is at most.
 _LINES = 8
 _LENGTH = 300
-# The most facts and turns that one sentence may delete.
-_MOST_FACTS = 10
-_MOST_PAST = 100
-# The share of the words that a fact must have to match.
+# The share of the words that a fact must have to be meant, and to be corrected.
 _SHARE = 0.6
+_SIMILAR = 0.5
 _CANDIDATES = 20
-# A single word occurs in too many turns.
-_FEWEST_WORDS = 2
+
+# Conjunctions after which German, Dutch, Swedish and Danish have another word order than a sentence.
+_CLAUSE = r"(?:^|\W)(dass|daß|dat|att|at)\s+{}"
 
 
 class Phrase(StrEnum):
     """What is said: a translation key."""
 
-    REMEMBERED = "memory_remembered"
-    UPDATED = "memory_updated"
+    REMEMBERED_OWN = "memory_remembered_own"
+    REMEMBERED_OWN_CLAUSE = "memory_remembered_own_clause"
+    REMEMBERED_HOME = "memory_remembered_home"
+    REMEMBERED_HOME_CLAUSE = "memory_remembered_home_clause"
+    REPLACES = "memory_replaces"
     UNKNOWN_SPEAKER = "memory_unknown_speaker"
     FULL = "memory_full"
-    KNOWN = "memory_known"
-    KNOWN_AND_MORE = "memory_known_and_more"
+    KNOWN_OWN = "memory_known_own"
+    KNOWN_HOME = "memory_known_home"
     NOTHING_KNOWN = "memory_nothing_known"
+    NOTHING_KNOWN_OWN = "memory_nothing_known_own"
+    GO_ON = "memory_go_on"
+    ALL_RIGHT = "memory_all_right"
+    HEARD_OWN = "memory_heard_own"
+    HEARD_AT_DEVICE = "memory_heard_at_device"
+    HEARD_HOME = "memory_heard_home"
+    HEARD_GENERAL = "memory_heard_general"
+    ASK = "memory_ask"
+    ASK_EVERYTHING = "memory_ask_everything"
+    ASK_FACT = "memory_ask_fact"
+    FACTS_ONE = "memory_facts_one"
+    FACTS_FEW = "memory_facts_few"
+    FACTS_OTHER = "memory_facts_other"
+    TURNS_ONE = "memory_turns_one"
+    TURNS_FEW = "memory_turns_few"
+    TURNS_OTHER = "memory_turns_other"
+    AND = "memory_and"
+    NOT_FORGOTTEN = "memory_not_forgotten"
     FORGOTTEN = "memory_forgotten"
     FORGOTTEN_PAST = "memory_forgotten_past"
     FORGOTTEN_PERSON = "memory_forgotten_person"
@@ -57,24 +75,21 @@ class Phrase(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Remembering:
-    """What to say, the facts that it names, and what was done to memory.
+    """What to say, the facts that it names, and what was done to memory. `rest` is said after it.
 
-    `more` counts the facts that are not named, `replaced` is the outdated fact after an update, and `stored` the id of
-    the fact that was remembered.
+    `more` counts the facts that are not named, `counts` the facts and turns that a question is about. `named` has the
+    ids of the facts, `stored` that of the fact that was remembered. `then` is done if the person agrees.
     """
 
     phrase: Phrase
     facts: tuple[str, ...] = ()
     more: int = 0
-    replaced: str = ""
+    counts: tuple[int, int] = (0, 0)
+    named: tuple[int, ...] = field(default=(), compare=False)
     stored: int | None = field(default=None, compare=False)
     forgotten: Forgotten | None = None
-
-    @property
-    def placeholders(self) -> dict[str, str]:
-        """Return what the phrase may name."""
-        facts = "; ".join(map(quoted, self.facts))
-        return {"facts": facts, "more": str(self.more), "replaced": quoted(self.replaced)}
+    then: Callable[[Memory], Remembering] | None = field(default=None, compare=False)
+    rest: tuple[Remembering, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,17 +118,99 @@ def remember(
 
     `replaces` is the fact that it updates, where that is known. Raise ValueError if the text has no words.
     """
-    is_own = any(speaks_of_oneself(each, speaker.language) for each in (text, quote))
-    if is_own and speaker.person is None:
-        return Remembering(Phrase.UNKNOWN_SPEAKER)
-    told = NewFact(text, quote, source, speaker.person if is_own else None, is_own)
-    return remember_as(memory, speaker, told, replaces)
+    fact = _new_fact(speaker, text, quote, source)
+    return Remembering(Phrase.UNKNOWN_SPEAKER) if fact is None else remember_as(memory, speaker, fact, replaces)
 
 
 def remember_as(memory: Memory, speaker: Speaker, told: NewFact, replaces: str = "") -> Remembering:
     """Remember a fact of an owner that the caller has decided; the rest is as in `remember`."""
+    return _remembered(memory, speaker, told, _replaced(memory, speaker, told, replaces))
+
+
+def correct(
+    memory: Memory, speaker: Speaker, text: str, *, is_sure: bool, named: tuple[int, ...] = ()
+) -> Remembering | None:
+    """Remember a fact in place of the one that it corrects, one of those that were `named` before others.
+
+    Return None if the speaker may have corrected something else, because no such fact is known and they are not sure.
+    """
+    told = _new_fact(speaker, text, speaker.said, "said")
+    if told is None:
+        return Remembering(Phrase.UNKNOWN_SPEAKER) if is_sure else None
+    words, found = speaker.words(), _found(memory, speaker, text, told.owner)
+    candidates = [fact for fact in found if fact.id in named] or found
+    similar = _meant(text, candidates, words, _SIMILAR)
+    old = updated(fact_text(text), candidates, speaker.language, words) or (similar[0] if len(similar) == 1 else None)
+    return _remembered(memory, speaker, told, old) if old or is_sure else None
+
+
+def what_is_known(memory: Memory, speaker: Speaker, start: int = 0) -> Remembering:
+    """Name the newest facts from a place on: the speaker's own, then the home's. Ask whether to go on."""
+    known = sorted(memory.facts(speaker.person, private=speaker.is_alone), key=lambda fact: fact.person is None)
+    part = known[start : start + _MOST_READ]
+    if not part:
+        return Remembering(Phrase.NOTHING_KNOWN)
+    end = start + len(part)
+    own, homes = ([fact for fact in part if (fact.person is None) == is_home] for is_home in (False, True))
+    said = [Remembering(Phrase.KNOWN_OWN, tuple(map(as_told, own)))] if own else []
+    if not own and not start and speaker.person is not None:
+        said.append(Remembering(Phrase.NOTHING_KNOWN_OWN))
+    if homes:
+        said.append(Remembering(Phrase.KNOWN_HOME, tuple(map(as_told, homes))))
+    then = None
+    if end < len(known):
+        said.append(Remembering(Phrase.GO_ON, more=len(known) - end))
+        then = partial(what_is_known, speaker=speaker, start=end)
+    return replace(said[0], named=tuple(fact.id for fact in part), then=then, rest=tuple(said[1:]))
+
+
+def who_hears(memory: Memory, speaker: Speaker, about: str, named: tuple[int, ...]) -> Remembering | None:
+    """Say who else can be told a fact, or those that were just `named`. Return None if no such fact is known."""
+    if about:
+        named = tuple(fact.id for fact in _meant(about, _found(memory, speaker, about), speaker.words()))
+        if not named:
+            return None
+    facts = [fact for fact in memory.facts(speaker.person, private=speaker.is_alone) if fact.id in named]
+    own = tuple(as_told(fact) for fact in facts if fact.person is not None)
+    homes = tuple(as_told(fact) for fact in facts if fact.person is None)
+    alone = Phrase.HEARD_AT_DEVICE if speaker.has_device else Phrase.HEARD_OWN
+    said = [Remembering(phrase, some) for phrase, some in ((alone, own), (Phrase.HEARD_HOME, homes)) if some]
+    first, *rest = said or [Remembering(Phrase.HEARD_GENERAL)]
+    return replace(first, named=named, rest=tuple(rest))
+
+
+def recalled_lines(memory: Memory, speaker: Speaker, query: str, zone: tzinfo) -> tuple[str, ...]:
+    """Return what memory finds for a question and the speaker may know, best first, as lines of data for a model."""
+    found = memory.recall(query, person=speaker.person, speaker=speaker.name, limit=_LINES, private=speaker.is_alone)
+    return tuple(_line(recalled, speaker, zone) for recalled in found)
+
+
+def meant_facts(memory: Memory, speaker: Speaker, query: str) -> list[Recalled]:
+    """Return the facts that the speaker means, best first."""
+    return _meant(query, _found(memory, speaker, query), speaker.words())
+
+
+def as_told(fact: Fact) -> str:
+    """Return the text of a fact, with the conjunction that its clause was told with."""
+    conjunction = _conjunction(fact.text, fact.quote)
+    return f"{conjunction} {fact.text}" if conjunction else fact.text
+
+
+def _conjunction(text: str, quote: str) -> str:
+    found = re.search(_CLAUSE.format(re.escape(text)), quote, re.IGNORECASE)
+    return found[1].casefold() if found else ""
+
+
+def _new_fact(speaker: Speaker, text: str, quote: str, source: str) -> NewFact | None:
+    """Return a fact and whose it is, or None if it is about a speaker who is unknown."""
+    is_own = any(speaks_of_oneself(each, speaker.language) for each in (text, quote))
+    if is_own and speaker.person is None:
+        return None
+    return NewFact(text, quote, source, speaker.person if is_own else None, is_own)
+
+
+def _remembered(memory: Memory, speaker: Speaker, told: NewFact, old: Recalled | None) -> Remembering:
     fact = fact_text(told.text)
-    old = _replaced(memory, speaker, told.owner, fact, replaces)
     try:
         stored = memory.add_fact(
             fact,
@@ -122,28 +219,22 @@ def remember_as(memory: Memory, speaker: Speaker, told: NewFact, replaces: str =
             source=told.source,
             quote=told.quote,
             replaces=old.id if old else None,
+            teller=speaker.person,
+            conversation=speaker.conversation,
         )
     except MemoryFull:
         return Remembering(Phrase.FULL)
-    if old is None:
-        return Remembering(Phrase.REMEMBERED, (fact,), stored=stored)
-    return Remembering(Phrase.UPDATED, (fact,), replaced=old.text, stored=stored)
+    rest = (Remembering(Phrase.REPLACES, (old.text,)),) if old else ()
+    phrase = _REMEMBERED[told.owner is None, bool(_conjunction(fact, one_line(told.quote, len(told.quote))))]
+    return Remembering(phrase, (fact,), named=(stored,), stored=stored, rest=rest)
 
 
-def what_is_known(memory: Memory, speaker: Speaker) -> Remembering:
-    """Name the newest facts: the speaker's own, then the home's."""
-    known = memory.facts(speaker.person, private=speaker.is_alone)
-    own_first = sorted(known, key=lambda fact: fact.person is None)
-    facts, more = tuple(fact.text for fact in own_first[:_MOST_READ]), len(known) - _MOST_READ
-    if not facts:
-        return Remembering(Phrase.NOTHING_KNOWN)
-    return Remembering(Phrase.KNOWN_AND_MORE, facts, more) if more > 0 else Remembering(Phrase.KNOWN, facts)
-
-
-def recalled_lines(memory: Memory, speaker: Speaker, query: str, zone: tzinfo) -> tuple[str, ...]:
-    """Return what memory finds for a question and the speaker may know, best first, as lines of data for a model."""
-    found = memory.recall(query, person=speaker.person, speaker=speaker.name, limit=_LINES, private=speaker.is_alone)
-    return tuple(_line(recalled, speaker, zone) for recalled in found)
+_REMEMBERED = {
+    (False, False): Phrase.REMEMBERED_OWN,
+    (False, True): Phrase.REMEMBERED_OWN_CLAUSE,
+    (True, False): Phrase.REMEMBERED_HOME,
+    (True, True): Phrase.REMEMBERED_HOME_CLAUSE,
+}
 
 
 def _line(recalled: Recalled, speaker: Speaker, zone: tzinfo) -> str:
@@ -154,63 +245,14 @@ def _line(recalled: Recalled, speaker: Speaker, zone: tzinfo) -> str:
     return f"{datetime.fromtimestamp(recalled.at, zone):%Y-%m-%d}, {who}: {quoted(text)}"
 
 
-def forget_fact(memory: Memory, speaker: Speaker, query: str) -> Remembering:
-    """Forget the one fact that is meant, or else what was said in these words. If several match, only list them."""
-    words = speaker.words()
-    meant = _meant(query, _found(memory, speaker, query), words)
-    if len({spoken(fact.text) for fact in meant}) > 1:
-        return Remembering(Phrase.SEVERAL_FOUND, tuple(fact.text for fact in meant[:_MOST_NAMED]))
-    if not meant:
-        return _forget_past(memory, speaker, query, words)
-    forgotten = memory.forget(ids=[("fact", fact.id) for fact in meant], person=speaker.person)
-    return Remembering(Phrase.FORGOTTEN, (meant[0].text,), forgotten=forgotten)
-
-
-def forget_everything(memory: Memory, speaker: Speaker, about: str) -> Remembering:
-    """Forget everything that has all of the words. About "me" it is everything that the speaker owns."""
-    if speaks_of_oneself(about, speaker.language) and not speaker.words().question(about).words:
-        return _forget_person(memory, speaker)
-    selected = memory.forget(query=about, person=speaker.person, dry_run=True)
-    named = [fact.text for fact in memory.facts(speaker.person, private=speaker.is_alone) if fact.id in selected.facts]
-    if not selected.has_words:
-        return Remembering(Phrase.NOT_FOUND)
-    if len(selected.facts) > _MOST_FACTS or _past(selected) > _MOST_PAST:
-        return Remembering(Phrase.TOO_MUCH)
-    forgotten = memory.forget(query=about, person=speaker.person)
-    return Remembering(Phrase.FORGOTTEN if named else Phrase.FORGOTTEN_PAST, tuple(named), forgotten=forgotten)
-
-
-def _forget_person(memory: Memory, speaker: Speaker) -> Remembering:
-    if speaker.person is None:
-        return Remembering(Phrase.UNKNOWN_SPEAKER)
-    return Remembering(Phrase.FORGOTTEN_PERSON, forgotten=memory.forget(person=speaker.person))
-
-
-def _forget_past(memory: Memory, speaker: Speaker, query: str, words: Words) -> Remembering:
-    """Forget turns, episodes and exchanges that have the words, if these are the speaker's own."""
-    if len(words.question(query).words) < _FEWEST_WORDS or not is_of_quote(query, speaker.said, None, words):
-        return Remembering(Phrase.NOT_FOUND)
-    selected = memory.forget(query=query, person=speaker.person, kinds=("turn", "episode"), dry_run=True)
-    if not selected.has_words:
-        return Remembering(Phrase.NOT_FOUND)
-    if _past(selected) > _MOST_PAST:
-        return Remembering(Phrase.TOO_MUCH)
-    forgotten = memory.forget(query=query, person=speaker.person, kinds=("turn", "episode"))
-    return Remembering(Phrase.FORGOTTEN_PAST, forgotten=forgotten)
-
-
-def _past(forgotten: Forgotten) -> int:
-    return len(forgotten.turns) + len(forgotten.episodes)
-
-
-def _replaced(memory: Memory, speaker: Speaker, owner: str | None, fact: str, replaces: str) -> Recalled | None:
+def _replaced(memory: Memory, speaker: Speaker, told: NewFact, replaces: str) -> Recalled | None:
     """Return the fact of the same owner that is closed: the one that is named, else the one that it is an update of."""
-    words = speaker.words()
+    words, fact = speaker.words(), fact_text(told.text)
     if replaces:
-        named = _meant(replaces, _found(memory, speaker, replaces, owner), words)
+        named = _meant(replaces, _found(memory, speaker, replaces, told.owner), words)
         if len(named) == 1:
             return named[0]
-    return updated(fact, _found(memory, speaker, fact, owner), speaker.language, words)
+    return updated(fact, _found(memory, speaker, fact, told.owner), speaker.language, words)
 
 
 def _found(memory: Memory, speaker: Speaker, query: str, owner: str | EllipsisType | None = ...) -> list[Recalled]:
@@ -225,7 +267,7 @@ def _found(memory: Memory, speaker: Speaker, query: str, owner: str | EllipsisTy
     return [fact for fact in found if owner is ... or fact.person == owner]
 
 
-def _meant(query: str, facts: Iterable[Recalled], words: Words) -> list[Recalled]:
+def _meant(query: str, facts: Iterable[Recalled], words: Words, least: float = _SHARE) -> list[Recalled]:
     """Return the facts that are meant: those in the very words, else those with most of the words."""
     candidates = list(facts)
     same = [fact for fact in candidates if spoken(fact.text) == spoken(query)]
@@ -234,4 +276,4 @@ def _meant(query: str, facts: Iterable[Recalled], words: Words) -> list[Recalled
         return same
     shares = [len(wanted & words.held(fact.text)) / len(wanted) for fact in candidates]
     best = max(shares, default=0.0)
-    return [fact for fact, share in zip(candidates, shares, strict=True) if share == best >= _SHARE]
+    return [fact for fact, share in zip(candidates, shares, strict=True) if share == best >= least]

@@ -12,8 +12,9 @@ class Speaker:
     """Who speaks, in which language, and what was said in this exchange.
 
     `person` is the user's id, or None for an unknown speaker, who reads and writes only the home's facts. `by_device`:
-    whether the speaker is known only by the device, which counts for memory and for nothing else. `is_alone`: whether
-    nobody else uses the window; only then may private facts enter it.
+    whether the speaker is known only by the device, which gives no rights. `has_device`: whether a device is theirs, so
+    that whoever speaks there is taken for them. `is_alone`: whether nobody else uses the window; only then may private
+    facts enter it. `conversation` is where they speak, once that is known.
     """
 
     said: str
@@ -23,16 +24,23 @@ class Speaker:
     device: str | None = None
     is_alone: bool = False
     by_device: bool = False
+    has_device: bool = False
+    conversation: str | None = None
 
     @property
     def user_name(self) -> str | None:
-        """The name that a model gets to know."""
+        """The name of the user who is signed in, for the instructions."""
         return None if self.by_device else self.name
+
+    @property
+    def stamp_name(self) -> str | None:
+        """The name for the stamp, with how it is known if nobody is signed in."""
+        return f"{self.name}, by this device" if self.by_device and self.name else self.name
 
     def in_window(self, key: WindowKey) -> Self:
         """Return the speaker as memory knows them in a window: in another person's they are unknown."""
         access = memory_access(key, self.person)
-        return replace(self, person=access.person, is_alone=access.private)
+        return replace(self, person=access.person, is_alone=access.private, conversation=key.conversation)
 
     def words(self) -> Words:
         """Return what splits texts of the speaker into words: for one thread."""
