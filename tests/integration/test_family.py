@@ -1,0 +1,354 @@
+"""A family of three, a guest, two satellites and an automation: who hears what was told, and what forgetting takes.
+
+In each act somebody tells something, others ask about it, and somebody wants it forgotten. What is forgotten reaches no
+request, no action and no file, and other people lose only the exchanges that repeat it.
+"""
+
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+import json
+from pathlib import Path
+import time
+from typing import Any
+
+from homeassistant.auth.const import GROUP_ID_ADMIN, GROUP_ID_READ_ONLY, GROUP_ID_USER
+from homeassistant.core import Context, HomeAssistant
+from homeassistant.exceptions import HomeAssistantError
+from homeassistant.helpers import device_registry as dr
+from pytest_homeassistant_custom_component.common import MockConfigEntry
+
+from custom_components.windowed_conversation.agents.kept import async_all_kept
+from custom_components.windowed_conversation.const import (
+    CONF_DEVICE_OWNERS,
+    CONF_HISTORY_TOKENS,
+    CONF_PERSISTENCE,
+    CONF_RECORD,
+    Persistence,
+    RecordLevel,
+)
+from custom_components.windowed_conversation.turn.context import said_in
+from custom_components.windowed_conversation.turn.scope import WindowKey
+from custom_components.windowed_conversation.window import Exchange
+from demo.model_server import ModelServer, call, words
+
+from .actions import act
+from .conftest import Say, SetUp
+from .real_files import _never_blocks, hass_config_dir, hass_storage
+
+__all__ = ["_never_blocks", "hass_config_dir", "hass_storage"]
+
+EVERYBODY = frozenset({"anna", "ben", "clara", "guest", "kitchen", "bedside", "automation"})
+# The bedside satellite is Anna's.
+HEARS_OWN = {
+    "anna": frozenset({"anna", "bedside"}),
+    "bedside": frozenset({"anna", "bedside"}),
+    "ben": frozenset({"ben"}),
+    "clara": frozenset({"clara"}),
+    "guest": frozenset({"guest"}),
+}
+PERSON = {"anna": "anna", "bedside": "anna", "ben": "ben", "clara": "clara", "guest": "guest"}
+
+# Who tells it, whether it is the home's or their own, who wants it forgotten, how, and whether it is gone then.
+ACTS = """
+anna home anna sentence +
+anna home ben sentence +
+anna home clara subject +
+anna home kitchen sentence +
+anna home bedside sentence +
+anna home automation id +
+anna home guest id -
+anna home ben me -
+ben home ben tool +
+ben home anna subject +
+ben home kitchen tool +
+ben home clara query +
+ben home bedside subject +
+ben home anna id +
+ben home ben me -
+clara home clara query +
+clara home ben tool +
+clara home kitchen subject +
+clara home automation query +
+clara home guest query -
+guest home guest sentence +
+guest home anna sentence +
+guest home clara tool +
+guest home anna me -
+kitchen home kitchen sentence +
+kitchen home kitchen subject +
+kitchen home anna sentence +
+kitchen home ben query +
+kitchen home bedside tool +
+kitchen home clara me -
+bedside home anna sentence +
+bedside home bedside sentence +
+bedside home kitchen sentence +
+bedside home ben id +
+automation home automation id +
+automation home anna sentence +
+automation home kitchen subject +
+anna own anna sentence +
+anna own anna subject +
+anna own anna id +
+anna own anna query +
+anna own anna tool +
+anna own anna me +
+anna own bedside sentence +
+anna own bedside me +
+bedside own anna sentence +
+bedside own bedside subject +
+bedside own bedside tool +
+anna own ben sentence -
+anna own ben query -
+anna own kitchen subject -
+anna own automation id -
+ben own ben sentence +
+ben own ben me +
+ben own anna me -
+ben own bedside sentence -
+clara own clara tool +
+clara own guest sentence -
+guest own guest me +
+clara own owner everything +
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """One act. Its words occur in no other one: `thing` is what it is about, and `place` what nobody may know then."""
+
+    number: int
+    teller: str
+    whose: str
+    forgetter: str
+    way: str
+    is_gone: bool
+
+    @property
+    def thing(self) -> str:
+        """What it is about."""
+        return f"lantern{self._letters}"
+
+    @property
+    def place(self) -> str:
+        """What is to be forgotten of it."""
+        return f"cupboard{self._letters}"
+
+    @property
+    def _letters(self) -> str:
+        """Letters, because a fact with another number is an update."""
+        return "".join(chr(ord("a") + digit) for digit in divmod(self.number, 8))
+
+    @property
+    def fact(self) -> str:
+        """The fact in the words of who tells it."""
+        return f"{'my' if self.whose == 'own' else 'the'} {self.thing} is behind {self.place}"
+
+    @property
+    def hearers(self) -> frozenset[str]:
+        """Those who may hear it."""
+        return EVERYBODY if self.whose == "home" else HEARS_OWN[self.teller]
+
+
+def acts() -> list[Act]:
+    rows = [line.split() for line in ACTS.strip().splitlines()]
+    return [
+        Act(number, teller, whose, forgetter, way, gone == "+")
+        for number, (teller, whose, forgetter, way, gone) in enumerate(rows)
+    ]
+
+
+@dataclass(slots=True)
+class Family:
+    """The family at home."""
+
+    home: HomeAssistant
+    say_it: Say
+    model_server: ModelServer
+    speakers: Mapping[str, dict[str, Any]]
+    folders: tuple[Path, ...]
+
+    def context(self, who: str) -> Context:
+        return self.speakers[who].get("context") or Context()
+
+    async def say(self, who: str, text: str, *answers: Any) -> Any:
+        """Have somebody say something in their conversation, which a model answers like that."""
+        self.model_server.script(*(answers or (words("I do not know."),)))
+        where = "house diary" if who == "automation" else f"of {who}"
+        return await self.say_it(text, where, **self.speakers[who])
+
+    async def asked(self, who: str, act: Act) -> str:
+        """Return the requests that follow when somebody asks about it."""
+        self.model_server.log.clear()
+        await self.say(who, f"where may the {act.thing} be?")
+        return json.dumps([request.body for request in self.model_server.requests])
+
+    async def seen(self, who: str) -> str:
+        """Return all that somebody sees in actions."""
+        seen, context = [], self.context(who)
+        memories = {"kinds": ["fact", "turn", "episode"], "limit": 100}
+        for action, data in (("list_memories", memories), ("list_conversations", {}), ("list_turns", {"limit": 100})):
+            seen.append(await act(self.home, action, context, **data))
+        for each in seen[1]["conversations"]:
+            found = each["conversation_id"]
+            seen.append(await act(self.home, "export_conversation", context, conversation_id=found))
+        seen += [await act(self.home, "get_turn", context, turn_id=each["turn_id"]) for each in seen[2]["turns"][:20]]
+        return json.dumps(seen, default=str)
+
+    async def exchanges(self) -> dict[str, list[Exchange]]:
+        """Return the exchanges of each window by its key."""
+        windows = {}
+        for kept in async_all_kept(self.home).values():
+            for key in kept.windows.stats():
+                window = await kept.windows.load(key)
+                windows[key] = [] if window is None else list(window.exchanges())
+        return windows
+
+    def files_with(self, text: str) -> list[str]:
+        """Return the names of the files that have a text."""
+
+        def look() -> list[str]:
+            files = [path for folder in self.folders for path in folder.rglob("*") if path.is_file()]
+            return [path.name for path in files if text.encode() in path.read_bytes()]
+
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(look).result()
+
+    async def forget(self, act: Act, fact: str | None) -> None:
+        """Have it forgotten as the act says, and answer yes."""
+        spoken = {
+            "sentence": f"forget that {act.fact}",
+            "subject": f"forget everything about the {act.thing}",
+            "me": "forget everything about me",
+            "tool": f"nobody needs to know any more that {act.fact}",
+        }
+        if act.way in spoken:
+            tool = (call("forget", query=act.fact), words("Shall I?")) if act.way == "tool" else ()
+            await self.say(act.forgetter, spoken[act.way], *tool)
+            await self.say(act.forgetter, "yes")
+            return
+        conditions: dict[str, dict[str, Any]] = {
+            "id": {"ids": [fact]},
+            "query": {"query": act.place},
+            "everything": {"person": self.context(act.teller).user_id, "everything": True},
+        }
+        # some may not
+        with suppress(HomeAssistantError):
+            await act_as(self, act.forgetter, conditions[act.way])
+
+
+async def act_as(family: Family, who: str, conditions: dict[str, Any]) -> None:
+    await act(family.home, "forget", family.context(who), **conditions)
+
+
+async def at_home(home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer, *folders: Path) -> Family:
+    """Return the family, each with a conversation in which nothing of the acts is said."""
+    source = MockConfigEntry(domain="wyoming")
+    source.add_to_hass(home)
+
+    async def person(name: str, group: str = GROUP_ID_USER) -> dict[str, Any]:
+        return {"context": Context(user_id=(await home.auth.async_create_user(name, group_ids=[group])).id)}
+
+    def satellite(name: str) -> dict[str, Any]:
+        devices = dr.async_get(home)
+        made = devices.async_get_or_create(config_entry_id=source.entry_id, identifiers={("wyoming", name)}, name=name)
+        return {"device_id": made.id}
+
+    speakers = {
+        "owner": await person("Owner", GROUP_ID_ADMIN),
+        "anna": await person("Anna"),
+        "ben": await person("Ben"),
+        "clara": await person("Clara"),
+        "guest": await person("Leo", GROUP_ID_READ_ONLY),
+        "kitchen": satellite("kitchen"),
+        "bedside": satellite("bedside"),
+        "automation": {},
+    }
+    bedside = {"device": speakers["bedside"]["device_id"], "person": speakers["anna"]["context"].user_id}
+    # nothing is trimmed
+    options = {CONF_DEVICE_OWNERS: [bedside], CONF_PERSISTENCE: Persistence.ALL, CONF_HISTORY_TOKENS: 1_000_000}
+    await set_up(options=options, **{CONF_RECORD: RecordLevel.WHOLE})
+    return Family(home, say, model_server, speakers, folders)
+
+
+async def told(family: Family, act: Act) -> str | None:
+    """Have it told and asked about, and return the ID of the fact."""
+    await family.say(act.teller, f"remember that {act.fact}")
+    listed = await act_listed(family, act.teller)
+    for who in sorted(act.hearers)[:3]:
+        await family.say(who, f"where is the {act.thing}?", words(f"The {act.thing} is behind {act.place}."))
+    return next((each["id"] for each in listed if act.place in each["text"]), None)
+
+
+async def act_listed(family: Family, who: str) -> list[dict[str, Any]]:
+    person = PERSON.get(who, "automation")
+    found = await act(family.home, "list_memories", family.context(person), kinds=["fact"], limit=100)
+    memories: list[dict[str, Any]] = found["memories"]
+    return memories
+
+
+def text_of(exchange: Exchange) -> str:
+    return " ".join(said_in(message.content) for message in exchange.messages)
+
+
+def lost_by_others(act: Act, family: Family, before: Any, after: Any, since: float) -> list[str]:
+    """Return what the windows of others have lost that does not repeat it, and their owner's of before it was told."""
+    owners = {family.context(PERSON[who]).user_id for who in (act.teller, act.forgetter) if who in PERSON}
+    lost = []
+    for key, exchanges in before.items():
+        left = {each.messages[0].created for each in after.get(key, ())}
+        is_owners = WindowKey.parse(key).user in owners
+        for each in exchanges:
+            began = each.messages[0].created or 0.0
+            repeats = act.place in text_of(each) or (act.way == "subject" and act.thing in text_of(each))
+            may_go = repeats or (is_owners and (began >= since or act.way in {"me", "everything"}))
+            if began not in left and not may_go:
+                lost.append(text_of(each))
+    return lost
+
+
+async def wrongs(family: Family, act: Act) -> list[str]:
+    """Play an act and return all that is wrong."""
+    wrong = []
+    for who in sorted(EVERYBODY):
+        await family.say(who, f"good morning number {act.number}")
+    since = time.time()
+    fact = await told(family, act)
+    heard = {who for who in EVERYBODY if act.place in await family.asked(who, act)}
+    if heard != act.hearers:
+        wrong.append(f"heard before by {sorted(heard)}")
+    before = await family.exchanges()
+    await family.forget(act, fact)
+    lost = lost_by_others(act, family, before, await family.exchanges(), since)
+    if lost:
+        wrong.append(f"others have lost {lost}")
+    heard = {who for who in EVERYBODY if act.place in await family.asked(who, act)}
+    if heard != (frozenset() if act.is_gone else act.hearers):
+        wrong.append(f"heard afterwards by {sorted(heard)}")
+    may_see = act.hearers - {"kitchen", "bedside"}
+    seen = {who for who in ("anna", "ben", "clara", "guest") if act.place in await family.seen(who)}
+    if seen - (frozenset() if act.is_gone else may_see):
+        wrong.append(f"seen by {sorted(seen)}")
+    if act.is_gone and (files := family.files_with(act.place)):
+        wrong.append(f"in {files}")
+    return wrong
+
+
+async def test_sixty_acts_of_telling_and_forgetting_in_a_family(
+    *,
+    home: HomeAssistant,
+    set_up: SetUp,
+    say: Say,
+    model_server: ModelServer,
+    hass_config_dir: str,
+    memory_file: Path,
+) -> None:
+    family = await at_home(home, set_up, say, model_server, Path(hass_config_dir), memory_file.parent)
+    played = acts()
+
+    wrong = {str(act): found for act in played if (found := await wrongs(family, act))}
+
+    assert len(played) == 60
+    assert wrong == {}
