@@ -20,10 +20,10 @@ from custom_components.windowed_conversation.const import (
     CONF_FALLBACK_AGENTS,
     CONF_FAMILY,
     CONF_HISTORY_TOKENS,
-    CONF_IDLE_TIMEOUT,
     CONF_LIMITS,
     CONF_PROVIDER,
     CONF_SUMMARIZE,
+    CONF_TURN_TIMEOUT,
     PROVIDER_ANTHROPIC,
     PROVIDER_AZURE,
     PROVIDER_GEMINI,
@@ -246,7 +246,7 @@ async def test_answer_that_breaks_off_costs_nobody_knows_what(
 async def test_answer_that_does_not_come_in_time_costs_nobody_knows_what(
     set_up: SetUp, say: Say, home: HomeAssistant, openai, model_server: ModelServer
 ) -> None:
-    await set_up(account=openai, **{CONF_MODEL: MINI, CONF_LIMITS: {CONF_IDLE_TIMEOUT: 0.2}})
+    await set_up(account=openai, **{CONF_MODEL: MINI, CONF_LIMITS: {CONF_TURN_TIMEOUT: 0.2}})
     model_server.fault("silence_after_headers")
 
     await say("my name is Ada")
