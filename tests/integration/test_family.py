@@ -6,8 +6,8 @@ request, no action and no file, and other people lose only the exchanges that re
 
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 import json
 from pathlib import Path
 import time
@@ -185,17 +185,30 @@ class Family:
         await self.say(who, f"where may the {act.thing} be?")
         return json.dumps([request.body for request in self.model_server.requests])
 
-    async def seen(self, who: str) -> str:
+    async def seen(self, who: str, about: Act) -> str:
         """Return all that somebody sees in actions."""
-        seen, context = [], self.context(who)
+        look = partial(self.performed, who)
         memories = {"kinds": ["fact", "turn", "episode"], "limit": 100}
-        for action, data in (("list_memories", memories), ("list_conversations", {}), ("list_turns", {"limit": 100})):
-            seen.append(await act(self.home, action, context, **data))
-        for each in seen[1]["conversations"]:
-            found = each["conversation_id"]
-            seen.append(await act(self.home, "export_conversation", context, conversation_id=found))
-        seen += [await act(self.home, "get_turn", context, turn_id=each["turn_id"]) for each in seen[2]["turns"][:20]]
-        return json.dumps(seen, default=str)
+        seen = [
+            await look("list_memories", **memories),
+            await look("recall", **{**memories, "query": about.thing, "limit": 50}),
+            await look("export_memories", limit=500),
+            await look("forget", query=about.thing, dry_run=True),
+        ]
+        conversations, turns = await look("list_conversations"), await look("list_turns", limit=100)
+        ids = [each["conversation_id"] for each in conversations["conversations"]]
+        seen += [
+            await look(show, conversation_id=each) for each in ids for show in ("get_window", "export_conversation")
+        ]
+        seen += [await look("get_turn", turn_id=each["turn_id"]) for each in turns["turns"][:20]]
+        return json.dumps([*seen, conversations, turns], default=str)
+
+    async def performed(self, who: str, action: str, **data: Any) -> Any:
+        """Return the response of somebody's action, or that they may not."""
+        try:
+            return await act(self.home, action, self.context(who), **data)
+        except HomeAssistantError as err:
+            return type(err).__name__
 
     async def exchanges(self) -> dict[str, list[Exchange]]:
         """Return the exchanges of each window by its key."""
@@ -234,13 +247,7 @@ class Family:
             "query": {"query": act.place},
             "everything": {"person": self.context(act.teller).user_id, "everything": True},
         }
-        # some may not
-        with suppress(HomeAssistantError):
-            await act_as(self, act.forgetter, conditions[act.way])
-
-
-async def act_as(family: Family, who: str, conditions: dict[str, Any]) -> None:
-    await act(family.home, "forget", family.context(who), **conditions)
+        await self.performed(act.forgetter, "forget", **conditions[act.way])
 
 
 async def at_home(home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer, *folders: Path) -> Family:
@@ -327,8 +334,10 @@ async def wrongs(family: Family, act: Act) -> list[str]:
     heard = {who for who in EVERYBODY if act.place in await family.asked(who, act)}
     if heard != (frozenset() if act.is_gone else act.hearers):
         wrong.append(f"heard afterwards by {sorted(heard)}")
-    may_see = act.hearers - {"kitchen", "bedside"}
-    seen = {who for who in ("anna", "ben", "clara", "guest") if act.place in await family.seen(who)}
+    # an automation sees all conversations
+    may_see = act.hearers | {"automation"}
+    people = EVERYBODY - {"kitchen", "bedside"}
+    seen = {who for who in people if act.place in await family.seen(who, act)}
     if seen - (frozenset() if act.is_gone else may_see):
         wrong.append(f"seen by {sorted(seen)}")
     if act.is_gone and (files := family.files_with(act.place)):
