@@ -2,9 +2,11 @@
 
     .venv/test/bin/python scripts/check_prose.py      ends with 1 if it finds anything
 
+In all code, a docstring has to name the noun: neither "Return what is sent", nor a module about "What is sent".
 The checker is Harper (https://writewithharper.com), https://github.com/Maksim-Burtsev/harper-py in Python.
 """
 
+import ast
 from collections.abc import Iterator, Mapping
 import json
 from pathlib import Path
@@ -50,6 +52,11 @@ WORDS = (
     *("carbonara", "checkpointer", "cl100k", "cpp", "generateContent", "Kalman", "LangGraph", "MiniLM", "o200k"),
     *("OpenRouter", "genai", "LocalAI", "Groq", "p50", "p95", "snowballstemmer", "tiktoken", "trigram", "vLLM"),
 )
+CODE = ("custom_components", "demo", "benchmarks", "scripts", "tests")
+_PRONOUN = "(what|how|who|whose|which|where|whether|when)"
+_HEADLESS_MODULE = re.compile(rf"{_PRONOUN}\b", re.IGNORECASE)
+_HEADLESS_RETURN = re.compile(r"(Return|Yield)s? (what|how|who|whose|which|where)\b")
+
 # A placeholder stands for a word or a number; a number fits in more sentences.
 PLACEHOLDER = re.compile(r"{\w+}")
 
@@ -91,6 +98,17 @@ def interface_texts(texts: Mapping[str, Any], path: str = "en.json") -> Iterator
             yield f"{path}.{key}", PLACEHOLDER.sub("7", value)
 
 
+def headless_docstrings(where: str, code: str) -> Iterator[Finding]:
+    """Yield the docstrings of a module that name no noun: "Return what is sent"."""
+    for node in ast.walk(ast.parse(code)):
+        if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        text = ast.get_docstring(node) or ""
+        headless = _HEADLESS_MODULE if isinstance(node, ast.Module) else _HEADLESS_RETURN
+        if found := headless.match(text):
+            yield Finding(f"{where}:{getattr(node, 'lineno', 1)}", "HeadlessDocstring", found[0], "names no noun")
+
+
 def main() -> int:
     """Print what is wrong, and exceptions that are not needed; return 1 if there is any."""
     linter = new_linter()
@@ -100,6 +118,10 @@ def main() -> int:
     texts += [(where, text) for text, where in once.items()]
     found = [finding for where, text in texts for finding in findings(linter, where, text)]
     wrong = [str(finding) for finding in found if (finding.rule, finding.words) not in RIGHT]
+    modules = [path for folder in CODE for path in sorted((REPOSITORY / folder).rglob("*.py"))]
+    for path in modules:
+        code = path.read_text(encoding="utf-8")
+        wrong += map(str, headless_docstrings(str(path.relative_to(REPOSITORY)), code))
     needless = RIGHT.keys() - {(finding.rule, finding.words) for finding in found}
     wrong += [f"An exception that is not needed: {rule}, {words!r}" for rule, words in sorted(needless)]
     print("\n".join(wrong), end="\n" if wrong else "")

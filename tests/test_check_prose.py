@@ -1,4 +1,4 @@
-"""The checker of the English in README, docs and the interface texts: what it reads, and what it finds."""
+"""The checker of the English in README, docs, interface texts and docstrings."""
 
 import json
 
@@ -43,3 +43,23 @@ def test_every_interface_text_is_read() -> None:
     texts = json.loads(check_prose.TEXTS.read_text(encoding="utf-8"))
 
     assert len(list(check_prose.interface_texts(texts))) == len(list(flat(texts)))
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        '"""What is sent."""',
+        'def sent():\n    """Return what is sent."""',
+        'class Sent:\n    async def all(self):\n        """Yield who is there."""',
+    ],
+)
+def test_docstring_without_a_noun_is_found(code: str) -> None:
+    assert [finding.rule for finding in check_prose.headless_docstrings("module", code)] == ["HeadlessDocstring"]
+
+
+@pytest.mark.parametrize(
+    "code",
+    ['"""Requests to a model."""', 'def sent():\n    """Return the request, and what is left of it."""', "x = 1"],
+)
+def test_docstring_that_names_a_noun_is_right(code: str) -> None:
+    assert list(check_prose.headless_docstrings("module", code)) == []
