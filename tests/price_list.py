@@ -1,4 +1,4 @@
-"""What a request costs by the price list, worked out from the scripted server's own account of it."""
+"""The price of a request by the price list, worked out from the scripted server's own account of it."""
 
 from typing import Any
 

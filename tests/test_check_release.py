@@ -1,4 +1,4 @@
-"""What a release has to be before it is made."""
+"""The requirements for a release."""
 
 from pathlib import Path
 

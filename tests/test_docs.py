@@ -53,7 +53,7 @@ def fields(schema: dict[Any, Any]) -> Iterator[tuple[Any, Any]]:
 
 
 def written(default: Any) -> str:
-    """Return how the pages write a default."""
+    """Return a default as the pages write it."""
     match default:
         case None:
             return ""

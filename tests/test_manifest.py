@@ -1,4 +1,4 @@
-"""What HACS requires of the manifests and the icon, as far as it can be checked offline, and what we do."""
+"""HACS's requirements for the manifests and the icon, as far as they can be checked offline, and our own."""
 
 import ast
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What `scripts/mutate.py` changes."""
+"""The changes that `scripts/mutate.py` makes."""
 
 import ast
 

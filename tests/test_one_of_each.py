@@ -1,4 +1,4 @@
-"""What `scripts/test quick` runs."""
+"""The tests that `scripts/test quick` runs."""
 
 from types import SimpleNamespace
 from typing import Any

@@ -31,14 +31,14 @@ class Stream:
             self.ends += 1
 
     async def read_by_a_client(self, package: str) -> Any:
-        """Return what an HTTP client reads it with, begun, in a cycle as an error makes one."""
+        """Return an HTTP client's reader of the stream, already begun, in a cycle as an error makes one."""
         answer: Any = import_module(package).Response(200, content=self.events())
         answer.pieces = answer.aiter_bytes()
         await anext(answer.pieces)
         return [answer.pieces, answer]
 
     async def read_by_us(self) -> Any:
-        """Return what we read it with, begun."""
+        """Return our reader of the stream, already begun."""
         reading: Any = with_idle_timeout(self.events(), 60)
         events = await anext(reading.gen)
         await anext(events)

@@ -1,4 +1,4 @@
-"""What the texts and modules of this repository have to be; the manifest and hassfest have tests of their own."""
+"""Rules for the texts and modules of this repository; the manifest and hassfest have tests of their own."""
 
 import ast
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What the translations have to be: all that is spoken, with the placeholders of the English texts."""
+"""Rules for the translations: they have every spoken text, with the placeholders of the English one."""
 
 import ast
 import json

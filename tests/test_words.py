@@ -1,4 +1,4 @@
-"""What `scripts/check_words.py` finds."""
+"""The findings of `scripts/check_words.py`."""
 
 from scripts.check_words import replaced_names, replaced_phrases
 

@@ -1,4 +1,4 @@
-"""Whether the prompt cache served what it should have, and which part of the prompt had changed if not."""
+"""The check of the prompt cache: whether it served enough, and which part of the prompt had changed if not."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -88,7 +88,7 @@ def turn(watch: CacheWatch, window: Window) -> Turn:
 
 
 def after(seconds: float, *cached: int, **more: Any) -> Callable[[Turn], CacheUse | None]:
-    """Return what takes a turn at this time; see `turn`."""
+    """Return a function that takes a turn at this time; see `turn`."""
     return lambda turn: turn(*cached, at=seconds, **more)
 
 

@@ -1,4 +1,4 @@
-"""What is wrong with an agent's windows: what stays in spite of trims, and only that."""
+"""The health of an agent's windows: those that stay full in spite of trims, and only those."""
 
 from collections.abc import Callable
 import json

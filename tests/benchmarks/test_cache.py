@@ -16,7 +16,7 @@ _ANSWER = {"role": "assistant", "content": "a" * 160}
 
 
 def billed(*requests, from_turn: int = 0) -> Bill:
-    """Return what these requests come to, one a turn."""
+    """Return the bill of these requests, one a turn."""
     total = Bill()
     add_to(total, enumerate(requests), from_turn)
     return total

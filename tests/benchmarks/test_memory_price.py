@@ -1,4 +1,4 @@
-"""What memory costs in the prompt, on a small week."""
+"""The cost of memory in the prompt, on a small week."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What the store writes is counted by file, and two checkouts are compared by medians and ratios."""
+"""The benchmark of the store counts writes by file, and compares two checkouts by medians and ratios."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What the benchmarks measure with: the conversation, the reference, and what finds a wrong request."""
+"""The workload of the benchmarks: the conversation, the reference, and the detection of a wrong request."""
 
 import pytest
 

@@ -28,7 +28,7 @@ def _ours(language: str) -> list[str]:
 
 
 def _file(home: dict[str, Any]) -> dict[str, Any]:
-    """Return what `draw` needs of a file of our own sets."""
+    """Return the content that `draw` needs of a file of our own sets."""
     return {
         **home,
         "message": {"local": {"": {"announces": home["message"]}}},

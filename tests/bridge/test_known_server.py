@@ -12,7 +12,7 @@ GOOD = ListedModel("scripted", 4000, None)
 
 
 def again(known: KnownServer) -> KnownServer:
-    """Return what is known after a restart."""
+    """Return the known server after a restart."""
     restored = KnownServer()
     restored.restore(json.loads(json.dumps(known.as_list())))
     return restored

@@ -28,7 +28,7 @@ def unreadable() -> Iterator[str]:
 
 
 def content(folder: Path) -> dict[str, str]:
-    """Return what is in the files of a folder."""
+    """Return the texts of the files in a folder, by name."""
     return {file.name: file.read_text() for file in folder.iterdir()}
 
 

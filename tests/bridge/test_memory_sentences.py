@@ -1,4 +1,4 @@
-"""What is asked of memory by words: sentences of each language, and as many that ask nothing of it."""
+"""Sentences of each language that ask something of memory, and as many that ask nothing of it."""
 
 from collections.abc import Callable, Iterator
 from functools import partial

@@ -1,4 +1,4 @@
-"""Which form of a spoken text a count takes."""
+"""The form of a spoken text that goes with a count."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What the scripted model does with memory: it reads quotes in the request, and calls the tools."""
+"""The scripted model's use of memory: it reads quotes in the request, and calls the tools."""
 
 import json
 

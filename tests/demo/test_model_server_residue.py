@@ -1,4 +1,4 @@
-"""What is signed or sealed for a model opens for that model only, and only unchanged."""
+"""Signed or sealed residue opens for its own model only, and only unchanged."""
 
 import pytest
 

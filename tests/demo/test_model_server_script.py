@@ -16,7 +16,7 @@ LIGHT = ToolSchema("intent__HassTurnOn", "Turns on a device", {"type": "object",
 
 @pytest.fixture(params=WIRES, ids=lambda wire: wire.name)
 async def hear(request, server):
-    """Return what asks the server in a format, and gathers the answer."""
+    """Return a function that asks the server in a format and gathers the answer."""
     server.change(strict=True)
     wire = request.param
 

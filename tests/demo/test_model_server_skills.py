@@ -1,4 +1,4 @@
-"""What the scripted model says and calls, asked over real HTTP with the real SDK."""
+"""The scripted model's answers and calls, over real HTTP with the real SDK."""
 
 import json
 

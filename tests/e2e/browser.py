@@ -1,4 +1,4 @@
-"""What a person does in Home Assistant's frontend, and sees of it: the Assist dialog, a device's page, the forms.
+"""A person's use of Home Assistant's frontend: the Assist dialog, a device's page, and the forms.
 
 Home Assistant's elements are found by their names, through their shadow roots.
 """
@@ -72,7 +72,7 @@ class AssistDialog:
         await self._input.press("Enter")
 
     async def messages(self) -> list[str]:
-        """Return what stands in the dialog, oldest first: greeting, inputs and answers."""
+        """Return the texts in the dialog, oldest first: greeting, inputs and answers."""
         texts: list[str] = await self._chat.evaluate(
             """chat => [...chat.shadowRoot.querySelectorAll('.message')].map(message =>
                 (message.querySelector('ha-markdown')?.content ?? message.innerText).trim())"""
@@ -80,7 +80,7 @@ class AssistDialog:
         return texts
 
     async def answer(self) -> list[str]:
-        """Return what the answer to the last input looked like while it grew, the whole one last. Raises TimeoutError.
+        """Return the stages of the growing answer to the last input, the whole one last. Raises TimeoutError.
 
         An answer that is still growing ends with an ellipsis of the frontend's, which is left out.
         """
@@ -111,7 +111,7 @@ class DevicePage:
         await self._rows.last.wait_for()
 
     async def figures(self) -> dict[str, str]:
-        """Return what is shown for each sensor, with its unit, by entity id."""
+        """Return the text shown for each sensor, with its unit, by entity id."""
         figures: dict[str, str] = await self._rows.evaluate_all(
             "rows => Object.fromEntries(rows.map(row => [row._config.entity, row.shadowRoot.textContent]))"
         )

@@ -48,7 +48,7 @@ _TOKEN = {"access_token": "token", "token_type": "bearer", "scope": ""}
 
 
 def files() -> dict[str, bytes]:
-    """Return what is in the repository, as far as the Marketplace looks at it."""
+    """Return the contents of the repository's files, by path, as far as the Marketplace looks at them."""
     found = [REPOSITORY / "hacs.json", REPOSITORY / "README.md", *(REPOSITORY / INTEGRATION).rglob("*")]
     return {
         str(path.relative_to(REPOSITORY)): path.read_bytes()

@@ -1,4 +1,4 @@
-"""What a hostile server writes, in each format's own words: no more of them than the attacks need."""
+"""Answers of a hostile server in each format: only as much of the format as the attacks need."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
@@ -30,7 +30,7 @@ class Format(ABC):
 
     @abstractmethod
     def end(self) -> bytes:
-        """Return what ends an answer well."""
+        """Return the event that ends an answer well."""
 
     @abstractmethod
     def calls(self, numbers: Iterable[int]) -> bytes:

@@ -124,14 +124,14 @@ class House:
 
 
 def tell_tales(log: str, said: Iterable[str]) -> list[str]:
-    """Return what must not be in a log, with what surrounds it: tracebacks, blocking calls, anything that was said."""
+    """Return the excerpts of a log around forbidden texts: tracebacks, blocking calls, anything that was said."""
     forbidden = ["Traceback (most recent call last)", "Detected blocking call"]
     forbidden += [text for text in said if len(text) >= _TELLING_LENGTH]
     return [log[max(log.index(text) - _TALE, 0) :][: 3 * _TALE] for text in forbidden if text in log]
 
 
 async def wait_for[T](read: Callable[[], Awaitable[T]], is_right: Callable[[T], bool]) -> T:
-    """Return what `read` returns when it is right. Raises TimeoutError with the last value."""
+    """Return the result of `read` when it is right. Raises TimeoutError with the last value."""
     value = await read()
     deadline = asyncio.get_running_loop().time() + _PATIENCE
     while not is_right(value):

@@ -66,7 +66,7 @@ async def silent(servers: Iterable[ModelServer]) -> AsyncIterator[None]:
 
 
 async def said(client: Client, agent_id: str, text: str) -> str:
-    """Return what an agent says to an input."""
+    """Return an agent's answer to an input."""
     answer = await client.command("conversation/process", text=text, agent_id=agent_id)
     return str(answer["response"]["speech"]["plain"]["speech"])
 

@@ -1,4 +1,4 @@
-"""What the demo adds to its home to show the agent: a dashboard, and an automation that asks it."""
+"""The demo's additions to its home that show the agent: a dashboard, and an automation that asks it."""
 
 from datetime import UTC, datetime, timedelta
 import re

@@ -1,4 +1,4 @@
-"""What is forgotten in a Home Assistant of its own is in none of its files, the recorder's and the log among them."""
+"""Forgotten words are in no file of a real Home Assistant, not even the recorder's or the log."""
 
 from pathlib import Path
 

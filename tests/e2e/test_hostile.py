@@ -63,11 +63,11 @@ class Home:
         return await self.client.post(f"/api/services/event_loop_probe/{action}{query}")
 
     async def report(self) -> Any:
-        """Return what the probe has seen."""
+        """Return the probe's report."""
         return (await self.act("report", "?return_response"))["service_response"]
 
     async def tasks(self) -> Counter[str]:
-        """Return how many tasks there are by the names of what they run."""
+        """Return the number of tasks by the names of their coroutines."""
         return Counter((await self.report())["tasks"])
 
     @asynccontextmanager

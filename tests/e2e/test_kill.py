@@ -57,7 +57,7 @@ async def talk(house: House, conversation: str, killed: Killed, pause: float) ->
 
 
 async def run(house: House, conversation: str, seconds: float, pause: float = 1.0) -> Killed:
-    """Return what was before the end of a Home Assistant that is killed after this many seconds of talk."""
+    """Return the figures from before the end of a Home Assistant that is killed after this many seconds of talk."""
     killed = Killed(turns_before=int(await house.sensor("turns_model")))
     talking = asyncio.create_task(talk(house, conversation, killed, pause))
     await asyncio.sleep(seconds)

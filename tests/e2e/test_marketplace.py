@@ -73,7 +73,7 @@ async def _connect(client: Client) -> None:
 
 
 async def _info(client: Client) -> Json:
-    """Return what the Marketplace says of itself, nothing while it is not loaded."""
+    """Return the Marketplace's information about itself, nothing while it is not loaded."""
     try:
         info: Json = await client.command("marketplace/info")
     except RefusedError:

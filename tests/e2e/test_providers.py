@@ -94,7 +94,7 @@ def second(houses, name) -> House:
 
 
 async def entry_state(house: House) -> str:
-    """Return how far the account is set up."""
+    """Return the state of the account's setup."""
     entry = await house.client.command("config_entries/get_single", entry_id=house.account.entry_id)
     return str(entry["config_entry"]["state"])
 

@@ -71,12 +71,12 @@ async def totals(house: House) -> dict[str, str]:
 
 
 def turns_of(shown: dict[str, str]) -> int:
-    """Return how many turns are counted."""
+    """Return the number of turns that the sensors count."""
     return int(shown["turns_local"]) + int(shown["turns_model"])
 
 
 def bodies(house: House) -> list[dict[str, Any]]:
-    """Return what the model was sent since the log was cleared."""
+    """Return the bodies of the requests to the model since the log was cleared."""
     return [request.body for request in house.model.requests]
 
 

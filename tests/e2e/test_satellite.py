@@ -13,7 +13,7 @@ _BUTTON = "input_button.satellite"
 
 
 async def say_to_satellite(house: House, text: str) -> str:
-    """Return what the satellite answers, which its attribute shows when it is idle again."""
+    """Return the satellite's answer, which its attribute shows when it is idle again."""
     house.said.append(text)
     await house.client.call("input_text.set_value", SENTENCE, value=text)
     before = (await house.client.get(f"/api/states/{_SATELLITE}"))["last_changed"]

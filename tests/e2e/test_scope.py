@@ -1,4 +1,4 @@
-"""What counts as one conversation, in a real Home Assistant: a device goes on with its own in a new session.
+"""The scope of a conversation in a real Home Assistant: a device continues its own in a new session.
 
 Home Assistant ends a session after five idle minutes: a satellite then comes without an id, a browser with one that is
 no longer known, and either gets a new one. Both are said here without the five minutes.
@@ -60,7 +60,7 @@ async def wait_until_set_up(house: House) -> None:
 
 
 async def list_requests(house: House) -> int:
-    """Return how often the server was asked for its models since its log was cleared."""
+    """Return the number of requests for the server's models since its log was cleared."""
     return sum(record.method == "GET" for record in house.model.log.records)
 
 

@@ -7,7 +7,7 @@ from tests.e2e.house import wait_for
 
 
 def speech(answer: dict) -> str:
-    """Return what was said."""
+    """Return the spoken answer."""
     return answer["response"]["speech"]["plain"]["speech"]
 
 

@@ -1,4 +1,4 @@
-"""What the model is sent, turn after turn, by a real Home Assistant: valid, inside the budget, cheap to send again."""
+"""The requests of a real Home Assistant, turn after turn: valid, inside the budget, cheap to send again."""
 
 from collections.abc import AsyncIterator
 from itertools import pairwise
@@ -34,7 +34,7 @@ async def tell_much(house: House, conversation_id: str) -> list[int]:
 
 
 def said(record: Record) -> list[str]:
-    """Return what users say in a request, without the context before it."""
+    """Return the users' words in a request, without the context before them."""
     return [each["content"].rpartition("]\n\n")[2] for each in record.body["messages"] if each["role"] == "user"]
 
 

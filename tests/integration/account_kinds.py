@@ -48,7 +48,7 @@ class Kind:
         return {**self.data, CONF_URL: f"{server.address}{self.path}", CONF_API_KEY: key}
 
     def entered(self, server: ModelServer, key: str = "key", **changed: str) -> dict[str, Any]:
-        """Return what is entered in the account's form; `changed` are fields of it."""
+        """Return the input for the account's form; `changed` are fields of it."""
         fields = {**self.account(server, key), **changed}
         fields.pop(CONF_PROVIDER)
         if self.step != "azure":

@@ -57,7 +57,7 @@ class AgentForm(Submit):
 
     @override
     async def __call__(self, **user_input: Any) -> Any:
-        """Return what comes after the form; a field that it does not show is sent beside the sections."""
+        """Return the step after the form; a field that it does not show is sent beside the sections."""
         entered, sections = dict(user_input), dict[str, Any]()
         for name, fields in sections_of(self).items():
             inside = {field: entered.pop(field) for field in fields if field in entered}
@@ -95,7 +95,7 @@ def fields_of(form: Submit) -> dict[str, Any]:
 
 
 def suggested(form: Submit) -> dict[str, Any]:
-    """Return what the form suggests, by field."""
+    """Return the values that the form suggests, by field."""
     markers = [marker for marker, _ in _shown(form.shown["data_schema"].schema)]
     return {str(marker): marker.description["suggested_value"] for marker in markers if marker.description}
 

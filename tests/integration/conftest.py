@@ -125,7 +125,7 @@ def _every_step_has_its_texts(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
 
 @pytest.fixture
 async def page() -> AsyncIterator[Page]:
-    """Return what starts a server that answers every request with the same page; it returns the server's address."""
+    """Return a function that starts a server with the same page for every request; it returns the server's address."""
     async with AsyncExitStack() as stack:
 
         async def page(text: str, content_type: str = "text/html", status: int = 200) -> str:
@@ -253,7 +253,7 @@ class Submit:
         self.shown = shown
 
     async def __call__(self, **user_input: Any) -> Any:
-        """Return what comes after the form that is open."""
+        """Return the step after the form that is open."""
         self.shown = await self._flows.async_configure(self.shown["flow_id"], user_input)
         await listed(self._home)
         return self.shown
@@ -349,7 +349,7 @@ async def until(is_so: Callable[[], bool]) -> None:
 
 
 def speech(result: ConversationResult) -> str:
-    """Return what was said."""
+    """Return the spoken answer."""
     return str(result.response.speech["plain"]["speech"])
 
 

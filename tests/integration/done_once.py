@@ -1,4 +1,4 @@
-"""What every new home does again though it comes out the same each time: here it is done once in a process.
+"""Setup that has the same result for every new home: it runs once in a process.
 
 Home Assistant parses thousands of sentence templates and starts ffmpeg to ask for its version: most of a test's time.
 """

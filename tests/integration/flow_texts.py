@@ -1,4 +1,4 @@
-"""Whether a flow's step has its texts in `translations/en.json`. What the texts look like is `test_repository`'s."""
+"""A check that a flow's step has its texts in `translations/en.json`; `test_repository` checks their style."""
 
 from collections.abc import Iterator
 import json

@@ -74,7 +74,7 @@ _LATER = _AT + 86_400.0
 
 
 def words_in(text: object) -> frozenset[str]:
-    """Return which of the words a text has, however it is written as JSON."""
+    """Return the marker words in a text, however it is written as JSON."""
     plain = json.dumps(text, ensure_ascii=False, default=str).casefold()
     return frozenset(word for word in EVERY_WORD if word in plain)
 
@@ -116,7 +116,7 @@ class House:
         return [request.body for request in self.model_server.requests]
 
     async def used(self, who: str, tool: str, scope: Scope = Scope.CONVERSATION, **arguments: Any) -> list[Any]:
-        """Return what a tool returns that the model calls when somebody speaks."""
+        """Return the results of a tool that the model calls when somebody speaks."""
         self.model_server.script(call(tool, **arguments), words("Done."))
         *_, last = await self.sent(who, "please look it up", scope)
         return [each["content"] for each in last["messages"] if each["role"] == "tool"]
@@ -133,7 +133,7 @@ class House:
         await self.home.services.async_call(DOMAIN, action, data, blocking=True, context=self.context(who))
 
     async def found_by_others(self, who: str) -> Any:
-        """Return what another agent's model finds with the tool that it is offered."""
+        """Return the findings of another agent's model with the tool that it is offered."""
         speaker = self.speakers[who]
         context = llm.LLMContext("other", self.context(who), "en", "conversation", speaker.get("device_id"))
         api = await llm.async_get_api(self.home, MEMORY_API, context)
@@ -180,7 +180,7 @@ async def answered(response: Coroutine[Any, Any, object]) -> object:
 
 
 def inside_a_turn(look: Look) -> Look:
-    """Return what looks as a script does that a model has started as a tool."""
+    """Return a look from inside a script that a model has started as a tool."""
 
     async def inside(house: House) -> object:
         async with async_agents(house.home)[0].windows.turn("a satellite's"):

@@ -22,7 +22,7 @@ class Disk:
     path: Path
 
     def __call__[Result](self, look: Callable[[Path], Result]) -> Result:
-        """Return what a call returns in a thread of its own: the detector watches this one."""
+        """Return the result of a call in a thread of its own: the detector watches this one."""
         with ThreadPoolExecutor(1) as pool:
             return pool.submit(look, self.path).result()
 
@@ -42,7 +42,7 @@ class Disk:
         return "\n".join(text for (text,) in self.rows("SELECT text FROM exchange ORDER BY id"))
 
     def rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
-        """Return what a statement finds, after it has changed what it changes."""
+        """Return the rows that a statement finds, after it has made its changes."""
 
         def query(path: Path) -> list[tuple[Any, ...]]:
             with closing(sqlite3.connect(path)) as connection, connection:
@@ -82,6 +82,6 @@ def issues(home: HomeAssistant) -> set[str | None]:
 
 
 def placeholders(home: HomeAssistant) -> dict[str | None, dict[str, str] | None]:
-    """Return what our issues name, by their keys."""
+    """Return the placeholders of our issues, by translation key."""
     ours = [issue for issue in ir.async_get(home).issues.values() if issue.domain == DOMAIN]
     return {issue.translation_key: issue.translation_placeholders for issue in ours}

@@ -28,5 +28,5 @@ def the_window(agent: Agent) -> Window:
 
 
 def summaries_in(agent: Agent) -> int:
-    """Return how many summaries count in the only window."""
+    """Return the number of summaries that count in the only window."""
     return the_window(agent).stats().tag_distribution.get("summary", 0)

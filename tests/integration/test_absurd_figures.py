@@ -76,13 +76,13 @@ class Reports:
     entry: MockConfigEntry
 
     def each_place(self) -> Iterable[dict[str, str | None]]:
-        """Yield what to report: each figure in each place alone, and the truth in between."""
+        """Yield the figures to report: each one in each place alone, and the truth in between."""
         for figure in FIGURES.values():
             yield from ({place: figure} for place in self.places)
             yield {}
 
     def every_place(self) -> Iterable[dict[str, str | None]]:
-        """Yield what to report: each figure in all places at once, and the truth in between."""
+        """Yield the figures to report: each one in all places at once, and the truth in between."""
         for figure in FIGURES.values():
             yield dict.fromkeys(self.places, figure)
             yield {}

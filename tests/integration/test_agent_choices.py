@@ -1,4 +1,4 @@
-"""What an agent's form chooses of its model, and who is asked next: it reaches the requests, and can be taken back."""
+"""The choices in an agent's form: settings of the model and fallback agents reach the requests and can be undone."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ ADA: dict[str, Any] = {"name": "Ada", "routing": "llm_only", "llm_hass_api": ["a
 
 
 def choices(form: AgentForm) -> list[str]:
-    """Return which of the choices the form has."""
+    """Return the choices that the form has."""
     return [field for field in fields_of(form) if field in CHOICES]
 
 

@@ -1,4 +1,4 @@
-"""What people are asked before it is forgotten, in a real conversation: only a yes of the same person is a yes."""
+"""The question before anything is forgotten, in a real conversation: only a yes of the same person is a yes."""
 
 from collections.abc import Callable
 from typing import Any

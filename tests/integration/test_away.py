@@ -106,7 +106,7 @@ class Agents:
         self._entity_ids = entity_ids
 
     async def ask(self) -> list[str]:
-        """Return what each says to a question for its model."""
+        """Return each agent's answer to a question for its model."""
         return [speech(await self._say("my name is Grace", None, agent_id=each)) for each in self._entity_ids]
 
     async def switch_on(self) -> list[bool]:
@@ -129,7 +129,7 @@ def agents(home: HomeAssistant, entries: list[MockConfigEntry], say: Say) -> Age
 
 @pytest.fixture
 def lines(caplog: pytest.LogCaptureFixture) -> Lines:
-    """Return what the integration logs from now on."""
+    """Return a function that returns the integration's log messages from now on."""
     caplog.set_level(logging.INFO, LOGGER)
     caplog.clear()
     return lambda: [record.getMessage() for record in caplog.records if record.name.startswith(LOGGER)]
@@ -142,12 +142,12 @@ async def start_again(home: HomeAssistant, entries: list[MockConfigEntry]) -> No
 
 
 def lists(disk: Disk) -> set[str]:
-    """Return whose lists of models are on disk."""
+    """Return the owners of the lists of models on disk."""
     return {owner for (owner,) in disk.rows("SELECT owner FROM value WHERE name = 'models'")}
 
 
 def context_tokens(entry: MockConfigEntry) -> int | None:
-    """Return what the next request to the account's model is planned with."""
+    """Return the context tokens with which the next request to the account's model is planned."""
     (agent,) = entry.runtime_data.agents.values()
     return agent.model.planned.context_tokens
 
@@ -279,7 +279,7 @@ async def compatible(set_up: SetUp, away: Away) -> MockConfigEntry:
 
 @pytest.fixture
 def issues(home: HomeAssistant) -> Issues:
-    """Return what lets time pass."""
+    """Return the issues of a server that is away, as time passes."""
     return Issues(home)
 
 

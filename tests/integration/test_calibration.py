@@ -1,4 +1,4 @@
-"""What is learned of a model's tokens: from its answers, over restarts, for one account, until that is removed."""
+"""The calibration of a model's tokens: learned from its answers, over restarts, until its account is removed."""
 
 from dataclasses import replace
 import json
@@ -40,13 +40,13 @@ DEARER = Usage(input=round(1.3 * EXACT.count(PROMPT.content)))
 
 
 def learned_on(disk: Disk, entry_id: str) -> Any:
-    """Return what is stored of the models of an account, or None if there is nothing."""
+    """Return the stored calibrations of an account's models, or None if there are none."""
     rows = disk.rows("SELECT value FROM value WHERE owner = ? AND name = 'calibrations'", entry_id)
     return json.loads(rows[0][0]) if rows else None
 
 
 def restored(stored: object) -> ModelCalibrations:
-    """Return what a Home Assistant that starts now reads of what was stored."""
+    """Return the calibrations that a Home Assistant that starts now reads from the stored ones."""
     calibrations = ModelCalibrations()
     calibrations.restore(json.loads(json.dumps(stored)))
     return calibrations
@@ -223,7 +223,7 @@ async def test_answer_after_the_account_is_gone_brings_nothing_back(
 
 
 def stored(models: Any) -> dict[str, Any]:
-    """Return what is stored of models."""
+    """Return the stored form of the models' calibrations."""
     return {"models": models}
 
 

@@ -22,7 +22,7 @@ async def dashboard(home: HomeAssistant, entry, hass_ws_client) -> PipelineClien
 
 
 def asked(model_server: ModelServer) -> list[str]:
-    """Return what the user said in the last request, oldest first, without what is put before it."""
+    """Return the user's words in the last request, oldest first, without the context before them."""
     messages = model_server.requests[-1].body["messages"]
     return [message["content"].rpartition("\n\n")[2] for message in messages if message["role"] == "user"]
 

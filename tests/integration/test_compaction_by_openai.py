@@ -1,4 +1,4 @@
-"""What a conversation lets go, shortened by OpenAI: only for the model that did it, and plain words for all others."""
+"""OpenAI's compaction of evicted exchanges: only for the same model, and plain words for all others."""
 
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
@@ -38,7 +38,7 @@ type Talk = Callable[..., Coroutine[Any, Any, Agent]]
 
 
 def natives(agent: Agent) -> list[Native | None]:
-    """Return what only the model reads of the summaries that count."""
+    """Return the native part, which only the model reads, of each summary that counts."""
     return [each.messages[-1].native for each in the_window(agent).exchanges() if is_summary(each)]
 
 
@@ -48,7 +48,7 @@ def compactions(model_server: ModelServer) -> list[Any]:
 
 
 def texts(body: dict[str, Any]) -> list[str]:
-    """Return what was said in a request, in either of OpenAI's formats."""
+    """Return the texts in a request, in either of OpenAI's formats."""
     items = body.get("input") or body["messages"]
     return [each["content"] for each in items if isinstance(each.get("content"), str)]
 

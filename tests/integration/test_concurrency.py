@@ -18,7 +18,7 @@ _TURNS = range(10)
 
 
 def said(conversation: str) -> list[str]:
-    """Return what is said in a conversation, in its order."""
+    """Return the user's sentences in a conversation, in their order."""
     return [f"consider that locker {number} of {conversation} is blue" for number in _TURNS]
 
 
@@ -39,12 +39,12 @@ async def answers(home: HomeAssistant, entry: MockConfigEntry, model_server: Mod
 
 
 def roles_and_words(messages: Iterable[dict[str, Any]]) -> list[tuple[str, str]]:
-    """Return who said what, without the line about time and place."""
+    """Return the role and words of each message, without the line about time and place."""
     return [(message["role"], message["content"].rpartition("\n\n")[2]) for message in messages]
 
 
 def histories(answers: list[dict[str, Any]]) -> dict[str, list[tuple[str, str]]]:
-    """Return what each conversation has to be: each question and the answer that was heard to it, in their order."""
+    """Return the expected history of each conversation: each question and the answer to it, in their order."""
     heard = [answer["response"]["speech"]["plain"]["speech"] for answer in answers]
     return {
         name: [

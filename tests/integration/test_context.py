@@ -1,4 +1,4 @@
-"""Where an agent tells its model time, speaker, device and area: before the user's words, or in the system prompt."""
+"""The place of time, speaker, device and area in a request: before the user's words, or in the system prompt."""
 
 from collections.abc import Callable
 
@@ -34,7 +34,7 @@ async def _greenwich(home: HomeAssistant) -> None:
 
 @pytest.fixture
 def device(home: HomeAssistant) -> Callable[[MockConfigEntry, str, str], str]:
-    """Return what makes a device in an area of its own and returns its id."""
+    """Return a function that makes a device in an area of its own and returns its id."""
 
     def device(entry: MockConfigEntry, name: str, area: str) -> str:
         devices = dr.async_get(home)

@@ -1,4 +1,4 @@
-"""What turns cost in US dollars: exact if the prices are known, unknown otherwise, and 0 if no model was asked."""
+"""The cost of turns in US dollars: exact if the prices are known, unknown otherwise, and 0 if no model was asked."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator
@@ -58,7 +58,7 @@ def openai(model_server: ModelServer) -> dict[str, Any]:
 
 @pytest.fixture
 def cost(home: HomeAssistant) -> Callable[[str], Decimal]:
-    """Return what reads a cost in US dollars."""
+    """Return a function that reads a cost in US dollars."""
 
     def cost(entity_id: str) -> Decimal:
         state = state_of(home, entity_id)
@@ -70,12 +70,12 @@ def cost(home: HomeAssistant) -> Callable[[str], Decimal]:
 
 @pytest.fixture
 def without_price(home: HomeAssistant) -> Callable[[], int]:
-    """Return what reads how many turns and summaries had no price."""
+    """Return a function that reads the number of turns and summaries without a price."""
     return lambda: state_of(home, TOTAL_COST).attributes["without_price"]
 
 
 def prices(model_server: ModelServer, vendor: str, model: str) -> Iterator[Decimal]:
-    """Yield what each request has cost, by the server's own figures."""
+    """Yield the cost of each request, by the server's own figures."""
     for request in model_server.requests:
         used = request.usage
         written = used["written"] if vendor == "anthropic" else 0
@@ -283,7 +283,7 @@ async def test_summary_is_part_of_the_total(
 
 @pytest.fixture
 def kept(home: HomeAssistant, disk: Disk) -> Callable[..., Coroutine[Any, Any, None]]:
-    """Return what starts an account again with a total kept from before, and two turns that had no price."""
+    """Return a function that starts an account again with an earlier total, and two turns that had no price."""
 
     async def kept(entry: MockConfigEntry, total: Any) -> None:
         await stop(home, entry)

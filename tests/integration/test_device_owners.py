@@ -69,7 +69,7 @@ def field(form: Submit) -> Any:
 
 
 def listed_in(form: Submit) -> list[dict[str, str]]:
-    """Return what the form suggests in it."""
+    """Return the device owners that the form suggests."""
     return suggested_in(form.shown["data_schema"].schema["devices"].schema)[CONF_DEVICE_OWNERS]
 
 

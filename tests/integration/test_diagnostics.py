@@ -31,7 +31,7 @@ type Diagnostics = Callable[[MockConfigEntry], Coroutine[Any, Any, dict[str, Any
 
 @pytest.fixture
 def told(home: HomeAssistant, hass_client: ClientSessionGenerator) -> Diagnostics:
-    """Return what downloads the diagnostics of an account."""
+    """Return a function that downloads the diagnostics of an account."""
 
     async def told(entry: MockConfigEntry) -> dict[str, Any]:
         return await get_diagnostics_for_config_entry(home, hass_client, entry)

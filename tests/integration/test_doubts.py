@@ -1,4 +1,4 @@
-"""What a wildcard of Home Assistant's sentences captured is held against what the home knows."""
+"""Wildcard captures of Home Assistant's sentences are compared with the names that the home knows."""
 
 from homeassistant.components import conversation
 from homeassistant.components.conversation.util import get_config_intents

@@ -1,4 +1,4 @@
-"""What memory keeps of summaries: for whom, where they are recalled, and what they never contain."""
+"""Summaries in memory: their owners, their recall, and the words that they never contain."""
 
 from collections.abc import Callable, Coroutine
 import re
@@ -29,7 +29,7 @@ type Talk = Callable[..., Coroutine[Any, Any, None]]
 
 @pytest.fixture
 def talk(home: HomeAssistant, say: Say, agent_of: Callable[[Any], Agent], model_server: ModelServer) -> Talk:
-    """Return what says something and goes on until it is summarized."""
+    """Return a function that says something and goes on until it is summarized."""
 
     async def talk(*texts: str, conversation_id: str = "first", **more: Any) -> None:
         before = len(asked_for(model_server))
@@ -49,7 +49,7 @@ def talk(home: HomeAssistant, say: Say, agent_of: Callable[[Any], Agent], model_
 
 
 def episodes(disk: Disk) -> list[tuple[str, str | None]]:
-    """Return what the episodes say, and whose they are."""
+    """Return the texts of the episodes and their owners."""
     return disk.rows("SELECT text, person FROM episode")
 
 

@@ -81,12 +81,12 @@ def damaged(damaged_folder: tuple[Path, str], monkeypatch: pytest.MonkeyPatch) -
 
 
 def cost(message: Message, encoding: str) -> int:
-    """Return what a message costs: its text by tiktoken, four for its frame, and eight for each call."""
+    """Return the tokens of a message: its text by tiktoken, four for its frame, and eight for each call."""
     return exact_count(encoding, message_text(message)) + 4 + 8 * len(message.tool_calls)
 
 
 def logged(caplog: pytest.LogCaptureFixture) -> list[tuple[int, str]]:
-    """Return what was logged about vocabularies."""
+    """Return the levels and texts of the log messages about vocabularies."""
     ours = [record for record in caplog.records if record.name == exact_counting.__name__]
     return [(record.levelno, record.getMessage()) for record in ours]
 

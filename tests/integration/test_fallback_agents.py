@@ -1,4 +1,4 @@
-"""Which agent answers in a real Home Assistant when an agent's model fails: its fallback agents, in their order."""
+"""Fallback agents in a real Home Assistant: they answer, in their order, when an agent's model fails."""
 
 import asyncio
 from collections.abc import AsyncIterator

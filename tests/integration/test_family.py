@@ -301,7 +301,7 @@ def text_of(exchange: Exchange) -> str:
 
 
 def lost_by_others(act: Act, family: Family, before: Any, after: Any, since: float) -> list[str]:
-    """Return what the windows of others have lost that does not repeat it, and their owner's of before it was told."""
+    """Return the lost exchanges of others that do not repeat the fact, and the owner's from before it was told."""
     owners = {family.context(PERSON[who]).user_id for who in (act.teller, act.forgetter) if who in PERSON}
     lost = []
     for key, exchanges in before.items():

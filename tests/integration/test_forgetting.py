@@ -54,7 +54,7 @@ def _forgetful_model(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def elsewhere[T](call: Callable[[], T]) -> T:
-    """Return what a call returns in a thread of its own: the detector watches this one."""
+    """Return the result of a call in a thread of its own: the detector watches this one."""
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(call).result()
 

@@ -1,4 +1,4 @@
-"""What forgetting reaches when memory never had it or has it no more, and what is left when it fails or is cut off."""
+"""Forgetting of words that memory never had or no longer has, and forgetting that fails or is interrupted."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager

@@ -32,7 +32,7 @@ DAY = 86_400.0
 
 
 async def left(home: HomeAssistant) -> dict[str, list[str]]:
-    """Return what people said in each conversation that has anything, by its id."""
+    """Return people's words in each conversation that has any, by its id."""
     kept = async_all_kept(home).values()
     windows = [(key, await each.windows.load(key)) for each in kept for key in each.windows.stats()]
     return {

@@ -1,4 +1,4 @@
-"""What is done while somebody still speaks: the model at home is loaded, or the connection to a vendor is opened."""
+"""The head start while somebody still speaks: a local model is loaded, or the connection to a vendor is opened."""
 
 from collections.abc import AsyncIterator, Callable
 from importlib import import_module
@@ -67,7 +67,7 @@ async def front(model_server: ModelServer) -> AsyncIterator[Front]:
 
 @pytest.fixture
 def prepare(home: HomeAssistant) -> Prepare:
-    """Return what prepares the agent, as a pipeline does when it begins to hear, and has what that begins done."""
+    """Return a function that prepares the agent, as a pipeline does when it begins to hear, and awaits its tasks."""
 
     async def prepare() -> None:
         await conversation.async_prepare_agent(home, AGENT, "en")
@@ -84,7 +84,7 @@ async def at_home(set_up: SetUp) -> MockConfigEntry:
 
 @pytest.fixture
 def later(home: HomeAssistant) -> Later:
-    """Return what has the head starts believe that more seconds have passed."""
+    """Return a function that makes the head starts believe that more seconds have passed."""
     passed = 0.0
 
     def later(seconds: float) -> None:

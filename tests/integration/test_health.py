@@ -19,7 +19,7 @@ from .more_agents import change_agent
 
 @pytest.fixture
 def issues(home: HomeAssistant) -> Callable[[], dict[str, dict[str, str] | None]]:
-    """Return what lists the placeholders of our repair issues by their translation keys."""
+    """Return a function that lists the placeholders of our repair issues by their translation keys."""
 
     def issues() -> dict[str, dict[str, str] | None]:
         issues = [issue for (domain, _), issue in ir.async_get(home).issues.items() if domain == DOMAIN]
@@ -31,7 +31,7 @@ def issues(home: HomeAssistant) -> Callable[[], dict[str, dict[str, str] | None]
 
 @pytest.fixture
 def shown(home: HomeAssistant) -> Callable[[], list[dict[str, Any]]]:
-    """Return what reads the sensor's attribute."""
+    """Return a function that reads the sensor's attribute."""
 
     def shown() -> list[dict[str, Any]]:
         state = home.states.get("sensor.ada_window_utilization")

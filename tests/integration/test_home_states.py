@@ -369,7 +369,7 @@ async def test_figures_are_in_trace_and_last_turn(
 
 
 def details() -> Iterator[dict[str, Any]]:
-    """Return what the newest trace has of the agent."""
+    """Return the agent's data in the newest trace."""
     events = async_get_traces()[-1].as_dict()["events"]
     return (event["data"] for event in events if "states_listed" in (event["data"] or {}))
 

@@ -17,7 +17,7 @@ TOLD = "The ID of a conversation can have at most 255 characters."
 
 @pytest.fixture
 def ada(home: HomeAssistant) -> Context:
-    """Return what Ada does."""
+    """Return the context of Ada's acts."""
     return Context(user_id=MockUser(name="Ada").add_to_hass(home).id)
 
 

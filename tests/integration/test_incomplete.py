@@ -1,4 +1,4 @@
-"""What an agent did stays known when its turn breaks: a request after it holds the milk that was added."""
+"""Tool calls stay known when their turn breaks: a request after it has the milk that was added."""
 
 import asyncio
 from collections.abc import Callable, Coroutine

@@ -23,7 +23,7 @@ LONG = "tell me a story about the sea in 300 words"
 
 @pytest.fixture
 def issues(home: HomeAssistant) -> Callable[[], list[ir.IssueEntry]]:
-    """Return what lists our repair issues."""
+    """Return a function that lists our repair issues."""
 
     def issues() -> list[ir.IssueEntry]:
         return [issue for (domain, _), issue in ir.async_get(home).issues.items() if domain == DOMAIN]

@@ -1,4 +1,4 @@
-"""What the last account leaves: memory for the next one, until it is deleted."""
+"""The last account leaves its memory to the next one, until it is deleted."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -63,7 +63,7 @@ async def remove(home: HomeAssistant, entry: MockConfigEntry) -> None:
 
 @pytest.fixture
 async def choose(home: HomeAssistant) -> Choose:
-    """Return what chooses in the repair flow of the issue."""
+    """Return a function that chooses an option in the repair flow of the issue."""
     assert await async_setup_component(home, "repairs", {})
 
     async def choose(option: str) -> Any:
@@ -91,7 +91,7 @@ def age(memory: Memory) -> None:
 
 
 def marks(disk: Disk) -> list[str]:
-    """Return which of the marks are in any file beside the store, or in it."""
+    """Return the marks that are in the store or in any file beside it."""
 
     def look(path: Path) -> list[str]:
         content = b"".join(each.read_bytes() for each in path.parent.iterdir())

@@ -1,4 +1,4 @@
-"""What was told last is what a small server's model reads, whatever was told before and the window has lost."""
+"""A small server's model reads the newest version of a fact, whatever the window has evicted."""
 
 import time
 
@@ -44,7 +44,7 @@ def _story(number: int, tokens: int) -> str:
 
 
 def evicted(entry: MockConfigEntry) -> int:
-    """Return how many exchanges the windows of the account's agent have evicted."""
+    """Return the number of exchanges that the windows of the account's agent have evicted."""
     (agent,) = entry.runtime_data.agents.values()
     return sum(window.stats().evicted_exchanges for window in agent.windows.loaded().values())
 

@@ -1,4 +1,4 @@
-"""What is imported, and when: no SDK before an account needs one, and then not in the event loop."""
+"""The time of imports: no SDK before an account needs one, and then not in the event loop."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -50,7 +50,7 @@ MODULES = [name for name in ALL if not name.startswith((*OF_ANY_SDK, INTEROP))]
 
 @pytest.fixture(scope="module")
 def loaded() -> set[str]:
-    """Return what a fresh interpreter has loaded when it has imported the integration and its platforms."""
+    """Return the modules that a fresh interpreter has loaded after it imported the integration and its platforms."""
     child = subprocess.run(
         [sys.executable, "-c", IMPORT_ALL, *MODULES], cwd=REPOSITORY, capture_output=True, text=True, check=True
     )

@@ -1,4 +1,4 @@
-"""What the activity says of turns: who answered and how fast, or why the turn failed."""
+"""Home Assistant's activity: one line for each turn, with who answered and how fast, or why it failed."""
 
 from collections.abc import Callable
 from itertools import chain
@@ -22,7 +22,7 @@ type Told = Callable[[], str]
 
 @pytest.fixture
 def told(home: HomeAssistant) -> Told:
-    """Return what reads the sentence of the last turn or of what was forgotten, as Home Assistant asks for it."""
+    """Return a function that reads the sentence of the last turn or forgetting, as Home Assistant asks for it."""
     events = [async_capture_events(home, kind) for kind in (EVENT_TURN, EVENT_FORGOTTEN)]
     described: dict[tuple[str, str], Callable[[Event[Any]], dict[str, str]]] = {}
     async_describe_events(home, lambda domain, kind, describe: described.update({(domain, kind): describe}))

@@ -1,4 +1,4 @@
-"""What is remembered of turns: kept, off when it is off, and never the cause of a turn without an answer."""
+"""The memory of turns: stored if it is on, empty if it is off, and never the cause of a turn without an answer."""
 
 from pathlib import Path
 from threading import Event

@@ -1,4 +1,4 @@
-"""What belongs to another person, or was forgotten, reaches no model, and nobody who may not see it."""
+"""Other people's memories and forgotten ones reach no model, and nobody who may not see them."""
 
 from functools import partial
 from typing import Any

@@ -1,4 +1,4 @@
-"""What people and tools said is data to a model, and only the user's own words of this exchange become facts."""
+"""The words of people and tools are data to a model, and only the user's own of this exchange become facts."""
 
 import re
 from typing import Any

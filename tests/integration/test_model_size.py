@@ -77,7 +77,7 @@ async def talk(say: Say, server: ModelServer, conversation_id: str) -> tuple[str
 
 
 def used(records: list[Record]) -> tuple[str, bool, bool]:
-    """Return what has to be true of a long talk: how its last request ended, whether it was full, and few refused."""
+    """Return the criteria for a long talk: how its last request ended, whether it was full, and few refused."""
     usage = records[-1].usage or {}
     refused = sum(record.status != 200 for record in records)
     return records[-1].outcome, usage.get("prompt", 0) >= 0.8 * CONTEXT, refused <= len(records) / 10

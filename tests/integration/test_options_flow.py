@@ -45,18 +45,18 @@ async def options_form(home: HomeAssistant, entry) -> Submit:
 
 
 def suggested(form: Submit) -> dict[str, int | str]:
-    """Return what the form suggests, by field."""
+    """Return the values that the form suggests, by field."""
     return suggested_in(form.shown["data_schema"])
 
 
 def suggested_in(schema: Any) -> dict[str, Any]:
-    """Return what a form or a section suggests, by field."""
+    """Return the values that a form or a section suggests, by field."""
     fields = schema.schema
     return {str(field): field.description["suggested_value"] for field in fields if field.description}
 
 
 def history_tokens(body: dict) -> int:
-    """Return what the messages after the system prompt cost, by the agent's own estimate."""
+    """Return the tokens of the messages after the system prompt, by the agent's own estimate."""
     counter = EstimatedCounter()
     return sum(message_tokens(Message.user(message["content"]), counter) for message in body["messages"][1:])
 
@@ -194,7 +194,7 @@ def many_entities(home: HomeAssistant) -> None:
 
 
 def tool_results(body: dict) -> list[str]:
-    """Return what a request holds of tools' results."""
+    """Return the tool results in a request."""
     return [message["content"] for message in body["messages"] if message["role"] == "tool"]
 
 

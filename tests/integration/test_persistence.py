@@ -51,7 +51,7 @@ def ids(agent: Agent) -> list[str]:
 
 
 def a_person(home: HomeAssistant, name: str) -> Context:
-    """Return what somebody speaks in who is a user of the home."""
+    """Return the context of a person who is a user of the home."""
     return Context(user_id=MockUser(name=name).add_to_hass(home).id)
 
 
@@ -279,7 +279,7 @@ async def test_persistence_that_is_switched_off_leaves_the_totals_only_at_once(
 
 
 def totals(disk: Disk, entry: MockConfigEntry) -> list[tuple[int]]:
-    """Return how many turns of an account's only agent are counted on disk."""
+    """Return the number of turns that are counted on disk for an account's only agent."""
     (agent_id,) = entry.subentries
     counted = "SELECT value ->> 'turns_model' FROM value WHERE owner = ? AND name = 'totals'"
     return disk.rows(counted, agent_id)
@@ -638,7 +638,7 @@ async def test_what_is_no_text_costs_no_other_conversation(
 
 
 def owned(disk: Disk, owner: str) -> list[int]:
-    """Return how many conversations, values and turns belong to an agent or an account."""
+    """Return the numbers of conversations, values and turns that belong to an agent or an account."""
     counts = (
         "SELECT count(*) FROM conversation WHERE agent = ?",
         "SELECT count(*) FROM value WHERE owner = ?",

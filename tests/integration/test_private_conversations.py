@@ -1,4 +1,4 @@
-"""What a conversation, its fork, its summary, an import or something forgotten brings to a model, and to whom."""
+"""The privacy of a conversation, its fork, its summary, imports and forgotten words, by speaker and scope."""
 
 from collections.abc import Callable, Coroutine
 from functools import partial
@@ -40,7 +40,7 @@ async def talked_with_ada(house: House, scope: Scope = Scope.CONVERSATION) -> No
 
 
 def on_adas_talk(name: str, who: str) -> Look:
-    """Return what looks at the response of an action on a conversation of Ada's."""
+    """Return a look at the response of an action on a conversation of Ada's."""
 
     async def look(house: House) -> object:
         await talked_with_ada(house)
@@ -50,7 +50,7 @@ def on_adas_talk(name: str, who: str) -> Look:
 
 
 def after_ada(who: str, scope: Scope) -> Look:
-    """Return what is sent when somebody continues under the id of Ada's conversation."""
+    """Return a look at the requests when somebody continues under the id of Ada's conversation."""
 
     async def look(house: House) -> object:
         await talked_with_ada(house, scope)
@@ -60,7 +60,7 @@ def after_ada(who: str, scope: Scope) -> Look:
 
 
 def forked(by: str, who: str) -> Look:
-    """Return what is sent when somebody continues under the id of a fork of Ada's conversation."""
+    """Return a look at the requests when somebody continues under the id of a fork of Ada's conversation."""
 
     async def look(house: House) -> object:
         await talked_with_ada(house)
@@ -72,7 +72,7 @@ def forked(by: str, who: str) -> Look:
 
 
 def told(teller: str, text: str, asker: str, scope: Scope = Scope.CONVERSATION) -> Look:
-    """Return what is sent when somebody asks one agent about what somebody told another."""
+    """Return a look at the requests when somebody asks one agent about something that somebody told another."""
 
     async def look(house: House) -> object:
         await house.say(teller, text, scope, "told")
@@ -82,7 +82,7 @@ def told(teller: str, text: str, asker: str, scope: Scope = Scope.CONVERSATION) 
 
 
 def summarized(teller: str, text: str, asker: str, scope: Scope = Scope.CONVERSATION) -> Look:
-    """Return what is sent when somebody asks for what is in the summary of a conversation."""
+    """Return a look at the requests when somebody asks for the content of a conversation's summary."""
 
     async def look(house: House) -> object:
         await house.say(teller, text, scope, "told")
@@ -95,7 +95,7 @@ def summarized(teller: str, text: str, asker: str, scope: Scope = Scope.CONVERSA
 
 
 def forgotten(way: Callable[[House], Coroutine[Any, Any, object]], look: Look) -> Look:
-    """Return what is looked at after Ada has told something, asked about it, and had it forgotten."""
+    """Return a look after Ada has told something, asked about it, and had it forgotten."""
 
     async def after(house: House) -> object:
         for text in ("consider that it rains", "consider that it snows"):
@@ -111,14 +111,14 @@ def forgotten(way: Callable[[House], Coroutine[Any, Any, object]], look: Look) -
 
 
 async def summary(house: House) -> object:
-    """Return what is sent for a summary of a conversation."""
+    """Return the requests for a summary of a conversation."""
     kept = {"entity_id": house.agents[Scope.CONVERSATION], "conversation_id": "talk", "keep": 1}
     await house.act("summarize_window", "Ada", **kept)
     return [request.body for request in house.model_server.requests]
 
 
 async def shown_by_a_script(house: House) -> object:
-    """Return what a script without a user shows of Ada's conversation, where a model has started it as a tool."""
+    """Return the view of Ada's conversation for a script without a user that a model has started as a tool."""
     await talked_with_ada(house)
     return await inside_a_turn(partial(show, "get_window", "automation"))(house)
 
@@ -129,7 +129,7 @@ async def show(name: str, who: str, house: House) -> object:
 
 
 async def summarized_for_all(house: House) -> object:
-    """Return what a satellite's request has after the summary of a window in which Ada spoke, too."""
+    """Return a satellite's requests after the summary of a window in which Ada spoke, too."""
     await house.say("Ada", "forget that some blue locker has a viper in it", Scope.AGENT)
     for text in ("consider that it rains", "consider that it snows"):
         await house.say("satellite", text, Scope.AGENT)
@@ -144,7 +144,7 @@ def asks(who: str, what: str, look: Look, found: frozenset[str] = NOTHING) -> Ca
 
 
 async def imported(house: House) -> object:
-    """Return what is sent after an export was imported that is older than the forgetting."""
+    """Return the requests after the import of an export that is older than the forgetting."""
     await house.act("import_memories", "admin", memories=house.exported)
     return await house.sent("Ada")
 

@@ -1,4 +1,4 @@
-"""What memory adds to a turn of the model: for whom, where, and for how long."""
+"""Memory's additions to a turn of the model: for whom, where, and for how long."""
 
 from collections.abc import Iterator
 from itertools import pairwise
@@ -189,7 +189,7 @@ async def test_between_trims_each_request_begins_with_the_one_before_up_to_its_q
 
 
 def parts(body: dict[str, Any]) -> list[str]:
-    """Return what a request begins with and then its messages, each as bytes, without the marks for a cache."""
+    """Return the beginning of a request and then its messages, each as JSON, without the marks for a cache."""
     (messages,) = (body[key] for key in ("messages", "input", "contents") if key in body)
     head = [body.get(key) for key in ("tools", "system", "instructions", "systemInstruction")]
     return [_MARK.sub("", json.dumps(part)) for part in (*head, *messages)]
@@ -286,5 +286,5 @@ async def test_trace_has_figures_of_what_was_recalled(entry, say: Say, ada: Cont
 
 
 def details() -> Iterator[dict[str, Any]]:
-    """Yield what the trace of the last turn has of it."""
+    """Yield the agent's data in the trace of the last turn."""
     return (event.data for event in async_get_traces()[-1]._events if event.data and "route" in event.data)

@@ -32,7 +32,7 @@ LONG = f"consider that the word is pelican {'Ada ' * 3000}"
 
 
 def traced() -> dict[str, Any]:
-    """Return what the traces tell of our last turn."""
+    """Return the data of our last turn in the traces."""
     events = [event.data for trace in async_get_traces() for event in trace._events]
     return [details for details in events if details and "route" in details][-1]
 

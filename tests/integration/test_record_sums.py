@@ -62,7 +62,7 @@ _KINDS = {"model": 45, "tool": 10, "local": 10, "fault": 20, "cancelled": 5, "re
 
 
 def price(usage: PricedUsage) -> Decimal:
-    """Return what a request costs in US dollars."""
+    """Return the price of a request in US dollars."""
     return calc_price(usage, MODEL, provider_id="openai").total_price
 
 

@@ -1,4 +1,4 @@
-"""Who may do what with conversations: an entity's permissions count for its actions, as for everything in the home."""
+"""Permissions on conversations: those of an entity count for its actions, as for everything in the home."""
 
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -48,7 +48,7 @@ async def counting(home: HomeAssistant, set_up, model_server, say: Say) -> MockC
 
 @pytest.fixture
 def visitor(home: HomeAssistant) -> Visitor:
-    """Return what lets a person of a group in."""
+    """Return a function that lets in a person of a group."""
 
     async def visitor(group: str) -> Context:
         user = await home.auth.async_create_user("Ada", group_ids=[group])

@@ -1,4 +1,4 @@
-"""What counts as one conversation, and that nobody sees another person's."""
+"""The scope of a conversation, and that nobody sees another person's."""
 
 from homeassistant.auth.const import GROUP_ID_USER
 from homeassistant.core import Context, HomeAssistant

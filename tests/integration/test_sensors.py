@@ -105,7 +105,7 @@ def sensors(home: HomeAssistant, entry) -> dict[str, er.RegistryEntry]:
 
 @pytest.fixture
 def totals(figure):
-    """Return what reads all totals."""
+    """Return a function that reads all totals."""
 
     def totals() -> dict[str, str]:
         return {key: figure(key) for key in TOTALS}
@@ -115,7 +115,7 @@ def totals(figure):
 
 @pytest.fixture
 def conversations(home: HomeAssistant):
-    """Return what reads the figures per conversation."""
+    """Return a function that reads the figures per conversation."""
 
     def conversations() -> list[dict[str, Any]]:
         return state_of(home, "sensor.ada_window_utilization").attributes["conversations"]

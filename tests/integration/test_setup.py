@@ -36,7 +36,7 @@ LONG = "tell me a story about the sea in 300 words"
 
 @pytest.fixture
 def to_evict(home: HomeAssistant) -> Callable[[], dict[str, int]]:
-    """Return what counts the traces of agents in Home Assistant."""
+    """Return a function that counts the traces of agents in Home Assistant."""
 
     def to_evict() -> dict[str, int]:
         return {

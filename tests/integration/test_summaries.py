@@ -47,7 +47,7 @@ def agent(entry_of_agent: MockConfigEntry, agent_of: Callable[[MockConfigEntry],
 
 @pytest.fixture
 def after(home: HomeAssistant) -> Callable[[str, Callable[[], Any]], None]:
-    """Return what has something done at the next event of ours: after the answer, and before a summary is asked for."""
+    """Return a function that schedules a call for our next event: after the answer, and before a summary."""
 
     def after(event: str, do: Callable[[], Any]) -> None:
         @callback
@@ -61,7 +61,7 @@ def after(home: HomeAssistant) -> Callable[[str, Callable[[], Any]], None]:
 
 @pytest.fixture
 def fill(say: Say, agent: Agent) -> Callable[[], Any]:
-    """Return what tells the agent a name and then talks until a trim drops it."""
+    """Return a function that tells the agent a name and then talks until a trim drops it."""
 
     async def fill() -> None:
         await say("my name is Ada")
@@ -181,7 +181,7 @@ async def test_failure_costs_the_summary_and_it_is_tried_once_more(
 
 
 def failures(agent: Agent) -> int:
-    """Return how often the summary that is due has failed."""
+    """Return the number of failures of the summary that is due."""
     unsummarized = the_window(agent).unsummarized
     assert unsummarized is not None
     return unsummarized.failures

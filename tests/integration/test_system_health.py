@@ -1,4 +1,4 @@
-"""What Home Assistant's page on its own health shows of this integration, as the page gets it."""
+"""The integration's entry on Home Assistant's system health page, as the page gets it."""
 
 from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import dataclass, field
@@ -62,7 +62,7 @@ async def listener() -> AsyncIterator[Listener]:
 
 @pytest.fixture
 async def page(home: HomeAssistant, hass_ws_client: WebSocketGenerator) -> Page:
-    """Return what opens the page and waits until all of it is there."""
+    """Return a function that opens the page and waits until all of it is there."""
     assert await async_setup_component(home, "system_health", {})
     socket = await hass_ws_client(home)
 

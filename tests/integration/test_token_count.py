@@ -32,7 +32,7 @@ COUNTING = (PROVIDER_OPENAI, PROVIDER_ANTHROPIC, PROVIDER_GEMINI)
 
 @pytest.fixture
 def account(set_up: SetUp, model_server: ModelServer) -> Callable[..., Any]:
-    """Return what sets up an account of a provider."""
+    """Return a function that sets up an account of a provider."""
 
     async def account(provider: str, **agent: Any) -> MockConfigEntry:
         url = model_server.url if provider == PROVIDER_OPENAI else model_server.address

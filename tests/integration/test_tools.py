@@ -181,7 +181,7 @@ async def no_act() -> dict[str, Any]:
 
 @pytest.fixture
 def offered(hass: HomeAssistant) -> Callable[[ToolSchemas, llm.Tool], ToolSchema]:
-    """Return what makes a schema of the one tool that an API offers."""
+    """Return a function that makes a schema of the one tool that an API offers."""
     context = llm.LLMContext(platform="test", context=None, language=None, assistant="", device_id=None)
 
     def offered(schemas: ToolSchemas, tool: llm.Tool) -> ToolSchema:

@@ -81,7 +81,7 @@ async def recorded(home: HomeAssistant, agent_id: str, garage: str, people: Peop
 
 @pytest.fixture
 def inside_a_turn(agent_of, entry: MockConfigEntry) -> Callable[[], AbstractAsyncContextManager[Any]]:
-    """Return what an action runs in that a model has started as a tool."""
+    """Return a function that opens a turn, for an action that a model has started as a tool."""
     return lambda: agent_of(entry).windows.turn("everyone's")
 
 
@@ -98,7 +98,7 @@ async def listed(home: HomeAssistant, context: Context | None = None, **data: An
 
 
 async def read(home: HomeAssistant, context: Context | None = None) -> dict[str, str]:
-    """Return whose words somebody is shown, by the turns that they see."""
+    """Return the words that somebody is shown, by the ids of their turns."""
     shown = {}
     for turn_id in EVERY_TURN:
         with suppress(ServiceValidationError):

@@ -53,7 +53,7 @@ async def newest(home: HomeAssistant) -> list[TurnRecord]:
 
 @pytest.fixture
 def turns(home: HomeAssistant) -> Turns:
-    """Return what the record holds."""
+    """Return a function that returns the turns in the record."""
 
     async def turns() -> list[TurnRecord]:
         await written(home)

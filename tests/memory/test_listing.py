@@ -1,4 +1,4 @@
-"""What is remembered, listed without a question."""
+"""The list of memories, without a question."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What is found for a question, and by whom."""
+"""The memories that a question finds, and for whom."""
 
 import pytest
 

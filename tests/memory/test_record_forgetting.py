@@ -1,4 +1,4 @@
-"""What the record of turns loses, and that no byte of it stays in the file."""
+"""Forgetting in the record of turns, of which no byte stays in the file."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a text is found by."""
+"""The words by which a text is found."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a provider's stream yielded, gathered."""
+"""The events of a provider's stream, gathered."""
 
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
@@ -22,7 +22,7 @@ type Failure = type[ProviderError] | tuple[type[ProviderError], ...]
 
 
 def closing(stream: AsyncIterator[Event]) -> aclosing[AsyncGenerator[Event]]:
-    """Return what closes a provider's stream in the end."""
+    """Return a context manager that closes a provider's stream in the end."""
     assert isinstance(stream, AsyncGenerator)
     return aclosing(stream)
 

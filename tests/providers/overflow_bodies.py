@@ -1,4 +1,4 @@
-"""What servers answer to a request that is longer than the model can read, as they write it: eleven of them."""
+"""Eleven servers' answers to a request that is longer than the model can read, word for word."""
 
 import json
 from typing import Any, NamedTuple

@@ -1,4 +1,4 @@
-"""What is known about models: families by name, limits and prices by the bundled table."""
+"""Profiles of models: families by name, limits and prices by the bundled table."""
 
 from decimal import Decimal
 

@@ -1,4 +1,4 @@
-"""Which models a form offers, and which it suggests, over lists as servers return them."""
+"""The models that a form offers and suggests, over lists as servers return them."""
 
 import pytest
 

@@ -1,1 +1,1 @@
-"""Who answers what people say: Home Assistant's intents or the model."""
+"""The routing of sentences: to Home Assistant's intents or to the model."""

@@ -44,7 +44,7 @@ async def stub() -> AsyncIterator[Stub]:
 
 @pytest.fixture
 async def build_home(hass: HomeAssistant, tmp_path: Path) -> AsyncIterator[Build]:
-    """Return what builds a home; its files are its own, and its timers end with the test."""
+    """Return a function that builds a home; its files are its own, and its timers end with the test."""
     hass.config.config_dir = str(tmp_path)
     homes: list[Home] = []
 

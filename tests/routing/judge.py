@@ -69,7 +69,7 @@ type Converse = Callable[[str, str, str], Awaitable[Json]]
 
 
 def sayer(home: Home, agent_id: str, stub: Stub | None = None) -> Say:
-    """Return what says a sentence to an agent; `stub` is its model's server."""
+    """Return a function that says a sentence to an agent; `stub` is its model's server."""
 
     async def converse(text: str, conversation_id: str, language: str) -> Json:
         result = await async_converse(
@@ -88,7 +88,7 @@ def sayer(home: Home, agent_id: str, stub: Stub | None = None) -> Say:
 
 
 def sayer_by(converse: Converse, stub: Stub | None) -> Say:
-    """Return what says each sentence in a conversation of its own, after what the model may have said in it."""
+    """Return a function that says each sentence in a conversation of its own, after the model's words in it, if any."""
 
     async def say(case: Case) -> Heard:
         # longer than the 26 characters of an id that Home Assistant takes for one of its own
@@ -126,12 +126,12 @@ async def judge_case(home: Home, case: Case, say: Say) -> Judged:
 
 
 def count(judged: Iterable[Judged]) -> Mapping[Verdict, int]:
-    """Return how many there are of each verdict."""
+    """Return the number of cases of each verdict."""
     return Counter(each.verdict for each in judged)
 
 
 def _wrong(home: Home, case: Case, before: Seen, heard: Heard) -> Iterator[str]:
-    """Yield what is not as it should be after a local answer."""
+    """Yield the faults of a local answer."""
     if heard.failed:
         yield f"an error: {heard.speech!r}"
     if case.says and not any(word.casefold() in heard.speech.casefold() for word in case.says):
@@ -175,7 +175,7 @@ def _same(now: Any, declared: Any) -> bool:
 
 
 async def recognise(home: Home, case: Case) -> RecognizeResult | None:
-    """Return what Home Assistant strictly recognises in a sentence."""
+    """Return Home Assistant's RecognizeResult for a sentence, by strict intents only, or None."""
     agent: Any = async_get_agent(home.hass)
     said = said_in(home, case.sentence, None, case.language)
     result: RecognizeResult | None = await agent.async_recognize_intent(said, strict_intents_only=True)
@@ -183,7 +183,7 @@ async def recognise(home: Home, case: Case) -> RecognizeResult | None:
 
 
 def said_in(home: Home, text: str, conversation_id: str | None, language: str) -> ConversationInput:
-    """Return what Home Assistant makes of a text that is said to the first satellite."""
+    """Return the ConversationInput of a text that is said to the first satellite."""
     return ConversationInput(
         text=text,
         context=Context(),

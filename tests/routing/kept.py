@@ -1,4 +1,4 @@
-"""Which of the sentences of its own templates Home Assistant does right, and which of those an agent hands on."""
+"""The sentences of its own templates that Home Assistant does right, and those of them that an agent hands on."""
 
 from dataclasses import dataclass
 
@@ -51,7 +51,7 @@ async def _is_understood(home: Home, case: Case, drawn: Drawn) -> bool:
 
 
 async def _effect(home: Home, case: Case, say: Say) -> tuple[Heard, Seen, list[str], int]:
-    """Return what comes of a sentence in the home as it was built."""
+    """Return the effect of a sentence in the home as it was built."""
     await home.put_back({}, case.given_timers)
     heard = await say(case)
     await home.hass.async_block_till_done()

@@ -86,7 +86,7 @@ def _sentences(name: str, templates: list[_Template], filler: _Filler, random: R
 
 
 def _texts(plan: Plan, file: Json, intent: str) -> Mapping[str, Sequence[str]]:
-    """Return what the home's lists hold, and what is said instead of a wildcard."""
+    """Return the texts in the home's lists, and the words that stand for each wildcard."""
     is_new = "Add" in intent
     return {
         "area": [name for name, _ in plan.areas.values()],

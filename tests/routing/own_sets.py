@@ -19,7 +19,7 @@ _TIMER_MINUTES = 10
 
 
 def file_of(language: str) -> Json:
-    """Return what a language's file holds."""
+    """Return the content of a language's file."""
     file: Json = load(FOLDER / "own" / f"{language}.yaml")
     return file
 

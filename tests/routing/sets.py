@@ -49,7 +49,7 @@ class Set:
 
 
 def load(path: Path) -> Any:
-    """Return what a file of YAML holds."""
+    """Return the content of a YAML file."""
     return load_yaml(path)
 
 

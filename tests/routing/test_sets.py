@@ -13,7 +13,7 @@ from .stub import Stub
 
 @pytest.fixture
 def judged(hass: HomeAssistant, build_home: Build, stub: Stub):
-    """Return what says a set to an agent with the defaults."""
+    """Return a function that says a set to an agent with the defaults and returns the verdicts."""
 
     async def judged(one_set: Set) -> list[Judged]:
         home = await build_home(one_set.plan)

@@ -1,4 +1,4 @@
-"""Who is home, in ten languages: answered rightly, left to the model, or honestly not understood."""
+"""The question who is home, in ten languages: answered rightly, left to the model, or honestly not understood."""
 
 from itertools import product
 

@@ -51,7 +51,7 @@ def states():
 
 @pytest.fixture
 def make(path, states):
-    """Return what makes a writer that is not started; each is closed in the end."""
+    """Return a function that makes a writer that is not started; each is closed in the end."""
     made = []
 
     def make(**more):
@@ -82,7 +82,7 @@ def said(path):
 
 
 def recorded(path) -> int:
-    """Return how many turns the record has."""
+    """Return the number of turns in the record."""
     with closing(sqlite3.connect(path)) as connection:
         return int(connection.execute("SELECT count(*) FROM turn_record").fetchone()[0])
 

@@ -54,7 +54,7 @@ def ear(home: Home) -> Ear:
 
 @pytest.fixture
 def question(http_client: Any, model_server: ModelServer) -> Question:
-    """Return what the scripted model is asked."""
+    """Return the question for the scripted model."""
     return Question(
         model=Model("own", provider(http_client, model_server.url), "scripted", Budget(WindowPolicy())),
         system="You are a voice assistant.",
@@ -71,7 +71,7 @@ def provider(http_client: Any, url: str) -> ChatCompletions:
 
 @pytest.fixture
 def byte_question(http_client: Any, byte_server: ByteServer, question: Question) -> Question:
-    """Return what the server of given bytes is asked."""
+    """Return the question for the server of given bytes."""
     return replace(question, model=replace(question.model, provider=provider(http_client, byte_server.url)))
 
 

@@ -1,4 +1,4 @@
-"""What of a text is spoken and what is reasoning, read character by character: slow, and without a stream."""
+"""Speech and reasoning in a text, told apart character by character: slow, and without a stream."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -46,7 +46,7 @@ def _note(text: str, at: int) -> tuple[int, int]:
 
 
 def _groups(text: str, at: int, depth: int) -> int:
-    """Return where brackets close, with those that follow at once."""
+    """Return the index behind a group in brackets and those that follow at once."""
     quote, opens = "", "{" if depth else "([{"
     while at < len(text):
         char = text[at]

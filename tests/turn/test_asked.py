@@ -1,4 +1,4 @@
-"""What a sentence names of the home."""
+"""The entities, areas and kinds that a sentence names."""
 
 from hypothesis import given, strategies as st
 import pytest

@@ -1,4 +1,4 @@
-"""Who is asked next when a model does not answer, and who is not."""
+"""The agents that are asked when a model does not answer, and those that are not."""
 
 import asyncio
 from collections.abc import AsyncIterator

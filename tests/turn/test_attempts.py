@@ -23,7 +23,7 @@ from .world import Access, Ear, Local
 
 
 def told(outcome: Outcome) -> list[tuple[str, str | None, bool, bool]]:
-    """Return how each request ended, with its error, whether it was billed and whether it may have cost something."""
+    """Return the end of each request, its error, whether it was billed and whether it may have cost something."""
     return [(each.end, each.error, each.billed is not None, each.is_unbilled) for each in outcome.attempts]
 
 

@@ -1,4 +1,4 @@
-"""What bills show: servers that drop messages are found, and none whose cache or counting varies is taken for one."""
+"""Bills reveal servers that drop messages, and none whose cache or counting varies is taken for one."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -36,7 +36,7 @@ class Counting:
         return sum(self.frame + int(self.per_word * _words(message)) for message in messages)
 
     def dropped(self, request: Request) -> int:
-        """Return how many of the oldest messages are dropped: as many as it takes until the rest fits."""
+        """Return the number of the oldest messages that are dropped: as many as it takes until the rest fits."""
         sizes = [self.tokens([each]) for each in request.messages[1:]]
         over = self._fixed(request) + sum(sizes) - (self.reads or 10**9)
         dropped = 0

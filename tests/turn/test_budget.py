@@ -1,4 +1,4 @@
-"""What fits into a model."""
+"""The budget of a request: the tokens that fit into a model."""
 
 from dataclasses import replace
 

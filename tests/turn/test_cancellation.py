@@ -66,7 +66,7 @@ def new_window(_key: str) -> Window:
 async def asked(
     request: pytest.FixtureRequest, question: Question, model_server: ModelServer
 ) -> AsyncIterator[Question]:
-    """Return what the scripted model is asked in a format."""
+    """Return the question for the scripted model in a format."""
     wire: Wire = request.param
     async with import_module(wire.clients[0]).AsyncClient(verify=False) as client:
         model = replace(question.model, provider=wire.connect(model_server.address, client))
@@ -91,7 +91,7 @@ def calls_in(window: Window) -> list[str]:
 
 
 def running() -> set[str]:
-    """Return what runs besides this test and the server."""
+    """Return the names of the tasks that run besides this test and the server."""
     tasks = asyncio.all_tasks() - {asyncio.current_task()}
     return {str(getattr(task.get_coro(), "__qualname__", task.get_coro())) for task in tasks} - {_OF_THE_SERVER}
 

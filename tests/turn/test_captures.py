@@ -1,4 +1,4 @@
-"""What the words of a capture say about it. The tables are the documentation."""
+"""The properties of a capture that follow from its words. The tables are the documentation."""
 
 import pytest
 

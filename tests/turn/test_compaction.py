@@ -58,7 +58,7 @@ async def asked(http_client: Any, byte_server: ByteServer, question: Question) -
 
 
 async def compacted(question: Question, **limits: Any) -> tuple[Native | None, list[Usage]]:
-    """Return what came of it, and what it has cost."""
+    """Return the compaction, or None, and the usage of each request for it."""
     attempts: list[Attempt] = []
     native = await compact(question, MESSAGES, COUNTER, Limits(**limits), attempts.append)
     return native, [each.billed.usage for each in attempts if each.billed]

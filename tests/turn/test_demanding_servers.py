@@ -28,7 +28,7 @@ by_each_server = pytest.mark.parametrize("server", DEMANDS)
 
 @pytest.fixture
 def ask(question: Question, http_client: Any, model_server: ModelServer) -> Ask:
-    """Return what asks a model in a format; each model has a size of its own to learn."""
+    """Return a function that asks a model in a format; each model has a size of its own to learn."""
 
     def ask(wire: Wire, model: str) -> Question:
         provider = wire.connect(model_server.address, http_client)

@@ -66,7 +66,7 @@ def window(calibrator: Calibrator) -> Window:
 
 @pytest.fixture
 def asked(question: Question, calibrator: Calibrator, model_server: ModelServer) -> Question:
-    """Return what a server is asked that drops messages, with a fixed part as large as that of a home."""
+    """Return a question for a server that drops messages, with a fixed part as large as that of a home."""
     model_server.dropping = Dropping(READS)
     model = replace(question.model, budget=Budget(WindowPolicy(), max_answer_tokens=1000))
     return replace(

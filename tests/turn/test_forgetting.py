@@ -1,4 +1,4 @@
-"""What forgetting removes from conversations, in the store and in working memory, and what it leaves."""
+"""Forgetting removes the right words from conversations, in the store and in working memory, and no others."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import closing
@@ -34,7 +34,7 @@ STATS = WindowStats(0, 0, 0, 1000, 0.0, 0, False, {}, 0, 0, 0, 0, 0)
 
 
 def selection(**conditions: Any) -> Selection:
-    """Return what somebody wants forgotten, a fact if nothing else is said."""
+    """Return a selection of memories to forget, a fact if nothing else is said."""
     nothing: dict[str, Any] = dict.fromkeys(("ids", "since", "before", "query"))
     return Selection(**{**nothing, "person": ..., "kinds": KINDS, **(conditions or {"ids": (("fact", 7),)})})
 
@@ -80,17 +80,17 @@ class Store:
         self.erasures = list(erasures)
 
     def rest(self, snapshot: Snapshot, forgotten: Forgotten, key: str = SHARED) -> Snapshot:
-        """Return what is left of a window in working memory."""
+        """Return the rest of a window in working memory."""
         self.forget(forgotten, {(AGENT, key): snapshot})
         (erasure,) = self.erasures
         return erasure.rest((AGENT, key), snapshot)
 
     def left(self, snapshot: Snapshot, forgotten: Forgotten, key: str = SHARED) -> list[str]:
-        """Return what is said in what is left of a window in working memory."""
+        """Return the words in the rest of a window in working memory."""
         return said(self.rest(snapshot, forgotten, key))
 
     def kept(self, key: str = SHARED, agent: str = AGENT) -> list[str] | None:
-        """Return what is said in a stored conversation, or None if there is none."""
+        """Return the words in a stored conversation, or None if there is none."""
         with self.database.read() as connection:
             found = read_conversation(connection, agent, key)
         return None if found is None else said(found)

@@ -1,4 +1,4 @@
-"""What must not happen twice: no other agent acts after tools ran, and no request follows the first token."""
+"""Guards against repetition: no other agent acts after tools ran, and no request follows the first token."""
 
 from dataclasses import dataclass, replace
 from typing import Any

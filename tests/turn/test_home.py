@@ -1,4 +1,4 @@
-"""Which states a sentence needs, in few tokens, whatever the names and values, and what is true of all the rest."""
+"""The states that a sentence needs, in few tokens, whatever the names and values, and a true account of the rest."""
 
 from collections.abc import Mapping
 from dataclasses import replace

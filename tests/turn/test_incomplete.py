@@ -1,4 +1,4 @@
-"""What was done stays known when a turn fails or is interrupted after a tool may have run."""
+"""Tool calls stay known when a turn fails or is interrupted after a tool may have run."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -48,7 +48,7 @@ def assert_known_as_incomplete(window: Window) -> None:
 
 @pytest.fixture
 def interrupt(take: Take) -> Callable[..., Awaitable[None]]:
-    """Return what takes a turn and cancels it when it has come so far."""
+    """Return a function that takes a turn and cancels it when it has come so far."""
 
     async def interrupt(words: str, has_come: asyncio.Event, **more: Any) -> None:
         turn = asyncio.create_task(take(words, **more))

@@ -1,4 +1,4 @@
-"""Which texts are spoken and which are metadata, one by one, at every cut."""
+"""Spoken texts and metadata, one by one, at every cut."""
 
 import pytest
 

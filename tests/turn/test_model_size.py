@@ -1,4 +1,4 @@
-"""What is learned of a model's size from its server, from requests that were served, and from those that were not."""
+"""A model's size, learned from its server, from requests that were served, and from those that were not."""
 
 from collections.abc import Callable
 import json

@@ -1,4 +1,4 @@
-"""What may stay of an older copy of a window after something was forgotten."""
+"""The part of an older copy of a window that may stay after something was forgotten."""
 
 from collections.abc import Iterable
 
@@ -16,7 +16,7 @@ def exchange(at: float | None, *, sources: Iterable[str] = (), tags: frozenset[s
 
 
 def left(exchanges: list[Exchange], *tombstones: Tombstone) -> list[str]:
-    """Return what is said in a copy with these exchanges after something was forgotten."""
+    """Return the words in a copy with these exchanges after something was forgotten."""
     rest = without_forgotten(Snapshot("mine", None, tuple(exchanges)), tombstones)
     return [each.messages[0].content for each in rest.exchanges]
 

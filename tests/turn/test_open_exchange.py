@@ -47,7 +47,7 @@ def sent(model_server: ModelServer) -> list[str]:
 
 
 def shared(before: str, now: str) -> int:
-    """Return how many characters two requests begin with alike."""
+    """Return the number of characters with which two requests begin alike."""
     return next((at for at, (one, other) in enumerate(zip(before, now, strict=False)) if one != other), len(before))
 
 

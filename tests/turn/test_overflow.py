@@ -35,7 +35,7 @@ async def second_server(socket_enabled: None) -> AsyncIterator[ModelServer]:
 
 @pytest.fixture
 def chain(byte_question: Question, http_client: Any, second_server: ModelServer) -> Question:
-    """Return what the server of given bytes is asked, and then a second agent."""
+    """Return the question for the server of given bytes, and then for a second agent."""
     second = replace(byte_question.model, agent="second", provider=provider(http_client, second_server.url))
     return replace(byte_question, fallback_agents=(replace(second, size=ModelSize()),))
 
@@ -64,7 +64,7 @@ def refuse_all(server: ByteServer, body: Body) -> None:
 
 
 def sizes(server: ByteServer) -> list[int]:
-    """Return how many messages the requests had."""
+    """Return the number of messages in each request."""
     return [len(request["messages"]) for request in server.requests]
 
 

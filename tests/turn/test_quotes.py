@@ -1,4 +1,4 @@
-"""What proves that a fact comes from the user: the quote is in what was said, and the fact says the same."""
+"""The proof that a fact comes from the user: the quote is in the user's words, and the fact says the same."""
 
 import pytest
 

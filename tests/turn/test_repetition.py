@@ -1,4 +1,4 @@
-"""When calls of a turn are a loop, and when a model only checks its work."""
+"""The difference between a loop of calls in a turn and a model that only checks its work."""
 
 from collections.abc import Iterable
 

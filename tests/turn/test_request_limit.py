@@ -26,7 +26,7 @@ type Start = Callable[..., asyncio.Task[Outcome]]
 
 @pytest.fixture
 def one_at_a_time(question: Question) -> Question:
-    """Return what is asked of a server that is sent one request at a time."""
+    """Return the question for a server that is sent one request at a time."""
     return replace(question, model=replace(question.model, limit=RequestLimit(1)))
 
 
@@ -45,7 +45,7 @@ def start(question: Question) -> Start:
 
 
 def asked(server: ModelServer) -> list[str]:
-    """Return what the server was asked, in its order."""
+    """Return the questions to the server, in their order."""
     return [request.body["messages"][-1]["content"].rpartition("\n\n")[2] for request in server.requests]
 
 

@@ -1,4 +1,4 @@
-"""Which route an input takes. The tables are the documentation."""
+"""The route of an input. The tables are the documentation."""
 
 import pytest
 

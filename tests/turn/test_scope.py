@@ -1,4 +1,4 @@
-"""Which window an input belongs to."""
+"""The window of an input."""
 
 import pytest
 

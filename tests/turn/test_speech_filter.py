@@ -1,4 +1,4 @@
-"""What is spoken of a model's text, however the stream is cut."""
+"""The spoken part of a model's text, however the stream is cut."""
 
 from itertools import pairwise
 import sys
@@ -143,7 +143,7 @@ class Copied(str):
 
 
 def work(text: str) -> int:
-    """Return how many characters are copied, and how many functions called, to read a text that comes at once."""
+    """Return the number of copied characters plus function calls for reading a text that comes at once."""
     calls = 0
 
     def count(_frame: Any, event: str, _arg: Any) -> None:

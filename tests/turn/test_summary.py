@@ -39,7 +39,7 @@ def window() -> Window:
 
 @pytest.fixture
 async def passage(take: Take, window: Window, question: Question) -> Passage:
-    """Return what is dropped after Ada has told her name and the wifi password."""
+    """Return the passage that is dropped after Ada has told her name and the wifi password."""
     asked = replace(question, model=replace(question.model, budget=Budget(POLICY)))
     await take("my name is Ada", asked=asked)
     await take("remember that the wifi password is swordfish", asked=asked)

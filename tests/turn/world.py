@@ -1,4 +1,4 @@
-"""What a turn needs of the world, in small: a home of functions, an ear, and what answers without a model."""
+"""The world of a turn, in small: a home of functions, an ear, and answers without a model."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping

@@ -122,7 +122,7 @@ def recorded(history: list[Tagged], policy: WindowPolicy) -> Window:
 
 
 def cost(messages: tuple[Message, ...]) -> int:
-    """Return what messages cost by the counter above, counted again from their parts."""
+    """Return the cost of messages by the counter above, counted again from their parts."""
     return sum(
         4
         + len(
@@ -147,12 +147,12 @@ def without_system(messages: tuple[Message, ...]) -> tuple[Message, ...]:
 
 
 def said(messages: tuple[Message, ...]) -> list[tuple[object, ...]]:
-    """Return what goes over the wire, without what a window notes down about it."""
+    """Return the parts of messages that go over the wire, without a window's notes about them."""
     return [(m.role, m.content, m.tool_calls, m.tool_call_id, m.name) for m in messages]
 
 
 def less_volatile_tail(messages: tuple[Message, ...], policy: WindowPolicy) -> tuple[Message, ...]:
-    """Return what of a request stays as it is when its newest exchange is closed: all before its first tool result."""
+    """Return the stable part of a request when its newest exchange is closed: all before its first tool result."""
     stays = messages
     for place in range(len(messages) - 1, -1, -1):
         if messages[place].role == Role.TOOL and policy.stubs_at_close:

@@ -1,4 +1,4 @@
-"""How much is executed, in instructions of the window's code: the same on every machine."""
+"""The amount of work, in executed instructions of the window's code: the same on every machine."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +12,7 @@ _OURS = str(Path(str(package.__file__)).parent)
 
 
 def executed_by(work: Callable[[], None]) -> int:
-    """Return how many instructions of the window's code this executes."""
+    """Return the number of instructions of the window's code that `work` executes."""
     executed = 0
 
     def on_instruction(code: CodeType, _: int) -> object:

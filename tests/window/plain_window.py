@@ -36,7 +36,7 @@ def with_stubs(exchange: list[Message], uncut: Mapping[str | None, Message] = _N
 
 
 def round_places(exchange: list[Message]) -> list[int]:
-    """Return where the tool rounds of an exchange begin."""
+    """Return the places where the tool rounds of an exchange begin."""
     return [place for place, message in enumerate(exchange) if message.tool_calls]
 
 
@@ -54,7 +54,7 @@ def _has_results(exchange: list[Message]) -> bool:
 
 
 def goes_with(tags: set[str]) -> str:
-    """Return which exchanges one with these tags goes with."""
+    """Return the group in which an exchange with these tags is evicted."""
     return next((tag for tag in ("important", "ephemeral") if tag in tags), "ordinary")
 
 
@@ -114,7 +114,7 @@ class PlainWindow:
         return _cost(self.exchanges) - self.in_force.history_tokens
 
     def set_limit(self, limit: int | None) -> tuple[int, list[Message]]:
-        """Return what the results of the newest round may cost at most, and those that have to be cut to that."""
+        """Return the limit for each result of the newest round, and the results that have to be cut to it."""
         self.limit = limit
         self.trim()
         newest = self.exchanges[-1][max([0, *round_places(self.exchanges[-1])]) :]

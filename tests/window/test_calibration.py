@@ -1,4 +1,4 @@
-"""What is learned of a model's tokens from reported usage, and what a factor that changes does to a window: nothing."""
+"""Calibration of a model's tokens by reported usage; a factor that changes does nothing to a window."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ class Model:
     tools: float = 1.0
 
     def reported(self, estimate: RequestEstimate) -> int:
-        """Return what its provider reports."""
+        """Return the tokens that its provider reports."""
         texts = estimate.fixed * self.fixed + estimate.prose * self.prose + estimate.tools * self.tools
         return round(estimate.frames + texts)
 
@@ -61,14 +61,14 @@ def requests(fixed: int, history: list[tuple[int, int, int]]) -> Iterator[Reques
 
 
 def after(calibration: Calibration, model: Model, estimates: Iterator[RequestEstimate]) -> Calibration:
-    """Return what is known after these requests to a model."""
+    """Return the calibration after these requests to a model."""
     for estimate in estimates:
         calibration = calibration.learned(estimate, model.reported(estimate))
     return calibration
 
 
 def off(calibration: Calibration, model: Model, estimate: RequestEstimate) -> float:
-    """Return how far a request's estimate is from what is reported, as a share."""
+    """Return the relative error of a request's estimate, as a share of the reported tokens."""
     return abs(calibration.tokens(estimate) / model.reported(estimate) - 1)
 
 

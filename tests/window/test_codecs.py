@@ -26,7 +26,7 @@ def through_langgraph(window: Window) -> Window:
 
 
 def next_request(window: Window) -> bytes:
-    """Return what is sent for the next question."""
+    """Return the request for the next question."""
     window.open("and now?", {"next"})
     return json.dumps(encode_messages(window.messages())).encode()
 

@@ -40,7 +40,7 @@ def create(key: str) -> Window:
 
 
 def traced_bytes() -> int:
-    """Return what Python holds of all that was made since tracing began."""
+    """Return the bytes that Python holds of all objects made since tracing began."""
     gc.collect()
     return tracemalloc.get_traced_memory()[0]
 
@@ -557,7 +557,7 @@ async def test_turn_cannot_wait_for_its_own_end(registry: WindowRegistry) -> Non
 
 @pytest.fixture
 async def done(registry: WindowRegistry) -> list[str]:
-    """Return what was done of the two things that the last turn of "a" has put off."""
+    """Return the finished ones of the two pieces of work that the last turn of "a" has deferred."""
     done: list[str] = []
     await use(registry, "a")
     async with registry.turn("a"):

@@ -98,7 +98,7 @@ def tool_texts(window: Window) -> list[str]:
 
 
 def whole(window: Window) -> list[bool]:
-    """Return which tool results are as long as they came."""
+    """Return for each tool result whether it is as long as it came."""
     return [not text.startswith("[Shortened") and "[Cut" not in text for text in tool_texts(window)]
 
 

@@ -1,4 +1,4 @@
-"""What a window holds on to for a summary, and what becomes of it when there is one."""
+"""The exchanges that a window holds for a summary, and their fate when there is one."""
 
 from dataclasses import replace
 from typing import ClassVar
@@ -53,19 +53,19 @@ def filled(policy: WindowPolicy = POLICY) -> Window:
 
 
 def dropped(window: Window) -> Passage:
-    """Return what was dropped, which must be something."""
+    """Return the dropped passage, which must exist."""
     passage = window.unsummarized
     assert passage is not None
     return passage
 
 
 def questions(passage: Passage) -> list[str]:
-    """Return what was asked in the exchanges that go."""
+    """Return the questions in the exchanges that go."""
     return [exchange.messages[0].content for exchange in passage.exchanges if exchange.number in passage.numbers]
 
 
 def summaries(window: Window) -> list[str]:
-    """Return what the summaries that count say."""
+    """Return the texts of the summaries that count."""
     return [exchange.messages[-1].content for exchange in window.exchanges() if is_summary(exchange)]
 
 

@@ -1,4 +1,4 @@
-"""What a text is estimated to cost, and what a message costs in all."""
+"""The estimated cost of a text, and the whole cost of a message."""
 
 import json
 from pathlib import Path

@@ -27,7 +27,7 @@ def take_turns(window: Window, turns: int) -> None:
 
 
 def instructions(window: Window, turns: int) -> int:
-    """Return how many instructions of the window's code these turns execute."""
+    """Return the number of instructions of the window's code that these turns execute."""
     return executed_by(lambda: take_turns(window, turns))
 
 

@@ -81,7 +81,7 @@ class Ticker:
         return time.monotonic(), time.thread_time(), time.process_time(), self._collecting()
 
     def _collecting(self) -> float:
-        """Return what collections have taken, with one in another thread that has not told its end yet."""
+        """Return the seconds that collections have taken, including one that still runs in another thread."""
         began = self._collection_began
         return self._collected if began is None else self._collected + time.process_time() - began
 

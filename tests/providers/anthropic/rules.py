@@ -1,4 +1,4 @@
-"""What the API's documentation asks of a request, written from there and not from what we send."""
+"""The rules for a request in the API's documentation, written from there and not from our requests."""
 
 from collections import Counter
 from collections.abc import Iterator

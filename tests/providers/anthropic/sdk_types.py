@@ -1,4 +1,4 @@
-"""What the SDK's types make of a request."""
+"""A request as the SDK's types read it."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ CONTENT: TypeAdapter[Any] = TypeAdapter(list[ContentBlockParam])
 
 
 def as_the_sdk_reads_it(body: dict[str, Any]) -> Any:
-    """Return what the SDK's parameter types make of a body; what they do not know is left out.
+    """Return a body as the SDK's parameter types read it, without the parts that they do not know.
 
     The contents of messages are read by themselves: the types call them iterables, which are read when they are needed.
     """

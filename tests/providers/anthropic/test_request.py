@@ -231,7 +231,7 @@ def test_offered_tools_may_be_called() -> None:
 
 
 def marked(sent: dict[str, Any]) -> list[Any]:
-    """Return what bears a mark: the names of tools, else the texts and the ids of results."""
+    """Return the bearers of a mark: the names of tools, else the texts and the ids of results."""
     blocks = [*sent.get("tools", ()), *sent.get("system", ()), *(b for m in sent["messages"] for b in m["content"])]
     bearers = [block for block in blocks if "cache_control" in block]
     assert all(block["cache_control"] == MARK for block in bearers)

@@ -1,4 +1,4 @@
-"""What is special to Anthropic's stream: blocks by index, stop reasons, usage in two places, residue."""
+"""The peculiarities of Anthropic's stream: blocks by index, stop reasons, usage in two places, residue."""
 
 import asyncio
 from typing import Any

@@ -20,7 +20,7 @@ PDF = Attachment("application/pdf", b"%PDF", "bill.pdf")
 
 @pytest.fixture
 def said(wire: Wire, provider: Provider, byte_server: ByteServer):
-    """Return what sends a question with attachments; it returns the text of the user's message."""
+    """Return a function that sends a question with attachments and returns the text of the user's message."""
 
     async def said(*attachments: Attachment, sees: bool, words: str = QUESTION) -> str:
         byte_server.reply(*wire.answer(Text(("yes",))))

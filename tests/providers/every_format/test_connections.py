@@ -1,4 +1,4 @@
-"""Who stops listening to an answer frees the connection at once, and the HTTP client stays its owner's."""
+"""A listener that stops frees the connection at once, and the HTTP client stays its owner's."""
 
 import asyncio
 from typing import Any

@@ -19,7 +19,7 @@ EVERY = pytest.mark.parametrize("wire", [*WIRES, ChatWire(Dialect.OPENAI)], ids=
 
 
 def limits(body: dict[str, Any]) -> list[int]:
-    """Return what a request says under any of the names for it."""
+    """Return the limits in a request, under any of their names."""
     fields = {**body, **body.get("generationConfig", {})}
     return [fields[name] for name in NAMES if name in fields]
 

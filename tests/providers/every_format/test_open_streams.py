@@ -1,4 +1,4 @@
-"""What the HTTP client opens for an answer ends with it, and not when garbage is collected."""
+"""An answer closes the streams of the HTTP client when it ends, and does not wait for garbage collection."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator

@@ -40,7 +40,7 @@ OFFERED = (TOOLS, (), (ToolSchema("a.b c", "", {"type": "object", "properties": 
 
 
 def native(random: Random, text: str, calls: tuple[ToolCall, ...]) -> Native | None:
-    """Return what one of the formats' models, or none, leaves behind on an answer."""
+    """Return the residue of one of the formats' models, or of none, on an answer."""
     return native_of(random.choice([*MODEL_OF, "none"]), text, calls) if calls else None
 
 
@@ -60,7 +60,7 @@ def rounds(random: Random, ids: list[str]) -> list[Message]:
 
 
 def conversation(random: Random) -> tuple[Message, ...]:
-    """Return what a window would send that has seen several providers, in the middle of a turn or at its start."""
+    """Return the messages of a window that has seen several providers, in the middle of a turn or at its start."""
     policy = WindowPolicy(random.choice([300, 8000]), tool_results=random.choice(["stub", "keep"]))
     window = Window("conversation", policy, EstimatedCounter(), clock=lambda: 1_795_420_800.0)
     ids = [f"{call_id}{number}" for number in range(9) for call_id in IDS]

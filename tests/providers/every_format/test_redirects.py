@@ -63,7 +63,7 @@ def built_by(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 async def http_client(request: pytest.FixtureRequest, built_by: str) -> AsyncIterator[Any]:
-    """Return what `over_either_client` asks for, or what Anthropic's SDK runs on; it would follow by itself."""
+    """Return the client for `over_either_client` or for Anthropic's SDK; it would follow redirects by itself."""
     packages = {"anthropic": anthropic_clients.HttpClient.__module__.partition(".")[0]}
     name = packages.get(built_by, getattr(request, "param", CLIENTS[0]))
     async with import_module(name).AsyncClient(verify=False, follow_redirects=True) as client:

@@ -1,4 +1,4 @@
-"""What a format refuses in a tool's schema is taken out in that format only, and what JSON has not in every one."""
+"""Keywords that one format refuses in a tool's schema are removed for it only, values that JSON lacks for all."""
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 import json
@@ -41,7 +41,7 @@ def schemas(value: Any) -> Iterator[Any]:
 
 @pytest.fixture
 def sent(wire: Wire, provider: Provider, byte_server: ByteServer) -> Sent:
-    """Return what offers a tool with a schema, and returns the schema that is sent."""
+    """Return a function that offers a tool with a schema and returns the schema in the request."""
 
     async def sent(schema: Mapping[str, Any]) -> Any:
         byte_server.reply(*wire.answer(Text(("ok",))))

@@ -1,4 +1,4 @@
-"""What servers write otherwise than their formats say, and what is meant all the same."""
+"""Deviations of servers from their formats, which are understood all the same."""
 
 import json
 from typing import Any

@@ -28,7 +28,7 @@ type Observe = Callable[[tuple[bytes, ...]], tuple[Heard, list[None], asyncio.Ta
 
 @pytest.fixture
 def observed(wire: Wire, provider: Provider, byte_server: ByteServer) -> Observe:
-    """Return what listens to these bytes and a silence, and counts signs of life."""
+    """Return a function that listens to these bytes and a silence, and counts signs of life."""
 
     def observe(sent: tuple[bytes, ...]) -> tuple[Heard, list[None], asyncio.Task[Heard]]:
         heard, signs = Heard(), list[None]()

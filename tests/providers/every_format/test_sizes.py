@@ -45,7 +45,7 @@ async def failure(asked: Awaitable[Any], byte_server: ByteServer) -> BadStream:
 
 @pytest.fixture
 def refused(ask: Ask, byte_server: ByteServer) -> Callable[[Iterable[bytes]], Awaitable[str]]:
-    """Return what an answer of these events is refused for, if it never ends."""
+    """Return a function that returns the error for an endless answer of these events."""
 
     async def refused(events: Iterable[bytes]) -> str:
         byte_server.reply(*events, ForEver(b":\n\n"))

@@ -1,4 +1,4 @@
-"""How Gemini's clients are built, where they connect, and that no connection stays open without need."""
+"""Gemini's clients: their construction, their connections, and none that stays open without need."""
 
 import asyncio
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What Gemini is sent, to the key, and in the order that it insists on."""
+"""The requests to Gemini, to the key, and in the order that it insists on."""
 
 from base64 import urlsafe_b64encode
 from collections.abc import Awaitable, Callable

@@ -1,4 +1,4 @@
-"""What Google's SDK carries, whole answers and counts of tokens: what is sent, what is read, and each way to fail."""
+"""Whole answers and counts of tokens through Google's SDK: the requests, the responses, and each way to fail."""
 
 import asyncio
 from collections.abc import Callable, Coroutine

@@ -1,4 +1,4 @@
-"""Which server is asked, at which address and with which key, as the server sees it."""
+"""The server, address and key of a request, as the server sees them."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 import json

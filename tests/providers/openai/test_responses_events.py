@@ -1,4 +1,4 @@
-"""What the events of a Responses stream mean: the answer, its residue, and every way that it ends."""
+"""The meaning of the events of a Responses stream: the answer, its residue, and every way that it ends."""
 
 from collections.abc import AsyncIterator, Callable
 import importlib

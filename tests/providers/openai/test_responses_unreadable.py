@@ -54,7 +54,7 @@ def refused(model_server: ModelServer) -> list[bool]:
 
 
 def replayed(model_server: ModelServer) -> int:
-    """Return how many items of reasoning the newest request has sent back."""
+    """Return the number of items of reasoning that the newest request has sent back."""
     return sum(item["type"] == "reasoning" for item in model_server.requests[-1].body["input"])
 
 

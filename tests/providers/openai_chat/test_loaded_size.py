@@ -1,4 +1,4 @@
-"""How much a loaded model reads, as servers tell it when they are asked."""
+"""The size of a loaded model, as servers report it when they are asked."""
 
 import json
 from typing import Any
@@ -18,7 +18,7 @@ LM_STUDIO = {"data": [{"id": "llama3.2", "loaded_context_length": 6000, "max_con
 
 @pytest.fixture
 def asked(byte_server: ByteServer) -> Any:
-    """Return what asks a server that answers every request with the same value."""
+    """Return a function that asks a server that answers every request with the same value."""
 
     async def asked(value: Any, *, server: str = "fp_ollama llama3.2", status: int = 200) -> int | None:
         content = value if isinstance(value, bytes) else json.dumps(value).encode()

@@ -1,4 +1,4 @@
-"""What a compatible server writes beside text and calls goes back to it, and to no other."""
+"""Residue that a compatible server writes beside text and calls goes back to it, and to no other."""
 
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
@@ -35,7 +35,7 @@ def ask(connect: Connect, byte_server: ByteServer) -> AskServer:
 
 @pytest.fixture
 def stamp(connect: Connect, byte_server: ByteServer) -> Callable[[Any], Native]:
-    """Return what stamps residue as the server's own."""
+    """Return a function that stamps residue as the server's own."""
     return lambda value: Native(connect(byte_server.url).name, "model", value)
 
 

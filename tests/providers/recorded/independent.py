@@ -11,7 +11,7 @@ type Json = Any
 
 
 def read(format_: str, stream: bytes) -> Reading:
-    """Return what a stream of this format says."""
+    """Return the reading of a stream of this format."""
     return _READERS[format_]([json.loads(data) for data in payloads(stream) if data != "[DONE]"])
 
 
@@ -40,7 +40,7 @@ def _chat(events: Sequence[Json]) -> Reading:
 
 
 def _content(content: Json) -> tuple[str, str]:
-    """Return what is spoken and what is thought; Mistral's reasoning models send both in one list."""
+    """Return the spoken text and the thoughts; Mistral's reasoning models send both in one list."""
     if not isinstance(content, list):
         return content or "", ""
     spoken = "".join(part["text"] for part in content if part["type"] == "text")

@@ -1,4 +1,4 @@
-"""What an answer says, in words that both readers can be compared in."""
+"""The content of an answer, in terms in which both readers can be compared."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

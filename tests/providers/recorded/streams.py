@@ -1,7 +1,7 @@
-"""Which streams were recorded, where each is from, and where they are on this machine.
+"""The index of the recorded streams, with their sources and their places on this machine.
 
 The streams belong to other projects, so the repository has their index only. They are looked for in `streams` beside
-this module, or where `RECORDED_STREAMS` says; without them the tests that replay them are skipped.
+this module, or in the folder that `RECORDED_STREAMS` names; without them the tests that replay them are skipped.
 """
 
 from collections.abc import Sequence

@@ -122,7 +122,7 @@ def _show_picture(window: Window) -> None:
 
 
 def native_of(name: str, text: str, calls: tuple[ToolCall, ...]) -> Native | None:
-    """Return what a format's model leaves behind when it thinks, speaks and calls."""
+    """Return the residue of a format's model that thinks, speaks and calls."""
     closed = not calls[0].id.startswith("call_now")
     match name:
         case "anthropic":

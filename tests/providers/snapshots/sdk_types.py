@@ -1,4 +1,4 @@
-"""Whether each SDK's own types take a request, read to the last field."""
+"""A check that each SDK's own types take a request, to the last field."""
 
 from collections.abc import Iterator
 import json

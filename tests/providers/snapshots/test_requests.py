@@ -1,4 +1,4 @@
-"""What one long conversation looks like in each format: the same bytes as ever, and a request that is valid.
+"""One long conversation in each format: the same bytes as ever, and a request that is valid.
 
 To write the snapshots anew, after a change that is meant to change them, and to read the difference:
 
@@ -67,7 +67,7 @@ async def http_client(wire_format: Format) -> AsyncIterator[Any]:
 
 @pytest.fixture
 def send(wire_format: Format, http_client: Any, model_server: ModelServer) -> Callable[[Profile], Awaitable[Any]]:
-    """Return what sends the conversation's newest request to a model; it returns the server's record."""
+    """Return a function that sends the conversation's newest request to a model and returns the server's record."""
     model_server.change(models=MODELS)
 
     async def send(profile: Profile) -> Any:

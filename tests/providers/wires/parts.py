@@ -1,4 +1,4 @@
-"""What an answer is made of, before a format writes it down; and what a test needs of a format."""
+"""The parts of an answer before a format writes them down, and the protocol of a format for tests."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -47,7 +47,7 @@ class Calls:
     order: tuple[int, ...] | None = None
 
     def ordered[T](self, written: Sequence[T]) -> list[T]:
-        """Return what is written of each call in the order that it comes in."""
+        """Return the written parts of the calls in the order of their arrival."""
         return [written[at] for at in self.order or range(len(written))]
 
 

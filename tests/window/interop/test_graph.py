@@ -85,13 +85,13 @@ def without_graph(*texts: str) -> Window:
 
 
 def in_memory(_folder: Path) -> Callable[[], AbstractContextManager[BaseCheckpointSaver]]:
-    """Return what opens the same checkpoints again and again."""
+    """Return a function that opens the same checkpoints again and again."""
     saver = MemorySaver()
     return lambda: nullcontext(saver)
 
 
 def in_a_file(folder: Path) -> Callable[[], AbstractContextManager[BaseCheckpointSaver]]:
-    """Return what opens a file of checkpoints again and again, by a connection of its own."""
+    """Return a function that opens a file of checkpoints again and again, by a connection of its own."""
     return lambda: SqliteSaver.from_conn_string(str(folder / "checkpoints.sqlite"))
 
 

@@ -16,7 +16,7 @@ PAGE = PACKAGE.parents[1] / "docs" / "langgraph.md"
 
 
 async def run(folder: Path, server: ModelServer, *said: str) -> list[str]:
-    """Return what the program prints."""
+    """Return the lines that the program prints."""
     (program,) = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.DOTALL | re.MULTILINE)
     environment = {"PYTHONPATH": str(PACKAGE), "OPENAI_API_KEY": "key", "OPENAI_BASE_URL": server.url}
     child = await asyncio.create_subprocess_exec(
