@@ -104,7 +104,7 @@ class Client:
         await self._socket.send_bytes(bytes([handler_id]) + samples)
 
     async def audio(self, path: str) -> AsyncGenerator[bytes]:
-        """Yield what is spoken at `path`, as it comes. Raises RefusedError."""
+        """Yield the audio at `path` in chunks, as it comes. Raises RefusedError."""
         async with self._session.get(self.url + path) as answer:
             if answer.status >= 300:
                 raise RefusedError(f"{path}: {answer.status}")

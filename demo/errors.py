@@ -1,4 +1,4 @@
-"""What the demo tells a person when it cannot go on. Nothing else."""
+"""The error that the demo shows a person when it cannot go on. Nothing else."""
 
 
 class DemoError(Exception):

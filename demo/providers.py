@@ -42,12 +42,12 @@ PROVIDERS = tuple(_PROVIDERS)
 
 
 def model_name(provider: str) -> str:
-    """Return what the scripted model is called as one of PROVIDERS."""
+    """Return the scripted model's name as one of PROVIDERS."""
     return _PROVIDERS[provider].model
 
 
 def scripted_model(server: ModelServer, provider: str, model: str = SCRIPTED, *, window: int | None = None) -> Model:
-    """Return how a model of the server is reached as one of PROVIDERS; `window` is for a new account, in tokens."""
+    """Return a Model of the server as one of PROVIDERS; `window` is for a new account, in tokens."""
     known = _PROVIDERS[provider]
     return Model(
         url=known.address(server),

@@ -97,7 +97,7 @@ class Talk:
 
 
 def _answered(states: dict[str, Json], known: dict[str, str]) -> int:
-    """Return how many turns the sensors have counted."""
+    """Return the number of turns that the sensors have counted."""
     shown = (states.get(known.get(key, ""), {}).get("state", "") for key in ("turns_local", "turns_model"))
     return sum(int(count) for count in shown if count.isdecimal())
 

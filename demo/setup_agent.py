@@ -43,7 +43,7 @@ class Model:
     record: str | None = None
 
     def fingerprint(self) -> str:
-        """Return what tells this choice from another one, without saying the key."""
+        """Return a hash that tells this choice from another one without revealing the key."""
         return hashlib.sha256(repr(self).encode()).hexdigest()
 
 
@@ -173,12 +173,12 @@ async def sensors(client: Client, entry_id: str | None = None) -> dict[str, str]
 
 
 def filled_in(form: Json, changes: Mapping[str, Any]) -> Json:
-    """Return what the form would submit if a person changed only these fields."""
+    """Return the values that the form would submit if a person changed only these fields."""
     return _values(form["data_schema"], changes)
 
 
 def _account_entered(form: Json, model: Model) -> Json:
-    """Return what is entered in an account's form; some ask for the address among the advanced fields."""
+    """Return the values entered in an account's form; some forms ask for the address among the advanced fields."""
     entered = {"url": model.url, "api_key": model.api_key, "format": model.wire_format}
     entered = {name: value for name, value in entered.items() if value is not None}
     return filled_in(form, {**entered, "advanced": entered})

@@ -1,4 +1,4 @@
-"""What `scripts/demo` does by itself, in the order of the command line: what is said, and what happens in between."""
+"""The steps that `scripts/demo` takes by itself, in the order of the command line: inputs, and actions in between."""
 
 import argparse
 from collections.abc import Iterable

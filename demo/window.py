@@ -1,6 +1,6 @@
-"""What a conversation's window holds after each turn, as the action get_window tells it, printed for a person.
+"""The content of a conversation's window after each turn, from the action get_window, printed for a person.
 
-What was said and done in the turn is printed in say.py.
+The words and actions of the turn are printed in say.py.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""How Anthropic's Messages stream an answer: blocks one after the other, inside one message; and the message whole.
+"""The stream of an answer in Anthropic's Messages: blocks one after the other, in one message; and the message whole.
 
 A thinking block ends with its signature; with `display: omitted` the signature is all there is of it.
 """
@@ -101,7 +101,7 @@ def _block(block: dict[str, Any], index: int, reply: Reply) -> Iterator[Frame]:
 
 
 def _parts(block: dict[str, Any], reply: Reply) -> tuple[FrameKind, dict[str, Any], list[dict[str, Any]]]:
-    """Return what a block's deltas are to the answer, the block as it begins, and the deltas that fill it."""
+    """Return the FrameKind of a block's deltas, the block as it begins, and the deltas that fill it."""
     shapes = reply.shapes
     match block["type"]:
         case "text":

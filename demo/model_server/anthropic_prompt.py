@@ -1,4 +1,4 @@
-"""What an Anthropic request says: its blocks as turns, and as the bytes and marks that the prompt cache compares.
+"""The blocks of an Anthropic request as turns, and as the bytes and marks that the prompt cache compares.
 
 The order of the cache is tools, system, messages: https://platform.claude.com/docs/en/build-with-claude/prompt-caching
 """
@@ -69,7 +69,7 @@ def _attachments(blocks: list[dict[str, Any]]) -> Iterator[Attachment]:
 
 
 def block_attachment(block: dict[str, Any]) -> Attachment | None:
-    """Return what an image or document block holds, or None if it is not base64."""
+    """Return the attachment in an image or document block, or None if it is not base64."""
     source = block.get("source")
     if not isinstance(source, dict) or source.get("type") != "base64":
         return None

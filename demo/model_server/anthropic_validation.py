@@ -1,6 +1,6 @@
-"""Which requests Anthropic's Messages would accept: its rules as pure functions over a parsed body.
+"""The rules for a valid request to Anthropic's Messages, as pure functions over a parsed body.
 
-What a single content block is made of is checked in `anthropic_block_validation`.
+Single content blocks are checked in `anthropic_block_validation`.
 """
 
 from collections import Counter

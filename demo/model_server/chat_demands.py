@@ -25,7 +25,7 @@ type Message = dict[str, Any]
 
 
 def demand_of(shapes: tuple[str, ...]) -> str | None:
-    """Return which of these servers is played, None if it is none."""
+    """Return the first shape that names one of these servers, or None."""
     return next((shape for shape in shapes if shape in DEMANDS), None)
 
 

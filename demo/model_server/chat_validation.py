@@ -1,4 +1,4 @@
-"""Which requests a server of Chat Completions would accept: its rules as pure functions over a parsed body.
+"""The rules for a valid request to a server of Chat Completions, as pure functions over a parsed body.
 
 Written from the documentation of OpenAI and of compatible servers, not from any client.
 """
@@ -33,7 +33,7 @@ _OPENAI_MODEL = re.compile(r"(?:gpt-(?!oss)|o\d|chatgpt)")
 
 
 def shared_prefix(one: Any, other: Any) -> int:
-    """Return how many bytes the messages of two requests have in common from the start."""
+    """Return the number of bytes that the messages of two requests have in common from the start."""
     return common_prefix(message_bytes(one), message_bytes(other))
 
 

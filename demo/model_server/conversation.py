@@ -1,4 +1,4 @@
-"""What a request says and what is answered, in words that no wire format owns.
+"""The content of a request and of its answer, in types that no wire format owns.
 
 The skills read a `Conversation` and return an `Answer`. Each format writes them in its own way.
 """

@@ -30,7 +30,7 @@ class Dropping:
         return {**body, "messages": kept}
 
     def running(self, models: Iterable[str]) -> dict[str, Any] | None:
-        """Return what `/api/ps` says about the models that are loaded, or None if there is no such path."""
+        """Return the body of `/api/ps`, which lists the loaded models, or None if there is no such path."""
         if not self.is_ollama:
             return None
         return {"models": [{"name": model, "model": model, "context_length": self.reads} for model in models]}

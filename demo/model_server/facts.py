@@ -1,4 +1,4 @@
-"""What the scripted model knows of the user and the home: what it was told in the request, and what memory quotes.
+"""The scripted model's knowledge of the user and the home, from the request and the quotes of memory.
 
 Nothing else: a name or a fact that is in neither is unknown.
 """
@@ -25,7 +25,7 @@ _SUMMARY_BEGINS = "You told me: "
 
 
 def _told(turns: tuple[Turn, ...]) -> Iterator[str]:
-    """Yield what the user said and what summaries say that the user said, newest first."""
+    """Yield the user's words and those that summaries attribute to the user, newest first."""
     for turn in reversed(turns):
         if turn.role == "assistant" and turn.said.startswith(_SUMMARY_BEGINS):
             yield from _summarized(turn.said)

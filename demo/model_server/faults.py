@@ -1,6 +1,6 @@
-"""What can go wrong on request, one table: answers that refuse, answers that are bent, streams that break.
+"""Faults on request, in one table: answers that refuse, answers that are bent, streams that break.
 
-How an error looks in a wire format, and how a stream is written, is not in here.
+The form of an error in a wire format and the writing of a stream are not in here.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What a server reports instead of true figures: any JSON, or nothing, under the names of a usage."""
+"""False figures that a server reports instead of true ones: any JSON, or nothing, under the names of a usage."""
 
 from collections.abc import Mapping
 import json
@@ -6,7 +6,7 @@ import re
 
 
 def misreported(data: bytes, figures: Mapping[str, str | None]) -> bytes:
-    """Return what is sent with the JSON text of `figures` for the numbers of these names; None leaves a number out."""
+    """Return the data with the JSON text of `figures` for the numbers of these names; None leaves a number out."""
     for name, text in figures.items():
         key = json.dumps(name).encode()
         written = json.dumps(f"no_{name}").encode() + b":0" if text is None else key + b":" + text.encode()

@@ -1,4 +1,4 @@
-"""How Gemini streams an answer: chunks that are each a whole response, with the usage so far in every one.
+"""The stream of an answer from Gemini: chunks that are each a whole response, with the usage so far in every one.
 
 A function call is never cut up. The first of an answer carries the thought signature; a spoken answer that was
 thought about has it on an empty part at its end. The chunk with the finish reason is the last: nothing else ends it.

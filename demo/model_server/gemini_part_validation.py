@@ -1,4 +1,4 @@
-"""What each part of a Gemini content must be made of: text, inline data, a function call, a function response."""
+"""The rules for each part of a Gemini content: text, inline data, a function call, a function response."""
 
 from collections.abc import Callable, Iterator
 import re
@@ -23,7 +23,7 @@ type _Check = Callable[[dict[str, Any], str], Iterator[Violation]]
 
 
 def part_violations(part: object, where: str, role: str) -> Iterator[Violation]:
-    """Yield what is wrong with the part in itself, in a content of this role."""
+    """Yield the violations of the part itself, in a content of this role."""
     kinds = [kind for kind in _ROLES if kind in part] if isinstance(part, dict) else []
     if not isinstance(part, dict) or len(kinds) != 1:
         yield Violation("part_empty", where, "contents.parts must not be empty: exactly one kind of data")

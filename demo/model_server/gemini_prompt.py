@@ -1,4 +1,4 @@
-"""What a Gemini request says: its contents as turns, its declared functions, its attachments.
+"""The contents of a Gemini request as turns, its declared functions and its attachments.
 
 Calls and results belong together by their ids, or where there are none by their order.
 """
@@ -80,7 +80,7 @@ def _call(call: dict[str, Any], call_id: str) -> Call:
 
 
 def _response_text(response: dict[str, Any]) -> str:
-    """Return what the function answered; `output` and `error` are the keys to which the API gives a meaning."""
+    """Return the function's answer as text; `output` and `error` are the keys to which the API gives a meaning."""
     said = response.get("response")
     if isinstance(said, dict) and said.keys() == {"output"}:
         said = said["output"]
@@ -94,7 +94,7 @@ def _attachments(parts: list[dict[str, Any]]) -> Iterator[Attachment]:
 
 
 def part_attachment(part: dict[str, Any]) -> Attachment | None:
-    """Return what inline data holds, or None if it is not base64 in either alphabet."""
+    """Return the attachment in inline data, or None if it is not base64 in either alphabet."""
     blob = inner(part, "inlineData")
     data = blob.get("data")
     return attachment(blob.get("mimeType"), standard_base64(data) if isinstance(data, str) else data)

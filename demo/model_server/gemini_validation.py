@@ -1,7 +1,7 @@
-"""Which requests Gemini's generateContent would accept: its rules as pure functions over a parsed body.
+"""The rules for a valid request to Gemini's generateContent, as pure functions over a parsed body.
 
-What a single part is made of is checked in `gemini_part_validation`, thought signatures in here: which part must
-have one depends on where it stands. https://ai.google.dev/gemini-api/docs/thought-signatures
+Single parts are checked in `gemini_part_validation`, thought signatures in here: whether a part must have one depends
+on its place. https://ai.google.dev/gemini-api/docs/thought-signatures
 """
 
 import base64
@@ -118,7 +118,7 @@ def _wrong_ids(called: list[dict[str, Any]], responses: list[dict[str, Any]]) ->
 
 
 def _signatures(contents: list[dict[str, Any]], model: str) -> Iterator[Violation]:
-    """Yield what is wrong with the signatures of the current turn: all that came after what the user said last."""
+    """Yield the violations in the signatures of the current turn: all that came after the user's last message."""
     said = [at for at, each in enumerate(contents) if each.get("role") == "user" and not _answers(each)]
     start = said[-1] + 1 if said else 0
     for at, content in enumerate(contents[start:], start):

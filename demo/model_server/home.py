@@ -1,6 +1,6 @@
-"""What the scripted model does with the tools of Home Assistant: switch, look and then switch, read the clock.
+"""The scripted model's use of Home Assistant's tools: switch, look and then switch, read the clock.
 
-It looks only for states that it was not told. What it answers about states is in `home_questions`.
+It looks only for states that it was not told. Its answers about states are in `home_questions`.
 
 Tools are looked up by the end of their name among those offered (`intent__HassTurnOn`), never assumed.
 """

@@ -1,8 +1,8 @@
-"""Which requests tell the home as it was not: what a home has really had, and what a request says of it.
+"""The real states of a home, and the check of those in a request against them.
 
 `states_once`: only the newest message lists states or quotes memory, and none does beside the system prompt.
 `states_current`: in a request that ends with the user, each listed state is that of the moment.
-`states_rest`: what such a request calls the rest is true of everything that it neither lists nor counts.
+`states_rest`: the states that such a request gives to the rest are true of everything that it neither lists nor counts.
 
 The last two need a `HomeHistory`.
 """
@@ -27,7 +27,7 @@ class HomeHistory:
             del self._states[name]
 
     def violations(self, turns: Sequence[Turn]) -> Iterator[Violation]:
-        """Yield where a request that ends with the user says what is not so."""
+        """Yield the violations in the states of a request that ends with the user."""
         if not turns or turns[-1].role != "user":
             return
         home = listed_home(turns)
@@ -40,7 +40,7 @@ class HomeHistory:
 
 
 def home_violations(turns: Sequence[Turn], history: HomeHistory | None) -> Iterator[Violation]:
-    """Yield what is wrong with how the request tells the home."""
+    """Yield the violations in the live contexts and listed states of the request."""
     said = [turn for turn in turns if turn.role == "user"]
     is_in_system = listed_home([turn for turn in turns if turn.role == "system"]).is_listed
     for number, turn in enumerate(said):

@@ -1,7 +1,7 @@
-"""What the scripted model answers about the states of the home: from what is listed, else after a look.
+"""The scripted model's answers about the states of the home: from the listed ones, else after a look.
 
-It answers only what the request says: a state that is listed, or that is true of the rest while nothing of its kind is
-only counted.
+It answers only with a state of the request: one that is listed, or true of the rest while nothing of its kind is only
+counted.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,9 +1,9 @@
-"""What the newest message of a request says of the home, and what a look-up has added to that.
+"""The states of the home in the newest message of a request, and those that a look-up has added.
 
 [CONTEXT: time: ...; states: Kitchen: Lamp=on 60%, Door=open (changed) | not listed: 3 light on | rest off, closed]
 
 An agent may write the list into the system prompt instead, below "## States". Results of `get_states` have the same
-form. Which things there are, of which domain and where, is in Home Assistant's overview in the system prompt.
+form. The things, with their domains and areas, are in Home Assistant's overview in the system prompt.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -74,7 +74,7 @@ class ListedHome:
 
 
 def listed_home(turns: Sequence[Turn], results: Iterable[str] = ()) -> ListedHome:
-    """Return what the newest message lists, or else the system prompt, and then the results of look-ups."""
+    """Return the states that the newest message lists, or else the system prompt, and then the results of look-ups."""
     home = ListedHome()
     for text in (*_listed(turns), *filter(None, map(_in_result, results))):
         home.read(text)
@@ -101,7 +101,7 @@ def _in_result(text: str) -> str:
 
 
 def things(turns: Iterable[Turn]) -> list[Thing]:
-    """Return what the overview in the system prompt has."""
+    """Return the things in the overview of the system prompt."""
     found = (each for turn in turns if turn.role == "system" for each in _THING.finditer(turn.text))
     return [Thing(_first(each["names"]), each["domain"], _first(each["area"] or "")) for each in found]
 

@@ -1,4 +1,4 @@
-"""How the scripted model looks at the home with the tool that it has, and what it reads in Home Assistant's own."""
+"""The scripted model's look at the home with the tool that it has, and the states in a GetLiveContext result."""
 
 from dataclasses import dataclass
 import re
@@ -37,7 +37,7 @@ def look(conversation: Conversation, **filters: str) -> Answer:
 
 
 def seen(text: str) -> Seen:
-    """Return what the text of a result says."""
+    """Return the states in the text of a result."""
     states = {}
     for entity in _ENTITY.finditer(text):
         state = _STATE.search(entity["fields"])

@@ -1,6 +1,6 @@
-"""What the scripted model does with the tools of memory: remember, recall, forget, in words that no sentence takes.
+"""The scripted model's use of the tools of memory: remember, recall, forget, in words that no sentence takes.
 
-It also quotes what the user has not said, which memory has to refuse.
+It also quotes words that the user has not said, which memory has to refuse.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ def _asked(conversation: Conversation, tool: str, **arguments: str) -> Answer:
 
 
 def _newest_result(conversation: Conversation, tool: str) -> Result | None:
-    """Return what the tool has answered in this exchange."""
+    """Return the tool's newest result in this exchange, or None."""
     results = (result for called in reversed(conversation.rounds) for result in called)
     return next((result for result in results if result.call.name.split("__")[-1] == tool), None)
 

@@ -1,4 +1,4 @@
-"""What a tool has answered, as a model understands it."""
+"""The answer of a tool, as a model understands it."""
 
 from dataclasses import dataclass
 import json
@@ -15,7 +15,7 @@ class Outcome:
 
 
 def outcome(result: Result) -> Outcome:
-    """Return what the result of a call says."""
+    """Return the outcome of a call."""
     try:
         data = json.loads(result.text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What to say to the scripted model, and what each phrase shows; in an order that makes a conversation.
+"""Phrases for the scripted model, each with the ability that it shows, in an order that makes a conversation.
 
 Home Assistant's local intents leave every one of these to the model. They take "please switch on the kitchen light"
 themselves; the model understands it all the same, for agents that never ask them.

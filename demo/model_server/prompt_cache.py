@@ -57,7 +57,7 @@ class PromptCache:
         self._marked: dict[str, deque[bytes]] = {}
 
     def use(self, model: str, prompt: bytes, caching: Caching) -> Cached:
-        """Return what the cache does for the prompt, and remember it."""
+        """Return the tokens that the cache reads and writes for the prompt, and remember it."""
         if caching.marks is None:
             return self._automatic(model, prompt, caching)
         return self._up_to_marks(model, prompt, caching, caching.marks)
@@ -101,7 +101,7 @@ def _digest(prompt: bytes, end: int) -> bytes:
 
 
 def common_prefix(one: bytes, other: bytes) -> int:
-    """Return how many bytes both begin with."""
+    """Return the length of the common prefix, in bytes."""
     low, high = 0, min(len(one), len(other))
     while low < high:
         middle = (low + high + 1) // 2

@@ -1,4 +1,4 @@
-"""What a request quotes from memory: in the system prompt, and in the context of the user messages."""
+"""The quotes from memory in a request: in the system prompt, and in the context of the user messages."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ class Quote:
 
 
 def quotes(conversation: Conversation) -> list[Quote]:
-    """Return what is quoted from memory, newest first; what was recalled last before the rest."""
+    """Return the quotes from memory, newest first; within one date, the latest recall comes first."""
     recalled = (turn.memory for turn in reversed(conversation.turns) if turn.role == "user")
     sections = (_SECTION.search(turn.text) for turn in conversation.turns if turn.role == "system")
     found = [quote for part in recalled for quote in _recalled(part)]
@@ -44,7 +44,7 @@ def _recalled(text: str) -> Iterator[Quote]:
 
 
 def _in_section(section: str) -> Iterator[Quote]:
-    """Yield what a section of the system prompt says: the profile under its headings, or recalled lines."""
+    """Yield the quotes in a section of the system prompt: the profile under its headings, or recalled lines."""
     who = ""
     for line in section.splitlines():
         if heading := _HEADING.fullmatch(line):
@@ -64,6 +64,6 @@ def told_before(conversation: Conversation) -> Iterator[str]:
 
 
 def speaker_name(conversation: Conversation) -> str | None:
-    """Return who is asking, as the context of the newest message says it, or else the system prompt."""
+    """Return the speaker's name from the context of the newest message, or else from the system prompt."""
     sections = (_SPEAKER.search(turn.text) for turn in conversation.turns if turn.role == "system")
     return conversation.newest.context.get("speaker") or next((found["name"] for found in sections if found), None)

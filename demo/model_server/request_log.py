@@ -1,4 +1,4 @@
-"""What the server received and what became of it, for tests and benchmarks. Keys are never kept.
+"""A log of the server's requests and their outcomes, for tests and benchmarks. Keys are never kept.
 
 Times are `time.monotonic_ns()`: CLOCK_MONOTONIC, the same for every process of the machine.
 """

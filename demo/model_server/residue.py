@@ -1,4 +1,4 @@
-"""What a model gives along with its thoughts and wants back unchanged: signatures, and contents that are sealed.
+"""Signatures and sealed contents, which a model gives along with its thoughts and wants back unchanged.
 
 Signed with a key of this server and for one model: another server's, another model's or a changed one does not open.
 """
@@ -19,7 +19,7 @@ def seal(model: str, content: bytes) -> str:
 
 
 def unseal(model: str, sealed: object) -> bytes | None:
-    """Return what was sealed for this model, or None if it was not, or has been changed."""
+    """Return the content if it was sealed for this model and has not been changed, else None."""
     try:
         whole = base64.b64decode(sealed, validate=True) if isinstance(sealed, str) else b""
     except binascii.Error, ValueError:

@@ -1,4 +1,4 @@
-"""How OpenAI's Responses stream an answer: every item added, filled in pieces, and done, inside one response.
+"""The stream of an answer in OpenAI's Responses: every item added, filled in pieces, and done, inside one response.
 
 Parallel calls come one after the other, or with the shape `interleaved` piece by piece in turns.
 """

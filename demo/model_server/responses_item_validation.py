@@ -1,4 +1,4 @@
-"""What each input item of OpenAI's Responses must be made of: messages, calls, results, reasoning, compactions."""
+"""The rules for each input item of OpenAI's Responses: messages, calls, results, reasoning, compactions."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -15,7 +15,7 @@ type _Check = Callable[[dict[str, Any], str, str], Iterator[Violation]]
 
 
 def item_violations(item: dict[str, Any], where: str, model: str) -> Iterator[Violation]:
-    """Yield what is wrong with the item in itself, in a request to this model."""
+    """Yield the violations of the item itself, in a request to this model."""
     kind = str(item.get("type", "message"))
     check = _CHECKS.get(kind)
     if check is None:

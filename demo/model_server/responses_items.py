@@ -1,4 +1,4 @@
-"""What an answer of OpenAI's Responses is made of: the response object, its items, its usage.
+"""The parts of an answer in OpenAI's Responses: the response object, its items, its usage.
 
 An item's id says to which reasoning item it is bound, so that a replay without it is found without any memory.
 """

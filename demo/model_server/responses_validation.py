@@ -1,7 +1,7 @@
-"""Which requests OpenAI's Responses would accept: its rules as pure functions over a parsed body.
+"""The rules for a valid request to OpenAI's Responses, as pure functions over a parsed body.
 
-Nothing is stored between requests, so every reasoning item must bring its encrypted content. What an item is made of
-is checked in `responses_item_validation`.
+Nothing is stored between requests, so every reasoning item must bring its encrypted content. Single items are
+checked in `responses_item_validation`.
 """
 
 from collections import Counter

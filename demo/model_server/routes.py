@@ -1,4 +1,4 @@
-"""Which path is which endpoint in which wire format."""
+"""The paths of the endpoints in every wire format."""
 
 from collections.abc import Callable, Iterator
 

@@ -1,4 +1,4 @@
-"""What a rule of the scripted model is: a pattern on the newest user message, and a plan.
+"""The form of the scripted model's rules: a pattern on the newest user message, and a plan.
 
 The rules themselves are in `talk` (words only) and `home` (tools of Home Assistant).
 """

@@ -1,4 +1,4 @@
-"""How the server behaves as long as nobody asks for a fault, and what a model id adds to that.
+"""The server's settings while nobody asks for a fault, and the shapes and faults that a model id adds.
 
 A model id is one of the offered ids, then any shapes and at most one fault: `scripted+ollama+think_tags+429`.
 """

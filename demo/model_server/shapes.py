@@ -67,7 +67,7 @@ def whole_calls(calls: Iterable[Call], shapes: Sequence[str]) -> list[dict[str, 
 
 
 def call_deltas(calls: Sequence[Call], shapes: Sequence[str]) -> Iterator[list[dict[str, Any]]]:
-    """Yield what is in `delta.tool_calls` of each chunk."""
+    """Yield the list in `delta.tool_calls` of each chunk."""
     shape = next((shape for shape in shapes if shape in _CALL_SHAPES), "openai")
     match shape:
         case "openai":

@@ -43,7 +43,7 @@ _MANNERS: tuple[tuple[re.Pattern[str], _Manner], ...] = (
 
 
 def answer(conversation: Conversation) -> Answer:
-    """Return what the model answers to the request."""
+    """Return the model's answer to the request."""
     said, manners = _without_manners(conversation.newest.said)
     answered = _plain_answer(said, conversation)
     for manner in manners:

@@ -1,4 +1,4 @@
-"""What can be asked of a running server and changed in it, from Python and from the control API alike."""
+"""The state of a running server, read and changed from Python and the control API alike."""
 
 from abc import ABC, abstractmethod
 from dataclasses import replace

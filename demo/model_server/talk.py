@@ -1,6 +1,6 @@
-"""What the scripted model does with words alone: it asks back, tells stories, thinks aloud, echoes.
+"""The scripted model's skills in words alone: it asks back, tells stories, thinks aloud, echoes.
 
-What it knows is in `facts`, what it does with tools in `home`, `lists` and `memory`.
+Its knowledge is in `facts`, its use of tools in `home`, `lists` and `memory`.
 """
 
 from collections.abc import Iterator

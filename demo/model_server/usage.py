@@ -34,12 +34,12 @@ def to_bytes(value: Any) -> bytes:
 
 
 def prompt_bytes(tools: Iterable[Any], messages: Iterable[Any]) -> bytes:
-    """Return what the model reads, in the order it is cached: the tools, then the messages, one a line."""
+    """Return the bytes that the model reads, in the order they are cached: the tools, then the messages, one a line."""
     return b"".join(part_bytes(part) for part in (*tools, *messages))
 
 
 def part_bytes(part: Any) -> bytes:
-    """Return what one part of a prompt is to the cache: a line; attachments by their price, whatever their size."""
+    """Return one part of a prompt in bytes for the cache: a line; attachments by their price, whatever their size."""
     return to_bytes(priced(part)) + b"\n"
 
 

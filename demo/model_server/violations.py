@@ -1,6 +1,6 @@
-"""What a broken rule of a format is, and the checks that the formats share: tools, arguments, media, known keys.
+"""A broken rule of a format, and the checks that the formats share: tools, arguments, media, known keys.
 
-Written from the formats' documentation, not from any client: this is the independent check of what a client sends.
+Written from the formats' documentation, not from any client: this is the independent check of a client's requests.
 """
 
 from collections.abc import Iterable, Iterator
@@ -32,7 +32,7 @@ def unknown_keys(body: dict[str, Any], known: frozenset[str]) -> Iterator[Violat
 def tool_violations(
     functions: list[object], *, schema: str = "parameters", name_form: re.Pattern[str] = TOOL_NAME
 ) -> Iterator[Violation]:
-    """Yield what is wrong with the declarations of functions, whose JSON schema is under the key `schema`."""
+    """Yield the violations in the declarations of functions, whose JSON schema is under the key `schema`."""
     for at, function in enumerate(functions):
         yield from _tool(function, f"tools[{at}]", schema, name_form)
     names = [str(function.get("name")) for function in functions if isinstance(function, dict)]
@@ -69,7 +69,7 @@ def has_words(text: object) -> bool:
 def media_violations(
     attachment: Attachment | None, where: str, types: Iterable[str] = MEDIA_TYPES
 ) -> Iterator[Violation]:
-    """Yield what is wrong with an image or a document; None is one that cannot be read at all."""
+    """Yield the violations of an image or a document; None is one that cannot be read at all."""
     if attachment is None or not attachment.size:
         yield Violation("media_data", where, "no base64 data")
     elif attachment.media_type not in types:

@@ -1,4 +1,4 @@
-"""What the server needs to know of a wire format, and the frames that a format turns an answer into.
+"""The server's interface to a wire format, and the frames that a format turns an answer into.
 
 A format is pure: it reads a parsed body and returns bytes. Connections, faults and delays are not its business.
 """

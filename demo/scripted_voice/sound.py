@@ -1,4 +1,4 @@
-"""How text sounds: a short tone for each letter and digit, vowels longer and higher, and pauses between words."""
+"""The sound of text: a short tone for each letter and digit, vowels longer and higher, and pauses between words."""
 
 from array import array
 from functools import cache
