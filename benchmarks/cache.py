@@ -1,4 +1,4 @@
-"""What a provider's prompt cache makes of the window, simulated, by budget and by the share that a trim frees.
+"""A provider's prompt cache with the window, simulated: hits and cost by budget and by the share that a trim frees.
 
     .venv/demo/bin/python -m benchmarks.cache            (needs the openai package; writes docs/cache.svg)
 
@@ -16,7 +16,7 @@ cached prefix, are left out. Tokens are a quarter of the characters, for the bud
 
 Compared with: single messages that go first in, first out, as most agents do it, for the cost; and with whole exchanges
 that go one at a time, with the same tool results, for the history that is kept, as mean tokens of a request without the
-system prompt. A stub is shorter than its result: how much more the window then holds is in the exchanges of a request.
+system prompt. A stub is shorter than its result: the exchanges of a request show how much more the window then holds.
 """
 
 import argparse
@@ -105,7 +105,7 @@ def add_to(total: Bill, requests: Iterable[tuple[int, Request]], from_turn: int)
 
 
 def common_prefix(last: Sequence[bytes], written: Sequence[bytes]) -> int:
-    """Return how many messages, as bytes, a request has from its beginning in common with the last one."""
+    """Return the number of messages, as bytes, that a request has in common with the last one from the start."""
     pairs = enumerate(zip(last, written, strict=False))
     return next((index for index, (before, now) in pairs if before != now), min(len(last), len(written)))
 

@@ -1,4 +1,4 @@
-"""What a live context takes of a provider's prompt cache, beside the same conversation without memory and states.
+"""The cost of a live context in a provider's prompt cache, beside the same conversation without memory and states.
 
     .venv/demo/bin/python -m benchmarks.cache_memory            (needs the openai package)
 
@@ -107,7 +107,7 @@ class Remembering:
         return live_context.context_text(listed.text, lines.lines if lines else ())
 
     def _recall(self, memory: Memory, text: str, at: float) -> recall.Addition | None:
-        """Return what a turn recalls beside what the window holds, as the agent does."""
+        """Return the lines that a turn recalls besides those in the window, as the agent chooses them."""
         known = recall.sent_in(self.window.exchanges(), (), text)
         found = memory.recall(text, person="anna", speaker="Anna", limit=recall.CANDIDATES)
         narrator = narration.Narrator("Anna", datetime.fromtimestamp(at, UTC))

@@ -1,4 +1,4 @@
-"""How far the count of tokens is from o200k_base, before and after five calibrated turns.
+"""The error of the token count against o200k_base, before and after five calibrated turns.
 
     .venv/test/bin/python -m benchmarks.counting
 
@@ -7,8 +7,8 @@ o200k_base and reports that. After five turns nothing more is learned. Shown are
 
 - the sixth request, as the plain estimate and calibrated;
 - its history alone, without the fixed part, which is easy: the plain estimate, calibrated, and as a window holds it
-  that has counted each message once, by what was known when it came;
-- what a window of 4,000 tokens holds just before its first trim, the first time that its count decides anything, the
+  that has counted each message once, with the calibration of that moment;
+- a window of 4,000 tokens just before its first trim, the first time that its count decides anything, the
   eight turns coming again and again until then;
 - the text of the three turns that were not seen, one to a few hundred tokens, by the factor of its kind.
 
@@ -98,7 +98,7 @@ def _states(random_: random.Random) -> str:
 
 
 def _conversations() -> Iterator[tuple[str, TextKind, list[Turn]]]:
-    """Yield what a conversation is of, the kind of text that is judged, and its turns."""
+    """Yield the label of each conversation, the kind of text that is judged, and its turns."""
     texts = json.loads(_TEXTS.read_text("utf-8"))
     for language, exchanges in texts.items():
         yield language, TextKind.PROSE, [(Message.user(asked), Message.assistant(said)) for asked, said in exchanges]
@@ -180,7 +180,7 @@ def _row(what: str, kind: TextKind, turns: list[Turn], exact: Exact) -> Row:
 
 
 def _errors(count: Callable[[Calibration], float], calibration: Calibration, exact: int) -> tuple[float, float]:
-    """Return how far a count is off, by the plain estimate and calibrated."""
+    """Return the signed errors of a count, as shares, by the plain estimate and calibrated."""
     return count(Calibration()) / exact - 1, count(calibration) / exact - 1
 
 

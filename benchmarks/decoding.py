@@ -1,4 +1,4 @@
-"""What it costs to read 10,000 deltas, beside the SDK's own parsing of them: in each format, from the same bytes.
+"""The cost of reading 10,000 deltas, beside the SDK's own parsing of them: in each format, from the same bytes.
 
     .venv/test/bin/python -m benchmarks.decoding        the oldest SDKs; .venv/newest has the newest
 

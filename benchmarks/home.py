@@ -1,4 +1,4 @@
-"""What questions about the home cost over a day, beside core's own agent on the same scripted model.
+"""The cost of questions about the home over a day, beside core's own agent on the same scripted model.
 
     .venv/demo/bin/python -m benchmarks.home            (--quick, --busy, --size, --talk)
 
@@ -15,7 +15,7 @@ again: forty questions that name no thing, in a home in which few things are not
 The server's prompt cache holds every earlier prompt, from 1,024 tokens on in steps of 128, and does not expire. Tokens
 are a quarter of the bytes of tools and messages. A cached token costs a tenth. Answers are not priced.
 
-Right: what is answered is so at that moment, within rounding. For one request: right answers to questions that took
+Right: the answer is true at that moment, within rounding. For one request: right answers to questions that took
 one request. First token: the processor time of the event loop's thread from the sentence to the first text, and half a
 second for each request, which is how long the model takes until it begins to answer; nobody waits for it here.
 
@@ -164,7 +164,7 @@ async def _days(client: Client, bench: Bench, core: Contender, ours: Account) ->
 
 
 def measure(size: int, talk: str, sentences: int) -> Mapping[str, Bill]:
-    """Return what a day costs each agent."""
+    """Return each agent's bill for a day."""
     with serve_in_thread(models=(_MODEL,)) as server, tempfile.TemporaryDirectory() as folder:
         os.environ["OPENAI_BASE_URL"] = server.url
         return asyncio.run(_measure(Day(size, talk, sentences), server, folder))

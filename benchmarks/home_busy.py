@@ -1,4 +1,4 @@
-"""What states of the home add to a turn while 2,000 entities change 50 times a second for a minute.
+"""The time that states of the home add to a turn while 2,000 entities change 50 times a second for a minute.
 
     .venv/demo/bin/python -m benchmarks.home --busy
 
@@ -7,7 +7,7 @@ the processor time of the event loop's thread from the sentence to the end of th
 included; the scripted server is in other threads. Source: the same time for the live context alone. Half of the changes
 are real, so that half of them are news.
 
-Memory: what Python has allocated in the modules that follow the states, by tracemalloc, in a second minute: after ten
+Memory: Python's allocations in the modules that follow the states, by tracemalloc, in a second minute: after ten
 seconds, when each of them is warm, and at its end.
 """
 

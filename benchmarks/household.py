@@ -61,7 +61,7 @@ def facts_in_memory(folder: Path) -> tuple[Memory, Ask]:
 
 
 def facts_in_plain_fts(tokenizer: str) -> Ask:
-    """Return how FTS5 is asked that has the facts which are true at the end."""
+    """Return an Ask for FTS5 over the facts that are true at the end."""
     replaced = {told["replaces"] for told in HOUSEHOLD["told"]}
     facts = [told for told in HOUSEHOLD["told"] if told["id"] not in {*replaced, *HOUSEHOLD["deleted"]}]
     owners = {told["id"]: _owner(told) for told in facts}
@@ -86,7 +86,7 @@ def turns_in_memory(folder: Path) -> tuple[Memory, Ask]:
 
 
 def turns_in_plain_fts(tokenizer: str) -> Ask:
-    """Return how FTS5 is asked that has the household's turns."""
+    """Return an Ask for FTS5 over the household's turns."""
     turns = [turn for turn in _turns() if turn[0] not in HOUSEHOLD["deleted"]]
     owners = {name: owner for name, _, _, owner in turns}
     search = plain_fts(tokenizer, [(name, f"{said} {answer}") for name, said, answer, _ in turns])
@@ -94,7 +94,7 @@ def turns_in_plain_fts(tokenizer: str) -> Ask:
 
 
 def hits(ask: Ask) -> Hits:
-    """Return what the household's questions find."""
+    """Return the hits of the household's questions."""
     asked = [(question, ask(question["q"], question["who"])) for question in HOUSEHOLD["questions"]]
     wanted = [(question, found) for question, found in asked if question["want"]]
     chinese = [bool({*found[:1]} & {*question["want"]}) for question, found in wanted if question["lang"] == "zh"]
@@ -109,7 +109,7 @@ def hits(ask: Ask) -> Hits:
 
 
 def plain_fts(tokenizer: str, texts: list[tuple[str, str]]) -> Callable[[str], list[str]]:
-    """Return how FTS5 is asked for the names of texts, without the stop words."""
+    """Return a function that asks FTS5 for the names of texts, without the stop words."""
     index = sqlite3.connect(":memory:")
     index.execute(f"CREATE VIRTUAL TABLE texts USING fts5(name UNINDEXED, text, tokenize='{tokenizer}')")
     index.executemany("INSERT INTO texts VALUES (?, ?)", texts)

@@ -1,4 +1,4 @@
-"""How the window and its peers are measured: turn by turn beside the reference, in one process, and by memory.
+"""Measurements of the window and its peers: turn by turn beside the reference, in one process, and by memory.
 
 The two take turns in blocks, each first in every other block, so that both meet the same noise, the same cold caches
 and the same garbage collector, which stays on.
@@ -38,7 +38,7 @@ class Plain:
             self._window.append(said)
 
     def view(self) -> Sequence[object]:
-        """Return what is sent now."""
+        """Return the messages that are sent now."""
         return self._window.messages()
 
 
@@ -54,7 +54,7 @@ class Run:
     finished: bool = False
 
     def full(self, budget: int) -> list[int]:
-        """Return what the turns took since the window is full, or all of them when it never was."""
+        """Return the nanoseconds of each turn since the window was full, or of all turns when it never was."""
         return _since(self.taken, budget)
 
     def reference_full(self, budget: int) -> list[int]:
@@ -157,7 +157,7 @@ def _least(values: Iterable[float | None]) -> float | None:
 
 
 def bytes_per_message(make: Make, system: str, conversation: Sequence[Turn]) -> float:
-    """Return what a message that is kept takes, in bytes, besides its text, which the workload holds anyway."""
+    """Return the bytes that a message in the window takes besides its text, which the workload holds anyway."""
     contender = make(system, _HUGE)
     contender.append(conversation[0])
     contender.view()

@@ -1,13 +1,13 @@
-"""What memory finds beside FTS5 as it comes, and what a question costs as the turns grow.
+"""Memory's hits beside those of plain FTS5, and the cost of a question as the turns grow.
 
     .venv/test/bin/python -m benchmarks.memory            (--quick: without 100,000 turns)
 
-The household set: what two people tell a home in 200 days, and what is asked later. Each fact is stored as the home's
-or a person's, with what it replaces; plain FTS5 has the same facts and the same rights, and drops the same stop words.
-The dialogues are those of the tests.
+The household set: facts that two people tell a home in 200 days, and later questions. Each fact is stored as the home's
+or a person's, with the one that it replaces; plain FTS5 has the same facts and the same rights, and drops the same stop
+words. The dialogues are those of the tests.
 
-A question's costs are CPU time of its thread, for all kinds at once; Python's part is what is not spent inside SQLite.
-Memory is what one process takes more once the file is open and all questions were asked. Home Assistant has SQLite and
+A question's costs are CPU time of its thread, for all kinds at once; Python's part is the time outside SQLite.
+Memory is the growth of one process once the file is open and all questions were asked. Home Assistant has SQLite and
 the reading of packages' metadata already, so they count as there. Bytes are those of the file, less the texts' own.
 """
 

@@ -1,14 +1,14 @@
-"""What memory costs in the prompt over a week: off, on, and as others do it.
+"""The cost of memory in the prompt over a week: off, on, and as others do it.
 
     .venv/test/bin/python -m benchmarks.memory_price
 
 Two people and a satellite say 120 things a day to one agent, each in a window of 8,000 tokens: commands, questions, and
-what is to be remembered, all of it answered by the model, every fourth turn with a tool call and so two requests. At
+facts to remember, all of it answered by the model, every fourth turn with a tool call and so two requests. At
 the beginning two thirds of the household's facts are known.
 
 *On* is the integration's own code: the profile at the end of the system prompt, which stays as it is until one of its
-facts changes, and recalled lines in the newest message. *Others* write all facts that the person may see, and what they
-recall for the question, into the system prompt of every turn, as home-generative-agent and Home Agent do.
+facts changes, and recalled lines in the newest message. *Others* write all facts that the person may see, and the
+lines recalled for the question, into the system prompt of every turn, as home-generative-agent and Home Agent do.
 
 A cache is simulated for each window: of a request those first characters are cached that the last one had, too, and
 cost a tenth. There is no smallest length and no expiry, and writing is free. Tokens are a quarter of the characters.
@@ -103,7 +103,7 @@ def _common_beginning(first: str, second: str) -> str:
 
 
 def week(days: int = DAYS) -> Iterator[Said]:
-    """Yield what is said, the same each time."""
+    """Yield the turns of these days, the same each time."""
     chance = random.Random(14)
     told = iter(HOUSEHOLD["told"][_KNOWN_AT_FIRST:])
     for number in range(days * TURNS_A_DAY):
@@ -180,7 +180,7 @@ WAYS: dict[str, Callable[[Memory], Off]] = {"off": Off, "on": On, "others": Othe
 
 
 def price(way: str, said: Sequence[Said], folder: Path) -> Bill:
-    """Return what a week costs."""
+    """Return the bill of the turns."""
     known = Memory(folder / f"{way}.db", ("en",))
     rows: dict[str | None, int] = {}
     for told in HOUSEHOLD["told"][:_KNOWN_AT_FIRST]:

@@ -35,7 +35,7 @@ class CheapCounter:
 
 
 def message(said: Said) -> Message:
-    """Return what the assistant or a tool said as a message of ours."""
+    """Return the words of the assistant or a tool as a message of ours."""
     if said.role == "tool":
         return Message.tool(said.call_id, TOOL_NAME, said.text)
     if not said.call_id:
@@ -51,7 +51,7 @@ def new_window(system: str, history_tokens: int, share: float, **policy: Any) ->
 
 
 def question(said: Said) -> Message:
-    """Return what the user said as a message of ours."""
+    """Return the user's words as a message of ours."""
     return Message.user(said.text)
 
 
@@ -61,7 +61,7 @@ def can_encode() -> bool:
 
 
 def encode(messages: tuple[Message, ...]) -> list[dict[str, Any]]:
-    """Return what goes over the wire, by the integration's own encoding; needs the openai package."""
+    """Return the messages as they go over the wire, by the integration's own encoding; needs the openai package."""
     chat = import_module(f"{_FOLDER.name}.providers.openai.chat_encoding")
     encoded: list[dict[str, Any]] = chat.encode_messages(messages)
     return encoded

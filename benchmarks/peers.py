@@ -35,7 +35,7 @@ class Contender(Protocol):
         ...
 
     def view(self) -> Sequence[Any]:
-        """Return what is sent now, inside the budget, as messages of the library's own."""
+        """Return the library's own messages that are sent now, inside the budget."""
         ...
 
 
@@ -68,7 +68,7 @@ def _messages_in(budget: int) -> int:
 
 
 def _step[T](coroutine: Coroutine[Any, Any, T]) -> T:
-    """Return what a coroutine that never waits returns, without the price of an event loop."""
+    """Return the result of a coroutine that never waits, without the price of an event loop."""
     try:
         coroutine.send(None)
     except StopIteration as done:

@@ -15,7 +15,7 @@ _FAULT = {"response_type": "error", "data": {"code": "failed_to_handle"}, "speec
 
 
 async def pipeline_sayer(home: Home, agent_id: str, stub: Stub) -> Say:
-    """Return what says a sentence to a pipeline that asks this agent where no local intent matches."""
+    """Return a Say for a pipeline that asks this agent where no local intent matches."""
     pipeline = Pipeline(
         conversation_engine=agent_id,
         conversation_language=home.plan.language,

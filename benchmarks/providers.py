@@ -1,4 +1,4 @@
-"""What a turn with a model costs beside core's own integration for the same provider, as the history grows.
+"""The cost of a turn with a model beside core's own integration for the same provider, as the history grows.
 
     .venv/demo/bin/python -m benchmarks.providers
 
@@ -10,10 +10,10 @@ core's is patched. Ours has a window of 8,000 tokens and enters the address in i
 Each turn has a conversation of its own, whose history is put into Home Assistant's chat log, and for ours into the
 window as well: talking 500 exchanges for each of some hundred turns would take hours.
 
-First word: from the input to the first text in the chat log, less what the server took to write it. Answer: the
-processor time of the whole process up to the end of the answer. Settled: up to a tenth of a second later, so that what
-ours puts off (sensors, events, what Home Assistant's recorder makes of them) is in it. Peak: of Python's allocations
-above what there was before, in turns of their own, as tracing them slows them down.
+First word: from the input to the first text in the chat log, less the server's time to write it. Answer: the
+processor time of the whole process up to the end of the answer. Settled: up to a tenth of a second later, so that our
+work after the turn (sensors, events, and Home Assistant's recording of them) is in it. Peak: of Python's allocations
+above those before, in turns of their own, as tracing them slows them down.
 """
 
 import argparse
@@ -149,7 +149,7 @@ class Bench:
         return conversation_id
 
     async def _server_took(self) -> int:
-        """Return how long the server read and thought before the first word, in nanoseconds, and clear its log."""
+        """Return the nanoseconds that the server read and thought before the first word, and clear its log."""
         async with self._control.get("control/requests") as answer:
             record = [each for each in await answer.json() if each["method"] == "POST"][-1]
         async with self._control.delete("control/requests"):

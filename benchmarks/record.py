@@ -1,10 +1,10 @@
-"""What the record of turns weighs on disk, what it takes to write, and what it loses while its file is away.
+"""The record of turns: its size on disk, the time to write it, and its losses while its file is away.
 
     .venv/test/bin/python -m benchmarks.record [--quick]
 
 1. A week at level *whole*, 200 turns a day: the file's size, with its indexes and its log, before and after the words
    have expired, and whether anything that was said is left in it.
-2. What the event loop pays for `put`, and how long the writer takes for 5,000 turns that wait when it starts.
+2. The event loop's time for `put`, and the writer's for 5,000 turns that wait when it starts.
 3. The folder of the file is away for 60 seconds (5 with `--quick`) while turns come in: how many are there in the end.
 """
 

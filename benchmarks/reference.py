@@ -1,6 +1,6 @@
-"""What the window is measured against in plain Python: as little work as a correct window can do, and a usual one.
+"""References for the window in plain Python: one that does as little work as is correct, and a usual one.
 
-And what makes a request a correct one, written apart from both of them.
+And the check of a correct request, written apart from both of them.
 """
 
 from collections import deque
@@ -59,7 +59,7 @@ class Reference:
         del self.sent[1 : 1 + gone]
 
     def messages(self) -> list[ChatMessage]:
-        """Return what is sent now."""
+        """Return the messages that are sent now."""
         return self.sent.copy()
 
 
@@ -81,18 +81,18 @@ class MessageFifo:
             self._tokens -= self._kept.popleft()[1]
 
     def messages(self) -> list[ChatMessage]:
-        """Return what is sent now."""
+        """Return the messages that are sent now."""
         return [self._system, *(message for message, _ in self._kept)]
 
 
 def chat_tokens(message: ChatMessage) -> int:
-    """Return what a message in the form of Chat Completions costs, in tokens, by the cheap counter."""
+    """Return the cost of a message in the form of Chat Completions, in tokens, by the cheap counter."""
     arguments = (call["function"]["arguments"] for call in message.get("tool_calls", ()))
     return MESSAGE_OVERHEAD + cheap_count(message["content"] or "") + sum(map(cheap_count, arguments))
 
 
 def defects(request: Sequence[ChatMessage], newest: Said, budget: int) -> set[str]:
-    """Return what is wrong with a request in which every call should have its result by now."""
+    """Return the defects of a request in which every call should have its result by now."""
     found = set[str]()
     if [message["role"] for message in request[:2]] != ["system", "user"]:
         found.add("does not begin with the system message and a user's")

@@ -1,13 +1,13 @@
-"""Who answers, and how soon: this agent beside Home Assistant's own and its pipeline with `prefer_local_intents`.
+"""Routing and its speed: this agent beside Home Assistant's own and its pipeline with `prefer_local_intents`.
 
     .venv/demo/bin/python -m benchmarks.routing
     .venv/test/bin/python -m benchmarks.routing
 
 1. Each set of `tests/routing`: how many sentences were answered locally and rightly, locally and wrongly, handed to
    the model needlessly, and rightly; and each of ours that is wrong, with intent and slots. Home Assistant's own
-   agent has no model: what it apologises for counts as handed on.
+   agent has no model: its apologies count as handed on.
 2. Sentences of Home Assistant's own templates: how many it does right, and which of those this agent does otherwise.
-3. When the request leaves after a local miss, beside `llm_only`, and what a local hit costs beside Home Assistant's
+3. The delay of the request after a local miss, beside `llm_only`, and the cost of a local hit beside Home Assistant's
    own agent. The two take turns, each sentence is new, and both ratios are of medians.
 
 Everything is in one process, the model's server too; it counts requests and answers all of them alike.
@@ -42,7 +42,7 @@ _SIZES = (50, 500, 2000)
 
 
 def _sets() -> Iterator[tuple[str, list[Set]]]:
-    """Yield what is counted together."""
+    """Yield the title and the sets that are counted together."""
     yield "hard", [hard()]
     yield "intents", [intents()]
     yield "assist-mini", [assist_mini(name) for name in assist_mini_names()]
@@ -52,7 +52,7 @@ def _sets() -> Iterator[tuple[str, list[Set]]]:
 
 
 async def _judged(one_set: Set) -> Mapping[str, list[Judged]]:
-    """Return how each contender answered a set, all in the same home."""
+    """Return each contender's answers to a set with their verdicts, all in the same home."""
     async with AsyncExitStack() as stack:
         stub = await stack.enter_async_context(Stub())
         hass = await stack.enter_async_context(home_assistant())

@@ -1,4 +1,4 @@
-"""When a request leaves after a local miss, and what a local hit costs, in homes of different sizes."""
+"""The delay of a request after a local miss, and the cost of a local hit, in homes of different sizes."""
 
 from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
@@ -68,7 +68,7 @@ async def _taking_turns(sides: dict[str, _Measure], turns: int) -> dict[str, lis
 
 
 def _miss(hass: HomeAssistant, stub: Stub, agent_id: str) -> _Measure:
-    """Return what measures how long a sentence for the model takes to its server."""
+    """Return a function that measures the milliseconds from a sentence for the model to the request at its server."""
 
     async def measure(number: int) -> float:
         began = perf_counter()
@@ -79,7 +79,7 @@ def _miss(hass: HomeAssistant, stub: Stub, agent_id: str) -> _Measure:
 
 
 def _hit(hass: HomeAssistant, agent_id: str, entities: int) -> _Measure:
-    """Return what measures how long a command takes that Home Assistant has not heard before."""
+    """Return a function that measures the milliseconds of a command that Home Assistant has not heard before."""
 
     async def measure(number: int) -> float:
         # spaces change the text, by which Home Assistant remembers, and not the sentence

@@ -1,4 +1,4 @@
-"""What it costs to keep conversations on disk: bytes written in a day, set-up with many of them, and their next turn.
+"""The cost of keeping conversations on disk: bytes written in a day, set-up with many of them, and their next turn.
 
     .venv/demo/bin/python -m benchmarks.store                 (--quick, --sentences, --remembered, --rounds)
     .venv/demo/bin/python -m benchmarks.store --beside DIR    the same in another checkout, with the ratio to it
@@ -10,10 +10,11 @@ process of its own, in the folder of the checkout, and the scripted model in a f
 1. Bytes. A day of 200 sentences in a conversation whose window is full when it begins, with memory and with the record
    at its default. After each sentence everything is written: nothing may be written for half a second, then the event
    loop's clock is put forward by the five minutes until the next sentence, which ends all waiting between writes, and
-   again nothing may be written for half a second. What another thread delays for longer is counted later, or not at
-   all after the last sentence. Memory begins empty, or with the turns of `--remembered`.
-   The bytes are those of `wchar` in /proc/self/io. It counts what the process passes to write() and its relatives, also
-   if the disk never sees it, without sockets (asyncio uses send()) and without SQLite's shared memory, which is mapped.
+   again nothing may be written for half a second. A write that another thread delays for longer is counted later,
+   or not at all after the last sentence. Memory begins empty, or with the turns of `--remembered`.
+   The bytes are those of `wchar` in /proc/self/io. It counts the bytes that the process passes to write() and its
+   relatives, also if the disk never sees them, without sockets (asyncio uses send()) and without SQLite's shared
+   memory, which is mapped.
    A file that is replaced as a whole is counted by its size when it is renamed: files of Home Assistant's own are
    subtracted, those of the integration are its JSON, and the rest is SQLite. Beside `strace` the sum is exact.
 2. Set-up. 300 conversations of 200 exchanges are imported, and Home Assistant stops. A fresh process, which has loaded
@@ -49,7 +50,7 @@ type Figures = dict[str, float]
 
 
 def _part(side: Path, name: str, **arguments: Any) -> Any:
-    """Return what a part measures in a process of its own, in the checkout of a side."""
+    """Return the figures of a part, measured in a process of its own, in the checkout of a side."""
     command = (sys.executable, "-P", str(_PARTS), name, json.dumps(arguments))
     environment = {**os.environ, "PYTHONPATH": str(side), "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(command, cwd=side, env=environment, stdout=subprocess.PIPE, check=True)
@@ -57,7 +58,7 @@ def _part(side: Path, name: str, **arguments: Any) -> Any:
 
 
 def _days(sides: Sequence[Path], sentences: int, remembered: int) -> list[Figures]:
-    """Return what each side writes; all days pass at once, since they do not take time."""
+    """Return the megabytes that each side writes; all days pass at once, since they do not take time."""
     with ThreadPoolExecutor() as threads:
         days = {
             (side, tokens): threads.submit(

@@ -1,4 +1,4 @@
-"""What `benchmarks.store` measures, part by part, each in a process of its own in the folder of the checkout.
+"""The parts of `benchmarks.store`, each measured in a process of its own in the folder of the checkout.
 
     python -P benchmarks/store_parts.py PART ARGUMENTS      the arguments are a JSON object; prints JSON
 
@@ -97,7 +97,7 @@ def split(total: int, replaced: Iterable[tuple[str, int]]) -> Figures:
 
 
 def topic(number: int) -> str:
-    """Return what a sentence is about, another topic for each number."""
+    """Return the topic of a sentence, another one for each number."""
     one, two, three, four = random.Random(number).sample(_WORDS, 4)
     return f"the {one} and the {two} number {number}, which came to the {three} with a {four}"
 
@@ -303,7 +303,7 @@ async def make(folder: str, conversations: int, exchanges: int) -> Figures:
 
 
 async def measure_start(folder: str, conversations: int, exchanges: int, turns: int) -> dict[str, Any]:
-    """Return what the set-up of that home takes, and by how much the first turn in some conversations is later."""
+    """Return the cost of that home's set-up, and the added milliseconds of the first turn in some conversations."""
     async with model_server() as url:
         with tempfile.TemporaryDirectory() as other:
             async with home_assistant(Path(other)) as hass:

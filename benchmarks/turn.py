@@ -1,4 +1,4 @@
-"""What a turn costs, side by side with Home Assistant's own agents in one run of one real Home Assistant.
+"""The cost of a turn, side by side with Home Assistant's own agents in one run of one real Home Assistant.
 
     .venv/demo/bin/python -m benchmarks.turn
 
@@ -7,7 +7,7 @@
 2. The same with memory: from the sentence to the first word, for agents with and without memory, in a home that
    remembers 10,000 turns and in one that remembers 100,000. Both homes run at once, and each turn is a conversation.
 3. The same with the record of turns, at each of its levels.
-4. A local command: over the websocket to this agent and to Home Assistant's own, and what the model's server saw of it.
+4. A local command: over the websocket to this agent and Home Assistant's own, and its requests to the model's server.
 
 All clocks are CLOCK_MONOTONIC, the same in every process of a machine. Ratios are worth more than milliseconds: the
 two agents take turns, so that both meet the same noise.

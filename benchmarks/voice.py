@@ -1,11 +1,11 @@
-"""What a head start is worth by voice: from the recognized text to the first streamed word, with and without it.
+"""The gain of a head start by voice: from the recognized text to the first streamed word, with and without it.
 
     .venv/demo/bin/python -m benchmarks.voice
 
 1. A server far away: 50 ms each way, TLS, and a model that takes 50 ms for its first word. Without a head start, the
    request waits for two round trips, of TCP and of TLS.
-2. A server at home: it loads its model for 2 seconds, reads 4,000 tokens a second, has one slot, and keeps what it has
-   read. Before each turn it has unloaded the model, as Ollama does after five minutes.
+2. A server at home: it loads its model for 2 seconds, reads 4,000 tokens a second, has one slot, and keeps the tokens
+   that it has read. Before each turn it has unloaded the model, as Ollama does after five minutes.
 
 The demo home in this process, with the scripted voice: somebody speaks for four seconds. The two agents of each kind
 take turns, each turn is a new conversation, and each agent has a server of its own. A head start may follow another at

@@ -1,12 +1,12 @@
-"""What the window costs per turn, side by side in one process with plain Python and with the libraries that do this.
+"""The cost of the window per turn, side by side in one process with plain Python and with the libraries that do this.
 
     scripts/setup peers
     .venv/peers/bin/python -m benchmarks.window            (--quick: under a minute)
 
 Any Python 3.14 will do; libraries that are not installed are left out, which is said.
 
-A turn is all of its messages appended, made from plain texts, then the budget enforced, and the list of what is sent
-made once, in the library's own messages; encoding for a provider is not in it. Everybody meets the same conversation
+A turn is all of its messages appended, made from plain texts, then the budget enforced, and the list of messages to
+send made once, in the library's own form; encoding for a provider is not in it. Everybody meets the same conversation
 and counts a token as four characters. The budget is of everything that is sent, the system prompt too. Two libraries
 run on an event loop of their own, which is about 20 microseconds of theirs. Trust ratios more than microseconds.
 """
@@ -52,7 +52,7 @@ class Ours:
         window.close()
 
     def view(self) -> Sequence[object]:
-        """Return what is sent now."""
+        """Return the messages that are sent now."""
         return self._window.messages()
 
 

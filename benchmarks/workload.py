@@ -44,7 +44,7 @@ def cheap_count(text: str) -> int:
 
 
 def cheap_tokens(said: Said) -> int:
-    """Return what a message costs, in tokens."""
+    """Return the cost of a message, in tokens."""
     return MESSAGE_OVERHEAD + cheap_count(said.text) + cheap_count(said.arguments)
 
 
