@@ -80,7 +80,7 @@ def _parsed(path: Path) -> Any:
 
 
 def _broken(schema: probatio.Schema, value: object) -> Iterator[str]:
-    """Yield where a value breaks a schema, and how."""
+    """Yield the path and the message of each error that a schema finds in a value."""
     try:
         schema(value)
     except probatio.MultipleInvalid as err:

@@ -82,7 +82,7 @@ def new_linter() -> harper.Linter:
 
 
 def findings(linter: harper.Linter, where: str, text: str) -> Iterator[Finding]:
-    """Yield what the checker finds in a text."""
+    """Yield the checker's findings in a text."""
     for rule, lints in linter.organized_lints(text).items():
         for lint in lints:
             line = text.count("\n", 0, lint.span.start) + 1

@@ -18,7 +18,7 @@ class ReleaseError(Exception):
 
 
 def release_notes(tag: str, repository: Path = REPOSITORY) -> str:
-    """Return what CHANGELOG.md says of the version. Raises ReleaseError."""
+    """Return the notes of the version from CHANGELOG.md. Raises ReleaseError."""
     version = json.loads((repository / MANIFEST).read_text("utf-8"))["version"]
     project = tomllib.loads((repository / "pyproject.toml").read_text("utf-8"))["project"]["version"]
     if tag != f"v{version}":
@@ -29,7 +29,7 @@ def release_notes(tag: str, repository: Path = REPOSITORY) -> str:
 
 
 def _section(version: str, changelog: str) -> str:
-    """Return what stands below the version's heading, up to the next one."""
+    """Return the text below the version's heading, up to the next one."""
     for section in re.split(r"^## ", changelog, flags=re.MULTILINE)[1:]:
         heading, _, text = section.partition("\n")
         if heading.split()[:1] == [version]:

@@ -94,7 +94,7 @@ def _declares(node: ast.AST) -> bool:
 
 
 def _replacements(node: ast.stmt | ast.expr, name: str) -> Iterator[ast.AST]:
-    """Yield what a node may be replaced with."""
+    """Yield the nodes that may replace a node."""
     match node:
         case ast.Expr() | ast.AugAssign() | ast.Raise() | ast.Break() | ast.Continue() | ast.Delete():
             yield ast.Pass()
