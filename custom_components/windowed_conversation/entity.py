@@ -1,4 +1,4 @@
-"""What the entities of an agent share: the device and the name."""
+"""The base class of an agent's entities, with their device and name."""
 
 from homeassistant.config_entries import ConfigSubentry
 from homeassistant.helpers.device_registry import DeviceEntryType, DeviceInfo

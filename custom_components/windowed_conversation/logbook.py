@@ -1,4 +1,4 @@
-"""What Home Assistant's activity says of a turn (who answered, how fast, or why nobody did) and of forgetting."""
+"""Home Assistant's activity: a line for each turn (who answered, how fast, or why nobody did) and each forgetting."""
 
 from collections.abc import Callable, Mapping
 from typing import Any

@@ -55,7 +55,7 @@ class AgentSensorDescription(SensorEntityDescription):
 
 
 def _window(figure: Callable[[WindowStats], StateType]) -> Callable[[Agent], StateType]:
-    """Return what reads a figure of the most recent conversation, or 0 if there is none."""
+    """Return the function that reads a figure of the most recent conversation, or 0 if there is none."""
 
     def value(agent: Agent) -> StateType:
         newest = next(iter(agent.windows.stats().values()), None)

@@ -47,7 +47,7 @@ def _servers(hass: HomeAssistant, accounts: Iterable[AccountConfigEntry]) -> dic
 
 
 async def _async_reach(hass: HomeAssistant, urls: Iterable[str]) -> str | dict[str, str]:
-    """Return what Home Assistant shows for servers that can all be reached, or for the first that cannot."""
+    """Return Home Assistant's result for servers that can all be reached, or for the first that cannot."""
     origins = {str(URL(url).origin()) for url in urls}
     results = await asyncio.gather(*(async_check_can_reach_url(hass, each) for each in sorted(origins)))
     return next((result for result in results if result != _OK), _OK)

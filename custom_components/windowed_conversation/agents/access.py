@@ -1,4 +1,4 @@
-"""What an action is about, and whether its caller may: an agent by its entity, a conversation by its id and user."""
+"""The subject of an action and its caller's rights: an agent by its entity, a conversation by its id and user."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -69,7 +69,7 @@ async def async_readable_agents(call: ServiceCall) -> dict[str, Agent]:
 
 
 async def async_caller(call: ServiceCall, permission: str) -> User | None:
-    """Return who calls, None for an automation; raises `UnknownUser`."""
+    """Return the calling user, None for an automation; raises `UnknownUser`."""
     if call.context.user_id is None:
         return None
     user = await call.hass.auth.async_get_user(call.context.user_id)

@@ -1,4 +1,4 @@
-"""What follows an answer: one ordered tuple of steps, each of which takes the turn that ended.
+"""The steps after a turn, in one ordered tuple. Each takes the turn that ended.
 
 A step that fails is logged and stops no other. They run in the order of the turns of a window, before anybody else
 looks at that window.
@@ -151,9 +151,9 @@ STEPS = (
 
 
 def _past_turn(agent: Agent, turn: EndedTurn) -> PastTurn | None:
-    """Return what memory stores of a turn, or None unless a model has answered it.
+    """Return the turn as memory stores it, or None unless a model has answered it.
 
-    What an unknown speaker says about themselves is not stored, nor an answer that may repeat it: the next unknown
+    Unknown speakers' words about themselves are not stored, nor an answer that may repeat them: the next unknown
     speaker may be somebody else.
     """
     outcome, speaker = turn.outcome, turn.speaker

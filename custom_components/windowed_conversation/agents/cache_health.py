@@ -1,4 +1,4 @@
-"""Whether a provider's prompt cache served what it should, and what had changed if it did not.
+"""Health of a provider's prompt cache: the tokens expected from it and served, and the changes behind a miss.
 
 Each request is compared with the previous one in the same window, by fingerprints: no text is kept.
 """
@@ -100,9 +100,9 @@ class CacheUse:
 
 
 def compare(before: SentRequest, now: SentRequest, usage: Usage) -> CacheUse | None:
-    """Return how the cache served a request after another one in its window, or None if that is unknown.
+    """Return the use of the cache by a request after another one in its window, or None if that is unknown.
 
-    Expected is what both requests have in common, plus what they would have in common if no fixed part had changed. The
+    Expected are the tokens that both requests share, plus those that they would share if no fixed part had changed. The
     result is unknown if the cache may have expired, if history was evicted (a trim, whose price is known) or cleared by
     the provider, or if the requests have too little in common.
     """

@@ -1,4 +1,4 @@
-"""How an agent behaves: the agent's own settings over the account's options over the defaults, typed and validated.
+"""An agent's configuration: its own settings over the account's options over the defaults, typed and validated.
 
 The forms that ask for them are in `flows`.
 """

@@ -117,7 +117,7 @@ class ConversationStore:
         self._store.async_save()
 
     def changes(self) -> Iterator[Write]:
-        """Yield what has changed in the conversations since the last time."""
+        """Yield the writes for all changes in the conversations since the last time."""
         if not self._is_known:
             return
         for key, window in self.windows.loaded().items():
@@ -159,7 +159,7 @@ class ConversationStore:
 
 
 def _idle(used: float, now: float) -> float:
-    """Return how long ago a conversation was used, in seconds; 0 if the clock was wrong then, or is now."""
+    """Return the seconds since a conversation was used; 0 if the clock was wrong then, or is now."""
     return now - used if _CLOCK_WAS_SET <= used <= now else 0.0
 
 

@@ -1,4 +1,4 @@
-"""Whose voice satellites are: one list for all accounts, which each of them keeps in its options."""
+"""The owners of voice satellites: one list for all accounts, which each of them keeps in its options."""
 
 from collections.abc import Mapping
 from typing import Any

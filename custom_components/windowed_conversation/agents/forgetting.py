@@ -86,7 +86,7 @@ def _rest(erasure: Erasure, agent_id: str, key: str, snapshot: Snapshot) -> Snap
 
 
 async def async_without_forgotten(hass: HomeAssistant, snapshot: Snapshot) -> Snapshot:
-    """Return what may stay of an older copy of a window, see `without_forgotten`; raises MemoryUnavailable."""
+    """Return the part of an older copy of a window that may stay, see `without_forgotten`; raises MemoryUnavailable."""
     store = async_store(hass)
     tombstones = await store.async_tombstones() if store is not None else ()
     return await hass.async_add_executor_job(without_forgotten, snapshot, tombstones)

@@ -1,4 +1,4 @@
-"""What outlives a reload: an object for each agent, made in one place and forgotten in one place."""
+"""State that outlives a reload: an object for each agent, made in one place and forgotten in one place."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -55,7 +55,7 @@ _KEPT: HassKey[dict[str, KeptAccount]] = HassKey(f"{DOMAIN}_kept")
 
 
 async def async_kept(hass: HomeAssistant, entry_id: str, configs: Mapping[str, AgentConfig]) -> KeptAccount:
-    """Return what is kept of an account and of these agents, read from the store the first time since the start."""
+    """Return the `KeptAccount` with these agents, read from the store the first time since the start."""
     accounts, store = hass.data.setdefault(_KEPT, {}), async_start_store(hass)
     if entry_id not in accounts:
         accounts[entry_id] = await _async_read_account(store, entry_id)
@@ -72,7 +72,7 @@ async def async_kept(hass: HomeAssistant, entry_id: str, configs: Mapping[str, A
 
 @callback
 def async_all_kept(hass: HomeAssistant) -> dict[str, Kept]:
-    """Return what agents keep, by their ids, also those of accounts that were unloaded since the start."""
+    """Return the `Kept` of each agent by its id, also for accounts that were unloaded since the start."""
     accounts = hass.data.get(_KEPT, {})
     return {agent_id: kept for account in accounts.values() for agent_id, kept in account.agents.items()}
 

@@ -1,4 +1,4 @@
-"""What the last account leaves behind: its memory stays for some days, unless somebody decides otherwise."""
+"""Memory after the last account is removed: it stays for some days, unless somebody decides otherwise."""
 
 import asyncio
 from datetime import datetime

@@ -62,7 +62,7 @@ async def async_remember(call: ServiceCall) -> ServiceResponse:
 
 
 async def async_recall(call: ServiceCall) -> ServiceResponse:
-    """Return what matches a query, best first."""
+    """Return the memories that match a query, best first."""
     whose = await async_whose(call, POLICY_READ)
     asked = call.data
     async with usable_memory(call.hass) as memory:
@@ -80,7 +80,7 @@ async def async_recall(call: ServiceCall) -> ServiceResponse:
 
 
 async def async_list_memories(call: ServiceCall) -> ServiceResponse:
-    """Return what is remembered, newest first, a page of it."""
+    """Return a page of the memories, newest first."""
     whose = await async_whose(call, POLICY_READ)
     asked = call.data
     most, offset = asked[ATTR_LIMIT], asked[ATTR_OFFSET]
@@ -172,7 +172,7 @@ async def usable_memory(hass: HomeAssistant) -> AsyncIterator[AgentStore]:
 
 
 async def _async_source(call: ServiceCall) -> Callable[[], AbstractContextManager[Iterable[str]]]:
-    """Return what opens the lines that an import was given."""
+    """Return the function that opens the lines of an import."""
     if ATTR_FILENAME not in call.data:
         return lambda: nullcontext(written_lines(call.data[ATTR_MEMORIES]))
     path = await call.hass.async_add_executor_job(checked_path, call.hass, call.data[ATTR_FILENAME])
@@ -195,7 +195,7 @@ def _conditions(asked: Mapping[str, Any], whose: Whose) -> dict[str, Any]:
 
 
 def _would_forget(conditions: dict[str, Any], whose: Whose, memory: Memory) -> tuple[Forgotten, list[Recalled]]:
-    """Return what would be forgotten, and of it the newest that the caller may see."""
+    """Return the memories that would be forgotten, and the newest of them that the caller may see."""
     chosen = memory.forget(**conditions, dry_run=True)
     ids: list[tuple[Kind, int]] = [("fact", row) for row in chosen.facts]
     ids += [("turn", row) for row in chosen.turns]
@@ -208,7 +208,7 @@ def _page(lines: Iterator[str], most: int, offset: int) -> list[JsonValueType]:
 
 
 def _next(found: Sized, most: int, offset: int) -> JsonObjectType:
-    """Return where the next page begins, None after the last one."""
+    """Return the offset of the next page, None after the last one."""
     return {"next_offset": offset + most if len(found) > most else None}
 
 
@@ -230,7 +230,7 @@ def _memory(found: Recalled, name: str | None) -> JsonObjectType:
 
 
 def _counts(forgotten: Forgotten) -> JsonObjectType:
-    """Return how much was forgotten, or would be; `exchanges` are those of open conversations."""
+    """Return the numbers of memories that were or would be forgotten; `exchanges` are those of open conversations."""
     counts = {"facts": forgotten.facts, "turns": forgotten.turns, "episodes": forgotten.episodes}
     return {**{kind: len(rows) for kind, rows in counts.items()}, "exchanges": forgotten.exchanges}
 

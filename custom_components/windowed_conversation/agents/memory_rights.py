@@ -1,4 +1,4 @@
-"""Who performs an action on memory, whose memory it is about, and whether they may."""
+"""The caller of an action on memory, the person whose memory it is about, and the caller's rights."""
 
 from contextlib import suppress
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ class Whose:
 
 
 async def async_whose(call: ServiceCall, permission: str, *, is_for_trusted: bool = False) -> Whose:
-    """Return whose memory an action is about; raises `Unauthorized` and `ServiceValidationError`.
+    """Return the `Whose` of an action on memory; raises `Unauthorized` and `ServiceValidationError`.
 
     People act for themselves. Administrators and automations may also name a person, `everyone` and a file.
     """

@@ -1,4 +1,4 @@
-"""What a turn may ask of memory, by words and by a model's tools."""
+"""A turn's use of memory, by words and by a model's tools."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ class MemoryUse:
 
 
 def memory_use(agent: Agent, speaker: Speaker, key: str) -> MemoryUse:
-    """Return what an input may ask of memory, in the window of this key. Forgetting needs no memory."""
+    """Return the `MemoryUse` of an input in the window of this key. Forgetting needs no memory."""
     store = async_store(agent.hass)
     if store is None:
         return MemoryUse()

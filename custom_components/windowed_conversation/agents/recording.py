@@ -1,4 +1,4 @@
-"""What goes into the record of a turn or a summary. The thread that writes makes the most of it."""
+"""The record of a turn or a summary. The thread that writes makes most of it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace

@@ -1,4 +1,4 @@
-"""What an agent counts over its turns, besides the figures of its windows."""
+"""An agent's statistics over its turns, besides the figures of its windows."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields

@@ -111,7 +111,7 @@ class StoredValue:
             self.save_soon()
 
     def change(self) -> Write | None:
-        """Return what is to be written, or None if nothing has changed."""
+        """Return the write of the value, or None if it has not changed."""
         value = self.value()
         if not self._is_read or value == self._written:
             return None
@@ -246,11 +246,11 @@ class AgentStore:
         return lambda: self._listeners.remove(listener)
 
     async def async_recall(self, query: str, **conditions: Any) -> list[Recalled]:
-        """Return what is found, best first; see `Memory.recall` for the conditions."""
+        """Return the matching memories, best first; see `Memory.recall` for the conditions."""
         return await self.async_read(lambda memory: memory.recall(query, **conditions), [])
 
     async def async_tombstones(self) -> frozenset[Tombstone]:
-        """Return what was forgotten on request."""
+        """Return the tombstones of memories that were forgotten on request."""
         return await self.async_read(Memory.tombstones, frozenset())
 
     @contextmanager
@@ -279,7 +279,7 @@ class AgentStore:
             _LOGGER.warning("The backup may lack what was remembered last")
 
     async def async_read[Result](self, read: Callable[[Memory], Result], nothing: Result) -> Result:
-        """Return what the work reads in the executor, or `nothing` if there is no file yet."""
+        """Return the result of `read` in the executor, or `nothing` if there is no file yet."""
         memory, reason = self.writer.opened, self.writer.state.reason
         if memory is None and reason is None:
             # not opened yet, or there is nothing to open
@@ -294,7 +294,7 @@ class AgentStore:
             raise
 
     async def async_change[Result](self, work: Callable[[Memory], Result]) -> Result:
-        """Return what the work returns when its change is on disk; the thread that writes does it."""
+        """Return the result of `work` when its change is on disk; the thread that writes does it."""
         future = self.writer.call(work)
         done = asyncio.wrap_future(future)
         try:

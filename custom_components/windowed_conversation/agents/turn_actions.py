@@ -107,10 +107,11 @@ async def async_export_turns(call: ServiceCall) -> ServiceResponse:
 
 
 async def _async_reader(call: ServiceCall, *, is_for_trusted: bool = False) -> _Reader:
-    """Return whose turns an action is about; raises `Unauthorized` and `ServiceValidationError`.
+    """Return the reader whose rights limit an action; raises `Unauthorized` and `ServiceValidationError`.
 
-    People see their own turns and those of unknown speakers, administrators and automations everybody's. What a model
-    has started as a tool sees nobody else's figures, and no words: people may share the window of its response.
+    People see their own turns and those of unknown speakers, administrators and automations everybody's. An action
+    that a model has started as a tool sees nobody else's figures, and no words: people may share the window of its
+    response.
     """
     whose = await async_whose(call, POLICY_READ, is_for_trusted=is_for_trusted)
     user, own = await async_caller(call, POLICY_READ), call.context.user_id
@@ -141,7 +142,7 @@ def _may_read(hass: HomeAssistant, user: User, agent: str) -> bool:
 
 
 def _listing(asked: Mapping[str, Any], reader: _Reader) -> TurnListing:
-    """Return which turns are meant: of those that the caller sees, those that meet all of the conditions."""
+    """Return the listing of the turns that the caller sees and that meet all of the conditions."""
     return TurnListing(
         since=asked.get(ATTR_SINCE, -math.inf),
         until=asked.get(ATTR_UNTIL, math.inf),

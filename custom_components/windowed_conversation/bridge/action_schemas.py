@@ -1,4 +1,4 @@
-"""What the actions are called, and what each is given."""
+"""The names of the actions, and their schemas."""
 
 from enum import StrEnum
 

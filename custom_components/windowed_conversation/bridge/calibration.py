@@ -1,4 +1,4 @@
-"""What was learned of an account's models: how many tokens their texts have, and how much they read."""
+"""Learned figures of an account's models: factors for the tokens of their texts, and context sizes."""
 
 from collections.abc import Callable, Collection
 import logging
@@ -81,7 +81,7 @@ class ModelCalibrations:
 
     @callback
     def size(self, model: str) -> ModelSize:
-        """Return what is known of how much a model reads. All who ask the model share it."""
+        """Return the `ModelSize` of a model. All who ask the model share it."""
         return self._sizes.setdefault(model, ModelSize(self._on_change))
 
     @callback
@@ -104,7 +104,7 @@ class ModelCalibrations:
         self.save_soon()
 
     def as_dict(self) -> dict[str, Any]:
-        """Return what was learned: factors on the estimate and on exact counts, and sizes, by model."""
+        """Return the learned figures by model: factors on the estimate and on exact counts, and sizes."""
         known = {key: each.calibration for key, each in self._calibrators.items() if each.calibration.is_learned}
         models: dict[str | None, dict[str, Any]] = {None: {}}
         for model, encoding in list(known)[-_MAX_MODELS:]:

@@ -1,4 +1,4 @@
-"""What a home must have for a wildcard's capture to be meant: one rule for each wildcard of the sentences."""
+"""Rules that a home must meet for a wildcard's capture to be meant, one for each wildcard of the sentences."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Whether Home Assistant meant what it matched: a wildcard's capture is compared with what the home has.
+"""Doubts about a sentence that Home Assistant matched: a wildcard's capture is compared with the home.
 
 Strict matching accounts for every word of a sentence except those inside a wildcard: "who is the president of France?"
 asks for the persons in the zone "president of France".
@@ -120,7 +120,7 @@ class Doubts:
         return await rule(self.hass, self.user_input, text) if rule else None
 
     def _of_home(self, result: RecognizeResult) -> Reason | None:
-        """Return what this home lacks for an intent."""
+        """Return the reason why this home cannot handle an intent, or None."""
         if not any(handler.intent_type == result.intent.name for handler in intent.async_get(self.hass)):
             return Reason.NO_HANDLER
         if result.intent.name == intent.INTENT_START_TIMER and "conversation_command" not in result.entities:

@@ -1,4 +1,4 @@
-"""How errors are presented to Home Assistant and the user: one table by type, and the spoken sentences."""
+"""Presentation of errors to Home Assistant and the user: one table by type, and the spoken sentences."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -65,7 +65,7 @@ ERROR_KEYS: dict[str, str] = {
 
 
 def failure_of(error: Exception) -> Failure:
-    """Return how to present an error; one of unknown type is unexpected."""
+    """Return the failure that presents an error; one of unknown type is unexpected."""
     if isinstance(error, providers.RateLimited) and 0 < (error.retry_after or 0) <= GREATEST_FIGURE:
         return _rate_limited_for(math.ceil(error.retry_after or 0))
     if isinstance(error, providers.Redirected):
@@ -82,7 +82,7 @@ def error_key(error: Exception) -> str:
 
 
 def _rate_limited_for(seconds: int) -> Failure:
-    """Return how to present a wait: in the largest unit of which it has at least two."""
+    """Return the failure that presents a wait, in the largest unit of which it has at least two."""
     if seconds < 2 * _MINUTE:
         return Failure("rate_limited_for", placeholders={"seconds": str(seconds)})
     if seconds < 2 * _HOUR:
@@ -117,7 +117,7 @@ async def async_error_phrase(hass: HomeAssistant, language: str, failure: Failur
 
 
 async def async_done_phrase(hass: HomeAssistant, language: str) -> str:
-    """Return what to say when something was done and there is nothing to add: Home Assistant's own word for it."""
+    """Return Home Assistant's own word for "done", spoken after an action if there is nothing to add."""
     translations = await async_get_translations(hass, language, "conversation", ["conversation"])
     return translations.get("component.conversation.conversation.agent.done", "Done")
 

@@ -1,4 +1,4 @@
-"""What is known of an account's server: the models that it listed last, kept on disk, and whether it is away."""
+"""The server of an account: the models that it listed last, kept on disk, and whether it is away."""
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime

@@ -67,7 +67,7 @@ class LocalIntents:
 
     @property
     def speech(self) -> str:
-        """Return what Home Assistant says, or an empty text before it has answered."""
+        """Return the speech of Home Assistant's answer, empty before it has answered."""
         return _speech(self.response) if self.response else ""
 
     async def _triggered(self) -> IntentResponse | None:

@@ -1,4 +1,4 @@
-"""How memory is reached from Home Assistant's event loop."""
+"""Access to memory from Home Assistant's event loop."""
 
 from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
@@ -14,9 +14,9 @@ class MemoryAccess(Protocol):
     """Runs work on the one memory in a thread; each raises MemoryUnavailable while the file cannot be used."""
 
     async def async_read[Result](self, read: Callable[[Memory], Result], nothing: Result) -> Result:
-        """Return what the work reads, or `nothing` if there is no file yet."""
+        """Return the result of `read`, or `nothing` if there is no file yet."""
         ...
 
     async def async_change[Result](self, work: Callable[[Memory], Result]) -> Result:
-        """Return what the work returns when its change is on disk."""
+        """Return the result of `work` when its change is on disk."""
         ...

@@ -1,4 +1,4 @@
-"""What the actions on memory are called, and what each is given."""
+"""The names of the actions on memory, and their schemas."""
 
 from typing import Any
 
@@ -37,7 +37,7 @@ _QUERY_LENGTH = 1_000
 
 
 def memory_id(kind: Kind, row: int) -> str:
-    """Return what an action calls a memory."""
+    """Return the id of a memory in actions."""
     return f"{kind}:{row}"
 
 

@@ -82,7 +82,7 @@ class MemoryAnswers:
         return MemoryAnswer(await self._async_speech(done), is_kept=not forgets, asks=done.then is not None)
 
     async def _async_agreed(self) -> Remembering | None:
-        """Return what became of the question before, or None if this is neither a yes nor a no to one."""
+        """Return the result of a yes or a no to the question before, or None if this is neither."""
         last = self._dialog.last
         if last.then is None or (agreed := assent(self._speaker.said, self._speaker.language)) is None:
             return None

@@ -29,7 +29,7 @@ _writing = Lock()
 
 
 def checked_path(hass: HomeAssistant, filename: str) -> Path:
-    """Return where a file is, relative to the configuration's folder; raises `ServiceValidationError`."""
+    """Return the path of a file named relative to the configuration's folder; raises `ServiceValidationError`."""
     try:
         path = Path(hass.config.path(filename)).resolve()
     except ValueError as err:

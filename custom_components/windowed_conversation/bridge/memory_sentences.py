@@ -118,7 +118,7 @@ def is_loaded(language: str) -> bool:
 
 
 def matched(text: str, language: str) -> Wish | None:
-    """Return what is asked of memory, None if nothing is. The first call in a language waits for the disk."""
+    """Return the wish for memory in a text, None if there is none. The first call in a language waits for the disk."""
     sentences = _sentences(_base(language))
     said = text.strip()
     if sentences is None or len(said) > _LONGEST or not sentences.trigger.search(said):
@@ -205,7 +205,7 @@ def _is_told(text: str, said: str, *, is_request: bool = False) -> bool:
 
 
 def _length(wish: Wish) -> int:
-    """Return how much the wildcards took: the template that says more itself is meant."""
+    """Return the length of the wildcards' captures: the template that says more itself is meant."""
     match wish:
         case WhatIsKnown():
             return 0

@@ -215,7 +215,7 @@ def _told(done: Remembering) -> llm.ToolResult:
 
 
 def _remembered(done: Remembering, whose: str) -> llm.ToolResult:
-    """Return what was remembered, for whom, and what it replaces."""
+    """Return the tool's result: the remembered fact, its owner, and the fact that it replaces."""
     data: JsonObjectType = {"remembered": done.facts[0], "for": whose}
     return llm.ToolResult(data={**data, "replaced": done.rest[0].facts[0]} if done.rest else data)
 

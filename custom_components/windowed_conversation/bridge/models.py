@@ -1,4 +1,4 @@
-"""What is known of an agent's model: the profile of its family, with the limits that a list names.
+"""The model of an agent: the profile of its family, with the limits that a list names.
 
 The provider's own list comes first, then the bundled table of prices.
 """
@@ -35,7 +35,7 @@ async def async_profile(hass: HomeAssistant, vendor: Vendor | None, family: str,
 
 
 def listed_model(models: Sequence[ListedModel], name: str) -> ListedModel | None:
-    """Return what a provider's list says about a model."""
+    """Return a model's entry in a provider's list."""
     return next((model for model in models if model.id == name.removeprefix("models/")), None)
 
 

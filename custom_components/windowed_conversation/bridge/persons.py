@@ -1,4 +1,4 @@
-"""Who speaks, as memory and prompts know it: people who sign in, and no users of integrations."""
+"""Speakers, as memory and prompts know them: people who sign in, and no users of integrations."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -19,7 +19,7 @@ class Person(NamedTuple):
 
 
 async def async_person(hass: HomeAssistant, user_id: str | None) -> Person | None:
-    """Return whose user this is, or None for an unknown one and for those that Home Assistant has made for itself."""
+    """Return the person of a user, or None for an unknown one and for those that Home Assistant has made for itself."""
     user = await hass.auth.async_get_user(user_id) if user_id else None
     if user is None or user.system_generated:
         return None
@@ -27,7 +27,7 @@ async def async_person(hass: HomeAssistant, user_id: str | None) -> Person | Non
 
 
 async def async_speaker(hass: HomeAssistant, user_input: ConversationInput, owners: Mapping[str, str]) -> Speaker:
-    """Return who speaks; in which window is not known yet. `owners` has the users of those who own a device."""
+    """Return the speaker of an input, without the window yet. `owners` has the users who own devices, by device."""
     person = await async_person(hass, user_input.context.user_id)
     owner = None if person else await async_person(hass, owners.get(_device_id(hass, user_input) or ""))
     person = person or owner

@@ -1,4 +1,4 @@
-"""What the actions on the record of turns are called, and what each is given."""
+"""The names of the actions on the record of turns, and their schemas."""
 
 from typing import Any
 

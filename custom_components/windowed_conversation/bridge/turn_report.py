@@ -128,7 +128,7 @@ def _usage(usage: Usage) -> dict[str, int]:
 
 
 def _cache(outcome: Outcome) -> dict[str, Any] | None:
-    """Return what the last request asked of the prompt cache, in the provider's words, and what was billed."""
+    """Return the last request's settings for the prompt cache, in the provider's words, and the billed tokens."""
     if not outcome.billed:
         return None
     last = outcome.billed[-1]

@@ -67,7 +67,7 @@ def attempts_response(hass: HomeAssistant, turn: TurnRecord) -> list[JsonObjectT
 
 
 def words_response(words: TurnWords) -> JsonObjectType:
-    """Return what was said and answered in a turn, and what its tools were asked and returned."""
+    """Return the words of a turn: the input, the answer, and the calls of its tools with their results."""
     return {
         "said": words.said,
         "answer": words.answer,
@@ -139,7 +139,7 @@ def _device_name(hass: HomeAssistant, device: str | None) -> str | None:
 
 
 def _value(text: str) -> Any:
-    """Return what a text of JSON stands for, the text itself if it was cut."""
+    """Return the value of a JSON text, or the text itself if it was cut."""
     try:
         return json.loads(text)
     except ValueError, RecursionError:

@@ -110,7 +110,7 @@ class AccountForm:
         return {probatio.Required(_ADVANCED): section(probatio.Schema(fields), {"collapsed": collapsed})}
 
     def place_of(self, error: str, *, key_only: bool) -> str:
-        """Return where to show an error: at its field or section, or above all fields."""
+        """Return the place to show an error: at its field or section, or above all fields."""
         if error == "key_missing":
             return CONF_API_KEY
         if key_only:

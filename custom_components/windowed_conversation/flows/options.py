@@ -122,7 +122,7 @@ def _owners_field(names: Mapping[str, str]) -> ObjectSelector:
 
 
 def _error_of(listed: list[dict[str, str]]) -> str | None:
-    """Return what is wrong with a list of devices and their owners."""
+    """Return the error in a list of devices and their owners, or None."""
     if not all(owned.get(ATTR_PERSON) for owned in listed):
         return "device_without_person"
     return "device_owned_twice" if len({owned[ATTR_DEVICE] for owned in listed}) < len(listed) else None

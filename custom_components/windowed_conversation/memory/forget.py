@@ -110,7 +110,7 @@ class Repetitions:
 
 
 def select(connection: sqlite3.Connection, words: Words, selection: Selection) -> Forgotten:
-    """Return what will be forgotten. Raises `ValueError` if there is no condition."""
+    """Return the memories that will be forgotten. Raises `ValueError` if there is no condition."""
     if not selection.is_asked_for and selection.before is None:
         raise ValueError("Forgetting needs a condition")
     question = None if selection.query is None else words.question(selection.query)
@@ -143,7 +143,7 @@ def select_expired(connection: sqlite3.Connection, before: Mapping[str, float], 
 
 
 def _with_summaries(connection: sqlite3.Connection, chosen: dict[Kind, set[int]]) -> Forgotten:
-    """Return what was selected, with the episodes that summarize its turns."""
+    """Return the selected memories, with the episodes that summarize the turns among them."""
     for row in chosen["turn"]:
         chosen["episode"].update(episode for (episode,) in connection.execute(_STOOD_FOR, (row,)))
     return Forgotten(
@@ -156,9 +156,9 @@ def _with_summaries(connection: sqlite3.Connection, chosen: dict[Kind, set[int]]
 def _described(
     connection: sqlite3.Connection, words: Words, chosen: Forgotten, said: Mapping[Kind, set[int]], *, is_named: bool
 ) -> Forgotten:
-    """Return what was selected, with the details by which others find their own copies of it.
+    """Return the selected memories, with the details by which others find their own copies of them.
 
-    `said` are the turns and episodes among it that were not selected only because they repeat a fact of the home.
+    `said` are the turns and episodes among them that were not selected only because they repeat a fact of the home.
     """
     rows: dict[str, Any] = {f"{kind}s": json.dumps(ids) for kind, ids in chosen.ids.items()}
     rows |= {f"said_{kind}s": json.dumps([*ids]) for kind, ids in said.items()} | {"named": is_named}

@@ -125,11 +125,11 @@ class Memory:
         until: float | None = None,
         private: bool = True,
     ) -> list[Recalled]:
-        """Return what matches a question, best first, limited to what this person may see.
+        """Return the memories that match a question and that this person may see, best first.
 
         `person` is an id; `speaker` is the name that "I" and "my" stand for. If `person` is None, the speaker is
-        unknown and sees only what belongs to the home. With `private=False`, results exclude what must not enter a
-        shared window.
+        unknown and sees only the home's memories. With `private=False`, results exclude memories that must not enter
+        a shared window.
         """
         return self.recall_apart(
             query, tuple(kinds), person=person, speaker=speaker, limit=limit, since=since, until=until, private=private
@@ -146,7 +146,7 @@ class Memory:
         until: float | None = None,
         private: bool = True,
     ) -> list[list[Recalled]]:
-        """Return what `recall` returns for each group of kinds, with up to `limit` results for each."""
+        """Return the results of `recall` for each group of kinds, up to `limit` for each."""
         with self.database.read() as connection:
             asked = Search(
                 self._asked.question(query[:_QUESTION_LENGTH], speaker),
@@ -172,7 +172,7 @@ class Memory:
             return self.database, fact_changes(connection)
 
     def newest(self, listing: Listing) -> list[Recalled]:
-        """Return what is remembered, newest first."""
+        """Return the listed memories, newest first."""
         with self.database.read() as connection:
             return newest(connection, listing)
 
@@ -258,7 +258,7 @@ class Memory:
         return True
 
     def export(self, person: str | None = None) -> Iterator[str]:
-        """Yield what this person may see as JSON lines, or everything if `person` is None."""
+        """Yield the memories that this person may see as JSON lines, or everything if `person` is None."""
         for kind in KINDS:
             after = 0
             while True:
@@ -305,7 +305,7 @@ class Memory:
             return False
 
     def figures(self) -> Figures:
-        """Return how much is stored."""
+        """Return the figures of the stored memories."""
         with self.database.read() as connection:
             return Figures(
                 facts=_count(connection, "fact WHERE replaced_by IS NULL"),
@@ -317,7 +317,7 @@ class Memory:
             )
 
     def tombstones(self) -> frozenset[Tombstone]:
-        """Return what remains of everything that a person had forgotten."""
+        """Return the tombstones of memories that were forgotten at a person's request."""
         with self.database.read() as connection:
             rows = connection.execute("SELECT kind, id, at FROM tombstone WHERE asked_for").fetchall()
         return frozenset(Tombstone(*row) for row in rows)

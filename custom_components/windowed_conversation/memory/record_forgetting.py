@@ -1,4 +1,4 @@
-"""What the record of turns loses: words that may repeat what is forgotten, words after some days, rows at the end."""
+"""Deletion from the record of turns: words that may repeat forgotten ones, words after some days, rows at the end."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace

@@ -128,6 +128,6 @@ def unindexed(connection: sqlite3.Connection, kind: Kind) -> int:
 
 
 def fact_changes(connection: sqlite3.Connection) -> int:
-    """Return how often facts were added, changed or deleted, by any process."""
+    """Return the number of times that any process added, changed or deleted facts."""
     changes: int = connection.execute("SELECT value FROM setting WHERE name = 'fact changes'").fetchone()[0]
     return changes

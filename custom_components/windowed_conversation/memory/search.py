@@ -1,7 +1,7 @@
-"""What a person may see: found by a question, best first, or listed without one, newest first.
+"""Memories that a person may see: found by a question, best first, or listed without one, newest first.
 
-A search is BM25 over our own words, and a turn also scores for the hits beside it. What a person may not see is
-excluded inside the query, before a hit lends its score to its neighbours.
+A search is BM25 over our own words, and a turn also scores for the hits beside it. Memories that a person may not see
+are excluded inside the query, before a hit lends its score to its neighbours.
 """
 
 from collections.abc import Iterator
@@ -100,7 +100,7 @@ class Search(NamedTuple):
 
 
 def search(connection: sqlite3.Connection, kinds: tuple[Kind, ...], asked: Search) -> list[Recalled]:
-    """Return what was found, best first. With equal scores, facts precede episodes, and episodes precede turns."""
+    """Return the matches, best first. With equal scores, facts precede episodes, and episodes precede turns."""
     found = [recalled for kind in KINDS if kind in kinds for recalled in _found(connection, kind, asked)]
     best = sorted(found, key=lambda recalled: -recalled.score)[: asked.limit]
     return [_with_excerpt(recalled, asked.question) for recalled in best]
@@ -177,7 +177,7 @@ class Listing(NamedTuple):
 
 
 def newest(connection: sqlite3.Connection, listing: Listing) -> list[Recalled]:
-    """Return what this person may see, newest first. Outdated facts are not listed."""
+    """Return the memories that this person may see, newest first. Outdated facts are not listed."""
     if not listing.kinds:
         return []
     found = connection.execute(

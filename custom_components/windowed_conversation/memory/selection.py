@@ -1,4 +1,4 @@
-"""Which rows somebody means, as conditions: those to forget, and those that a person may see."""
+"""Conditions that select rows: those to forget, and those that a person may see."""
 
 import sqlite3
 from types import EllipsisType

@@ -1,4 +1,4 @@
-"""What the record of turns holds: how each turn and each of its requests ended, and at level `whole` its words.
+"""The record of turns: the end of each turn and of each of its requests, and at level `whole` its words.
 
 Figures hold no words: ids, names, codes, fingerprints, tokens, times.
 """

@@ -101,7 +101,7 @@ class Words:
         self._stem = lru_cache(maxsize=4096)(self._stem_anew)
 
     def terms(self, text: str) -> Terms:
-        """Return what the index has of a text."""
+        """Return the terms of a text in the index."""
         words: list[str] = []
         parts: list[str] = []
         ends: list[str] = []
@@ -118,7 +118,7 @@ class Words:
         return Terms(" ".join(words), " ".join(parts), " ".join(ends))
 
     def question(self, text: str, speaker: str | None = None) -> Question:
-        """Return what to look for. "I" and "my" stand for the speaker's name."""
+        """Return the terms to look for. "I" and "my" stand for the speaker's name."""
         said = list(split_words(text))
         small = self._small_words_of({plain_word(word) for word, spaced in said if spaced})
         if speaker and any(small.is_self(word, spaced) for word, spaced in said):

@@ -1,4 +1,4 @@
-"""What the decoders of all formats share: text, reasoning, tool calls, usage, and the end of an answer."""
+"""The base of the decoders of all formats: text, reasoning, tool calls, usage, and the end of an answer."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -63,11 +63,11 @@ class Decoder(ABC):
         yield Finished(reason, self._ended, residue, self._residue_tokens(residue), self._server)
 
     def _error(self) -> ProviderError | None:
-        """Return what is wrong with the answer after its end, or None."""
+        """Return the error of the answer after its end, or None."""
         return None if self.is_whole else BadStream("the stream ended without its terminal marker")
 
     def _residue(self) -> Any:
-        """Return what to send back to the model with the answer, see `Finished`."""
+        """Return the residue to send back to the model with the answer, see `Finished`."""
         return None
 
     def _residue_tokens(self, residue: Any) -> int | None:

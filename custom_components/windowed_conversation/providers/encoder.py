@@ -1,4 +1,4 @@
-"""What the encoders of all formats share: the system prompt, attachments, fields, and residue."""
+"""The common parts of the encoders of all formats: the system prompt, attachments, fields, and residue."""
 
 from collections.abc import Iterable
 from typing import Any

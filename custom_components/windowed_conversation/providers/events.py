@@ -167,7 +167,7 @@ class Provider(Protocol):
         """Return the models that the server offers, sorted by id. Raises `ProviderError`."""
 
     def caching(self, request: Request) -> Mapping[str, Any]:
-        """Return what the request asks of the prompt cache, in the provider's own words, for the trace."""
+        """Return the request's settings for the prompt cache, in the provider's own words, for the trace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +188,7 @@ class Compacts(Protocol):
     """A provider with its own way to compact a conversation."""
 
     async def compact(self, request: Request) -> Compacted | None:
-        """Return what can replace the request's conversation, or None if the server cannot compact.
+        """Return the compaction that can replace the request's conversation, or None if the server cannot compact.
 
         Raises `ProviderError`.
         """
@@ -207,9 +207,9 @@ class NamesItsSize(Protocol):
     """A provider whose server may say how much a loaded model reads."""
 
     async def context_tokens(self, model: str, server: str) -> int | None:
-        """Return how many tokens the loaded model reads, or None if the server does not say.
+        """Return the context size of the loaded model in tokens, or None if the server does not say.
 
-        `server` is its word for who answered, see `Finished`. Raises `ProviderError`.
+        `server` identifies the server that answered, see `Finished`. Raises `ProviderError`.
         """
 
 

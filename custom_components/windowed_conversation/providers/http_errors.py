@@ -1,4 +1,4 @@
-"""What the errors of all SDKs share: HTTP statuses, headers, and errors of the HTTP client."""
+"""The common parts of all SDKs' errors: HTTP statuses, headers, and errors of the HTTP client."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager

@@ -94,7 +94,7 @@ def figure(value: object) -> int | None:
 
 
 def counted(tokens: object) -> int:
-    """Return how many tokens a server counted. Raises `BadStream` if it is no whole number from 0 to 10^9."""
+    """Return the number of tokens that a server counted. Raises `BadStream` if it is no whole number from 0 to 10^9."""
     number = figure(tokens)
     if number is None:
         raise BadStream("the server does not count tokens")

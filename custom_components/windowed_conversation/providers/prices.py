@@ -32,7 +32,7 @@ def cost_of(vendor: Vendor, model: str, usage: Usage) -> Decimal | None:
 
 
 def context_tokens_of(vendor: Vendor, model: str) -> int | None:
-    """Return how many tokens a model reads, or None if that is unknown."""
+    """Return the context size of a model in tokens, or None if that is unknown."""
     found = _looked_up(vendor, model, PricedUsage(input_tokens=0, output_tokens=0))
     return None if found is None else found.model.context_window
 

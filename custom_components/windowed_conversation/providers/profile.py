@@ -95,7 +95,7 @@ def taken_effort(profile: Profile, asked: Effort | None) -> Effort | None:
 
 
 def room_to_think(profile: Profile, asked: Effort | None, *, has_reasoned: bool) -> int:
-    """Return how many tokens an answer may have besides its words, for reasoning.
+    """Return the number of tokens that an answer may have besides its words, for reasoning.
 
     If the profile does not say whether the model reasons, there is room if it `has_reasoned` and was not asked not to.
     """

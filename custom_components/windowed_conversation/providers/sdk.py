@@ -1,7 +1,7 @@
-"""What OpenAI's and Anthropic's SDKs share, as one tool generates both: how requests are sent, and their errors.
+"""Requests through OpenAI's and Anthropic's SDKs, which are alike because one tool generates both, and their errors.
 
 The methods for an endpoint look every value of a body up in their types, and build objects for each event of a stream,
-in the event loop, which costs several times what everything else in a turn does. The methods for any path do not:
+in the event loop, which costs several times as much as everything else in a turn. The methods for any path do not:
 https://github.com/openai/openai-python#undocumented-endpoints
 https://github.com/anthropics/anthropic-sdk-python#undocumented-endpoints
 """

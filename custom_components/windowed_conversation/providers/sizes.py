@@ -21,13 +21,13 @@ _NAMES = (
 
 
 def named_context_tokens(value: object) -> int | None:
-    """Return how many tokens a model reads according to a server's object, or None if it names no valid size."""
+    """Return the context size in tokens that a server's object names, or None if it names no valid size."""
     sizes = (limit_of(each, name) for each in (value, member(value, "meta")) for name in _NAMES)
     return next((size for size in sizes if size), None)
 
 
 def named_output_tokens(value: object) -> int | None:
-    """Return how many tokens a model writes at most according to a server's object, or None if it names no valid limit.
+    """Return the limit of an answer in tokens that a server's object names, or None if it names no valid limit.
 
     OpenRouter names that of the server behind it that it prefers.
     """
@@ -36,7 +36,7 @@ def named_output_tokens(value: object) -> int | None:
 
 
 def loaded_context_tokens(answer: object, model: str) -> int | None:
-    """Return how many tokens a loaded model reads according to what a server tells of itself, or None if it does not.
+    """Return a loaded model's context size in tokens from its server's own description, or None if that has none.
 
     `answer` is that of Ollama's `/api/ps`, of llama.cpp's `/props` for each of its slots, or of LM Studio's
     `/api/v0/models`: https://docs.ollama.com/api/ps, https://github.com/ggml-org/llama.cpp/tree/master/tools/server,

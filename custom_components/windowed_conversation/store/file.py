@@ -98,7 +98,7 @@ def _set_up(connection: sqlite3.Connection, path: Path, rooms: Sequence[Room]) -
 
 
 def reason_of(error: BaseException) -> Reason | None:
-    """Return what an error says about the file, or None if it is about something else."""
+    """Return the reason for an error of the file, or None if the error is about something else."""
     if isinstance(error, StoreUnavailable):
         return error.reason
     if isinstance(error, OSError):

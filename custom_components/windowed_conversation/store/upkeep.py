@@ -1,4 +1,4 @@
-"""What the writing thread does while the queue is empty, and when: indexing, reading figures, erasing, daily work."""
+"""The writing thread's work while the queue is empty, and its times: indexing, reading figures, erasing, daily work."""
 
 from collections.abc import Callable
 import math

@@ -45,7 +45,7 @@ class Answer:
         self._speech = SpeechFilter(tool.name for tool in request.tools)
 
     async def deltas(self, events: AsyncIterator[Event]) -> AsyncGenerator[Spoken]:
-        """Yield what the user hears and the calls to run. An error ends this and is stored."""
+        """Yield the deltas for the user and the calls to run. An error ends this and is stored."""
         progress = self.progress
         opened = self.stream.attempt or OpenAttempt(self.model, self.request)
         opened.on_billed = self._on_billed
@@ -138,7 +138,7 @@ class Answer:
         return self.progress.repetition.add(call, result.content, read_only=read_only)
 
     def _ending(self, asked: OpenAttempt) -> list[Spoken]:
-        """Return what is left to say at the end: a model that acted and said nothing has succeeded.
+        """Return the deltas that remain at the end: a model that acted and said nothing has succeeded.
 
         Calls in an answer that must not have any are not passed on and do not count as an answer. Neither does a call
         that is written as text: a model that acted and then wrote one wanted to do more.

@@ -151,7 +151,7 @@ class OpenAttempt:
         return self
 
     def ended(self, purpose: Purpose) -> Attempt:
-        """Return how it ended, which it does now."""
+        """Return the attempt, which ends now."""
         self._bill_usage()
         costs_nothing = isinstance(self.error, _COST_NOTHING) and self._first_event is None
         return Attempt(
@@ -176,7 +176,7 @@ class OpenAttempt:
 
 
 def end_of(error: BaseException | None) -> End:
-    """Return how something ended that raised this error, or none."""
+    """Return the `End` of an attempt that raised this error, or none."""
     if error is None:
         return End.ANSWERED
     return End.CANCELLED if isinstance(error, _CANCELLED) else End.ERROR

@@ -66,9 +66,10 @@ def limited(budget: Budget, context: int) -> Budget:
 
 
 def less_history(history: int, others: int, context: int | None, share: float) -> int:
-    """Return how many tokens of history to send after it was refused together with `others`.
+    """Return the number of tokens of history to send after it was refused together with `others`.
 
-    That is what fits into `context`, the size that the model seems to have, or a share of it if that is None.
+    That is as much as fits into `context`, the size that the model seems to have, or a share of the history if
+    that is None.
     """
     if context is None:
         return int(history * share)
@@ -76,13 +77,13 @@ def less_history(history: int, others: int, context: int | None, share: float) -
 
 
 def room(budget: Budget, system_tokens: int) -> int | None:
-    """Return how many tokens of exchanges fit into the model: below 1 if none fit, None if its size is unknown."""
+    """Return the room for exchanges in the model, in tokens: below 1 if none fit, None if its size is unknown."""
     left = _left(budget, system_tokens)
     return None if left is None else left - _live_share(budget, left)
 
 
 def live_room(budget: Budget, system_tokens: int, history_tokens: int) -> int:
-    """Return how many tokens the live context may have beside these of exchanges.
+    """Return the number of tokens that the live context may have beside these of exchanges.
 
     A fixed share is reserved for it; less is left if the newest exchange alone takes more than the rest.
     """

@@ -1,4 +1,4 @@
-"""What a wildcard of a sentence template has captured, judged by its words: list items, announcements, bare names."""
+"""Captures of the wildcards of sentence templates, judged by their words: list items, announcements, bare names."""
 
 import re
 

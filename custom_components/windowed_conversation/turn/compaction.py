@@ -27,7 +27,7 @@ async def compact(
     limits: Limits,
     on_attempt: OnAttempt,
 ) -> Native | None:
-    """Return what the model reads instead of these messages, with its tokens.
+    """Return the compaction that the model reads instead of these messages, with its tokens.
 
     None if compaction is off, or the provider or its server has none. `on_attempt` gets the request when it has ended.
     Raises `ProviderError`.

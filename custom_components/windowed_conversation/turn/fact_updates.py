@@ -1,4 +1,4 @@
-"""Which fact a new one is an update of, decided by words alone, and therefore rarely.
+"""The fact that a new one updates, decided by words alone, and therefore rarely.
 
 A fact that says the same with another day, time or number is an update: "The bins go out on Friday". So is one that
 says so, "from now on", and shares most words. "I like jazz" is none of "I like tea": both can be true.

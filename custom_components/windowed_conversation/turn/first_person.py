@@ -1,4 +1,4 @@
-"""Whether a text says something of the one who speaks, decided by its words alone."""
+"""Texts that say something of their speaker, recognized by their words alone."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""What people ask to be forgotten, by words or through a model's tool, and what they are asked back before it is gone.
+"""Requests to forget, by words or through a model's tool, and the questions asked back before anything is gone.
 
 A request is asked back if it is about everything of a person or more than one fact, or if the speaker is known only by
 the device. Every function waits for the disk.
@@ -107,5 +107,5 @@ def _past(forgotten: Forgotten) -> int:
 
 
 def _counts(facts: int, selected: Forgotten) -> tuple[int, int]:
-    """Return how many facts and turns a person would lose; most exchanges of conversations are turns of memory, too."""
+    """Return the numbers of facts and turns that a person would lose; most exchanges are turns of memory, too."""
     return facts, max(len(selected.turns), selected.exchanges, len(selected.records))

@@ -1,8 +1,8 @@
-"""What forgetting takes out of the windows on conversations, in the store and in working memory.
+"""Forgetting in the windows on conversations, in the store and in working memory.
 
-A model may repeat what it was told in any words, in any later exchange. So all exchanges since then leave the windows
-of the person who told it. Of other windows, no more is taken than what repeats the words, or has them from memory:
-what a family and its automations talk of is not theirs to lose because somebody forgets a fact.
+A model may repeat a fact in any words, in any later exchange. So all exchanges since then leave the windows of the
+person who told it. Other windows lose only the exchanges that repeat the words, or have them from memory: a family and
+its automations should not lose their conversations because somebody forgets a fact.
 """
 
 from bisect import bisect_left
@@ -218,7 +218,7 @@ class Gone(NamedTuple):
 
 
 def find_gone(memory: Memory, *, people: Collection[str], owners: Collection[str], removed: Collection[str]) -> Gone:
-    """Return who is none of these; `removed` are agents of that kind.
+    """Return the people and agents that are none of these; `removed` are agents of that kind.
 
     An agent that only memory knows may have come with an import, and its turns stay.
     """
@@ -297,7 +297,7 @@ def _is_opaque(exchange: Exchange) -> bool:
 
 
 def _texts(exchange: Exchange) -> Iterator[str]:
-    """Yield what the user said, and then all else that is in an exchange."""
+    """Yield the texts of an exchange: first those of its messages, then the arguments of its tool calls."""
     # a stamp has names and weekdays, and nothing that was said
     yield from (said_in(message.content) for message in exchange.messages)
     for call in chain.from_iterable(message.tool_calls for message in exchange.messages):

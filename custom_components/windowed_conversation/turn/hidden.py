@@ -103,7 +103,7 @@ class CallText:
             self._depth, self._had_brackets = 1, True
 
     def _find_brackets(self, text: str, at: int) -> int:
-        """Return where the next brackets open, or where the stretch ends, or the end of the text."""
+        """Return the place of the next opening bracket, or the end of the stretch or of the text."""
         if self._had_brackets:
             return at
         if self._leads:

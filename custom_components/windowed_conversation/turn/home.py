@@ -182,7 +182,7 @@ class Home:
         return entity.state in _SAYS_NOTHING, entity.area != area, entity.area, entity.name
 
     def left(self, listed: Collection[str], domains: Collection[str]) -> tuple[Counter[str], list[str]]:
-        """Return how many entities are not listed, by label, and the usual states of the rest.
+        """Return the number of entities that are not listed, by label, and the usual states of the rest.
 
         Those of domains that the agent does not get are counted as others, as nothing is said of them.
         """

@@ -1,4 +1,4 @@
-"""What a conversation with memory goes on from: a question that waits for a yes, and the facts that were just named."""
+"""The state of a conversation with memory: a question that waits for a yes, and the facts that were just named."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

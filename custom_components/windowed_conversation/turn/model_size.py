@@ -113,7 +113,7 @@ class ModelSize:
         return size if learned is None else min(size or learned, learned)
 
     def target(self, refused: int) -> int | None:
-        """Return how many tokens the next, smaller request may have after a refusal, or None if that is unknown."""
+        """Return the most tokens for the next, smaller request after a refusal, or None if that is unknown."""
         self._age()
         known = self._known
         told = known.reads or known.named or refused
@@ -245,7 +245,7 @@ class ModelSize:
             self._on_change()
 
     def as_dict(self) -> dict[str, Any]:
-        """Return what to store for a restart; empty if nothing was learned."""
+        """Return the values to store for a restart; empty if nothing was learned."""
         return {} if self._known == _Known() else asdict(self._known)
 
     @classmethod
@@ -256,7 +256,7 @@ class ModelSize:
         *,
         clock: Callable[[], float] = time.time,
     ) -> Self:
-        """Return what `as_dict` stored; damaged data is ignored."""
+        """Return the size from the values of `as_dict`; damaged data is ignored."""
         size = cls(on_change, clock=clock)
         if isinstance(kept, Mapping) and kept.keys() == asdict(size._known).keys() and _is_possible(kept):
             size._known = _Known(**kept)

@@ -1,4 +1,4 @@
-"""What a turn needs from outside, as protocols. `bridge` implements them for Home Assistant."""
+"""The outside of a turn, as protocols. `bridge` implements them for Home Assistant."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field, replace

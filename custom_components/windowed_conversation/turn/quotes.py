@@ -1,4 +1,4 @@
-"""Whether a fact comes from what the user has said, decided by code: a model may read facts in other places, too."""
+"""Checks by code that a fact comes from the user's words: a model may read facts in other places, too."""
 
 from collections.abc import Iterator
 

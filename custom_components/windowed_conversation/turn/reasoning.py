@@ -1,4 +1,4 @@
-"""Whether a model reasons, by its last answers: only then does the limit of an answer include room for reasoning."""
+"""Detection of reasoning by a model's last answers: only then does the limit of an answer include room for it."""
 
 # A model that can reason or not as it likes may give several answers without.
 _ANSWERS_WITHOUT = 5

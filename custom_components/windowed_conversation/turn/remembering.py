@@ -1,6 +1,6 @@
-"""What is remembered, corrected and recalled when people ask for it, by words or through a model's tools.
+"""Requests to remember, correct and recall, by words or through a model's tools.
 
-Every function waits for the disk. Each returns what is to be said and what was done. `forget_requests` forgets.
+Every function waits for the disk. Each returns the words to say and the work done. `forget_requests` forgets.
 """
 
 from collections.abc import Callable, Iterable
@@ -180,7 +180,7 @@ def who_hears(memory: Memory, speaker: Speaker, about: str, named: tuple[int, ..
 
 
 def recalled_lines(memory: Memory, speaker: Speaker, query: str, zone: tzinfo) -> tuple[str, ...]:
-    """Return what memory finds for a question and the speaker may know, best first, as lines of data for a model."""
+    """Return memories that match a question and that the speaker may know, best first, as lines of data for a model."""
     found = memory.recall(query, person=speaker.person, speaker=speaker.name, limit=_LINES, private=speaker.is_alone)
     return tuple(_line(recalled, speaker, zone) for recalled in found)
 

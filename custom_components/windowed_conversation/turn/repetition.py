@@ -64,7 +64,7 @@ class Repetition:
         return times
 
     def _patterns(self, entry: _Entry, *, read_only: bool) -> int:
-        """Return how many times in a row a pattern has occurred that ends with this call."""
+        """Return the number of times in a row that a pattern ending with this call has occurred."""
         if read_only != self._run_reads:
             self._run.clear()
             self._run_reads = read_only

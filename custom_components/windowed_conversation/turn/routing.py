@@ -1,4 +1,4 @@
-"""Which route an input takes, and why. Pure decisions."""
+"""Rules for the route of an input and the reasons. Pure decisions."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -136,7 +136,7 @@ def after_failure(error: ProviderError) -> Decision:
 
 
 def situation(window: Window, now: float) -> Situation:
-    """Return what precedes the next input of a window, at a time in seconds since the epoch."""
+    """Return the situation before the next input of a window, at a time in seconds since the epoch."""
     last = next(reversed(window.exchanges()), None)
     if last is None:
         return Situation()

@@ -1,4 +1,4 @@
-"""Which window an input belongs to: the conversation, and its owner. Pure decisions."""
+"""The window of an input: the conversation, and its owner. Pure decisions."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -54,7 +54,7 @@ class Access:
 
 
 def memory_access(key: WindowKey, speaker: str | None) -> Access:
-    """Return what may enter a window when this user speaks. None is an unknown speaker.
+    """Return the memory access of a window when this user speaks. None is an unknown speaker.
 
     Private things enter only a window that the speaker alone owns. Shared windows, for example an agent's only window,
     have no owner. In another person's window, a speaker has access to nothing.

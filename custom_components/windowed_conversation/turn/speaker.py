@@ -1,4 +1,4 @@
-"""Who speaks in an exchange: given to what remembers by the caller, never taken from a model's arguments."""
+"""The speaker in an exchange: given to memory by the caller, never taken from a model's arguments."""
 
 from dataclasses import dataclass, replace
 from typing import Self
@@ -43,5 +43,5 @@ class Speaker:
         return replace(self, person=access.person, is_alone=access.private, conversation=key.conversation)
 
     def words(self) -> Words:
-        """Return what splits texts of the speaker into words: for one thread."""
+        """Return the `Words` that split the speaker's texts, for one thread."""
         return Words((self.language, "en"))

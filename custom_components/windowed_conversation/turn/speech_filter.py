@@ -43,7 +43,7 @@ class SpeechFilter:
         self.has_call = False
 
     def feed(self, delta: TextDelta) -> Sequence[Sorted]:
-        """Return what can be decided so far. The beginning of a possible mark is held back."""
+        """Return the deltas that can be decided so far. The beginning of a possible mark is held back."""
         text = delta.text
         if self._is_plain and text and not _may_begin_mark(text):
             self._ends_in_space = text[-1].isspace()
@@ -51,7 +51,7 @@ class SpeechFilter:
         return self._sort(text, GOING_ON)
 
     def flush(self) -> Sequence[Sorted]:
-        """Return what was held back, at the end of the answer. A stretch that was never closed is not spoken."""
+        """Return the deltas held back, at the end of the answer. A stretch that was never closed is not spoken."""
         return self._sort("", AT_END)
 
     def _sort(self, text: str, patterns: Patterns) -> Sequence[Sorted]:
@@ -70,7 +70,7 @@ class SpeechFilter:
         return [delta for delta in sorted_out if delta.text]
 
     def _read_hidden(self, text: str, at: int) -> tuple[int, bool]:
-        """Return where to continue, and whether there is anything left."""
+        """Return the place to continue, and whether there is anything left."""
         assert self._hidden is not None
         read = self._hidden.read(text, at)
         self._hide(text[at : read.end])

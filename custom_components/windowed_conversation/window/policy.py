@@ -1,4 +1,4 @@
-"""How large a window may grow, how much a trim frees, and what is kept of tool results."""
+"""The policy of a window: its size, the share that a trim frees, and the handling of tool results."""
 
 from dataclasses import dataclass, replace
 from typing import Literal, get_args

@@ -206,7 +206,7 @@ class WindowRegistry[K: Hashable = str]:
         return {key: slot.window for key, slot in reversed(self._slots.items()) if slot.stored is None}
 
     def snapshots(self) -> dict[K, Snapshot]:
-        """Return what was said in the windows by their keys; without their contents, where these were not read yet."""
+        """Return the snapshots of windows with exchanges by their keys; without contents that were not read yet."""
         self.finish_turns()
         return {key: slot.window.snapshot() for key, slot in self._slots.items() if slot.window.exchanges()}
 
@@ -240,7 +240,7 @@ class WindowRegistry[K: Hashable = str]:
             slot.finish_turns()
 
     def dropped_early(self) -> int:
-        """Return how many windows that were still needed were dropped for the limit, within the last `idle_seconds`.
+        """Return the number of windows dropped for the limit while still needed, within the last `idle_seconds`.
 
         A window was still needed if its last turn was less than five minutes ago, or if its key came again.
         """

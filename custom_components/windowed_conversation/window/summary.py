@@ -50,13 +50,13 @@ class Passage(NamedTuple):
         return (*filter(None, [self.system]), *chain.from_iterable(shown))
 
     def without(self, numbers: frozenset[int]) -> Passage | None:
-        """Return what is left once these exchanges are summarized or dropped, or None if nothing is."""
+        """Return the passage that is left once these exchanges are summarized or dropped, or None if nothing is."""
         left = self.numbers - numbers
         exchanges = tuple(exchange for exchange in self.exchanges if exchange.number not in numbers)
         return Passage(self.system, exchanges, left) if left else None
 
     def after_failure(self, failed: Passage) -> Passage | None:
-        """Return what to try again after summarizing failed. Each exchange is tried at most twice."""
+        """Return the passage to try again after summarizing failed. Each exchange is tried at most twice."""
         return self.without(failed.numbers) if self.failures else self._replace(failures=1)
 
 
@@ -91,7 +91,7 @@ def summary_text(exchanges: Iterable[Exchange]) -> str:
 
 
 def evicted_passage(system: Message | None, before: Iterable[Exchange], evicted: Iterable[Exchange]) -> Passage | None:
-    """Return what a trim evicted, or None if nothing in it needs a summary.
+    """Return the passage that a trim evicted, or None if nothing in it needs a summary.
 
     Ephemeral exchanges need none: the user has said so, or a later summary stands for them. If exchanges in `before`
     have the same number, the last one counts.
@@ -136,7 +136,7 @@ def with_summary(exchanges: Iterable[Exchange], last: int, summary: Exchange) ->
 
 
 def plain_text(passage: Passage, excluded_tags: frozenset[str], policy: WindowPolicy, counter: TokenCounter) -> str:
-    """Return what was said in a passage and in the previous summary, one line for each message that fits.
+    """Return the text of a passage and of the previous summary, one line for each message that fits.
 
     Other models get this if only one model can read a summary. The user's words come first, newest first, because
     answers can be had again. Very long messages are cut.

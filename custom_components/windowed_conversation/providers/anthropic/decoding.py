@@ -215,7 +215,7 @@ class MessageDecoder(Decoder):
         return Refused(message, self._category) if kind is Refused else kind(message)
 
     def _residue(self) -> list[Block] | None:
-        """Return what to send back; empty, as a mere stamp, if the model was to think and did not."""
+        """Return the blocks to send back; empty, as a mere stamp, if the model was to think and did not."""
         if any(block["type"] in THINKING for block in self._sent_back):
             return self._sent_back
         return [] if self._thinks else None

@@ -52,7 +52,7 @@ def encode_count(request: Request) -> dict[str, Any]:
 
 
 def asked_caching(request: Request) -> Mapping[str, Any]:
-    """Return which blocks of the request are marked, and the mark; empty if none is."""
+    """Return the marked blocks of the request, and the mark; empty if none is marked."""
     if request.profile.caching is not Caching.BREAKPOINTS:
         return {}
     _, breakpoints = _encoded(request)
@@ -176,6 +176,6 @@ def encode_editing(request: Request) -> dict[str, Any]:
 
 
 def cleared_tokens(event: object) -> int:
-    """Return how many tokens an event reports as cleared, or 0 if it has another form: the figure is informational."""
+    """Return the count of cleared tokens in an event, or 0 if it has another form: the figure is informational."""
     edits = objects(member(member(event, "context_management"), "applied_edits"))
     return min(sum(tokens_of(edit, "cleared_input_tokens") for edit in edits), GREATEST_FIGURE)

@@ -94,7 +94,7 @@ class ChunkDecoder(Decoder):
         return done
 
     def _error(self) -> ProviderError | None:
-        """Return what is wrong with the answer, see `Decoder._error`. Whole calls count, whatever came after them."""
+        """Return the error of the answer, see `Decoder._error`. Whole calls count, whatever came after them."""
         reason = self._ended
         if self._blocked:
             return Refused(f"the prompt was blocked, reason {self._blocked}", self._blocked)

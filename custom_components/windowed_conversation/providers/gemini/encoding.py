@@ -179,7 +179,7 @@ def _response(content: str) -> dict[str, Any]:
 
 
 def _thinking(profile: Profile, effort: Effort | None, max_answer_tokens: int | None) -> dict[str, Any] | None:
-    """Return how much the model should think, or None if the model or the request does not say."""
+    """Return the thinking level or token budget, or None if the model or the request does not say."""
     taken = taken_effort(profile, effort)
     if taken is None:
         return None

@@ -49,7 +49,7 @@ class GoogleSdk:
         self._models = Client(vertexai=False, api_key=api_key, http_options=options).aio.models
 
     async def count_tokens(self, model: str, body: Mapping[str, Any]) -> object:
-        """Return how many tokens the server counts in a request. Raises `GoogleError`."""
+        """Return the server's count of the tokens in a request. Raises `GoogleError`."""
         with _sdk_errors():
             config = CountTokensConfig(http_options=_options(body))
             return (await self._models.count_tokens(model=model, contents=_PLACE, config=config)).total_tokens

@@ -28,7 +28,7 @@ def write_json(value: object) -> str:
 
 
 def write_marks(message: Message) -> dict[str, Any]:
-    """Return what a window records with a message, as JSON: tags, time, tokens and so on, without empty fields."""
+    """Return the marks of a message as JSON: tags, time, tokens and so on, without empty fields."""
     marks = {
         "tags": sorted(message.tags),
         "created": message.created,
