@@ -67,7 +67,7 @@ type Request = Sequence[ChatMessage]
 
 @dataclass(slots=True)
 class Bill:
-    """What the requests of a conversation come to, in tokens; `cost` in tokens that are not cached."""
+    """The bill of a conversation's requests, in tokens; `cost` in tokens that are not cached."""
 
     requests: int = 0
     tokens: int = 0

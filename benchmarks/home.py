@@ -56,7 +56,7 @@ _RELOAD = 3.0
 
 @dataclass(slots=True)
 class Bill:
-    """What a day comes to: `first_tokens` in seconds, one for each sentence."""
+    """The bill of a day: `first_tokens` in seconds, one for each sentence."""
 
     questions: int = 0
     right: int = 0

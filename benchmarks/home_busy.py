@@ -44,7 +44,7 @@ _FOLLOWING = ("*/bridge/home_states.py", "*/turn/asked.py", "*/turn/home.py", "*
 
 
 class Source:
-    """What the state source took in the newest turn, in milliseconds of the thread's processor time."""
+    """The time of the state source in the newest turn, in milliseconds of the thread's processor time."""
 
     def __init__(self) -> None:
         self.took = 0.0

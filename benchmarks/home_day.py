@@ -40,7 +40,7 @@ _FLOORS = ("", "Upper ", "Lower ", "Eastern ", "Western ", "Northern ", "Souther
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What a thing is: `states` it can have, or the value of a measurement, and how it is asked about."""
+    """A kind of thing: the `states` it can have, or the value of a measurement, and the question about it."""
 
     domain: str
     name: str
@@ -104,7 +104,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """What is said, where, in which conversation, what has changed before, and what a right answer is about.
+    """A sentence, with its place, its conversation, the changes before it, and the subject of a right answer.
 
     `about` are the entities of the question, or the one of the command; `wanted` is the state that the command wants.
     """

@@ -29,7 +29,7 @@ type Ask = Callable[[str, str | None], list[str]]
 
 
 class Hits(NamedTuple):
-    """How often what is wanted came first, and in five; how often what is stale came first, what is refused at all."""
+    """The counts of wanted results, first and among five, of stale ones that came first, and of refused ones at all."""
 
     first: float
     five: float

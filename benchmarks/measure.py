@@ -47,7 +47,7 @@ type Make = Callable[[str, int], Contender]
 
 @dataclass(slots=True)
 class Run:
-    """What turns took, in nanoseconds, by the number of the turn."""
+    """The times of turns, in nanoseconds, by the number of the turn."""
 
     taken: dict[int, int] = field(default_factory=dict)
     reference: dict[int, int] = field(default_factory=dict)

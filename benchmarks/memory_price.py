@@ -61,7 +61,7 @@ _RECALLED_BY_OTHERS = 10
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What is said and answered in a turn, by whom, and the fact that it tells, if it tells one."""
+    """The words of a turn, its speaker, and the fact that it tells, if it tells one."""
 
     at: float
     person: str | None
@@ -72,7 +72,7 @@ class Said:
 
 @dataclass(slots=True)
 class Bill:
-    """What all requests come to, in tokens; `cost` in tokens that are not cached."""
+    """The bill of all requests, in tokens; `cost` in tokens that are not cached."""
 
     requests: int = 0
     tokens: int = 0

@@ -85,7 +85,7 @@ def _rivals(url: str) -> tuple[Rivals, ...]:
 
 @dataclass(slots=True)
 class Cost:
-    """What turns took: three times milliseconds, and kilobytes."""
+    """The cost of turns: three times in milliseconds, and kilobytes."""
 
     first_token: list[float] = field(default_factory=list)
     answer: list[float] = field(default_factory=list)

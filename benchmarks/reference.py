@@ -64,7 +64,7 @@ class Reference:
 
 
 class MessageFifo:
-    """What most agents do: after each message the oldest ones go, one by one, until the rest is inside the budget."""
+    """The way of most agents: after each message the oldest ones go, one by one, until the rest fits the budget."""
 
     def __init__(self, system: str, budget: int) -> None:
         self._system = {"role": "system", "content": system}

@@ -22,7 +22,7 @@ _FLOWS = "/api/config/config_entries"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
-    """Where the model is reached and how patient one must be with it: timeouts are seconds, None the defaults.
+    """The address of the model, and the timeouts for it in seconds, None for the defaults.
 
     `form` is the account's, as the menu names it, and `wire_format` the one of OpenAI's two where it asks for one.
     `controls_home` offers it the tools of Assist. `window` is the size of the window in tokens for a new account.

@@ -11,7 +11,7 @@ from demo.people import USER
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """What is said, and whether its exchange is tagged as important then."""
+    """An input, and whether its exchange is tagged as important then."""
 
     text: str
     important: bool = False
@@ -19,13 +19,13 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Speaker:
-    """Who says what follows."""
+    """The speaker of the steps that follow."""
 
     person: str = USER
 
 
 class Between(Enum):
-    """What happens between two inputs."""
+    """An event between two inputs."""
 
     NEW_CONVERSATION = "a new conversation"
     RESTART = "restarting Home Assistant"

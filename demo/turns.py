@@ -27,7 +27,7 @@ class ToolCall:
 
 @dataclass(slots=True)
 class Turn:
-    """What one input led to.
+    """The outcome of one input.
 
     Times are seconds since it was sent. `recognized` is when it was known what was said, if it was heard. `targets` are
     the entities that a local intent acted on; `error` is what went wrong, empty if nothing did.

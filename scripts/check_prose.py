@@ -2,7 +2,7 @@
 
     .venv/test/bin/python scripts/check_prose.py      ends with 1 if it finds anything
 
-In all code, a docstring has to name the noun: neither "Return what is sent", nor a module about "What is sent".
+In all code, a docstring has to name the noun: neither "Return what is sent", nor a class that is "How it was sent".
 The checker is Harper (https://writewithharper.com), https://github.com/Maksim-Burtsev/harper-py in Python.
 """
 
@@ -54,7 +54,7 @@ WORDS = (
 )
 CODE = ("custom_components", "demo", "benchmarks", "scripts", "tests")
 _PRONOUN = "(what|how|who|whose|which|where|whether|when)"
-_HEADLESS_MODULE = re.compile(rf"{_PRONOUN}\b", re.IGNORECASE)
+_HEADLESS_SUBJECT = re.compile(rf"{_PRONOUN}\b", re.IGNORECASE)
 _HEADLESS_RETURN = re.compile(r"(Return|Yield)s? (what|how|who|whose|which|where)\b")
 
 # A placeholder stands for a word or a number; a number fits in more sentences.
@@ -62,7 +62,7 @@ PLACEHOLDER = re.compile(r"{\w+}")
 
 
 class Finding(NamedTuple):
-    """What the checker found: where, by which rule, the words, and what it says about them."""
+    """A finding of the checker: its place, its rule, the words, and the message about them."""
 
     where: str
     rule: str
@@ -104,7 +104,8 @@ def headless_docstrings(where: str, code: str) -> Iterator[Finding]:
         if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             continue
         text = ast.get_docstring(node) or ""
-        headless = _HEADLESS_MODULE if isinstance(node, ast.Module) else _HEADLESS_RETURN
+        is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        headless = _HEADLESS_RETURN if is_function else _HEADLESS_SUBJECT
         if found := headless.match(text):
             yield Finding(f"{where}:{getattr(node, 'lineno', 1)}", "HeadlessDocstring", found[0], "names no noun")
 

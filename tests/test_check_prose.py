@@ -50,6 +50,7 @@ def test_every_interface_text_is_read() -> None:
     [
         '"""What is sent."""',
         'def sent():\n    """Return what is sent."""',
+        'class Sent:\n    """How it was sent."""',
         'class Sent:\n    async def all(self):\n        """Yield who is there."""',
     ],
 )

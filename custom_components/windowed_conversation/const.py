@@ -44,7 +44,7 @@ CONF_TURN_TIMEOUT = "turn_timeout"
 
 
 class Persistence(StrEnum):
-    """Which conversations survive a restart: none, those whose ids the user chose, or all."""
+    """The conversations that survive a restart: none, those whose ids the user chose, or all."""
 
     OFF = "off"
     OWN = "own"
@@ -52,7 +52,7 @@ class Persistence(StrEnum):
 
 
 class RecordLevel(StrEnum):
-    """What the record keeps of a turn: nothing, figures, or the figures for long and the words for some days."""
+    """The content of a turn's record: nothing, figures, or the figures for long and the words for some days."""
 
     OFF = "off"
     FIGURES = "figures"
@@ -60,7 +60,7 @@ class RecordLevel(StrEnum):
 
 
 class Counting(StrEnum):
-    """How tokens are counted: estimated, or exactly by one of OpenAI's encodings."""
+    """The method of counting tokens: an estimate, or one of OpenAI's encodings."""
 
     ESTIMATE = "estimate"
     O200K_BASE = "o200k_base"
@@ -68,7 +68,7 @@ class Counting(StrEnum):
 
 
 class Compaction(StrEnum):
-    """Whether the provider may shorten old turns by itself, by compaction (OpenAI) or context editing (Anthropic)."""
+    """Permission for the provider to shorten old turns, by compaction (OpenAI) or context editing (Anthropic)."""
 
     OFF = "off"
     PROVIDER = "provider"
@@ -84,7 +84,7 @@ PROVIDER_GEMINI = "gemini"
 
 
 class OpenAIFormat(StrEnum):
-    """Which of OpenAI's two formats an account uses."""
+    """The one of OpenAI's two formats that an account uses."""
 
     RESPONSES = "responses"
     CHAT = "chat"

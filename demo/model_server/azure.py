@@ -62,7 +62,7 @@ _FILTER_RESULT = {
 
 @dataclass(frozen=True, slots=True)
 class Gateway:
-    """How a request came in: the deployment that the path names, if it does, and the version it asks for."""
+    """The entrance of a request: the deployment that the path names, if it does, and the version it asks for."""
 
     version: str | None
     classic: bool = False

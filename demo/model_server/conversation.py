@@ -112,7 +112,7 @@ class Conversation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What the model answers with."""
+    """The content of the model's answer."""
 
     text: str = ""
     reasoning: str = ""

@@ -13,7 +13,7 @@ from .usage import prompt_bytes, tokens
 
 @dataclass(frozen=True, slots=True)
 class Dropping:
-    """How much is read, in tokens. `is_ollama`: whether answers have its fingerprint, and `/api/ps` tells the size."""
+    """The size, in tokens. `is_ollama`: whether answers have its fingerprint, and `/api/ps` tells the size."""
 
     reads: int
     is_ollama: bool = False

@@ -37,7 +37,7 @@ type Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Endpoints:
-    """What the server does for each kind of request. `answering` are the tasks that do it now."""
+    """The handlers for each kind of request. `answering` are their current tasks."""
 
     def __init__(self, state: State) -> None:
         self._state = state

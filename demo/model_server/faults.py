@@ -13,7 +13,7 @@ from .refusal import NO_SUCH_MODEL, WRONG_KEY, Reason, Refusal
 
 
 class Break(StrEnum):
-    """How a connection misbehaves."""
+    """The misbehaviour of a connection."""
 
     SILENT_BEFORE_HEADERS = auto()
     CUT_BEFORE_HEADERS = auto()

@@ -15,7 +15,7 @@ from .violations import Violation
 
 
 class HomeHistory:
-    """What each entity is, by its name and in the words of the request."""
+    """The history of each entity, by its name and in the words of the request."""
 
     def __init__(self) -> None:
         self._states: dict[str, str] = {}

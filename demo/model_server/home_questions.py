@@ -75,7 +75,7 @@ def _measured(match: re.Match[str], conversation: Conversation) -> Answer:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What several things are asked for: those of a kind, None for all, in an area, None for all, in some states."""
+    """A question about several things: those of a kind, None for all, in an area, None for all, in some states."""
 
     kind: str | None
     area: str | None

@@ -14,7 +14,7 @@ _STATE = re.compile(r"^  state: ['\"]?(?P<state>.*?)['\"]?$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a result says of the home: the state of each entity by its first name, in the result's order."""
+    """The home in a result: the state of each entity by its first name, in the result's order."""
 
     states: dict[str, str]
 

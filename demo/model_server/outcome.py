@@ -8,7 +8,7 @@ from .conversation import Result
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a tool answered; `error` is empty where it worked."""
+    """The answer of a tool; `error` is empty where it worked."""
 
     error: str
     text: str

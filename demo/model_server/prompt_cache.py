@@ -28,7 +28,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Caching:
-    """How a request is cached. `minimum` and `step` are tokens; the defaults are OpenAI's.
+    """The rules of caching a request. `minimum` and `step` are tokens; the defaults are OpenAI's.
 
     https://platform.openai.com/docs/guides/prompt-caching: from 1024 tokens on, in steps of 128. `marks` None: each
     prompt is cached by itself. Otherwise only up to the marks; `blocks` are the bytes at which a block ends.

@@ -23,7 +23,7 @@ _NAMELESS = "the user"
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """What somebody has told, and when, as a date; empty where it does not say."""
+    """Somebody's words, and their date; empty where it does not say."""
 
     date: str
     who: str

@@ -18,7 +18,7 @@ _KEY_HEADERS = frozenset({"authorization", "api-key", "x-api-key", "x-goog-api-k
 
 
 class Outcome(StrEnum):
-    """How a request ended."""
+    """The end of a request."""
 
     OPEN = auto()
     ANSWERED = auto()

@@ -17,7 +17,7 @@ from .violations import Violation
 
 
 class FrameKind(StrEnum):
-    """What a frame carries. One that is closing says that a part is whole; what ends the answer is terminal."""
+    """The content of a frame. A closing one says that a part is whole; a terminal one ends the answer."""
 
     OPENING = auto()
     REASONING = auto()

@@ -25,7 +25,7 @@ TOOLS = [
 
 @dataclass
 class Heard:
-    """What a stream said; `calls` are the tool call deltas as they came."""
+    """The text of a stream; `calls` are the tool call deltas as they came."""
 
     chunks: list[ChatCompletionChunk] = field(default_factory=list)
 

@@ -28,7 +28,7 @@ _REFUSING = len(PROVIDERS[::2])
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """What was seen while the servers were away, and at the first question after they were back."""
+    """The observations while the servers were away, and at the first question after they were back."""
 
     accounts: list[str]
     lights: list[str]

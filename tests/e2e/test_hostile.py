@@ -37,7 +37,7 @@ _QUESTION = "what would the sea say to a lighthouse?"
 
 @dataclass(slots=True)
 class Strain:
-    """What something has cost Home Assistant: memory above what it had, the longest block, tasks that are left."""
+    """The strain on Home Assistant: the memory that was added, the longest block, tasks that are left."""
 
     megabytes: float = 0.0
     blocked: float = 0.0

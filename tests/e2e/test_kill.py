@@ -27,7 +27,7 @@ _NUMBER = re.compile(r"\n\n.*number (\d+) is")
 
 @dataclass(slots=True)
 class Killed:
-    """What was talked about in a run, what was shown before its end, and what a start after it brought back.
+    """The talk of a run, the state shown before its end, and the state that a start brought back.
 
     `answered` says when each turn was, by its number, in seconds before the end. `names` are the answers to the
     question for the name, which was told before the first kill. `stored` are the exchanges of the conversation in the

@@ -20,7 +20,7 @@ _FLOWS = "/api/config/config_entries/flow"
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """What the Marketplace said and did."""
+    """The words and deeds of the Marketplace."""
 
     client: Client
     config: Path

@@ -38,7 +38,7 @@ _CALL_ID = re.compile(r'"(?:id|tool_call_id)": "([^"]*)"')
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What two conversations led to, of which one was interrupted by a restart; answers and bodies in their order."""
+    """The outcome of two conversations, one interrupted by a restart; answers and bodies in their order."""
 
     uninterrupted: list[dict[str, Any]]
     last_before: dict[str, Any]

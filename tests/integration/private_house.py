@@ -152,7 +152,7 @@ type Look = Callable[[House], Coroutine[Any, Any, object]]
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What is looked at, and which words are to be in it: those and no others, but `either` may be there or not."""
+    """A look, and the words that must be in it: those and no others, but `either` may be there or not."""
 
     name: str
     look: Look

@@ -44,7 +44,7 @@ async def recorder(hass: HomeAssistant, async_test_recorder: Any) -> AsyncIterat
 
 
 class Tools:
-    """What a model that knows the home gets from tools."""
+    """The tools of a model that knows the home."""
 
     def __init__(self, home: HomeAssistant, say_at_once: SayAtOnce, model_server: ModelServer) -> None:
         self._home = home

@@ -44,7 +44,7 @@ TRUSTED: dict[str, tuple[str, dict[str, Any]]] = {
 
 @dataclass(frozen=True)
 class People:
-    """Who acts: an administrator, two people and a guest who may only look; an automation has no user."""
+    """The callers: an administrator, two people and a guest who may only look; an automation has no user."""
 
     admin: Context
     ada: Context

@@ -18,7 +18,7 @@ type Search = Callable[[str], list[str]]
 
 
 class Utterance(NamedTuple):
-    """What was said in a session, when, and what it answers."""
+    """An utterance of a session, with its time and the question that it answers."""
 
     session: str
     at: float

@@ -40,7 +40,7 @@ class Spec:
 
 
 class Fixture(Entity):
-    """What the entities have in common: they can be put back to what their set describes, or to a variation."""
+    """The base of the entities: they can be put back to the states of their set, or to a variation."""
 
     _attr_should_poll = False
 

@@ -32,7 +32,7 @@ SHOPPING_LIST = "shopping_list"
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a home consists of. A place is a zone's name, `home` or `not_home`; a satellite stands in an area."""
+    """The plan of a home. A place is a zone's name, `home` or `not_home`; a satellite stands in an area."""
 
     specs: tuple[Spec, ...]
     areas: Mapping[str, tuple[str, str | None]] = field(default_factory=dict)

@@ -21,7 +21,7 @@ _APOLOGIES = ("no_intent_match", "no_valid_targets")
 
 
 class Verdict(StrEnum):
-    """How a sentence was answered."""
+    """The verdict on the answer to a sentence."""
 
     RIGHT_LOCAL = "right local"
     WRONG_LOCAL = "wrong local"
@@ -31,7 +31,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """What an agent said, and whether it asked a model; an agent without one that apologises would have to."""
+    """An agent's answer, and whether it asked a model; an agent without one that apologises would have to."""
 
     speech: str
     to_model: bool

@@ -13,7 +13,7 @@ from .sets import LOCAL, Case
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """How many sentences Home Assistant does right, and those that come out otherwise."""
+    """The number of sentences that Home Assistant does right, and those that come out otherwise."""
 
     right: int
     lost: tuple[str, ...]

@@ -227,7 +227,7 @@ class Recorder:
 
 @dataclass
 class Notebook:
-    """What was said, in place of a memory: lends what the request does not hold, the newest first."""
+    """Past inputs in place of a memory: lends those that the request does not have, the newest first."""
 
     said: list[str] = field(default_factory=list)
     limit: int = 0

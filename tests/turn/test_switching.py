@@ -66,7 +66,7 @@ type Asked = Callable[[str], Question]
 
 @dataclass
 class Receipts:
-    """What a home's tools gave back: each result has a mark of its own, which `given` has in the order of the calls."""
+    """The results of a home's tools: each has a mark of its own, which `given` has in the order of the calls."""
 
     home: Home
     given: list[str] = field(default_factory=list)

@@ -63,7 +63,7 @@ def _cost(exchanges: list[list[Message]]) -> int:
 
 
 class PlainWindow:
-    """What a window has to be equal to."""
+    """The plain model that a window has to be equal to."""
 
     def __init__(self, policy: WindowPolicy) -> None:
         self.policy = policy

@@ -30,7 +30,7 @@ factors = st.floats(0.65, 1.9)
 
 @dataclass(frozen=True)
 class Model:
-    """What a model's tokens are to the estimate, by kind of text."""
+    """The ratios of a model's tokens to the estimate, by kind of text."""
 
     fixed: float = 1.0
     prose: float = 1.0

@@ -26,7 +26,7 @@ HALF = "1234 \ud800"
 
 
 class Absence(Enum):
-    """What stands for a field that is taken away."""
+    """The mark for a field that is taken away."""
 
     MISSING = auto()
 

@@ -747,7 +747,7 @@ async def test_window_that_was_rewritten_meanwhile_is_no_longer_one_of_these(reg
 
 
 class Shelf:
-    """What is stored of windows by their keys, as it is read; `answers` are waited for before each reading."""
+    """The stored windows by their keys, as they are read; `answers` are waited for before each reading."""
 
     def __init__(self) -> None:
         self.snapshots: dict[str, Snapshot | None] = {}

@@ -123,7 +123,7 @@ def compare(before: SentRequest, now: SentRequest, usage: Usage) -> CacheUse | N
 
 
 class CacheWatch:
-    """How the caches serve an agent; `collapse` is what its newest comparable turn has shown to be wrong.
+    """The use of the caches by an agent; `collapse` is the fault that its newest comparable turn has shown.
 
     A miss that a change explains counts at once, an unexplained one only as the last of several in a row.
     """

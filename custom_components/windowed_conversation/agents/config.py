@@ -88,7 +88,7 @@ _SECONDS_PER_HOUR = 3600
 
 @dataclass(frozen=True, slots=True)
 class AgentConfig:
-    """How an agent behaves: the agent's own settings over the account's options over the defaults.
+    """The settings of an agent: its own over the account's options over the defaults.
 
     `family` is the model's name, or on Azure the model that its deployment runs. `fallback_agents` are the entities
     that are asked if the model does not answer. Exchanges with a tag in `excluded_tags` are kept and not sent.

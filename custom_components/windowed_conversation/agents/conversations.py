@@ -29,7 +29,7 @@ _CLOCK_WAS_SET = 1_767_225_600
 
 
 class ConversationStore:
-    """Which of an agent's conversations are stored, and what of them has changed since. Outlives a reload."""
+    """The stored conversations of an agent, and their changes since then. Outlives a reload."""
 
     def __init__(self, store: AgentStore, agent_id: str, config: AgentConfig, create: Callable[[str], Window]) -> None:
         self._store = store

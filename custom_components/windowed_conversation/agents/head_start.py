@@ -36,7 +36,7 @@ _ANYTHING = "."
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What the requests of a question begin with, besides what is only of one speaker.
+    """The beginning of a question's requests that all speakers share.
 
     `key` is that of its window, whose system prompt is the one that was sent. `at` is on the monotonic clock.
     """

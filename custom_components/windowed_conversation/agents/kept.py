@@ -21,7 +21,7 @@ from .window_health import HealthWatch
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What outlives an agent's reload: its conversations, health, statistics, and token counter."""
+    """The state that outlives an agent's reload: its conversations, health, statistics, and token counter."""
 
     conversations: ConversationStore
     counter: CalibratedCounter
@@ -43,7 +43,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class KeptAccount:
-    """What outlives a reload of an account: calibrations, facts about its server, and its agents by subentry id."""
+    """The state that outlives an account's reload: calibrations, facts about its server, agents by subentry id."""
 
     calibrations: ModelCalibrations
     server: KnownServer

@@ -35,7 +35,7 @@ NO_FIGURES: Mapping[str, Any] = {"recalled_tokens": None, "recall_ms": None}
 
 
 class _Read(NamedTuple):
-    """What was read: the facts of the window's owner, or None if unchanged, their revision, and the search results."""
+    """The facts of the window's owner, or None if unchanged, their revision, and the search results."""
 
     facts: list[Fact] | None
     revision: object

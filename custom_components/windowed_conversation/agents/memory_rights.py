@@ -25,7 +25,7 @@ _USER_ID = "user_id"
 
 @dataclass(frozen=True, slots=True)
 class Whose:
-    """Whose memory an action is about: a person's and the home's, or the home's only if `person` is None.
+    """The memory that an action is about: a person's and the home's, or the home's only if `person` is None.
 
     `is_own`: whether the caller is that person and may see private things. It is False inside a turn, because the
     result of a model's tool may enter a shared window. `is_named`: whether the caller has named the person.

@@ -25,7 +25,7 @@ _LONGEST_COST = 64
 
 
 class LastRoute(StrEnum):
-    """How the last turn was answered; the states of the sensor."""
+    """The route of the last turn; the states of the sensor."""
 
     LOCAL = "local"
     MODEL = "model"

@@ -42,7 +42,7 @@ _ERRORS = {key: name for name, key in ERROR_KEYS.items()}
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """Who performs an action on the record.
+    """The caller of an action on the record.
 
     They see the figures of the turns of `people`, None among them for unknown speakers, with `agents`; None stands for
     all. They read the words in the turns of `readable`, with None for unknown speakers.

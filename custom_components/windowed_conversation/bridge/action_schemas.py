@@ -39,14 +39,14 @@ _DEFAULT_TEXT = "Hello"
 
 
 class WindowContent(StrEnum):
-    """What `get_window` returns."""
+    """The content of the response of `get_window`."""
 
     MESSAGES = "messages"
     STATISTICS = "statistics"
 
 
 class TagMatch(StrEnum):
-    """Whether an exchange must have any of the given tags, or all of them."""
+    """The rule for an exchange to match: any of the given tags, or all of them."""
 
     ANY = "any"
     ALL = "all"

@@ -27,7 +27,7 @@ type _Key = tuple[str, str | None]
 
 
 class ModelCalibrations:
-    """What was learned of each model of one account, and the counters of its agents. Outlives a reload."""
+    """The calibration of each model of one account, and the counters of its agents. Outlives a reload."""
 
     def __init__(self) -> None:
         """Begin with nothing learned."""

@@ -25,7 +25,7 @@ _MINUTE, _HOUR = 60, 60 * 60
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """How an error is presented: the translation key of its sentence, the response code, and the placeholders."""
+    """The presentation of an error: the translation key of its sentence, the response code, and the placeholders."""
 
     key: str
     code: IntentResponseErrorCode = _CODES.UNKNOWN

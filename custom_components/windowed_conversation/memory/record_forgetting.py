@@ -30,7 +30,7 @@ _HEARD = """
 
 
 class Hearers(NamedTuple):
-    """Whose turns may have heard something: these people's, None for unknown speakers, and those in conversations."""
+    """The turns that may have heard something: these people's, None for unknown speakers, and in conversations."""
 
     people: frozenset[str | None] = frozenset()
     conversations: frozenset[str] = frozenset()

@@ -145,7 +145,7 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """How much is stored: current facts, turns, episodes, bytes on disk, and rows that are not indexed yet.
+    """The numbers of current facts, turns, episodes, bytes on disk, and rows that are not indexed yet.
 
     `unerased`: whether bytes of deleted rows may be in the file.
     """
@@ -159,7 +159,7 @@ class Figures:
 
 
 class Tombstone(NamedTuple):
-    """What remains of a forgotten fact, turn or episode: when it came to be, and no words."""
+    """The trace of a forgotten fact, turn or episode: the time at which it came to be, and no words."""
 
     kind: Kind
     id: int

@@ -161,7 +161,7 @@ _LISTED = """
 
 
 class Listing(NamedTuple):
-    """What to list: whose, of which kinds and times, among which ids, and how many.
+    """The conditions of a list: its person, kinds, times, ids, and length.
 
     Without `private`, the list has only what may enter a shared window.
     """

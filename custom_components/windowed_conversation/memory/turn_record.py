@@ -15,7 +15,7 @@ type End = Literal["answered", "error", "cancelled"]
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """What a provider has reported for a request: `input` includes `cached` and `cache_written`, `output` `reasoning`.
+    """The reported usage of a request: `input` includes `cached` and `cache_written`, `output` `reasoning`.
 
     `cleared` is what it has dropped from the request.
     """
@@ -30,7 +30,7 @@ class Tokens:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """What a request has sent: the system prompt, the tool list as JSON, and the other messages, each as JSON."""
+    """The content of a request: the system prompt, the tool list as JSON, and the other messages, each as JSON."""
 
     system: str
     tools: str
@@ -85,7 +85,7 @@ class CallRecord:
 
 @dataclass(frozen=True, slots=True)
 class TurnWords:
-    """What was said and answered in a turn, and its tool calls."""
+    """The words of a turn: the input, the answer, and the tool calls."""
 
     said: str
     answer: str
@@ -136,14 +136,14 @@ class LateRecord:
 
 @dataclass(frozen=True, slots=True)
 class TurnCost:
-    """What a turn has cost in US dollars, known after its record was written."""
+    """The cost of a turn in US dollars, known after its record was written."""
 
     turn: str
     cost: str
 
 
 class TurnListing(NamedTuple):
-    """Which turns are listed: those that meet all of the conditions, newest first, up to `limit`.
+    """The conditions of a list of turns: all must be met. The newest come first, up to `limit`.
 
     `people` has the owners among whom to list, None among them for unknown speakers; without it everybody's are listed.
     `agents` has the ids of the agents among which to list, all without it.

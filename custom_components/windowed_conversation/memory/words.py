@@ -36,7 +36,7 @@ _MARKS = re.compile(r"[\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0670]")
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What the index has of a text: its words, the parts of long words, and the beginnings and ends of words."""
+    """The entries of a text in the index: its words, the parts of long words, and the beginnings and ends of words."""
 
     words: str
     parts: str
@@ -45,7 +45,7 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What to look for: terms, beginnings of terms, parts of long words, and beginnings and ends of words."""
+    """The terms of a search: words, beginnings of words, parts of long words, and beginnings and ends of words."""
 
     words: tuple[str, ...]
     beginnings: tuple[str, ...]

@@ -5,7 +5,7 @@ from enum import StrEnum
 
 
 class Effort(StrEnum):
-    """How much a model should think before it answers, in ascending order. Each provider's module maps it to its scale.
+    """The effort of a model's reasoning, in ascending order. Each provider's module maps it to its scale.
 
     MINIMAL is the least effort of the model families that cannot turn thinking off.
     """
@@ -22,7 +22,7 @@ EFFORTS = tuple(effort for effort in Effort if effort is not Effort.MINIMAL)
 
 
 class ReasoningStyle(StrEnum):
-    """How a request tells a model to think.
+    """The parameter by which a request asks a model to reason.
 
     UNKNOWN: nobody knows whether it thinks, or can be told to. NONE: it cannot think. EFFORT: `reasoning.effort`
     (OpenAI). ADAPTIVE: adaptive thinking and an effort (Anthropic). BUDGET: a number of tokens (Anthropic before
@@ -38,7 +38,7 @@ class ReasoningStyle(StrEnum):
 
 
 class Caching(StrEnum):
-    """What a request can ask of the prompt cache.
+    """The requests to the prompt cache that a provider takes.
 
     AUTOMATIC: nothing, the cache finds identical prefixes by itself. KEY: a key that brings like requests together.
     RETENTION: the key and `prompt_cache_retention` (OpenAI before 5.6). OPTIONS: the key and `prompt_cache_options`

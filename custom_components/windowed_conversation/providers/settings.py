@@ -7,7 +7,7 @@ from .profile import Effort
 
 @dataclass(frozen=True, slots=True)
 class ModelSettings:
-    """How a model answers.
+    """The settings of a model's answers.
 
     `effort` is how much it thinks. `temperature` and `top_p` control how it samples tokens. None leaves each to the
     provider. `compaction`: whether the provider may shorten old turns by itself. `max_answer_tokens` are reserved for

@@ -34,7 +34,7 @@ _CANCELLED = (asyncio.CancelledError, GeneratorExit)
 
 
 class End(StrEnum):
-    """How a request or a turn ended."""
+    """The end of a request or a turn."""
 
     ANSWERED = "answered"
     ERROR = "error"
@@ -42,7 +42,7 @@ class End(StrEnum):
 
 
 class Purpose(StrEnum):
-    """What a request is for."""
+    """The purpose of a request."""
 
     ANSWER = "answer"
     SUMMARY = "summary"

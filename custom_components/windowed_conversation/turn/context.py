@@ -30,7 +30,7 @@ _looks_like_prefix = re.compile(r"[^\w\[]*".join(map(re.escape, PREFIX_OPENS)), 
 
 
 class ContextPlacement(StrEnum):
-    """Where stamp and live context are written; an option of the agent."""
+    """The place of stamp and live context; an option of the agent."""
 
     MESSAGE = "message"
     SYSTEM = "system"
@@ -38,7 +38,7 @@ class ContextPlacement(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """When an input was given, by whom and where. Names are as the user wrote them, or None if unknown."""
+    """The time, speaker and place of an input. Names are as the user wrote them, or None if unknown."""
 
     now: datetime
     speaker: str | None = None

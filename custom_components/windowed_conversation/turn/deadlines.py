@@ -16,7 +16,7 @@ IDLE_TIMEOUT = 45.0 + 1.0
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How long a turn may take, in seconds, and how many rounds its tool loop may have.
+    """The limits of a turn: its time in seconds, and the rounds of its tool loop.
 
     `fallback_timeout` is how long a server may be silent before its first token while a fallback agent stands by, and
     None if none does. `idle_timeout` is the longest silence once the server has begun to answer, None for the default.

@@ -51,7 +51,7 @@ def _messages(exchange: Exchange) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Erasure:
-    """What to remove from windows after forgetting, and what was selected for that.
+    """The decision on each exchange after forgetting, by the selection behind it.
 
     `told` finds what repeats it, `asked` what repeats the query, and `lent` are its texts by their names as sources.
     `goes` has for each window which of its exchanges go, and `lost` how many it has lost.

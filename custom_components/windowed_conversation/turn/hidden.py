@@ -14,7 +14,7 @@ _square_or_line = re.compile(r"[\[\]\n]")
 
 
 class Read(NamedTuple):
-    """How far an unspoken stretch of text was read: where it ends, where to continue, and whether it is complete."""
+    """The progress in an unspoken stretch of text: its end, the place to continue from, and whether it is complete."""
 
     end: int
     at: int

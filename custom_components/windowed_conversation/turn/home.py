@@ -39,7 +39,7 @@ type Count = Callable[[str], int]
 
 
 class Standing(StrEnum):
-    """Whether an entity is as usual, is not, or has no usual state."""
+    """The standing of an entity: as usual, not as usual, or without a usual state."""
 
     USUAL = "usual"
     UNUSUAL = "unusual"

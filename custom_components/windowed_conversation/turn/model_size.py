@@ -32,7 +32,7 @@ _LIFE = 24 * 60 * 60
 
 @dataclass(slots=True)
 class _Known:
-    """What was learned, in tokens; `at` is the time of the last refusal or named size, in seconds since the epoch.
+    """The learned sizes, in tokens; `at` is the time of the last refusal or named size, in seconds since the epoch.
 
     `reads` is how much the server reads of longer requests: by its own word when it was asked, or by its bills. `named`
     is the size that it named in a refusal, `served` the largest request that was served, and `refused` the smallest
@@ -73,7 +73,7 @@ class _Known:
 
 
 class ModelSize:
-    """What is known of the size of one model of an account, in tokens of planned requests, including their answers.
+    """The known size of one model of an account, in tokens of planned requests, including their answers.
 
     Shared by all who ask the model. `may_have_changed`: whether a bill contradicts what is known, so that a server that
     can be asked is asked again; whoever asks it sets this back. `clock` returns seconds since the epoch; `on_change` is

@@ -25,7 +25,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a turn ended. Times are in seconds from its start, which was at `started` on the monotonic clock.
+    """The outcome of a turn. Times are in seconds from its start, which was at `started` on the monotonic clock.
 
     `attempts` are its requests, in the order in which they ended. `asked` is the id of the agent that was asked last,
     `answered_by` the same if it answered, and `failures` are those of agents asked before. `failed_tool_calls` is how
@@ -93,7 +93,7 @@ class Outcome:
 
 @dataclass(slots=True)
 class Progress:
-    """What has happened so far, also if the turn fails. Times are in seconds on the monotonic clock.
+    """The events of a turn so far, also if it fails. Times are in seconds on the monotonic clock.
 
     `decision` is the route. `attempts` are the requests that have ended; what one is billed is passed to `on_billed` at
     once. `live` is the live context of its requests, made for the closed exchanges of the numbers in `live_for`.

@@ -5,7 +5,7 @@ _ANSWERS_WITHOUT = 5
 
 
 class Reasoning:
-    """Whether one model of an account reasons, for models whose profile does not say.
+    """The discovery of whether a model reasons, for models whose profile does not say.
 
     Shared by all who ask the model. A model that was not asked yet is taken for one that does not.
     """

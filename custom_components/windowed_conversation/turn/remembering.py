@@ -33,7 +33,7 @@ _CLAUSE = r"(?:^|\W)(dass|daß|dat|att|at)\s+{}"
 
 
 class Phrase(StrEnum):
-    """What is said: a translation key."""
+    """The sentences of memory's answers: their translation keys."""
 
     REMEMBERED_OWN = "memory_remembered_own"
     REMEMBERED_OWN_CLAUSE = "memory_remembered_own_clause"
@@ -75,7 +75,7 @@ class Phrase(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Remembering:
-    """What to say, the facts that it names, and what was done to memory. `rest` is said after it.
+    """An answer about memory, the facts that it names, and the change to memory. `rest` is said after it.
 
     `more` counts the facts that are not named, `counts` the facts and turns that a question is about. `named` has the
     ids of the facts, `stored` that of the fact that was remembered. `then` is done if the person agrees.

@@ -25,7 +25,7 @@ _RECENT_SECONDS = 300
 
 
 class Routing(StrEnum):
-    """How an agent routes; an option of the agent."""
+    """The routing of an agent; an option of the agent."""
 
     LOCAL_FIRST = "local_first"
     LLM_ONLY = "llm_only"
@@ -33,7 +33,7 @@ class Routing(StrEnum):
 
 
 class Route(StrEnum):
-    """Who answers an input."""
+    """The route of an input: Home Assistant, the model, or a fallback agent."""
 
     LOCAL = "local"
     LLM = "llm"
@@ -97,7 +97,7 @@ NEVER_RIGHT = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What precedes an input: a question that the agent asked (`answers_question`), an answer of a model."""
+    """The situation before an input: a question that the agent asked (`answers_question`), an answer of a model."""
 
     answers_question: bool = False
     after_model: bool = False

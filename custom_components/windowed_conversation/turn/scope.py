@@ -14,7 +14,7 @@ LONGEST_ID = 255
 
 
 class Scope(StrEnum):
-    """What counts as one conversation; an option of the agent."""
+    """The scope of one conversation; an option of the agent."""
 
     CONVERSATION = "conversation"
     DEVICE = "device"
@@ -47,7 +47,7 @@ class WindowKey:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What of memory may enter a window: the home's, a person's, if any, and whether that includes private facts."""
+    """The memory that may enter a window: the home's, a person's, if any, and whether that includes private facts."""
 
     person: str | None
     private: bool

@@ -9,7 +9,7 @@ from .scope import WindowKey, memory_access
 
 @dataclass(frozen=True, slots=True)
 class Speaker:
-    """Who speaks, in which language, and what was said in this exchange.
+    """The speaker of an exchange, with their language and their words.
 
     `person` is the user's id, or None for an unknown speaker, who reads and writes only the home's facts. `by_device`:
     whether the speaker is known only by the device, which gives no rights. `has_device`: whether a device is theirs, so

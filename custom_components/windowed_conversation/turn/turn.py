@@ -24,7 +24,7 @@ from .routing import Reason, Route, Routing, after_failure, after_local_miss, fi
 
 @dataclass(frozen=True, slots=True)
 class Ways:
-    """What may answer an input, and where the answer goes.
+    """The ways to answer an input, and the places where the answer goes.
 
     `after_turn` takes work that the answer need not wait for. `on_billed` gets each request's cost at once. `on_end`
     gets the outcome, also of an interrupted turn. `background` runs what goes on after the turn, if anything may.

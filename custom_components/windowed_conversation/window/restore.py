@@ -13,7 +13,7 @@ _MOST_CHARACTERS_PER_TOKEN = 16
 
 
 class Evicted(NamedTuple):
-    """What a window has evicted since it began; `trims` is the number of trims."""
+    """The numbers of what a window has evicted since it began; `trims` is the number of trims."""
 
     exchanges: int = 0
     messages: int = 0

@@ -25,7 +25,7 @@ _encode_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), defau
 
 
 class TextKind(StrEnum):
-    """What a text is to a tokenizer.
+    """The kind of a text, as a tokenizer sees it.
 
     `FIXED` is what every request of an agent begins with: the system prompt and the schemas of the tools. `PROSE` is
     what was said; `TOOLS` are calls and their results.

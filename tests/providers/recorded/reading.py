@@ -16,7 +16,7 @@ class Called:
 
 @dataclass(frozen=True)
 class Figures:
-    """What an answer cost: `input` includes the cache's share, `output` what was thought."""
+    """The usage of an answer: `input` includes the cache's share, `output` the reasoning."""
 
     input: int = 0
     cached: int = 0
@@ -28,7 +28,7 @@ class Figures:
 
 @dataclass(frozen=True)
 class Reading:
-    """What an answer says. `ending` is `stop` or `tool_calls`, or the name of the error that it is.
+    """The content of an answer. `ending` is `stop` or `tool_calls`, or the name of the error that it is.
 
     An error after the terminal marker does not take the answer back.
     """

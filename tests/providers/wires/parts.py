@@ -21,7 +21,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Reasoning:
-    """What the model thinks aloud, each piece in an event of its own."""
+    """The reasoning of the model, each piece in an event of its own."""
 
     pieces: tuple[str, ...]
 
@@ -55,7 +55,7 @@ type Part = Text | Reasoning | Calls
 
 
 class End(StrEnum):
-    """How an answer ends."""
+    """The end of an answer."""
 
     WHOLE = "whole"
     LENGTH = "length"

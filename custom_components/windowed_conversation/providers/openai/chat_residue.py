@@ -37,7 +37,7 @@ _FILLER: _Object = {"reasoning_content": " "}
 
 
 class Echo(StrEnum):
-    """How a server wants to see again what it wrote beside its messages.
+    """The way in which a server expects the fields back that it wrote beside its messages.
 
     WRITTEN: as it wrote it. FILLED: with reasoning in every message, as DeepSeek, also where another model or nobody
     wrote it. NOTHING: not at all, as Groq for some models: https://github.com/karthink/gptel/issues/774
@@ -50,7 +50,7 @@ class Echo(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Residue:
-    """What goes back to the server that wrote a message: fields of the message, and of each call by the call's id."""
+    """The fields that go back to the server that wrote a message: of the message, and of each call by the call's id."""
 
     fields: _Object = field(default_factory=dict)
     calls: _Object = field(default_factory=dict)

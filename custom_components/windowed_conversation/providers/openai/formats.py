@@ -96,7 +96,7 @@ class _Format(ABC):
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """How a request is written for a compatible server: its residue, and whether it asks for an effort.
+    """The form of a request to a compatible server: its residue, and whether it asks for an effort.
 
     Ollama refuses an effort in words, without a code, if its model cannot reason.
     """

@@ -47,7 +47,7 @@ class StoredConversation(NamedTuple):
 
 
 class ConversationChange(NamedTuple):
-    """What is to be written of a conversation: exchanges that changed, and the numbers of those that were removed."""
+    """A change of a conversation, to be written: exchanges that changed, and the numbers of those that were removed."""
 
     agent: str
     key: str
