@@ -12,15 +12,9 @@ from custom_components.windowed_conversation.window import (
     Message,
     Window,
     WindowPolicy,
-    WindowRegistry,
 )
 
 type Say = Callable[..., Health]
-
-
-@pytest.fixture
-def windows() -> WindowRegistry[str]:
-    return WindowRegistry(lambda key: Window(key, WindowPolicy(history_tokens=1000), EstimatedCounter()))
 
 
 @pytest.fixture
@@ -29,20 +23,19 @@ def watch() -> HealthWatch:
 
 
 @pytest.fixture
-async def window(windows: WindowRegistry[str]) -> Window:
-    async with windows.turn("conversation") as window:
-        return window
+def window() -> Window:
+    return Window("conversation", WindowPolicy(history_tokens=1000), EstimatedCounter())
 
 
 @pytest.fixture
-def say(watch: HealthWatch, window: Window, windows: WindowRegistry[str]) -> Say:
+def say(watch: HealthWatch, window: Window) -> Say:
     """Take a turn with this many words in it, and return what is wrong after it."""
 
     def say(words: int, *tags: str) -> Health:
         before = window.stats()
         window.record((Message.user("word " * words), Message.assistant("yes")), tags=tags)
         watch.on_turn(window, before, window.stats())
-        return watch.health(windows)
+        return watch.health()
 
     return say
 
@@ -91,44 +84,32 @@ def test_trims_in_vain_count_only_when_they_come_in_a_row(say: Say) -> None:
     assert found == [None] * 7
 
 
-def test_larger_window_is_no_longer_full(say: Say, watch: HealthWatch, windows: WindowRegistry[str]) -> None:
+def test_larger_window_is_no_longer_full(say: Say, watch: HealthWatch, window: Window) -> None:
     for _ in range(6):
         say(1000)
 
-    windows.set_policy(WindowPolicy(history_tokens=8000))
+    window.set_policy(WindowPolicy(history_tokens=8000))
 
-    assert watch.health(windows).full is None
+    assert watch.health().full is None
 
 
-def test_forgotten_window_is_no_longer_full(watch: HealthWatch, windows: WindowRegistry[str]) -> None:
+def test_forgotten_window_is_no_longer_full(watch: HealthWatch) -> None:
     window = Window("conversation", WindowPolicy(history_tokens=1000), EstimatedCounter())
     for _ in range(6):
         before = window.stats()
         window.record((Message.user("word " * 1000),))
         watch.on_turn(window, before, window.stats())
-    assert watch.health(windows).full is not None
+    assert watch.health().full is not None
 
     del window
 
-    assert watch.health(windows).full is None
-
-
-async def test_conversations_that_were_dropped_too_early_are_counted(
-    watch: HealthWatch, windows: WindowRegistry[str]
-) -> None:
-    windows.set_limits(max_windows=2)
-    for name in ("one", "two", "three"):
-        async with windows.turn(name):
-            pass
-
-    assert watch.health(windows).dropped_early == 1
+    assert watch.health().full is None
 
 
 def test_issues_are_words_and_figures(window: Window) -> None:
-    health = Health(3, window.stats(), CacheUse(5000, 100, (Part.TOOLS, Part.ENTITIES)))
+    health = Health(window.stats(), CacheUse(5000, 100, (Part.TOOLS, Part.ENTITIES)))
 
     assert json.loads(json.dumps(health.issues())) == [
-        {"issue": "too_few_conversations", "dropped_early": 3},
         {"issue": "window_stays_full", "tokens": 0, "protected_tokens": 0},
         {
             "issue": "cache_lost",

@@ -9,7 +9,7 @@ from homeassistant.helpers import issue_registry as ir
 import pytest
 
 from custom_components.windowed_conversation.agents.cache_health import UNEXPLAINED_MISSES
-from custom_components.windowed_conversation.const import CONF_HISTORY_TOKENS, CONF_MAX_WINDOWS, CONF_TRIM_SHARE, DOMAIN
+from custom_components.windowed_conversation.const import CONF_HISTORY_TOKENS, CONF_TRIM_SHARE, DOMAIN
 from demo.model_server import ModelServer
 
 from .actions import act
@@ -162,30 +162,15 @@ async def test_window_of_important_exchanges_stays_full(home: HomeAssistant, set
     assert int(issues()["window_stays_full"]["protected"]) > 850
 
 
-async def test_conversations_that_go_too_early_are_told_until_more_are_kept(
-    home: HomeAssistant, set_up: SetUp, say: Say, issues, shown
-) -> None:
-    entry = await set_up(options={CONF_MAX_WINDOWS: 2})
-    await say("my name is Ada", "one")
-    await say("my name is Ada", "two")
-    assert issues() == {}
-
-    await say("my name is Ada", "three")
-
-    assert issues() == {"too_few_conversations": {"agent": "Ada", "conversations": "1", "most": "2"}}
-    assert shown() == [{"issue": "too_few_conversations", "dropped_early": 1}]
-
-    home.config_entries.async_update_entry(entry, options={CONF_MAX_WINDOWS: 3})
-    await home.async_block_till_done()
-    assert (issues(), shown()) == ({}, [])
-
-
 async def test_issues_are_cleared_when_the_agent_is_removed(
     home: HomeAssistant, set_up: SetUp, say: Say, issues
 ) -> None:
-    entry = await set_up(options={CONF_MAX_WINDOWS: 1})
-    await say("my name is Ada", "one")
-    await say("my name is Ada", "two")
+    home.states.async_set("sensor.weather", "sunny")
+    entry = await set_up(prompt="It is {{ states('sensor.weather') }}. " + LONG)
+    await say("my name is Ada")
+    await say("my name is Ada")
+    home.states.async_set("sensor.weather", "rainy")
+    await say("my name is Ada")
     assert len(issues()) == 1
 
     await home.config_entries.async_remove(entry.entry_id)

@@ -412,49 +412,6 @@ async def test_smaller_number_of_windows_counts_at_once(registry: WindowRegistry
     assert ids(registry) == ["c", "b"]
 
 
-@pytest.mark.parametrize(
-    ("idle_seconds", "uses", "early"),
-    [
-        pytest.param(3600, [("abcd", 0)], 1, id="soon after its turn"),
-        pytest.param(3600, [("a", 300), ("bcd", 0)], 0, id="long after its turn"),
-        pytest.param(3600, [("a", 300), ("bcd", 300), ("a", 0)], 1, id="its key comes again"),
-        pytest.param(600, [("a", 300), ("bcd", 600), ("a", 0)], 0, id="it would have expired by now"),
-        pytest.param(3600, [("abcd" * 5, 0)], 4, id="once however often"),
-        pytest.param(60, [("abcd", 60)], 0, id="past after the idle time"),
-    ],
-)
-async def test_windows_that_were_dropped_early_are_counted(
-    *, registry: WindowRegistry, clock: Clock, idle_seconds: float, uses: list[tuple[str, float]], early: int
-) -> None:
-    registry.set_limits(idle_seconds=idle_seconds)
-    for keys, seconds in uses:
-        await use_all(registry, *keys)
-        clock.now += seconds
-    assert registry.dropped_early() == early
-
-
-async def test_other_number_of_windows_begins_anew(registry: WindowRegistry) -> None:
-    await use_all(registry, "a", "b", "c", "d")
-    registry.set_limits(max_windows=2)
-    assert registry.dropped_early() == 0
-
-
-async def test_window_that_is_reset_or_expires_was_not_dropped_early(registry: WindowRegistry, clock: Clock) -> None:
-    await use(registry, "a")
-    registry.drop("a")
-    await use(registry, "b")
-    clock.now += 60
-    registry.expire()
-    await use_all(registry, "a", "b")
-    assert registry.dropped_early() == 0
-
-
-@pytest.mark.long
-async def test_20000_keys_are_not_remembered_for_ever(registry: WindowRegistry) -> None:
-    await use_all(registry, *map(str, range(20_000)))
-    assert registry.dropped_early() == 500
-
-
 @pytest.mark.parametrize("limits", [{"max_windows": 0}, {"idle_seconds": 0}, {"idle_seconds": nan}])
 def test_impossible_limits_are_refused_by_name(registry: WindowRegistry, limits: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(limits))):

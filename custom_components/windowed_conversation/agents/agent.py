@@ -137,7 +137,7 @@ class Agent:
 
     def health(self) -> Health:
         """Return the current problems of the windows."""
-        return self.watch.health(self.windows)
+        return self.watch.health()
 
     @callback
     def expire(self) -> None:

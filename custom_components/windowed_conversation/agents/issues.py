@@ -36,7 +36,6 @@ class Issue(StrEnum):
     MEMORY_READ_ONLY = "memory_read_only"
     TEXTS_DAMAGED = "texts_damaged"
     SERVER_AWAY = "server_away"
-    TOO_FEW_CONVERSATIONS = "too_few_conversations"
     CACHE_LOST_TO_INSTRUCTIONS = "cache_lost_to_instructions"
     CACHE_LOST_TO_TOOLS = "cache_lost_to_tools"
     CACHE_LOST_TO_ENTITIES = "cache_lost_to_entities"
@@ -108,15 +107,11 @@ def async_raise_or_clear_size(
 
 
 @callback
-def async_raise_or_clear_health(
-    hass: HomeAssistant, agent_id: str, agent_name: str, health: Health, max_windows: int
-) -> None:
+def async_raise_or_clear_health(hass: HomeAssistant, agent_id: str, agent_name: str, health: Health) -> None:
     """Raise issues for the current problems of the windows, and clear all others.
 
     A window whose newest exchange alone is over the budget has its own issue.
     """
-    figures = {"agent": agent_name, "conversations": str(health.dropped_early), "most": str(max_windows)}
-    _raise_or_clear(hass, Issue.TOO_FEW_CONVERSATIONS, agent_id, figures if health.dropped_early else None)
     full = None if health.full is None or health.full.over_budget else _fullness(agent_name, health.full)
     _raise_or_clear(hass, Issue.WINDOW_STAYS_FULL, agent_id, full)
     changed = health.collapse.changed if health.collapse else ()

@@ -148,5 +148,4 @@ def _learn(kept: KeptAccount, exact: ExactCounter | None, billed: Billed) -> Non
 
 @callback
 def _raise_or_clear_health(agent: Agent) -> None:
-    config = agent.config
-    async_raise_or_clear_health(agent.hass, agent.id, config.name, agent.health(), config.max_windows)
+    async_raise_or_clear_health(agent.hass, agent.id, agent.config.name, agent.health())

@@ -1,4 +1,4 @@
-"""Problems of an agent's windows, as its turns show them: too few windows, one that stays full, a cold cache."""
+"""Problems of an agent's windows, as its turns show them: a window that stays full, a cold cache."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from ..turn.ports import Billed, PromptFingerprints
-from ..window import KindCounter, Window, WindowRegistry, WindowStats
+from ..window import KindCounter, Window, WindowStats
 from .cache_health import CacheUse, CacheWatch
 
 # In percent of the budget.
@@ -18,17 +18,14 @@ _TRIMS_IN_VAIN = 3
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """The problems: conversations that were dropped too early, the figures of a window that stays full, a collapse."""
+    """The problems: the figures of a window that stays full, and a collapse of the prompt cache."""
 
-    dropped_early: int = 0
     full: WindowStats | None = None
     collapse: CacheUse | None = None
 
     def issues(self) -> list[dict[str, Any]]:
         """Return the issues that the problems raise, as plain values: words and figures, nothing that was said."""
         issues: list[dict[str, Any]] = []
-        if self.dropped_early:
-            issues.append({"issue": "too_few_conversations", "dropped_early": self.dropped_early})
         if self.full:
             figures = {"tokens": self.full.current_tokens, "protected_tokens": self.full.protected_tokens}
             issues.append({"issue": "window_stays_full", **figures})
@@ -59,11 +56,7 @@ class HealthWatch:
         if prompt is not None:
             self._cache.on_turn(window, billed, prompt, counter)
 
-    def health(self, windows: WindowRegistry[str]) -> Health:
+    def health(self) -> Health:
         """Return the current problems."""
         full = [window.stats() for window, trims in self._trims_in_vain.items() if trims >= _TRIMS_IN_VAIN]
-        return Health(
-            dropped_early=windows.dropped_early(),
-            full=next((stats for stats in full if stats.utilization > FULL), None),
-            collapse=self._cache.collapse,
-        )
+        return Health(next((stats for stats in full if stats.utilization > FULL), None), self._cache.collapse)

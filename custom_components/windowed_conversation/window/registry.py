@@ -6,20 +6,12 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from contextvars import ContextVar
 from functools import partial
 from itertools import islice
-from math import inf
 import time
 
 from .errors import WindowBusy
 from .policy import WindowPolicy
 from .restore import Snapshot
 from .window import Window, WindowStats
-
-# In seconds. Home Assistant's own conversation sessions last this long after their last turn, so the conversation of a
-# window that is dropped earlier may still be going on.
-_STILL_GOING_ON = 300
-
-# Only the newest keys are kept: five times as many as there are windows by default.
-_MOST_KEYS = 500
 
 # A turn that leads to itself would wait for ever. A task that outlives its turn still inherits the mark, which by then
 # belongs to no window.
@@ -65,46 +57,6 @@ class _Slot:
         return self.stored._replace(max_tokens=budget, utilization=utilization)
 
 
-class Overflow[K: Hashable]:
-    """The keys of windows that were dropped because there were too many. Times are seconds on the registry's clock."""
-
-    __slots__ = ("_dropped_at", "_missed")
-
-    def __init__(self) -> None:
-        # When each window was dropped, in that order; and when that turned out to be too early.
-        self._dropped_at: dict[K, float] = {}
-        self._missed: dict[K, float] = {}
-
-    def on_dropped(self, key: K, last_used: float, now: float) -> None:
-        """Record a window that is dropped."""
-        _put(self._dropped_at, key, now)
-        if now - last_used < _STILL_GOING_ON:
-            _put(self._missed, key, now)
-
-    def wanted(self, key: K, now: float, within: float) -> None:
-        """Record the start of a window. If its key was dropped less than `within` seconds ago, that was too early."""
-        if now - self._dropped_at.pop(key, -inf) < within:
-            _put(self._missed, key, now)
-
-    def too_early(self, now: float, within: float) -> int:
-        """Return the number of windows that turned out to be dropped too early in the last `within` seconds."""
-        for key in [key for key, at in self._missed.items() if now - at >= within]:
-            del self._missed[key]
-        return len(self._missed)
-
-    def clear(self) -> None:
-        """Forget all keys."""
-        self._dropped_at.clear()
-        self._missed.clear()
-
-
-def _put[K: Hashable](times: dict[K, float], key: K, now: float) -> None:
-    times.pop(key, None)
-    times[key] = now
-    if len(times) > _MOST_KEYS:
-        del times[next(iter(times))]
-
-
 class WindowRegistry[K: Hashable = str]:
     """Windows by key. Drops the least recently used beyond `max_windows`, and those idle for `idle_seconds`.
 
@@ -130,7 +82,6 @@ class WindowRegistry[K: Hashable = str]:
         self._policy: WindowPolicy | None = None
         # Least recently used first.
         self._slots: dict[K, _Slot] = {}
-        self._overflow = Overflow[K]()
         self._max_windows = max_windows
         self._idle_seconds = idle_seconds
         self.set_limits(max_windows=max_windows, idle_seconds=idle_seconds)
@@ -239,13 +190,6 @@ class WindowRegistry[K: Hashable = str]:
         for slot in list(self._slots.values()):
             slot.finish_turns()
 
-    def dropped_early(self) -> int:
-        """Return the number of windows dropped for the limit while still needed, within the last `idle_seconds`.
-
-        A window was still needed if its last turn was less than five minutes ago, or if its key came again.
-        """
-        return self._overflow.too_early(self._clock(), self._idle_seconds)
-
     def expire(self) -> int:
         """Drop the windows that have been idle for too long. Return their number."""
         idle = [key for key, slot in self._slots.items() if self._is_idle(slot)]
@@ -275,7 +219,6 @@ class WindowRegistry[K: Hashable = str]:
 
         Raises `ValueError` for 0 or less.
         """
-        before = self._max_windows
         if max_windows is not None:
             if max_windows < 1:
                 raise ValueError(f"max_windows must be at least 1, not {max_windows!r}")
@@ -286,8 +229,6 @@ class WindowRegistry[K: Hashable = str]:
             self._idle_seconds = idle_seconds
         self.expire()
         self._drop_surplus()
-        if self._max_windows != before:
-            self._overflow.clear()
 
     @asynccontextmanager
     async def _turn(self, key: K, seconds: float | None) -> AsyncIterator[Window]:
@@ -389,7 +330,6 @@ class WindowRegistry[K: Hashable = str]:
         if slot is None:
             slot = _Slot(self._new(key))
             slot.last_used = self._clock()
-            self._overflow.wanted(key, self._clock(), self._idle_seconds)
         self._slots[key] = slot
         slot.users += 1
         self._drop_surplus()
@@ -399,10 +339,7 @@ class WindowRegistry[K: Hashable = str]:
         surplus = len(self._slots) - self._max_windows
         if surplus > 0:
             unused = (key for key, slot in self._slots.items() if not slot.users)
-            dropped = {key: self._slots.pop(key) for key in list(islice(unused, surplus))}
-            for key, slot in dropped.items():
-                self._overflow.on_dropped(key, slot.last_used, self._clock())
-            for slot in dropped.values():
+            for slot in [self._slots.pop(key) for key in list(islice(unused, surplus))]:
                 slot.finish_turns()
 
     def restore(self, key: K, snapshot: Snapshot, *, idle_seconds: float = 0) -> None:
