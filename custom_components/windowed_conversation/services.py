@@ -155,7 +155,7 @@ async def _async_list_conversations(call: ServiceCall) -> ServiceResponse:
     """Return the figures of the newest conversations, of one agent or of all."""
     limit = call.data[ATTR_LIMIT]
     found = [
-        (agent.windows.now() - agent.windows.last_used(key), entity_id, key, stats)
+        (agent.windows.idle_seconds(key), entity_id, key, stats)
         for entity_id, agent in (await async_readable_agents(call)).items()
         for key, stats in islice(visible_windows(agent, call), limit)
         if stats.exchange_count

@@ -357,7 +357,7 @@ async def test_conversation_of_a_clock_that_was_wrong_is_used_now(
     await start(home, entry)
 
     windows = agent_of(entry).windows
-    assert windows.now() - windows.last_used("mine") < 3600
+    assert windows.idle_seconds("mine") < 3600
     await say("what is my name?", "mine")
     ((kept,),) = disk.rows("SELECT used FROM conversation")
     assert abs(kept - time.time()) < 3600

@@ -95,11 +95,11 @@ async def test_window_is_made_for_a_new_key_and_found_again(registry: WindowRegi
 async def test_last_use_of_a_window_is_the_end_of_its_last_turn(registry: WindowRegistry, clock: Clock) -> None:
     async with registry.turn("a"):
         clock.now += 5
-        assert registry.now() - registry.last_used("a") == 5
+        assert registry.idle_seconds("a") == 5
 
     clock.now += 2
 
-    assert registry.now() - registry.last_used("a") == 2
+    assert registry.idle_seconds("a") == 2
 
 
 async def test_turns_have_a_window_in_the_order_in_which_they_came(registry: WindowRegistry) -> None:
@@ -833,7 +833,7 @@ def test_stored_windows_are_older_than_those_in_working_memory(registry: WindowR
     registry.shelve({key: shelf.put(key, "one") for key in "abc"})
 
     assert [*registry.stats()] == ["new", "c", "b"]
-    assert registry.now() - registry.last_used("b") == 10
+    assert registry.idle_seconds("b") == 10
 
 
 def test_stored_windows_expire(shelved: WindowRegistry, clock: Clock) -> None:

@@ -137,7 +137,7 @@ class ConversationStore:
         before, now = self._written.get(key) or {}, {exchange.number: exchange for exchange in exchanges}
         changed = [exchange for number, exchange in now.items() if before.get(number) is not exchange]
         if now or key in self._written:
-            used = time.time() - (self.windows.now() - self.windows.last_used(key))
+            used = time.time() - self.windows.idle_seconds(key)
             change = ConversationChange(
                 self._agent_id, key, round(used, 3), window.stats(), changed, before.keys() - now.keys()
             )

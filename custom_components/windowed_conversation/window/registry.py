@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from functools import partial
 from itertools import islice
@@ -15,12 +15,12 @@ from .window import Window, WindowStats
 
 # A turn that leads to itself would wait for ever. A task that outlives its turn still inherits the mark, which by then
 # belongs to no window.
-_turns_above: ContextVar[frozenset[object]] = ContextVar("turns_above", default=frozenset())
+_active_turns: ContextVar[frozenset[object]] = ContextVar("active_turns", default=frozenset())
 
 
 def is_in_turn() -> bool:
     """Return whether the current task is part of a turn, or was started by one."""
-    return bool(_turns_above.get())
+    return bool(_active_turns.get())
 
 
 class _Slot:
@@ -55,6 +55,14 @@ class _Slot:
         budget = self.window.policy.history_tokens
         utilization = min(100.0, 100 * self.stored.current_tokens / budget)
         return self.stored._replace(max_tokens=budget, utilization=utilization)
+
+
+async def _acquire(lock: asyncio.Lock, seconds: float | None) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            await lock.acquire()
+    except TimeoutError as err:
+        raise WindowBusy(f"another turn has had the window for {seconds:g} seconds") from err
 
 
 class WindowRegistry[K: Hashable = str]:
@@ -92,37 +100,76 @@ class WindowRegistry[K: Hashable = str]:
     def __contains__(self, key: object) -> bool:
         return key in self._slots
 
-    def turn(self, key: K, timeout: float | None = None) -> AbstractAsyncContextManager[Window]:
+    @asynccontextmanager
+    # the deadline of waiting alone: one around the context would end the turn
+    async def turn(self, key: K, timeout: float | None = None) -> AsyncIterator[Window]:  # noqa: ASYNC109
         """Return a context that has the window of the key for itself; creates the window if there is none.
 
         Callers enter in the order in which they came. Entering raises `WindowBusy` after `timeout` seconds (None waits
         for ever), and at once inside a turn that uses the same window. An exchange that is still open at the end is
         aborted.
         """
-        return self._turn(key, timeout)
+        slot = self._claim(key)
+        try:
+            async with self._exclusive(key, slot, timeout):
+                slot.turn = object()
+                _active_turns.set(_active_turns.get() | {slot.turn})
+                try:
+                    await self._fill(key, slot)
+                    yield slot.finish_turns()
+                finally:
+                    # Not reset by token: a generator may be closed in another context than it was entered in.
+                    _active_turns.set(_active_turns.get() - {slot.turn})
+                    slot.turn = None
+                    if slot.window.is_open:
+                        slot.window.abort()
+        finally:
+            if not slot.stats().exchange_count:
+                # deferred work may still record one
+                slot.after_turn.append(partial(self._drop_unused, key, slot))
+            slot.last_used = self._clock()
+            self._slots[key] = self._slots.pop(key)
+            self._drop_surplus()
 
     @asynccontextmanager
     async def between_turns(self, window: Window) -> AsyncIterator[bool]:
-        """Return a context in which no turn uses the window. Does not touch its last-used time.
+        """Return a context in which no turn uses the window. Does not change when it was last used.
 
         Yields whether the window is still in the registry: it may have been dropped or replaced. Entering raises
         `WindowBusy` inside a turn that uses the window.
         """
-        key, slot = next(((key, slot) for key, slot in self._slots.items() if slot.window is window), (None, None))
-        if key is None or slot is None:
+        key = self.key_of(window)
+        if key is None:
             yield False
             return
-        slot.users += 1
+        slot = self._slots[key]
         try:
-            await self._wait(slot, None)
-            try:
+            async with self._exclusive(key, slot):
                 # another window may have taken its place meanwhile
                 yield slot.finish_turns() is window
+        finally:
+            self._drop_surplus()
+
+    @asynccontextmanager
+    async def _exclusive(self, key: K, slot: _Slot, seconds: float | None = None) -> AsyncIterator[None]:
+        if slot.turn in _active_turns.get():
+            raise WindowBusy("the turn that has the window waits for this one")
+        slot.users += 1
+        self._drop_surplus()
+        try:
+            if not slot.lock.locked() and slot.users == 1:
+                # nothing to wait for: a deadline would cost more than the lock
+                await slot.lock.acquire()
+            else:
+                await _acquire(slot.lock, seconds)
+            try:
+                yield
             finally:
-                self._release(key, slot)
+                while slot.rewrites:
+                    slot.window = self._new(key, slot.rewrites.pop(0)(slot.window.snapshot()))
+                slot.lock.release()
         finally:
             slot.users -= 1
-            self._drop_surplus()
 
     def key_of(self, window: Window) -> K | None:
         """Return the key of a window, or None if it is none of these."""
@@ -140,15 +187,8 @@ class WindowRegistry[K: Hashable = str]:
         slot = self._slots.get(key)
         # a turn that has it has tried to read it, and may wait for this
         if slot is not None and slot.stored is not None and slot.turn is None:
-            slot.users += 1
-            try:
-                await slot.lock.acquire()
-                try:
-                    await self._fill(key, slot)
-                finally:
-                    self._release(key, slot)
-            finally:
-                slot.users -= 1
+            async with self._exclusive(key, slot):
+                await self._fill(key, slot)
         return self.peek(key)
 
     def loaded(self) -> dict[K, Window]:
@@ -170,13 +210,9 @@ class WindowRegistry[K: Hashable = str]:
         self.finish_turns()
         return {key: slot.stats() for key, slot in reversed(self._slots.items())}
 
-    def now(self) -> float:
-        """Return the time of the registry's clock, in seconds."""
-        return self._clock()
-
-    def last_used(self, key: K) -> float:
-        """Return when a key's window was created or last used, on the registry's clock. Raises `KeyError`."""
-        return self._slots[key].last_used
+    def idle_seconds(self, key: K) -> float:
+        """Return how long ago a key's window was created or last used, in seconds. Raises `KeyError`."""
+        return self._clock() - self._slots[key].last_used
 
     def after_turn(self, key: K, work: Callable[[], None]) -> None:
         """Defer work of a turn until `finish_turns`, or until its window is dropped or looked at.
@@ -230,32 +266,6 @@ class WindowRegistry[K: Hashable = str]:
         self.expire()
         self._drop_surplus()
 
-    @asynccontextmanager
-    async def _turn(self, key: K, seconds: float | None) -> AsyncIterator[Window]:
-        slot = self._claim(key)
-        try:
-            await self._wait(slot, seconds)
-            slot.turn = object()
-            _turns_above.set(_turns_above.get() | {slot.turn})
-            try:
-                await self._fill(key, slot)
-                yield slot.finish_turns()
-            finally:
-                # Not reset by token: a generator may be closed in another context than it was entered in.
-                _turns_above.set(_turns_above.get() - {slot.turn})
-                slot.turn = None
-                if slot.window.is_open:
-                    slot.window.abort()
-                self._release(key, slot)
-                if not slot.stats().exchange_count:
-                    # deferred work may still record one
-                    slot.after_turn.append(partial(self._drop_unused, key, slot))
-        finally:
-            slot.users -= 1
-            slot.last_used = self._clock()
-            self._slots[key] = self._slots.pop(key)
-            self._drop_surplus()
-
     def rewrite(self, change: Callable[[K, Snapshot], Snapshot]) -> None:
         """Replace each window from which `change` makes another snapshot; it takes the key and the present one.
 
@@ -287,12 +297,6 @@ class WindowRegistry[K: Hashable = str]:
         """Replace a window that is in use when its turn ends."""
         self._slots[key].rewrites.append(change)
 
-    def _release(self, key: K, slot: _Slot) -> None:
-        """Release the window to the next turn, rewritten if that was asked for meanwhile."""
-        while slot.rewrites:
-            slot.window = self._new(key, slot.rewrites.pop(0)(slot.window.snapshot()))
-        slot.lock.release()
-
     def _new(self, key: K, snapshot: Snapshot | None = None) -> Window:
         window = self._create(key)
         if self._policy is not None:
@@ -306,20 +310,6 @@ class WindowRegistry[K: Hashable = str]:
         if not slot.users and not slot.stats().exchange_count and self._slots.get(key) is slot:
             del self._slots[key]
 
-    @staticmethod
-    async def _wait(slot: _Slot, seconds: float | None) -> None:
-        if slot.turn in _turns_above.get():
-            raise WindowBusy("the turn that has the window waits for this one")
-        if not slot.lock.locked() and slot.users == 1:
-            # nothing to wait for: a deadline would cost more than the lock
-            await slot.lock.acquire()
-            return
-        try:
-            async with asyncio.timeout(seconds):
-                await slot.lock.acquire()
-        except TimeoutError as err:
-            raise WindowBusy(f"another turn has had the window for {seconds:g} seconds") from err
-
     def _is_idle(self, slot: _Slot) -> bool:
         return not slot.users and self._clock() - slot.last_used >= self._idle_seconds
 
@@ -331,8 +321,6 @@ class WindowRegistry[K: Hashable = str]:
             slot = _Slot(self._new(key))
             slot.last_used = self._clock()
         self._slots[key] = slot
-        slot.users += 1
-        self._drop_surplus()
         return slot
 
     def _drop_surplus(self) -> None:
