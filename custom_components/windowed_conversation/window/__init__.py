@@ -4,104 +4,86 @@ Standard library only; knows no Home Assistant and no provider.
 """
 
 from .calibration import (
-    GREATEST_FACTOR,
-    LEAST_FACTOR,
-    CalibratedCounter,
-    Calibration,
-    Calibrator,
-    estimate_request,
+    GREATEST_FACTOR as GREATEST_FACTOR,
+    LEAST_FACTOR as LEAST_FACTOR,
+    CalibratedCounter as CalibratedCounter,
+    Calibration as Calibration,
+    Calibrator as Calibrator,
+    estimate_request as estimate_request,
 )
 from .errors import (
-    DuplicateToolCall,
-    ExchangeStillOpen,
-    InvalidMessage,
-    InvalidTag,
-    NoOpenExchange,
-    UnansweredToolCalls,
-    UnknownExchange,
-    UnknownToolCall,
-    WindowBusy,
-    WindowError,
+    DuplicateToolCall as DuplicateToolCall,
+    ExchangeStillOpen as ExchangeStillOpen,
+    InvalidMessage as InvalidMessage,
+    InvalidTag as InvalidTag,
+    NoOpenExchange as NoOpenExchange,
+    UnansweredToolCalls as UnansweredToolCalls,
+    UnknownExchange as UnknownExchange,
+    UnknownToolCall as UnknownToolCall,
+    WindowBusy as WindowBusy,
+    WindowError as WindowError,
 )
-from .exchange import INTERRUPTED_ANSWER, INTERRUPTED_CALL, Exchange
-from .figures import GREATEST_FIGURE, is_figure
-from .messages import Attachment, Message, Native, Role, ToolCall, rewritten
-from .policy import ToolResults, WindowPolicy
-from .registry import WindowRegistry, is_in_turn
-from .restore import Evicted, Snapshot, recounted, recounted_message
-from .summary import QUESTION, Passage, is_summary, joined, older_passage, plain_text, summary_text
-from .tags import IMPORTANT, INCOMPLETE, MAX_TAG_LENGTH
+from .exchange import (
+    INTERRUPTED_ANSWER as INTERRUPTED_ANSWER,
+    INTERRUPTED_CALL as INTERRUPTED_CALL,
+    Exchange as Exchange,
+)
+from .figures import (
+    GREATEST_FIGURE as GREATEST_FIGURE,
+    is_figure as is_figure,
+)
+from .messages import (
+    Attachment as Attachment,
+    Message as Message,
+    Native as Native,
+    Role as Role,
+    ToolCall as ToolCall,
+    rewritten as rewritten,
+)
+from .policy import (
+    ToolResults as ToolResults,
+    WindowPolicy as WindowPolicy,
+)
+from .registry import (
+    WindowRegistry as WindowRegistry,
+    is_in_turn as is_in_turn,
+)
+from .restore import (
+    Evicted as Evicted,
+    Snapshot as Snapshot,
+    recounted as recounted,
+    recounted_message as recounted_message,
+)
+from .summary import (
+    QUESTION as QUESTION,
+    Passage as Passage,
+    is_summary as is_summary,
+    joined as joined,
+    older_passage as older_passage,
+    plain_text as plain_text,
+    summary_text as summary_text,
+)
+from .tags import (
+    IMPORTANT as IMPORTANT,
+    INCOMPLETE as INCOMPLETE,
+    MAX_TAG_LENGTH as MAX_TAG_LENGTH,
+)
 from .tokens import (
-    MESSAGE_OVERHEAD,
-    EstimatedCounter,
-    KindCounter,
-    TextKind,
-    TokenCounter,
-    frame_tokens,
-    message_tokens,
-    text_tokens,
-    tool_text,
+    MESSAGE_OVERHEAD as MESSAGE_OVERHEAD,
+    EstimatedCounter as EstimatedCounter,
+    KindCounter as KindCounter,
+    TextKind as TextKind,
+    TokenCounter as TokenCounter,
+    frame_tokens as frame_tokens,
+    message_tokens as message_tokens,
+    text_tokens as text_tokens,
+    tool_text as tool_text,
 )
-from .tool_results import CUT_BEGINS, STUB_BEGINS
-from .window import Window, WindowStats
-
-__all__ = [
-    "CUT_BEGINS",
-    "GREATEST_FACTOR",
-    "GREATEST_FIGURE",
-    "IMPORTANT",
-    "INCOMPLETE",
-    "INTERRUPTED_ANSWER",
-    "INTERRUPTED_CALL",
-    "LEAST_FACTOR",
-    "MAX_TAG_LENGTH",
-    "MESSAGE_OVERHEAD",
-    "QUESTION",
-    "STUB_BEGINS",
-    "Attachment",
-    "CalibratedCounter",
-    "Calibration",
-    "Calibrator",
-    "DuplicateToolCall",
-    "EstimatedCounter",
-    "Evicted",
-    "Exchange",
-    "ExchangeStillOpen",
-    "InvalidMessage",
-    "InvalidTag",
-    "KindCounter",
-    "Message",
-    "Native",
-    "NoOpenExchange",
-    "Passage",
-    "Role",
-    "Snapshot",
-    "TextKind",
-    "TokenCounter",
-    "ToolCall",
-    "ToolResults",
-    "UnansweredToolCalls",
-    "UnknownExchange",
-    "UnknownToolCall",
-    "Window",
-    "WindowBusy",
-    "WindowError",
-    "WindowPolicy",
-    "WindowRegistry",
-    "WindowStats",
-    "estimate_request",
-    "frame_tokens",
-    "is_figure",
-    "is_in_turn",
-    "is_summary",
-    "joined",
-    "message_tokens",
-    "older_passage",
-    "plain_text",
-    "recounted",
-    "recounted_message",
-    "rewritten",
-    "summary_text",
-    "text_tokens",
-    "tool_text",
-]
+from .tool_results import (
+    CUT_BEGINS as CUT_BEGINS,
+    STUB_BEGINS as STUB_BEGINS,
+)
+from .window import (
+    Window as Window,
+    WindowStats as WindowStats,
+)

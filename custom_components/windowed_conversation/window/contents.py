@@ -27,7 +27,7 @@ class Contents:
     in between are set aside.
     """
 
-    __slots__ = ("_before", "_set_aside", "has_changed", "history", "last_number", "opened", "sent", "state")
+    __slots__ = ("_before", "_set_aside", "first", "has_changed", "history", "last_number", "opened", "sent", "state")
 
     def __init__(self) -> None:
         self.state = _State()
@@ -35,16 +35,13 @@ class Contents:
         self.last_number = 0
         self.opened: OpenExchange | None = None
         self.sent: list[Message] = []
+        # The index in `sent` at which the exchanges begin.
+        self.first = 0
         # What `abort` restores: the state at `begin`, and the closed exchanges that have changed since.
         self._before = self.state
         self._set_aside: dict[int, Exchange] = {}
         # Whether closed exchanges or figures have changed since somebody set it back.
         self.has_changed = False
-
-    @property
-    def first(self) -> int:
-        """The index in `sent` at which the exchanges begin."""
-        return 0 if self.state.system is None else 1
 
     @property
     def tokens(self) -> int:
@@ -148,6 +145,7 @@ class Contents:
 
     def _become(self, state: _State) -> None:
         self.sent[: self.first] = () if state.system is None else (state.system,)
+        self.first = 0 if state.system is None else 1
         self.state = state
 
     def _put_aside(self, exchanges: Iterable[Exchange]) -> None:

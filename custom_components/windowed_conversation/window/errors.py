@@ -1,18 +1,4 @@
-"""The errors of a window. Each of them leaves the window unchanged.
-
-    WindowError
-    +-- ExchangeStillOpen         `open` before the last exchange was closed or aborted
-    +-- NoOpenExchange            add, tag, close or abort without an open exchange
-    +-- UnknownExchange           no closed exchange in the window has this number
-    +-- InvalidMessage            a message that is not allowed at this point
-    |   +-- UnknownToolCall       a result for a call that was never made, or that has its result already
-    |   +-- DuplicateToolCall     the same call id twice in one exchange
-    |   +-- UnansweredToolCalls   the conversation continues while a call has no result
-    +-- InvalidTag                a tag that is not a text, blank, or too long
-    +-- WindowBusy                another turn uses the window
-
-The messages are for the log: they hold ids and roles, never what people said.
-"""
+"""The errors of a window, each of which leaves it unchanged. Their messages hold ids and roles, never a text."""
 
 
 class WindowError(Exception):

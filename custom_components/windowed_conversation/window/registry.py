@@ -115,7 +115,8 @@ class WindowRegistry[K: Hashable = str]:
                 slot.turn = object()
                 _active_turns.set(_active_turns.get() | {slot.turn})
                 try:
-                    await self._fill(key, slot)
+                    if slot.stored is not None:
+                        await self._fill(key, slot)
                     yield slot.finish_turns()
                 finally:
                     # Not reset by token: a generator may be closed in another context than it was entered in.
@@ -282,9 +283,7 @@ class WindowRegistry[K: Hashable = str]:
 
     async def _fill(self, key: K, slot: _Slot) -> None:
         """Read the contents of a window that is not in working memory, and add what was said without them."""
-        if slot.stored is None or self._read is None:
-            return
-        snapshot = await self._read(key)
+        snapshot = None if self._read is None else await self._read(key)
         # it may be gone by now
         if snapshot is None or slot.stored is None:
             return

@@ -1,9 +1,9 @@
 """Counting tokens: the counter's interface, an estimate that needs no vocabulary, and the size of a message."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 import json
-from typing import Any, Protocol, TypeIs
+from typing import Any, Protocol
 
 from .figures import GREATEST_FIGURE
 from .messages import Attachment, Message, Role, ToolCall
@@ -72,7 +72,8 @@ def message_tokens(message: Message, counter: TokenCounter, content: str | None 
 
 def text_tokens(kind: TextKind, text: str, counter: TokenCounter) -> int:
     """Return the tokens of a text; passes its kind to a counter that distinguishes kinds."""
-    return counter.count_as(kind, text) if _knows_kinds(counter) else counter.count(text)
+    count_as: Callable[[TextKind, str], int] | None = getattr(counter, "count_as", None)
+    return counter.count(text) if count_as is None else count_as(kind, text)
 
 
 def message_text(message: Message, content: str | None = None) -> str:
@@ -80,7 +81,7 @@ def message_text(message: Message, content: str | None = None) -> str:
     calls, said = message.tool_calls, message.content if content is None else content
     if not calls:
         return said if message.name is None else f"{message.name}\n{said}" if said else message.name
-    return "\n".join(filter(None, (message.name, said, *map(_call_text, calls))))
+    return "\n".join(filter(None, (message.name, said, *(f"{call.name}\n{arguments_json(call)}" for call in calls))))
 
 
 def message_kind(message: Message) -> TextKind:
@@ -112,14 +113,6 @@ def _attachment_tokens(attachment: Attachment) -> int:
     if attachment.mime_type.startswith("image/"):
         return _IMAGE_TOKENS
     return _PAGE_TOKENS * (1 + len(attachment.data) // _PAGE_BYTES)
-
-
-def _knows_kinds(counter: TokenCounter) -> TypeIs[KindCounter]:
-    return hasattr(counter, "count_as")
-
-
-def _call_text(call: ToolCall) -> str:
-    return f"{call.name}\n{arguments_json(call)}"
 
 
 _FURTHER, _SPACE, _LOWER, _LETTER, _DENSE, _IDEOGRAPH, _MARK, _EMOJI, _STRUCTURE = (bytes([n]) for n in b"- aA0C.!{")

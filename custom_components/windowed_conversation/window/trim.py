@@ -35,7 +35,7 @@ def cut_to_fit(contents: Contents, policy: WindowPolicy, counter: TokenCounter) 
     Small results stay whole. A cut counts as a trim.
     """
     exchange, room = contents.opened, policy.history_tokens - contents.history.tokens
-    if exchange is None or exchange.tokens <= room:
+    if exchange is None:
         return
     places = range(exchange.newest_round + 1, len(exchange.messages))
     results = {place: exchange.messages[place] for place in places if exchange.messages[place].role is Role.TOOL}

@@ -168,11 +168,12 @@ class Window:
         restores what was evicted for it. Call it before each request: if the exchange is still too large, the results
         of its newest tool round are cut to what is left, none of them below 100 tokens. Raises `NoOpenExchange`.
         """
-        if not self.is_open:
+        if self._contents.opened is None:
             _none_is_open()
         self._put_limit(tokens)
         self._enforce()
-        cut_to_fit(self._contents, self._in_force, self._counter)
+        if self._contents.tokens > self._in_force.history_tokens:
+            cut_to_fit(self._contents, self._in_force, self._counter)
 
     def open(self, text: str, tags: Iterable[str] = ()) -> None:
         """Open the newest exchange with what the user said. Raises `ExchangeStillOpen` and `InvalidTag`."""
@@ -309,7 +310,7 @@ class Window:
         if self._contents.opened is not None or not self._contents.has_changed:
             return None
         self._contents.has_changed = False
-        return self.exchanges()
+        return tuple(self._contents.history)
 
     def snapshot(self) -> Snapshot:
         """Return the window between two turns; with an open exchange, the window that `abort` would restore."""

@@ -3,7 +3,14 @@
 The formats of other projects are in `interop`.
 """
 
-from .errors import CodecError, Malformed, NewerVersion, NotOurs, TooLarge
-from .snapshot import dump_snapshot, load_snapshot
-
-__all__ = ["CodecError", "Malformed", "NewerVersion", "NotOurs", "TooLarge", "dump_snapshot", "load_snapshot"]
+from .errors import (
+    CodecError as CodecError,
+    Malformed as Malformed,
+    NewerVersion as NewerVersion,
+    NotOurs as NotOurs,
+    TooLarge as TooLarge,
+)
+from .snapshot import (
+    dump_snapshot as dump_snapshot,
+    load_snapshot as load_snapshot,
+)

@@ -1,14 +1,4 @@
-"""Why a stored conversation cannot be read. Nothing of it is loaded then.
-
-    WindowError
-    +-- CodecError
-        +-- NotOurs         the data is not a conversation of ours
-        +-- NewerVersion    a later version wrote it
-        +-- Malformed       a part is missing, has the wrong type, or is in the wrong place
-        +-- TooLarge        it is larger than a conversation can be
-
-The messages name fields and numbers, never what people said.
-"""
+"""The errors of stored conversations, of which nothing is loaded then. Their messages name fields, never a text."""
 
 from ..errors import WindowError
 

@@ -72,13 +72,6 @@ class Fields:
             raise self.malformed(name, f"is no whole number from 0 to {most}")
         return value
 
-    def flag(self, name: str) -> bool:
-        """Return whether a flag is set."""
-        value = self._values.get(name)
-        if not isinstance(value, bool):
-            raise self.malformed(name, "is no flag")
-        return value
-
     def seconds(self, name: str) -> float:
         """Return a number of seconds."""
         value = self._values.get(name)

@@ -58,13 +58,8 @@ def read_tags(fields: Fields, name: str) -> frozenset[str]:
         raise fields.malformed(name, f"is not accepted: {err}") from err
 
 
-def write_evicted(evicted: Evicted) -> dict[str, int]:
-    """Return the figures of what a window has evicted."""
-    return evicted._asdict()
-
-
 def read_evicted(fields: Fields) -> Evicted:
-    """Return the counts that `write_evicted` wrote."""
+    """Return the counts of evictions."""
     fields.expect_only(*_EVICTED)
     return Evicted(*(fields.whole(name, _MOST_EVICTED) for name in _EVICTED))
 

@@ -21,7 +21,6 @@ from .parts import (
     read_evicted,
     read_marks,
     read_tags,
-    write_evicted,
     write_json,
     write_marks,
 )
@@ -39,7 +38,7 @@ def dump_snapshot(snapshot: Snapshot) -> dict[str, Any]:
         "conversation_id": snapshot.conversation_id,
         **system,
         "exchanges": [write_exchange(exchange) for exchange in snapshot.exchanges],
-        "evicted": write_evicted(snapshot.evicted),
+        "evicted": snapshot.evicted._asdict(),
     }
 
 

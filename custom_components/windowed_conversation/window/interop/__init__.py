@@ -3,7 +3,11 @@
 For programs that use the window without Home Assistant, which never loads this folder. See `docs/langgraph.md`.
 """
 
-from .chat_completions import chat_completions, from_chat_completions
-from .langgraph import from_langgraph_state, to_langgraph_state
-
-__all__ = ["chat_completions", "from_chat_completions", "from_langgraph_state", "to_langgraph_state"]
+from .chat_completions import (
+    chat_completions as chat_completions,
+    from_chat_completions as from_chat_completions,
+)
+from .langgraph import (
+    from_langgraph_state as from_langgraph_state,
+    to_langgraph_state as to_langgraph_state,
+)

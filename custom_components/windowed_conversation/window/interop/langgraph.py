@@ -12,7 +12,7 @@ from typing import Any
 
 from ..codecs.errors import Malformed
 from ..codecs.fields import Allowance, Fields
-from ..codecs.parts import closed_exchange, read_evicted, read_marks, read_tags, write_evicted, write_marks
+from ..codecs.parts import closed_exchange, read_evicted, read_marks, read_tags, write_marks
 from ..entry import entered
 from ..exchange import Exchange
 from ..figures import GREATEST_FIGURE
@@ -47,7 +47,7 @@ def to_langgraph_state(window: Window) -> dict[str, Any]:
             number += 1
     beside = {
         "conversation_id": snapshot.conversation_id,
-        "evicted": write_evicted(snapshot.evicted),
+        "evicted": snapshot.evicted._asdict(),
         "ids": [message["id"] for message in messages],
     }
     return {"messages": messages, "window": beside}
@@ -102,36 +102,25 @@ def _still_there(messages: Iterable[Fields], ours: str, ids: frozenset[str]) -> 
 def _read_messages(
     fields: Iterable[Fields], counter: TokenCounter, now: float
 ) -> tuple[Message | None, tuple[Exchange, ...]]:
+    """Return the system message and the exchanges. Messages before the first question form one that is not valid."""
     system: Message | None = None
-    history: list[Message] = []
-    marks: dict[int, tuple[frozenset[str], frozenset[str]]] = {}
+    exchanges: list[tuple[list[Message], frozenset[str], frozenset[str]]] = []
     for message in fields:
         read, tags, sources = _read(message)
         counted = entered(read, GREATEST_FIGURE, counter, now) if read.tokens is None else read
-        if read.role != Role.SYSTEM:
-            marks[len(history)] = tags, sources
-            history.append(counted)
-        elif history or system:
-            raise Malformed(f"{message.where} is a system message behind others")
-        else:
+        if read.role == Role.SYSTEM:
+            if exchanges or system:
+                raise Malformed(f"{message.where} is a system message behind others")
             system = counted
-    exchanges = []
-    place = 0
-    for number, messages in enumerate(_split(history)):
-        tags, sources = marks[place]
-        exchanges.append(closed_exchange(messages, tags, f"exchange {number}", sources))
-        place += len(messages)
-    return system, tuple(exchanges)
-
-
-def _split(messages: Iterable[Message]) -> list[list[Message]]:
-    """Return the messages of each exchange. Messages before the first question form one that is not valid."""
-    exchanges: list[list[Message]] = []
-    for message in messages:
-        if message.role == Role.USER or not exchanges:
-            exchanges.append([])
-        exchanges[-1].append(message)
-    return exchanges
+            continue
+        if read.role == Role.USER or not exchanges:
+            exchanges.append(([], tags, sources))
+        exchanges[-1][0].append(counted)
+    closed = (
+        closed_exchange(messages, tags, f"exchange {number}", sources)
+        for number, (messages, tags, sources) in enumerate(exchanges)
+    )
+    return system, tuple(closed)
 
 
 def _as_mapping(message: object) -> object:
