@@ -108,8 +108,8 @@ from .window import (
     Snapshot,
     TokenCounter,
     WindowBusy,
-    recounted,
-    recounted_message,
+    recount_exchange,
+    recount_message,
 )
 from .window.codecs import CodecError, Malformed, NewerVersion, NotOurs, TooLarge, dump_snapshot, load_snapshot
 
@@ -223,10 +223,10 @@ async def _async_read(hass: HomeAssistant, data: object, counter: TokenCounter) 
     snapshot = await hass.async_add_executor_job(load_snapshot, data)
     exchanges = list[Exchange]()
     for exchange in snapshot.exchanges:
-        exchanges.append(recounted(exchange, counter))
+        exchanges.append(recount_exchange(exchange, counter))
         # a counter is not thread-safe, and a long conversation must not block the event loop
         await asyncio.sleep(0)
-    system = snapshot.system and recounted_message(snapshot.system, counter)
+    system = snapshot.system and recount_message(snapshot.system, counter)
     return snapshot._replace(system=system, exchanges=tuple(exchanges))
 
 

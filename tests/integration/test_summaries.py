@@ -182,7 +182,7 @@ async def test_failure_costs_the_summary_and_it_is_tried_once_more(
 
 def failures(agent: Agent) -> int:
     """Return the number of failures of the summary that is due."""
-    unsummarized = the_window(agent).unsummarized
+    unsummarized = the_window(agent).pending_summary
     assert unsummarized is not None
     return unsummarized.failures
 
@@ -196,7 +196,7 @@ async def test_it_is_not_tried_again_after_the_second_failure(
     after("turn", lambda: model_server.fault("empty_answer", 1))
     await say("order pizza")
 
-    await until(lambda: the_window(agent).unsummarized is None)
+    await until(lambda: the_window(agent).pending_summary is None)
     await say("order pizza")
     assert len(asked_for(model_server)) == 2
 
@@ -237,7 +237,7 @@ async def test_summary_ends_with_the_account(
     await home.config_entries.async_unload(entry_of_agent.entry_id)
 
     assert agent.summarizing == set()
-    assert window.unsummarized is not None
+    assert window.pending_summary is not None
 
 
 async def test_window_that_is_summarized_by_hand(

@@ -17,7 +17,7 @@ from custom_components.windowed_conversation.turn.compaction import compact, to_
 from custom_components.windowed_conversation.turn.deadlines import Limits
 from custom_components.windowed_conversation.turn.ports import Question
 from custom_components.windowed_conversation.window import EstimatedCounter, Exchange, Message, Native
-from custom_components.windowed_conversation.window.summary import Passage
+from custom_components.windowed_conversation.window.summary import SummaryInput
 from custom_components.windowed_conversation.window.tags import SUMMARY
 from tests.providers.byte_server import ByteServer
 
@@ -102,7 +102,7 @@ async def test_provider_that_takes_too_long_times_out(asked: Question, byte_serv
 
 
 def test_summary_so_far_comes_after_the_passage_as_it_was_sent() -> None:
-    passage = Passage(Message.system("Be brief."), (talked(1), talked(2)), frozenset({1, 2}))
+    passage = SummaryInput(Message.system("Be brief."), (talked(1), talked(2)), frozenset({1, 2}))
 
     messages = to_compact(passage, (SUMMARY_EXCHANGE, talked(4)), NOTHING)
 
@@ -114,7 +114,7 @@ def test_summary_so_far_comes_after_the_passage_as_it_was_sent() -> None:
 
 
 def test_summary_that_is_in_the_passage_is_not_sent_twice() -> None:
-    passage = Passage(None, (talked(1), SUMMARY_EXCHANGE, talked(4)), frozenset({1, 4}))
+    passage = SummaryInput(None, (talked(1), SUMMARY_EXCHANGE, talked(4)), frozenset({1, 4}))
 
     messages = to_compact(passage, (SUMMARY_EXCHANGE, talked(5)), NOTHING)
 

@@ -61,7 +61,7 @@ class Store:
 
     def keep(self, *exchanges: Exchange, key: str = SHARED, agent: str = AGENT) -> None:
         """Store a conversation."""
-        numbered = [each.numbered(number) for number, each in enumerate(exchanges)]
+        numbered = [each.with_number(number) for number, each in enumerate(exchanges)]
         with self.database.write() as connection:
             write_change(connection, ConversationChange(agent, key, 1.0, STATS, numbered))
 
@@ -217,15 +217,15 @@ def test_a_summary_that_can_be_read_is_judged_by_its_words(store: Store) -> None
 
 
 def test_evicted_exchanges_are_not_summarized_if_one_of_them_goes(store: Store) -> None:
-    snapshot = window(exchange(5.0))._replace(unsummarized=(exchange(1.0, "the tea is green"), exchange(2.0)))
+    snapshot = window(exchange(5.0))._replace(pending_exchanges=(exchange(1.0, "the tea is green"), exchange(2.0)))
 
     rest = store.rest(snapshot, told("the tea is green"))
 
-    assert (said(rest), rest.unsummarized) == (["hello"], ())
+    assert (said(rest), rest.pending_exchanges) == (["hello"], ())
 
 
 def test_evicted_exchanges_are_summarized_if_all_of_them_stay(store: Store) -> None:
-    snapshot = window(exchange(5.0))._replace(unsummarized=(exchange(2.0),))
+    snapshot = window(exchange(5.0))._replace(pending_exchanges=(exchange(2.0),))
 
     assert store.rest(snapshot, told("the tea is green")) is snapshot
 

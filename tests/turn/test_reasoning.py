@@ -24,7 +24,7 @@ from custom_components.windowed_conversation.turn.deadlines import Limits
 from custom_components.windowed_conversation.turn.ports import Model, Question
 from custom_components.windowed_conversation.turn.summary import ask_for_summary
 from custom_components.windowed_conversation.window import Message, Role, Window, WindowPolicy
-from custom_components.windowed_conversation.window.summary import Passage
+from custom_components.windowed_conversation.window.summary import SummaryInput
 from demo.model_server import Answer, ModelServer, call, thought, words
 from demo.model_server.conversation import Finish
 from tests.providers.byte_server import DONE, STOP, ByteServer, chunk, text, usage
@@ -38,7 +38,7 @@ LIMIT, WITH_ROOM = 300, 300 + 4096
 HELLO = words("Hello.")
 THOUGHT = thought("The user greets me.") + HELLO
 CUT = replace(thought("The user greets me, so I"), finish=Finish.LENGTH)
-TOLD = Passage(Message.system("You are a voice assistant."), earlier="Ada likes pizza.")
+TOLD = SummaryInput(Message.system("You are a voice assistant."), earlier="Ada likes pizza.")
 
 
 @pytest.fixture

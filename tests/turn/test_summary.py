@@ -22,14 +22,14 @@ from custom_components.windowed_conversation.turn.errors import NoSummary
 from custom_components.windowed_conversation.turn.ports import Question
 from custom_components.windowed_conversation.turn.summary import ask_for_summary
 from custom_components.windowed_conversation.window import EstimatedCounter, Message, Window, WindowPolicy
-from custom_components.windowed_conversation.window.summary import Passage
+from custom_components.windowed_conversation.window.summary import SummaryInput
 from demo.model_server import ModelServer
 from tests.providers.byte_server import DONE, STOP, ByteServer, text
 
 from .conftest import Take
 
 POLICY = WindowPolicy(300, summarize=True)
-TOLD = Passage(Message.system("You are a voice assistant."), earlier="Ada likes pizza.")
+TOLD = SummaryInput(Message.system("You are a voice assistant."), earlier="Ada likes pizza.")
 
 
 @pytest.fixture
@@ -38,18 +38,18 @@ def window() -> Window:
 
 
 @pytest.fixture
-async def passage(take: Take, window: Window, question: Question) -> Passage:
+async def passage(take: Take, window: Window, question: Question) -> SummaryInput:
     """Return the passage that is dropped after Ada has told her name and the wifi password."""
     asked = replace(question, model=replace(question.model, budget=Budget(POLICY)))
     await take("my name is Ada", asked=asked)
     await take("remember that the wifi password is swordfish", asked=asked)
     for _ in range(3):
         await take("tell me a story in 60 words", asked=asked)
-    assert window.unsummarized is not None
-    return window.unsummarized
+    assert window.pending_summary is not None
+    return window.pending_summary
 
 
-async def ask(question: Question, passage: Passage, **limits: Any) -> tuple[str, list[Usage]]:
+async def ask(question: Question, passage: SummaryInput, **limits: Any) -> tuple[str, list[Usage]]:
     """Return the summary, and what it has cost."""
     usage: list[Usage] = []
 
@@ -59,14 +59,14 @@ async def ask(question: Question, passage: Passage, **limits: Any) -> tuple[str,
     return await ask_for_summary(question, passage, 100, Limits(**limits), on_attempt), usage
 
 
-async def test_facts_are_in_the_summary(passage: Passage, question: Question) -> None:
+async def test_facts_are_in_the_summary(passage: SummaryInput, question: Question) -> None:
     summary, usage = await ask(question, passage)
 
     assert summary == "You told me: my name is Ada; remember that the wifi password is swordfish."
     assert usage[0].input > 0
 
 
-async def test_summary_before_is_part_of_it(passage: Passage, question: Question) -> None:
+async def test_summary_before_is_part_of_it(passage: SummaryInput, question: Question) -> None:
     passage = passage._replace(earlier="You told me: my name is Bob; remember that the pin is 12.")
 
     summary, _ = await ask(question, passage)
@@ -75,7 +75,9 @@ async def test_summary_before_is_part_of_it(passage: Passage, question: Question
     assert summary == f"You told me: {facts}."
 
 
-async def test_summary_has_a_limit_of_its_own(passage: Passage, question: Question, model_server: ModelServer) -> None:
+async def test_summary_has_a_limit_of_its_own(
+    passage: SummaryInput, question: Question, model_server: ModelServer
+) -> None:
     budget = Budget(POLICY, max_answer_tokens=50)
     model = replace(question.model, budget=budget, profile=Profile(reasoning=ReasoningStyle.NONE))
 
@@ -85,7 +87,7 @@ async def test_summary_has_a_limit_of_its_own(passage: Passage, question: Questi
 
 
 async def test_request_is_the_passage_the_tools_and_the_instruction(
-    passage: Passage, question: Question, model_server: ModelServer
+    passage: SummaryInput, question: Question, model_server: ModelServer
 ) -> None:
     bodies = [request.body for request in model_server.requests]
 

@@ -63,7 +63,7 @@ def requests(fixed: int, history: list[tuple[int, int, int]]) -> Iterator[Reques
 def after(calibration: Calibration, model: Model, estimates: Iterator[RequestEstimate]) -> Calibration:
     """Return the calibration after these requests to a model."""
     for estimate in estimates:
-        calibration = calibration.learned(estimate, model.reported(estimate))
+        calibration = calibration.after_request(estimate, model.reported(estimate))
     return calibration
 
 
@@ -124,7 +124,7 @@ def test_live_contexts_weigh_what_another_tokenizer_counts_after_a_morning(
 def test_request_that_is_sent_again_costs_what_was_billed() -> None:
     estimate = RequestEstimate(fixed=3000, frames=8)
 
-    calibration = Calibration().learned(estimate, 3700).learned(estimate, 3700)
+    calibration = Calibration().after_request(estimate, 3700).after_request(estimate, 3700)
 
     assert calibration.tokens(estimate) == pytest.approx(3700, rel=0.001)
 
@@ -189,7 +189,7 @@ SMALL = RequestEstimate(500, 400, 100, 20)
 def test_usage_that_cannot_be_the_requests_is_ignored(estimate: RequestEstimate, reported: int, cached: int) -> None:
     calibration = Calibration()
 
-    assert calibration.learned(estimate, reported, cached) is calibration
+    assert calibration.after_request(estimate, reported, cached) is calibration
 
 
 def test_one_usage_that_is_far_off_does_little_to_what_is_known() -> None:
@@ -197,7 +197,7 @@ def test_one_usage_that_is_far_off_does_little_to_what_is_known() -> None:
     calibration = after(Calibration(), Model(), requests(1500, history))
     *_, newest = requests(1500, history)
 
-    misled = calibration.learned(newest, newest.frames + newest.texts // 2 + 1)
+    misled = calibration.after_request(newest, newest.frames + newest.texts // 2 + 1)
 
     assert misled.factors == pytest.approx((1, 1, 1), abs=0.1)
     assert off(misled, Model(), newest) <= 0.03
@@ -209,13 +209,13 @@ def test_another_model_behind_the_same_name_is_learned_from_its_second_usage_on(
     *_, newest = requests(3000, history)
 
     for _ in range(2):
-        calibration = calibration.learned(newest, Model(1.3, 1.3, 1.3).reported(newest))
+        calibration = calibration.after_request(newest, Model(1.3, 1.3, 1.3).reported(newest))
 
     assert calibration.factors == pytest.approx((1.3, 1.3, 1.3), abs=0.15)
 
 
 def test_factor_that_was_never_learned_is_remembered_as_that() -> None:
-    remembered = Calibration.remembered({"fixed": 1.1, "prose": 1.2, "tools": 1.0})
+    remembered = Calibration.from_dict({"fixed": 1.1, "prose": 1.2, "tools": 1.0})
 
     _, prose, tools = (row[kind] for kind, row in enumerate(remembered.covariance))
     assert prose < tools == Calibration().covariance[-1][-1]
@@ -229,7 +229,7 @@ estimates = st.builds(RequestEstimate, *(st.integers(0, 10**6),) * 4)
 def test_factors_stay_within_their_bounds_whatever_is_billed(reports: list[tuple[RequestEstimate, float]]) -> None:
     calibration = Calibration()
     for estimate, share in reports:
-        calibration = calibration.learned(estimate, estimate.frames + round(estimate.texts * share))
+        calibration = calibration.after_request(estimate, estimate.frames + round(estimate.texts * share))
 
     assert all(LEAST_FACTOR <= factor <= GREATEST_FACTOR for factor in calibration.factors)
     assert all(-1e-9 <= row[kind] <= 0.0901 for kind, row in enumerate(calibration.covariance))
@@ -238,7 +238,7 @@ def test_factors_stay_within_their_bounds_whatever_is_billed(reports: list[tuple
 def test_what_was_learned_is_remembered() -> None:
     learned = after(Calibration(), Model(1.2, 0.8, 1.4), requests(800, [(40, 100, 40)] * 8))
 
-    remembered = Calibration.remembered(learned.as_dict())
+    remembered = Calibration.from_dict(learned.as_dict())
 
     assert remembered.factors == learned.factors
     assert remembered.is_learned
@@ -258,7 +258,7 @@ def test_what_was_learned_is_remembered() -> None:
 )
 def test_what_is_no_factors_is_not_remembered(damaged: Any) -> None:
     with pytest.raises(ValueError, match="factor"):
-        Calibration.remembered(damaged)
+        Calibration.from_dict(damaged)
 
 
 def test_request_is_estimated_by_kind_of_text() -> None:
@@ -282,7 +282,7 @@ def test_request_is_estimated_by_kind_of_text() -> None:
 
 def knowing(**learned: float) -> Calibrator:
     """Return a calibrator of a model with these factors."""
-    return Calibrator(Calibration.remembered({"fixed": 1.0, "prose": 1.0, "tools": 1.0} | learned))
+    return Calibrator(Calibration.from_dict({"fixed": 1.0, "prose": 1.0, "tools": 1.0} | learned))
 
 
 def test_counter_scales_each_kind_by_its_factor() -> None:

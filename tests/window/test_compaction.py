@@ -12,7 +12,7 @@ from custom_components.windowed_conversation.window import (
     Window,
     WindowPolicy,
 )
-from custom_components.windowed_conversation.window.summary import Passage, is_summary, plain_text
+from custom_components.windowed_conversation.window.summary import SummaryInput, is_summary, plain_text
 
 from .conversations import dump, load
 
@@ -26,15 +26,15 @@ def exchange(number: int, *messages: Message, tags: frozenset[str] = NOTHING) ->
     return Exchange(messages, tags, 10, number)
 
 
-def passage(*exchanges: Exchange, earlier: str = "") -> Passage:
-    return Passage(None, exchanges, frozenset(each.number for each in exchanges), earlier)
+def passage(*exchanges: Exchange, earlier: str = "") -> SummaryInput:
+    return SummaryInput(None, exchanges, frozenset(each.number for each in exchanges), earlier)
 
 
 def talked(number: int, words: str = "") -> Exchange:
     return exchange(number, Message.user(f"question {number}"), Message.assistant(f"answer {number} {words}".strip()))
 
 
-def text_of(passage: Passage, excluded_tags: frozenset[str] = NOTHING, policy: WindowPolicy = POLICY) -> str:
+def text_of(passage: SummaryInput, excluded_tags: frozenset[str] = NOTHING, policy: WindowPolicy = POLICY) -> str:
     return plain_text(passage, excluded_tags, policy, COUNTER)
 
 
@@ -42,14 +42,14 @@ def text_of(passage: Passage, excluded_tags: frozenset[str] = NOTHING, policy: W
 def window() -> Window:
     """Return a window that has dropped something."""
     window = Window("conversation", POLICY, COUNTER)
-    while window.unsummarized is None:
+    while window.pending_summary is None:
         window.record((Message.user("question"), Message.assistant("word " * 100)))
     return window
 
 
 def summarized(window: Window, tokens: int, text: str = "User: question") -> Exchange:
-    assert window.unsummarized is not None
-    return window.summarize(window.unsummarized, text, Native("provider", "model", COMPACTED, tokens))
+    assert window.pending_summary is not None
+    return window.summarize(window.pending_summary, text, Native("provider", "model", COMPACTED, tokens))
 
 
 def test_summary_keeps_what_only_its_model_reads(window: Window) -> None:

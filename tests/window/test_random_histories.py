@@ -22,7 +22,7 @@ from custom_components.windowed_conversation.window import (
     UnknownToolCall,
     WindowPolicy,
 )
-from custom_components.windowed_conversation.window.summary import Passage, older_passage
+from custom_components.windowed_conversation.window.summary import SummaryInput, older_summary_input
 
 from .histories import (
     Exchange,
@@ -63,7 +63,7 @@ def holds_closed_ones(machine: WindowMachine) -> bool:
 
 
 def may_summarize(machine: WindowMachine) -> bool:
-    return is_closed(machine) and machine.window.unsummarized is not None
+    return is_closed(machine) and machine.window.pending_summary is not None
 
 
 class WindowMachine(RuleBasedStateMachine):
@@ -191,17 +191,17 @@ class WindowMachine(RuleBasedStateMachine):
     @precondition(may_summarize)
     @rule(text=long_texts)
     def summarize_what_was_dropped(self, text: str) -> None:
-        passage = self.window.unsummarized
+        passage = self.window.pending_summary
         assert passage is not None
         self._summarize(passage, text)
 
     @precondition(holds_closed_ones)
     @rule(text=long_texts, keep=st.integers(1, 3))
     def summarize_what_is_older(self, text: str, keep: int) -> None:
-        passage = older_passage(None, self.window.exchanges(), keep, frozenset())
-        self._summarize(passage or Passage(), text)
+        passage = older_summary_input(None, self.window.exchanges(), keep, frozenset())
+        self._summarize(passage or SummaryInput(), text)
 
-    def _summarize(self, passage: Passage, text: str) -> None:
+    def _summarize(self, passage: SummaryInput, text: str) -> None:
         going = passage.numbers & set(self.plain.numbers)
         newest = self.plain.exchanges[-1]
         self.sent = [] if going else said(self.window.messages())[: -len(newest)]
@@ -211,15 +211,15 @@ class WindowMachine(RuleBasedStateMachine):
         cut = f"{'x' * kept}\n[Cut: these are the first {kept} of {len(text)} characters.]"
         assert answer.content in (text, cut)
         self.plain.summarize(passage.numbers, [question, answer])
-        assert not passage.numbers & (self.window.unsummarized or Passage()).numbers
+        assert not passage.numbers & (self.window.pending_summary or SummaryInput()).numbers
 
     @precondition(may_summarize)
     @rule()
     def fail_to_summarize(self) -> None:
-        passage = self.window.unsummarized
+        passage = self.window.pending_summary
         assert passage is not None
         self.window.fail_to_summarize(passage)
-        left = self.window.unsummarized
+        left = self.window.pending_summary
         assert left == (None if passage.failures else passage._replace(failures=1))
 
     @rule(wanted=tags, match=st.sampled_from(["any", "all"]), excluded=tags)
@@ -249,7 +249,7 @@ class WindowMachine(RuleBasedStateMachine):
         with pytest.raises(ExchangeStillOpen):
             self.window.tag_exchange(1, add={"important"})
         with pytest.raises(ExchangeStillOpen):
-            self.window.summarize(Passage(), "nothing")
+            self.window.summarize(SummaryInput(), "nothing")
 
     @precondition(is_closed)
     @rule()
@@ -337,7 +337,7 @@ class WindowMachine(RuleBasedStateMachine):
 
     @invariant()
     def nothing_is_held_that_is_not_to_be_summarized(self) -> None:
-        held = self.window.unsummarized or Passage()
+        held = self.window.pending_summary or SummaryInput()
         assert self.plain.policy.summarize or not held.numbers
         assert not held.numbers & set(self.plain.numbers)
 

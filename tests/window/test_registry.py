@@ -20,7 +20,7 @@ from custom_components.windowed_conversation.window import (
     WindowRegistry,
     WindowStats,
 )
-from custom_components.windowed_conversation.window.restore import Evicted, Snapshot
+from custom_components.windowed_conversation.window.restore import EvictionCounts, Snapshot
 
 pytestmark = pytest.mark.usefixtures("idle_clock")
 
@@ -724,7 +724,7 @@ class Shelf:
         for text in ("evicted", *said):
             window.record((Message.user(text), Message.assistant("hi")))
         kept = window.exchanges()[1:]
-        self.snapshots[key] = Snapshot("", None, kept, Evicted(1, 2, 8, 1))
+        self.snapshots[key] = Snapshot("", None, kept, EvictionCounts(1, 2, 8, 1))
         return window.stats()._replace(exchange_count=len(kept), evicted_exchanges=1), 10.0
 
 
@@ -787,7 +787,7 @@ async def test_what_was_said_in_a_window_that_could_not_be_read_is_known(shelved
     shelf.snapshots["a"] = None
     await speak(shelved, "a", "three")
 
-    assert shelved.without_contents() == ["a"]
+    assert shelved.unread_keys() == ["a"]
     assert [(key, len(snapshot.exchanges)) for key, snapshot in shelved.snapshots().items()] == [("a", 1)]
 
 
@@ -797,7 +797,7 @@ async def test_window_that_cannot_be_read_takes_turns_and_gets_them_when_it_can(
     stored, shelf.snapshots["a"] = shelf.snapshots["a"], None
     async with shelved.turn("a") as window:
         window.open("three")
-        window.lend({"fact:7"})
+        window.add_sources({"fact:7"})
         window.add(Message.assistant("hi"))
         window.close()
     await speak(shelved, "a", "four")
@@ -816,7 +816,7 @@ async def test_what_was_said_is_added_also_to_a_window_without_numbers(shelved: 
     stored, shelf.snapshots["a"] = shelf.snapshots["a"], None
     await speak(shelved, "a", "three")
     assert stored is not None
-    shelf.snapshots["a"] = stored._replace(exchanges=tuple(each.numbered(0) for each in stored.exchanges))
+    shelf.snapshots["a"] = stored._replace(exchanges=tuple(each.with_number(0) for each in stored.exchanges))
 
     assert asked(await shelved.load("a")) == ["one", "two", "three"]
 

@@ -19,8 +19,8 @@ def window() -> Window:
     """Return a window with an exchange that memory lent something to, and calls whose results may become stubs."""
     window = new_window(_POLICY)
     window.open("what is my name?")
-    window.lend(["fact:1"])
-    window.lend(["turn:7", "fact:1"])
+    window.add_sources(["fact:1"])
+    window.add_sources(["turn:7", "fact:1"])
     called = calls(1)
     window.add(window.messages()[0].assistant(tool_calls=called))
     window.add(*results(called, "r" * 900))
@@ -55,7 +55,7 @@ def test_sources_stay_in_the_state_of_a_graph(window: Window) -> None:
 
 def test_aborted_exchange_lends_nothing_to_the_next(window: Window) -> None:
     window.open("and hers?")
-    window.lend(["fact:2"])
+    window.add_sources(["fact:2"])
     window.abort()
     window.record(window.exchanges()[0].messages)
     assert _sources(window) == [_SOURCES, frozenset()]
@@ -63,4 +63,4 @@ def test_aborted_exchange_lends_nothing_to_the_next(window: Window) -> None:
 
 def test_nothing_is_lent_without_an_open_exchange(window: Window) -> None:
     with pytest.raises(NoOpenExchange):
-        window.lend(["fact:1"])
+        window.add_sources(["fact:1"])

@@ -7,7 +7,12 @@ from hypothesis import given, strategies as st
 import pytest
 
 from custom_components.windowed_conversation.window import ExchangeStillOpen, Message, Window, WindowPolicy
-from custom_components.windowed_conversation.window.summary import QUESTION, Passage, is_summary, older_passage
+from custom_components.windowed_conversation.window.summary import (
+    QUESTION,
+    SummaryInput,
+    is_summary,
+    older_summary_input,
+)
 
 from .conversations import dump, load
 from .histories import (
@@ -52,14 +57,14 @@ def filled(policy: WindowPolicy = POLICY) -> Window:
     return window
 
 
-def dropped(window: Window) -> Passage:
+def dropped(window: Window) -> SummaryInput:
     """Return the dropped passage, which must exist."""
-    passage = window.unsummarized
+    passage = window.pending_summary
     assert passage is not None
     return passage
 
 
-def questions(passage: Passage) -> list[str]:
+def questions(passage: SummaryInput) -> list[str]:
     """Return the questions in the exchanges that go."""
     return [exchange.messages[0].content for exchange in passage.exchanges if exchange.number in passage.numbers]
 
@@ -75,7 +80,7 @@ def test_window_without_summaries_holds_on_to_nothing() -> None:
         say(window, "hello")
 
     assert window.stats().trims > 0
-    assert window.unsummarized is None
+    assert window.pending_summary is None
 
 
 @given(history=st.lists(exchanges(), min_size=1, max_size=12), budget=budgets, share=shares)
@@ -85,18 +90,18 @@ def test_what_was_dropped_begins_like_the_last_request(
     window = new_window(WindowPolicy(budget, share, summarize=True), "system")
     last: list[tuple[object, ...]] = []
     for _ in steps(window, history):
-        passage = window.unsummarized
+        passage = window.pending_summary
         head = said(passage.messages(NOTHING)) if passage else []
         assert head[: len(last)] == last[: len(head)]
-        window.fail_to_summarize(passage or Passage())
-        window.fail_to_summarize(passage or Passage())
-        assert window.unsummarized is None
+        window.fail_to_summarize(passage or SummaryInput())
+        window.fail_to_summarize(passage or SummaryInput())
+        assert window.pending_summary is None
         last = said(less_volatile_tail(window.messages(), window.policy))
 
 
 def test_summary_changes_nothing_before_the_newest_exchange() -> None:
     window = filled()
-    while window.unsummarized is None:
+    while window.pending_summary is None:
         say(window, "more")
     before = said(window.messages())
 
@@ -108,7 +113,7 @@ def test_summary_changes_nothing_before_the_newest_exchange() -> None:
 
 def test_last_summary_goes_at_the_next_trim() -> None:
     window = filled()
-    while window.unsummarized is None:
+    while window.pending_summary is None:
         say(window, "more")
     window.summarize(dropped(window), "Ada asked more")
     assert summaries(window) == ["Ada asked more"]
@@ -154,8 +159,8 @@ def test_summaries_of_summaries_stay_bounded() -> None:
     window = new_window(POLICY)
     for _ in range(300):
         say(window, "hello")
-        if window.unsummarized:
-            window.summarize(window.unsummarized, "x" * 10_000)
+        if window.pending_summary:
+            window.summarize(window.pending_summary, "x" * 10_000)
         assert window.stats().protected_tokens <= POLICY.summary_tokens
         assert len(summaries(window)) <= 1
         assert window.stats().current_tokens <= POLICY.history_tokens
@@ -165,7 +170,7 @@ def test_protected_exchange_stays_and_is_part_of_the_request() -> None:
     window = new_window(POLICY)
     say(window, "first")
     say(window, "the alarm code", tags=("important",))
-    while window.unsummarized is None:
+    while window.pending_summary is None:
         say(window, "more")
 
     assert "the alarm code" not in questions(dropped(window))
@@ -180,13 +185,13 @@ def test_ephemeral_exchanges_are_not_held() -> None:
         say(window, "hello", tags=("ephemeral",))
 
     assert window.stats().trims > 0
-    assert window.unsummarized is None
+    assert window.pending_summary is None
 
 
 def test_excluded_exchanges_are_not_shown() -> None:
     window = new_window(POLICY, "system")
     say(window, "turn on the light", tags=("route:local",))
-    while window.unsummarized is None:
+    while window.pending_summary is None:
         say(window, "more")
 
     contents = [message.content for message in dropped(window).messages(frozenset({"route:local"}))]
@@ -206,7 +211,7 @@ def test_held_exchanges_are_bounded_by_the_budget() -> None:
     window = new_window(POLICY)
     for _ in range(300):
         say(window, "hello")
-        held = window.unsummarized or Passage()
+        held = window.pending_summary or SummaryInput()
         assert sum(exchange.tokens for exchange in held.exchanges) <= POLICY.history_tokens
     assert questions(dropped(window)).count("hello") == len(dropped(window).numbers)
 
@@ -215,13 +220,13 @@ def test_abort_gives_back_what_was_dropped() -> None:
     window = new_window(POLICY)
     for _ in range(8):
         say(window, "hello")
-    before = window.unsummarized
+    before = window.pending_summary
     window.open("x" * 500)
-    assert window.unsummarized != before
+    assert window.pending_summary != before
 
     window.abort()
 
-    assert window.unsummarized == before
+    assert window.pending_summary == before
 
 
 def test_what_is_dropped_meanwhile_waits_for_the_next_summary() -> None:
@@ -229,7 +234,7 @@ def test_what_is_dropped_meanwhile_waits_for_the_next_summary() -> None:
     for number in range(9):
         say(window, f"question {number}")
     passage = dropped(window)
-    while window.unsummarized == passage:
+    while window.pending_summary == passage:
         say(window, "meanwhile")
     both = dropped(window).numbers
 
@@ -248,7 +253,7 @@ def test_passage_is_dropped_after_the_second_failure() -> None:
     assert dropped(window).failures == 1
     window.fail_to_summarize(dropped(window))
 
-    assert window.unsummarized is None
+    assert window.pending_summary is None
     assert window.messages() == before
 
 
@@ -257,7 +262,7 @@ def test_older_passage_is_all_but_the_newest_protected_and_excluded_ones() -> No
     for text, tags in (("a", ()), ("b", ("important",)), ("c", ("route:local",)), ("d", ()), ("e", ()), ("f", ())):
         say(window, text, tags=tags)
 
-    passage = older_passage(None, window.exchanges(), 2, frozenset({"route:local"}))
+    passage = older_summary_input(None, window.exchanges(), 2, frozenset({"route:local"}))
     assert passage is not None
     window.summarize(passage, "Ada spelled")
 
@@ -272,7 +277,9 @@ def test_numbers_of_many_exchanges_are_compared_once() -> None:
     for _ in range(500):
         say(window, "hello")
 
-    older_passage(None, tuple(each.numbered(CountedNumber(each.number)) for each in window.exchanges()), 1, NOTHING)
+    older_summary_input(
+        None, tuple(each.with_number(CountedNumber(each.number)) for each in window.exchanges()), 1, NOTHING
+    )
 
     assert 0 < CountedNumber.compared < 500
 
@@ -282,7 +289,7 @@ def test_nothing_is_older_than_everything(keep: int) -> None:
     window = new_window(WindowPolicy())
     play(window, [(Message.user(text), Message.assistant("yes")) for text in "abc"])
 
-    assert older_passage(None, window.exchanges(), keep, NOTHING) is None
+    assert older_summary_input(None, window.exchanges(), keep, NOTHING) is None
 
 
 def test_window_with_an_open_exchange_takes_no_summary() -> None:
@@ -291,7 +298,7 @@ def test_window_with_an_open_exchange_takes_no_summary() -> None:
     before = window.messages()
 
     with pytest.raises(ExchangeStillOpen):
-        window.summarize(Passage(), "nothing")
+        window.summarize(SummaryInput(), "nothing")
 
     assert window.messages() == before
 
@@ -307,7 +314,7 @@ def test_tag_of_the_user_makes_no_summary() -> None:
 def test_summary_is_written_down_and_read_again(text: str, more: list[Exchange]) -> None:
     window = filled()
     play(window, more)
-    window.summarize(window.unsummarized or Passage(), text)
+    window.summarize(window.pending_summary or SummaryInput(), text)
 
     read = load(dump(window), POLICY)
 

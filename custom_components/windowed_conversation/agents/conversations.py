@@ -69,7 +69,7 @@ class ConversationStore:
             self._has_new_file = False
             await self.async_refresh()
         # what was said in those is written with their contents
-        for key in self.windows.without_contents():
+        for key in self.windows.unread_keys():
             await self.windows.load(key)
         self._store.async_save_soon()
 

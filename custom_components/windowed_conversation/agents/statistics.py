@@ -12,7 +12,7 @@ from ..providers import Usage
 from ..turn.attempts import End
 from ..turn.progress import Outcome
 from ..turn.routing import Route
-from ..window import is_figure
+from ..window import is_count
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -220,7 +220,7 @@ def _sums(kept: Mapping[str, Any]) -> Sums:
 
 def _whole(kept: Mapping[str, Any], name: str) -> int:
     value = kept.get(name, 0)
-    if is_figure(value, most=_MOST):
+    if is_count(value, most=_MOST):
         return value
     _LOGGER.warning("The total %s is not restored: it cannot be read", name)
     return 0

@@ -32,11 +32,11 @@ from ..window import (
     Exchange,
     Message,
     Native,
-    Passage,
     Role,
+    SummaryInput,
     Window,
-    joined,
-    older_passage,
+    join_summary_inputs,
+    older_summary_input,
     plain_text,
     summary_text,
 )
@@ -70,7 +70,7 @@ def is_due(agent: Agent, window: Window, outcome: Outcome) -> bool:
     The turn must have asked the model, as text of local turns is not sent anywhere. And the summary must fit in the
     window beside the newest exchange, or else it would be evicted next.
     """
-    passage = window.unsummarized
+    passage = window.pending_summary
     if passage is None or not outcome.requests or outcome.error is not None or outcome.interrupted:
         return False
     policy, exchanges = window.policy, window.exchanges()
@@ -78,13 +78,13 @@ def is_due(agent: Agent, window: Window, outcome: Outcome) -> bool:
     return has_room and bool(passage.earlier or passage.shown(agent.config.excluded_tags))
 
 
-def older_than(window: Window, keep: int, excluded_tags: frozenset[str]) -> Passage | None:
+def older_than(window: Window, keep: int, excluded_tags: frozenset[str]) -> SummaryInput | None:
     """Return all that a summary can replace except the newest `keep` exchanges, or None if there is nothing.
 
     What trims have evicted before is part of it.
     """
-    older = older_passage(_system(window), window.exchanges(), keep, excluded_tags)
-    return joined(window.unsummarized, older, window.policy.history_tokens)
+    older = older_summary_input(_system(window), window.exchanges(), keep, excluded_tags)
+    return join_summary_inputs(window.pending_summary, older, window.policy.history_tokens)
 
 
 def _system(window: Window) -> Message | None:
@@ -112,7 +112,7 @@ class Summarizer:
 
     async def async_summarize_evicted(self) -> None:
         """Summarize what trims have evicted; a failure costs nothing but the summary."""
-        passage = self.window.unsummarized
+        passage = self.window.pending_summary
         if passage is None or self.is_at_work:
             return
         try:
@@ -126,7 +126,7 @@ class Summarizer:
             self.window.fail_to_summarize(passage)
             log_fault(_LOGGER, "A summary failed in an unexpected way", err)
 
-    async def async_summarize(self, passage: Passage) -> dict[str, Any]:
+    async def async_summarize(self, passage: SummaryInput) -> dict[str, Any]:
         """Replace a passage with its summary. Return the data of the event.
 
         No turn has to wait while the model writes. Raises `ProviderError`, `TurnError`, `ConversationDropped`, and
@@ -187,7 +187,7 @@ class Summarizer:
         return usage
 
     async def _summary(
-        self, question: Question, passage: Passage, attempts: list[Attempt]
+        self, question: Question, passage: SummaryInput, attempts: list[Attempt]
     ) -> tuple[str, Native | None]:
         """Return the text of a summary, and the compaction that replaces it for the same model, if there is one.
 
@@ -208,7 +208,7 @@ class Summarizer:
         return await ask_for_summary(question, passage, policy.summary_tokens, limits, on_attempt), None
 
 
-async def _async_keep_episode(agent: Agent, key: str, passage: Passage, text: str, language: str) -> None:
+async def _async_keep_episode(agent: Agent, key: str, passage: SummaryInput, text: str, language: str) -> None:
     """Give the summary of a passage to memory, which stores it if it has stored the turns that it stands for.
 
     So nothing that was forgotten, or said while memory was off, comes back in other words. The home's episodes contain

@@ -6,7 +6,7 @@ from homeassistant.const import ATTR_ENTITY_ID
 from homeassistant.helpers import config_validation as cv
 import probatio
 
-from ..window import GREATEST_FIGURE, is_figure
+from ..window import MAX_COUNT, is_count
 
 ATTR_CONVERSATION_ID = "conversation_id"
 ATTR_CONTENT = "content"
@@ -55,8 +55,8 @@ class TagMatch(StrEnum):
 def figure(value: object) -> int:
     """Return a whole number, also of a template's text; raises `probatio.Invalid`."""
     figure = value if isinstance(value, int) else cv.positive_int(value)
-    if not is_figure(figure) or (isinstance(value, float) and value != figure):
-        raise probatio.Invalid(f"expected a whole number from 0 to {GREATEST_FIGURE}")
+    if not is_count(figure) or (isinstance(value, float) and value != figure):
+        raise probatio.Invalid(f"expected a whole number from 0 to {MAX_COUNT}")
     return figure
 
 

@@ -121,7 +121,7 @@ def _key(model: str, exact: ExactCounter | None) -> _Key:
 def _calibrators(stored: dict[str, Any]) -> dict[_Key, Calibrator]:
     """Return the stored calibrators. Raises an error if it is malformed."""
     return {
-        (str(model), encoding): Calibrator(Calibration.remembered(factors))
+        (str(model), encoding): Calibrator(Calibration.from_dict(factors))
         for encoding, models in [(None, stored[_MODELS]), *stored.get(_EXACT, {}).items()]
         for model, factors in models.items()
     }

@@ -14,7 +14,7 @@ from homeassistant.helpers.translation import async_get_translations
 
 from .. import providers
 from ..turn import errors as turn
-from ..window import GREATEST_FIGURE
+from ..window import MAX_COUNT
 from .texts import async_text
 
 _CODES = IntentResponseErrorCode
@@ -66,7 +66,7 @@ ERROR_KEYS: dict[str, str] = {
 
 def failure_of(error: Exception) -> Failure:
     """Return the failure that presents an error; one of unknown type is unexpected."""
-    if isinstance(error, providers.RateLimited) and 0 < (error.retry_after or 0) <= GREATEST_FIGURE:
+    if isinstance(error, providers.RateLimited) and 0 < (error.retry_after or 0) <= MAX_COUNT:
         return _rate_limited_for(math.ceil(error.retry_after or 0))
     if isinstance(error, providers.Redirected):
         return Failure("redirected", placeholders={"address": error.address})

@@ -7,7 +7,7 @@ from itertools import islice
 from homeassistant.core import callback
 
 from ..providers import ListedModel, whole
-from ..window import is_figure
+from ..window import is_count
 
 # What is stored at most: ten times what a router lists, and the names that a person can tell apart.
 _MOST_MODELS = 5000
@@ -66,4 +66,4 @@ def _remembered(stored: object) -> Iterator[ListedModel]:
 
 
 def _is_limit(value: object) -> bool:
-    return value is None or is_figure(value, 1)
+    return value is None or is_count(value, 1)

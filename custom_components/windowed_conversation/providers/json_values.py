@@ -8,7 +8,7 @@ import math
 import re
 from typing import Any
 
-from ..window import is_figure
+from ..window import is_count
 from .characters import whole
 from .errors import BadStream
 
@@ -90,7 +90,7 @@ def objects(value: object) -> list[dict[str, Any]]:
 
 def figure(value: object) -> int | None:
     """Return a whole number from 0 to 10^9, or None for anything else."""
-    return value if is_figure(value) else None
+    return value if is_count(value) else None
 
 
 def counted(tokens: object) -> int:

@@ -4,13 +4,15 @@ import asyncio
 from collections.abc import Iterable
 
 from ..providers import Compacts, DeadlineExceeded
-from ..window import MESSAGE_OVERHEAD, Exchange, Message, Native, Passage, TokenCounter, is_summary
+from ..window import MESSAGE_OVERHEAD, Exchange, Message, Native, SummaryInput, TokenCounter, is_summary
 from .attempts import OnAttempt, Purpose, attempt
 from .deadlines import Limits
 from .ports import Question
 
 
-def to_compact(passage: Passage, exchanges: Iterable[Exchange], excluded_tags: frozenset[str]) -> tuple[Message, ...]:
+def to_compact(
+    passage: SummaryInput, exchanges: Iterable[Exchange], excluded_tags: frozenset[str]
+) -> tuple[Message, ...]:
     """Return a passage's messages followed by those of the current summary, if `exchanges` still has one.
 
     That is the order in which they were sent.

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from ..memory import KINDS, Forgotten, Kind, Memory, Repetitions, Selection, Tombstone
 from ..store import Room, check_sum, delete_values, owners_of_values
-from ..window import QUESTION, Evicted, Exchange, Message, Snapshot, is_summary, rewritten
+from ..window import QUESTION, EvictionCounts, Exchange, Message, Snapshot, is_summary, with_content
 from ..window.codecs.rows import (
     TABLES,
     TEXTS,
@@ -68,7 +68,7 @@ class Erasure:
     def judge(self, place: Place, versions: Collection[Snapshot]) -> None:
         """Decide which exchanges of a window go. What goes in one version of it goes in all of them."""
         goes = self.goes[place] = {}
-        for exchange in chain.from_iterable((*each.unsummarized, *each.exchanges) for each in versions):
+        for exchange in chain.from_iterable((*each.pending_exchanges, *each.exchanges) for each in versions):
             goes[_key(exchange)] = goes.get(_key(exchange)) or self._takes(place, exchange)
         there = {_key(exchange) for each in versions for exchange in each.exchanges}
         self.lost[place] = sum(map(goes.__getitem__, there))
@@ -82,8 +82,8 @@ class Erasure:
             key = _key(exchange)
             return not (goes[key] if key in goes else self._takes(place, exchange))
 
-        if not all(map(stays, snapshot.unsummarized)):
-            snapshot = snapshot._replace(unsummarized=())
+        if not all(map(stays, snapshot.pending_exchanges)):
+            snapshot = snapshot._replace(pending_exchanges=())
         rest = tuple(filter(stays, snapshot.exchanges))
         return _with_rest(snapshot, rest, has_profile=not self._is_in_profile(place))
 
@@ -265,7 +265,9 @@ def _with_rest(snapshot: Snapshot, rest: tuple[Exchange, ...], *, has_profile: b
     if not gone:
         return snapshot if system is snapshot.system else snapshot._replace(system=system)
     messages, tokens = (_sum(each, snapshot.exchanges) - _sum(each, rest) for each in (_messages, _tokens))
-    evicted = Evicted(evicted.exchanges + gone, evicted.messages + messages, evicted.tokens + tokens, evicted.trims)
+    evicted = EvictionCounts(
+        evicted.exchanges + gone, evicted.messages + messages, evicted.tokens + tokens, evicted.trims
+    )
     return snapshot._replace(system=system, exchanges=rest, evicted=evicted)
 
 
@@ -312,4 +314,4 @@ def without_profile(system: Message | None) -> Message | None:
     if system is None or HEADING not in system.content:
         return system
     content = system.content.partition(HEADING)[0].rstrip()
-    return rewritten(system, content, (system.tokens or 0) * len(content) // len(system.content))
+    return with_content(system, content, (system.tokens or 0) * len(content) // len(system.content))

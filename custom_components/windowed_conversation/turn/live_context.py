@@ -5,7 +5,7 @@ It is added to the stamp of the newest message, or to the end of the system inst
 
 from dataclasses import dataclass
 
-from ..window import MESSAGE_OVERHEAD, Message, Role, rewritten
+from ..window import MESSAGE_OVERHEAD, Message, Role, with_content
 from .context import PREFIX_CLOSES, Stamp
 
 # The most tokens of a live context, and its most of the room for history and live context.
@@ -57,7 +57,7 @@ def with_context(messages: tuple[Message, ...], prefix: str, context: LiveContex
     message = messages[place]
     head = prefix.removesuffix(f"{PREFIX_CLOSES}\n\n")
     content = f"{head}{context.text}{message.content.removeprefix(head)}"
-    newest = rewritten(message, content, (message.tokens or 0) + context.tokens)
+    newest = with_content(message, content, (message.tokens or 0) + context.tokens)
     return (*messages[:place], newest, *messages[place + 1 :])
 
 
@@ -66,4 +66,4 @@ def _in_system(messages: tuple[Message, ...], context: LiveContext) -> tuple[Mes
         tokens = context.tokens + MESSAGE_OVERHEAD
         return (Message.system(context.text.lstrip(), tokens=tokens), *messages)
     system = messages[0]
-    return (rewritten(system, system.content + context.text, (system.tokens or 0) + context.tokens), *messages[1:])
+    return (with_content(system, system.content + context.text, (system.tokens or 0) + context.tokens), *messages[1:])

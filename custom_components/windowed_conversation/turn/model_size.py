@@ -6,7 +6,7 @@ import time
 from typing import Any, Self
 
 from ..providers import Request, Usage
-from ..window import GREATEST_FACTOR, GREATEST_FIGURE, is_figure
+from ..window import GREATEST_FACTOR, MAX_COUNT, is_count
 from .bills import Bills
 
 # No clock is later than this, in seconds since the epoch.
@@ -132,7 +132,7 @@ class ModelSize:
         self._age()
         known = self._known
         refusals = known.refused, known.tried
-        whole = min(max(tokens + answer, billed), GREATEST_FIGURE)
+        whole = min(max(tokens + answer, billed), MAX_COUNT)
         if known.reads is not None:
             whole = min(whole, known.reads)
         self._last = tokens
@@ -172,7 +172,7 @@ class ModelSize:
         """Learn from a request that was refused as too long while a smaller one was served instead."""
         self._age()
         known = self._known
-        least = min(size for size in (refused, known.refused, GREATEST_FIGURE) if size is not None)
+        least = min(size for size in (refused, known.refused, MAX_COUNT) if size is not None)
         known.refusals = min(known.refusals + 1, _BELIEVED)
         if known.tried is not None and refused >= (1 - _NEAR) * known.tried:
             # the refusal that was forgotten still holds
@@ -205,7 +205,7 @@ class ModelSize:
 
     def on_named(self, tokens: int) -> None:
         """Learn from the size that the server named in a refusal, in tokens."""
-        self._known.named, self._known.reads = min(max(tokens, 1), GREATEST_FIGURE), None
+        self._known.named, self._known.reads = min(max(tokens, 1), MAX_COUNT), None
         self._known.at = self._clock()
         self._on_change()
 
@@ -233,7 +233,7 @@ class ModelSize:
 
     def _read_only(self, tokens: int) -> None:
         known = self._known
-        known.reads, known.at = min(max(tokens, 1), GREATEST_FIGURE), self._clock()
+        known.reads, known.at = min(max(tokens, 1), MAX_COUNT), self._clock()
         known.served, known.since = min(known.served, known.reads), min(known.since, known.reads)
         self._on_change()
 
@@ -273,9 +273,9 @@ class ModelSize:
 
 def _is_possible(kept: Mapping[str, Any]) -> bool:
     return (
-        all(kept[name] is None or is_figure(kept[name], 1) for name in ("reads", "named", "refused", "tried"))
-        and all(is_figure(kept[name]) for name in ("served", "since", "refusals", "limited"))
-        and is_figure(kept["patience"], _LEAST_PATIENCE, _MOST_PATIENCE)
+        all(kept[name] is None or is_count(kept[name], 1) for name in ("reads", "named", "refused", "tried"))
+        and all(is_count(kept[name]) for name in ("served", "since", "refusals", "limited"))
+        and is_count(kept["patience"], _LEAST_PATIENCE, _MOST_PATIENCE)
         and isinstance(kept["at"], int | float)
         and 0 <= kept["at"] < _LAST_SECOND
     )

@@ -96,7 +96,7 @@ def _live_context(window: Window, question: Question, progress: Progress, sent: 
     limit = live_room(question.model.planned, prefix, tokens)
     if progress.live is None or progress.live.tokens > limit or not numbers >= progress.live_for:
         progress.live, progress.live_for = question.live(sent, limit), numbers
-        window.lend(progress.live.sources)
+        window.add_sources(progress.live.sources)
     return progress.live
 
 

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import aclosing
 
 from ..providers import DeadlineExceeded, Event, Incomplete, ReasoningDelta, Request, TextDelta, ToolCallDone
-from ..window import Message, Passage
+from ..window import Message, SummaryInput
 from .answer_stream import AnswerStream
 from .attempts import OnAttempt, OpenAttempt, Purpose, attempt
 from .deadlines import Limits
@@ -34,7 +34,7 @@ _EARLIER = " Keep what still matters of your earlier summary: {text}"
 
 
 async def ask_for_summary(
-    question: Question, passage: Passage, tokens: int, limits: Limits, on_attempt: OnAttempt
+    question: Question, passage: SummaryInput, tokens: int, limits: Limits, on_attempt: OnAttempt
 ) -> str:
     """Return a summary of a passage and of the previous summary. The model is asked for less than this many tokens.
 

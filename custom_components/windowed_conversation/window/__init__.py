@@ -29,8 +29,8 @@ from .exchange import (
     Exchange as Exchange,
 )
 from .figures import (
-    GREATEST_FIGURE as GREATEST_FIGURE,
-    is_figure as is_figure,
+    MAX_COUNT as MAX_COUNT,
+    is_count as is_count,
 )
 from .messages import (
     Attachment as Attachment,
@@ -38,7 +38,7 @@ from .messages import (
     Native as Native,
     Role as Role,
     ToolCall as ToolCall,
-    rewritten as rewritten,
+    with_content as with_content,
 )
 from .policy import (
     ToolResults as ToolResults,
@@ -49,17 +49,17 @@ from .registry import (
     is_in_turn as is_in_turn,
 )
 from .restore import (
-    Evicted as Evicted,
+    EvictionCounts as EvictionCounts,
     Snapshot as Snapshot,
-    recounted as recounted,
-    recounted_message as recounted_message,
+    recount_exchange as recount_exchange,
+    recount_message as recount_message,
 )
 from .summary import (
     QUESTION as QUESTION,
-    Passage as Passage,
+    SummaryInput as SummaryInput,
     is_summary as is_summary,
-    joined as joined,
-    older_passage as older_passage,
+    join_summary_inputs as join_summary_inputs,
+    older_summary_input as older_summary_input,
     plain_text as plain_text,
     summary_text as summary_text,
 )

@@ -18,7 +18,7 @@ GREATEST_FACTOR = 2.5
 
 # The standard deviation of a factor before anything is learned, and of a factor from an earlier run.
 _UNKNOWN = 0.3
-_REMEMBERED = 0.1
+_EARLIER_RUN = 0.1
 # By how much the factors of prose and tools may differ from one request to the next: languages and models change.
 _DRIFT = 0.01
 
@@ -94,7 +94,7 @@ class Calibration:
     fixed: int = 0
 
     @classmethod
-    def remembered(cls, factors: dict[str, Any]) -> Self:
+    def from_dict(cls, factors: dict[str, Any]) -> Self:
         """Return the calibration that `as_dict` wrote in an earlier run. Raises `ValueError` for any other value."""
         if not isinstance(factors, dict) or set(factors) != set(_KINDS):
             raise ValueError("a factor for each kind of text, and nothing else")
@@ -102,7 +102,7 @@ class Calibration:
             raise ValueError(f"a factor is a number from {LEAST_FACTOR} to {GREATEST_FACTOR}")
         remembered = tuple(float(factors[kind]) for kind in _KINDS)
         # exactly 1 was never learned
-        return cls(remembered, _spread(_UNKNOWN if factor == 1 else _REMEMBERED for factor in remembered))
+        return cls(remembered, _spread(_UNKNOWN if factor == 1 else _EARLIER_RUN for factor in remembered))
 
     @property
     def is_learned(self) -> bool:
@@ -121,7 +121,7 @@ class Calibration:
         """Return the input that the provider is expected to report for a request, in tokens."""
         return round(estimate.frames + _dot(self.factors, _texts(estimate)))
 
-    def learned(self, estimate: RequestEstimate, billed: int, cached: int = 0) -> Calibration:
+    def after_request(self, estimate: RequestEstimate, billed: int, cached: int = 0) -> Calibration:
         """Return the calibration after a request for which the provider reported this input, in tokens.
 
         Ignores a report that cannot belong to the request: none, less than the cached part, or outside the bounds of
@@ -168,8 +168,8 @@ class Calibrator:
         self.calibration = calibration or Calibration()
 
     def learn(self, estimate: RequestEstimate, billed: int, cached: int = 0) -> bool:
-        """Learn from a request and its usage, see `Calibration.learned`. Return whether that changed anything."""
-        learned = self.calibration.learned(estimate, billed, cached)
+        """Learn from a request and its usage, see `Calibration.after_request`. Return whether that changed anything."""
+        learned = self.calibration.after_request(estimate, billed, cached)
         if learned is self.calibration:
             return False
         self.calibration = learned

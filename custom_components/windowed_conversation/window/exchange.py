@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from .errors import DuplicateToolCall, InvalidMessage, InvalidTag, UnansweredToolCalls, UnknownToolCall
 from .messages import Message, Role, ToolCall
-from .tags import AUTOMATIC, joined_tags
+from .tags import AUTOMATIC, join_tags
 
 # Stands for a result that never came. Short enough that no stub replaces it.
 INTERRUPTED_CALL = "[Interrupted before the result came: this call may or may not have been carried out.]"
@@ -22,7 +22,7 @@ class Exchange(NamedTuple):
     """A closed exchange. `tags` are its own and those of its messages; `tokens` is the sum over its messages.
 
     `number` identifies it in its window. Numbers count from 1 in the order of closing; an exchange outside a window has
-    0. `whole_results` is True while it has tool results that stubs may still replace. `sources` are the ids of what
+    0. `has_full_results` is True while it has tool results that stubs may still replace. `sources` are the ids of what
     memory lent to its answer.
     """
 
@@ -30,15 +30,15 @@ class Exchange(NamedTuple):
     tags: frozenset[str]
     tokens: int
     number: int = 0
-    whole_results: bool = False
+    has_full_results: bool = False
     sources: frozenset[str] = _NO_IDS
 
-    def numbered(self, number: int) -> Exchange:
+    def with_number(self, number: int) -> Exchange:
         """Return the exchange with another number."""
         has_results = any(message.role == Role.TOOL for message in self.messages)
-        return self._replace(number=number, whole_results=has_results)
+        return self._replace(number=number, has_full_results=has_results)
 
-    def retagged(self, added: frozenset[str], removed: frozenset[str]) -> Exchange:
+    def with_tags(self, added: frozenset[str], removed: frozenset[str]) -> Exchange:
         """Return the exchange and its messages with other tags. Raises `InvalidTag` if an automatic tag would go."""
         if removed & AUTOMATIC:
             raise InvalidTag(f"the tags {sorted(AUTOMATIC)} say what a message is, and stay")
@@ -60,11 +60,11 @@ class OpenExchange:
         "_unanswered",
         "messages",
         "newest_round",
+        "originals",
         "sources",
-        "stubbed",
+        "stub_end",
         "tags",
         "tokens",
-        "uncut",
     )
 
     def __init__(self, question: Message) -> None:
@@ -74,9 +74,9 @@ class OpenExchange:
         self.tags = question.tags
         self.tokens = question.tokens or 0
         # The index at which the newest tool round begins, and the index up to which results are stubs.
-        self.newest_round = self.stubbed = 0
+        self.newest_round = self.stub_end = 0
         # By index, the originals of results that were cut after they were added.
-        self.uncut = _NOTHING_CUT
+        self.originals = _NOTHING_CUT
         self._call_ids = self._unanswered = self.sources = _NO_IDS
 
     @property
@@ -104,7 +104,7 @@ class OpenExchange:
         elif calls:
             self._call(calls)
         self.messages.append(message)
-        self.tags = joined_tags(self.tags, message.tags)
+        self.tags = join_tags(self.tags, message.tags)
         self.tokens += message.tokens or 0
 
     def replace(self, messages: Mapping[int, Message]) -> None:
@@ -113,7 +113,7 @@ class OpenExchange:
             self.tokens += (message.tokens or 0) - (self.messages[place].tokens or 0)
             self.messages[place] = message
 
-    def closed(self, number: int = 0) -> Exchange:
+    def to_exchange(self, number: int = 0) -> Exchange:
         """Return the closed exchange. Raises `UnansweredToolCalls` if a call has no result."""
         if self._unanswered:
             raise self._without_results()
@@ -121,7 +121,7 @@ class OpenExchange:
         fields = tuple(self.messages), self.tags, self.tokens, number, bool(self._call_ids), self.sources
         return tuple.__new__(Exchange, fields)
 
-    def ending(self, said: str, calls: Iterable[ToolCall]) -> Iterator[Message]:
+    def final_messages(self, said: str, calls: Iterable[ToolCall]) -> Iterator[Message]:
         """Yield the messages that complete the exchange: results for all calls, then what was said.
 
         `said` and `calls` belong to the answer that was being written. Calls without an id, or with an id that is not

@@ -32,7 +32,7 @@ class History:
     exchanges sorts: after the abort of a trim, or a change of tags.
     """
 
-    __slots__ = ("_by_tags", "_classes", "_whole", "tokens")
+    __slots__ = ("_by_tags", "_classes", "_with_results", "tokens")
 
     def __init__(self) -> None:
         self.tokens = 0
@@ -41,7 +41,7 @@ class History:
         # By eviction class, in the order of eviction; each ordered by number.
         self._classes: tuple[dict[int, Exchange], ...] = ({}, {}, {})
         # The exchanges whose tool results stubs may still replace.
-        self._whole: dict[int, Exchange] = {}
+        self._with_results: dict[int, Exchange] = {}
 
     def __len__(self) -> int:
         return sum(map(len, self._classes))
@@ -79,8 +79,8 @@ class History:
         number, tags = exchange.number, exchange.tags
         self._classes[_eviction_class(tags)][number] = exchange
         self._by_tags[tags] = self._by_tags.get(tags, 0) + 1
-        if exchange.whole_results:
-            self._whole[number] = exchange
+        if exchange.has_full_results:
+            self._with_results[number] = exchange
         self.tokens += exchange.tokens
 
     def put(self, exchanges: Iterable[Exchange]) -> None:
@@ -95,7 +95,7 @@ class History:
                 self.remove(() if old is None else (old,))
             self.append(exchange)
         if not in_order:
-            for group in (*self._classes, self._whole):
+            for group in (*self._classes, self._with_results):
                 ordered = sorted(group.items())
                 group.clear()
                 group.update(ordered)
@@ -108,18 +108,18 @@ class History:
 
     def _forget(self, exchange: Exchange) -> None:
         """Remove an exchange from the totals and all indexes, except from its eviction class."""
-        self._whole.pop(exchange.number, None)
+        self._with_results.pop(exchange.number, None)
         self.tokens -= exchange.tokens
         self._by_tags[exchange.tags] -= 1
         if not self._by_tags[exchange.tags]:
             del self._by_tags[exchange.tags]
 
-    def to_stub(self, kept: int, spared: int) -> list[Exchange]:
+    def exchanges_to_stub(self, kept: int, spared: int) -> list[Exchange]:
         """Return the exchanges with whole tool results, except the newest `kept` ones and the number `spared`."""
-        whole = list(self._whole.values())
-        return [exchange for exchange in whole[: max(0, len(whole) - kept)] if exchange.number != spared]
+        with_results = list(self._with_results.values())
+        return [exchange for exchange in with_results[: max(0, len(with_results) - kept)] if exchange.number != spared]
 
-    def to_evict(self, tokens: int, policy: WindowPolicy, spared: int) -> list[Exchange]:
+    def exchanges_to_evict(self, tokens: int, policy: WindowPolicy, spared: int) -> list[Exchange]:
         """Return the exchanges to evict from a window of this many tokens: ephemeral, ordinary, then protected ones.
 
         Each class is evicted first in, first out. Protected exchanges are evicted only while the rest exceeds the
@@ -137,7 +137,7 @@ class History:
                     tokens -= exchange.tokens
         return evicted
 
-    def is_older(self, exchanges: Iterable[Exchange]) -> bool:
+    def was_oldest(self, exchanges: Iterable[Exchange]) -> bool:
         """Return whether removed exchanges are older than all that are left."""
         oldest = min((next(iter(group)) for group in self._classes if group), default=None)
         return oldest is None or max(map(_number, exchanges)) < oldest

@@ -6,7 +6,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, cast
 
-from .figures import GREATEST_FIGURE
+from .figures import MAX_COUNT
 
 
 class Role(StrEnum):
@@ -45,7 +45,7 @@ class Native:
 
     def __post_init__(self) -> None:
         """Bound the tokens, so that a provider's figure cannot make a message of negative or absurd size."""
-        object.__setattr__(self, "tokens", min(max(self.tokens, 0), GREATEST_FIGURE))
+        object.__setattr__(self, "tokens", min(max(self.tokens, 0), MAX_COUNT))
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ new_message = cast(
 )
 
 
-def rewritten(message: Message, content: str, tokens: int) -> Message:
+def with_content(message: Message, content: str, tokens: int) -> Message:
     """Return a stored message with other content."""
     return new_message(
         message.role,

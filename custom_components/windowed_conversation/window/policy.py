@@ -59,10 +59,10 @@ class WindowPolicy:
             raise ValueError(f"trim_share must be a number from 0 to {_MAX_TRIM_SHARE}, not {share!r}")
         if self.tool_results not in get_args(ToolResults.__value__):
             raise ValueError(f"tool_results must be 'stub' or 'keep', not {self.tool_results!r}")
-        self._check_whole("history_tokens", 1)
-        self._check_whole("result_cap_tokens", MIN_RESULT_TOKENS)
+        self._check_integer("history_tokens", 1)
+        self._check_integer("result_cap_tokens", MIN_RESULT_TOKENS)
         if self.max_tool_turns is not None:
-            self._check_whole("max_tool_turns", 1)
+            self._check_integer("max_tool_turns", 1)
 
     @property
     def share(self) -> float:
@@ -113,7 +113,7 @@ class WindowPolicy:
         share = min(self.share, _LIMITED_SHARE) if self.trim_share is None else self.trim_share
         return replace(self, history_tokens=max(tokens, 1), trim_share=share)
 
-    def _check_whole(self, field: str, least: int) -> None:
+    def _check_integer(self, field: str, least: int) -> None:
         value = getattr(self, field)
         if not _is_number(value) or not least <= value <= _MAX_TOKENS or value != int(value):
             raise ValueError(f"{field} must be a whole number from {least} to {_MAX_TOKENS}, not {value!r}")

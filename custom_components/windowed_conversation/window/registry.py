@@ -26,15 +26,15 @@ def is_in_turn() -> bool:
 class _Slot:
     """A window and its users. `turn` marks the turn that uses it; `users` counts that turn and those that wait.
 
-    `after_turn` must run before anybody else looks at the window, `rewrites` when the turn has ended. `stored` has the
-    figures of a window that is not in working memory yet.
+    `after_turn` must run before anybody else looks at the window, `rewrites` when the turn has ended. `stored_stats`
+    are those of a window that is not in working memory yet.
     """
 
-    __slots__ = ("after_turn", "last_used", "lock", "rewrites", "stored", "turn", "users", "window")
+    __slots__ = ("after_turn", "last_used", "lock", "rewrites", "stored_stats", "turn", "users", "window")
 
     def __init__(self, window: Window) -> None:
         self.window = window
-        self.stored: WindowStats | None = None
+        self.stored_stats: WindowStats | None = None
         self.lock = asyncio.Lock()
         self.turn: object = None
         self.users = 0
@@ -50,11 +50,11 @@ class _Slot:
 
     def stats(self) -> WindowStats:
         """Return the figures of the window."""
-        if self.stored is None:
+        if self.stored_stats is None:
             return self.window.stats()
         budget = self.window.policy.history_tokens
-        utilization = min(100.0, 100 * self.stored.current_tokens / budget)
-        return self.stored._replace(max_tokens=budget, utilization=utilization)
+        utilization = min(100.0, 100 * self.stored_stats.current_tokens / budget)
+        return self.stored_stats._replace(max_tokens=budget, utilization=utilization)
 
 
 async def _acquire(lock: asyncio.Lock, seconds: float | None) -> None:
@@ -115,7 +115,7 @@ class WindowRegistry[K: Hashable = str]:
                 slot.turn = object()
                 _active_turns.set(_active_turns.get() | {slot.turn})
                 try:
-                    if slot.stored is not None:
+                    if slot.stored_stats is not None:
                         await self._fill(key, slot)
                     yield slot.finish_turns()
                 finally:
@@ -181,13 +181,13 @@ class WindowRegistry[K: Hashable = str]:
         if slot := self._slots.get(key):
             slot.finish_turns()
         slot = self._slots.get(key)
-        return slot.window if slot and slot.stored is None else None
+        return slot.window if slot and slot.stored_stats is None else None
 
     async def load(self, key: K) -> Window | None:
         """Return a key's window, or None if there is none or it cannot be read. Does not touch its last-used time."""
         slot = self._slots.get(key)
         # a turn that has it has tried to read it, and may wait for this
-        if slot is not None and slot.stored is not None and slot.turn is None:
+        if slot is not None and slot.stored_stats is not None and slot.turn is None:
             async with self._exclusive(key, slot):
                 await self._fill(key, slot)
         return self.peek(key)
@@ -195,16 +195,16 @@ class WindowRegistry[K: Hashable = str]:
     def loaded(self) -> dict[K, Window]:
         """Return the windows in working memory by their keys, most recently used first."""
         self.finish_turns()
-        return {key: slot.window for key, slot in reversed(self._slots.items()) if slot.stored is None}
+        return {key: slot.window for key, slot in reversed(self._slots.items()) if slot.stored_stats is None}
 
     def snapshots(self) -> dict[K, Snapshot]:
         """Return the snapshots of windows with exchanges by their keys; without contents that were not read yet."""
         self.finish_turns()
         return {key: slot.window.snapshot() for key, slot in self._slots.items() if slot.window.exchanges()}
 
-    def without_contents(self) -> list[K]:
+    def unread_keys(self) -> list[K]:
         """Return the keys of windows in which something was said while their contents could not be read."""
-        return [key for key, slot in self._slots.items() if slot.stored is not None and slot.window.exchanges()]
+        return [key for key, slot in self._slots.items() if slot.stored_stats is not None and slot.window.exchanges()]
 
     def stats(self) -> dict[K, WindowStats]:
         """Return the figures of all windows by their keys, most recently used first."""
@@ -285,12 +285,12 @@ class WindowRegistry[K: Hashable = str]:
         """Read the contents of a window that is not in working memory, and add what was said without them."""
         snapshot = None if self._read is None else await self._read(key)
         # it may be gone by now
-        if snapshot is None or slot.stored is None:
+        if snapshot is None or slot.stored_stats is None:
             return
         exchanges = snapshot.exchanges
         last = max((len(exchanges), *(each.number for each in exchanges[-1:])))
-        said = (each.numbered(last + place) for place, each in enumerate(slot.finish_turns().exchanges(), start=1))
-        slot.window, slot.stored = self._new(key, snapshot._replace(exchanges=(*exchanges, *said))), None
+        said = (each.with_number(last + place) for place, each in enumerate(slot.finish_turns().exchanges(), start=1))
+        slot.window, slot.stored_stats = self._new(key, snapshot._replace(exchanges=(*exchanges, *said))), None
 
     def rewrite_after_turn(self, key: K, change: Callable[[Snapshot], Snapshot]) -> None:
         """Replace a window that is in use when its turn ends."""
@@ -353,12 +353,12 @@ class WindowRegistry[K: Hashable = str]:
             if slot is None:
                 new[key] = slot = _Slot(self._new(key))
                 slot.last_used = self._clock() - idle_seconds
-                slot.stored = stats
-            elif slot.stored is not None or is_late:
-                slot.stored = stats
+                slot.stored_stats = stats
+            elif slot.stored_stats is not None or is_late:
+                slot.stored_stats = stats
         for key, slot in list(self._slots.items()):
-            if slot.stored is not None and key not in stored:
-                slot.stored = None
+            if slot.stored_stats is not None and key not in stored:
+                slot.stored_stats = None
                 self._drop_unused(key, slot)
         # those that are known were used since
         self._slots = new | self._slots

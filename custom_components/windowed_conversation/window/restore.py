@@ -12,7 +12,7 @@ from .tokens import TokenCounter, message_tokens
 _MOST_CHARACTERS_PER_TOKEN = 16
 
 
-class Evicted(NamedTuple):
+class EvictionCounts(NamedTuple):
     """The numbers of what a window has evicted since it began; `trims` is the number of trims."""
 
     exchanges: int = 0
@@ -20,31 +20,33 @@ class Evicted(NamedTuple):
     tokens: int = 0
     trims: int = 0
 
-    def and_a_trim(self, exchanges: int, messages: int, tokens: int) -> Evicted:
+    def after_trim(self, exchanges: int, messages: int, tokens: int) -> EvictionCounts:
         """Return the figures with one more trim."""
-        return Evicted(self.exchanges + exchanges, self.messages + messages, self.tokens + tokens, self.trims + 1)
+        return EvictionCounts(
+            self.exchanges + exchanges, self.messages + messages, self.tokens + tokens, self.trims + 1
+        )
 
 
 class Snapshot(NamedTuple):
     """A window between two turns. Immutable, so that another thread can read it.
 
-    `unsummarized` are evicted exchanges that wait for a summary; no restored window has any.
+    `pending_summary` are evicted exchanges that wait for a summary; no restored window has any.
     """
 
     conversation_id: str
     system: Message | None = None
     exchanges: tuple[Exchange, ...] = ()
-    evicted: Evicted = Evicted()
-    unsummarized: tuple[Exchange, ...] = ()
+    evicted: EvictionCounts = EvictionCounts()
+    pending_exchanges: tuple[Exchange, ...] = ()
 
 
-def recounted(exchange: Exchange, counter: TokenCounter) -> Exchange:
+def recount_exchange(exchange: Exchange, counter: TokenCounter) -> Exchange:
     """Return the exchange with the tokens of its messages counted anew."""
-    messages = tuple(recounted_message(message, counter) for message in exchange.messages)
+    messages = tuple(recount_message(message, counter) for message in exchange.messages)
     return exchange._replace(messages=messages, tokens=sum(message.tokens or 0 for message in messages))
 
 
-def recounted_message(message: Message, counter: TokenCounter) -> Message:
+def recount_message(message: Message, counter: TokenCounter) -> Message:
     """Return the message with its tokens counted anew. The tokens of its residue are bounded by its size."""
     counted = replace(message, native=message.native and _plausible(message.native))
     return replace(counted, tokens=message_tokens(counted, counter))

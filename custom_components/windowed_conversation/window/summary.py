@@ -5,13 +5,13 @@ from dataclasses import replace
 from itertools import chain
 from typing import NamedTuple
 
-from .entry import question
+from .entry import question_entry
 from .exchange import Exchange
 from .messages import Message, Native, Role
 from .policy import WindowPolicy
 from .tags import BY_ROLE, EPHEMERAL, IMPORTANT, SUMMARY
 from .tokens import TokenCounter
-from .tool_results import capped
+from .tool_results import cut_content
 
 # The user's part of a summary: it has to say whose words the answer is about.
 QUESTION = "[What was said before, in short?]"
@@ -26,7 +26,7 @@ _PROTECTED = frozenset({IMPORTANT})
 _OUTDATED = frozenset({EPHEMERAL})
 
 
-class Passage(NamedTuple):
+class SummaryInput(NamedTuple):
     """A part of a conversation to be summarized.
 
     `exchanges` are as they were last sent, oldest first, including those in between that stay, so that together with
@@ -49,18 +49,18 @@ class Passage(NamedTuple):
         shown = (exchange.messages for exchange in self.shown(excluded_tags))
         return (*filter(None, [self.system]), *chain.from_iterable(shown))
 
-    def without(self, numbers: frozenset[int]) -> Passage | None:
+    def without(self, numbers: frozenset[int]) -> SummaryInput | None:
         """Return the passage that is left once these exchanges are summarized or dropped, or None if nothing is."""
         left = self.numbers - numbers
         exchanges = tuple(exchange for exchange in self.exchanges if exchange.number not in numbers)
-        return Passage(self.system, exchanges, left) if left else None
+        return SummaryInput(self.system, exchanges, left) if left else None
 
-    def after_failure(self, failed: Passage) -> Passage | None:
+    def after_failure(self, failed: SummaryInput) -> SummaryInput | None:
         """Return the passage to try again after summarizing failed. Each exchange is tried at most twice."""
         return self.without(failed.numbers) if self.failures else self._replace(failures=1)
 
 
-def joined(passage: Passage | None, newer: Passage | None, limit: int) -> Passage | None:
+def join_summary_inputs(passage: SummaryInput | None, newer: SummaryInput | None, limit: int) -> SummaryInput | None:
     """Return two passages as one. Beyond this many tokens the oldest exchanges are dropped."""
     if passage is None or newer is None:
         return newer or passage
@@ -90,7 +90,9 @@ def summary_text(exchanges: Iterable[Exchange]) -> str:
     return next((exchange.messages[-1].content for exchange in exchanges if is_summary(exchange)), "")
 
 
-def evicted_passage(system: Message | None, before: Iterable[Exchange], evicted: Iterable[Exchange]) -> Passage | None:
+def evicted_summary_input(
+    system: Message | None, before: Iterable[Exchange], evicted: Iterable[Exchange]
+) -> SummaryInput | None:
     """Return the passage that a trim evicted, or None if nothing in it needs a summary.
 
     Ephemeral exchanges need none: the user has said so, or a later summary stands for them. If exchanges in `before`
@@ -103,12 +105,12 @@ def evicted_passage(system: Message | None, before: Iterable[Exchange], evicted:
     newest = max(numbers)
     by_number = {exchange.number: exchange for exchange in before if exchange.number <= newest}
     head = tuple(by_number[number] for number in sorted(by_number))
-    return Passage(system, head, numbers, summary_text(lasting))
+    return SummaryInput(system, head, numbers, summary_text(lasting))
 
 
-def older_passage(
+def older_summary_input(
     system: Message | None, exchanges: tuple[Exchange, ...], keep: int, excluded_tags: frozenset[str]
-) -> Passage | None:
+) -> SummaryInput | None:
     """Return the passage before the newest `keep` exchanges, or None if nothing there may be evicted.
 
     Protected exchanges stay. So do those with a tag in `excluded_tags`, which the model does not see.
@@ -117,7 +119,7 @@ def older_passage(
     evicted = [
         exchange for exchange in older if IMPORTANT not in exchange.tags and excluded_tags.isdisjoint(exchange.tags)
     ]
-    return evicted_passage(system, older, evicted)
+    return evicted_summary_input(system, older, evicted)
 
 
 def with_summary(exchanges: Iterable[Exchange], last: int, summary: Exchange) -> list[Exchange]:
@@ -127,7 +129,7 @@ def with_summary(exchanges: Iterable[Exchange], last: int, summary: Exchange) ->
     """
     changed = [summary._replace(number=last)]
     for exchange in exchanges:
-        after = exchange.retagged(_OUTDATED, _TAGS | _PROTECTED) if is_summary(exchange) else exchange
+        after = exchange.with_tags(_OUTDATED, _TAGS | _PROTECTED) if is_summary(exchange) else exchange
         if exchange.number == last:
             after = after._replace(number=last + 1)
         if after is not exchange:
@@ -135,7 +137,9 @@ def with_summary(exchanges: Iterable[Exchange], last: int, summary: Exchange) ->
     return changed
 
 
-def plain_text(passage: Passage, excluded_tags: frozenset[str], policy: WindowPolicy, counter: TokenCounter) -> str:
+def plain_text(
+    passage: SummaryInput, excluded_tags: frozenset[str], policy: WindowPolicy, counter: TokenCounter
+) -> str:
     """Return the text of a passage and of the previous summary, one line for each message that fits.
 
     Other models get this if only one model can read a summary. The user's words come first, newest first, because
@@ -168,8 +172,8 @@ def summary_exchange(
 
     The model that made it reads `native` instead of the text. The more expensive of the two counts.
     """
-    asked = question(QUESTION, _TAGS, counter, now)
-    content, tokens = capped(Message.assistant(text), policy.summary_tokens - (asked.tokens or 0), counter)
+    asked = question_entry(QUESTION, _TAGS, counter, now)
+    content, tokens = cut_content(Message.assistant(text), policy.summary_tokens - (asked.tokens or 0), counter)
     if native is not None:
         native = replace(native, tokens=max(0, native.tokens - tokens))
         tokens += native.tokens

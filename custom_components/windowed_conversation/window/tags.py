@@ -32,7 +32,7 @@ BY_ROLE = {
 AUTOMATIC = frozenset[str]().union(*BY_ROLE.values())
 
 
-def checked_tags(tags: Iterable[str]) -> frozenset[str]:
+def check_tags(tags: Iterable[str]) -> frozenset[str]:
     """Return the tags as a set. Raises `InvalidTag` for one that is not a text, blank, or over 100 characters."""
     if isinstance(tags, str):
         raise InvalidTag("tags are given as a collection, not as one text")
@@ -41,7 +41,7 @@ def checked_tags(tags: Iterable[str]) -> frozenset[str]:
 
 @lru_cache(maxsize=SETS_IN_USE)
 def tag_set(tags: tuple[str, ...]) -> frozenset[str]:
-    """Return the tags as a set. Raises `InvalidTag` like `checked_tags`."""
+    """Return the tags as a set. Raises `InvalidTag` like `check_tags`."""
     for tag in tags:
         if not isinstance(tag, str) or not tag.strip():
             raise InvalidTag("a tag is a text that is not blank")
@@ -51,7 +51,7 @@ def tag_set(tags: tuple[str, ...]) -> frozenset[str]:
 
 
 @lru_cache(maxsize=SETS_IN_USE)
-def joined_tags(tags: frozenset[str], more: frozenset[str]) -> frozenset[str]:
+def join_tags(tags: frozenset[str], more: frozenset[str]) -> frozenset[str]:
     """Return the union of both sets."""
     return tags | more
 
@@ -64,7 +64,7 @@ def tag_filter(tags: Iterable[str], match: str, exclude: Iterable[str]) -> Calla
     """
     if match not in {"any", "all"}:
         raise ValueError(f"match must be 'any' or 'all', not {match!r}")
-    wanted, unwanted = checked_tags(tags), checked_tags(exclude)
+    wanted, unwanted = check_tags(tags), check_tags(exclude)
 
     def shows(found: frozenset[str]) -> bool:
         is_wanted = wanted <= found if match == "all" or not wanted else bool(wanted & found)

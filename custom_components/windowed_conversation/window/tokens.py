@@ -5,7 +5,7 @@ from enum import StrEnum
 import json
 from typing import Any, Protocol
 
-from .figures import GREATEST_FIGURE
+from .figures import MAX_COUNT
 from .messages import Attachment, Message, Role, ToolCall
 
 # OpenAI's chat formats frame a message with four tokens: start, role, message, end.
@@ -66,7 +66,7 @@ def message_tokens(message: Message, counter: TokenCounter, content: str | None 
     else:
         tokens = counter.count(content)
     if calls or message.native is not None or message.attachments:
-        return min(GREATEST_FIGURE, tokens + frame_tokens(message))
+        return min(MAX_COUNT, tokens + frame_tokens(message))
     return tokens + MESSAGE_OVERHEAD
 
 

@@ -5,7 +5,7 @@ import re
 from types import MappingProxyType
 
 from .exchange import Exchange
-from .messages import Message, Role, ToolCall, rewritten
+from .messages import Message, Role, ToolCall, with_content
 from .tokens import TokenCounter, arguments_json, message_tokens
 
 # A text with more characters per token of the limit is too long in any language: prose has four to six.
@@ -23,7 +23,7 @@ STUB_BEGINS = "[Shortened result of "
 _LONGEST_PART = 100
 
 
-def capped(message: Message, limit: int, counter: TokenCounter) -> tuple[str, int]:
+def cut_content(message: Message, limit: int, counter: TokenCounter) -> tuple[str, int]:
     """Return a tool result's content, cut to at most `limit` tokens, and its tokens. A line at the end marks a cut.
 
     A result that is many times too long is cut by its length before anything is counted. The line replaces that of an
@@ -51,18 +51,18 @@ def _shorter(length: int, tokens: int, limit: int) -> int:
     return int(length * _AIM * limit / tokens)
 
 
-def stubbed(
+def stub_results(
     exchange: Exchange,
     counter: TokenCounter,
-    uncut: Mapping[int, Message] = _NONE_CUT,
+    originals: Mapping[int, Message] = _NONE_CUT,
     live_tools: frozenset[str] = _NO_TOOLS,
     *,
     only_live: bool = False,
 ) -> Exchange:
     """Return an exchange with a stub for each tool result that is longer than its stub, or only for live ones.
 
-    Each result of a live tool becomes a stub that says nothing of it. `uncut` has, by index, the originals of results
-    that were cut.
+    Each result of a live tool becomes a stub that says nothing of it. `originals` has, by index,
+    the results that were cut as they were before.
     """
     messages, tokens = list(exchange.messages), exchange.tokens
     calls: dict[str | None, ToolCall] = {}
@@ -76,7 +76,7 @@ def stubbed(
         elif only_live or len(message.content) <= _LONGEST_PART:
             continue
         else:
-            shorter = stub(message, calls[message.tool_call_id], counter, uncut.get(place))
+            shorter = stub_result(message, calls[message.tool_call_id], counter, originals.get(place))
         messages[place] = shorter
         tokens += (shorter.tokens or 0) - (message.tokens or 0)
     return Exchange(tuple(messages), exchange.tags, tokens, exchange.number, only_live, exchange.sources)
@@ -85,15 +85,15 @@ def stubbed(
 def _live_stub(result: Message, call: ToolCall, counter: TokenCounter) -> Message:
     """Return the stub of a result that was true only while its exchange was open."""
     text = f"{STUB_BEGINS}{_called(call)}: true only at that moment]"
-    return rewritten(result, text, message_tokens(result, counter, text))
+    return with_content(result, text, message_tokens(result, counter, text))
 
 
-def stub(result: Message, call: ToolCall, counter: TokenCounter, uncut: Message | None = None) -> Message:
+def stub_result(result: Message, call: ToolCall, counter: TokenCounter, originals: Message | None = None) -> Message:
     """Return the stub of a tool result, or the result itself if it is a stub or no longer than one.
 
-    `uncut` is the result before it was cut, or None if it was not; the stub is made of that.
+    `originals` is the result before it was cut, or None if it was not; the stub is made of that.
     """
-    whole = uncut or result
+    whole = originals or result
     content = whole.content
     if len(result.content) <= _LONGEST_PART or result.content.startswith(STUB_BEGINS):
         return result
@@ -101,7 +101,7 @@ def stub(result: Message, call: ToolCall, counter: TokenCounter, uncut: Message 
     if len(text) >= len(result.content):
         return result
     tokens = message_tokens(result, counter, text)
-    return result if tokens >= (result.tokens or 0) else rewritten(result, text, tokens)
+    return result if tokens >= (result.tokens or 0) else with_content(result, text, tokens)
 
 
 def _called(call: ToolCall) -> str:

@@ -8,11 +8,11 @@ from collections.abc import Iterable
 
 from .contents import Contents
 from .exchange import Exchange
-from .messages import Message, Role, ToolCall, rewritten
+from .messages import Message, Role, ToolCall, with_content
 from .policy import MIN_RESULT_TOKENS, WindowPolicy
-from .summary import evicted_passage, joined
+from .summary import evicted_summary_input, join_summary_inputs
 from .tokens import TokenCounter
-from .tool_results import capped, stub, stubbed
+from .tool_results import cut_content, stub_result, stub_results
 
 
 def trim(contents: Contents, policy: WindowPolicy, in_force: WindowPolicy, counter: TokenCounter) -> None:
@@ -21,10 +21,10 @@ def trim(contents: Contents, policy: WindowPolicy, in_force: WindowPolicy, count
     shortened, whole, evicted = _stub_older_rounds(contents, in_force, counter), list[Exchange](), list[Exchange]()
     if contents.tokens > in_force.history_tokens:
         whole = _stub_old_results(contents, in_force, newest, counter)
-        evicted = contents.history.to_evict(contents.tokens, in_force, newest)
+        evicted = contents.history.exchanges_to_evict(contents.tokens, in_force, newest)
     if policy.summarize and evicted:
-        passage = evicted_passage(contents.state.system, (*contents.history, *whole), evicted)
-        contents.hold(joined(contents.state.unsummarized, passage, policy.history_tokens))
+        passage = evicted_summary_input(contents.state.system, (*contents.history, *whole), evicted)
+        contents.set_pending(join_summary_inputs(contents.state.pending_summary, passage, policy.history_tokens))
     if shortened or whole or evicted:
         contents.evict(evicted)
 
@@ -40,21 +40,21 @@ def cut_to_fit(contents: Contents, policy: WindowPolicy, counter: TokenCounter) 
     places = range(exchange.newest_round + 1, len(exchange.messages))
     results = {place: exchange.messages[place] for place in places if exchange.messages[place].role is Role.TOOL}
     tokens = [result.tokens or 0 for result in results.values()]
-    most = max(_most_each(tokens, room - exchange.tokens + sum(tokens)), MIN_RESULT_TOKENS)
+    most = max(_max_each(tokens, room - exchange.tokens + sum(tokens)), MIN_RESULT_TOKENS)
     cuts: dict[int, Message] = {}
     for place, result in results.items():
         if (result.tokens or 0) > most:
-            content, cost = capped(exchange.uncut.get(place, result), most, counter)
+            content, cost = cut_content(exchange.originals.get(place, result), most, counter)
             if cost < (result.tokens or 0):
-                cuts[place] = rewritten(result, content, cost)
+                cuts[place] = with_content(result, content, cost)
     if cuts:
-        exchange.uncut = {**{place: results[place] for place in cuts}, **exchange.uncut}
+        exchange.originals = {**{place: results[place] for place in cuts}, **exchange.originals}
         exchange.replace(cuts)
         contents.rewrite(exchange.messages)
         contents.evict(())
 
 
-def _most_each(tokens: Iterable[int], room: int) -> int:
+def _max_each(tokens: Iterable[int], room: int) -> int:
     """Return the largest size for each that lets all fit. Room that small ones leave is shared by the others."""
     larger = sorted(tokens)
     while larger and larger[0] * len(larger) <= room:
@@ -73,7 +73,7 @@ def _stub_older_rounds(contents: Contents, policy: WindowPolicy, counter: TokenC
     stubs: dict[int, Message] = {}
     low_water = policy.rounds_low_water(contents.history.tokens)
     tokens, calls = exchange.tokens, dict[str | None, ToolCall]()
-    place = exchange.stubbed
+    place = exchange.stub_end
     while place < exchange.newest_round:
         message = exchange.messages[place]
         if message.tool_calls:
@@ -81,12 +81,12 @@ def _stub_older_rounds(contents: Contents, policy: WindowPolicy, counter: TokenC
                 break
             calls = {call.id: call for call in message.tool_calls}
         elif message.role is Role.TOOL:
-            shorter = stub(message, calls[message.tool_call_id], counter, exchange.uncut.get(place))
+            shorter = stub_result(message, calls[message.tool_call_id], counter, exchange.originals.get(place))
             if shorter is not message:
                 stubs[place] = shorter
                 tokens -= (message.tokens or 0) - (shorter.tokens or 0)
         place += 1
-    exchange.stubbed = place
+    exchange.stub_end = place
     if stubs:
         exchange.replace(stubs)
         contents.rewrite(exchange.messages)
@@ -99,7 +99,7 @@ def _stub_old_results(contents: Contents, policy: WindowPolicy, newest: int, cou
         return []
     opened = contents.opened
     kept = (policy.max_tool_turns or 0) - (opened is not None and opened.has_results)
-    whole = contents.history.to_stub(max(0, kept), newest)
+    whole = contents.history.exchanges_to_stub(max(0, kept), newest)
     if whole:
-        contents.replace([stubbed(exchange, counter) for exchange in whole])
+        contents.replace([stub_results(exchange, counter) for exchange in whole])
     return whole

@@ -5,16 +5,16 @@ import time
 from typing import Literal, NamedTuple, Never
 
 from .contents import Contents
-from .entry import entered, question
+from .entry import message_entry, question_entry
 from .errors import ExchangeStillOpen, InvalidMessage, NoOpenExchange, UnknownExchange
 from .exchange import Exchange, OpenExchange
 from .messages import Message, Native, ToolCall
 from .policy import WindowPolicy
 from .restore import Snapshot
-from .summary import Passage, summary_exchange
-from .tags import IMPORTANT, INCOMPLETE, NO_TAGS, checked_tags, joined_tags, tag_filter, tag_set
+from .summary import SummaryInput, summary_exchange
+from .tags import IMPORTANT, INCOMPLETE, NO_TAGS, check_tags, join_tags, tag_filter, tag_set
 from .tokens import TokenCounter
-from .tool_results import stubbed
+from .tool_results import stub_results
 from .trim import cut_to_fit, trim
 
 _INCOMPLETE = frozenset({INCOMPLETE})
@@ -107,9 +107,9 @@ class Window:
         return 0 if opened is None else opened.tokens
 
     @property
-    def unsummarized(self) -> Passage | None:
+    def pending_summary(self) -> SummaryInput | None:
         """Evicted exchanges that wait for a summary; None if the policy does not summarize."""
-        return self._contents.state.unsummarized if self._policy.summarize else None
+        return self._contents.state.pending_summary if self._policy.summarize else None
 
     def messages(
         self, *, tags: Iterable[str] = (), match: Literal["any", "all"] = "any", exclude: Iterable[str] = ()
@@ -121,8 +121,8 @@ class Window:
         `match`.
         """
         if not tags and not exclude and match == "any":
-            return tuple(self._contents.sent)
-        return self._contents.view(tag_filter(tags, match, exclude))
+            return tuple(self._contents.messages)
+        return self._contents.visible_messages(tag_filter(tags, match, exclude))
 
     def stats(self) -> WindowStats:
         """Return the current figures."""
@@ -130,7 +130,7 @@ class Window:
         system, evicted, _ = contents.state
         budget, tokens, tags = self._policy.history_tokens, contents.tokens, opened.tags if opened else NO_TAGS
         return WindowStats(
-            message_count=len(contents.sent) - contents.first,
+            message_count=len(contents.messages) - contents.first,
             exchange_count=len(history) + (opened is not None),
             current_tokens=tokens,
             max_tokens=budget,
@@ -153,7 +153,7 @@ class Window:
         """Set the system prompt, or remove it if the text is empty. The same text again changes nothing."""
         system = self._contents.state.system
         if prompt != (system.content if system else ""):
-            self._contents.put_system(self._entered(Message.system(prompt)) if prompt else None)
+            self._contents.set_system(self._entered(Message.system(prompt)) if prompt else None)
 
     def set_policy(self, policy: WindowPolicy) -> None:
         """Change the policy and trim to it at once. A limit of the current turn stays."""
@@ -180,8 +180,8 @@ class Window:
         contents = self._contents
         if contents.opened is not None:
             _one_is_open()
-        checked, now = checked_tags(tags) if tags else NO_TAGS, self._clock()
-        exchange = OpenExchange(question(text, checked, self._counter, now))
+        checked, now = check_tags(tags) if tags else NO_TAGS, self._clock()
+        exchange = OpenExchange(question_entry(text, checked, self._counter, now))
         contents.begin(exchange)
         if contents.history.tokens + exchange.tokens > self._in_force.history_tokens:
             self._trim()
@@ -195,18 +195,18 @@ class Window:
         """
         contents = self._contents
         exchange = contents.opened or _none_is_open()
-        entry = entered(message, self._policy.result_cap_tokens, self._counter, self._clock())
+        entry = message_entry(message, self._policy.result_cap_tokens, self._counter, self._clock())
         exchange.append(entry)
-        contents.sent.append(entry)
+        contents.messages.append(entry)
         if contents.history.tokens + exchange.tokens > self._in_force.history_tokens:
             self._trim()
 
     def tag(self, *tags: str) -> None:
         """Tag the open exchange. Raises `NoOpenExchange` and `InvalidTag`."""
         exchange = self._contents.opened or _none_is_open()
-        exchange.tags = joined_tags(exchange.tags, tag_set(tags))
+        exchange.tags = join_tags(exchange.tags, tag_set(tags))
 
-    def lend(self, sources: Iterable[str]) -> None:
+    def add_sources(self, sources: Iterable[str]) -> None:
         """Record the ids of what memory lent to the answer of the open exchange. Raises `NoOpenExchange`."""
         exchange = self._contents.opened or _none_is_open()
         exchange.sources = exchange.sources.union(sources)
@@ -218,11 +218,11 @@ class Window:
         """
         contents = self._contents
         opened = contents.opened or _none_is_open()
-        exchange = opened.closed(contents.last_number + 1)
+        exchange = opened.to_exchange(contents.last_number + 1)
         policy = self._policy
-        if exchange.whole_results and (policy.stubs_at_close or policy.live_tools):
+        if exchange.has_full_results and (policy.stubs_at_close or policy.live_tools):
             only_live = not policy.stubs_at_close
-            exchange = stubbed(exchange, self._counter, opened.uncut, policy.live_tools, only_live=only_live)
+            exchange = stub_results(exchange, self._counter, opened.originals, policy.live_tools, only_live=only_live)
             contents.rewrite(exchange.messages)
         contents.close(exchange)
         if self._limit is not None:
@@ -235,9 +235,9 @@ class Window:
         one that says that it was interrupted; calls that cannot be added are skipped. Raises `NoOpenExchange`.
         """
         exchange = self._contents.opened or _none_is_open()
-        for message in tuple(exchange.ending(said, calls)):
+        for message in tuple(exchange.final_messages(said, calls)):
             self.add(message)
-        exchange.tags = joined_tags(exchange.tags, _INCOMPLETE)
+        exchange.tags = join_tags(exchange.tags, _INCOMPLETE)
         self.close()
 
     def abort(self) -> None:
@@ -260,7 +260,7 @@ class Window:
         if self._contents.opened is not None:
             _one_is_open()
         exchange = OpenExchange(self._entered(messages[0]))
-        exchange.tags = joined_tags(exchange.tags, checked_tags(tags))
+        exchange.tags = join_tags(exchange.tags, check_tags(tags))
         self._contents.begin(exchange)
         self._enforce()
         try:
@@ -282,9 +282,9 @@ class Window:
         exchange = self._contents.history.get(number)
         if exchange is None:
             raise UnknownExchange(f"no closed exchange has the number {number!r}")
-        self._contents.replace([exchange.retagged(checked_tags(add), checked_tags(remove))])
+        self._contents.replace([exchange.with_tags(check_tags(add), check_tags(remove))])
 
-    def summarize(self, passage: Passage, text: str, native: Native | None = None) -> Exchange:
+    def summarize(self, passage: SummaryInput, text: str, native: Native | None = None) -> Exchange:
         """Replace a passage with its summary, a protected exchange before the newest one. Return that exchange.
 
         The model that made the summary reads `native` instead of the text. The messages before the newest exchange
@@ -297,10 +297,10 @@ class Window:
         self._enforce()
         return summary
 
-    def fail_to_summarize(self, passage: Passage) -> None:
+    def fail_to_summarize(self, passage: SummaryInput) -> None:
         """Record that summarizing the evicted exchanges failed. After the second time they are dropped for good."""
-        waiting = self._contents.state.unsummarized
-        self._contents.hold(waiting and waiting.after_failure(passage))
+        waiting = self._contents.state.pending_summary
+        self._contents.set_pending(waiting and waiting.after_failure(passage))
 
     def changed_exchanges(self) -> tuple[Exchange, ...] | None:
         """Return the closed exchanges if anything of them has changed since the last call that returned them.
@@ -314,7 +314,7 @@ class Window:
 
     def snapshot(self) -> Snapshot:
         """Return the window between two turns; with an open exchange, the window that `abort` would restore."""
-        return self._contents.at_rest(self._conversation_id)
+        return self._contents.snapshot(self._conversation_id)
 
     def restore(self, snapshot: Snapshot) -> None:
         """Load a snapshot into an empty window and trim it to the policy. Nothing is counted again."""
@@ -322,7 +322,7 @@ class Window:
         self._enforce()
 
     def _entered(self, message: Message) -> Message:
-        return entered(message, self._policy.result_cap_tokens, self._counter, self._clock())
+        return message_entry(message, self._policy.result_cap_tokens, self._counter, self._clock())
 
     def _put_limit(self, tokens: int | None) -> None:
         self._limit = tokens

@@ -77,8 +77,8 @@ def _talk_and_summarize(window: Window) -> None:
         )
         window.add(Message.assistant(f"How lovely, Anna! I should like to see the {room} \N{SUNFLOWER}."))
         window.close()
-    assert window.unsummarized
-    window.summarize(window.unsummarized, SUMMARY)
+    assert window.pending_summary
+    window.summarize(window.pending_summary, SUMMARY)
 
 
 def _act_locally(window: Window) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from itertools import takewhile
 from typing import Any
 
-from ...window import GREATEST_FIGURE, Message, Role
+from ...window import MAX_COUNT, Message, Role
 from ..events import Request
 from ..json_values import member, objects, tokens_of
 from ..profile import Caching, Effort, ReasoningStyle, taken_effort
@@ -178,4 +178,4 @@ def encode_editing(request: Request) -> dict[str, Any]:
 def cleared_tokens(event: object) -> int:
     """Return the count of cleared tokens in an event, or 0 if it has another form: the figure is informational."""
     edits = objects(member(member(event, "context_management"), "applied_edits"))
-    return min(sum(tokens_of(edit, "cleared_input_tokens") for edit in edits), GREATEST_FIGURE)
+    return min(sum(tokens_of(edit, "cleared_input_tokens") for edit in edits), MAX_COUNT)

@@ -5,7 +5,7 @@ import json
 from math import isfinite
 from typing import Any
 
-from ..figures import GREATEST_FIGURE, is_figure
+from ..figures import MAX_COUNT, is_count
 from .errors import Malformed, TooLarge
 
 # Twice the characters that the largest window of the options would hold in English.
@@ -57,34 +57,34 @@ class Fields:
         """Return a text."""
         value = self._values.get(name)
         if not isinstance(value, str):
-            raise self.malformed(name, "is no text")
+            raise self.error(name, "is no text")
         self._allowance.spend(len(value))
-        return self._whole(name, value)
+        return self._valid_text(name, value)
 
     def optional_text(self, name: str) -> str | None:
         """Return a text, or None if there is none."""
         return self.text(name) if self.has(name) else None
 
-    def whole(self, name: str, most: int = GREATEST_FIGURE) -> int:
+    def integer(self, name: str, most: int = MAX_COUNT) -> int:
         """Return a whole number from 0 to `most`."""
         value = self._values.get(name)
-        if not is_figure(value, most=most):
-            raise self.malformed(name, f"is no whole number from 0 to {most}")
+        if not is_count(value, most=most):
+            raise self.error(name, f"is no whole number from 0 to {most}")
         return value
 
     def seconds(self, name: str) -> float:
         """Return a number of seconds."""
         value = self._values.get(name)
         if not isinstance(value, int | float) or isinstance(value, bool) or not abs(value) <= _MOST_SECONDS:
-            raise self.malformed(name, "is no number")
+            raise self.error(name, "is no number")
         return value
 
     def texts(self, name: str) -> list[str]:
         """Return a list of texts, empty if there is none."""
         values = self._list(name)
         if not all(isinstance(value, str) for value in values):
-            raise self.malformed(name, "is no list of texts")
-        self._allowance.spend(len(self._whole(name, "".join(values))) + len(values))
+            raise self.error(name, "is no list of texts")
+        self._allowance.spend(len(self._valid_text(name, "".join(values))) + len(values))
         return values
 
     def child(self, name: str) -> Fields:
@@ -102,29 +102,29 @@ class Fields:
         try:
             value = _decode(text)
             if "\\u" in text:
-                self._whole(name, json.dumps(value, ensure_ascii=False))
+                self._valid_text(name, json.dumps(value, ensure_ascii=False))
         except (ValueError, RecursionError) as err:
-            raise self.malformed(name, "is no JSON") from err
+            raise self.error(name, "is no JSON") from err
         return value
 
     def mapping(self, name: str) -> Mapping[str, Any]:
         """Return a copy of an object of JSON types. Numbers that JSON does not have become null."""
         value = self._values.get(name)
         if not isinstance(value, Mapping):
-            raise self.malformed(name, "is no object")
+            raise self.error(name, "is no object")
         try:
-            written = self._whole(name, json.dumps(dict(value), ensure_ascii=False))
+            written = self._valid_text(name, json.dumps(dict(value), ensure_ascii=False))
             self._allowance.spend(len(written))
             copy: dict[str, Any] = _decode(written)
         except (TypeError, ValueError, RecursionError) as err:
-            raise self.malformed(name, "is no JSON") from err
+            raise self.error(name, "is no JSON") from err
         return copy
 
     def json_object(self, name: str) -> dict[str, Any]:
         """Return the object of a JSON text."""
         value = self.json(name)
         if not isinstance(value, dict):
-            raise self.malformed(name, "is no object")
+            raise self.error(name, "is no object")
         return value
 
     def value(self, name: str) -> object:
@@ -136,16 +136,16 @@ class Fields:
         if unknown := len(self._values.keys() - set(names)):
             raise Malformed(f"{self.where} has {unknown} unknown fields")
 
-    def malformed(self, name: str, what: str) -> Malformed:
+    def error(self, name: str, what: str) -> Malformed:
         """Return the error to raise for a malformed field; `what` is wrong with it, for example "is missing"."""
         return Malformed(f"{self.where}.{name} {what}")
 
-    def _whole(self, name: str, text: str) -> str:
+    def _valid_text(self, name: str, text: str) -> str:
         """Return a text that UTF-8 can hold: with half of a surrogate pair no request could ever be sent."""
         try:
             text.encode()
         except UnicodeEncodeError as err:
-            raise self.malformed(name, "has half a character") from err
+            raise self.error(name, "has half a character") from err
         return text
 
     def _list(self, name: str) -> list[Any]:
@@ -153,5 +153,5 @@ class Fields:
         if value is None:
             return []
         if not isinstance(value, list | tuple):
-            raise self.malformed(name, "is no list")
+            raise self.error(name, "is no list")
         return list(value)

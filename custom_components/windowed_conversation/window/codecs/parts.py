@@ -8,12 +8,12 @@ from typing import Any
 from ..errors import WindowError
 from ..exchange import Exchange, OpenExchange
 from ..messages import Attachment, Message, Native
-from ..restore import Evicted
-from ..tags import checked_tags, joined_tags
+from ..restore import EvictionCounts
+from ..tags import check_tags, join_tags
 from .errors import Malformed, TooLarge
 from .fields import Fields
 
-_EVICTED = Evicted._fields
+_EVICTED = EvictionCounts._fields
 # More than a window ever evicts.
 _MOST_EVICTED = 10**15
 # Of one exchange: three times as many as the most tool rounds of a turn have with the most calls each. To check them
@@ -33,8 +33,8 @@ def write_marks(message: Message) -> dict[str, Any]:
         "tags": sorted(message.tags),
         "created": message.created,
         "tokens": message.tokens,
-        "native": _written_native(message.native),
-        "attachments": [_written_attachment(attachment) for attachment in message.attachments],
+        "native": _write_native(message.native),
+        "attachments": [_write_attachment(attachment) for attachment in message.attachments],
     }
     return {name: value for name, value in marks.items() if value not in (None, [])}
 
@@ -44,7 +44,7 @@ def read_marks(fields: Fields) -> dict[str, Any]:
     return {
         "tags": read_tags(fields, "tags"),
         "created": fields.seconds("created") if fields.has("created") else None,
-        "tokens": fields.whole("tokens") if fields.has("tokens") else None,
+        "tokens": fields.integer("tokens") if fields.has("tokens") else None,
         "native": _read_native(fields.child("native")) if fields.has("native") else None,
         "attachments": tuple(read_attachment(each) for each in fields.children("attachments")),
     }
@@ -53,18 +53,18 @@ def read_marks(fields: Fields) -> dict[str, Any]:
 def read_tags(fields: Fields, name: str) -> frozenset[str]:
     """Return tags that are valid in a window."""
     try:
-        return checked_tags(fields.texts(name))
+        return check_tags(fields.texts(name))
     except WindowError as err:
-        raise fields.malformed(name, f"is not accepted: {err}") from err
+        raise fields.error(name, f"is not accepted: {err}") from err
 
 
-def read_evicted(fields: Fields) -> Evicted:
+def read_evicted(fields: Fields) -> EvictionCounts:
     """Return the counts of evictions."""
     fields.expect_only(*_EVICTED)
-    return Evicted(*(fields.whole(name, _MOST_EVICTED) for name in _EVICTED))
+    return EvictionCounts(*(fields.integer(name, _MOST_EVICTED) for name in _EVICTED))
 
 
-def closed_exchange(
+def build_exchange(
     messages: Sequence[Message], tags: frozenset[str], where: str, sources: Iterable[str] = ()
 ) -> Exchange:
     """Return the exchange made of counted messages. Raises `Malformed` if they are not a whole one, and `TooLarge`."""
@@ -76,15 +76,15 @@ def closed_exchange(
         exchange = OpenExchange(messages[0])
         for message in messages[1:]:
             exchange.append(message)
-        exchange.tags = joined_tags(exchange.tags, tags)
+        exchange.tags = join_tags(exchange.tags, tags)
         exchange.sources = frozenset(sources)
-        return exchange.closed()
+        return exchange.to_exchange()
     except WindowError as err:
         # without the error's own text, which holds ids
         raise Malformed(f"{where} is no whole exchange: {type(err).__name__}") from err
 
 
-def _written_native(native: Native | None) -> dict[str, Any] | None:
+def _write_native(native: Native | None) -> dict[str, Any] | None:
     """Return a provider's residue if JSON can hold it. Residue is an optimization, not part of the conversation."""
     if native is None:
         return None
@@ -100,11 +100,11 @@ def _written_native(native: Native | None) -> dict[str, Any] | None:
 
 def _read_native(fields: Fields) -> Native:
     fields.expect_only("provider", "model", "value", "tokens")
-    tokens = fields.whole("tokens") if fields.has("tokens") else 0
+    tokens = fields.integer("tokens") if fields.has("tokens") else 0
     return Native(fields.text("provider"), fields.text("model"), fields.json("value"), tokens)
 
 
-def _written_attachment(attachment: Attachment) -> dict[str, str]:
+def _write_attachment(attachment: Attachment) -> dict[str, str]:
     data = b64encode(attachment.data).decode()
     return {"mime_type": attachment.mime_type, "name": attachment.name, "data": data}
 
@@ -115,5 +115,5 @@ def read_attachment(fields: Fields) -> Attachment:
     try:
         data = b64decode(fields.text("data"), validate=True)
     except ValueError as err:
-        raise fields.malformed("data", "is no base64") from err
+        raise fields.error("data", "is no base64") from err
     return Attachment(fields.text("mime_type"), data, fields.text("name"))

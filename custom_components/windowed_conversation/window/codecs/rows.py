@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from ..errors import InvalidTag
 from ..exchange import Exchange
 from ..messages import Message, Native, Role, ToolCall, new_message
-from ..restore import Evicted, Snapshot
+from ..restore import EvictionCounts, Snapshot
 from ..tags import tag_set
 from ..window import WindowStats
 from .errors import CodecError
@@ -107,7 +107,7 @@ def read_conversation(connection: sqlite3.Connection, agent: str, key: str) -> S
     )
     exchanges = tuple(exchange for place, text in rows for exchange in _exchanges(place & _NUMBER, text))
     stats = _stats(state)
-    evicted = Evicted(stats.evicted_exchanges, stats.evicted_messages, stats.evicted_tokens, stats.trims)
+    evicted = EvictionCounts(stats.evicted_exchanges, stats.evicted_messages, stats.evicted_tokens, stats.trims)
     return Snapshot("", None, exchanges, evicted)
 
 
@@ -138,7 +138,7 @@ def _exchanges(number: int, text: str) -> Iterator[Exchange]:
         messages = tuple(map(_message, fields["messages"]))
         tokens = sum(message.tokens or 0 for message in messages)
         sources = frozenset(fields.get("sources", ()))
-        yield Exchange(messages, tag_set(tuple(fields["tags"])), tokens, sources=sources).numbered(number)
+        yield Exchange(messages, tag_set(tuple(fields["tags"])), tokens, sources=sources).with_number(number)
     except AttributeError, LookupError, TypeError, ValueError, RecursionError, CodecError, InvalidTag:
         return
 

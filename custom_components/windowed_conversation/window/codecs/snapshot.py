@@ -17,7 +17,7 @@ from .errors import Malformed, NewerVersion, NotOurs
 from .fields import Allowance, Fields
 from .parts import (
     MARKS,
-    closed_exchange,
+    build_exchange,
     read_evicted,
     read_marks,
     read_tags,
@@ -47,14 +47,14 @@ def load_snapshot(data: object) -> Snapshot:
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise NotOurs("not the form of a conversation of ours")
     fields = Fields(data, "conversation", Allowance())
-    version = fields.whole("version")
+    version = fields.integer("version")
     if version > VERSION:
         raise NewerVersion(f"version {version} is later than {VERSION}")
     if version < VERSION:
-        raise fields.malformed("version", "was never written")
+        raise fields.error("version", "was never written")
     fields.expect_only("format", "version", "conversation_id", "system", "exchanges", "evicted")
     if not fields.has("exchanges"):
-        raise fields.malformed("exchanges", "is missing")
+        raise fields.error("exchanges", "is missing")
     return Snapshot(
         fields.text("conversation_id"),
         _read_system(fields.child("system")) if fields.has("system") else None,
@@ -73,7 +73,7 @@ def write_exchange(exchange: Exchange) -> dict[str, Any]:
 def _read_exchange(fields: Fields) -> Exchange:
     fields.expect_only("tags", "messages", "sources")
     messages = [_read_message(message) for message in fields.children("messages")]
-    return closed_exchange(messages, read_tags(fields, "tags"), fields.where, fields.texts("sources"))
+    return build_exchange(messages, read_tags(fields, "tags"), fields.where, fields.texts("sources"))
 
 
 def _read_system(fields: Fields) -> Message:
@@ -101,10 +101,10 @@ def _read_message(fields: Fields) -> Message:
     fields.expect_only("role", "content", "tool_calls", "tool_call_id", "name", *MARKS)
     marks = read_marks(fields)
     if marks["tokens"] is None:
-        raise fields.malformed("tokens", "is missing")
+        raise fields.error("tokens", "is missing")
     role = fields.text("role")
     if role not in Role:
-        raise fields.malformed("role", "is none")
+        raise fields.error("role", "is none")
     return Message(
         role=Role(role),
         content=fields.text("content"),

@@ -49,7 +49,7 @@ def _as_part(part: object) -> object:
 
 def _read_part(fields: Fields) -> str:
     if fields.text("type") != "text":
-        raise fields.malformed("type", "is no text")
+        raise fields.error("type", "is no text")
     return fields.text("text")
 
 
@@ -75,7 +75,7 @@ def _write(message: Message) -> dict[str, Any]:
 def _read(fields: Fields, tools: dict[str, str]) -> Message:
     role = _ROLES.get(fields.text("role"))
     if role is None:
-        raise fields.malformed("role", "is none")
+        raise fields.error("role", "is none")
     tool_call_id = fields.optional_text("tool_call_id")
     name = fields.optional_text("name")
     return Message(

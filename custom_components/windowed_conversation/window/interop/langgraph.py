@@ -12,13 +12,13 @@ from typing import Any
 
 from ..codecs.errors import Malformed
 from ..codecs.fields import Allowance, Fields
-from ..codecs.parts import closed_exchange, read_evicted, read_marks, read_tags, write_marks
-from ..entry import entered
+from ..codecs.parts import build_exchange, read_evicted, read_marks, read_tags, write_marks
+from ..entry import message_entry
 from ..exchange import Exchange
-from ..figures import GREATEST_FIGURE
+from ..figures import MAX_COUNT
 from ..messages import Message, Role, ToolCall
 from ..policy import WindowPolicy
-from ..restore import Evicted, Snapshot
+from ..restore import EvictionCounts, Snapshot
 from ..tags import NO_TAGS
 from ..tokens import TokenCounter
 from ..window import Window
@@ -69,22 +69,22 @@ def from_langgraph_state(
     """
     fields = Fields(state, "state", Allowance())
     if not fields.has("messages"):
-        raise fields.malformed("messages", "is missing")
+        raise fields.error("messages", "is missing")
     beside = fields.child("window") if fields.has("window") else None
     if conversation_id is None and beside is None:
-        raise fields.malformed("window", "is missing, and so is the conversation's id")
+        raise fields.error("window", "is missing, and so is the conversation's id")
     written_as = beside.text("conversation_id") if beside else ""
     messages = fields.children("messages", _as_mapping)
     if beside:
-        messages = _still_there(messages, f"{written_as}:", frozenset(beside.texts("ids")))
+        messages = _remaining(messages, f"{written_as}:", frozenset(beside.texts("ids")))
     system, exchanges = _read_messages(messages, counter, clock())
-    evicted = read_evicted(beside.child("evicted")) if beside else Evicted()
+    evicted = read_evicted(beside.child("evicted")) if beside else EvictionCounts()
     window = Window(conversation_id or written_as, policy, counter, clock=clock)
     window.restore(Snapshot(window.conversation_id, system, exchanges, evicted))
     return window
 
 
-def _still_there(messages: Iterable[Fields], ours: str, ids: frozenset[str]) -> Iterator[Fields]:
+def _remaining(messages: Iterable[Fields], ours: str, ids: frozenset[str]) -> Iterator[Fields]:
     """Return the messages that the window still had, and those that the graph added.
 
     Our system message comes first: `add_messages` puts it last if there was none at the beginning.
@@ -107,7 +107,7 @@ def _read_messages(
     exchanges: list[tuple[list[Message], frozenset[str], frozenset[str]]] = []
     for message in fields:
         read, tags, sources = _read(message)
-        counted = entered(read, GREATEST_FIGURE, counter, now) if read.tokens is None else read
+        counted = message_entry(read, MAX_COUNT, counter, now) if read.tokens is None else read
         if read.role == Role.SYSTEM:
             if exchanges or system:
                 raise Malformed(f"{message.where} is a system message behind others")
@@ -117,7 +117,7 @@ def _read_messages(
             exchanges.append(([], tags, sources))
         exchanges[-1][0].append(counted)
     closed = (
-        closed_exchange(messages, tags, f"exchange {number}", sources)
+        build_exchange(messages, tags, f"exchange {number}", sources)
         for number, (messages, tags, sources) in enumerate(exchanges)
     )
     return system, tuple(closed)
@@ -152,7 +152,7 @@ def _read(fields: Fields) -> tuple[Message, frozenset[str], frozenset[str]]:
     """Return a message, and the tags and the sources of the exchange that it begins."""
     role = _ROLES.get(fields.text("role" if fields.has("role") else "type"))
     if role is None:
-        raise fields.malformed("role", "is none")
+        raise fields.error("role", "is none")
     message = Message(
         role=role,
         content=read_content(fields),
