@@ -22,14 +22,14 @@ _EARLIER_RUN = 0.1
 # By how much the factors of prose and tools may differ from one request to the next: languages and models change.
 _DRIFT = 0.01
 
-# The variance of what a text costs around its kind's factor, in square tokens per token: sentences of 25 tokens are
+# The variance of the cost of a text around its kind's factor, in square tokens per token: sentences of 25 tokens are
 # off by 20 %, results of 500 by 4 %.
 _NOISE = 1.0
-# The variance of a request apart from that: what a chat template adds, and fixed parts of one size that are not one.
+# The variance of a request apart from that: a chat template, and fixed parts of one size that are not one.
 _NOISE_OF_REQUEST = 25.0
 
 # Usage that is off by more standard deviations counts as if it were off by this many. If it is also off by this share
-# of the request, what was learned is no longer trusted: after a second such usage, another model is behind the name.
+# of the request, the factors are no longer trusted: after a second such usage, another model is behind the name.
 _FARTHEST = 3.0
 _DOUBTFUL = 0.05
 
@@ -83,7 +83,7 @@ def _spread(deviations: Iterable[float]) -> tuple[_Vector, ...]:
 class Calibration:
     """One factor on the estimate for each kind of text, and how certain each factor is.
 
-    Every request is one equation in these factors, so what one request leaves open is settled by later ones: a Kalman
+    Every request is one equation in these factors, so later requests settle the rest: a Kalman
     filter, in which each factor drifts a little. The fixed part is nearly the same text in every request, so its factor
     is known after one; otherwise its size would drown the conversation's share. It differs by person and area, and
     becomes uncertain by the share of it that has changed: then a request says less about prose and tools.
@@ -168,7 +168,7 @@ class Calibrator:
         self.calibration = calibration or Calibration()
 
     def learn(self, estimate: RequestEstimate, billed: int, cached: int = 0) -> bool:
-        """Learn from a request and its usage, see `Calibration.after_request`. Return whether that changed anything."""
+        """Learn from the usage of a request; see `Calibration.after_request`. Return whether anything changed."""
         learned = self.calibration.after_request(estimate, billed, cached)
         if learned is self.calibration:
             return False

@@ -47,7 +47,7 @@ class Contents:
         self.messages: list[Message] = []
         # The index in `messages` at which the exchanges begin.
         self.first = 0
-        # What `abort` restores: the state at `begin`, and the closed exchanges that have changed since.
+        # For `abort`: the state at `begin`, and the closed exchanges that have changed since.
         self._state_before = self.state
         self._exchanges_before: dict[int, Exchange] = {}
         # Whether closed exchanges or figures have changed since somebody set it back.

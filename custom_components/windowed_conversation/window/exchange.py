@@ -22,8 +22,8 @@ class Exchange(NamedTuple):
     """A closed exchange. `tags` are its own and those of its messages; `tokens` is the sum over its messages.
 
     `number` identifies it in its window. Numbers count from 1 in the order of closing; an exchange outside a window has
-    0. `has_full_results` is True while it has tool results that stubs may still replace. `sources` are the ids of what
-    memory lent to its answer.
+    0. `has_full_results` is True while it has tool results that stubs may still replace. `sources` are the ids of facts
+    and turns that memory recalled for its answer.
     """
 
     messages: tuple[Message, ...]
@@ -117,14 +117,14 @@ class OpenExchange:
         """Return the closed exchange. Raises `UnansweredToolCalls` if a call has no result."""
         if self._unanswered:
             raise self._without_results()
-        # what `Exchange(...)` does, without the call of a Python function, which takes longer than the rest
+        # like `Exchange(...)`, without the call of a Python function, which takes longer than the rest
         fields = tuple(self.messages), self.tags, self.tokens, number, bool(self._call_ids), self.sources
         return tuple.__new__(Exchange, fields)
 
-    def final_messages(self, said: str, calls: Iterable[ToolCall]) -> Iterator[Message]:
-        """Yield the messages that complete the exchange: results for all calls, then what was said.
+    def final_messages(self, text: str, calls: Iterable[ToolCall]) -> Iterator[Message]:
+        """Yield the messages that complete the exchange: results for all calls, then the interrupted answer.
 
-        `said` and `calls` belong to the answer that was being written. Calls without an id, or with an id that is not
+        `text` and `calls` belong to the answer that was being written. Calls without an id, or with an id that is not
         new, are skipped.
         """
         newest = self.messages[self.newest_round].tool_calls
@@ -136,7 +136,7 @@ class OpenExchange:
         if acceptable:
             yield Message.assistant(tool_calls=tuple(acceptable.values()))
             yield from map(_interrupted, acceptable.values())
-        yield Message.assistant("\n".join(filter(None, (said.rstrip(), INTERRUPTED_ANSWER))))
+        yield Message.assistant("\n".join(filter(None, (text.rstrip(), INTERRUPTED_ANSWER))))
 
     def _without_results(self) -> UnansweredToolCalls:
         return UnansweredToolCalls(f"no result yet for the calls {sorted(self._unanswered)}")

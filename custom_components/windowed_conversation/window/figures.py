@@ -2,7 +2,7 @@
 
 from typing import TypeGuard
 
-# More tokens than any request or message has. Sums of such figures stay within what JSON and databases hold.
+# More tokens than any request or message has. JSON and databases can hold sums of such counts.
 MAX_COUNT = 10**9
 
 

@@ -28,8 +28,8 @@ def _eviction_class(tags: frozenset[str]) -> int:
 class History:
     """Closed exchanges by number, which rises from the oldest to the newest.
 
-    `tokens` is their total. Appending takes constant time, and evicting is linear in what is evicted. Inserting older
-    exchanges sorts: after the abort of a trim, or a change of tags.
+    `tokens` is their total. Appending takes constant time, and evicting is linear in the evicted exchanges.
+    Inserting older exchanges sorts: after the abort of a trim, or a change of tags.
     """
 
     __slots__ = ("_by_tags", "_classes", "_with_results", "tokens")

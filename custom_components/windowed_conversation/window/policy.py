@@ -7,12 +7,12 @@ type ToolResults = Literal["stub", "keep"]
 
 _MAX_TOKENS = 1_000_000_000
 _MAX_TRIM_SHARE = 0.9
-# From simulated prompt caches: what a retained token costs stops falling at a share of a quarter, and at 32,000 tokens
+# From simulated prompt caches: the cost of a retained token stops falling at a share of a quarter, and at 32,000 tokens
 # 96 % of the input is cached with a share of 0.15 already, so that to free more would only be to forget more.
 _SMALL_WINDOW, _SMALL_WINDOW_SHARE = 16_000, 0.25
 _LARGE_WINDOW, _LARGE_WINDOW_SHARE = 32_000, 0.15
 # A model that reads less than the user allows should be filled: with this share, a request to one that reads 4,000
-# tokens has 80 % of what fits right after a trim as well, where a quarter would leave it at 75 %.
+# tokens has 80 % of its room filled right after a trim as well, where a quarter would leave it at 75 %.
 _LIMITED_SHARE = 0.15
 # With less there is no room for the line that marks a cut.
 MIN_RESULT_TOKENS = 100
@@ -28,7 +28,7 @@ _SUMMARY_SHARE, _MIN_SUMMARY_TOKENS, _MAX_SUMMARY_TOKENS = 5, 100, 500
 class WindowPolicy:
     """The limits of a window: its size, the share that a trim frees, and the treatment of tool results.
 
-    Between trims every request begins with the bytes of the last one, which is what makes prompt caches hit: measured
+    Between trims every request begins with the bytes of the last one, so that prompt caches hit: measured
     at 4,000 to 8,000 tokens, 77 to 86 % of the input at a share of 0.25, against 7 to 23 % if single messages are
     evicted first in, first out. With `trim_share` None the share follows the budget, see `share`.
 
@@ -95,7 +95,7 @@ class WindowPolicy:
 
     @property
     def compaction_tokens(self) -> int:
-        """The most that a provider's compaction costs, in tokens: what a trim frees, and at least `summary_tokens`."""
+        """The most that a provider's compaction costs, in tokens: a trim's share, and at least `summary_tokens`."""
         return max(int(self.history_tokens * self.share), self.summary_tokens)
 
     @property

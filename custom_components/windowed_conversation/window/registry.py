@@ -203,7 +203,7 @@ class WindowRegistry[K: Hashable = str]:
         return {key: slot.window.snapshot() for key, slot in self._slots.items() if slot.window.exchanges()}
 
     def unread_keys(self) -> list[K]:
-        """Return the keys of windows in which something was said while their contents could not be read."""
+        """Return the keys of windows with exchanges that began while their contents could not be read."""
         return [key for key, slot in self._slots.items() if slot.stored_stats is not None and slot.window.exchanges()]
 
     def stats(self) -> dict[K, WindowStats]:
@@ -271,7 +271,7 @@ class WindowRegistry[K: Hashable = str]:
         """Replace each window from which `change` makes another snapshot; it takes the key and the present one.
 
         A window in use is replaced when its turn ends, in any case; deferred work and summaries then go to the old one.
-        Of a window that is not in working memory, only what was said meanwhile is replaced.
+        Of a window that is not in working memory, only exchanges since it was shelved are replaced.
         """
         for key, slot in list(self._slots.items()):
             before = slot.finish_turns().snapshot()
@@ -282,7 +282,7 @@ class WindowRegistry[K: Hashable = str]:
                 self._drop_unused(key, slot)
 
     async def _fill(self, key: K, slot: _Slot) -> None:
-        """Read the contents of a window that is not in working memory, and add what was said without them."""
+        """Read the contents of a window that is not in working memory; exchanges since then follow them."""
         snapshot = None if self._read is None else await self._read(key)
         # it may be gone by now
         if snapshot is None or slot.stored_stats is None:
@@ -341,11 +341,11 @@ class WindowRegistry[K: Hashable = str]:
         self._drop_surplus()
 
     def shelve(self, stored: Mapping[K, tuple[WindowStats, float]], *, is_late: bool = False) -> None:
-        """Take in the windows that are stored, by their keys: their figures, and for how many seconds they are idle.
+        """Take in the stored windows, by their keys: their figures, and for how many seconds they are idle.
 
         The contents of each are read when they are first needed. Windows in working memory stay as they are, and of
-        those that were stored before and are not any more, only what was said meanwhile stays. If it `is_late`, what
-        was said in those in working memory is added to what is stored. Give them in the order of their last use.
+        those that were stored before and are not any more, only newer exchanges stay. If it `is_late`, the exchanges
+        of those in working memory are added to the stored ones. Give them in the order of their last use.
         """
         new: dict[K, _Slot] = {}
         for key, (stats, idle_seconds) in stored.items():

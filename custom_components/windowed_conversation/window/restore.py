@@ -8,12 +8,12 @@ from .exchange import Exchange
 from .messages import Message, Native
 from .tokens import TokenCounter, message_tokens
 
-# Residue has fewer characters than that to a token, whatever it is written in.
+# Residue has fewer characters than that to a token, in any encoding.
 _MOST_CHARACTERS_PER_TOKEN = 16
 
 
 class EvictionCounts(NamedTuple):
-    """The numbers of what a window has evicted since it began; `trims` is the number of trims."""
+    """Counts of evictions since a window began; `trims` is the number of trims."""
 
     exchanges: int = 0
     messages: int = 0
@@ -30,7 +30,7 @@ class EvictionCounts(NamedTuple):
 class Snapshot(NamedTuple):
     """A window between two turns. Immutable, so that another thread can read it.
 
-    `pending_summary` are evicted exchanges that wait for a summary; no restored window has any.
+    `pending_exchanges` are evicted exchanges that wait for a summary; no restored window has any.
     """
 
     conversation_id: str

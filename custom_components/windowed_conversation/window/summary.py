@@ -18,7 +18,7 @@ QUESTION = "[What was said before, in short?]"
 
 _ANSWER = "You: "
 _SPEAKERS = {Role.USER: "User: ", Role.ASSISTANT: _ANSWER}
-# The rest is for what messages cost besides their text, and for the rounding of single lines.
+# The rest is for the frames around messages, and for the rounding of single lines.
 _FILLED = 0.9
 
 _TAGS = frozenset({SUMMARY})
@@ -27,7 +27,7 @@ _OUTDATED = frozenset({EPHEMERAL})
 
 
 class SummaryInput(NamedTuple):
-    """A part of a conversation to be summarized.
+    """A passage of a conversation that a summary is made of.
 
     `exchanges` are as they were last sent, oldest first, including those in between that stay, so that together with
     `system` they begin like the last request. `numbers` are those of the exchanges that the summary replaces. `earlier`
@@ -125,7 +125,7 @@ def older_summary_input(
 def with_summary(exchanges: Iterable[Exchange], last: int, summary: Exchange) -> list[Exchange]:
     """Return the exchanges that change when a summary is inserted before the newest exchange, the number `last`.
 
-    The previous summary is not removed, as that would change what was sent before. It is evicted at the next trim.
+    The previous summary is not removed, as that would change earlier messages. It is evicted at the next trim.
     """
     changed = [summary._replace(number=last)]
     for exchange in exchanges:

@@ -13,7 +13,7 @@ MESSAGE_OVERHEAD = 4
 # The model reads a tool call as a message of its own, which names its recipient, its channel and its format.
 CALL_OVERHEAD = 8
 
-# Of the providers that say what an image costs, Anthropic takes the most: up to this many tokens.
+# Of the providers with a price for images in tokens, Anthropic takes the most: up to this many.
 # https://docs.claude.com/en/docs/build-with-claude/vision
 _IMAGE_TOKENS = 1600
 # A page of a PDF is read as text and as an image: https://docs.claude.com/en/docs/build-with-claude/pdf-support
@@ -27,8 +27,8 @@ _encode_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), defau
 class TextKind(StrEnum):
     """The kind of a text, as a tokenizer sees it.
 
-    `FIXED` is what every request of an agent begins with: the system prompt and the schemas of the tools. `PROSE` is
-    what was said; `TOOLS` are calls and their results.
+    `FIXED` is the beginning of every request of an agent: the system prompt and the schemas of the tools. `PROSE` are
+    the words of users and models; `TOOLS` are calls and their results.
     """
 
     FIXED = "fixed"
@@ -77,7 +77,7 @@ def text_tokens(kind: TextKind, text: str, counter: TokenCounter) -> int:
 
 
 def message_text(message: Message, content: str | None = None) -> str:
-    """Return the text of a message that is counted, or what it would be with other content."""
+    """Return the text of a message that is counted, with its own or other content."""
     calls, said = message.tool_calls, message.content if content is None else content
     if not calls:
         return said if message.name is None else f"{message.name}\n{said}" if said else message.name
@@ -117,7 +117,7 @@ def _attachment_tokens(attachment: Attachment) -> int:
 
 _FURTHER, _SPACE, _LOWER, _LETTER, _DENSE, _IDEOGRAPH, _MARK, _EMOJI, _STRUCTURE = (bytes([n]) for n in b"- aA0C.!{")
 
-# Characters by the first of their bytes in UTF-8; what is not named here is structure: brackets, colons, dashes ...
+# Characters by the first of their bytes in UTF-8; all others are structure: brackets, colons, dashes ...
 _MEMBERS = {
     _FURTHER: bytes(range(0x80, 0xC0)),  # no character begins with these bytes
     _SPACE: b" ",

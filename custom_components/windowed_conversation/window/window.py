@@ -70,7 +70,7 @@ class Window:
         clock: Callable[[], float] = time.time,
     ) -> None:
         """Create an empty window; `clock` returns seconds since the epoch, for the messages' `created`."""
-        self._conversation_id = conversation_id
+        self.conversation_id = conversation_id
         self._policy = policy
         # The policy, or a copy with the turn's limit if that is smaller.
         self._in_force = policy
@@ -78,11 +78,6 @@ class Window:
         self._counter = counter
         self._clock = clock
         self._contents = Contents()
-
-    @property
-    def conversation_id(self) -> str:
-        """The id of the conversation."""
-        return self._conversation_id
 
     @property
     def policy(self) -> WindowPolicy:
@@ -96,7 +91,7 @@ class Window:
 
     @property
     def has_tool_calls(self) -> bool:
-        """Whether the open exchange has a tool call. An abort would forget what the call did."""
+        """Whether the open exchange has a tool call, which an abort would forget."""
         opened = self._contents.opened
         return opened is not None and opened.has_calls
 
@@ -165,8 +160,8 @@ class Window:
         """Limit all exchanges to this many tokens for the current turn, and trim to that at once. None is no limit.
 
         The smaller of this and the policy's budget is in force until the exchange is closed or aborted; an abort also
-        restores what was evicted for it. Call it before each request: if the exchange is still too large, the results
-        of its newest tool round are cut to what is left, none of them below 100 tokens. Raises `NoOpenExchange`.
+        restores exchanges evicted for it. Call it before each request: if the exchange is still too large, the results
+        of its newest tool round are cut to the room left, none of them below 100 tokens. Raises `NoOpenExchange`.
         """
         if self._contents.opened is None:
             _none_is_open()
@@ -176,7 +171,7 @@ class Window:
             cut_to_fit(self._contents, self._in_force, self._counter)
 
     def open(self, text: str, tags: Iterable[str] = ()) -> None:
-        """Open the newest exchange with what the user said. Raises `ExchangeStillOpen` and `InvalidTag`."""
+        """Open the newest exchange with the user's text. Raises `ExchangeStillOpen` and `InvalidTag`."""
         contents = self._contents
         if contents.opened is not None:
             _one_is_open()
@@ -207,7 +202,7 @@ class Window:
         exchange.tags = join_tags(exchange.tags, tag_set(tags))
 
     def add_sources(self, sources: Iterable[str]) -> None:
-        """Record the ids of what memory lent to the answer of the open exchange. Raises `NoOpenExchange`."""
+        """Add the ids of facts and turns that memory recalled for the open exchange. Raises `NoOpenExchange`."""
         exchange = self._contents.opened or _none_is_open()
         exchange.sources = exchange.sources.union(sources)
 
@@ -228,14 +223,14 @@ class Window:
         if self._limit is not None:
             self._put_limit(None)
 
-    def close_incomplete(self, said: str = "", calls: Iterable[ToolCall] = ()) -> None:
+    def close_incomplete(self, text: str = "", calls: Iterable[ToolCall] = ()) -> None:
         """Close the open exchange as it is, tagged `incomplete`: its turn ended early, after a tool had run.
 
-        `said` and `calls` belong to an answer that was being written and never added. Each call without a result gets
+        `text` and `calls` belong to an answer that was being written and never added. Each call without a result gets
         one that says that it was interrupted; calls that cannot be added are skipped. Raises `NoOpenExchange`.
         """
         exchange = self._contents.opened or _none_is_open()
-        for message in tuple(exchange.final_messages(said, calls)):
+        for message in tuple(exchange.final_messages(text, calls)):
             self.add(message)
         exchange.tags = join_tags(exchange.tags, _INCOMPLETE)
         self.close()
@@ -252,7 +247,7 @@ class Window:
     def record(self, messages: Iterable[Message], tags: Iterable[str] = ()) -> None:
         """Add a whole exchange that happened elsewhere, the user's message first; on an error, nothing.
 
-        Raises what `open`, `add` and `close` raise.
+        Raises the errors of `open`, `add` and `close`.
         """
         messages = tuple(messages)
         if not messages:
@@ -288,7 +283,7 @@ class Window:
         """Replace a passage with its summary, a protected exchange before the newest one. Return that exchange.
 
         The model that made the summary reads `native` instead of the text. The messages before the newest exchange
-        change only by what is evicted. Raises `ExchangeStillOpen`.
+        change only by evictions. Raises `ExchangeStillOpen`.
         """
         if self._contents.opened is not None:
             _one_is_open()
@@ -305,7 +300,7 @@ class Window:
     def changed_exchanges(self) -> tuple[Exchange, ...] | None:
         """Return the closed exchanges if anything of them has changed since the last call that returned them.
 
-        None while an exchange is open, which may still bring back what was evicted for it.
+        None while an exchange is open, which may still bring back exchanges evicted for it.
         """
         if self._contents.opened is not None or not self._contents.has_changed:
             return None
@@ -314,7 +309,7 @@ class Window:
 
     def snapshot(self) -> Snapshot:
         """Return the window between two turns; with an open exchange, the window that `abort` would restore."""
-        return self._contents.snapshot(self._conversation_id)
+        return self._contents.snapshot(self.conversation_id)
 
     def restore(self, snapshot: Snapshot) -> None:
         """Load a snapshot into an empty window and trim it to the policy. Nothing is counted again."""

@@ -10,7 +10,7 @@ from .errors import Malformed, TooLarge
 
 # Twice the characters that the largest window of the options would hold in English.
 MAX_CHARACTERS = 16_000_000
-# What an object costs besides its texts, so that many empty ones are also too many.
+# The cost of an object besides its texts, so that many empty ones are also too many.
 _OBJECT_COST = 32
 # Some 30,000 years.
 _MOST_SECONDS = 10**12
@@ -136,9 +136,9 @@ class Fields:
         if unknown := len(self._values.keys() - set(names)):
             raise Malformed(f"{self.where} has {unknown} unknown fields")
 
-    def error(self, name: str, what: str) -> Malformed:
-        """Return the error to raise for a malformed field; `what` is wrong with it, for example "is missing"."""
-        return Malformed(f"{self.where}.{name} {what}")
+    def error(self, name: str, problem: str) -> Malformed:
+        """Return the error to raise for a malformed field; `problem` is, for example, "is missing"."""
+        return Malformed(f"{self.where}.{name} {problem}")
 
     def _valid_text(self, name: str, text: str) -> str:
         """Return a text that UTF-8 can hold: with half of a surrogate pair no request could ever be sent."""

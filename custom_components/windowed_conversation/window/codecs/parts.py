@@ -23,7 +23,7 @@ MARKS = ("tags", "created", "tokens", "native", "attachments")
 
 
 def write_json(value: object) -> str:
-    """Return the value as JSON. What JSON cannot hold is written as text."""
+    """Return the value as JSON. Values that JSON cannot hold are written as text."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
 
 

@@ -58,7 +58,7 @@ class ConversationChange(NamedTuple):
 
 
 def write_change(connection: sqlite3.Connection, change: ConversationChange) -> None:
-    """Write what has changed in a conversation."""
+    """Write the changes of a conversation."""
     state = {**change.stats._asdict(), "tag_distribution": dict(change.stats.tag_distribution)}
     row = connection.execute(
         """

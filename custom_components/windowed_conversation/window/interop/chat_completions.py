@@ -8,7 +8,7 @@ from ..codecs.errors import Malformed
 from ..codecs.fields import Allowance, Fields
 from ..messages import Message, Role, ToolCall
 
-# `developer` is what newer models of OpenAI call the system.
+# Newer models of OpenAI call the system `developer`.
 _ROLES = {role.value: role for role in Role} | {"developer": Role.SYSTEM}
 
 

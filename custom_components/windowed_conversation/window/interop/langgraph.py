@@ -27,7 +27,7 @@ from .chat_completions import read_content
 _OURS = "windowed_conversation"
 _SYSTEM = "system"
 _ROLES = {role.value: role for role in Role} | {"human": Role.USER, "ai": Role.ASSISTANT, "developer": Role.SYSTEM}
-# What langchain_core's message classes are asked for; they are no mappings.
+# Read from langchain_core's message classes, which are no mappings.
 _ATTRIBUTES = ("type", "id", "content", "tool_calls", "tool_call_id", "name", "additional_kwargs")
 
 
