@@ -1,6 +1,6 @@
 """Messages as a window stores them: counted, dated and tagged."""
 
-from .messages import Message, Role, new_message, with_content
+from .messages import Message, Role, new_message
 from .tags import BY_ROLE, INPUT, OUTPUT_AND_CALL, check_tags, join_tags
 from .tokens import MESSAGE_OVERHEAD, TokenCounter, message_tokens
 from .tool_results import cut_content
@@ -23,5 +23,15 @@ def message_entry(message: Message, most: int, counter: TokenCounter, now: float
     else:
         content, tokens = message.content, message_tokens(message, counter)
     automatic = OUTPUT_AND_CALL if calls else BY_ROLE[role]
-    tags = join_tags(automatic, check_tags(message.tags)) if message.tags else automatic
-    return with_content(message, content, tokens, tags, now if message.created is None else message.created)
+    return new_message(
+        role,
+        content,
+        calls,
+        message.tool_call_id,
+        message.name,
+        join_tags(automatic, check_tags(message.tags)) if message.tags else automatic,
+        now if message.created is None else message.created,
+        tokens,
+        message.native,
+        message.attachments,
+    )

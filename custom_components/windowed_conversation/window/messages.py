@@ -117,18 +117,16 @@ new_message = cast(
 )
 
 
-def with_content(
-    message: Message, content: str, tokens: int, tags: frozenset[str] | None = None, created: float | None = None
-) -> Message:
-    """Return a message with other content, and other tags and time if they are given."""
+def with_content(message: Message, content: str, tokens: int) -> Message:
+    """Return a message with other content."""
     return new_message(
         message.role,
         content,
         message.tool_calls,
         message.tool_call_id,
         message.name,
-        message.tags if tags is None else tags,
-        message.created if created is None else created,
+        message.tags,
+        message.created,
         tokens,
         message.native,
         message.attachments,
