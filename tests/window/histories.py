@@ -1,4 +1,4 @@
-"""Random conversations for the tests of the window, and what makes a request valid, written a second time."""
+"""Random conversations for the tests of the window, and the validity of a request, written a second time."""
 
 from collections.abc import Iterator
 from itertools import count

@@ -73,7 +73,7 @@ def off(calibration: Calibration, model: Model, estimate: RequestEstimate) -> fl
 
 
 def mixed_turns(seed: int, count: int) -> list[tuple[int, int, int]]:
-    """Return turns with prose and tool results in no fixed proportion: what has one cannot be told apart."""
+    """Return turns with prose and tool results in no fixed proportion, as one factor would do for a fixed one."""
     number = random.Random(seed).randint
     return [(number(15, 80), number(40, 600), number(15, 80)) for _ in range(count)]
 

@@ -1,4 +1,4 @@
-"""Data that is damaged, or no conversation of ours, is refused as a whole; the error says where, but not what."""
+"""Data that is damaged, or no conversation of ours, is refused as a whole; the error names the place, but no text."""
 
 from copy import deepcopy
 from enum import Enum, auto

@@ -1,4 +1,4 @@
-"""A compaction in a window: what it costs, and the plain text that is kept beside it."""
+"""A compaction in a window: its cost, and the plain text that is kept beside it."""
 
 from hypothesis import given, strategies as st
 import pytest
@@ -13,8 +13,6 @@ from custom_components.windowed_conversation.window import (
     WindowPolicy,
 )
 from custom_components.windowed_conversation.window.summary import SummaryInput, is_summary, plain_text
-
-from .conversations import dump, load
 
 POLICY = WindowPolicy(2000, 0.25, summarize=True)
 COUNTER = EstimatedCounter()
@@ -76,15 +74,6 @@ def test_plain_text_is_no_longer_than_any_summary(window: Window) -> None:
     summary = summarized(window, 0, "word " * 3000)
 
     assert summary.tokens <= POLICY.summary_tokens
-
-
-def test_summary_survives_a_restart(window: Window) -> None:
-    summarized(window, 300)
-
-    restored = load(dump(window), POLICY)
-
-    assert restored.messages() == window.messages()
-    assert restored.stats().current_tokens == window.stats().current_tokens
 
 
 def test_summary_of_a_provider_may_cost_what_a_trim_frees() -> None:

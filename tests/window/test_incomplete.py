@@ -1,6 +1,4 @@
-"""Exchanges whose turn ended before its answer did: what the next request knows of them."""
-
-import json
+"""Exchanges whose turn ended before its answer did, as the next request has them."""
 
 from hypothesis import given, settings, strategies as st
 import pytest
@@ -15,15 +13,8 @@ from custom_components.windowed_conversation.window import (
     Window,
     WindowPolicy,
 )
-from custom_components.windowed_conversation.window.interop import (
-    chat_completions,
-    from_chat_completions,
-    from_langgraph_state,
-    to_langgraph_state,
-)
 
-from .conversations import dump, load
-from .histories import Exchange, LengthCounter, calls, defects, exchanges, new_window, policies, said
+from .histories import Exchange, calls, defects, exchanges, new_window, policies, said
 
 CALL = ToolCall("call-1", "add_item", {"item": "milk"})
 NEXT = ToolCall("call-2", "add_item", {"item": "bread"})
@@ -57,12 +48,6 @@ def test_incomplete_exchange_keeps_call_and_result_and_says_what_became_of_the_a
             Message.assistant(f"Milk is on\n{INTERRUPTED_ANSWER}"),
         )
     )
-
-
-@pytest.mark.parametrize("text", ["", " ", "\n"])
-def test_answer_that_never_began_is_the_line_alone(called: Window, text: str) -> None:
-    called.close_incomplete(text)
-    assert called.messages()[-1].content == INTERRUPTED_ANSWER
 
 
 def test_incomplete_exchange_is_closed_and_tagged(called: Window) -> None:
@@ -104,11 +89,6 @@ def test_calls_that_could_not_be_added_are_excluded(called: Window, under_way: t
     assert roles(called) == ["system", "user", "assistant", "tool", "assistant"]
 
 
-def test_call_that_comes_twice_is_known_once(called: Window) -> None:
-    called.close_incomplete("", (CALL, NEXT, NEXT))
-    assert [message.tool_call_id for message in called.messages() if message.role == "tool"] == ["call-1", "call-2"]
-
-
 def test_results_of_an_incomplete_exchange_become_stubs_and_what_was_interrupted_does_not(window: Window) -> None:
     window.open("add milk and bread")
     window.add(Message.assistant(tool_calls=(CALL, NEXT)))
@@ -119,28 +99,10 @@ def test_results_of_an_incomplete_exchange_become_stubs_and_what_was_interrupted
     assert interrupted == INTERRUPTED_CALL
 
 
-def test_next_exchange_begins_after_an_incomplete_one(called: Window) -> None:
-    called.close_incomplete()
-    called.record((Message.user("did you add it?"), Message.assistant("Yes.")))
-    assert roles(called)[-3:] == ["assistant", "user", "assistant"]
-
-
-def test_limit_of_the_turn_ends_with_an_incomplete_exchange(called: Window) -> None:
-    called.limit(1)
-    called.close_incomplete()
-    assert not called.stats().over_budget
-
-
 def test_nothing_is_closed_where_nothing_is_open(window: Window) -> None:
     with pytest.raises(NoOpenExchange):
         window.close_incomplete("hello")
     assert len(window.messages()) == 1
-
-
-def test_closing_incompletely_leaves_no_exchange_open(called: Window) -> None:
-    called.close_incomplete()
-    with pytest.raises(NoOpenExchange):
-        called.abort()
 
 
 def test_window_says_whether_the_open_exchange_holds_a_tool_call(window: Window) -> None:
@@ -176,21 +138,3 @@ def interrupted(called: Window) -> Window:
     """A window with an exchange in which a call and the answer were interrupted."""
     called.close_incomplete("And now", (NEXT,))
     return called
-
-
-def test_incomplete_exchange_comes_back_from_a_snapshot(interrupted: Window) -> None:
-    restored = load(json.loads(json.dumps(dump(interrupted))), interrupted.policy)
-    assert restored.messages() == interrupted.messages()
-    assert restored.stats() == interrupted.stats()
-
-
-def test_incomplete_exchange_comes_back_from_a_state_of_langgraph(interrupted: Window) -> None:
-    state = json.loads(json.dumps(to_langgraph_state(interrupted)))
-    restored = from_langgraph_state(state, interrupted.policy, LengthCounter())
-    assert said(restored.messages()) == said(interrupted.messages())
-    assert "incomplete" in restored.exchanges()[-1].tags
-
-
-def test_lines_of_an_incomplete_exchange_come_back_from_chat_completions(interrupted: Window) -> None:
-    restored = from_chat_completions(json.loads(json.dumps(chat_completions(interrupted.messages()))))
-    assert said(restored) == said(interrupted.messages())

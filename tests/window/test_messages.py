@@ -1,12 +1,22 @@
-"""Messages are what their fields say, whichever way they were made."""
+"""Messages by either constructor, and the bounds of their counts."""
 
-from dataclasses import FrozenInstanceError, fields
+from dataclasses import FrozenInstanceError
 from typing import Any
 
 import pytest
 
-from custom_components.windowed_conversation.window import Attachment, Message, Native, Role, ToolCall
+from custom_components.windowed_conversation.window import (
+    Attachment,
+    Message,
+    Native,
+    Role,
+    ToolCall,
+    message_tokens,
+)
+from custom_components.windowed_conversation.window.figures import MAX_COUNT, is_count
 from custom_components.windowed_conversation.window.messages import new_message
+
+from .histories import LengthCounter
 
 _EVERY_FIELD: dict[str, Any] = {
     "role": Role.ASSISTANT,
@@ -26,17 +36,9 @@ def test_message_that_is_made_past_its_constructor_is_equal() -> None:
     assert new_message(**_EVERY_FIELD) == Message(**_EVERY_FIELD)
 
 
-def test_message_that_is_made_past_its_constructor_has_the_same_defaults() -> None:
-    assert new_message(Role.USER) == Message(role=Role.USER)
-
-
-def test_every_field_of_a_message_is_tried_here() -> None:
-    assert set(_EVERY_FIELD) == {field.name for field in fields(Message)}
-
-
 def test_message_that_is_made_past_its_constructor_cannot_be_changed() -> None:
     with pytest.raises(FrozenInstanceError):
-        Message.user("hello").content = "goodbye"  # type: ignore[misc]  # which is what fails
+        Message.user("hello").content = "goodbye"  # type: ignore[misc]
 
 
 def test_arguments_of_a_call_are_apart_from_the_dictionary_that_they_came_in() -> None:
@@ -44,3 +46,25 @@ def test_arguments_of_a_call_are_apart_from_the_dictionary_that_they_came_in() -
     call = ToolCall("call-1", "turn_on", arguments)
     arguments.clear()
     assert call.arguments == {"area": "kitchen"}
+
+
+@pytest.mark.parametrize("value", [0, 1, MAX_COUNT])
+def test_integer_within_the_bounds_is_a_count(value: object) -> None:
+    assert is_count(value)
+
+
+@pytest.mark.parametrize("value", [-1, MAX_COUNT + 1, 10**400, True, False, 1.0, float("nan"), "1", None, [1]], ids=str)
+def test_anything_else_is_no_count(value: object) -> None:
+    assert not is_count(value)
+
+
+@pytest.mark.parametrize(("reported", "tokens"), [(-100_000, 0), (7, 7), (10**400, MAX_COUNT)], ids=str)
+def test_residue_costs_no_less_than_nothing_and_no_more_than_any_message(reported: int, tokens: int) -> None:
+    assert Native("provider", "model", "signed", reported).tokens == tokens
+
+
+@pytest.mark.parametrize("calls", [(), (ToolCall("call", "look", {}),)], ids=["text", "calls"])
+def test_message_with_an_absurd_residue_costs_no_more_than_what_is_read_again(calls: tuple[ToolCall, ...]) -> None:
+    message = Message.assistant("hello", tool_calls=calls, native=Native("provider", "model", "signed", 10**400))
+
+    assert message_tokens(message, LengthCounter()) == MAX_COUNT

@@ -67,7 +67,7 @@ def may_summarize(machine: WindowMachine) -> bool:
 
 
 class WindowMachine(RuleBasedStateMachine):
-    """Whatever a turn, an option or a fault can do to a window."""
+    """A window to which turns, options and faults do all that they can."""
 
     # taken by all machines together
     steps: ClassVar = 0

@@ -47,27 +47,8 @@ def test_time_before_the_restart_counts_as_idle(windows: WindowRegistry[str]) ->
     assert windows.peek("busy")
 
 
-def test_restored_window_is_trimmed_to_the_policy_in_force(windows: WindowRegistry[str]) -> None:
-    windows.set_policy(WindowPolicy(history_tokens=60, trim_share=0))
-
-    windows.restore("mine", snapshot(exchanges=4))
-
-    (window,) = windows.loaded().values()
-    assert window.stats().exchange_count == 2
-    assert window.stats().evicted_exchanges == 2
-
-
 async def test_window_in_use_is_not_replaced(windows: WindowRegistry[str]) -> None:
     async with windows.turn("mine") as window:
         with pytest.raises(WindowBusy):
             windows.restore("mine", snapshot())
         assert windows.peek("mine") is window
-
-
-def test_most_windows_are_no_more_than_before(windows: WindowRegistry[str]) -> None:
-    windows.set_limits(max_windows=2)
-
-    for key in ("first", "second", "third"):
-        windows.restore(key, snapshot())
-
-    assert [window.conversation_id for window in windows.loaded().values()] == ["third", "second"]

@@ -1,4 +1,4 @@
-"""Conversations as rows: read as they were written, and only what has changed is written."""
+"""Conversations as rows: read as they were written, and only changes are written."""
 
 from collections.abc import Iterator
 from contextlib import closing

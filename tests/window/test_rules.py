@@ -52,15 +52,6 @@ def test_rule_1_every_request_is_one_that_a_provider_accepts(
 
 
 @by_rule
-@given(histories, policies, texts)
-def test_rule_1_the_system_message_comes_first_when_there_is_one(
-    history: list[Exchange], policy: WindowPolicy, system: str
-) -> None:
-    window = played(history, policy, system)
-    assert said(window.messages())[: bool(system)] == said((Message.system(system),))[: bool(system)]
-
-
-@by_rule
 @given(short_histories, keeping)
 def test_rule_2_the_newest_exchange_is_sent_whole(history: list[Exchange], policy: WindowPolicy) -> None:
     window = new_window(policy)
@@ -91,17 +82,6 @@ def test_rule_2_the_window_says_when_the_newest_exchange_is_over_the_budget(
     for _ in steps(window, history):
         newest = by_exchange(window.messages())[-1]
         assert window.stats().over_budget == (cost(tuple(newest)) > policy.history_tokens)
-
-
-@by_rule
-@given(histories, policies, texts)
-def test_rule_3_history_fits_the_budget_or_is_the_newest_exchange_alone(
-    history: list[Exchange], policy: WindowPolicy, system: str
-) -> None:
-    window = new_window(policy, system)
-    for _ in steps(window, history):
-        kept = without_system(window.messages())
-        assert cost(kept) <= policy.history_tokens or len(by_exchange(kept)) == 1
 
 
 @by_rule
@@ -143,17 +123,6 @@ def test_rule_4_between_trims_a_request_less_its_volatile_tail_begins_the_next_o
 
 
 @by_rule
-@given(histories, keeping | stubbing_late)
-def test_rule_4_between_trims_a_request_begins_with_the_one_before_where_no_stubs_are_made_at_the_close(
-    history: list[Exchange], policy: WindowPolicy
-) -> None:
-    window = new_window(policy)
-    seen = [(window.stats().trims, window.messages()) for _ in steps(window, history)]
-    for (trims_before, before), (trims_after, after) in pairwise(seen):
-        assert trims_after > trims_before or said(after)[: len(before)] == said(before)
-
-
-@by_rule
 @given(short_histories, policies)
 def test_rule_4_nothing_goes_until_the_budget_is_exceeded(history: list[Exchange], policy: WindowPolicy) -> None:
     window = new_window(policy)
@@ -166,18 +135,6 @@ def test_rule_4_nothing_goes_until_the_budget_is_exceeded(history: list[Exchange
 
 
 @by_rule
-@given(short_histories, keeping)
-def test_rule_4_the_budget_may_be_filled_to_the_last_token(history: list[Exchange], policy: WindowPolicy) -> None:
-    everything = tuple(message for exchange in history for message in exchange)
-    exact, short = (WindowPolicy(cost(everything) - less, policy.trim_share, "keep") for less in (0, 1))
-    filled, overflowing = new_window(exact), new_window(short)
-    play(filled, history)
-    play(overflowing, [*history, (Message.user(""),)])
-    assert said(filled.messages()) == said(everything)
-    assert len(overflowing.messages()) < len(everything) + 1
-
-
-@by_rule
 @given(histories, exchanges(), keeping)
 def test_rule_4_a_trim_goes_down_to_the_low_water_mark_and_no_further(
     history: list[Exchange], newest: Exchange, policy: WindowPolicy
@@ -187,19 +144,6 @@ def test_rule_4_a_trim_goes_down_to_the_low_water_mark_and_no_further(
     window.set_policy(policy)
     everything = [list(exchange) for exchange in [*history, newest]]
     assert window.stats().exchange_count == len(after_trim(everything, [set() for _ in everything], policy))
-
-
-@by_rule
-@given(short_histories, keeping)
-def test_rule_4_what_was_evicted_is_counted(history: list[Exchange], policy: WindowPolicy) -> None:
-    window = played(history, policy)
-    stats = window.stats()
-    everything = tuple(message for exchange in history for message in exchange)
-    assert (stats.evicted_exchanges, stats.evicted_messages, stats.evicted_tokens) == (
-        len(history) - stats.exchange_count,
-        len(everything) - stats.message_count,
-        cost(everything) - stats.current_tokens,
-    )
 
 
 @by_rule
@@ -474,22 +418,6 @@ def test_rule_9_every_request_of_a_tool_loop_is_one_that_a_provider_accepts(
         window.limit(data.draw(limits))
         unanswered += len(message.tool_calls) - (message.role == Role.TOOL)
         assert bool(defects(window.messages())) == bool(unanswered)
-
-
-@by_rule
-@given(tool_loops, stubbing, st.data())
-def test_rule_9_a_cut_result_has_the_stub_of_the_whole_one_or_stays_if_that_is_no_shorter(
-    newest: Exchange, policy: WindowPolicy, data: st.DataObject
-) -> None:
-    window = new_window(policy)
-    window.open(newest[0].content)
-    for message in newest[1:]:
-        window.add(message)
-        window.limit(data.draw(limits))
-    before = window.messages()
-    window.close()
-    for whole, sent, closed in zip(with_stubs(list(newest)), before, window.messages(), strict=True):
-        assert closed.content == (whole.content if len(whole.content) < len(sent.content) else sent.content)
 
 
 @by_rule

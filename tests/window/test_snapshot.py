@@ -1,4 +1,4 @@
-"""The snapshot of a window: what is kept of it at any moment."""
+"""The exchanges of a window that have changed since they were last stored."""
 
 from collections.abc import Callable
 
@@ -29,25 +29,6 @@ CHANGES: dict[str, Callable[[Window], None]] = {
     "a tag": lambda window: window.tag_exchange(1, add={"important"}),
     "a smaller policy": lambda window: window.set_policy(WindowPolicy(history_tokens=15)),
 }
-
-
-@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-def test_snapshot_follows_a_change(window: Window, change: Callable[[Window], None]) -> None:
-    before = window.snapshot()
-
-    change(window)
-
-    assert window.snapshot() != before
-
-
-def test_snapshot_does_not_see_an_exchange_that_is_open_or_aborted(window: Window) -> None:
-    before = window.snapshot()
-
-    window.open("three")
-    during = window.snapshot()
-    window.abort()
-
-    assert during == window.snapshot() == before
 
 
 @pytest.mark.parametrize("change", [change for name, change in CHANGES.items() if name != "a system prompt"])

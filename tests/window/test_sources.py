@@ -1,4 +1,4 @@
-"""The ids of what memory lent to an exchange: all that a window knows of recalled lines and facts."""
+"""The ids of facts and turns that memory recalled for an exchange; a window holds no text of them."""
 
 import json
 

@@ -49,7 +49,7 @@ def say(window: Window, text: str, length: int = 100, tags: tuple[str, ...] = ()
 
 
 def filled(policy: WindowPolicy = POLICY) -> Window:
-    """Return a window in which the second trim is near, with a summary of what the first one has dropped."""
+    """Return a window in which the second trim is near, with a summary of the exchanges that the first one dropped."""
     window = new_window(policy, "system")
     for number in range(10):
         say(window, f"question {number}")
@@ -216,19 +216,6 @@ def test_held_exchanges_are_bounded_by_the_budget() -> None:
     assert questions(dropped(window)).count("hello") == len(dropped(window).numbers)
 
 
-def test_abort_gives_back_what_was_dropped() -> None:
-    window = new_window(POLICY)
-    for _ in range(8):
-        say(window, "hello")
-    before = window.pending_summary
-    window.open("x" * 500)
-    assert window.pending_summary != before
-
-    window.abort()
-
-    assert window.pending_summary == before
-
-
 def test_what_is_dropped_meanwhile_waits_for_the_next_summary() -> None:
     window = new_window(POLICY)
     for number in range(9):
@@ -282,14 +269,6 @@ def test_numbers_of_many_exchanges_are_compared_once() -> None:
     )
 
     assert 0 < CountedNumber.compared < 500
-
-
-@pytest.mark.parametrize("keep", [3, 4, 100])
-def test_nothing_is_older_than_everything(keep: int) -> None:
-    window = new_window(WindowPolicy())
-    play(window, [(Message.user(text), Message.assistant("yes")) for text in "abc"])
-
-    assert older_summary_input(None, window.exchanges(), keep, NOTHING) is None
 
 
 def test_window_with_an_open_exchange_takes_no_summary() -> None:

@@ -1,4 +1,4 @@
-"""Rule 7: what a turn costs does not grow, in instructions of the window's own code and not in time."""
+"""Rule 7: the cost of a turn does not grow, in instructions of the window's own code and not in time."""
 
 import pytest
 
