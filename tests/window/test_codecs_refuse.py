@@ -15,7 +15,7 @@ from custom_components.windowed_conversation.window.codecs import (
     load_snapshot,
 )
 from custom_components.windowed_conversation.window.codecs.fields import MAX_CHARACTERS, Allowance, Fields
-from custom_components.windowed_conversation.window.codecs.parts import write_json
+from custom_components.windowed_conversation.window.tokens import arguments_json
 
 from .conversations import dump
 from .histories import new_window
@@ -219,4 +219,4 @@ def test_as_many_empty_objects_as_no_conversation_has_are_refused() -> None:
 
 
 def test_json_is_written_for_anything_in_as_few_characters_as_it_takes() -> None:
-    assert write_json({"ä": {1}}) == '{"ä":"{1}"}'
+    assert arguments_json(ToolCall("call", "look", {"ä": {1}})) == '{"ä":"{1}"}'

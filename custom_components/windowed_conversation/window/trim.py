@@ -7,7 +7,7 @@ when the next round begins.
 from collections.abc import Iterable
 
 from .contents import Contents
-from .exchange import Exchange
+from .exchange import Exchange, OpenExchange
 from .messages import Message, Role, ToolCall, with_content
 from .policy import MIN_RESULT_TOKENS, WindowPolicy
 from .summary import evicted_summary_input, join_summary_inputs
@@ -29,14 +29,12 @@ def trim(contents: Contents, policy: WindowPolicy, in_force: WindowPolicy, count
         contents.evict(evicted)
 
 
-def cut_to_fit(contents: Contents, policy: WindowPolicy, counter: TokenCounter) -> None:
+def cut_to_fit(contents: Contents, exchange: OpenExchange, policy: WindowPolicy, counter: TokenCounter) -> None:
     """Cut the results of the newest round until the policy in force is met, or each costs at most 100 tokens.
 
     Small results stay whole. A cut counts as a trim.
     """
-    exchange, room = contents.opened, policy.history_tokens - contents.history.tokens
-    if exchange is None:
-        return
+    room = policy.history_tokens - contents.history.tokens
     places = range(exchange.newest_round + 1, len(exchange.messages))
     results = {place: exchange.messages[place] for place in places if exchange.messages[place].role is Role.TOOL}
     tokens = [result.tokens or 0 for result in results.values()]

@@ -163,12 +163,11 @@ class Window:
         restores exchanges evicted for it. Call it before each request: if the exchange is still too large, the results
         of its newest tool round are cut to the room left, none of them below 100 tokens. Raises `NoOpenExchange`.
         """
-        if self._contents.opened is None:
-            _none_is_open()
+        exchange = self._contents.opened or _none_is_open()
         self._put_limit(tokens)
         self._enforce()
         if self._contents.tokens > self._in_force.history_tokens:
-            cut_to_fit(self._contents, self._in_force, self._counter)
+            cut_to_fit(self._contents, exchange, self._in_force, self._counter)
 
     def open(self, text: str, tags: Iterable[str] = ()) -> None:
         """Open the newest exchange with the user's text. Raises `ExchangeStillOpen` and `InvalidTag`."""

@@ -11,7 +11,7 @@ from custom_components.windowed_conversation.providers.names import sent_name
 from custom_components.windowed_conversation.providers.openai.chat_encoding import Dialect, encode_messages
 from custom_components.windowed_conversation.window import Message, ToolCall, Window
 from custom_components.windowed_conversation.window.codecs import Malformed
-from custom_components.windowed_conversation.window.interop import chat_completions, from_chat_completions
+from custom_components.windowed_conversation.window.interop import from_chat_completions, to_chat_completions
 from tests.window.conversations import NO_NUMBERS, NULLS, windows
 from tests.window.histories import said
 
@@ -26,7 +26,7 @@ def with_sent_names(message: Message) -> Message:
 def test_chat_completions_come_back_as_they_were_said(window: Window) -> None:
     messages = window.messages()
 
-    written = json.loads(json.dumps(chat_completions(messages)))
+    written = json.loads(json.dumps(to_chat_completions(messages)))
 
     assert said(from_chat_completions(written)) == said(messages)
 
@@ -38,7 +38,7 @@ def test_chat_completions_are_what_a_provider_is_sent(window: Window) -> None:
     # providers refuse blank text, so it is not sent, and some names; written down they come back as they were
     assume(not any(message.content.isspace() for message in messages))
 
-    assert chat_completions(map(with_sent_names, messages)) == encode_messages(messages, Dialect.OPENAI)
+    assert to_chat_completions(map(with_sent_names, messages)) == encode_messages(messages, Dialect.OPENAI)
 
 
 def test_chat_completions_of_other_programs_are_read() -> None:

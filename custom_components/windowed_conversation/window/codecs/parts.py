@@ -22,11 +22,6 @@ _MOST_MESSAGES = 10_000
 MARKS = ("tags", "created", "tokens", "native", "attachments")
 
 
-def write_json(value: object) -> str:
-    """Return the value as JSON. Values that JSON cannot hold are written as text."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
-
-
 def write_marks(message: Message) -> dict[str, Any]:
     """Return the marks of a message as JSON: tags, time, tokens and so on, without empty fields."""
     marks = {

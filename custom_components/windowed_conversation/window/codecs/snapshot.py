@@ -13,6 +13,7 @@ from typing import Any
 from ..exchange import Exchange
 from ..messages import Message, Role, ToolCall
 from ..restore import Snapshot
+from ..tokens import arguments_json
 from .errors import Malformed, NewerVersion, NotOurs
 from .fields import Allowance, Fields
 from .parts import (
@@ -21,7 +22,6 @@ from .parts import (
     read_evicted,
     read_marks,
     read_tags,
-    write_json,
     write_marks,
 )
 
@@ -88,8 +88,7 @@ def _write_message(message: Message) -> dict[str, Any]:
         "role": str(message.role),
         "content": message.content,
         "tool_calls": [
-            {"id": call.id, "name": call.name, "arguments": write_json(dict(call.arguments))}
-            for call in message.tool_calls
+            {"id": call.id, "name": call.name, "arguments": arguments_json(call)} for call in message.tool_calls
         ],
         "tool_call_id": message.tool_call_id,
         "name": message.name,

@@ -4,8 +4,8 @@ For programs that use the window without Home Assistant, which never loads this 
 """
 
 from .chat_completions import (
-    chat_completions as chat_completions,
     from_chat_completions as from_chat_completions,
+    to_chat_completions as to_chat_completions,
 )
 from .langgraph import (
     from_langgraph_state as from_langgraph_state,

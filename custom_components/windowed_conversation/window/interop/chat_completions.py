@@ -12,7 +12,7 @@ from ..messages import Message, Role, ToolCall
 _ROLES = {role.value: role for role in Role} | {"developer": Role.SYSTEM}
 
 
-def chat_completions(messages: Iterable[Message]) -> list[dict[str, Any]]:
+def to_chat_completions(messages: Iterable[Message]) -> list[dict[str, Any]]:
     """Return the messages in this format, in the same order."""
     return [_write(message) for message in messages]
 
