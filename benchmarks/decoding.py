@@ -33,7 +33,7 @@ import openai
 from custom_components.windowed_conversation.providers.anthropic.clients import accepts, anthropic_messages
 from custom_components.windowed_conversation.providers.events import Event, Finished, Provider, Request, TextDelta
 from custom_components.windowed_conversation.providers.gemini.clients import gemini
-from custom_components.windowed_conversation.providers.openai.clients import chat_completions, openai_responses
+from custom_components.windowed_conversation.providers.openai.clients import compatible_chat, openai_responses
 from custom_components.windowed_conversation.window import Message
 
 _URL = "http://127.0.0.1/v1"
@@ -119,7 +119,7 @@ def _formats(pieces: list[str]) -> Iterator[Format]:
     http = _client(httpx2, b"".join(_chat(pieces)))
     chat = openai.AsyncOpenAI(api_key=_KEY, base_url=_URL, http_client=http)
     alone: Stream = partial(chat.chat.completions.create, model=_MODEL, messages=said, stream=True)
-    yield Format("Chat Completions", "openai", alone, chat_completions(_URL, _KEY, http))
+    yield Format("Chat Completions", "openai", alone, compatible_chat(_URL, _KEY, http))
 
     http = _client(httpx2, b"".join(_responses(pieces)))
     answers = openai.AsyncOpenAI(api_key=_KEY, base_url=_URL, http_client=http)

@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from custom_components.windowed_conversation.providers.characters import WholeCharacters
+from custom_components.windowed_conversation.providers.characters import SurrogateJoiner
 
 FIRST, SECOND = "\ud83d", "\ude00"
 LETTERS = ("a", "\n", "é", "照", "\N{GRINNING FACE}", FIRST, SECOND, FIRST + SECOND)
@@ -26,7 +26,7 @@ def pieces(request: pytest.FixtureRequest) -> list[str]:
 
 
 def test_borders_of_the_pieces_make_no_difference(pieces: list[str]) -> None:
-    characters = WholeCharacters()
+    characters = SurrogateJoiner()
 
     fed = "".join([characters.feed(piece) for piece in pieces])
 
@@ -35,7 +35,7 @@ def test_borders_of_the_pieces_make_no_difference(pieces: list[str]) -> None:
 
 
 def test_no_half_is_ever_passed_on(pieces: list[str]) -> None:
-    characters = WholeCharacters()
+    characters = SurrogateJoiner()
 
     for piece in pieces:
         characters.feed(piece).encode()

@@ -10,9 +10,9 @@ from custom_components.windowed_conversation.providers.profile import (
     UNKNOWN_MODEL,
     Caching,
     Effort,
-    Profile,
+    ModelProfile,
     ReasoningStyle,
-    taken_effort,
+    accepted_effort,
 )
 from custom_components.windowed_conversation.providers.profiles import Vendor, profile_of
 
@@ -74,7 +74,7 @@ def test_models_are_told_to_think_in_the_way_of_their_family(vendor: Vendor, mod
     ],
 )
 def test_no_effort_is_the_least_that_the_family_takes(vendor: Vendor, model: str, least: Effort) -> None:
-    assert taken_effort(profile_of(vendor, model), Effort.NONE) is least
+    assert accepted_effort(profile_of(vendor, model), Effort.NONE) is least
 
 
 @pytest.mark.parametrize(
@@ -92,12 +92,12 @@ def test_no_effort_is_the_least_that_the_family_takes(vendor: Vendor, model: str
 def test_effort_that_a_model_does_not_take_is_the_next_cheaper_one(
     taken: tuple[Effort, ...], asked: Effort | None, sent: Effort | None
 ) -> None:
-    assert taken_effort(Profile(efforts=taken), asked) is sent
+    assert accepted_effort(ModelProfile(efforts=taken), asked) is sent
 
 
 @pytest.mark.parametrize("effort", Effort)
 def test_effort_is_what_was_asked_for_where_nobody_knows_the_model(effort: Effort) -> None:
-    assert taken_effort(UNKNOWN_MODEL, effort) is effort
+    assert accepted_effort(UNKNOWN_MODEL, effort) is effort
 
 
 @pytest.mark.parametrize(

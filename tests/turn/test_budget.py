@@ -6,7 +6,12 @@ from hypothesis import given
 from hypothesis.strategies import integers
 import pytest
 
-from custom_components.windowed_conversation.providers.profile import UNKNOWN_MODEL, Effort, Profile, ReasoningStyle
+from custom_components.windowed_conversation.providers.profile import (
+    UNKNOWN_MODEL,
+    Effort,
+    ModelProfile,
+    ReasoningStyle,
+)
 from custom_components.windowed_conversation.providers.settings import ModelSettings
 from custom_components.windowed_conversation.turn.budget import Budget, Shortfall, answer_limit, room, shortfall
 from custom_components.windowed_conversation.turn.ports import Question
@@ -65,20 +70,20 @@ def test_what_is_reserved_is_always_for_the_answer(context: int, reply: int, sen
 @pytest.mark.parametrize(
     ("profile", "effort", "limit"),
     [
-        (Profile(reasoning=ReasoningStyle.NONE), None, 1000),
-        (Profile(reasoning=ReasoningStyle.NONE), Effort.HIGH, 1000),
+        (ModelProfile(reasoning=ReasoningStyle.NONE), None, 1000),
+        (ModelProfile(reasoning=ReasoningStyle.NONE), Effort.HIGH, 1000),
         (UNKNOWN_MODEL, None, 1000),
         (UNKNOWN_MODEL, Effort.HIGH, 1000),
-        (Profile(reasoning=ReasoningStyle.EFFORT), None, 9192),
-        (Profile(reasoning=ReasoningStyle.BUDGET), Effort.NONE, 1000),
-        (Profile(reasoning=ReasoningStyle.LEVEL), Effort.MINIMAL, 5096),
-        (Profile(reasoning=ReasoningStyle.ADAPTIVE), Effort.LOW, 5096),
-        (Profile(reasoning=ReasoningStyle.EFFORT), Effort.HIGH, 25_576),
-        (Profile(reasoning=ReasoningStyle.EFFORT, efforts=(Effort.HIGH,)), None, 25_576),
+        (ModelProfile(reasoning=ReasoningStyle.EFFORT), None, 9192),
+        (ModelProfile(reasoning=ReasoningStyle.BUDGET), Effort.NONE, 1000),
+        (ModelProfile(reasoning=ReasoningStyle.LEVEL), Effort.MINIMAL, 5096),
+        (ModelProfile(reasoning=ReasoningStyle.ADAPTIVE), Effort.LOW, 5096),
+        (ModelProfile(reasoning=ReasoningStyle.EFFORT), Effort.HIGH, 25_576),
+        (ModelProfile(reasoning=ReasoningStyle.EFFORT, efforts=(Effort.HIGH,)), None, 25_576),
     ],
 )
 def test_request_has_room_for_the_thoughts_of_its_model(
-    profile: Profile, effort: Effort | None, limit: int, question: Question
+    profile: ModelProfile, effort: Effort | None, limit: int, question: Question
 ) -> None:
     model = replace(
         question.model,
@@ -94,7 +99,7 @@ async def test_answer_of_a_small_model_that_is_learned_fits_into_its_room(
     take: Take, question: Question, model_server: ModelServer
 ) -> None:
     budget = Budget(POLICY, max_answer_tokens=1000, schema_tokens=100)
-    profile = Profile(reasoning=ReasoningStyle.EFFORT)
+    profile = ModelProfile(reasoning=ReasoningStyle.EFFORT)
     asked = replace(question, model=replace(question.model, budget=budget, profile=profile))
     asked.model.size.on_named(2048)
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from custom_components.windowed_conversation.providers.errors import BadRequest, ContextOverflow
-from custom_components.windowed_conversation.providers.profile import Profile
+from custom_components.windowed_conversation.providers.profile import ModelProfile
 from custom_components.windowed_conversation.turn.budget import Budget, Shortfall
 from custom_components.windowed_conversation.turn.model_size import ModelSize
 from custom_components.windowed_conversation.turn.ports import Question
@@ -250,7 +250,7 @@ async def test_answer_has_a_sixteenth_at_most_of_a_size_that_the_user_has_not_en
     max_answer_tokens: int, reserved: int, question: Question
 ) -> None:
     budget = Budget(WindowPolicy(), max_answer_tokens=max_answer_tokens)
-    model = replace(question.model, budget=budget, profile=Profile(context_tokens=4000))
+    model = replace(question.model, budget=budget, profile=ModelProfile(context_tokens=4000))
 
     assert (model.planned.context_tokens, model.planned.max_answer_tokens) == (4000, reserved)
 

@@ -16,7 +16,12 @@ from custom_components.windowed_conversation.providers.events import (
     ReasoningDelta,
     Usage,
 )
-from custom_components.windowed_conversation.providers.profile import UNKNOWN_MODEL, Effort, Profile, ReasoningStyle
+from custom_components.windowed_conversation.providers.profile import (
+    UNKNOWN_MODEL,
+    Effort,
+    ModelProfile,
+    ReasoningStyle,
+)
 from custom_components.windowed_conversation.providers.settings import ModelSettings
 from custom_components.windowed_conversation.turn.attempts import Purpose, attempt
 from custom_components.windowed_conversation.turn.budget import Budget
@@ -206,10 +211,10 @@ async def test_action_is_not_repeated_when_the_answer_after_it_is_asked_for_agai
 
 
 @pytest.mark.parametrize(
-    ("profile", "effort"), [(Profile(reasoning=ReasoningStyle.NONE), None), (UNKNOWN_MODEL, Effort.NONE)], ids=str
+    ("profile", "effort"), [(ModelProfile(reasoning=ReasoningStyle.NONE), None), (UNKNOWN_MODEL, Effort.NONE)], ids=str
 )
 async def test_model_that_is_not_to_reason_has_no_room(
-    profile: Profile, effort: Effort | None, take: Take, question: Question, model_server: ModelServer
+    profile: ModelProfile, effort: Effort | None, take: Take, question: Question, model_server: ModelServer
 ) -> None:
     model = replace(question.model, profile=profile, settings=ModelSettings(effort=effort))
     model_server.script(THOUGHT, CUT)

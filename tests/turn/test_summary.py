@@ -14,7 +14,7 @@ from custom_components.windowed_conversation.providers.errors import (
     Unavailable,
 )
 from custom_components.windowed_conversation.providers.events import Usage
-from custom_components.windowed_conversation.providers.profile import Profile, ReasoningStyle
+from custom_components.windowed_conversation.providers.profile import ModelProfile, ReasoningStyle
 from custom_components.windowed_conversation.turn.attempts import Attempt
 from custom_components.windowed_conversation.turn.budget import Budget
 from custom_components.windowed_conversation.turn.deadlines import Limits
@@ -79,7 +79,7 @@ async def test_summary_has_a_limit_of_its_own(
     passage: SummaryInput, question: Question, model_server: ModelServer
 ) -> None:
     budget = Budget(POLICY, max_answer_tokens=50)
-    model = replace(question.model, budget=budget, profile=Profile(reasoning=ReasoningStyle.NONE))
+    model = replace(question.model, budget=budget, profile=ModelProfile(reasoning=ReasoningStyle.NONE))
 
     await ask(replace(question, model=model), passage)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from custom_components.windowed_conversation.providers.profile import Caching, Effort, Profile, ReasoningStyle
+from custom_components.windowed_conversation.providers.profile import Caching, Effort, ModelProfile, ReasoningStyle
 from custom_components.windowed_conversation.providers.settings import ModelSettings
 from custom_components.windowed_conversation.turn.ports import Question
 from custom_components.windowed_conversation.turn.progress import Outcome
@@ -133,7 +133,7 @@ def asked(
             agent=name,
             provider=providers[name],
             name=f"{base}+reasoning",
-            profile=Profile(reasoning=style, caching=caching),
+            profile=ModelProfile(reasoning=style, caching=caching),
             settings=ModelSettings(effort=Effort.LOW),
         )
         return replace(question, model=model)

@@ -15,7 +15,7 @@ from ..bridge.errors import faults_logged
 from ..bridge.turn_report import async_fire_turn
 from ..const import DOMAIN
 from ..memory import PastTurn
-from ..providers import AWAY, OLLAMA
+from ..providers import CONNECTION_ERRORS, OLLAMA
 from ..turn.budget import full_shortfall
 from ..turn.context import said_in
 from ..turn.first_person import speaks_of_oneself
@@ -95,7 +95,7 @@ def log_error(agent: Agent, turn: EndedTurn) -> None:
     """Log why there was no answer, without what was said; a server that is away is logged once, see `AccountServer`."""
     error = turn.outcome.error
     if error is not None:
-        is_away = isinstance(error, AWAY) and not turn.outcome.has_begun
+        is_away = isinstance(error, CONNECTION_ERRORS) and not turn.outcome.has_begun
         level = logging.DEBUG if is_away else logging.INFO
         _LOGGER.log(level, "No answer from %s: %s (%s)", turn.entity_id, type(error).__name__, error)
 

@@ -13,7 +13,7 @@ from homeassistant.core import CALLBACK_TYPE, HomeAssistant, callback
 
 from ..bridge.errors import faults_logged
 from ..bridge.tools import ToolSchemas
-from ..providers import Profile, Vendor
+from ..providers import ModelProfile, Vendor
 from ..turn.home import States
 from ..turn.memory_dialog import LastAnswer
 from ..turn.ports import Billed, Model
@@ -107,7 +107,7 @@ class Agent:
         self.statistics.on_evicted(self._evicted_messages() - evicted)
         self.tell()
 
-    def know(self, profile: Profile) -> None:
+    def know(self, profile: ModelProfile) -> None:
         """Apply a new profile of the model. The next request is planned with it."""
         if self._model is not None:
             self._model = replace(self._model, profile=profile)

@@ -14,7 +14,7 @@ from homeassistant.util import dt as dt_util
 from ..bridge.errors import faults_logged
 from ..bridge.known_server import KnownServer
 from ..providers import (
-    AWAY,
+    CONNECTION_ERRORS,
     AuthError,
     DeadlineExceeded,
     ListedModel,
@@ -135,7 +135,7 @@ class AccountServer:
         """Record why a turn has no answer from this server. A server that has begun an answer is not away."""
         if isinstance(error, AuthError):
             self._entry.async_start_reauth(self._hass)
-        elif isinstance(error, AWAY) and not has_begun:
+        elif isinstance(error, CONNECTION_ERRORS) and not has_begun:
             self._is_listed = False
             self._on_away(error)
             if self._known.unanswered_since is None:
@@ -179,7 +179,7 @@ class AccountServer:
     def _on_trouble(self, error: ProviderError) -> None:
         if isinstance(error, AuthError):
             self._entry.async_start_reauth(self._hass)
-        if isinstance(error, (*AWAY, AuthError)):
+        if isinstance(error, (*CONNECTION_ERRORS, AuthError)):
             self._on_away(error)
             return
         # the server responds; not every server has a list
@@ -217,7 +217,7 @@ class AccountServer:
 
     @callback
     def _on_looked(self, error: ProviderError) -> None:
-        if isinstance(error, AWAY):
+        if isinstance(error, CONNECTION_ERRORS):
             async_raise_or_clear_server(self._hass, self._entry.entry_id, self._entry.title)
         else:
             self._on_back()

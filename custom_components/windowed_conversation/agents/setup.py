@@ -12,7 +12,7 @@ from ..bridge.calibration import ModelCalibrations
 from ..bridge.exact_counting import ExactCounter, async_exact_counter
 from ..bridge.models import async_profile, listed_model
 from ..const import DOMAIN, SUBENTRY_CONVERSATION
-from ..providers import ListedModel, Profile, Provider, Vendor
+from ..providers import ListedModel, ModelProfile, Provider, Vendor
 from ..turn.budget import Budget
 from ..turn.deadlines import Pause
 from ..turn.ports import Billed, Model
@@ -83,7 +83,7 @@ async def _async_update_profiles(
 
 async def _async_profile(
     hass: HomeAssistant, vendor: Vendor | None, config: AgentConfig, listed: Sequence[ListedModel]
-) -> Profile:
+) -> ModelProfile:
     return await async_profile(hass, vendor, config.family, listed_model(listed, config.model))
 
 
@@ -116,7 +116,7 @@ class _Server:
     """A model's server: what is known of it, and what all agents that ask it share: its pause and request limit."""
 
     provider: Provider
-    profile: Profile
+    profile: ModelProfile
     pause: Pause
     limit: RequestLimit
     is_at_home: bool

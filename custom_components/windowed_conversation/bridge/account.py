@@ -93,7 +93,7 @@ async def _async_compatible(hass: HomeAssistant, account: Mapping[str, Any]) -> 
     url, key = account[CONF_URL], account.get(CONF_API_KEY)
     if url == OPENAI_URL:
         return await hass.async_add_executor_job(clients.openai_chat, key, http_client)
-    return await hass.async_add_executor_job(clients.chat_completions, url, key, http_client)
+    return await hass.async_add_executor_job(clients.compatible_chat, url, key, http_client)
 
 
 async def _async_openai(hass: HomeAssistant, account: Mapping[str, Any]) -> Provider:

@@ -6,7 +6,7 @@ from itertools import islice
 
 from homeassistant.core import callback
 
-from ..providers import ListedModel, whole
+from ..providers import ListedModel, repair_surrogates
 from ..window import is_count
 
 # What is stored at most: ten times what a router lists, and the names that a person can tell apart.
@@ -54,7 +54,7 @@ class KnownServer:
 
 def _is_kept(model: ListedModel) -> bool:
     """Return whether a model's name can be stored: no file can hold a surrogate half."""
-    return len(model.id) <= _LONGEST_ID and whole(model.id) == model.id
+    return len(model.id) <= _LONGEST_ID and repair_surrogates(model.id) == model.id
 
 
 def _remembered(stored: object) -> Iterator[ListedModel]:

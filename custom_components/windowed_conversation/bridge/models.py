@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from homeassistant.core import HomeAssistant
 from homeassistant.helpers.importlib import async_import_module
 
-from ..providers import ListedModel, Profile, Usage, Vendor, profile_of
+from ..providers import ListedModel, ModelProfile, Usage, Vendor, profile_of
 
 _PRICES = f"{__package__.rpartition('.')[0]}.providers.prices"
 
@@ -24,7 +24,9 @@ class Use(NamedTuple):
     usage: Usage
 
 
-async def async_profile(hass: HomeAssistant, vendor: Vendor | None, family: str, listed: ListedModel | None) -> Profile:
+async def async_profile(
+    hass: HomeAssistant, vendor: Vendor | None, family: str, listed: ListedModel | None
+) -> ModelProfile:
     """Return the profile of a model; `family` is its name, or on Azure the model that the user says it runs."""
     profile = profile_of(vendor, family)
     context = listed.context_tokens if listed else None
@@ -56,7 +58,7 @@ async def async_cost(hass: HomeAssistant, uses: Collection[Use]) -> Decimal | No
 async def async_families(hass: HomeAssistant, vendor: Vendor) -> list[str]:
     """Return the names of a vendor's known models, for a deployment whose own name does not tell its model."""
     prices = await _async_prices(hass)
-    names: list[str] = await hass.async_add_executor_job(prices.names_of, vendor)
+    names: list[str] = await hass.async_add_executor_job(prices.priced_model_names, vendor)
     return names
 
 

@@ -21,8 +21,8 @@ from ..const import (
     OpenAIFormat,
 )
 from ..providers import (
-    AWAY,
-    AnswersWhole,
+    CONNECTION_ERRORS,
+    AnswersUnstreamed,
     AuthError,
     BadRequest,
     BadStream,
@@ -126,7 +126,7 @@ async def async_try_model(account: TriedAccount, model: str) -> str | None:
 async def _async_find_server(hass: HomeAssistant, account: dict[str, Any], urls: Sequence[str]) -> TriedAccount:
     *others, last = urls
     for url in others:
-        with suppress(*AWAY):
+        with suppress(*CONNECTION_ERRORS):
             return await _async_find_api(hass, {**account, CONF_URL: url})
     return await _async_find_api(hass, {**account, CONF_URL: last})
 
@@ -152,7 +152,7 @@ async def _async_list_models(hass: HomeAssistant, account: dict[str, Any]) -> Tr
 
 
 async def _async_hear(provider: Provider, request: Request) -> None:
-    ask = provider.whole_answer if isinstance(provider, AnswersWhole) else provider.stream
+    ask = provider.unstreamed_answer if isinstance(provider, AnswersUnstreamed) else provider.stream
     try:
         async with asyncio.timeout(_TRIAL_SECONDS), aclosing(ask(request)) as events:
             async for _ in events:

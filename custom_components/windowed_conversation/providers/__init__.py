@@ -3,95 +3,51 @@
 The modules at the top are shared: the streaming skeleton, events, errors, model profiles and prices.
 """
 
-from .characters import whole
-from .encoder import UNSEEN
+from .characters import repair_surrogates as repair_surrogates
+from .encoder import UNSEEN as UNSEEN
 from .errors import (
-    AWAY,
-    AuthError,
-    BadRequest,
-    BadStream,
-    ContextOverflow,
-    DeadlineExceeded,
-    Incomplete,
-    ModelNotFound,
-    ProviderError,
-    QuotaError,
-    RateLimited,
-    Redirected,
-    Refused,
-    Unavailable,
+    CONNECTION_ERRORS as CONNECTION_ERRORS,
+    AuthError as AuthError,
+    BadRequest as BadRequest,
+    BadStream as BadStream,
+    ContextOverflow as ContextOverflow,
+    DeadlineExceeded as DeadlineExceeded,
+    Incomplete as Incomplete,
+    ModelNotFound as ModelNotFound,
+    ProviderError as ProviderError,
+    QuotaError as QuotaError,
+    RateLimited as RateLimited,
+    Redirected as Redirected,
+    Refused as Refused,
+    Unavailable as Unavailable,
 )
 from .events import (
-    OLLAMA,
-    AnswersWhole,
-    Compacts,
-    CountsTokens,
-    Event,
-    Finished,
-    ListedModel,
-    NamesItsSize,
-    OnBytes,
-    Provider,
-    ReasoningDelta,
-    Request,
-    TextDelta,
-    ToolCallDone,
-    ToolSchema,
-    Usage,
+    OLLAMA as OLLAMA,
+    AnswersUnstreamed as AnswersUnstreamed,
+    Compacts as Compacts,
+    CountsTokens as CountsTokens,
+    Event as Event,
+    Finished as Finished,
+    ListedModel as ListedModel,
+    NamesItsSize as NamesItsSize,
+    OnBytes as OnBytes,
+    Provider as Provider,
+    ReasoningDelta as ReasoningDelta,
+    Request as Request,
+    TextDelta as TextDelta,
+    ToolCallDone as ToolCallDone,
+    ToolSchema as ToolSchema,
+    Usage as Usage,
 )
-from .profile import EFFORTS, UNKNOWN_MODEL, Effort, Profile, room_to_think
-from .profiles import Vendor, profile_of
-from .recommended import conversation_models, recommended_model
-from .settings import DEFAULT_SETTINGS, ModelSettings
-from .sizes import messages_tokens, request_tokens, tools_tokens
-from .transport import open_connection
-
-__all__ = [
-    "AWAY",
-    "DEFAULT_SETTINGS",
-    "EFFORTS",
-    "OLLAMA",
-    "UNKNOWN_MODEL",
-    "UNSEEN",
-    "AnswersWhole",
-    "AuthError",
-    "BadRequest",
-    "BadStream",
-    "Compacts",
-    "ContextOverflow",
-    "CountsTokens",
-    "DeadlineExceeded",
-    "Effort",
-    "Event",
-    "Finished",
-    "Incomplete",
-    "ListedModel",
-    "ModelNotFound",
-    "ModelSettings",
-    "NamesItsSize",
-    "OnBytes",
-    "Profile",
-    "Provider",
-    "ProviderError",
-    "QuotaError",
-    "RateLimited",
-    "ReasoningDelta",
-    "Redirected",
-    "Refused",
-    "Request",
-    "TextDelta",
-    "ToolCallDone",
-    "ToolSchema",
-    "Unavailable",
-    "Usage",
-    "Vendor",
-    "conversation_models",
-    "messages_tokens",
-    "open_connection",
-    "profile_of",
-    "recommended_model",
-    "request_tokens",
-    "room_to_think",
-    "tools_tokens",
-    "whole",
-]
+from .profile import (
+    EFFORTS as EFFORTS,
+    UNKNOWN_MODEL as UNKNOWN_MODEL,
+    Effort as Effort,
+    ModelProfile as ModelProfile,
+    room_to_think as room_to_think,
+)
+from .profiles import Vendor as Vendor, profile_of as profile_of
+from .recommended import conversation_models as conversation_models, recommended_model as recommended_model
+from .settings import DEFAULT_SETTINGS as DEFAULT_SETTINGS, ModelSettings as ModelSettings
+from .sizes import messages_tokens as messages_tokens, request_tokens as request_tokens, tools_tokens as tools_tokens
+from .transport import open_connection as open_connection

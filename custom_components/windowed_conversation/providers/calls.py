@@ -8,7 +8,7 @@ from uuid import uuid4
 from ..window import ToolCall
 from .errors import BadStream
 from .events import Request, ToolCallDone
-from .json_values import most_values, whole_json
+from .json_values import max_value_count, read_repaired_json
 from .names import short_id
 
 _MOST_CALLS = 64
@@ -109,10 +109,10 @@ class Arguments:
 
 
 def _object(written: str) -> dict[str, Any] | None:
-    if most_values(written.encode(errors="replace")) > _MOST_VALUES:
+    if max_value_count(written.encode(errors="replace")) > _MOST_VALUES:
         raise BadStream(f"the arguments of a tool call have more than {_MOST_VALUES} values")
     try:
-        value = whole_json(written) if written.strip() else None
+        value = read_repaired_json(written) if written.strip() else None
     except ValueError, RecursionError:
         return None
     if value is None:

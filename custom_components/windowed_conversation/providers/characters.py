@@ -10,7 +10,7 @@ _CODEC = "utf-16-le"
 _decoder = getincrementaldecoder(_CODEC)
 
 
-class WholeCharacters:
+class SurrogateJoiner:
     """The text of one stream. A first half waits for the second and is dropped if the stream ends before it."""
 
     def __init__(self) -> None:
@@ -27,6 +27,6 @@ class WholeCharacters:
         return whole
 
 
-def whole(text: str) -> str:
+def repair_surrogates(text: str) -> str:
     """Return the text with surrogate halves joined or replaced."""
     return text.encode(_CODEC, "surrogatepass").decode(_CODEC, "replace")

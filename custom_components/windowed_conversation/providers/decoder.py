@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from .calls import Calls
-from .characters import WholeCharacters
+from .characters import SurrogateJoiner
 from .errors import BadStream, ProviderError
 from .events import Event, Finished, FinishReason, ReasoningDelta, Request, TextDelta, Usage
 
@@ -28,19 +28,19 @@ def finish_reason(word: str) -> str:
 class Decoder(ABC):
     """Decodes one answer, event by event. `names` maps the names that were sent to the tools' own names.
 
-    `is_whole`: whether the terminal marker has been read.
+    `is_complete`: whether the terminal marker has been read.
     """
 
     def __init__(self, request: Request, names: Mapping[str, str]) -> None:
-        self.is_whole = False
+        self.is_complete = False
         self._calls = Calls(request, names)
         self._usage: Usage | None = None
         # The server's word for how the answer ended, see `finish_reason`.
         self._ended = ""
         # The server's own word for who answered, see `Finished`.
         self._server = ""
-        self._text = WholeCharacters()
-        self._reasoning = WholeCharacters()
+        self._text = SurrogateJoiner()
+        self._reasoning = SurrogateJoiner()
         # The length of the text so far, in characters.
         self._length = 0
 
@@ -64,7 +64,7 @@ class Decoder(ABC):
 
     def _error(self) -> ProviderError | None:
         """Return the error of the answer after its end, or None."""
-        return None if self.is_whole else BadStream("the stream ended without its terminal marker")
+        return None if self.is_complete else BadStream("the stream ended without its terminal marker")
 
     def _residue(self) -> Any:
         """Return the residue to send back to the model with the answer, see `Finished`."""

@@ -26,7 +26,7 @@ def system_prompt(messages: Iterable[Message]) -> str:
     return "\n\n".join(each.content for each in messages if each.role is Role.SYSTEM and each.content.strip())
 
 
-def given(**fields: Any) -> dict[str, Any]:
+def without_none(**fields: Any) -> dict[str, Any]:
     """Return the fields that have a value."""
     return {name: value for name, value in fields.items() if value is not None}
 

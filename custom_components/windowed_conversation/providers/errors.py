@@ -68,7 +68,7 @@ class DeadlineExceeded(ProviderError):
 
 
 # The message of a server that cannot be reached.
-AWAY = (Unavailable, DeadlineExceeded)
+CONNECTION_ERRORS = (Unavailable, DeadlineExceeded)
 
 
 class BadRequest(ProviderError):

@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from ..window import Message, ToolCall, tool_text
 from .json_values import finite
-from .profile import UNKNOWN_MODEL, Profile
+from .profile import UNKNOWN_MODEL, ModelProfile
 from .settings import DEFAULT_SETTINGS, ModelSettings
 
 
@@ -50,7 +50,7 @@ class Request:
     model: str
     messages: tuple[Message, ...]
     tools: tuple[ToolSchema, ...] = ()
-    profile: Profile = UNKNOWN_MODEL
+    profile: ModelProfile = UNKNOWN_MODEL
     cache_key: str = ""
     max_answer_tokens: int | None = None
     settings: ModelSettings = DEFAULT_SETTINGS
@@ -195,10 +195,10 @@ class Compacts(Protocol):
 
 
 @runtime_checkable
-class AnswersWhole(Protocol):
+class AnswersUnstreamed(Protocol):
     """A provider that can also ask for an answer that comes whole, through its vendor's own SDK. For trials."""
 
-    def whole_answer(self, request: Request) -> AsyncGenerator[Event]:
+    def unstreamed_answer(self, request: Request) -> AsyncGenerator[Event]:
         """Send the request and yield the events of its answer, like `Provider.stream`, once all of it is there."""
 
 

@@ -9,7 +9,7 @@ import re
 from typing import Any
 
 from ..window import is_count
-from .characters import whole
+from .characters import repair_surrogates
 from .errors import BadStream
 
 _CODE = re.compile(r"[a-zA-Z_0-9]{1,40}")
@@ -32,17 +32,17 @@ def read_json(text: str | bytes | bytearray) -> Any:
     return _decoder.decode(text if isinstance(text, str) else text.decode())
 
 
-def most_values(text: bytes) -> int:
+def max_value_count(text: bytes) -> int:
     """Return an upper bound of the number of values in a JSON text: separators inside strings count, too."""
     return 1 + sum(text.count(mark) for mark in (b",", b"[", b"{"))
 
 
-def whole_json(text: str) -> Any:
+def read_repaired_json(text: str) -> Any:
     """Return the value of a JSON text like `read_json`, with whole characters only."""
     value = read_json(text)
     if "\\u" not in text and text.isascii():
         return value
-    return json.loads(whole(json.dumps(value, ensure_ascii=False)))
+    return json.loads(repair_surrogates(json.dumps(value, ensure_ascii=False)))
 
 
 def finite(value: Any) -> Any:
@@ -88,27 +88,27 @@ def objects(value: object) -> list[dict[str, Any]]:
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
-def figure(value: object) -> int | None:
+def count_or_none(value: object) -> int | None:
     """Return a whole number from 0 to 10^9, or None for anything else."""
     return value if is_count(value) else None
 
 
-def counted(tokens: object) -> int:
+def required_count(tokens: object) -> int:
     """Return the number of tokens that a server counted. Raises `BadStream` if it is no whole number from 0 to 10^9."""
-    number = figure(tokens)
+    number = count_or_none(tokens)
     if number is None:
         raise BadStream("the server does not count tokens")
     return number
 
 
-def tokens_of(figures: object, name: str) -> int:
+def count_at(figures: object, name: str) -> int:
     """Return a figure of a usage, or 0 for anything else: a wrong figure must not cost the answer."""
-    return figure(member(figures, name)) or 0
+    return count_or_none(member(figures, name)) or 0
 
 
-def limit_of(sizes: object, name: str) -> int | None:
+def token_limit(sizes: object, name: str) -> int | None:
     """Return a limit in tokens, or None if an object has no valid one."""
-    return figure(member(sizes, name)) or None
+    return count_or_none(member(sizes, name)) or None
 
 
 def _is_infinite(value: object) -> bool:

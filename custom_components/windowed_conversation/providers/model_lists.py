@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from .errors import BadStream
-from .json_values import member, most_values, objects, read_json
+from .json_values import max_value_count, member, objects, read_json
 
 # A router lists hundreds, with up to a hundred values each.
 _MOST_MODELS = 10_000
@@ -24,7 +24,7 @@ class ModelPage:
     """
 
     def __init__(self, body: bytes, field: str, name: str) -> None:
-        if most_values(body) > _MOST_VALUES:
+        if max_value_count(body) > _MOST_VALUES:
             raise BadStream(f"the list of models has more than {_MOST_VALUES} values")
         self._page = read_json(body)
         models = member(self._page, field)

@@ -23,7 +23,7 @@ _LONGEST_NAME = 64
 _VALID_PROPERTY = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 
 
-def within(length: int, text: str) -> str:
+def shortened(length: int, text: str) -> str:
     """Return the text, shortened to this many characters if it is longer. Different texts stay different."""
     if len(text) <= length:
         return text
@@ -51,7 +51,7 @@ def own_names(tools: Iterable[ToolSchema]) -> dict[str, str]:
     return {sent_name(tool.name): tool.name for tool in tools}
 
 
-def replaced(properties: Collection[str]) -> dict[str, str]:
+def replacement_names(properties: Collection[str]) -> dict[str, str]:
     """Return the replacements for property names that Anthropic refuses. No two get the same replacement."""
     taken = set(properties)
     sent: dict[str, str] = {}
@@ -67,7 +67,7 @@ def replaced(properties: Collection[str]) -> dict[str, str]:
 
 
 def _made_valid(name: str) -> str:
-    return within(_LONGEST_NAME, f"{_INVALID_CHARACTER.sub('_', name)}_{_digest(name)}")
+    return shortened(_LONGEST_NAME, f"{_INVALID_CHARACTER.sub('_', name)}_{_digest(name)}")
 
 
 def _digest(text: str) -> str:

@@ -37,7 +37,7 @@ def context_tokens_of(vendor: Vendor, model: str) -> int | None:
     return None if found is None else found.model.context_window
 
 
-def names_of(vendor: Vendor) -> list[str]:
+def priced_model_names(vendor: Vendor) -> list[str]:
     """Return the names by which a vendor's models are known in profiles and prices."""
     names = {model.id for each in get_snapshot().providers if each.id == vendor.maker for model in each.models}
     known = (name for name in names if profile_of(vendor, name) is not UNKNOWN_MODEL and not _PATTERN.search(name))

@@ -53,7 +53,7 @@ class Caching(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Profile:
+class ModelProfile:
     """Facts about a model. The defaults are what any compatible server accepts.
 
     `context_tokens` is how many tokens it reads and `output_tokens` how many it writes at most, None if unknown.
@@ -73,7 +73,7 @@ class Profile:
     context_editing: bool = False
 
 
-UNKNOWN_MODEL = Profile()
+UNKNOWN_MODEL = ModelProfile()
 
 # How many tokens of thought there is room for before an answer: what Google takes these words for, but never less than
 # 4,096. A cap costs nothing where it is not reached and the whole answer where it is, and few models hold to a number.
@@ -82,7 +82,7 @@ UNKNOWN_MODEL = Profile()
 _ROOM = {Effort.NONE: 0, Effort.MINIMAL: 4096, Effort.LOW: 4096, Effort.MEDIUM: 8192, Effort.HIGH: 24576}
 
 
-def taken_effort(profile: Profile, asked: Effort | None) -> Effort | None:
+def accepted_effort(profile: ModelProfile, asked: Effort | None) -> Effort | None:
     """Return the greatest accepted effort up to the requested one, or else the least that the model accepts.
 
     None if the request leaves it to the model.
@@ -94,7 +94,7 @@ def taken_effort(profile: Profile, asked: Effort | None) -> Effort | None:
     return no_more[-1] if no_more else profile.efforts[0]
 
 
-def room_to_think(profile: Profile, asked: Effort | None, *, has_reasoned: bool) -> int:
+def room_to_think(profile: ModelProfile, asked: Effort | None, *, has_reasoned: bool) -> int:
     """Return the number of tokens that an answer may have besides its words, for reasoning.
 
     If the profile does not say whether the model reasons, there is room if it `has_reasoned` and was not asked not to.
@@ -104,5 +104,5 @@ def room_to_think(profile: Profile, asked: Effort | None, *, has_reasoned: bool)
             return 0
         case ReasoningStyle.UNKNOWN:
             return _ROOM[asked or Effort.LOW] if has_reasoned else 0
-    taken = taken_effort(profile, asked or profile.default)
+    taken = accepted_effort(profile, asked or profile.default)
     return _ROOM[taken] if taken else 0

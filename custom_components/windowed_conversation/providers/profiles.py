@@ -6,7 +6,7 @@ from enum import StrEnum
 import re
 from typing import Any
 
-from .profile import UNKNOWN_MODEL, Caching, Effort, Profile, ReasoningStyle
+from .profile import UNKNOWN_MODEL, Caching, Effort, ModelProfile, ReasoningStyle
 
 
 class Vendor(StrEnum):
@@ -23,9 +23,9 @@ class Vendor(StrEnum):
         return Vendor.OPENAI if self is Vendor.AZURE else self
 
 
-def _family(names: str, reasoning: ReasoningStyle, caching: Caching, **facts: Any) -> tuple[str, Profile]:
+def _family(names: str, reasoning: ReasoningStyle, caching: Caching, **facts: Any) -> tuple[str, ModelProfile]:
     """Return a family of models, whose names match from the first character, with what they accept."""
-    return names, Profile(reasoning=reasoning, caching=caching, **{"images": True, **facts})
+    return names, ModelProfile(reasoning=reasoning, caching=caching, **{"images": True, **facts})
 
 
 _NONE, _EFFORT, _ADAPTIVE = ReasoningStyle.NONE, ReasoningStyle.EFFORT, ReasoningStyle.ADAPTIVE
@@ -96,7 +96,7 @@ _EFFORTS = {Vendor.OPENAI: _OPENAI_EFFORTS, Vendor.ANTHROPIC: _ANTHROPIC_EFFORTS
 _FAMILIES = {Vendor.OPENAI: _OPENAI, Vendor.ANTHROPIC: _ANTHROPIC, Vendor.GOOGLE: _GOOGLE}
 
 
-def profile_of(vendor: Vendor | None, model: str) -> Profile:
+def profile_of(vendor: Vendor | None, model: str) -> ModelProfile:
     """Return the facts about a model, without its limits; for an unknown model, what any server accepts.
 
     On Azure the name of a deployment says nothing: `model` is the model that the user says it runs.

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from ..window import EstimatedCounter, Message, TextKind, TokenCounter, message_tokens, text_tokens
 from .events import Request, ToolSchema
-from .json_values import limit_of, member, objects
+from .json_values import member, objects, token_limit
 
 _ESTIMATE = EstimatedCounter()
 
@@ -22,7 +22,7 @@ _NAMES = (
 
 def named_context_tokens(value: object) -> int | None:
     """Return the context size in tokens that a server's object names, or None if it names no valid size."""
-    sizes = (limit_of(each, name) for each in (value, member(value, "meta")) for name in _NAMES)
+    sizes = (token_limit(each, name) for each in (value, member(value, "meta")) for name in _NAMES)
     return next((size for size in sizes if size), None)
 
 
@@ -31,7 +31,7 @@ def named_output_tokens(value: object) -> int | None:
 
     OpenRouter names that of the server behind it that it prefers.
     """
-    limits = (limit_of(each, "max_completion_tokens") for each in (value, member(value, "top_provider")))
+    limits = (token_limit(each, "max_completion_tokens") for each in (value, member(value, "top_provider")))
     return next((limit for limit in limits if limit), None)
 
 
@@ -44,12 +44,12 @@ def loaded_context_tokens(answer: object, model: str) -> int | None:
     """
     slot = member(answer, "default_generation_settings")
     if slot is not None:
-        return limit_of(slot, "n_ctx")
+        return token_limit(slot, "n_ctx")
     running = ((each, "context_length") for each in objects(member(answer, "models")))
     loaded = ((each, "loaded_context_length") for each in objects(member(answer, "data")))
     names = {model, f"{model}:latest"}
     sizes = (
-        limit_of(each, field)
+        token_limit(each, field)
         for each, field in (*running, *loaded)
         if any(member(each, name) in names for name in ("name", "model", "id"))
     )

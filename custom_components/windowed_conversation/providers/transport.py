@@ -35,7 +35,7 @@ _CONNECTS = "connection.connect"
 type _Pieces = Callable[[bytes], Iterator[bytes]]
 
 
-def lent(http_client: Any) -> Any:
+def bounded_client(http_client: Any) -> Any:
     """Return a client of the same package, httpx or httpx2, that sends through the given one.
 
     The caller keeps ownership. Requests raise `Redirected`, and `BadStream` if an answer is too long or has an
@@ -44,7 +44,7 @@ def lent(http_client: Any) -> Any:
     package = _package_of(http_client)
     stream = type("BoundedStream", (_BoundedStream, package.AsyncByteStream), {})
     headers = {**http_client.headers, "accept-encoding": "gzip, deflate"}
-    return package.AsyncClient(transport=_Lent(http_client, package, stream), headers=headers)
+    return package.AsyncClient(transport=_BoundedTransport(http_client, package, stream), headers=headers)
 
 
 async def open_connection(http_client: Any, url: str) -> None:
@@ -88,7 +88,7 @@ async def _sent(client: Any, package: Any, request: Any) -> Any:
     return await send()
 
 
-class _Lent:
+class _BoundedTransport:
     """A transport on top of a shared client. `bound` makes the stream of a response's body."""
 
     def __init__(self, client: Any, package: Any, bound: Callable[..., Any]) -> None:

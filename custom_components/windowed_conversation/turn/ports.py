@@ -8,8 +8,8 @@ from typing import Protocol
 from ..providers import (
     DEFAULT_SETTINGS,
     UNKNOWN_MODEL,
+    ModelProfile,
     ModelSettings,
-    Profile,
     Provider,
     ReasoningDelta,
     Request,
@@ -65,7 +65,7 @@ class Model:
     provider: Provider
     name: str
     budget: Budget
-    profile: Profile = UNKNOWN_MODEL
+    profile: ModelProfile = UNKNOWN_MODEL
     settings: ModelSettings = DEFAULT_SETTINGS
     pause: Pause = field(default_factory=Pause)
     limit: RequestLimit = field(default_factory=RequestLimit)

@@ -16,7 +16,7 @@ from custom_components.windowed_conversation.providers.profile import (
     UNKNOWN_MODEL,
     Caching,
     Effort,
-    Profile,
+    ModelProfile,
     ReasoningStyle,
 )
 from custom_components.windowed_conversation.providers.profiles import Vendor, profile_of
@@ -41,7 +41,7 @@ from ..wires.anthropic import (
 )
 from .conftest import MODEL
 
-EDITS = Profile(context_editing=True)
+EDITS = ModelProfile(context_editing=True)
 EDITS_CONTEXT = ModelSettings(compaction=True)
 STATES = ToolSchema("homeassistant__GetLiveContext", "", {"type": "object", "properties": {}})
 START = message_start(input_tokens=7, output_tokens=1)
@@ -211,7 +211,7 @@ async def test_another_provider_is_sent_the_whole_history(provider: Messages) ->
 async def test_model_that_thinks_and_marks_its_prompt_is_asked_validly(
     reasoning: ReasoningStyle, strict: ModelServer, provider: Messages
 ) -> None:
-    profile = Profile(reasoning=reasoning, caching=Caching.BREAKPOINTS, context_editing=True)
+    profile = ModelProfile(reasoning=reasoning, caching=Caching.BREAKPOINTS, context_editing=True)
     request = asked(
         *history(9), profile=profile, settings=ModelSettings(effort=Effort.HIGH, temperature=0.3, compaction=True)
     )

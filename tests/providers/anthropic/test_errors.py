@@ -16,7 +16,7 @@ from custom_components.windowed_conversation.providers.errors import (
     RateLimited,
     Unavailable,
 )
-from custom_components.windowed_conversation.providers.profile import Profile
+from custom_components.windowed_conversation.providers.profile import ModelProfile
 from custom_components.windowed_conversation.window import Message
 
 from ..byte_server import JSON, ByteServer
@@ -124,14 +124,14 @@ async def test_request_is_sent_once(failed, byte_server: ByteServer) -> None:
 @pytest.mark.parametrize(
     ("tokens", "profile", "kind"),
     [
-        (900, Profile(context_tokens=1000, output_tokens=100), ContextOverflow),
-        (700, Profile(context_tokens=1000, output_tokens=100), ContextOverflow),
-        (500, Profile(context_tokens=1000, output_tokens=100), BadRequest),
-        (900, Profile(context_tokens=None), BadRequest),
+        (900, ModelProfile(context_tokens=1000, output_tokens=100), ContextOverflow),
+        (700, ModelProfile(context_tokens=1000, output_tokens=100), ContextOverflow),
+        (500, ModelProfile(context_tokens=1000, output_tokens=100), BadRequest),
+        (900, ModelProfile(context_tokens=None), BadRequest),
     ],
 )
 async def test_invalid_request_that_fills_the_context_is_too_long(
-    tokens: int, profile: Profile, kind: type[ProviderError], failed
+    tokens: int, profile: ModelProfile, kind: type[ProviderError], failed
 ) -> None:
     history = Message.user("said before", tokens=tokens)
 
@@ -139,7 +139,7 @@ async def test_invalid_request_that_fills_the_context_is_too_long(
 
 
 async def test_size_of_uncounted_messages_and_tools_is_estimated(failed) -> None:
-    profile = Profile(context_tokens=1000, output_tokens=100)
+    profile = ModelProfile(context_tokens=1000, output_tokens=100)
     caught = await failed(400, error("invalid_request_error"), Message.user("word " * 700), profile=profile)
 
     assert type(caught) is ContextOverflow
@@ -148,7 +148,7 @@ async def test_size_of_uncounted_messages_and_tools_is_estimated(failed) -> None
 async def test_error_without_a_type_is_too_long_as_well(failed) -> None:
     history = Message.user("said before", tokens=5000)
 
-    assert type(await failed(400, error(""), history, profile=Profile(context_tokens=1000))) is ContextOverflow
+    assert type(await failed(400, error(""), history, profile=ModelProfile(context_tokens=1000))) is ContextOverflow
 
 
 @pytest.mark.parametrize("status", [400, 422])
@@ -166,7 +166,7 @@ async def test_413_is_too_long_whatever_its_type(failed) -> None:
 async def test_full_context_excuses_nothing_else(status: int, kind: str, failed) -> None:
     history = Message.user("said before", tokens=5000)
 
-    assert type(await failed(status, error(kind), history, profile=Profile(context_tokens=1000))) is BadRequest
+    assert type(await failed(status, error(kind), history, profile=ModelProfile(context_tokens=1000))) is BadRequest
 
 
 @pytest.mark.parametrize("status", STATUSES)

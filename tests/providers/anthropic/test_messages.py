@@ -9,7 +9,7 @@ import pytest
 from custom_components.windowed_conversation.providers import UNSEEN
 from custom_components.windowed_conversation.providers.anthropic.request import encode_request
 from custom_components.windowed_conversation.providers.events import Request
-from custom_components.windowed_conversation.providers.profile import Profile
+from custom_components.windowed_conversation.providers.profile import ModelProfile
 from custom_components.windowed_conversation.window import Attachment, Message, Native, ToolCall
 
 from .conftest import LIGHT, MODEL, native
@@ -23,7 +23,7 @@ CALL = {"type": "tool_use"}
 
 def sent(*messages: Message, images: bool = True, **fields: Any) -> list[dict[str, Any]]:
     """Return the messages of the request."""
-    request = Request(MODEL, messages, **{"tools": (LIGHT,), "profile": Profile(images=images), **fields})
+    request = Request(MODEL, messages, **{"tools": (LIGHT,), "profile": ModelProfile(images=images), **fields})
     body = encode_request(request)
     assert as_the_sdk_reads_it(body) == body
     return body["messages"]

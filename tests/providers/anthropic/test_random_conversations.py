@@ -7,7 +7,7 @@ import pytest
 
 from custom_components.windowed_conversation.providers.anthropic.request import encode_request
 from custom_components.windowed_conversation.providers.events import Request, ToolSchema
-from custom_components.windowed_conversation.providers.profile import Caching, Effort, Profile, ReasoningStyle
+from custom_components.windowed_conversation.providers.profile import Caching, Effort, ModelProfile, ReasoningStyle
 from custom_components.windowed_conversation.providers.settings import ModelSettings
 from custom_components.windowed_conversation.window import Attachment, Message, Native, ToolCall
 
@@ -50,7 +50,7 @@ def exchange(random: Random, *, closed: bool) -> list[Message]:
 def test_no_rule_is_broken(seed: int) -> None:
     random = Random(seed)
     history = [message for _ in range(random.randrange(12)) for message in exchange(random, closed=True)]
-    profile = Profile(
+    profile = ModelProfile(
         reasoning=random.choice(list(ReasoningStyle)),
         # as all of Anthropic's models have them
         efforts=(Effort.NONE, Effort.LOW, Effort.MEDIUM, Effort.HIGH),

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from custom_components.windowed_conversation.providers.anthropic.request import (
-    asked_caching,
+    cache_breakpoints,
     encode_count,
     encode_request,
 )
 from custom_components.windowed_conversation.providers.events import Request, ToolSchema
-from custom_components.windowed_conversation.providers.profile import Caching, Effort, Profile, ReasoningStyle
+from custom_components.windowed_conversation.providers.profile import Caching, Effort, ModelProfile, ReasoningStyle
 from custom_components.windowed_conversation.providers.profiles import Vendor, profile_of
 from custom_components.windowed_conversation.providers.settings import ModelSettings
 from custom_components.windowed_conversation.window import Message, Native, ToolCall
@@ -20,8 +20,8 @@ from custom_components.windowed_conversation.window import Message, Native, Tool
 from .conftest import LIGHT, MODEL, native
 from .sdk_types import as_the_sdk_reads_it
 
-ADAPTIVE = Profile(reasoning=ReasoningStyle.ADAPTIVE, caching=Caching.BREAKPOINTS)
-BUDGET = Profile(reasoning=ReasoningStyle.BUDGET, caching=Caching.BREAKPOINTS)
+ADAPTIVE = ModelProfile(reasoning=ReasoningStyle.ADAPTIVE, caching=Caching.BREAKPOINTS)
+BUDGET = ModelProfile(reasoning=ReasoningStyle.BUDGET, caching=Caching.BREAKPOINTS)
 MARK = {"type": "ephemeral"}
 SYSTEM = Message.system("You are a voice assistant.")
 HELLO = Message.user("hello")
@@ -57,7 +57,7 @@ def loop(residue: Native | None) -> tuple[Message, ...]:
     [(None, None, 4096), (None, 1000, 1000), (500, None, 500), (500, 8000, 500), (90_000, 64_000, 64_000)],
 )
 def test_reply_has_a_limit(wanted: int | None, most: int | None, limit: int) -> None:
-    assert body(max_answer_tokens=wanted, profile=Profile(output_tokens=most))["max_tokens"] == limit
+    assert body(max_answer_tokens=wanted, profile=ModelProfile(output_tokens=most))["max_tokens"] == limit
 
 
 @pytest.mark.parametrize("effort", [Effort.LOW, Effort.MEDIUM, Effort.HIGH])
@@ -92,7 +92,7 @@ def test_reply_without_room_for_the_smallest_budget_is_not_thought_over() -> Non
 
 @pytest.mark.parametrize("profile", [ADAPTIVE, BUDGET])
 @pytest.mark.parametrize("effort", [None, Effort.NONE])
-def test_no_effort_is_no_thinking(effort: Effort | None, profile: Profile) -> None:
+def test_no_effort_is_no_thinking(effort: Effort | None, profile: ModelProfile) -> None:
     assert not {"thinking", "output_config"} & body(settings=ModelSettings(effort=effort), profile=profile).keys()
 
 
@@ -106,14 +106,14 @@ def test_least_effort_that_a_model_takes_is_no_thinking(model: str, effort: Effo
 
 @pytest.mark.parametrize("reasoning", [ReasoningStyle.NONE, ReasoningStyle.EFFORT, ReasoningStyle.LEVEL])
 def test_model_that_does_not_think_in_this_format_is_not_asked_to(reasoning: ReasoningStyle) -> None:
-    sent = body(settings=HIGH, profile=Profile(reasoning=reasoning))
+    sent = body(settings=HIGH, profile=ModelProfile(reasoning=reasoning))
 
     assert not {"thinking", "output_config"} & sent.keys()
 
 
 @pytest.mark.parametrize("profile", [ADAPTIVE, BUDGET])
 @pytest.mark.parametrize("residue", [None, native(THOUGHT, model="claude-opus-5"), native(THOUGHT, provider="gemini")])
-def test_tool_loop_that_another_model_began_is_not_thought_over(residue: Native | None, profile: Profile) -> None:
+def test_tool_loop_that_another_model_began_is_not_thought_over(residue: Native | None, profile: ModelProfile) -> None:
     assert "thinking" not in body(*loop(residue), settings=HIGH, profile=profile)
 
 
@@ -127,7 +127,7 @@ def test_tool_loop_that_another_model_began_is_not_thought_over(residue: Native 
         (native({"type": "text"}, THOUGHT), BUDGET, False),
     ],
 )
-def test_own_tool_loop_is_thought_over_as_it_began(residue: Native, profile: Profile, thinks: bool) -> None:
+def test_own_tool_loop_is_thought_over_as_it_began(residue: Native, profile: ModelProfile, thinks: bool) -> None:
     assert ("thinking" in body(*loop(residue), settings=HIGH, profile=profile)) is thinks
 
 
@@ -142,7 +142,7 @@ def test_tool_loop_of_an_earlier_turn_does_not_matter() -> None:
     [(native(THOUGHT), BUDGET, True), (native(), BUDGET, False), (None, BUDGET, False), (None, ADAPTIVE, True)],
 )
 def test_newest_answer_of_a_tool_loop_is_to_begin_with_a_thought_where_there_is_a_budget(
-    residue: Native | None, profile: Profile, thinks: bool
+    residue: Native | None, profile: ModelProfile, thinks: bool
 ) -> None:
     further = (
         Message.assistant(tool_calls=(ToolCall("toolu_2", "a", {}),), native=residue),
@@ -184,10 +184,10 @@ def test_temperature_is_sent_rather_than_top_p() -> None:
 
 @pytest.mark.parametrize("chosen", [{"temperature": 0.3}, {"top_p": 0.9}])
 @pytest.mark.parametrize(
-    ("effort", "profile"), [(None, Profile(sampling=False)), (Effort.LOW, ADAPTIVE), (Effort.LOW, BUDGET)]
+    ("effort", "profile"), [(None, ModelProfile(sampling=False)), (Effort.LOW, ADAPTIVE), (Effort.LOW, BUDGET)]
 )
 def test_model_that_thinks_or_takes_no_sampling_is_not_told_how(
-    effort: Effort | None, profile: Profile, chosen: dict[str, Any]
+    effort: Effort | None, profile: ModelProfile, chosen: dict[str, Any]
 ) -> None:
     sent = body(settings=ModelSettings(effort=effort, **chosen), profile=profile, max_answer_tokens=8000)
 
@@ -244,7 +244,7 @@ def test_conversation_is_marked_at_tools_system_history_and_end() -> None:
     )
 
     assert marked(encode_request(asked)) == [LIGHT.name, SYSTEM.content, "Hello!", "light"]
-    assert asked_caching(asked) == {"cache_control": MARK, "breakpoints": ["tools", "system", "history", "newest"]}
+    assert cache_breakpoints(asked) == {"cache_control": MARK, "breakpoints": ["tools", "system", "history", "newest"]}
 
 
 def test_tool_loop_is_marked_at_its_newest_result() -> None:
@@ -270,7 +270,7 @@ def test_request_in_which_no_call_may_be_made_is_marked_before_its_messages() ->
     asked = request(*loop(None), tools=(CLOCK, LIGHT), profile=ADAPTIVE, may_call=False)
 
     assert marked(encode_request(asked)) == [LIGHT.name, SYSTEM.content]
-    assert asked_caching(asked)["breakpoints"] == ["tools", "system"]
+    assert cache_breakpoints(asked)["breakpoints"] == ["tools", "system"]
 
 
 def test_agent_without_tools_is_marked_in_its_history_whatever_may_be_called() -> None:
@@ -289,22 +289,22 @@ def test_first_question_is_the_only_mark_among_messages() -> None:
     asked = request(profile=ADAPTIVE)
 
     assert marked(encode_request(asked)) == [SYSTEM.content, "hello"]
-    assert asked_caching(asked)["breakpoints"] == ["system", "newest"]
+    assert cache_breakpoints(asked)["breakpoints"] == ["system", "newest"]
 
 
 @pytest.mark.parametrize("caching", sorted(set(Caching) - {Caching.BREAKPOINTS}))
 def test_model_without_breakpoints_is_sent_none(caching: Caching) -> None:
-    asked = request(SYSTEM, HELLO, tools=(LIGHT,), profile=Profile(caching=caching))
+    asked = request(SYSTEM, HELLO, tools=(LIGHT,), profile=ModelProfile(caching=caching))
 
     assert marked(encode_request(asked)) == []
-    assert asked_caching(asked) == {}
+    assert cache_breakpoints(asked) == {}
 
 
 def test_marks_change_nothing_else() -> None:
     messages = (*loop(native(THOUGHT)), Message.assistant("done"), Message.user("bye"))
     plain = request(*messages, tools=(LIGHT,))
 
-    with_marks = encode_request(replace(plain, profile=Profile(caching=Caching.BREAKPOINTS)))
+    with_marks = encode_request(replace(plain, profile=ModelProfile(caching=Caching.BREAKPOINTS)))
 
     assert unmarked(with_marks) == encode_request(plain)
 

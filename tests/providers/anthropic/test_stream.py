@@ -22,7 +22,7 @@ from custom_components.windowed_conversation.providers.events import (
     Usage,
 )
 from custom_components.windowed_conversation.providers.names import sent_name
-from custom_components.windowed_conversation.providers.profile import Effort, Profile, ReasoningStyle
+from custom_components.windowed_conversation.providers.profile import Effort, ModelProfile, ReasoningStyle
 from custom_components.windowed_conversation.providers.settings import ModelSettings
 from custom_components.windowed_conversation.window import Message, Native, ToolCall
 from tests.providers.heard import closing
@@ -52,7 +52,7 @@ ENDED = (message_delta("end_turn", output_tokens=2), MESSAGE_STOP)
 CALLED = (message_delta("tool_use", output_tokens=2), MESSAGE_STOP)
 THINKING: dict[str, Any] = {
     "settings": ModelSettings(effort=Effort.LOW),
-    "profile": Profile(reasoning=ReasoningStyle.ADAPTIVE),
+    "profile": ModelProfile(reasoning=ReasoningStyle.ADAPTIVE),
 }
 THOUGHT = {"type": "thinking", "thinking": "hm, yes", "signature": "EqQBCgIYAhIM1gbcDa9GJwZA2b3h"}
 

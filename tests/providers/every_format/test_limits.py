@@ -6,7 +6,7 @@ import pytest
 
 from custom_components.windowed_conversation.providers.events import Provider, Request
 from custom_components.windowed_conversation.providers.openai.chat_encoding import Dialect
-from custom_components.windowed_conversation.providers.profile import Profile
+from custom_components.windowed_conversation.providers.profile import ModelProfile
 from custom_components.windowed_conversation.window import Message
 from tests.providers.byte_server import ByteServer
 from tests.providers.heard import Heard
@@ -30,7 +30,7 @@ async def test_limit_is_sent_and_no_more_than_the_model_writes(
     written: int | None, sent: int, wire: Wire, provider: Provider, byte_server: ByteServer
 ) -> None:
     byte_server.reply(*wire.answer(Text(("ok",))))
-    profile = Profile(output_tokens=written)
+    profile = ModelProfile(output_tokens=written)
 
     await Heard().listen(
         provider.stream(Request("model", (Message.user("hello"),), profile=profile, max_answer_tokens=9000))

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from custom_components.windowed_conversation.providers.events import Provider, Request
-from custom_components.windowed_conversation.providers.profile import Profile, ReasoningStyle
+from custom_components.windowed_conversation.providers.profile import ModelProfile, ReasoningStyle
 from custom_components.windowed_conversation.window import Message, ToolCall
 from demo.model_server import ModelServer
 from tests.providers.byte_server import ByteServer
@@ -23,7 +23,7 @@ LOOP = (
     Message.tool("call_a", TOOLS[2].name, '{"response_type": "action_done"}'),
 )
 # The calls of another model are to be marked as such with Gemini's newer models, and the scripted one is one of them.
-LEVELS = Profile(reasoning=ReasoningStyle.LEVEL)
+LEVELS = ModelProfile(reasoning=ReasoningStyle.LEVEL)
 LAST = Request("model", LOOP, TOOLS, may_call=False)
 
 

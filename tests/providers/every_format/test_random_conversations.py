@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from custom_components.windowed_conversation.providers.events import Request, ToolSchema
-from custom_components.windowed_conversation.providers.profile import Caching, Effort, Profile, ReasoningStyle
+from custom_components.windowed_conversation.providers.profile import Caching, Effort, ModelProfile, ReasoningStyle
 from custom_components.windowed_conversation.providers.settings import ModelSettings
 from custom_components.windowed_conversation.window import (
     Attachment,
@@ -84,7 +84,7 @@ async def test_no_rule_is_broken(seed: int, wire: Wire, http_client: Any, model_
         MODEL_OF[wire.name],
         conversation(random),
         random.choice(OFFERED),
-        profile=Profile(
+        profile=ModelProfile(
             reasoning=random.choice(STYLES_OF[wire.name]),
             caching=Caching.BREAKPOINTS if wire.name == "anthropic" else Caching.AUTOMATIC,
             images=random.choice([True, False]),

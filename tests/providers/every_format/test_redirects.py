@@ -17,7 +17,7 @@ from custom_components.windowed_conversation.providers.openai.clients import (
     AzureServer,
     azure_chat,
     azure_responses,
-    chat_completions,
+    compatible_chat,
     openai_chat,
     openai_responses,
 )
@@ -38,7 +38,7 @@ def _gemini(address: str, http_client: Any) -> Provider:
 
 
 BUILDERS: dict[str, Build] = {
-    "compatible": lambda address, client: chat_completions(f"{address}/v1", KEY, client),
+    "compatible": lambda address, client: compatible_chat(f"{address}/v1", KEY, client),
     "openai-chat": lambda address, client: openai_chat(KEY, client, f"{address}/v1"),
     "openai-responses": lambda address, client: openai_responses(KEY, client, f"{address}/v1"),
     "azure-chat": lambda address, client: azure_chat(AzureServer(address, KEY), client),

@@ -14,7 +14,7 @@ from custom_components.windowed_conversation.providers.errors import (
 )
 from custom_components.windowed_conversation.providers.events import Finished, FinishReason, Request, ToolSchema, Usage
 from custom_components.windowed_conversation.providers.gemini.generate_content import Gemini
-from custom_components.windowed_conversation.providers.gemini.residue import Residue, SignedText, signatures_of
+from custom_components.windowed_conversation.providers.gemini.residue import Signatures, SignedText, signatures_of
 from custom_components.windowed_conversation.window import Message, Native, ToolCall
 
 from ..byte_server import ByteServer
@@ -37,7 +37,7 @@ def ask(provider: Gemini) -> Ask:
     return ask
 
 
-def residue(heard: Heard) -> Residue:
+def residue(heard: Heard) -> Signatures:
     """Return the residue as the next request reads it."""
     value = json.loads(json.dumps(heard.finished[0].residue))
     return signatures_of(Message.assistant(native=Native("gemini", MODEL, value)), MODEL)
@@ -119,7 +119,7 @@ async def test_signature_of_a_text_is_kept_with_its_place(events: list[bytes], k
 async def test_signature_of_a_call_is_kept_with_the_call(hear: Hear) -> None:
     heard = await hear(chunk(call("act", {}, signature=SIGNATURE), call("act", {})), STOP)
 
-    assert residue(heard) == Residue(signatures={heard.ids[0]: SIGNATURE})
+    assert residue(heard) == Signatures(signatures={heard.ids[0]: SIGNATURE})
 
 
 async def test_answer_goes_back_as_it_came(ask: Ask, byte_server: ByteServer, hear: Hear) -> None:

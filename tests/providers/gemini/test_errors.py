@@ -20,7 +20,7 @@ from custom_components.windowed_conversation.providers.errors import (
 from custom_components.windowed_conversation.providers.events import Request
 from custom_components.windowed_conversation.providers.gemini.clients import gemini
 from custom_components.windowed_conversation.providers.gemini.generate_content import Gemini
-from custom_components.windowed_conversation.providers.profile import Profile
+from custom_components.windowed_conversation.providers.profile import ModelProfile
 from custom_components.windowed_conversation.window import Message
 
 from ..byte_server import ByteServer
@@ -106,7 +106,7 @@ async def test_invalid_request_beyond_what_the_model_reads_is_too_long(
 ) -> None:
     byte_server.reply(error(400), status=400, headers=JSON)
 
-    heard = await Heard().fail(ask("word " * 1000, profile=Profile(context_tokens=limit)))
+    heard = await Heard().fail(ask("word " * 1000, profile=ModelProfile(context_tokens=limit)))
 
     assert type(heard.error) is raised
 
@@ -114,7 +114,7 @@ async def test_invalid_request_beyond_what_the_model_reads_is_too_long(
 async def test_wrong_key_is_no_overflow(ask: Ask, byte_server: ByteServer) -> None:
     byte_server.reply(error(400, reason("API_KEY_INVALID")), status=400, headers=JSON)
 
-    await Heard().fail(ask("word " * 1000, profile=Profile(context_tokens=100)), AuthError)
+    await Heard().fail(ask("word " * 1000, profile=ModelProfile(context_tokens=100)), AuthError)
 
 
 @pytest.mark.parametrize(

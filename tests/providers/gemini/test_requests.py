@@ -12,7 +12,7 @@ from custom_components.windowed_conversation.providers import UNSEEN
 from custom_components.windowed_conversation.providers.events import Request, ToolSchema
 from custom_components.windowed_conversation.providers.gemini.encoding import NO_SIGNATURE, encode_name
 from custom_components.windowed_conversation.providers.gemini.generate_content import Gemini
-from custom_components.windowed_conversation.providers.profile import Effort, Profile, ReasoningStyle
+from custom_components.windowed_conversation.providers.profile import Effort, ModelProfile, ReasoningStyle
 from custom_components.windowed_conversation.providers.profiles import Vendor, profile_of
 from custom_components.windowed_conversation.providers.settings import ModelSettings
 from custom_components.windowed_conversation.window import Attachment, Message, Native, ToolCall
@@ -36,7 +36,7 @@ LIGHT = ToolSchema(
 )
 ON, CLOCK = ToolCall("a", "intent__HassTurnOn", {"name": "Küche", "x": [1, {"y": None}]}), ToolCall("b", "clock", {})
 RESULT_ON, RESULT_CLOCK = Message.tool("a", ON.name, '{"success": []}'), Message.tool("b", "clock", '{"time": "8"}')
-GEMINI_3 = Profile(reasoning=ReasoningStyle.LEVEL)
+GEMINI_3 = ModelProfile(reasoning=ReasoningStyle.LEVEL)
 SIGNATURE = b"\xff\x00 signed"
 
 type Send = Callable[..., Awaitable[Any]]
@@ -280,7 +280,7 @@ async def test_first_call_of_each_foreign_step_of_this_turn_has_the_placeholder(
 @pytest.mark.parametrize("style", [ReasoningStyle.NONE, ReasoningStyle.BUDGET])
 async def test_model_that_does_not_insist_gets_no_placeholder(style: ReasoningStyle, send: Send) -> None:
     body = await send(
-        Message.user("x"), Message.assistant(tool_calls=(CLOCK,)), RESULT_CLOCK, profile=Profile(reasoning=style)
+        Message.user("x"), Message.assistant(tool_calls=(CLOCK,)), RESULT_CLOCK, profile=ModelProfile(reasoning=style)
     )
 
     assert body["contents"][1] == model(CALL_CLOCK)
@@ -292,7 +292,7 @@ async def test_model_that_does_not_insist_gets_no_placeholder(style: ReasoningSt
 )
 async def test_image_is_sent_inline(mime_type: str, sent: str, send: Send) -> None:
     image = Attachment(mime_type, b"\xff\xfe", "name")
-    body = await send(Message.user("what is it?", attachments=(image,)), profile=Profile(images=True))
+    body = await send(Message.user("what is it?", attachments=(image,)), profile=ModelProfile(images=True))
 
     inline = {"inlineData": {"mimeType": sent, "data": "__4="}}
     assert body["contents"] == [user(inline, {"text": "what is it?"})]
@@ -308,11 +308,11 @@ async def test_model_that_does_not_see_is_told_so_before_the_words(send: Send) -
     ("fields", "config"),
     [
         ({"max_answer_tokens": 500}, {"maxOutputTokens": 500}),
-        ({"max_answer_tokens": 500, "profile": Profile(output_tokens=400)}, {"maxOutputTokens": 400}),
-        ({"profile": Profile(output_tokens=400)}, {}),
+        ({"max_answer_tokens": 500, "profile": ModelProfile(output_tokens=400)}, {"maxOutputTokens": 400}),
+        ({"profile": ModelProfile(output_tokens=400)}, {}),
         ({"settings": ModelSettings(temperature=0.0)}, {"temperature": 0.0}),
         ({"settings": ModelSettings(top_p=0.0)}, {"topP": 0.0}),
-        ({"settings": ModelSettings(temperature=0.5, top_p=0.9), "profile": Profile(sampling=False)}, {}),
+        ({"settings": ModelSettings(temperature=0.5, top_p=0.9), "profile": ModelProfile(sampling=False)}, {}),
         ({"settings": ModelSettings(effort=Effort.HIGH)}, {}),
         ({"profile": GEMINI_3}, {}),
     ],
@@ -343,7 +343,7 @@ async def test_effort_is_a_level_or_a_budget(
 ) -> None:
     body = await send(
         Message.user("x"),
-        profile=Profile(reasoning=style),
+        profile=ModelProfile(reasoning=style),
         settings=ModelSettings(effort=effort),
         max_answer_tokens=max_answer_tokens,
     )

@@ -19,7 +19,7 @@ from custom_components.windowed_conversation.providers.errors import (
     Refused,
     Unavailable,
 )
-from custom_components.windowed_conversation.providers.events import AnswersWhole, Request, Usage
+from custom_components.windowed_conversation.providers.events import AnswersUnstreamed, Request, Usage
 from custom_components.windowed_conversation.providers.gemini import sdk
 from custom_components.windowed_conversation.providers.gemini.clients import gemini
 from custom_components.windowed_conversation.providers.gemini.generate_content import Gemini
@@ -43,7 +43,7 @@ type Use = Callable[[Gemini], Coroutine[Any, Any, object]]
 
 
 async def answer(provider: Gemini) -> Heard:
-    return await Heard().listen(provider.whole_answer(REQUEST))
+    return await Heard().listen(provider.unstreamed_answer(REQUEST))
 
 
 async def count(provider: Gemini) -> int:
@@ -64,7 +64,7 @@ async def test_whole_answer_has_the_events_of_a_stream(provider: Gemini, byte_se
 
     heard = await answer(provider)
 
-    assert isinstance(provider, AnswersWhole)
+    assert isinstance(provider, AnswersUnstreamed)
     assert (heard.text, heard.usages, len(heard.finished)) == ("ok", [Usage(7, 0, 2)], 1)
 
 

@@ -13,11 +13,11 @@ from custom_components.windowed_conversation.providers.openai.clients import (
     AzureServer,
     azure_chat,
     azure_responses,
-    chat_completions,
+    compatible_chat,
     openai_chat,
     openai_responses,
 )
-from custom_components.windowed_conversation.providers.profile import Caching, Profile
+from custom_components.windowed_conversation.providers.profile import Caching, ModelProfile
 from custom_components.windowed_conversation.window import Message
 
 from ..conftest import KEY, over_either_client
@@ -89,7 +89,7 @@ def keys(request: web.Request) -> dict[str, str]:
 
 
 async def test_compatible_server_is_asked_at_its_url(ask: Ask, server: Server, http_client: Any) -> None:
-    request = await ask(chat_completions(f"{server.address}/v1", KEY, http_client))
+    request = await ask(compatible_chat(f"{server.address}/v1", KEY, http_client))
 
     assert where(request) == "/v1/chat/completions"
     assert keys(request) == {"Authorization": f"Bearer {KEY}"}
@@ -97,7 +97,7 @@ async def test_compatible_server_is_asked_at_its_url(ask: Ask, server: Server, h
 
 @pytest.mark.parametrize("key", ["", None])
 async def test_server_at_home_needs_no_key(key: str | None, ask: Ask, server: Server, http_client: Any) -> None:
-    await ask(chat_completions(f"{server.address}/v1/", key, http_client))
+    await ask(compatible_chat(f"{server.address}/v1/", key, http_client))
 
 
 @pytest.mark.parametrize(
@@ -200,7 +200,7 @@ def test_azure_is_asked_of_its_cache_what_it_knows(
 ) -> None:
     provider = build(AzureServer("https://home.openai.azure.com", KEY, version), http_client)
 
-    assert provider.caching(Request("my model", (), profile=Profile(caching=caching), cache_key="k")) == asked
+    assert provider.caching(Request("my model", (), profile=ModelProfile(caching=caching), cache_key="k")) == asked
 
 
 def test_what_one_server_encrypted_is_not_sent_to_another(http_client: Any) -> None:
@@ -232,7 +232,7 @@ async def ask_once(build: Build, address: str, key: str, http_client: Any) -> No
 of_every_kind = pytest.mark.parametrize(
     "build",
     [
-        lambda address, key, client: chat_completions(f"{address}/v1", key, client),
+        lambda address, key, client: compatible_chat(f"{address}/v1", key, client),
         lambda address, key, client: openai_chat(key, client, f"{address}/v1"),
         lambda address, key, client: openai_responses(key, client, f"{address}/v1"),
         lambda address, key, client: azure_chat(AzureServer(address, key, VERSION), client),

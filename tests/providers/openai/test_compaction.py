@@ -9,7 +9,7 @@ from custom_components.windowed_conversation.providers.errors import AuthError, 
 from custom_components.windowed_conversation.providers.events import Compacted, Compacts, Request, ToolSchema, Usage
 from custom_components.windowed_conversation.providers.openai.chat_encoding import encode_messages
 from custom_components.windowed_conversation.providers.openai.formats import Responses
-from custom_components.windowed_conversation.providers.profile import Caching, Profile, ReasoningStyle
+from custom_components.windowed_conversation.providers.profile import Caching, ModelProfile, ReasoningStyle
 from custom_components.windowed_conversation.window import Message, Native, ToolCall
 from demo.model_server import ModelServer
 
@@ -93,7 +93,7 @@ def test_responses_can_compact() -> None:
 async def test_what_is_sent_is_the_conversation_without_tools(provider: Responses, byte_server: ByteServer) -> None:
     byte_server.reply(document(), headers=JSON)
 
-    await provider.compact(asked(cache_key="agent-1", profile=Profile(caching=Caching.OPTIONS, sampling=False)))
+    await provider.compact(asked(cache_key="agent-1", profile=ModelProfile(caching=Caching.OPTIONS, sampling=False)))
 
     assert byte_server.requests == [
         {
@@ -260,7 +260,7 @@ async def test_compaction_that_the_server_cannot_read_any_more_is_compacted_from
 
 
 async def test_model_that_reasons_goes_on_after_a_compaction(scripted: Responses, model_server: ModelServer) -> None:
-    profile = Profile(sampling=False, reasoning=ReasoningStyle.EFFORT, caching=Caching.OPTIONS)
+    profile = ModelProfile(sampling=False, reasoning=ReasoningStyle.EFFORT, caching=Caching.OPTIONS)
     compacted = await compacted_by(scripted, asked(profile=profile, cache_key="agent-1"))
     history = (SYSTEM, *summary(compacted.value), Message.user("think about the weather"))
 

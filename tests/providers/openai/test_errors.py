@@ -19,7 +19,7 @@ from custom_components.windowed_conversation.providers.errors import (
     Unavailable,
 )
 from custom_components.windowed_conversation.providers.events import Event, Request
-from custom_components.windowed_conversation.providers.profile import Profile
+from custom_components.windowed_conversation.providers.profile import ModelProfile
 from custom_components.windowed_conversation.window import Message
 
 from ..byte_server import JSON, ByteServer
@@ -134,7 +134,7 @@ async def test_request_beyond_the_known_size_was_too_long(
 ) -> None:
     body = BODIES["lm_studio"]
     byte_server.reply(body.content, status=body.status, headers=body.headers)
-    request = replace(HELLO, messages=(Message.user("word " * 1000),), profile=Profile(context_tokens=known))
+    request = replace(HELLO, messages=(Message.user("word " * 1000),), profile=ModelProfile(context_tokens=known))
 
     heard = await Heard().fail(wire.connect(byte_server.address, http_client).stream(request))
 

@@ -18,7 +18,7 @@ from custom_components.windowed_conversation.providers.profile import (
     UNKNOWN_MODEL,
     Caching,
     Effort,
-    Profile,
+    ModelProfile,
     ReasoningStyle,
 )
 from custom_components.windowed_conversation.providers.profiles import Vendor, profile_of
@@ -34,7 +34,7 @@ WIRE = ResponsesWire()
 PARAMETERS = TypeAdapter(ResponseCreateParamsStreaming)
 TOOLS = TypeAdapter(list[ToolParam])
 SYSTEM = Message.system("You are a voice assistant.")
-REASONS = Profile(sampling=False, reasoning=ReasoningStyle.EFFORT, caching=Caching.OPTIONS, images=True)
+REASONS = ModelProfile(sampling=False, reasoning=ReasoningStyle.EFFORT, caching=Caching.OPTIONS, images=True)
 LIGHT = ToolSchema(
     "intent__HassTurnOn",
     "Turns on a device",

@@ -6,7 +6,7 @@ import pytest
 
 from custom_components.windowed_conversation.providers.events import Request, ToolSchema
 from custom_components.windowed_conversation.providers.openai.formats import Responses
-from custom_components.windowed_conversation.providers.profile import Profile, ReasoningStyle
+from custom_components.windowed_conversation.providers.profile import ModelProfile, ReasoningStyle
 from custom_components.windowed_conversation.window import Message, Native
 from demo.model_server import ModelServer
 
@@ -38,7 +38,7 @@ def begun_with_another_key(id_: str = "rs_1") -> Talk:
 
 
 def request(talk: Talk) -> Request:
-    return Request(MODEL, tuple(talk), (LIGHT,), Profile(sampling=False, reasoning=ReasoningStyle.EFFORT))
+    return Request(MODEL, tuple(talk), (LIGHT,), ModelProfile(sampling=False, reasoning=ReasoningStyle.EFFORT))
 
 
 async def go_on(provider: Responses, talk: Talk, message: Message = THINK) -> None:

@@ -17,7 +17,7 @@ from custom_components.windowed_conversation.providers.profile import (
     UNKNOWN_MODEL,
     Caching,
     Effort,
-    Profile,
+    ModelProfile,
     ReasoningStyle,
 )
 from custom_components.windowed_conversation.providers.profiles import Vendor, profile_of
@@ -31,7 +31,7 @@ from ..wires.chat import DONE, ChatWire, chunk
 from ..wires.parts import End, Reasoning, Text
 
 PARAMETERS = TypeAdapter(CompletionCreateParamsStreaming)
-REASONS = Profile(sampling=False, reasoning=ReasoningStyle.EFFORT, caching=Caching.RETENTION, images=True)
+REASONS = ModelProfile(sampling=False, reasoning=ReasoningStyle.EFFORT, caching=Caching.RETENTION, images=True)
 SEES = replace(UNKNOWN_MODEL, images=True)
 ASKED = {"model": "a-model", "stream": True, "stream_options": {"include_usage": True}}
 HELLO = {"role": "user", "content": "hello"}

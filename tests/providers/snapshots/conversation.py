@@ -9,7 +9,7 @@ import json
 from typing import Any
 
 from custom_components.windowed_conversation.providers.events import ToolSchema
-from custom_components.windowed_conversation.providers.gemini.residue import Residue, SignedText
+from custom_components.windowed_conversation.providers.gemini.residue import Signatures, SignedText
 from custom_components.windowed_conversation.window import (
     Attachment,
     EstimatedCounter,
@@ -132,7 +132,7 @@ def native_of(name: str, text: str, calls: tuple[ToolCall, ...]) -> Native | Non
         case "gemini":
             first, spoken = (b64decode(seal(GEMINI, f"{calls[0].id} {part}".encode())) for part in ("call", "text"))
             ids = {call.id: f"native_{call.id}" for call in calls}
-            residue = Residue(ids, {calls[0].id: first}, (SignedText(len(text), 0, spoken),))
+            residue = Signatures(ids, {calls[0].id: first}, (SignedText(len(text), 0, spoken),))
             return Native("gemini", GEMINI, residue.as_json())
         case "responses":
             return Native("openai_responses", GPT, _items(text, calls))

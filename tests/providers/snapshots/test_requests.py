@@ -19,7 +19,7 @@ import pytest
 from custom_components.windowed_conversation.providers import UNSEEN
 from custom_components.windowed_conversation.providers.events import Request
 from custom_components.windowed_conversation.providers.openai.chat_encoding import Dialect
-from custom_components.windowed_conversation.providers.profile import UNKNOWN_MODEL, Effort, Profile
+from custom_components.windowed_conversation.providers.profile import UNKNOWN_MODEL, Effort, ModelProfile
 from custom_components.windowed_conversation.providers.profiles import Vendor, profile_of
 from custom_components.windowed_conversation.providers.settings import ModelSettings
 from demo.model_server import ModelServer
@@ -41,7 +41,7 @@ class Format:
     name: str
     wire: Wire
     model: str
-    profile: Profile
+    profile: ModelProfile
 
 
 FORMATS = (
@@ -66,11 +66,11 @@ async def http_client(wire_format: Format) -> AsyncIterator[Any]:
 
 
 @pytest.fixture
-def send(wire_format: Format, http_client: Any, model_server: ModelServer) -> Callable[[Profile], Awaitable[Any]]:
+def send(wire_format: Format, http_client: Any, model_server: ModelServer) -> Callable[[ModelProfile], Awaitable[Any]]:
     """Return a function that sends the conversation's newest request to a model and returns the server's record."""
     model_server.change(models=MODELS)
 
-    async def send(profile: Profile) -> Any:
+    async def send(profile: ModelProfile) -> Any:
         request = Request(
             wire_format.model,
             conversation(wire_format.wire.name).messages(),
@@ -87,13 +87,13 @@ def send(wire_format: Format, http_client: Any, model_server: ModelServer) -> Ca
 
 
 @pytest.fixture
-async def sent(wire_format: Format, send: Callable[[Profile], Awaitable[Any]]) -> Any:
+async def sent(wire_format: Format, send: Callable[[ModelProfile], Awaitable[Any]]) -> Any:
     """Return the server's record of the conversation's newest request."""
     return await send(wire_format.profile)
 
 
 @pytest.fixture
-async def sent_to_the_blind(wire_format: Format, send: Callable[[Profile], Awaitable[Any]]) -> Any:
+async def sent_to_the_blind(wire_format: Format, send: Callable[[ModelProfile], Awaitable[Any]]) -> Any:
     """Return the server's record of the same request to a model that cannot see."""
     return await send(replace(wire_format.profile, images=False))
 

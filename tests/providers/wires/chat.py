@@ -10,7 +10,7 @@ from openai import AsyncOpenAI
 from custom_components.windowed_conversation.providers.events import Usage
 from custom_components.windowed_conversation.providers.openai.chat_encoding import Dialect
 from custom_components.windowed_conversation.providers.openai.formats import ChatCompletions
-from custom_components.windowed_conversation.providers.transport import lent
+from custom_components.windowed_conversation.providers.transport import bounded_client
 
 from .parts import CLIENTS, Calls, End, Part, Reasoning, Text
 
@@ -75,7 +75,9 @@ class ChatWire:
     def connect(self, address: str, http_client: Any, *, timeout: float = 10.0) -> ChatCompletions:
         """See `Wire.connect`."""
         url = f"{address}/v1"
-        sdk = AsyncOpenAI(api_key=KEY, base_url=url, http_client=lent(http_client), max_retries=0, timeout=timeout)
+        sdk = AsyncOpenAI(
+            api_key=KEY, base_url=url, http_client=bounded_client(http_client), max_retries=0, timeout=timeout
+        )
         return ChatCompletions(sdk, self._dialect)
 
     def answer(self, *parts: Part, end: End = End.WHOLE, usage: Usage | None = None) -> list[bytes]:

@@ -12,7 +12,7 @@ from openai import AsyncOpenAI
 
 from custom_components.windowed_conversation.providers.events import Usage
 from custom_components.windowed_conversation.providers.openai.formats import Responses
-from custom_components.windowed_conversation.providers.transport import lent
+from custom_components.windowed_conversation.providers.transport import bounded_client
 
 from .chat import CODES, KEY, error
 from .parts import CLIENTS, Call, Calls, End, Part, Reasoning, Text
@@ -129,7 +129,9 @@ class ResponsesWire:
         """See `Wire.connect`."""
         url = f"{address}/v1"
         return Responses(
-            AsyncOpenAI(api_key=KEY, base_url=url, http_client=lent(http_client), max_retries=0, timeout=timeout)
+            AsyncOpenAI(
+                api_key=KEY, base_url=url, http_client=bounded_client(http_client), max_retries=0, timeout=timeout
+            )
         )
 
     def answer(self, *parts: Part, end: End = End.WHOLE, usage: Usage | None = None) -> list[bytes]:

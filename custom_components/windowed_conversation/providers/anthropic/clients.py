@@ -14,15 +14,15 @@ from anthropic import AsyncAnthropic, AsyncStream, DefaultAsyncHttpxClient
 from anthropic.resources.models import AsyncModels
 
 from ..events import Event, ListedModel, OnBytes, Request, ignore
-from ..json_values import counted, limit_of, member
+from ..json_values import member, required_count, token_limit
 from ..model_lists import PAGE, ModelPage, read_page, read_pages
 from ..sdk import post, post_for_stream
-from ..streaming import answered
-from ..transport import lent
+from ..streaming import stream_events
+from ..transport import bounded_client
 from .decoding import MessageDecoder
 from .encoding import NAME
 from .errors import provider_errors
-from .request import asked_caching, encode_count, encode_request
+from .request import cache_breakpoints, encode_count, encode_request
 
 _PATH = "/v1/messages"
 _TIMEOUT = 10.0
@@ -57,7 +57,7 @@ def anthropic_messages(url: str | None, api_key: str | None, http_client: Any) -
         client = AsyncAnthropic(
             api_key=api_key or _NO_KEY,
             base_url=url or _ANTHROPIC,
-            http_client=lent(http_client),
+            http_client=bounded_client(http_client),
             max_retries=0,
             **_NO_TRACES,
         )
@@ -78,7 +78,7 @@ class Messages:
         """Ask the model and yield the events of its answer, see `Provider.stream`."""
         body = encode_request(request)
         decoder = MessageDecoder(request, thinks="thinking" in body)
-        return answered(self._answer(body), decoder, provider_errors(request), on_bytes)
+        return stream_events(self._answer(body), decoder, provider_errors(request), on_bytes)
 
     @asynccontextmanager
     async def _answer(self, body: dict[str, Any]) -> AsyncIterator[Any]:
@@ -90,13 +90,13 @@ class Messages:
 
     def caching(self, request: Request) -> Mapping[str, Any]:
         """Return the cache mark and the names of the marked blocks."""
-        return asked_caching(request)
+        return cache_breakpoints(request)
 
     async def count_tokens(self, request: Request) -> int:
         """Return the input tokens of a request by the server's own count. Raises `ProviderError`."""
         with provider_errors(request):
             answer = await post(self._client, f"{_PATH}/count_tokens", encode_count(request), timeout=_TIMEOUT)
-        return counted(member(answer, "input_tokens"))
+        return required_count(member(answer, "input_tokens"))
 
     async def list_models(self) -> list[ListedModel]:
         """Return the models with their limits, sorted by id. Raises `ProviderError`."""
@@ -111,4 +111,4 @@ class Messages:
 
 
 def _listed(name: str, model: object) -> ListedModel:
-    return ListedModel(name, limit_of(model, "max_input_tokens"), limit_of(model, "max_tokens"))
+    return ListedModel(name, token_limit(model, "max_input_tokens"), token_limit(model, "max_tokens"))

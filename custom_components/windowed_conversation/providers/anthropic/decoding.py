@@ -8,16 +8,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..calls import Arguments
-from ..characters import WholeCharacters
+from ..characters import SurrogateJoiner
 from ..decoder import Decoder, finish_reason
 from ..errors import ContextOverflow, Incomplete, ProviderError, Refused
 from ..events import Event, ReasoningDelta, Request, TextDelta, Usage
-from ..json_values import code_of, figure, member, objects, text_of
+from ..json_values import code_of, count_or_none, member, objects, text_of
 from ..names import own_names, sent_name
 from .encoding import THINKING, Block
 from .errors import error_in_event
 from .request import cleared_tokens
-from .tools import renamed, renamed_arguments
+from .tools import argument_names, rename_keys
 
 # Why an answer is not whole. `pause_turn` is for tools that the server itself runs; we offer none.
 _CUT_OFF: dict[str, type[ProviderError]] = {
@@ -37,7 +37,7 @@ class _OpenBlock:
 
     type: str
     content: Any
-    characters: WholeCharacters = field(default_factory=WholeCharacters)
+    characters: SurrogateJoiner = field(default_factory=SurrogateJoiner)
     is_blank: bool = True
     thought: list[str] = field(default_factory=list)
     signature: list[str] = field(default_factory=list)
@@ -68,7 +68,7 @@ class MessageDecoder(Decoder):
         self._thinks = thinks
         self._own_arguments = {
             sent_name(tool): {sent: own for own, sent in names.items()}
-            for tool, names in renamed_arguments(request.tools).items()
+            for tool, names in argument_names(request.tools).items()
         }
         self._blocks: dict[int, _OpenBlock] = {}
         self._held: list[_OpenBlock] = []
@@ -106,7 +106,7 @@ class MessageDecoder(Decoder):
                 return self._on_stop_reason(event["delta"])
             case "message_stop":
                 return self._on_message_stop()
-            case "error" if not self.is_whole:
+            case "error" if not self.is_complete:
                 raise error_in_event(event)
         return ()
 
@@ -174,7 +174,7 @@ class MessageDecoder(Decoder):
         return () if reason in _CUT_OFF else self._announce()
 
     def _on_message_stop(self) -> Sequence[Event]:
-        self.is_whole = True
+        self.is_complete = True
         if self._ended in _CUT_OFF:
             return ()
         left = [event for index in list(self._blocks) for event in self._on_stop(index)]
@@ -192,7 +192,7 @@ class MessageDecoder(Decoder):
         name, given = text_of(call.content.get("name")), call.given()
         own = self._own_arguments.get(name)
         if given and own:
-            given = renamed(given, own)
+            given = rename_keys(given, own)
         return self._calls.announce(text_of(call.content.get("id")), name, given)
 
     def _on_usage(self, usage: object) -> None:
@@ -200,7 +200,7 @@ class MessageDecoder(Decoder):
         details = member(usage, "output_tokens_details")
         for source, names in ((usage, _FIGURES), (details, _DETAILS)):
             for name in names:
-                if (tokens := figure(member(source, name))) is not None:
+                if (tokens := count_or_none(member(source, name))) is not None:
                     self._figures[name] = tokens
         if not self._figures:
             return
@@ -210,7 +210,7 @@ class MessageDecoder(Decoder):
 
     def _error(self) -> ProviderError | None:
         kind, message = _CUT_OFF.get(self._ended), f"stop reason {self._ended}"
-        if kind is None or not self.is_whole:
+        if kind is None or not self.is_complete:
             return super()._error()
         return Refused(message, self._category) if kind is Refused else kind(message)
 

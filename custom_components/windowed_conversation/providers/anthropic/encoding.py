@@ -15,7 +15,7 @@ from ...window import Attachment, Message, Role, ToolCall
 from ..encoder import UNSEEN, mime_type_of, residue_of
 from ..json_values import finite
 from ..names import sent_name
-from .tools import Renamed, renamed
+from .tools import ArgumentNames, rename_keys
 
 type Block = dict[str, Any]
 
@@ -36,7 +36,7 @@ _VALID_ID = re.compile(r"[a-zA-Z0-9_-]+")
 
 
 @dataclass(slots=True)
-class Conversation:
+class AlternatingMessages:
     """Alternating messages. `history_end` is the last block before the newest user message."""
 
     messages: list[Block] = field(default_factory=list)
@@ -56,12 +56,14 @@ class Conversation:
         return self.messages[-1]["content"][-1] if self.messages else None
 
 
-def encode_messages(messages: tuple[Message, ...], model: str, names: Renamed, *, images: bool) -> Conversation:
+def encode_messages(
+    messages: tuple[Message, ...], model: str, names: ArgumentNames, *, images: bool
+) -> AlternatingMessages:
     """Return the messages for a model, without the system prompt. `images`: whether it accepts images and PDFs.
 
     `names` are the names that are sent instead of arguments' own names.
     """
-    conversation, ids = Conversation(), _CallIds()
+    conversation, ids = AlternatingMessages(), _CallIds()
     newest = max((place for place, message in enumerate(messages) if message.role is Role.USER), default=None)
     for place, message in enumerate(messages):
         if place == newest:
@@ -76,7 +78,7 @@ def encode_messages(messages: tuple[Message, ...], model: str, names: Renamed, *
     return conversation
 
 
-def own_residue(message: Message, model: str) -> list[Block] | None:
+def residue_blocks(message: Message, model: str) -> list[Block] | None:
     """Return the residue that this model left on a message, or None if the residue is not its own."""
     residue = residue_of(message, NAME, model)
     return residue if isinstance(residue, list) and all(isinstance(block, dict) for block in residue) else None
@@ -143,7 +145,7 @@ def _is_error(content: str) -> bool:
     return isinstance(result, dict) and "error" in result
 
 
-def _assistant(message: Message, model: str, ids: _CallIds, names: Renamed) -> list[Block]:
+def _assistant(message: Message, model: str, ids: _CallIds, names: ArgumentNames) -> list[Block]:
     """Return the blocks of an answer, with its thinking where the model put it.
 
     Another order is refused with a 400, and so is an answer that ends in thinking.
@@ -154,7 +156,7 @@ def _assistant(message: Message, model: str, ids: _CallIds, names: Renamed) -> l
     if not text and not calls:
         return []
     blocks: list[Block] = []
-    for place in own_residue(message, model) or ():
+    for place in residue_blocks(message, model) or ():
         match place.get("type"):
             case "text":
                 blocks += text
@@ -171,5 +173,5 @@ def _assistant(message: Message, model: str, ids: _CallIds, names: Renamed) -> l
 
 
 def _tool_use(call: ToolCall, ids: _CallIds, names: Mapping[str, str]) -> Block:
-    given = renamed(finite(dict(call.arguments)), names)
+    given = rename_keys(finite(dict(call.arguments)), names)
     return {"type": "tool_use", "id": ids.of_call(call.id), "name": sent_name(call.name), "input": given}

@@ -11,12 +11,12 @@ from typing import Any
 
 from ...window import MAX_COUNT, Message, Role
 from ..events import Request
-from ..json_values import member, objects, tokens_of
-from ..profile import Caching, Effort, ReasoningStyle, taken_effort
+from ..json_values import count_at, member, objects
+from ..profile import Caching, Effort, ReasoningStyle, accepted_effort
 from ..settings import ModelSettings
 from ..sizes import fills_context
-from .encoding import THINKING, Block, encode_messages, own_residue
-from .tools import encode_tools, renamed_arguments
+from .encoding import THINKING, Block, encode_messages, residue_blocks
+from .tools import argument_names, encode_tools
 
 # The API wants a limit: several times the longest answer that anyone listens to.
 _ANSWER_TOKENS = 4096
@@ -51,7 +51,7 @@ def encode_count(request: Request) -> dict[str, Any]:
     return {name: body[name] for name in counted if name in body}
 
 
-def asked_caching(request: Request) -> Mapping[str, Any]:
+def cache_breakpoints(request: Request) -> Mapping[str, Any]:
     """Return the marked blocks of the request, and the mark; empty if none is marked."""
     if request.profile.caching is not Caching.BREAKPOINTS:
         return {}
@@ -74,7 +74,7 @@ def _encoded(request: Request) -> tuple[dict[str, Any], dict[str, Block]]:
     https://platform.claude.com/docs/en/build-with-claude/prompt-caching#what-invalidates-the-cache So messages are not
     marked in the one request that forbids calls: no later request would read that cache entry.
     """
-    names = renamed_arguments(request.tools)
+    names = argument_names(request.tools)
     conversation = encode_messages(request.messages, request.model, names, images=request.profile.images)
     system, tools = _encode_system(request.messages), encode_tools(request)
     max_tokens = _max_tokens(request)
@@ -111,7 +111,7 @@ def _encode_system(messages: tuple[Message, ...]) -> list[Block]:
 
 
 def _thinking(request: Request, max_tokens: int) -> dict[str, Any]:
-    effort = taken_effort(request.profile, request.settings.effort)
+    effort = accepted_effort(request.profile, request.settings.effort)
     if effort is None or effort is Effort.NONE or not _may_think(request):
         return {}
     if request.profile.reasoning is ReasoningStyle.ADAPTIVE:
@@ -145,12 +145,12 @@ def _may_think(request: Request) -> bool:
     if not answers:
         return True
     if request.profile.reasoning is ReasoningStyle.ADAPTIVE:
-        return own_residue(answers[-1], request.model) is not None
+        return residue_blocks(answers[-1], request.model) is not None
     return all(_begins_with_thought(answer, request.model) for answer in (answers[-1], answers[0]))
 
 
 def _begins_with_thought(answer: Message, model: str) -> bool:
-    return any(block.get("type") in THINKING for block in (own_residue(answer, model) or ())[:1])
+    return any(block.get("type") in THINKING for block in (residue_blocks(answer, model) or ())[:1])
 
 
 _BETA = "context-management-2025-06-27"
@@ -178,4 +178,4 @@ def encode_editing(request: Request) -> dict[str, Any]:
 def cleared_tokens(event: object) -> int:
     """Return the count of cleared tokens in an event, or 0 if it has another form: the figure is informational."""
     edits = objects(member(member(event, "context_management"), "applied_edits"))
-    return min(sum(tokens_of(edit, "cleared_input_tokens") for edit in edits), MAX_COUNT)
+    return min(sum(count_at(edit, "cleared_input_tokens") for edit in edits), MAX_COUNT)

@@ -5,10 +5,10 @@ from functools import lru_cache
 from typing import Any
 
 from ..events import Request, ToolSchema
-from ..names import replaced, sent_name
+from ..names import replacement_names, sent_name
 from ..schemas import without_choice
 
-type Renamed = Mapping[str, Mapping[str, str]]
+type ArgumentNames = Mapping[str, Mapping[str, str]]
 
 
 def encode_tools(request: Request) -> list[dict[str, Any]]:
@@ -19,12 +19,12 @@ def encode_tools(request: Request) -> list[dict[str, Any]]:
     return [_encode_tool(ToolSchema(name, "", {})) for name in sorted(called, key=sent_name)]
 
 
-def renamed_arguments(tools: Iterable[ToolSchema]) -> Renamed:
+def argument_names(tools: Iterable[ToolSchema]) -> ArgumentNames:
     """Return, by tool, the names that are sent instead of arguments' own names, for tools that need any."""
     return {tool.name: names for tool in tools if (names := _sent(tool)[1])}
 
 
-def renamed(members: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+def rename_keys(members: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
     """Return an object with some of its keys renamed."""
     return {names.get(name, name): value for name, value in members.items()}
 
@@ -39,9 +39,9 @@ def _encode_tool(tool: ToolSchema) -> dict[str, Any]:
 def _sent(tool: ToolSchema) -> tuple[dict[str, Any], Mapping[str, str]]:
     """Return the schema as it is sent, and the replaced names in it."""
     schema = without_choice(tool.parameters)
-    names = replaced(schema["properties"])
+    names = replacement_names(schema["properties"])
     if names:
-        schema["properties"] = renamed(schema["properties"], names)
+        schema["properties"] = rename_keys(schema["properties"], names)
         required = {"required": [names.get(name, name) for name in schema.get("required", ())]}
         schema |= required if "required" in schema else {}
     return schema, names

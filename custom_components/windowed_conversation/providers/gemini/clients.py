@@ -7,7 +7,7 @@ from ssl import SSLContext
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from ..transport import lent
+from ..transport import bounded_client
 from .generate_content import Gemini
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def gemini(
     `import_module` imports outside of the event loop. Each request is tried once. `timeout` is in seconds between two
     parts of an answer.
     """
-    address, key, client = url or _GOOGLE, api_key or _NO_KEY, lent(http_client)
+    address, key, client = url or _GOOGLE, api_key or _NO_KEY, bounded_client(http_client)
 
     async def connect() -> GoogleSdk:
         sdk: Any = await import_module(_SDK)

@@ -7,10 +7,10 @@ from typing import Any
 from ..decoder import Decoder, finish_reason
 from ..errors import BadStream, Incomplete, ProviderError, Refused
 from ..events import Event, Request, Usage
-from ..json_values import code_of, member, text_of, tokens_of
-from .encoding import names_of
+from ..json_values import code_of, count_at, member, text_of
+from .encoding import tool_names
 from .errors import error_in_event
-from .residue import Residue, SignedText
+from .residue import Signatures, SignedText
 
 _STOP = "STOP"
 _UNKNOWN = "UNKNOWN"
@@ -33,11 +33,11 @@ _DECLINED = {
 _OTHER_ALPHABET = str.maketrans("-_", "+/")
 
 
-class ChunkDecoder(Decoder):
+class GeminiDecoder(Decoder):
     """Decodes one answer. The terminal marker is a finish reason; every chunk has the usage so far."""
 
     def __init__(self, request: Request) -> None:
-        super().__init__(request, names_of(request))
+        super().__init__(request, tool_names(request))
         self._signed: list[tuple[int, int, bytes]] = []
         self._ids: dict[str, str] = {}
         self._signatures: dict[str, bytes] = {}
@@ -49,7 +49,7 @@ class ChunkDecoder(Decoder):
 
     def on_event(self, event: Any) -> Iterator[Event]:
         """Return the events of one chunk, see `Decoder.on_event`."""
-        if event.get("error") is not None and not self.is_whole:
+        if event.get("error") is not None and not self.is_complete:
             raise error_in_event(event)
         if event.get("usageMetadata") is not None:
             self._usage = _usage(event["usageMetadata"])
@@ -62,8 +62,8 @@ class ChunkDecoder(Decoder):
         for part in (candidate.get("content") or {}).get("parts") or ():
             yield from self._on_part(part)
         reason = candidate.get("finishReason")
-        if reason and reason != _UNSPECIFIED and not self.is_whole:
-            self.is_whole, self._ended = True, finish_reason(code_of(reason))
+        if reason and reason != _UNSPECIFIED and not self.is_complete:
+            self.is_complete, self._ended = True, finish_reason(code_of(reason))
 
     def _on_part(self, part: Any) -> Iterator[Event]:
         signature = _bytes(text_of(part.get("thoughtSignature")))
@@ -98,7 +98,7 @@ class ChunkDecoder(Decoder):
         reason = self._ended
         if self._blocked:
             return Refused(f"the prompt was blocked, reason {self._blocked}", self._blocked)
-        if not self.is_whole or reason == _STOP or self._calls:
+        if not self.is_complete or reason == _STOP or self._calls:
             return super()._error()
         message = f"finish reason {reason}"
         if reason in _CUT_OFF:
@@ -108,7 +108,7 @@ class ChunkDecoder(Decoder):
     def _residue(self) -> Any:
         length = self._length
         texts = (SignedText(length - start, length - end, signature) for start, end, signature in self._signed)
-        return Residue(self._ids, self._signatures, tuple(texts)).as_json()
+        return Signatures(self._ids, self._signatures, tuple(texts)).as_json()
 
 
 def _bytes(written: str) -> bytes:
@@ -117,10 +117,10 @@ def _bytes(written: str) -> bytes:
 
 
 def _usage(figures: object) -> Usage:
-    thoughts = tokens_of(figures, "thoughtsTokenCount")
+    thoughts = count_at(figures, "thoughtsTokenCount")
     return Usage(
-        input=tokens_of(figures, "promptTokenCount") + tokens_of(figures, "toolUsePromptTokenCount"),
-        cached=tokens_of(figures, "cachedContentTokenCount"),
-        output=tokens_of(figures, "candidatesTokenCount") + thoughts,
+        input=count_at(figures, "promptTokenCount") + count_at(figures, "toolUsePromptTokenCount"),
+        cached=count_at(figures, "cachedContentTokenCount"),
+        output=count_at(figures, "candidatesTokenCount") + thoughts,
         reasoning=thoughts,
     )

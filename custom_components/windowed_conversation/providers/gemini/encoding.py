@@ -12,11 +12,11 @@ import re
 from typing import Any
 
 from ...window import Attachment, Message, Role, ToolCall
-from ..encoder import UNSEEN, given, mime_type_of, system_prompt
+from ..encoder import UNSEEN, mime_type_of, system_prompt, without_none
 from ..events import Request
-from ..json_values import finite, whole_json
-from ..profile import Effort, Profile, ReasoningStyle, taken_effort
-from .residue import NOTHING, Residue, SignedText, signatures_of
+from ..json_values import finite, read_repaired_json
+from ..profile import Effort, ModelProfile, ReasoningStyle, accepted_effort
+from .residue import NOTHING, Signatures, SignedText, signatures_of
 
 # Stands for the signature of a call that Gemini did not make; from Gemini 3 on, a call of the current turn without one
 # is refused: https://ai.google.dev/gemini-api/docs/thought-signatures
@@ -57,7 +57,7 @@ def encode_body(request: Request) -> dict[str, Any]:
     thinking = _thinking(profile, settings.effort, most)
     return {
         **encode_prompt(request),
-        "generationConfig": given(maxOutputTokens=most, **sampling, thinkingConfig=thinking),
+        "generationConfig": without_none(maxOutputTokens=most, **sampling, thinkingConfig=thinking),
         **(_NO_CALLS if request.tools and not request.may_call else {}),
     }
 
@@ -84,7 +84,7 @@ def encode_name(name: str) -> str:
     return f"_{beginning}_{sha256(name.encode('utf-8', 'replace')).hexdigest()[:8]}"
 
 
-def names_of(request: Request) -> Mapping[str, str]:
+def tool_names(request: Request) -> Mapping[str, str]:
     """Return the tools' own names by the names that are sent."""
     called = (call.name for message in request.messages for call in message.tool_calls)
     return {encode_name(name): name for name in (*called, *(tool.name for tool in request.tools))}
@@ -110,7 +110,7 @@ def _turns(request: Request) -> Iterator[tuple[str, list[_Part]]]:
                 yield "model", [*_text_parts(message.content, residue.texts), *_call_parts(calls, residue, insists)]
 
 
-def _user_parts(message: Message, profile: Profile) -> list[_Part]:
+def _user_parts(message: Message, profile: ModelProfile) -> list[_Part]:
     attached = [_attachment_part(each) if profile.images else {"text": UNSEEN} for each in message.attachments]
     # an empty text is refused, and so is a turn without parts
     return [*attached, *_texts(message.content)] or [{"text": " "}]
@@ -137,7 +137,7 @@ def _texts(text: str) -> list[_Part]:
     return [{"text": text}] if text else []
 
 
-def _call_parts(calls: tuple[ToolCall, ...], residue: Residue, insists: bool) -> Iterator[_Part]:
+def _call_parts(calls: tuple[ToolCall, ...], residue: Signatures, insists: bool) -> Iterator[_Part]:
     """Yield the calls. The first of parallel calls carries the signature for all."""
     for place, call in enumerate(calls):
         signature = residue.signatures.get(call.id) or (NO_SIGNATURE if insists and not place else None)
@@ -145,7 +145,7 @@ def _call_parts(calls: tuple[ToolCall, ...], residue: Residue, insists: bool) ->
         yield {"functionCall": function_call, **(_signed(signature) if signature else {})}
 
 
-def _id(residue: Residue, call_id: str) -> dict[str, str]:
+def _id(residue: Signatures, call_id: str) -> dict[str, str]:
     return {"id": residue.ids[call_id]} if call_id in residue.ids else {}
 
 
@@ -153,7 +153,7 @@ def _signed(signature: bytes) -> dict[str, str]:
     return {"thoughtSignature": urlsafe_b64encode(signature).decode()}
 
 
-def _result_parts(calls: tuple[ToolCall, ...], results: list[Message], residue: Residue) -> list[_Part]:
+def _result_parts(calls: tuple[ToolCall, ...], results: list[Message], residue: Signatures) -> list[_Part]:
     """Return a part for each result, in the order of the calls."""
     order = {call.id: place for place, call in enumerate(calls)}
     names = {call.id: call.name for call in calls}
@@ -170,7 +170,7 @@ def _response(content: str) -> dict[str, Any]:
     """Return a result under a key that Gemini knows: `error` for a result that is one, else `output`."""
     try:
         json.dumps(json.loads(content), allow_nan=False)
-        value = whole_json(content)
+        value = read_repaired_json(content)
     except ValueError, RecursionError:
         return {"output": content}
     if isinstance(value, dict) and value.keys() == {"error"}:
@@ -178,9 +178,9 @@ def _response(content: str) -> dict[str, Any]:
     return {"output": value}
 
 
-def _thinking(profile: Profile, effort: Effort | None, max_answer_tokens: int | None) -> dict[str, Any] | None:
+def _thinking(profile: ModelProfile, effort: Effort | None, max_answer_tokens: int | None) -> dict[str, Any] | None:
     """Return the thinking level or token budget, or None if the model or the request does not say."""
-    taken = taken_effort(profile, effort)
+    taken = accepted_effort(profile, effort)
     if taken is None:
         return None
     include = {} if effort is Effort.NONE else {"includeThoughts": True}

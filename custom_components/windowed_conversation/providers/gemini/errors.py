@@ -21,7 +21,7 @@ from ..errors import (
 )
 from ..events import Request
 from ..http_errors import retry_after, seconds_of, server_error, transport_errors
-from ..json_values import figure, member, objects
+from ..json_values import count_or_none, member, objects
 from ..sizes import fills_context
 
 # Canonical codes that say more than the status. FAILED_PRECONDITION: the free tier is not available in the country, and
@@ -84,7 +84,7 @@ def provider_errors(request: Request | None = None) -> Iterator[None]:
 
 def error_in_event(event: object) -> ProviderError:
     """Return the error for an event or an answer that is itself an error."""
-    code = figure(member(member(event, "error"), "code"))
+    code = count_or_none(member(member(event, "error"), "code"))
     return _translated(GoogleError(code or HTTPStatus.INTERNAL_SERVER_ERROR, event))
 
 

@@ -12,10 +12,10 @@ from urllib.parse import quote
 
 from ..errors import BadStream
 from ..events import Event, ListedModel, OnBytes, Request, ignore
-from ..json_values import counted, limit_of, member
+from ..json_values import member, required_count, token_limit
 from ..model_lists import PAGE, ModelPage, read_page, read_pages
-from ..streaming import answered, read_any_json
-from .decoding import ChunkDecoder
+from ..streaming import read_any_json, stream_events
+from .decoding import GeminiDecoder
 from .encoding import encode_body, encode_prompt
 from .errors import GoogleError, provider_errors
 from .residue import NAME
@@ -51,7 +51,7 @@ class Gemini:
 
     def stream(self, request: Request, on_bytes: OnBytes = ignore) -> AsyncGenerator[Event]:
         """Ask the model and yield the events of its answer, see `Provider.stream`."""
-        return answered(self._answer(request), ChunkDecoder(request), provider_errors(request), on_bytes)
+        return stream_events(self._answer(request), GeminiDecoder(request), provider_errors(request), on_bytes)
 
     @asynccontextmanager
     async def _answer(self, request: Request) -> AsyncIterator[Any]:
@@ -96,11 +96,11 @@ class Gemini:
         body = {"contents": [], "generateContentRequest": inner}
         sdk = await self._connected()
         with provider_errors(request):
-            return counted(await sdk.count_tokens(request.model, body))
+            return required_count(await sdk.count_tokens(request.model, body))
 
-    def whole_answer(self, request: Request) -> AsyncGenerator[Event]:
-        """Ask the model through Google's SDK, see `AnswersWhole`."""
-        return answered(self._whole(request), ChunkDecoder(request), provider_errors(request), ignore)
+    def unstreamed_answer(self, request: Request) -> AsyncGenerator[Event]:
+        """Ask the model through Google's SDK, see `AnswersUnstreamed`."""
+        return stream_events(self._whole(request), GeminiDecoder(request), provider_errors(request), ignore)
 
     @asynccontextmanager
     async def _whole(self, request: Request) -> AsyncIterator[_Body]:
@@ -143,5 +143,5 @@ def _generates(model: object) -> bool:
 
 
 def _listed(name: str, model: object) -> ListedModel:
-    input_tokens, output_tokens = limit_of(model, "inputTokenLimit"), limit_of(model, "outputTokenLimit")
+    input_tokens, output_tokens = token_limit(model, "inputTokenLimit"), token_limit(model, "outputTokenLimit")
     return ListedModel(name.removeprefix("models/"), input_tokens, output_tokens)

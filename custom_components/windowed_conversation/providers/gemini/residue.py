@@ -28,7 +28,7 @@ class SignedText:
 
 
 @dataclass(frozen=True, slots=True)
-class Residue:
+class Signatures:
     """The signatures that Gemini gets back with an answer, and its own ids of calls; the keys are our ids of calls."""
 
     ids: Mapping[str, str] = field(default_factory=dict)
@@ -46,10 +46,10 @@ class Residue:
         }
 
 
-NOTHING = Residue()
+NOTHING = Signatures()
 
 
-def signatures_of(message: Message, model: str) -> Residue:
+def signatures_of(message: Message, model: str) -> Signatures:
     """Return a message's residue; empty if another provider or model left it, or if it is malformed."""
     value = residue_of(message, NAME, model)
     try:
@@ -59,8 +59,8 @@ def signatures_of(message: Message, model: str) -> Residue:
         return NOTHING
 
 
-def _parsed(value: Any) -> Residue:
-    return Residue(
+def _parsed(value: Any) -> Signatures:
+    return Signatures(
         {str(call): str(id_) for call, id_ in value["ids"].items()},
         {str(call): b64decode(signature, validate=True) for call, signature in value["signatures"].items()},
         tuple(

@@ -91,7 +91,7 @@ def _starts_another(newest: _OpenCall, fragment: Any, function: Any) -> bool:
     return bool(function.get("name")) and (fragment.get("index") is None or newest.announced is not None)
 
 
-class ChunkDecoder(Decoder):
+class ChatDecoder(Decoder):
     """Decodes one answer. The terminal marker is a finish reason; the usage follows in a later chunk."""
 
     def __init__(self, request: Request) -> None:
@@ -107,7 +107,7 @@ class ChunkDecoder(Decoder):
 
     def on_event(self, event: Any) -> Sequence[Event]:
         """Return the events of one chunk, see `Decoder.on_event`."""
-        if is_error(event) and not self.is_whole:
+        if is_error(event) and not self.is_complete:
             raise error_in_event(event)
         if not self._server:
             self._server = " ".join(filter(None, (_word(event.get(field)) for field in _SERVER_FIELDS)))
@@ -134,9 +134,9 @@ class ChunkDecoder(Decoder):
             events += self._tool_calls.add(fragment)
 
     def _on_finish(self, reason: object, events: list[Event]) -> None:
-        if self.is_whole:
+        if self.is_complete:
             return
-        self.is_whole, self._ended = True, finish_reason(text_of(reason))
+        self.is_complete, self._ended = True, finish_reason(text_of(reason))
         if self._ended not in ("length", "content_filter"):
             events += self._tool_calls.finish()
 

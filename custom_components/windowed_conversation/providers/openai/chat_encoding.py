@@ -9,11 +9,20 @@ from enum import StrEnum
 from typing import Any
 
 from ...window import Attachment, Message, Role, ToolCall
-from ..encoder import given, with_notes
+from ..encoder import with_notes, without_none
 from ..events import Request, ToolSchema
-from ..names import is_short, sent_name, short_id, within
-from .chat_residue import Echo, own_residue, sent_fields
-from .fields import data_url, effort, encoded_tool, file_name, is_image, sampling, tool_choice, written_arguments
+from ..names import is_short, sent_name, short_id, shortened
+from .chat_residue import Echo, echo_fields, own_residue
+from .fields import (
+    data_url,
+    encode_arguments,
+    encoded_tool,
+    file_name,
+    is_image,
+    reasoning_effort,
+    sampling_parameters,
+    tool_choice,
+)
 
 # A longer one, of another provider, is refused: https://github.com/vercel/ai/issues/5171
 _CALL_ID_LENGTH = 40
@@ -37,7 +46,7 @@ def encode_request(
     images, limit = request.profile.images, request.answer_limit
     shown = (_shown(each, dialect, images=images) for each in request.messages)
     asked = (
-        {"max_completion_tokens": limit, "reasoning_effort": effort(request)}
+        {"max_completion_tokens": limit, "reasoning_effort": reasoning_effort(request)}
         if dialect is Dialect.OPENAI
         else {"max_tokens": limit, "reasoning_effort": request.settings.effort}
     )
@@ -45,7 +54,7 @@ def encode_request(
         "model": request.model,
         "messages": encode_messages(_merged(shown, provider, request.model), dialect, provider, request.model, echo),
         **_encode_offer(request, dialect),
-        **given(**sampling(request), **asked),
+        **without_none(**sampling_parameters(request), **asked),
         **caching,
         "stream": True,
         "stream_options": {"include_usage": True},
@@ -67,7 +76,7 @@ def encode_messages(
             residue = own_residue(message, provider, model)
             ids = {call.id: _sent_id(call.id, dialect, is_own=residue is not None) for call in message.tool_calls}
             calls = residue.calls if residue and echo is not Echo.NOTHING else {}
-            encoded.append({**_encode_assistant(message, ids, calls), **sent_fields(residue, echo)})
+            encoded.append({**_encode_assistant(message, ids, calls), **echo_fields(residue, echo)})
         elif message.role is Role.TOOL:
             call_id = message.tool_call_id or ""
             sent = ids.get(call_id) or _sent_id(call_id, dialect)
@@ -154,12 +163,12 @@ def _encode_attachment(attachment: Attachment) -> dict[str, Any]:
 
 
 def _encode_call(call: ToolCall, sent_id: str, extra: Any) -> dict[str, Any]:
-    function = {"name": sent_name(call.name), "arguments": written_arguments(call.arguments)}
-    return {"type": "function", "id": sent_id, "function": function, **given(extra_content=extra)}
+    function = {"name": sent_name(call.name), "arguments": encode_arguments(call.arguments)}
+    return {"type": "function", "id": sent_id, "function": function, **without_none(extra_content=extra)}
 
 
 def _sent_id(call_id: str, dialect: Dialect, *, is_own: bool = False) -> str:
     if dialect is Dialect.OPENAI:
-        return within(_CALL_ID_LENGTH, call_id)
+        return shortened(_CALL_ID_LENGTH, call_id)
     # a server may have put something into its ids that it wants to see again
     return call_id if is_own or is_short(call_id) else short_id(call_id)

@@ -15,7 +15,7 @@ from typing import Any
 from ...window import EstimatedCounter, Message, Role
 from ..encoder import residue_of
 from ..events import Request
-from ..json_values import objects, whole_json
+from ..json_values import objects, read_repaired_json
 
 # Where servers put a model's reasoning: DeepSeek, llama.cpp, LM Studio and vLLM; Ollama and OpenRouter.
 _REASONING_FIELDS = ("reasoning_content", "reasoning")
@@ -49,14 +49,14 @@ class Echo(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Residue:
+class ChatResidue:
     """The fields that go back to the server that wrote a message: of the message, and of each call by the call's id."""
 
     fields: _Object = field(default_factory=dict)
     calls: _Object = field(default_factory=dict)
 
 
-def own_residue(message: Message | None, provider: str, model: str) -> Residue | None:
+def own_residue(message: Message | None, provider: str, model: str) -> ChatResidue | None:
     """Return the residue of this provider's model on a message; None if another wrote it or it cannot be read."""
     value = residue_of(message, provider, model)
     if not isinstance(value, dict) or not value.keys() <= {"fields", "calls"}:
@@ -65,10 +65,10 @@ def own_residue(message: Message | None, provider: str, model: str) -> Residue |
     if not isinstance(fields, dict) or not isinstance(calls, dict):
         return None
     known = fields.keys() <= {*_REASONING_FIELDS, _DETAILS}
-    return Residue(fields, calls) if known else None
+    return ChatResidue(fields, calls) if known else None
 
 
-def sent_fields(residue: Residue | None, echo: Echo) -> _Object:
+def echo_fields(residue: ChatResidue | None, echo: Echo) -> _Object:
     """Return the fields to send with an assistant message."""
     if echo is Echo.NOTHING:
         return {}
@@ -127,7 +127,7 @@ class ResidueReader:
             fields[_DETAILS] = self._details
         found = {name: each for name, each in {"fields": fields, "calls": calls}.items() if each}
         try:
-            value: dict[str, Any] = whole_json(json.dumps(found))
+            value: dict[str, Any] = read_repaired_json(json.dumps(found))
         except RecursionError:
             return {}
         return value

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit, urlunsplit
 from openai import AsyncOpenAI, Omit
 
 from ..errors import BadRequest
-from ..transport import lent
+from ..transport import bounded_client
 from .chat_encoding import Dialect
 from .errors import provider_errors
 from .formats import ChatCompletions, Responses
@@ -67,7 +67,7 @@ class AzureServer:
         return () if self.api_version else ("prompt_cache_key",)
 
 
-def chat_completions(url: str, api_key: str | None, http_client: Any) -> ChatCompletions:
+def compatible_chat(url: str, api_key: str | None, http_client: Any) -> ChatCompletions:
     """Return a provider for any server that speaks Chat Completions."""
     return ChatCompletions(_client(url, api_key, http_client))
 
@@ -112,7 +112,11 @@ def _azure_client(server: AzureServer, http_client: Any) -> AsyncOpenAI:
 def _client(url: str, api_key: str | None, http_client: Any, query: Mapping[str, object] | None = None) -> AsyncOpenAI:
     with provider_errors():
         client = AsyncOpenAI(
-            api_key=api_key or _NO_KEY, base_url=url, http_client=lent(http_client), max_retries=0, default_query=query
+            api_key=api_key or _NO_KEY,
+            base_url=url,
+            http_client=bounded_client(http_client),
+            max_retries=0,
+            default_query=query,
         )
     # The client looks up the platform on first use and caches it from then on.
     client.platform_headers()

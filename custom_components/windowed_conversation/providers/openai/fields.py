@@ -9,9 +9,9 @@ from typing import Any
 from ...window import Attachment
 from ..encoder import mime_type_of
 from ..events import Request, ToolSchema, Usage
-from ..json_values import finite, member, tokens_of
-from ..names import sent_name, within
-from ..profile import Caching, ReasoningStyle, taken_effort
+from ..json_values import count_at, finite, member
+from ..names import sent_name, shortened
+from ..profile import Caching, ReasoningStyle, accepted_effort
 from ..schemas import with_items, without_choice
 
 CACHE_PARAMETERS = ("prompt_cache_key", "prompt_cache_retention", "prompt_cache_options")
@@ -42,13 +42,13 @@ def file_name(attachment: Attachment) -> str:
     return attachment.name or f"attachment.{attachment.mime_type.rpartition('/')[2]}"
 
 
-def effort(request: Request) -> str | None:
+def reasoning_effort(request: Request) -> str | None:
     """Return the accepted effort that is nearest to the requested one, or None if the model accepts none."""
-    taken = taken_effort(request.profile, request.settings.effort)
+    taken = accepted_effort(request.profile, request.settings.effort)
     return taken.value if taken and request.profile.reasoning is ReasoningStyle.EFFORT else None
 
 
-def sampling(request: Request) -> dict[str, float | None]:
+def sampling_parameters(request: Request) -> dict[str, float | None]:
     """Return the sampling parameters, empty if the model accepts none."""
     settings = request.settings
     return {"temperature": settings.temperature, "top_p": settings.top_p} if request.profile.sampling else {}
@@ -59,7 +59,7 @@ def caching_parameters(request: Request, known: Collection[str]) -> dict[str, An
     asked = _CACHING.get(request.profile.caching)
     if asked is None:
         return {}
-    key = {"prompt_cache_key": within(_CACHE_KEY_LENGTH, request.cache_key)} if request.cache_key else {}
+    key = {"prompt_cache_key": shortened(_CACHE_KEY_LENGTH, request.cache_key)} if request.cache_key else {}
     return {name: value for name, value in {**key, **asked}.items() if name in known}
 
 
@@ -81,7 +81,7 @@ def tool_choice(request: Request) -> dict[str, Any]:
     return {} if request.may_call or not request.tools else {"tool_choice": "none"}
 
 
-def written_arguments(arguments: Mapping[str, Any]) -> str:
+def encode_arguments(arguments: Mapping[str, Any]) -> str:
     """Return a call's arguments as both formats write them: JSON as text, without numbers that JSON cannot express."""
     return json.dumps(finite(dict(arguments)), ensure_ascii=False)
 
@@ -90,9 +90,9 @@ def usage_of(usage: object, read: str, written: str) -> Usage:
     """Return a usage. The formats have other words for the tokens that were read and written."""
     of_read, of_written = member(usage, f"{read}_tokens_details"), member(usage, f"{written}_tokens_details")
     return Usage(
-        input=tokens_of(usage, f"{read}_tokens"),
-        cached=tokens_of(of_read, "cached_tokens"),
-        output=tokens_of(usage, f"{written}_tokens"),
-        cache_written=tokens_of(of_read, "cache_write_tokens"),
-        reasoning=tokens_of(of_written, "reasoning_tokens"),
+        input=count_at(usage, f"{read}_tokens"),
+        cached=count_at(of_read, "cached_tokens"),
+        output=count_at(usage, f"{written}_tokens"),
+        cache_written=count_at(of_read, "cache_write_tokens"),
+        reasoning=count_at(of_written, "reasoning_tokens"),
     )

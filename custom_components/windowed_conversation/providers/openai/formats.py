@@ -19,12 +19,12 @@ from ..decoder import Decoder
 from ..encoder import residue_of
 from ..errors import BadRequest, BadStream
 from ..events import OLLAMA, Compacted, Event, ListedModel, OnBytes, Request, ignore
-from ..json_values import counted, member
+from ..json_values import member, required_count
 from ..model_lists import read_page
 from ..sdk import get_for_stream, post, post_for_stream
 from ..sizes import loaded_context_tokens, named_context_tokens, named_output_tokens
-from ..streaming import answered, read_any_json
-from .chat_decoding import ChunkDecoder
+from ..streaming import read_any_json, stream_events
+from .chat_decoding import ChatDecoder
 from .chat_encoding import Dialect, encode_request as encode_chat
 from .chat_residue import Echo, other_echoes
 from .compaction import encode_compaction, read_compaction
@@ -65,7 +65,7 @@ class _Format(ABC):
 
     def stream(self, request: Request, on_bytes: OnBytes = ignore) -> AsyncGenerator[Event]:
         """Ask the model and yield the events of its answer, see `Provider.stream`."""
-        return answered(self._answer(request), self._decoder(request), provider_errors(request), on_bytes)
+        return stream_events(self._answer(request), self._decoder(request), provider_errors(request), on_bytes)
 
     @asynccontextmanager
     async def _answer(self, request: Request) -> AsyncIterator[Any]:
@@ -112,7 +112,7 @@ class ChatCompletions(_Format):
     """
 
     name = "openai_chat"
-    _decoder = ChunkDecoder
+    _decoder = ChatDecoder
 
     def __init__(
         self,
@@ -217,7 +217,7 @@ class Responses(_Format):
         """Return the input tokens of a request by the server's own count. Raises `ProviderError`."""
         with provider_errors(request):
             answer = await self._readable(self._count, request)
-        return counted(member(answer, "input_tokens"))
+        return required_count(member(answer, "input_tokens"))
 
     async def compact(self, request: Request) -> Compacted | None:
         """Return the compaction of a request's messages, or None if the server has ever refused to compact."""

@@ -7,7 +7,7 @@ event. A function call is read from its `output_item.done`, which has all of it.
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ..characters import WholeCharacters
+from ..characters import SurrogateJoiner
 from ..decoder import Decoder
 from ..errors import BadStream, Incomplete, ProviderError
 from ..events import Event, Request, TextDelta
@@ -42,7 +42,7 @@ class ResponseDecoder(Decoder):
 
     def on_event(self, event: Any) -> Sequence[Event]:
         """Return our events for one event of the response, see `Decoder.on_event`."""
-        if is_error(event) and not self.is_whole:
+        if is_error(event) and not self.is_complete:
             raise error_in_event(event)
         match event.get("type"):
             case "response.output_item.added":
@@ -119,7 +119,7 @@ class ResponseDecoder(Decoder):
         return (done,)
 
     def _on_terminal(self, event: Any) -> None:
-        self.is_whole, self._ended = True, "completed"
+        self.is_complete, self._ended = True, "completed"
         match event["type"]:
             case "response.incomplete":
                 reason = text_of(member(event["response"].get("incomplete_details"), "reason"))
@@ -148,5 +148,5 @@ def _given(item: Any, *names: str) -> _Item:
 
 
 def _summary(item: Any) -> list[_Item]:
-    texts = (WholeCharacters().feed(text_of(part.get("text"))) for part in item.get("summary") or ())
+    texts = (SurrogateJoiner().feed(text_of(part.get("text"))) for part in item.get("summary") or ())
     return [{"type": "summary_text", "text": text} for text in texts]

@@ -9,13 +9,22 @@ from itertools import zip_longest
 from typing import Any
 
 from ...window import Attachment, Message, Role, ToolCall
-from ..encoder import given, residue_of, system_prompt, with_notes
+from ..encoder import residue_of, system_prompt, with_notes, without_none
 from ..events import Request, ToolSchema
 from ..json_values import objects
-from ..names import sent_name, within
+from ..names import sent_name, shortened
 from ..profile import Effort, ReasoningStyle
 from .compaction import compacted_items
-from .fields import data_url, effort, encoded_tool, file_name, is_image, sampling, tool_choice, written_arguments
+from .fields import (
+    data_url,
+    encode_arguments,
+    encoded_tool,
+    file_name,
+    is_image,
+    reasoning_effort,
+    sampling_parameters,
+    tool_choice,
+)
 
 # A longer one is refused, whoever made it: https://github.com/openai/codex/issues/14355
 _CALL_ID_LENGTH = 64
@@ -32,7 +41,7 @@ def encode_request(request: Request, provider: str, caching: Mapping[str, Any]) 
     return {
         **encode_prompt(request, provider),
         **({"include": ["reasoning.encrypted_content"]} if reasons else {}),
-        **given(max_output_tokens=request.answer_limit, **sampling(request)),
+        **without_none(max_output_tokens=request.answer_limit, **sampling_parameters(request)),
         **tool_choice(request),
         **caching,
         "store": False,
@@ -43,10 +52,10 @@ def encode_request(request: Request, provider: str, caching: Mapping[str, Any]) 
 def encode_prompt(request: Request, provider: str) -> dict[str, Any]:
     """Return the parameters that cost input tokens, which are those of the counting endpoint."""
     spoken = [message for message in request.messages if message.role is not Role.SYSTEM]
-    thinks = effort(request)
+    thinks = reasoning_effort(request)
     return {
         "model": request.model,
-        **given(instructions=system_prompt(request.messages) or None),
+        **without_none(instructions=system_prompt(request.messages) or None),
         "input": list(_encode_spoken(spoken, request, provider)),
         **({"tools": encode_tools(request.tools), **_in_parallel(thinks)} if request.tools else {}),
         **({"reasoning": {"effort": thinks}} if thinks else {}),
@@ -78,7 +87,7 @@ def _encode_spoken(messages: Sequence[Message], request: Request, provider: str)
 def _encode_message(message: Message, request: Request, provider: str) -> Iterator[_Item]:
     match message.role:
         case Role.TOOL:
-            call_id = within(_CALL_ID_LENGTH, message.tool_call_id or "")
+            call_id = shortened(_CALL_ID_LENGTH, message.tool_call_id or "")
             yield {"type": "function_call_output", "call_id": call_id, "output": message.content}
         case Role.ASSISTANT:
             yield from _encode_assistant(message, objects(residue_of(message, provider, request.model)))
@@ -152,7 +161,7 @@ def _encode_text(text: str, phase: Any = None) -> _Item | None:
 def _encode_call(call: ToolCall) -> _Item:
     return {
         "type": "function_call",
-        "call_id": within(_CALL_ID_LENGTH, call.id),
+        "call_id": shortened(_CALL_ID_LENGTH, call.id),
         "name": sent_name(call.name),
-        "arguments": written_arguments(call.arguments),
+        "arguments": encode_arguments(call.arguments),
     }
