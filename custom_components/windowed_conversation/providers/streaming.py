@@ -4,13 +4,13 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, aclosing, suppress
 from functools import partial
-from itertools import chain, count
+from itertools import count
 from typing import Any
 
 from .decoder import Decoder
 from .errors import BadStream, ProviderError
 from .events import Event, OnBytes, ReasoningDelta, TextDelta
-from .json_values import most_values, read_json
+from .json_values import max_value_count, read_json
 
 # Bytes of one event: the last one of some formats holds the whole answer again.
 _LONGEST_EVENT = 4 * 2**20
@@ -30,10 +30,8 @@ _LONGEST_END = 2**16
 
 # In characters of text and reasoning: several hundred times the longest answer that anyone listens to.
 _LONGEST_ANSWER = 4 * 2**20
-# Home Assistant keeps every piece of an answer for a while. After as many as the longest answers of good models have,
-# short ones wait until together they are this long, in characters.
-_SINGLE_PIECES = 4096
-_LONG_PIECE = 128
+# Home Assistant keeps every piece of an answer for a while. The longest answers of good models have 4,096.
+_MOST_PIECES = 2**16
 
 _DATA = b"data:"
 _DONE = b"[DONE]"
@@ -43,7 +41,7 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _JSON = (b"{", b"[")
 
 
-async def answered(
+async def stream_events(
     answer: AbstractAsyncContextManager[Any],
     decoder: Decoder,
     errors: AbstractContextManager[None],
@@ -51,40 +49,33 @@ async def answered(
 ) -> AsyncGenerator[Event]:
     """Yield the events of an answer, see `Provider.stream`.
 
-    `answer` sends the request, holds the httpx or httpx2 response, and closes it. `errors` turns all that is raised
-    meanwhile into our errors.
+    `answer` sends the request, holds the httpx or httpx2 response, and closes it. `errors` translates every exception
+    in the meantime into a `ProviderError`.
     """
+    decode, size, passed = partial(_apply, decoder.on_event), _AnswerSize(), count(1)
     with errors:
-        async with answer as response, aclosing(_decoded(_observed(response, on_bytes), decoder)) as events:
-            async for event in events:
-                yield event
+        async with answer as response, aclosing(_read_values(_read_chunks(response, on_bytes), decoder)) as values:
+            async for value in values:
+                for event in decode(value):
+                    size.add(event)
+                    if next(passed) % _AT_ONCE == 0:
+                        await asyncio.sleep(0)
+                    yield event
+                if decoder.is_complete:
+                    break
+            while decoder.is_complete and (late := await _late_events(values, decode)):
+                for event in late:
+                    yield event
     for event in decoder.on_end():
         yield event
 
 
-async def _observed(response: Any, on_bytes: OnBytes) -> AsyncGenerator[bytes]:
+async def _read_chunks(response: Any, on_bytes: OnBytes) -> AsyncGenerator[bytes]:
     """Yield the chunks of a response, each with its sign of life."""
     async with aclosing(response.aiter_raw()) as chunks:
         async for chunk in chunks:
             on_bytes()
             yield chunk
-
-
-async def _decoded(chunks: AsyncGenerator[bytes], decoder: Decoder) -> AsyncGenerator[Event]:
-    decode, pieces, passed = partial(_taken_apart, decoder.on_event), _Pieces(), count(1)
-    async with aclosing(_sent(chunks, decoder)) as sent:
-        async for value in sent:
-            for event in chain.from_iterable(map(pieces.take, decode(value))):
-                if next(passed) % _AT_ONCE == 0:
-                    await asyncio.sleep(0)
-                yield event
-            if decoder.is_whole:
-                break
-        for event in pieces.rest():
-            yield event
-        while decoder.is_whole and (late := await _late_events(sent, decode)):
-            for event in late:
-                yield event
 
 
 async def _late_events[E](stream: AsyncIterator[E], decode: Callable[[E], Sequence[Event]]) -> Sequence[Event]:
@@ -105,13 +96,13 @@ async def _late_events[E](stream: AsyncIterator[E], decode: Callable[[E], Sequen
     return ()
 
 
-async def _sent(raw: AsyncGenerator[bytes], decoder: Decoder) -> AsyncGenerator[Any]:
+async def _read_values(raw: AsyncGenerator[bytes], decoder: Decoder) -> AsyncGenerator[Any]:
     """Yield the JSON value of each event, also of an answer that is not a stream."""
     async with aclosing(raw) as chunks:
-        first = await _first(chunks)
+        first = await _read_start(chunks)
         if first.startswith(_JSON):
-            answer = await read_any_json(await _whole_body(first, chunks))
-            for value in _taken_apart(decoder.as_stream, answer):
+            answer = await read_any_json(await _read_rest(first, chunks))
+            for value in _apply(decoder.as_stream, answer):
                 yield value
             return
         reader = _EventReader()
@@ -149,7 +140,7 @@ async def _drain(chunks: AsyncIterator[bytes]) -> None:
                     return
 
 
-async def _first(chunks: AsyncIterator[bytes]) -> bytes:
+async def _read_start(chunks: AsyncIterator[bytes]) -> bytes:
     """Return the first bytes from the first non-blank one on, without a byte order mark, which may come in parts."""
     first = b""
     async for chunk in chunks:
@@ -168,12 +159,12 @@ async def read_any_json(data: bytes) -> Any:
     """
     if len(data) <= _READ_AT_ONCE:
         return read_json(data)
-    if most_values(data) > _MOST_VALUES:
+    if max_value_count(data) > _MOST_VALUES:
         raise BadStream(f"an event has more than {_MOST_VALUES} values")
     return await asyncio.to_thread(read_json, data)
 
 
-async def _whole_body(first: bytes, chunks: AsyncIterator[bytes]) -> bytes:
+async def _read_rest(first: bytes, chunks: AsyncIterator[bytes]) -> bytes:
     body, size = [first], len(first)
     async for chunk in chunks:
         body.append(chunk)
@@ -183,7 +174,7 @@ async def _whole_body(first: bytes, chunks: AsyncIterator[bytes]) -> bytes:
     return b"".join(body)
 
 
-def _taken_apart[T](read: Callable[[Any], Iterable[T]], value: Any) -> Sequence[T]:
+def _apply[T](read: Callable[[Any], Iterable[T]], value: Any) -> Sequence[T]:
     try:
         return tuple(read(value))
     except (AttributeError, LookupError, TypeError, ValueError) as err:
@@ -220,7 +211,7 @@ class _EventReader:
 
     def end(self) -> Iterator[bytes]:
         """Yield the data of a last event without a blank line after it."""
-        for data in (self._on_line(b""), self._taken()):
+        for data in (self._on_line(b""), self._end_event()):
             if data is not None:
                 yield data
 
@@ -231,14 +222,14 @@ class _EventReader:
             self._line.clear()
         line = line.rstrip(b"\r\n")
         if not line:
-            return self._taken()
+            return self._end_event()
         if line == _ERROR:
             self.named_error = True
         elif line.startswith(_DATA):
             self._data.append(line[6:] if line[5:6] == b" " else line[5:])
         return None
 
-    def _taken(self) -> bytes | None:
+    def _end_event(self) -> bytes | None:
         self._size = 0
         if not self._data:
             return None
@@ -247,38 +238,19 @@ class _EventReader:
         return data
 
 
-class _Pieces:
-    """Passes on the events of one answer, whose text comes in pieces."""
+class _AnswerSize:
+    """The length of an answer's text and reasoning so far, and the number of pieces in which they came."""
 
     def __init__(self) -> None:
         self._length = 0
-        self._count = 0
-        self._held: list[str] = []
-        self._held_length = 0
-        self._kind: type[TextDelta | ReasoningDelta] = TextDelta
+        self._pieces = 0
 
-    def take(self, event: Event) -> Iterable[Event]:
-        """Return the events to pass on after one more came. Raises `BadStream` if the answer is too long."""
-        if not isinstance(event, TextDelta | ReasoningDelta):
-            return (*self.rest(), event)
-        self._count += 1
-        self._length += len(event.text)
-        if self._length > _LONGEST_ANSWER:
-            raise BadStream("the answer is longer than 4 MB")
-        return (event,) if self._count <= _SINGLE_PIECES else self._hold(event)
-
-    def rest(self) -> Iterable[Event]:
-        """Return the events for the text that is held back, at the end of the stream."""
-        if not self._held:
-            return ()
-        joined = self._kind("".join(self._held))
-        self._held.clear()
-        self._held_length = 0
-        return (joined,)
-
-    def _hold(self, event: TextDelta | ReasoningDelta) -> Iterable[Event]:
-        before = self.rest() if type(event) is not self._kind else ()
-        self._kind = type(event)
-        self._held.append(event.text)
-        self._held_length += len(event.text)
-        return (*before, *self.rest()) if self._held_length >= _LONG_PIECE else before
+    def add(self, event: Event) -> None:
+        """Count an event. Raises `BadStream` if the answer is too long."""
+        if isinstance(event, TextDelta | ReasoningDelta):
+            self._length += len(event.text)
+            self._pieces += 1
+            if self._length > _LONGEST_ANSWER:
+                raise BadStream("the answer is longer than 4 MB")
+            if self._pieces > _MOST_PIECES:
+                raise BadStream(f"the answer has more than {_MOST_PIECES} pieces")

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from custom_components.windowed_conversation.providers import streaming
 from custom_components.windowed_conversation.providers.errors import BadStream, Incomplete, Unavailable
 from custom_components.windowed_conversation.providers.events import Provider
 from tests.providers.byte_server import JSON, ByteServer, ForEver
@@ -71,12 +72,12 @@ async def test_text_of_4_mb_is_heard(wire: Wire, fail: Hear) -> None:
     assert len(heard.text) == 4 * MEGABYTE - KILOBYTE
 
 
-async def test_text_in_many_small_pieces_is_whole_in_fewer(wire: Wire, hear: Hear) -> None:
-    words = tuple(f"{number} " for number in range(10_000))
-    heard = await hear(b"".join(wire.answer(Text(words))))
+async def test_text_in_too_many_pieces_is_refused(
+    wire: Wire, refused: Refused, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streaming, "_MOST_PIECES", 100)
 
-    assert heard.text == "".join(words)
-    assert len(heard.texts) < 5_000
+    assert await refused(wire.answer(Text(("x",) * 101), end=End.NONE)) == "the answer has more than 100 pieces"
 
 
 async def test_event_over_4_mb_is_refused(refused: Refused) -> None:
