@@ -9,7 +9,7 @@ from .characters import SurrogateJoiner
 from .errors import BadStream, ProviderError
 from .events import Event, Finished, FinishReason, ReasoningDelta, Request, TextDelta, Usage
 
-# Why answers end, in all formats, and on servers that have words of their own.
+# The reasons for the end of an answer, in all formats and in those of compatible servers.
 _REASONS = (
     "stop length tool_calls content_filter function_call abort eos error insufficient_system_resource model_length "
     "completed end_turn max_tokens stop_sequence tool_use pause_turn compaction refusal model_context_window_exceeded "
@@ -21,28 +21,30 @@ _REASONS = (
 
 
 def finish_reason(word: str) -> str:
-    """Return a server's word for how an answer ended, or `other`: what is no known reason may be what somebody said."""
+    """Return a server's reason for the end of an answer, or `other`: an unknown one may repeat the conversation."""
     return word if word in _REASONS.split() else "other"
 
 
 class Decoder(ABC):
     """Decodes one answer, event by event. `names` maps the names that were sent to the tools' own names.
 
-    `is_complete`: whether the terminal marker has been read.
+    `is_complete`: whether the terminal marker has arrived.
     """
 
     def __init__(self, request: Request, names: Mapping[str, str]) -> None:
         self.is_complete = False
         self._calls = Calls(request, names)
         self._usage: Usage | None = None
-        # The server's word for how the answer ended, see `finish_reason`.
+        # The server's reason for the end of the answer, see `finish_reason`.
         self._ended = ""
-        # The server's own word for who answered, see `Finished`.
+        # The server's name for itself, see `Finished`.
         self._server = ""
         self._text = SurrogateJoiner()
         self._reasoning = SurrogateJoiner()
         # The length of the text so far, in characters.
         self._length = 0
+        # The size of the residue, see `Finished`.
+        self._residue_tokens: int | None = None
 
     @abstractmethod
     def on_event(self, event: Any) -> Iterable[Event]:
@@ -53,14 +55,14 @@ class Decoder(ABC):
         """Return the events of an answer that the server sent in one piece although a stream was requested."""
 
     def on_end(self) -> Iterator[Event]:
-        """Yield the usage and the terminal event. Raises what is wrong with the answer."""
+        """Yield the usage and the terminal event. Raises the `ProviderError` of the answer, if it has one."""
         if self._usage:
             yield self._usage
         if error := self._error():
             raise error
-        reason = FinishReason.TOOL_CALLS if self._calls else FinishReason.STOP
+        reason = FinishReason.TOOL_CALLS if self._calls.count else FinishReason.STOP
         residue = self._residue()
-        yield Finished(reason, self._ended, residue, self._residue_tokens(residue), self._server)
+        yield Finished(reason, self._ended, residue, self._residue_tokens, self._server)
 
     def _error(self) -> ProviderError | None:
         """Return the error of the answer after its end, or None."""
@@ -70,15 +72,11 @@ class Decoder(ABC):
         """Return the residue to send back to the model with the answer, see `Finished`."""
         return None
 
-    def _residue_tokens(self, residue: Any) -> int | None:
-        """Return the size of the residue, see `Finished`."""
-        return None
+    def _on_text(self, text: str) -> Sequence[Event]:
+        complete = self._text.feed(text)
+        self._length += len(complete)
+        return (TextDelta(complete),) if complete else ()
 
-    def _said(self, text: str) -> Sequence[TextDelta]:
-        whole = self._text.feed(text)
-        self._length += len(whole)
-        return (TextDelta(whole),) if whole else ()
-
-    def _thought(self, text: str) -> Sequence[ReasoningDelta]:
-        whole = self._reasoning.feed(text)
-        return (ReasoningDelta(whole),) if whole else ()
+    def _on_reasoning(self, text: str) -> Sequence[Event]:
+        complete = self._reasoning.feed(text)
+        return (ReasoningDelta(complete),) if complete else ()

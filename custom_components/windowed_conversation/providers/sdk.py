@@ -19,11 +19,6 @@ async def post(client: Any, path: str, body: Mapping[str, Any], **options: Any) 
     return await client.post(path, cast_to=object, body=body, options=options)
 
 
-async def get_for_stream(client: Any, stream: Any, url: str, **options: Any) -> Any:
-    """Return the SDK's `stream` that answers a request for a whole URL. Read its `response`, and close it."""
-    return await client.get(url, cast_to=object, options=options, stream=True, stream_cls=stream[object])
-
-
 async def post_for_stream(client: Any, stream: Any, path: str, body: Mapping[str, Any], **options: Any) -> Any:
     """Return the SDK's `stream` that answers a request. Read its `response`, and close it."""
     return await client.post(path, cast_to=object, body=body, options=options, stream=True, stream_cls=stream[object])

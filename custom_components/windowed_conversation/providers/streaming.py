@@ -36,6 +36,7 @@ _MOST_PIECES = 2**16
 _DATA = b"data:"
 _DONE = b"[DONE]"
 _ERROR = b"event: error"
+_END_OF_EVENT = b"\n\n"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # An answer that begins like this is not a stream.
 _JSON = (b"{", b"[")
@@ -116,7 +117,7 @@ async def _read_values(raw: AsyncGenerator[bytes], decoder: Decoder) -> AsyncGen
                     return
                 yield _named_error(data) if reader.named_error else await read_any_json(data)
             chunk = await anext(chunks, None)
-        for data in reader.end():
+        for data in reader.feed(_END_OF_EVENT):
             yield await read_any_json(data)
 
 
@@ -207,12 +208,6 @@ class _EventReader:
             if not line.endswith((b"\n", b"\r")):
                 self._line.append(line)
             elif (data := self._on_line(line)) is not None:
-                yield data
-
-    def end(self) -> Iterator[bytes]:
-        """Yield the data of a last event without a blank line after it."""
-        for data in (self._on_line(b""), self._end_event()):
-            if data is not None:
                 yield data
 
     def _on_line(self, line: bytes) -> bytes | None:

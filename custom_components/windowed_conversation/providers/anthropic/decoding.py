@@ -55,10 +55,6 @@ class _OpenBlock:
             case "tool_use":
                 yield {"type": "tool_use"}
 
-    def given(self) -> dict[str, Any] | None:
-        """Return a call's arguments, or None if they are not a whole JSON object."""
-        return self.arguments.whole() if self.arguments else None
-
 
 class MessageDecoder(Decoder):
     """Decodes one answer. The terminal marker is `message_stop`. `thinks`: whether the model was asked to think."""
@@ -71,8 +67,9 @@ class MessageDecoder(Decoder):
             for tool, names in argument_names(request.tools).items()
         }
         self._blocks: dict[int, _OpenBlock] = {}
-        self._held: list[_OpenBlock] = []
-        self._sent_back: list[Block] = []
+        # calls without an event yet, with their arguments
+        self._pending: list[tuple[_OpenBlock, Arguments]] = []
+        self._residue_blocks: list[Block] = []
         self._figures: dict[str, int] = {}
         self._cleared = 0
         self._category = ""
@@ -113,8 +110,8 @@ class MessageDecoder(Decoder):
     def _on_message_start(self, message: object) -> None:
         """Start an answer, or start over: a proxy may have asked again after the first half of an answer."""
         self._blocks.clear()
-        self._held.clear()
-        self._sent_back.clear()
+        self._pending.clear()
+        self._residue_blocks.clear()
         self._on_usage(member(message, "usage"))
         if member(message, "type") == "error":
             raise error_in_event(message)
@@ -123,10 +120,10 @@ class MessageDecoder(Decoder):
         block = self._blocks[index] = _OpenBlock(text_of(content.get("type")), content)
         match block.type:
             case "text":
-                return self._on_text(block, content.get("text"))
+                return self._on_block_text(block, content.get("text"))
             case "thinking":
                 block.signature.append(text_of(content.get("signature")))
-                return self._on_reasoning(block, content.get("thinking"))
+                return self._on_thinking(block, content.get("thinking"))
             case "tool_use":
                 block.arguments = self._calls.begin()
         return ()
@@ -134,9 +131,9 @@ class MessageDecoder(Decoder):
     def _on_delta(self, block: _OpenBlock, delta: Any) -> Sequence[Event]:
         match text_of(delta.get("type")):
             case "text_delta":
-                return self._on_text(block, delta.get("text"))
+                return self._on_block_text(block, delta.get("text"))
             case "thinking_delta":
-                return self._on_reasoning(block, delta.get("thinking"))
+                return self._on_thinking(block, delta.get("thinking"))
             case "signature_delta":
                 block.signature.append(text_of(delta.get("signature")))
             case "input_json_delta":
@@ -146,24 +143,24 @@ class MessageDecoder(Decoder):
                     block.arguments.add(written)
         return ()
 
-    def _on_text(self, block: _OpenBlock, text: object) -> Sequence[Event]:
+    def _on_block_text(self, block: _OpenBlock, text: object) -> Sequence[Event]:
         whole = block.characters.feed(text_of(text))
         block.is_blank = block.is_blank and not whole.strip()
         return (TextDelta(whole),) if whole else ()
 
-    def _on_reasoning(self, block: _OpenBlock, thought: object) -> Sequence[Event]:
+    def _on_thinking(self, block: _OpenBlock, thought: object) -> Sequence[Event]:
         whole = block.characters.feed(text_of(thought))
         block.thought.append(whole)
         return (ReasoningDelta(whole),) if whole else ()
 
     def _on_stop(self, index: int) -> Sequence[Event]:
         block = self._blocks.pop(index)
-        self._sent_back += block.residue()
+        self._residue_blocks += block.residue()
         if block.arguments is None:
             return ()
-        block.arguments.or_else(block.content.get("input"))
-        self._held.append(block)
-        return self._announce() if all(call.given() for call in self._held) else ()
+        block.arguments.add_if_empty(block.content.get("input"))
+        self._pending.append((block, block.arguments))
+        return self._announce() if all(arguments.value() for _, arguments in self._pending) else ()
 
     def _on_stop_reason(self, delta: Any) -> Sequence[Event]:
         reason = text_of(delta.get("stop_reason"))
@@ -181,19 +178,18 @@ class MessageDecoder(Decoder):
         return (*left, *self._announce())
 
     def _announce(self) -> Sequence[Event]:
-        """Announce the calls that were held back. Raises `BadStream` for an incomplete call.
+        """Return the events of the pending calls. Raises `BadStream` for an incomplete call.
 
-        A call without arguments is held back until the stop reason shows that it was not cut off before them.
+        A call without arguments stays pending until the stop reason shows that it was not cut off before them.
         """
-        held, self._held = self._held, []
-        return [self._announced(call) for call in held]
-
-    def _announced(self, call: _OpenBlock) -> Event:
-        name, given = text_of(call.content.get("name")), call.given()
-        own = self._own_arguments.get(name)
-        if given and own:
-            given = rename_keys(given, own)
-        return self._calls.announce(text_of(call.content.get("id")), name, given)
+        pending, self._pending = self._pending, []
+        events = []
+        for block, arguments in pending:
+            name, value = text_of(block.content.get("name")), arguments.value()
+            if value and name in self._own_arguments:
+                value = rename_keys(value, self._own_arguments[name])
+            events.append(self._calls.announce(text_of(block.content.get("id")), name, value))
+        return events
 
     def _on_usage(self, usage: object) -> None:
         """Update the usage. Each figure is a running total, and a missing one is unchanged."""
@@ -216,6 +212,6 @@ class MessageDecoder(Decoder):
 
     def _residue(self) -> list[Block] | None:
         """Return the blocks to send back; empty, as a mere stamp, if the model was to think and did not."""
-        if any(block["type"] in THINKING for block in self._sent_back):
-            return self._sent_back
+        if any(block["type"] in THINKING for block in self._residue_blocks):
+            return self._residue_blocks
         return [] if self._thinks else None

@@ -76,7 +76,12 @@ def _encoded(request: Request) -> tuple[dict[str, Any], dict[str, Block]]:
     """
     names = argument_names(request.tools)
     conversation = encode_messages(request.messages, request.model, names, images=request.profile.images)
-    system, tools = _encode_system(request.messages), encode_tools(request)
+    system = [
+        {"type": "text", "text": message.content}
+        for message in request.messages
+        if message.role is Role.SYSTEM and message.content.strip()
+    ]
+    tools = encode_tools(request)
     max_tokens = _max_tokens(request)
     body: dict[str, Any] = {
         "model": request.model,
@@ -100,14 +105,6 @@ def _encoded(request: Request) -> tuple[dict[str, Any], dict[str, Block]]:
 
 def _max_tokens(request: Request) -> int:
     return request.answer_limit or min(_ANSWER_TOKENS, request.profile.output_tokens or _ANSWER_TOKENS)
-
-
-def _encode_system(messages: tuple[Message, ...]) -> list[Block]:
-    return [
-        {"type": "text", "text": message.content}
-        for message in messages
-        if message.role is Role.SYSTEM and message.content.strip()
-    ]
 
 
 def _thinking(request: Request, max_tokens: int) -> dict[str, Any]:

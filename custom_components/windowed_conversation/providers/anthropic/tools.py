@@ -13,15 +13,17 @@ type ArgumentNames = Mapping[str, Mapping[str, str]]
 
 def encode_tools(request: Request) -> list[dict[str, Any]]:
     """Return the tools; if none is offered, those that the history calls, without which the API refuses the request."""
-    if request.tools:
-        return [_encode_tool(tool) for tool in request.tools]
     called = {call.name for message in request.messages for call in message.tool_calls}
-    return [_encode_tool(ToolSchema(name, "", {})) for name in sorted(called, key=sent_name)]
+    tools = request.tools or [ToolSchema(name, "", {}) for name in sorted(called, key=sent_name)]
+    return [
+        {"name": sent_name(tool.name), "description": tool.description, "input_schema": _schema(tool)[0]}
+        for tool in tools
+    ]
 
 
 def argument_names(tools: Iterable[ToolSchema]) -> ArgumentNames:
     """Return, by tool, the names that are sent instead of arguments' own names, for tools that need any."""
-    return {tool.name: names for tool in tools if (names := _sent(tool)[1])}
+    return {tool.name: names for tool in tools if (names := _schema(tool)[1])}
 
 
 def rename_keys(members: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
@@ -29,14 +31,9 @@ def rename_keys(members: Mapping[str, Any], names: Mapping[str, str]) -> dict[st
     return {names.get(name, name): value for name, value in members.items()}
 
 
-def _encode_tool(tool: ToolSchema) -> dict[str, Any]:
-    schema, _ = _sent(tool)
-    return {"name": sent_name(tool.name), "description": tool.description, "input_schema": schema}
-
-
 # Requests of one agent offer the same tools again and again.
 @lru_cache(maxsize=256)
-def _sent(tool: ToolSchema) -> tuple[dict[str, Any], Mapping[str, str]]:
+def _schema(tool: ToolSchema) -> tuple[dict[str, Any], Mapping[str, str]]:
     """Return the schema as it is sent, and the replaced names in it."""
     schema = without_choice(tool.parameters)
     names = replacement_names(schema["properties"])

@@ -72,21 +72,18 @@ class GeminiDecoder(Decoder):
         elif part.get("text") is None:
             return
         elif part.get("thought"):
-            yield from self._thought(text_of(part["text"]))
+            yield from self._on_reasoning(text_of(part["text"]))
         else:
-            yield from self._on_text(text_of(part["text"]), signature)
-
-    def _on_text(self, text: str, signature: bytes) -> Iterator[Event]:
-        start = self._length
-        yield from self._said(text)
-        if signature:
-            self._signed.append((start, self._length, signature))
+            start = self._length
+            yield from self._on_text(text_of(part["text"]))
+            if signature:
+                self._signed.append((start, self._length, signature))
 
     def _on_call(self, call: Any, signature: bytes) -> Event:
         arguments = self._calls.begin()
         arguments.add(call.get("args"))
         given_id = text_of(call.get("id"))
-        done = self._calls.announce(given_id, text_of(call.get("name")), arguments.whole())
+        done = self._calls.announce(given_id, text_of(call.get("name")), arguments.value())
         if given_id:
             self._ids[done.call.id] = given_id
         if signature:
@@ -98,7 +95,7 @@ class GeminiDecoder(Decoder):
         reason = self._ended
         if self._blocked:
             return Refused(f"the prompt was blocked, reason {self._blocked}", self._blocked)
-        if not self.is_complete or reason == _STOP or self._calls:
+        if not self.is_complete or reason == _STOP or self._calls.count:
             return super()._error()
         message = f"finish reason {reason}"
         if reason in _CUT_OFF:

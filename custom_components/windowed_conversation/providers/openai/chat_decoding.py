@@ -55,7 +55,7 @@ class _ToolCalls:
         extra = fragment.get("extra_content")
         if extra and self._residue.has_room_for(extra):
             call.extra = extra
-        if call.arguments.so_far():
+        if call.arguments.value_so_far():
             yield from self._announce(call)
 
     def finish(self) -> Iterator[Event]:
@@ -79,7 +79,7 @@ class _ToolCalls:
 
     def _announce(self, call: _OpenCall) -> Iterator[Event]:
         if not call.announced:
-            done = self._calls.announce(call.id, call.name, call.arguments.whole())
+            done = self._calls.announce(call.id, call.name, call.arguments.value())
             call.announced = done.call
             yield done
 
@@ -110,7 +110,8 @@ class ChatDecoder(Decoder):
         if is_error(event) and not self.is_complete:
             raise error_in_event(event)
         if not self._server:
-            self._server = " ".join(filter(None, (_word(event.get(field)) for field in _SERVER_FIELDS)))
+            words = (event.get(field) for field in _SERVER_FIELDS)
+            self._server = " ".join(word[:_LONGEST_WORD] for word in words if word and isinstance(word, str))
         if (usage := event.get("usage")) is not None:
             self._usage = usage_of(usage, "prompt", "completion")
         events: list[Event] = []
@@ -125,9 +126,9 @@ class ChatDecoder(Decoder):
         content = delta.get("content")
         said, thought = _chunks(content) if isinstance(content, list) else (text_of(content), "")
         if thought := self._beside.on_delta(delta) or thought:
-            events += self._thought(thought)
+            events += self._on_reasoning(thought)
         if said:
-            events += self._said(said)
+            events += self._on_text(said)
         if delta.get("refusal"):
             self._refused = True
         for fragment in delta.get("tool_calls") or ():
@@ -152,18 +153,12 @@ class ChatDecoder(Decoder):
         """Return the residue. An empty object marks calls whose ids only their own server accepts."""
         extras = self._tool_calls.extras()
         value = self._beside.value({call_id: extra for call_id, extra in extras.items() if extra})
-        return value if value or not all(map(is_short, extras)) else None
-
-    def _residue_tokens(self, residue: Any) -> int | None:
-        """Return the server's count of the reasoning, or an estimate if the server does not count it apart."""
-        if residue is None:
+        if not value and all(map(is_short, extras)):
             return None
-        counted = self._usage.reasoning if self._usage and residue else 0
-        return counted or residue_tokens(residue)
-
-
-def _word(value: object) -> str:
-    return value[:_LONGEST_WORD] if isinstance(value, str) else ""
+        # the server's count of the reasoning, or an estimate if the server does not count it apart
+        reasoning = self._usage.reasoning if self._usage and value else 0
+        self._residue_tokens = reasoning or residue_tokens(value)
+        return value
 
 
 def _chunks(content: list[Any]) -> tuple[str, str]:

@@ -117,7 +117,8 @@ def _merged(messages: Iterable[Message], provider: str, model: str) -> Iterator[
     for message in messages:
         if message.role is Role.ASSISTANT and not message.content.strip() and not message.tool_calls:
             continue
-        if last and _go_together(last, message) and not own_residue(last, provider, model):
+        goes_together = last and last.role is message.role is not Role.TOOL and not last.tool_calls
+        if last and goes_together and not own_residue(last, provider, model):
             last = _together(last, message)
             continue
         if last:
@@ -125,10 +126,6 @@ def _merged(messages: Iterable[Message], provider: str, model: str) -> Iterator[
         last = message
     if last:
         yield last
-
-
-def _go_together(first: Message, second: Message) -> bool:
-    return first.role is second.role is not Role.TOOL and not first.tool_calls
 
 
 def _together(first: Message, second: Message) -> Message:

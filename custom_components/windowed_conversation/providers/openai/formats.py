@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 import json
 from typing import Any, override
 from urllib.parse import quote
@@ -21,7 +22,7 @@ from ..errors import BadRequest, BadStream
 from ..events import OLLAMA, Compacted, Event, ListedModel, OnBytes, Request, ignore
 from ..json_values import member, required_count
 from ..model_lists import read_page
-from ..sdk import get_for_stream, post, post_for_stream
+from ..sdk import post, post_for_stream
 from ..sizes import loaded_context_tokens, named_context_tokens, named_output_tokens
 from ..streaming import read_any_json, stream_events
 from .chat_decoding import ChatDecoder
@@ -36,9 +37,9 @@ from .responses_encoding import encode_prompt, encode_request
 _MODEL_LIST_TIMEOUT = 10.0
 _SIZE_TIMEOUT = 5.0
 
-# Where servers tell how much a loaded model reads, by their fingerprint: Ollama; llama.cpp and LM Studio.
-_TELL_SIZES = {OLLAMA: ("api/ps",)}
-_ALL_TELL_SIZES = ("props", "api/v0/models")
+# The paths with the context size of a loaded model, by a server's fingerprint: Ollama; llama.cpp and LM Studio.
+_SIZE_PATHS = {OLLAMA: ("api/ps",)}
+_OTHER_SIZE_PATHS = ("props", "api/v0/models")
 
 
 class _Format(ABC):
@@ -75,9 +76,6 @@ class _Format(ABC):
     @abstractmethod
     async def _send(self, request: Request) -> Any:
         """Send the request and return the SDK's stream."""
-
-    async def _post_for_stream(self, path: str, body: Mapping[str, Any]) -> Any:
-        return await post_for_stream(self._client, AsyncStream, path, body, headers=self._headers)
 
     def caching(self, request: Request) -> Mapping[str, Any]:
         """Return the parameters of a request that control the prompt cache."""
@@ -135,10 +133,10 @@ class ChatCompletions(_Format):
     async def context_tokens(self, model: str, server: str) -> int | None:
         """Ask the server how much a loaded model reads, see `NamesItsSize`."""
         base = str(self._client.base_url).rstrip("/").removesuffix("/v1")
-        for path in _TELL_SIZES.get(server.partition(" ")[0], _ALL_TELL_SIZES):
+        for path in _SIZE_PATHS.get(server.partition(" ")[0], _OTHER_SIZE_PATHS):
             try:
                 with provider_errors():
-                    answer = loaded_context_tokens(await self._told(f"{base}/{path}"), model)
+                    answer = loaded_context_tokens(await self._get_json(f"{base}/{path}"), model)
             except BadRequest, BadStream:
                 # the server has no such path, or a page for every path
                 continue
@@ -146,8 +144,9 @@ class ChatCompletions(_Format):
                 return answer
         return None
 
-    async def _told(self, url: str) -> Any:
-        async with await get_for_stream(self._client, AsyncStream, url, timeout=_SIZE_TIMEOUT) as answer:
+    async def _get_json(self, url: str) -> Any:
+        get = partial(self._client.get, cast_to=object, stream=True, stream_cls=AsyncStream[object])
+        async with await get(url, options={"timeout": _SIZE_TIMEOUT}) as answer:
             return await read_any_json(await answer.response.aread())
 
     @override
@@ -190,7 +189,8 @@ class ChatCompletions(_Format):
             request = replace(request, settings=replace(request.settings, effort=None))
         deployment = f"/deployments/{quote(request.model, safe='')}" if self._has_deployments else ""
         body = encode_chat(request, self._dialect, self.name, form.echo, self.caching(request))
-        return await self._post_for_stream(f"{deployment}/chat/completions", body)
+        path = f"{deployment}/chat/completions"
+        return await post_for_stream(self._client, AsyncStream, path, body, headers=self._headers)
 
 
 class Responses(_Format):
@@ -236,7 +236,8 @@ class Responses(_Format):
         return await self._readable(self._create, request)
 
     async def _create(self, request: Request) -> Any:
-        return await self._post_for_stream("/responses", encode_request(request, self.name, self.caching(request)))
+        body = encode_request(request, self.name, self.caching(request))
+        return await post_for_stream(self._client, AsyncStream, "/responses", body, headers=self._headers)
 
     async def _count(self, request: Request) -> Any:
         body = encode_prompt(request, self.name)

@@ -48,9 +48,9 @@ class ResponseDecoder(Decoder):
             case "response.output_item.added":
                 return self._on_item_added(event["item"])
             case "response.output_text.delta":
-                return self._on_text(event)
+                return self._on_text_delta(event)
             case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
-                return self._thought(text_of(event.get("delta")))
+                return self._on_reasoning(text_of(event.get("delta")))
             case "response.refusal.delta" | "response.refusal.done":
                 self._refused = True
             case "response.output_item.done":
@@ -84,12 +84,12 @@ class ResponseDecoder(Decoder):
             return (TextDelta(_PARAGRAPH),)
         return ()
 
-    def _on_text(self, event: Any) -> Sequence[Event]:
+    def _on_text_delta(self, event: Any) -> Sequence[Event]:
         at, begins = self._place(event), self._length
-        said = self._said(text_of(event.get("delta")))
-        if said:
+        deltas = self._on_text(text_of(event.get("delta")))
+        if deltas:
             self._spans[at] = self._spans.get(at, (begins, begins))[0], self._length
-        return said
+        return deltas
 
     def _on_item_done(self, item: Any, at: int) -> Sequence[Event]:
         # of what cannot be sent back, keep the type: the reasoning before it cannot be used without it
@@ -109,7 +109,7 @@ class ResponseDecoder(Decoder):
     def _on_call(self, item: Any, at: int) -> Sequence[Event]:
         arguments = self._calls.begin()
         arguments.add(item.get("arguments"))
-        name, given = text_of(item.get("name")), arguments.whole()
+        name, given = text_of(item.get("name")), arguments.value()
         if given is None or not name:
             # cut off by a limit, or broken; the terminal event says which
             self._half_a_call = True
